@@ -1,0 +1,210 @@
+#include "base/json.h"
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/check.h"
+#include "base/utf8.h"
+
+namespace transept {
+
+Json::Json() : int_(0) {}
+Json::Json(std::nullptr_t) : int_(0) {}
+Json::Json(bool value) : kind_(Kind::kBool), bool_(value) {}
+Json::Json(int value) : kind_(Kind::kInt), int_(value) {}
+Json::Json(int64_t value) : kind_(Kind::kInt), int_(value) {}
+Json::Json(uint64_t value) {
+  if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    kind_ = Kind::kInt;
+    int_ = static_cast<int64_t>(value);
+  } else {
+    kind_ = Kind::kDouble;
+    double_ = static_cast<double>(value);
+  }
+}
+Json::Json(double value) : kind_(Kind::kDouble), double_(value) {}
+Json::Json(const char* value) : kind_(Kind::kString), string_(new std::string(value)) {}
+Json::Json(std::string value) : kind_(Kind::kString), string_(new std::string(std::move(value))) {}
+Json::Json(std::string_view value) : kind_(Kind::kString), string_(new std::string(value)) {}
+Json::Json(Array value) : kind_(Kind::kArray), array_(new Array(std::move(value))) {}
+Json::Json(Object value) : kind_(Kind::kObject), object_(new Object(std::move(value))) {}
+
+Json::Json(const Json& other) : kind_(other.kind_), int_(0) {
+  switch (kind_) {
+    case Kind::kNull: break;
+    case Kind::kBool: bool_ = other.bool_; break;
+    case Kind::kInt: int_ = other.int_; break;
+    case Kind::kDouble: double_ = other.double_; break;
+    case Kind::kString: string_ = new std::string(*other.string_); break;
+    case Kind::kArray: array_ = new Array(*other.array_); break;
+    case Kind::kObject: object_ = new Object(*other.object_); break;
+  }
+}
+
+Json::Json(Json&& other) noexcept : kind_(other.kind_), int_(0) {
+  switch (kind_) {
+    case Kind::kNull: break;
+    case Kind::kBool: bool_ = other.bool_; break;
+    case Kind::kInt: int_ = other.int_; break;
+    case Kind::kDouble: double_ = other.double_; break;
+    case Kind::kString: string_ = other.string_; break;
+    case Kind::kArray: array_ = other.array_; break;
+    case Kind::kObject: object_ = other.object_; break;
+  }
+  other.kind_ = Kind::kNull;
+}
+
+Json& Json::operator=(const Json& other) {
+  if (this != &other) *this = Json(other);
+  return *this;
+}
+
+Json& Json::operator=(Json&& other) noexcept {
+  if (this == &other) return *this;
+  Json taken(std::move(other));  // first: `other` may live inside this value
+  destroy();
+  return *new (this) Json(std::move(taken));
+}
+
+Json::~Json() { destroy(); }
+
+void Json::destroy() {
+  switch (kind_) {
+    case Kind::kString: delete string_; break;
+    case Kind::kArray: delete array_; break;
+    case Kind::kObject: delete object_; break;
+    default: break;
+  }
+  kind_ = Kind::kNull;
+}
+
+std::string_view Json::kind_name() const {
+  switch (kind_) {
+    case Kind::kNull: return "null";
+    case Kind::kBool: return "a boolean";
+    case Kind::kInt:
+    case Kind::kDouble: return "a number";
+    case Kind::kString: return "a string";
+    case Kind::kArray: return "a list";
+    case Kind::kObject: return "an object";
+  }
+  return "";
+}
+
+bool Json::as_bool() const {
+  CHECK(kind_ == Kind::kBool);
+  return bool_;
+}
+int64_t Json::as_int() const {
+  CHECK(kind_ == Kind::kInt);
+  return int_;
+}
+double Json::as_double() const {
+  CHECK(is_number());
+  return kind_ == Kind::kInt ? static_cast<double>(int_) : double_;
+}
+const std::string& Json::as_string() const {
+  CHECK(kind_ == Kind::kString);
+  return *string_;
+}
+const Json::Array& Json::as_array() const {
+  CHECK(kind_ == Kind::kArray);
+  return *array_;
+}
+Json::Array& Json::as_array() {
+  CHECK(kind_ == Kind::kArray);
+  return *array_;
+}
+const Json::Object& Json::as_object() const {
+  CHECK(kind_ == Kind::kObject);
+  return *object_;
+}
+
+const Json* Json::find(std::string_view key) const {
+  if (kind_ != Kind::kObject) return nullptr;
+  for (const auto& [name, value] : *object_) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+Json& Json::set(std::string_view key, Json value) {
+  CHECK(kind_ == Kind::kObject);
+  for (auto& [name, member] : *object_) {
+    if (name == key) return member = std::move(value);
+  }
+  return object_->emplace_back(std::string(key), std::move(value)).second;
+}
+
+void Json::push_back(Json value) { as_array().push_back(std::move(value)); }
+
+std::string Json::dump() const {
+  std::string out;
+  dump_to(out);
+  return out;
+}
+
+void Json::dump_to(std::string& out) const {
+  switch (kind_) {
+    case Kind::kNull: out += "null"; break;
+    case Kind::kBool: out += bool_ ? "true" : "false"; break;
+    case Kind::kInt: append_to(out, int_); break;
+    case Kind::kDouble:
+      if (std::isfinite(double_)) {
+        append_to(out, double_);
+      } else {
+        out += "null";
+      }
+      break;
+    case Kind::kString: append_json_string(out, *string_); break;
+    case Kind::kArray: {
+      out += '[';
+      bool first = true;
+      for (const Json& item : *array_) {
+        if (!first) out += ", ";
+        first = false;
+        item.dump_to(out);
+      }
+      out += ']';
+      break;
+    }
+    case Kind::kObject: {
+      out += '{';
+      bool first = true;
+      for (const auto& [name, value] : *object_) {
+        if (!first) out += ", ";
+        first = false;
+        append_json_string(out, name);
+        out += ": ";
+        value.dump_to(out);
+      }
+      out += '}';
+      break;
+    }
+  }
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : sanitize_utf8(text)) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          char escape[8];
+          std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+          out += escape;
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+}
+
+}  // namespace transept

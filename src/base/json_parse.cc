@@ -1,0 +1,120 @@
+// Json::parse over nlohmann's SAX parser: depth and size are limited while reading, nothing is read twice.
+#include <absl/container/flat_hash_map.h>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
+namespace transept {
+namespace {
+
+// Larger objects look their keys up in a table, so that a hostile object does not cost the square of its size.
+constexpr size_t kLinearKeys = 16;
+
+class Builder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Builder(int max_depth) : max_depth_(max_depth) {}
+
+  bool null() override { return add(Json()); }
+  bool boolean(bool value) override { return add(Json(value)); }
+  bool number_integer(number_integer_t value) override { return add(Json(static_cast<int64_t>(value))); }
+  bool number_unsigned(number_unsigned_t value) override { return add(Json(static_cast<uint64_t>(value))); }
+  bool number_float(number_float_t value, const string_t&) override { return add(Json(value)); }
+  bool string(string_t& value) override { return add(Json(std::move(value))); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool key(string_t& value) override {
+    last_key_ = value;
+    stack_.back().key = std::move(value);
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    error_ = error.what();
+    // "[json.exception.parse_error.101] parse error at line 1, column 3: ..." -> from "line" on
+    const size_t at = error_.find("parse error at ");
+    if (at != std::string::npos) error_.erase(0, at + 15);
+    return false;
+  }
+
+  Json take() { return std::move(root_); }
+  const std::string& error() const { return error_; }
+  const std::string& last_key() const { return last_key_; }
+
+ private:
+  struct Level {
+    Json value;
+    std::string key;                                       // the key whose value comes next
+    absl::flat_hash_map<std::string, size_t> large_index;  // key -> place, once there are more than kLinearKeys
+  };
+
+  bool open(Json value) {
+    if (static_cast<int>(stack_.size()) >= max_depth_) {
+      error_ = str_cat("nested deeper than ", max_depth_, " levels");
+      return false;
+    }
+    stack_.push_back({std::move(value), {}, {}});
+    return true;
+  }
+
+  bool close() {
+    Json done = std::move(stack_.back().value);
+    stack_.pop_back();
+    return add(std::move(done));
+  }
+
+  bool add(Json value) {
+    if (stack_.empty()) {
+      root_ = std::move(value);
+      return true;
+    }
+    Level& level = stack_.back();
+    if (level.value.is_array()) {
+      level.value.push_back(std::move(value));
+    } else {
+      add_member(level, std::move(value));
+    }
+    return true;
+  }
+
+  static void add_member(Level& level, Json value) {
+    auto& members = const_cast<Json::Object&>(level.value.as_object());
+    if (members.size() < kLinearKeys) {
+      level.value.set(level.key, std::move(value));
+      return;
+    }
+    if (level.large_index.empty()) {
+      for (size_t i = 0; i < members.size(); ++i) level.large_index.emplace(members[i].first, i);
+    }
+    const auto [place, is_new] = level.large_index.emplace(level.key, members.size());
+    if (is_new) {
+      members.emplace_back(std::move(level.key), std::move(value));
+    } else {
+      members[place->second].second = std::move(value);
+    }
+  }
+
+  int max_depth_;
+  std::vector<Level> stack_;
+  Json root_;
+  std::string error_;
+  std::string last_key_;
+};
+
+}  // namespace
+
+StatusOr<Json> Json::parse(std::string_view text, const ParseLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return invalid_argument("JSON of ", text.size(), " bytes is longer than the ", limits.max_bytes, " allowed");
+  }
+  Builder builder(limits.max_depth);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(),
+                                 static_cast<nlohmann::json_sax<nlohmann::json>*>(&builder))) {
+    Status status = invalid_argument("not valid JSON: ", builder.error());
+    return builder.last_key().empty() ? status : with_param(std::move(status), builder.last_key());
+  }
+  return builder.take();
+}
+
+}  // namespace transept

@@ -1,0 +1,23 @@
+#include "base/log.h"
+
+#include <atomic>
+#include <cstdio>
+
+namespace transept {
+namespace {
+
+// The one process-wide setting: a log line must be possible from anywhere, and carries no state that results depend on.
+std::atomic<LogLevel> current_level{LogLevel::kInfo};
+
+}  // namespace
+
+void set_log_level(LogLevel level) { current_level.store(level, std::memory_order_relaxed); }
+LogLevel log_level() { return current_level.load(std::memory_order_relaxed); }
+
+void write_log(LogLevel level, std::string_view message) {
+  const char* prefix = level == LogLevel::kError ? "error: " : level == LogLevel::kWarning ? "warning: " : "";
+  const std::string line = str_cat(prefix, message, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace transept

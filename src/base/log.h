@@ -1,0 +1,29 @@
+// Notices for people, on stderr. The level is fixed before threads start; writing is thread-safe, one line a call.
+#pragma once
+
+#include <string_view>
+
+#include "base/strings.h"
+
+namespace transept {
+
+enum class LogLevel { kError, kWarning, kInfo, kDebug };
+
+void set_log_level(LogLevel level);
+LogLevel log_level();
+void write_log(LogLevel level, std::string_view message);
+
+template <typename... Parts>
+void log_info(const Parts&... parts) {
+  if (log_level() >= LogLevel::kInfo) write_log(LogLevel::kInfo, str_cat(parts...));
+}
+template <typename... Parts>
+void log_warning(const Parts&... parts) {
+  if (log_level() >= LogLevel::kWarning) write_log(LogLevel::kWarning, str_cat(parts...));
+}
+template <typename... Parts>
+void log_error(const Parts&... parts) {
+  write_log(LogLevel::kError, str_cat(parts...));
+}
+
+}  // namespace transept

@@ -1,0 +1,51 @@
+#include "base/mmap_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace transept {
+
+StatusOr<std::unique_ptr<MmapFile>> MmapFile::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    const int why = errno;
+    const std::string message = str_cat(path, ": ", std::strerror(why));
+    return why == ENOENT ? absl::NotFoundError(message) : absl::InvalidArgumentError(message);
+  }
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    return invalid_argument(path, ": is not a regular file");
+  }
+  const size_t size = static_cast<size_t>(info.st_size);
+  const void* data = nullptr;
+  if (size > 0) {
+    data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+      const int why = errno;
+      ::close(fd);
+      return invalid_argument(path, ": cannot be mapped: ", std::strerror(why));
+    }
+  }
+  ::close(fd);
+  return std::unique_ptr<MmapFile>(new MmapFile(path, data, size));
+}
+
+MmapFile::~MmapFile() {
+  if (size_ > 0) ::munmap(const_cast<void*>(data_), size_);
+}
+
+StatusOr<std::string> read_file(const std::string& path, size_t max_bytes) {
+  ASSIGN_OR_RETURN(const auto file, MmapFile::open(path));
+  if (file->bytes().size() > max_bytes) {
+    return invalid_argument(path, ": has ", file->bytes().size(), " bytes, more than the ", max_bytes, " allowed");
+  }
+  return std::string(file->text());
+}
+
+}  // namespace transept

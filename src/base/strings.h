@@ -1,0 +1,55 @@
+// Small string helpers. (Debian's Abseil is built with its own string_view type, so absl/strings does not take
+// std::string_view; Transept uses Abseil for Status, StatusOr and hash tables only.)
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace transept {
+
+void append_to(std::string& out, std::string_view part);
+void append_to(std::string& out, double value);  // shortest form that reads back as the same number
+void append_to(std::string& out, int64_t value);
+void append_to(std::string& out, uint64_t value);
+
+// Joins text and numbers. Characters count as text, booleans as "true" and "false".
+template <typename... Parts>
+std::string str_cat(const Parts&... parts) {
+  std::string out;
+  [[maybe_unused]] const auto append = [&out](const auto& part) {
+    using Part = std::decay_t<decltype(part)>;
+    if constexpr (std::same_as<Part, bool>) {
+      append_to(out, std::string_view(part ? "true" : "false"));
+    } else if constexpr (std::same_as<Part, char>) {
+      append_to(out, std::string_view(&part, 1));
+    } else if constexpr (std::floating_point<Part>) {
+      append_to(out, static_cast<double>(part));
+    } else if constexpr (std::signed_integral<Part>) {
+      append_to(out, static_cast<int64_t>(part));
+    } else if constexpr (std::unsigned_integral<Part>) {
+      append_to(out, static_cast<uint64_t>(part));
+    } else {
+      append_to(out, std::string_view(part));
+    }
+  };
+  (append(parts), ...);
+  return out;
+}
+
+// "a", "b", "c" -> "a, b, c".
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+
+// The candidate with the least edit distance to `word`, or "" if all are further away than a third of its length
+// (at least 1, at most 3): for "unknown flag; did you mean ...?".
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// 1536 -> "1.5 KiB".
+std::string format_bytes(uint64_t bytes);
+
+}  // namespace transept

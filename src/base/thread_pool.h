@@ -1,0 +1,47 @@
+// The one pool of compute threads. parallel_for is fork and join: a spinning barrier of well under a microsecond while
+// steps follow each other, sleeping threads when nothing has come for a while.
+//
+// Thread-safety: one thread at a time may call parallel_for (the engine thread); tasks may not call it again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "base/function_ref.h"
+
+namespace transept {
+
+class ThreadPool final {
+ public:
+  // num_threads counts the calling thread: 1 starts none.
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls fn(task, thread) for every task in [0, num_tasks), thread in [0, num_threads()); returns when all are done.
+  // Which thread runs which task is not fixed (tasks are handed out one by one), so a task's result must not depend on
+  // it. Allocates nothing.
+  void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int thread)> fn);
+
+ private:
+  void work(int thread);
+  void run_tasks(int thread);
+
+  std::vector<std::thread> workers_;
+  const FunctionRef<void(int64_t, int)>* job_ = nullptr;
+  int64_t num_tasks_ = 0;
+  alignas(64) std::atomic<int64_t> next_task_{0};
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // one more for each job, and for the end
+  alignas(64) std::atomic<int> num_busy_{0};
+  std::atomic<bool> stopping_{false};
+};
+
+// Processors that this process may run on.
+int num_available_cpus();
+
+}  // namespace transept

@@ -1,0 +1,63 @@
+// What a model sees in one step. Views of buffers at fixed addresses, filled once a step by the model runner; valid
+// until the next step. Sequences are packed end to end without padding. There is no "prefill" and no "decode": every
+// sequence brings new rows after old rows (a prompt after nothing, one token after many, a tail after a shared prefix).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tensor/tensor.h"
+
+namespace transept {
+
+// One each for encoder, self and cross attention. Which fields hold for which type is said on each.
+struct AttentionMetadata {
+  int32_t num_seqs = 0;
+  int32_t max_query_len = 0;
+  int32_t max_kv_len = 0;
+  View<int32_t> query_start_loc;  // [num_seqs + 1] rows of q; sequence s owns rows [s, s + 1). Writing cross KV: empty
+  View<int32_t> context_lens;     // [num_seqs] keys before row 0 (self only; others: empty)
+  View<int32_t> seq_lens;         // [num_seqs] keys in all: self: context + new rows; cross, encoder: encoder length
+  View<int32_t> block_tables;     // [num_seqs, max_blocks_per_seq] block ids (self, cross); unused places hold -1
+  int32_t max_blocks_per_seq = 0;
+  int32_t block_size = 0;      // slots (tokens) a block
+  View<int32_t> kv_start_loc;  // [num_seqs + 1] rows of dense k, v (encoder)
+  View<int64_t> slot_mapping;  // [num_new_kv] block * block_size + offset: where the rows of new k, v go (self; writing
+                               // cross); decode's cross: empty
+  View<int32_t> group_start_loc;  // [num_groups + 1] runs of sequences that share one cross table (cross only)
+};
+
+// Where the KV bytes of each decoder layer lie: [num_blocks, layer_block_bytes] of uint8, stride[0] = bytes of a whole
+// block. A block belongs to one owner (a sequence's self table or a group's cross table) and holds all layers of it.
+struct KvCaches {
+  std::span<const TensorView> self_layers;
+  std::span<const TensorView> cross_layers;
+};
+
+struct ForwardBatch {
+  View<int32_t> input_ids;    // [num_tokens]
+  View<int32_t> positions;    // [num_tokens] (models with several position axes: [axes, num_tokens])
+  View<int32_t> logits_rows;  // [num_logits] rows that are sampled or scored, ascending
+  AttentionMetadata self;
+  AttentionMetadata cross;
+  KvCaches kv;
+
+  int64_t num_tokens() const { return static_cast<int64_t>(input_ids.size()); }
+};
+
+// The encoder's share of a step: the encoder inputs of num_seqs groups, packed.
+struct EncodeBatch {
+  View<int32_t> input_ids;  // [num_tokens]
+  View<int32_t> positions;  // [num_tokens]
+  AttentionMetadata attention;
+
+  int64_t num_tokens() const { return static_cast<int64_t>(input_ids.size()); }
+};
+
+// Layers [begin, end): a slice of a long encode, or a pipeline stage.
+struct LayerRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+}  // namespace transept

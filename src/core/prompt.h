@@ -1,0 +1,49 @@
+// The two prompts of a request, as users write them and as the engine takes them. Values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+
+namespace transept {
+
+struct TextPrompt {
+  std::string text;
+  bool operator==(const TextPrompt&) const = default;
+};
+
+struct TokensPrompt {
+  std::vector<int32_t> token_ids;
+  bool operator==(const TokensPrompt&) const = default;
+};
+
+// One side of a request: text or ids, with media beside it or media alone.
+struct SingletonPrompt {
+  std::variant<std::monostate, TextPrompt, TokensPrompt> content;
+  std::optional<Json> multi_modal_data;  // an object: modality -> data; handed on unread by models without media
+};
+
+// Every form of API.md comes down to this: an encoder part, and a decoder part if one was given. (A singleton with
+// media has its text or ids in the decoder part: SEMANTICS.md, Prompts.)
+struct EncoderDecoderPrompt {
+  SingletonPrompt encoder;
+  std::optional<SingletonPrompt> decoder;
+  // Field names for error messages: where each part stood in the request.
+  std::string encoder_param = "prompt";
+  std::string decoder_param = "decoder_prompt";
+};
+
+// What the engine runs (vLLM's EncoderDecoderLLMInputs): ids on both sides, and the texts where texts were given.
+struct EncoderDecoderInputs {
+  std::optional<std::string> encoder_prompt;
+  std::vector<int32_t> encoder_prompt_token_ids;  // empty: a decoder-only request
+  std::optional<std::string> prompt;              // the decoder's
+  std::vector<int32_t> prompt_token_ids;          // the decoder's, never empty
+  int32_t num_default_generated = 0;  // a bos or language that the default prompt supplied (beam search counts it)
+};
+
+}  // namespace transept

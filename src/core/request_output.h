@@ -1,0 +1,53 @@
+// Results: vLLM's RequestOutput with two prompts. Values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace transept {
+
+struct TokenLogprob {
+  int32_t token_id = 0;
+  float logprob = 0;  // natural logarithm
+  int32_t rank = 0;   // 1: the best
+};
+
+// The k best of one position, best first, then the chosen token where it is not among them.
+using PositionLogprobs = std::vector<TokenLogprob>;
+
+enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort };
+
+struct CompletionOutput {
+  int32_t index = 0;
+  std::string text;
+  std::vector<int32_t> token_ids;  // generated ones only, the end token included
+  double cumulative_logprob = 0;
+  std::optional<std::vector<PositionLogprobs>> logprobs;
+  FinishReason finish_reason = FinishReason::kNone;
+  std::variant<std::monostate, int32_t, std::string> stop_reason;  // a stop id, or a stop string
+};
+
+struct RequestMetrics {  // seconds since the request arrived; negative: has not happened
+  double queue_s = -1;
+  double encode_s = -1;
+  double first_token_s = -1;
+  double total_s = -1;
+};
+
+struct RequestOutput {
+  std::string request_id;
+  std::optional<std::string> encoder_prompt;
+  std::vector<int32_t> encoder_prompt_token_ids;
+  std::optional<std::string> prompt;
+  std::vector<int32_t> prompt_token_ids;
+  std::optional<std::vector<std::optional<PositionLogprobs>>> prompt_logprobs;  // the first entry is null
+  std::optional<double> score;                                                  // --score: the sum of prompt_logprobs
+  std::vector<CompletionOutput> outputs;
+  bool finished = false;
+  RequestMetrics metrics;
+};
+
+}  // namespace transept

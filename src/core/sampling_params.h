@@ -1,0 +1,57 @@
+// What a request asks of decoding: vLLM's SamplingParams with Hugging Face's generation fields. A value. Ranges are
+// checked where requests are read (request/); the meaning of each field stands in docs/api.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace transept {
+
+struct SamplingParams {
+  enum class EarlyStopping : uint8_t { kFalse, kTrue, kNever };
+
+  int32_t max_tokens = 0;  // generated tokens at most; > 0 once resolved
+  int32_t min_tokens = 0;  // end tokens and stop ids are forbidden before
+  int32_t n = 1;           // outputs
+  float temperature = 0;   // 0: greedy
+  int32_t top_k = 0;       // 0: all
+  float top_p = 1;
+  float min_p = 0;
+  uint64_t seed = 0;  // resolved: the request's own, or drawn from the engine's seed
+
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_token_ids;
+  std::vector<int32_t> eos_token_ids;  // of the model
+  bool ignore_eos = false;
+  bool include_stop_str_in_output = false;
+  bool skip_special_tokens = true;
+
+  std::optional<int32_t> logprobs;         // the k best and the chosen one; 0: the chosen one only
+  std::optional<int32_t> prompt_logprobs;  // the same over the decoder prompt, from the raw distribution
+
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  int32_t no_repeat_ngram_size = 0;
+  int32_t encoder_no_repeat_ngram_size = 0;
+  std::map<int32_t, float> logit_bias;
+  std::vector<std::vector<int32_t>> bad_words_ids;  // bad_words tokenised, and the model's own
+  std::vector<int32_t> suppress_tokens;
+  std::vector<int32_t> begin_suppress_tokens;
+  std::optional<int32_t> forced_bos_token_id;
+  std::vector<int32_t> forced_eos_token_ids;
+  bool renormalize_logits = false;
+
+  int32_t num_beams = 1;
+  float length_penalty = 1;
+  EarlyStopping early_stopping = EarlyStopping::kFalse;
+
+  bool score_only = false;  // --score: prompt_logprobs and their sum instead of generating
+
+  bool operator==(const SamplingParams&) const = default;
+};
+
+}  // namespace transept

@@ -1,0 +1,37 @@
+// Text of a growing list of ids, one token at a time, equal at every moment to the decoded whole: incomplete UTF-8 is
+// held back until it is complete or cannot become so.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace transept {
+
+// Not thread-safe; one an output sequence. Borrows the tokenizer.
+class IncrementalDetokenizer final {
+ public:
+  // The text begins after `prompt_token_ids`: decode(prompt + generated) less decode(prompt).
+  IncrementalDetokenizer(const Tokenizer& tokenizer, std::span<const int32_t> prompt_token_ids,
+                         bool skip_special_tokens);
+
+  // Appends what the token makes final to text().
+  void append(int32_t token_id);
+
+  // No token will follow: bytes still held back become U+FFFD.
+  void finish();
+
+  const std::string& text() const { return text_; }
+
+ private:
+  const Tokenizer* tokenizer_;
+  bool skip_special_tokens_;
+  std::vector<int32_t> token_ids_;  // the prompt's and the generated ones that show in the text
+  std::string pending_;             // an incomplete character
+  std::string text_;
+};
+
+}  // namespace transept

@@ -1,0 +1,65 @@
+// Text to ids and back. Immutable after loading, so thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace transept {
+
+// Source and target vocabularies may differ (Marian); elsewhere both sides are one.
+enum class TokenizerSide : uint8_t { kEncoder, kDecoder };
+
+struct EncodeOptions {
+  bool add_special_tokens = true;
+  TokenizerSide side = TokenizerSide::kEncoder;
+  std::string_view source_lang;  // "" : the tokenizer's default
+  std::string_view target_lang;
+};
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Special-token strings in the text become their ids. Any bytes are accepted: invalid UTF-8 is read as U+FFFD.
+  // Errors: an unknown language (lists the known ones).
+  virtual StatusOr<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const = 0;
+
+  // The bytes that one token adds to a text whose earlier tokens are `previous` (byte-level: independent of it). Bytes
+  // may be half a character: IncrementalDetokenizer holds them back. Ids out of range give nothing.
+  // `previous` is empty at the very beginning, where SentencePiece drops the space of a word start.
+  virtual void append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const = 0;
+
+  // How the vocabulary file spells a token; "" if there is none of that id.
+  virtual std::string token_to_string(int32_t token_id) const = 0;
+  virtual std::optional<int32_t> string_to_token(std::string_view token) const = 0;
+
+  // Left out of texts by skip_special_tokens.
+  virtual bool is_special(int32_t token_id) const = 0;
+
+  // One past the largest id (the model's vocab_size may be larger).
+  virtual int32_t vocab_size() const = 0;
+
+  // Whole text of ids. Invalid UTF-8 gives one U+FFFD for each maximal invalid piece.
+  std::string decode(std::span<const int32_t> token_ids, bool skip_special_tokens) const;
+};
+
+// What loading must know of the model besides the tokenizer's own files.
+struct TokenizerHints {
+  std::string model_type;                     // config.json
+  std::optional<std::string> grapheme_chars;  // character vocabularies (bart-g2p): config.json's tables
+  std::optional<std::string> phoneme_chars;
+  std::optional<int32_t> bos_token_id, eos_token_id, pad_token_id;
+};
+
+// Reads a model folder: tokenizer.json, else vocab.json + merges.txt (added_tokens.json, special_tokens_map.json and
+// tokenizer_config.json beside either), else the hints' character tables. Errors name file, field and reason.
+StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints);
+
+}  // namespace transept

@@ -1,0 +1,68 @@
+// The tensors of a checkpoint by name, mapped from safetensors files: never copied, only viewed. A layer asks for what
+// it needs by name and shape and converts or packs straight from the mapping; afterwards the map says what nobody asked
+// for.
+//
+// Owns the mappings: views live as long as the map. Not thread-safe (asking marks a tensor as read).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+namespace transept {
+
+// A tensor inside a file. Data is little-endian and may be unaligned for its type: read it with the helpers below.
+struct WeightView {
+  std::string name;  // as the file spells it
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> data;
+
+  int64_t num_elements() const;
+};
+
+class WeightMap final {
+ public:
+  // DIR/model.safetensors, or the shards of DIR/model.safetensors.index.json. Errors name file, tensor and reason:
+  // no such file; a header over 100 MB, not JSON, or not beginning with '{'; over 100,000 tensors; offsets that are not
+  // contiguous from 0 or do not end with the file; a size that is not shape x dtype; a dtype that is not
+  // supported; a tensor twice; an index that names a missing shard or a tensor that its shard lacks; a shard path that
+  // leaves the folder.
+  static StatusOr<std::unique_ptr<WeightMap>> open(const std::string& dir);
+  ~WeightMap();
+
+  // From here on every name may also stand with this prefix in the files (BART: "model."), or without it.
+  void set_optional_prefix(std::string prefix);
+
+  bool contains(std::string_view name) const;
+
+  // Marks the tensor as read. Errors: missing (names it); another shape (gives both); not a floating-point type.
+  StatusOr<WeightView> get(std::string_view name, std::initializer_list<int64_t> shape);
+
+  // Knows the name without reading it: published checkpoints contain it and nothing needs it.
+  void ignore(std::string_view name);
+
+  // Tensors that nothing has read or ignored, sorted: each deserves a warning.
+  std::vector<std::string> unread() const;
+
+  size_t total_bytes() const;
+
+ private:
+  struct Impl;
+  explicit WeightMap(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Widens `count` elements from element `begin` on to float32 (float32, bfloat16, float16). REQUIRES: in range.
+void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> out);
+
+// The whole tensor as float32.
+std::vector<float> to_floats(const WeightView& weight);
+
+}  // namespace transept
