@@ -5,6 +5,13 @@
 #include "base/check.h"
 
 namespace transept {
+namespace {
+
+Status too_long(const std::string& param, const std::string& message) {
+  return with_param(absl::OutOfRangeError(message), param);
+}
+
+}  // namespace
 
 PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
                                  const Limits& limits, const Tokenizer* tokenizer)
@@ -34,8 +41,8 @@ StatusOr<EncoderDecoderInputs> PromptProcessor::process(const EncoderDecoderProm
   }
   const int32_t num_prompt = static_cast<int32_t>(inputs.prompt_token_ids.size());
   if (num_prompt > limits_.max_decoder_len) {
-    return field_error(prompt.decoder_param, str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ",
-                                                     limits_.max_decoder_len, " positions of the decoder"));
+    return too_long(prompt.decoder_param, str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ",
+                                                  limits_.max_decoder_len, " positions of the decoder"));
   }
   return inputs;
 }

@@ -41,6 +41,8 @@ class PromptProcessor final {
   StatusOr<std::vector<std::vector<int32_t>>> bad_words_ids(const std::vector<std::string>& words) const;
 
   int32_t decoder_start_token_id() const { return decoder_start_; }
+  int32_t vocab_size() const { return spec_.vocab_size; }
+  const Limits& limits() const { return limits_; }
 
  private:
   StatusOr<std::vector<int32_t>> encoder_ids(const SingletonPrompt& prompt, const std::string& param,
