@@ -35,9 +35,9 @@ TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
 }
 
 // k partial sums of standard normal products, of size up to sqrt(k), are each rounded by 2^-24: a random walk of about
-// 2^-24 k at most; twice that for the largest of many. The activations' slope is at most 1.2.
+// 2^-24 k at most; four times that for the largest of many. The activations' slope is at most 1.2.
 double tolerance(int64_t k, Activation activation) {
-  const double sum = 1e-6 + 1.2e-7 * static_cast<double>(k);
+  const double sum = 2e-6 + 2.4e-7 * static_cast<double>(k);
   return activation == Activation::kNone || activation == Activation::kRelu ? sum : sum * 1.2 + 1e-6;
 }
 
