@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/content_hash.h"
 #include "base/ids.h"
 #include "base/status.h"
@@ -28,14 +29,16 @@ enum class AllocStatus : uint8_t {
 
 class BlockSpaceManager final {
  public:
+  static constexpr int32_t kMaxBlockSize = 1024;
+
   struct Options {
     int32_t block_size = 16;  // slots (tokens) a block
     int32_t num_device_blocks = 0;
     int32_t num_host_blocks = 0;
     double watermark = 0.01;  // share of the device blocks that admission and swapping in leave free
     bool share_identical_inputs = false;
-    bool track_freed_blocks = false;       // BlockMoves::freed_device, freed_host
-    std::optional<uint64_t> shuffle_seed;  // physical block order
+    bool track_freed_blocks = false;                      // BlockMoves::freed_device, freed_host
+    std::optional<uint64_t> shuffle_seed = std::nullopt;  // physical block order
 
     // Errors: name the field and its range.
     Status validate() const;
@@ -43,13 +46,13 @@ class BlockSpaceManager final {
 
   // A group comes with one sequence and forks after its prefill.
   struct Request {
-    GroupId group_id;
-    SeqId seq_id;
-    int32_t num_tokens = 0;                   // slots wanted now
-    int32_t max_tokens = 0;                   // how long the sequence may become: memory for its table, no blocks
-    int32_t num_encoder_tokens = 0;           // 0: no cross table
-    std::optional<ContentHash> encoder_hash;  // who has it may share (share_identical_inputs)
-    int32_t num_blocks_ahead = 0;             // can_allocate() counts these too; allocate() does not take them
+    GroupId group_id{};
+    SeqId seq_id{};
+    int32_t num_tokens = 0;          // slots wanted now
+    int32_t max_tokens = 0;          // how long the sequence may become: memory for its table, no blocks
+    int32_t num_encoder_tokens = 0;  // 0: no cross table
+    std::optional<ContentHash> encoder_hash = std::nullopt;  // who has it may share (share_identical_inputs)
+    int32_t num_blocks_ahead = 0;  // can_allocate() counts these too; allocate() does not take them
   };
 
   struct SlotRequest {
@@ -64,7 +67,7 @@ class BlockSpaceManager final {
   // kNever: total - need < watermark; kOk: free - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
   // True: the cross table is new and must be written; false: there is none, or it is shared and written already.
-  // REQUIRES: can_allocate() == kOk, and neither group nor sequence has a table.
+  // REQUIRES: as many free blocks as needed, and neither group nor sequence has a table.
   bool allocate(const Request& request);
 
   // Whether all of these sequences can grow now, copies of shared last blocks included. The watermark does not count:
@@ -144,12 +147,19 @@ class BlockSpaceManager final {
   BlockAllocator& allocator(MemoryPool pool) { return pool == MemoryPool::kDevice ? device_ : host_; }
   const BlockAllocator& allocator(MemoryPool pool) const { return pool == MemoryPool::kDevice ? device_ : host_; }
   bool shares_cross(const Request& request) const;
+  int32_t num_needed_blocks(const Request& request) const;
+  void offer_for_sharing(int64_t key, const CrossTable& cross);
+  void withdraw_from_sharing(int64_t key, const CrossTable& cross);
   int32_t num_new_blocks(const SequenceTable& table, int32_t num_tokens) const;
   bool writes_shared_block(const SequenceTable& table) const;
   int32_t num_distinct_blocks(const Group& group) const;
   void move(Group& group, MemoryPool to, std::vector<BlockCopy>& moves);
   void release(MemoryPool pool, BlockId block);
   void drop_if_empty(GroupId group_id);
+  BlockTable take_table(int64_t num_tokens);
+  void keep_table(BlockTable&& table);
+  Status check_groups() const;
+  Status check_cross_tables() const;
 
   Options options_;
   int32_t watermark_blocks_;
@@ -162,6 +172,7 @@ class BlockSpaceManager final {
   int64_t next_cross_ = 0;
   std::vector<BlockId> freed_device_;
   std::vector<BlockId> freed_host_;
+  std::vector<BlockTable> spare_tables_;  // emptied, for their memory
 };
 
 }  // namespace transept

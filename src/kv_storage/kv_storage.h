@@ -60,7 +60,7 @@ class KvStorage final {
   // Debug runs: notes the content of cross blocks after they were written. The note travels with swaps; when the block
   // is freed (apply) a changed content is a CHECK that names the block.
   void seal(std::span<const BlockId> device_blocks);
-  uint64_t hash(MemoryPool pool, BlockId block) const;
+  uint64_t hash(MemoryPool pool, BlockId block) const;  // never 0
 
   uint64_t bytes_copied() const { return bytes_copied_; }
   uint64_t bytes_swapped_out() const { return bytes_swapped_out_; }
@@ -79,7 +79,9 @@ class KvStorage final {
   Pool& pool(MemoryPool which) { return which == MemoryPool::kDevice ? device_ : host_; }
   const Pool& pool(MemoryPool which) const { return which == MemoryPool::kDevice ? device_ : host_; }
   void transfer(Pool& from, Pool& to, std::span<const BlockCopy> copies);
-  void free_blocks(MemoryPool which, std::span<const BlockId> blocks);
+  void retire(MemoryPool which, std::span<const BlockId> blocks);  // freed ones: checks seals, poisons
+  void check_seal(const Pool& pool, BlockId id) const;
+  uint64_t hash_of(const Pool& pool, BlockId id) const;
 
   Layout layout_;
   size_t block_bytes_;

@@ -21,15 +21,15 @@ class SequenceGroup final {
   enum class State : uint8_t { kWaiting, kRunning, kSwapped, kFinished };
 
   struct Init {
-    GroupId group_id;
-    std::string request_id;
-    SamplingParams params;
-    EncoderDecoderInputs inputs;
-    SeqId first_seq_id;
+    GroupId group_id{};
+    std::string request_id{};
+    SamplingParams params{};
+    EncoderDecoderInputs inputs{};
+    SeqId first_seq_id{};
     // How many positions the encoder gives (and cross blocks are counted in), where that is not the number of its ids
     // (audio). Unset: the number of encoder ids; 0: a decoder-only group.
-    std::optional<int32_t> num_encoder_tokens;
-    std::optional<ContentHash> encoder_hash;
+    std::optional<int32_t> num_encoder_tokens = std::nullopt;
+    std::optional<ContentHash> encoder_hash = std::nullopt;
     TimePoint arrival_time{};
   };
 
