@@ -23,6 +23,7 @@ float half_to_float(uint16_t bits) {
   return std::bit_cast<float>(sign | (std::bit_cast<uint32_t>(finite) & ~is_special) | (special & is_special));
 }
 
+// `convert` is a lambda, not a function pointer: each type is its own loop, and vectorises.
 template <typename Convert>
 void widen_16(const std::byte* in, std::span<float> out, Convert convert) {
   std::array<uint16_t, kChunk> chunk;
@@ -47,8 +48,8 @@ void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> ou
   const std::byte* in = weight.data.data() + static_cast<size_t>(begin) * dtype_bytes(weight.dtype);
   switch (weight.dtype) {
     case DType::kFloat32: std::memcpy(out.data(), in, out.size_bytes()); return;
-    case DType::kBFloat16: widen_16(in, out, bfloat16_to_float); return;
-    case DType::kFloat16: widen_16(in, out, half_to_float); return;
+    case DType::kBFloat16: widen_16(in, out, [](uint16_t bits) { return bfloat16_to_float(bits); }); return;
+    case DType::kFloat16: widen_16(in, out, [](uint16_t bits) { return half_to_float(bits); }); return;
     default: CHECK(false, "get() serves no other type: ", weight.name);
   }
 }
