@@ -38,6 +38,10 @@ class Tokenizer {
 
   // How the vocabulary file spells a token; "" if there is none of that id.
   virtual std::string token_to_string(int32_t token_id) const = 0;
+  // The same where the two sides spell one id differently (character tables).
+  virtual std::string side_token_to_string(int32_t token_id, TokenizerSide /*side*/) const {
+    return token_to_string(token_id);
+  }
   virtual std::optional<int32_t> string_to_token(std::string_view token) const = 0;
 
   // Left out of texts by skip_special_tokens.
