@@ -66,6 +66,8 @@ class BlockSpaceManager final {
   // need = |cross table, unless another group owns it already| + blocks of the sequence (+ num_blocks_ahead).
   // kNever: total - need < watermark; kOk: free - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
+  // Another group owns the cross table that this one wants.
+  bool shares_cross(const Request& request) const;
   // True: the cross table is new and must be written; false: there is none, or it is shared and written already.
   // REQUIRES: as many free blocks as needed, and neither group nor sequence has a table.
   bool allocate(const Request& request);
@@ -146,7 +148,6 @@ class BlockSpaceManager final {
 
   BlockAllocator& allocator(MemoryPool pool) { return pool == MemoryPool::kDevice ? device_ : host_; }
   const BlockAllocator& allocator(MemoryPool pool) const { return pool == MemoryPool::kDevice ? device_ : host_; }
-  bool shares_cross(const Request& request) const;
   int32_t num_needed_blocks(const Request& request) const;
   void offer_for_sharing(int64_t key, const CrossTable& cross);
   void withdraw_from_sharing(int64_t key, const CrossTable& cross);

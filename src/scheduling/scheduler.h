@@ -97,11 +97,32 @@ class Scheduler final {
  private:
   using Queue = std::vector<SequenceGroup*>;  // sorted by arrival
 
-  struct Budget;  // what is left of the step's three budgets
+  struct Budget {  // what is left in this step
+    int32_t tokens = 0;
+    int32_t encoder_tokens = 0;
+    int32_t seqs = 0;
+  };
+  struct Rows {  // a sequence feeds its next `count` tokens
+    Sequence* seq = nullptr;
+    int32_t count = 0;
+  };
 
   void schedule_running(Budget& budget, SchedulerOutputs& outputs);
   void schedule_swapped(Budget& budget, SchedulerOutputs& outputs);
   void schedule_waiting(Budget& budget, SchedulerOutputs& outputs);
+  bool try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  BlockSpaceManager::Request admission_request(const SequenceGroup& group) const;
+  void choose_rows(const SequenceGroup& group, int32_t max_rows);
+  void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  static void fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data);
+  void fork_recomputed(SequenceGroup& group);
+  void preempt_last(SchedulerOutputs& outputs);
+  void to_waiting(SequenceGroup& group);
+  void release_blocks(SequenceGroup& group);
+  Status check_group(const SequenceGroup& group) const;
+
+  static void insert_by_arrival(Queue& queue, SequenceGroup& group);
+  Queue& queue_of(SequenceGroup::State state);
 
   Options options_;
   BlockSpaceManager blocks_;
@@ -109,6 +130,9 @@ class Scheduler final {
   absl::flat_hash_map<GroupId, std::unique_ptr<SequenceGroup>> groups_;
   Queue waiting_, running_, swapped_;
   std::vector<GroupId> finished_;
+  std::vector<Rows> rows_;                             // of the group being planned
+  std::vector<BlockSpaceManager::SlotRequest> slots_;  // that they want
+  std::vector<std::unique_ptr<Sequence>> spare_seqs_;  // dropped, for their memory
   uint64_t next_arrival_ = 0;
   uint64_t next_seq_id_ = 1;
 };

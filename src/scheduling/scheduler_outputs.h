@@ -70,7 +70,7 @@ struct EncodeSlice {
 };
 
 struct SchedulerOutputs {
-  Recycled<SequenceGroupMetadata> groups;  // sequences of one group stand together; groups in order of arrival
+  Recycled<SequenceGroupMetadata> groups;  // running ones, those that came back, new ones
   std::vector<EncodeSlice> encodes;
   BlockMoves moves;               // KvStorage::apply(moves) before anything is computed
   std::vector<GroupId> finished;  // freed or aborted since the last plan: whoever keeps state for them drops it
@@ -87,7 +87,15 @@ struct SchedulerOutputs {
   int32_t num_swapped = 0;
 
   bool empty() const { return groups.empty(); }
-  void clear();
+  void clear() {
+    groups.clear();
+    encodes.clear();
+    moves.clear();
+    finished.clear();
+    num_seqs = num_decoder_tokens = num_encoder_tokens = 0;
+    num_preempted = num_swapped_out = num_swapped_in = num_admitted = 0;
+    num_running = num_waiting = num_swapped = 0;
+  }
 };
 
 }  // namespace transept

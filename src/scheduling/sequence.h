@@ -18,8 +18,8 @@ class Sequence final {
   // generates; the other holds the encoder's ids.
   Sequence(SeqId id, const EncoderDecoderInputs& inputs, bool from_decoder_prompt = true);
 
-  // A child that shares everything so far. `index` names its random numbers.
-  Sequence fork(SeqId child_id, int32_t child_index) const;
+  // Becomes a child of `parent`, with everything it has so far; memory is kept. `index` names its random numbers.
+  void become_fork_of(const Sequence& parent, SeqId child_id, int32_t child_index);
 
   SeqId id() const { return id_; }
   // 0 for the first sequence of a group, counted on in forks: (request seed, index, position) keys sampling.

@@ -18,7 +18,7 @@ namespace transept {
 
 class SequenceGroup final {
  public:
-  enum class State : uint8_t { kWaiting, kRunning, kSwapped, kFinished };
+  enum class State : uint8_t { kWaiting, kRunning, kSwapped };
 
   struct Init {
     GroupId group_id{};
@@ -56,7 +56,7 @@ class SequenceGroup final {
 
   // Sequences that may run at once: n or the number of beams until it has forked; then what is left of them.
   int32_t max_running_seqs() const;
-  int32_t max_tokens_per_seq() const;  // prompt + max_tokens
+  int64_t max_tokens_per_seq() const;  // prompt + max_tokens
 
   TimePoint first_scheduled_time() const { return first_scheduled_time_; }
   bool was_scheduled() const { return was_scheduled_; }
