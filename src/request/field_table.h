@@ -33,7 +33,7 @@ enum class FieldKind : uint8_t {
   kTokenIdLists,   // a list of non-empty lists of them; at most max_items, each at most kMaxBadWordTokens long
   kLogitBias,      // an object: token id as a string -> number, min..max; at most max_items
   kEarlyStopping,  // true, false or "never"
-  kAny,            // not looked at: a field that is refused whatever it says
+  kAny,            // not looked at: a field that is refused unless it is null, false or the number min
 };
 inline constexpr size_t kMaxBadWordTokens = 1024;
 
@@ -57,7 +57,7 @@ struct FieldSpec {
   bool min_excluded = false;
   size_t max_items = 0;
   FieldModels models = FieldModels::kAll;
-  // Why a value other than null, false or the default is refused (kUnimplemented); "": it is supported.
+  // Why a value other than null and false is refused (kUnimplemented); "": the field is supported.
   std::string_view refusal = {};
 };
 
