@@ -7,11 +7,13 @@
 Loads the fp16 checkpoint with transformers, widens it to fp32 and decodes
 greedily. PER is the edit distance over phonemes to the nearest of the word's
 listed pronunciations, summed, over the summed length of those; WER is the
-share of words that equal none of them. Both with and without stress.
+share of words that equal none of them. Both with and without stress. The test
+words are also scored joined into phrases of 2, 5 and 10 words.
 """
 
 import argparse
 import json
+import random
 from pathlib import Path
 
 import torch
@@ -68,8 +70,8 @@ def score(said, references):
     for phones, options in zip(said, references):
         for name, fold in (("", list), ("_no_stress", without_stress)):
             edits, length = nearest(fold(phones), [fold(o) for o in options])
-            total = totals[name]
-            total[0], total[1], total[2] = total[0] + edits, total[1] + length, total[2] + (edits > 0)
+            for i, value in enumerate((edits, length, edits > 0)):
+                totals[name][i] += value
     result = {"words": len(said)}
     for name, (edits, length, wrong) in totals.items():
         result["per" + name] = 100 * edits / length
@@ -81,6 +83,28 @@ def evaluate(model, tokenizer, words, part):
     """Scores of the model on a list of words; `words` has the pronunciations."""
     said = [split_ipa(tokenizer.decode(ids)) for ids in transcribe(model, tokenizer, part)]
     return score(said, [[split_ipa(p) for p in words[w]] for w in part])
+
+
+def evaluate_phrases(model, tokenizer, words, part, length, seed):
+    """Scores of the same words said `length` at a time (at most 112 letters).
+
+    A phrase that comes out with another number of words counts every one of
+    its words as said wrong, with nothing said.
+    """
+    order = part[:]
+    random.Random(seed).shuffle(order)
+    phrases = [[]]
+    for word in order:
+        if len(phrases[-1]) == length or len(" ".join(phrases[-1] + [word])) > 112:
+            phrases.append([])
+        phrases[-1].append(word)
+    texts = [" ".join(phrase) for phrase in phrases]
+    said = []
+    for phrase, ids in zip(phrases, transcribe(model, tokenizer, texts)):
+        pieces = tokenizer.decode(ids).split(" ")
+        whole = len(pieces) == len(phrase)
+        said += [split_ipa(p) for p in pieces] if whole else [[] for _ in phrase]
+    return score(said, [[split_ipa(p) for p in words[w]] for w in order])
 
 
 def print_scores(name, s):
@@ -112,6 +136,9 @@ def main():
     results = {name: evaluate(model, tokenizer, words, parts[name]) for name in ("dev", "test")}
     results["words_test.tsv"] = evaluate(model, tokenizer, {w: p.split(" / ") for w, p in pairs},
                                          [w for w, _ in pairs])
+    for length in (2, 5, 10):
+        results[f"test, {length} words at a time,"] = evaluate_phrases(
+            model, tokenizer, words, parts["test"], length, args.seed)
     for name, scores in results.items():
         print_scores(name, scores)
     if args.json:

@@ -141,14 +141,16 @@ MARKS = [",", ".", "?", "!", ";", ":"]
 
 
 class ExampleMaker:
-    """Composes the examples of an epoch: words, and phrases of 2 to 5 words.
+    """Composes the examples of an epoch: words, short phrases and long ones.
 
     Every training word occurs once per epoch. Phrases also carry what CMUdict
     cannot teach: hyphens between words (dropped in the output), punctuation
-    after a word and digits (both copied).
+    after a word and digits (both copied). The long ones, up to 120 letters,
+    train the positions that words and short phrases never reach.
     """
 
-    LENGTHS, WEIGHTS = (1, 2, 3, 4, 5), (0.78, 0.08, 0.06, 0.04, 0.04)
+    LONG = 0
+    LENGTHS, WEIGHTS = (1, 2, 3, 4, 5, LONG), (0.78, 0.08, 0.06, 0.03, 0.03, 0.02)
 
     def __init__(self, words, training_words, seed):
         self.words, self.training, self.seed = words, training_words, seed
@@ -160,15 +162,28 @@ class ExampleMaker:
             return prons[0]
         return rng.choice(prons[1:])
 
-    def epoch(self, number, max_length=100):
+    def chunks(self, rng, order):
+        """Cut the shuffled words into groups of one example each."""
+        at = 0
+        while at < len(order):
+            count = rng.choices(self.LENGTHS, self.WEIGHTS)[0]
+            if count == self.LONG:
+                room = rng.randint(50, 120)
+                while at + count < len(order) and room > len(order[at + count]):
+                    room -= len(order[at + count]) + 1
+                    count += 1
+            yield order[at:at + count]
+            at += count
+
+    def epoch(self, number, max_length=122):
         """List of (spelling, IPA) pairs, the same for the same seed and number."""
         rng = random.Random(self.seed * 1000 + number)
         order = self.training[:]
         rng.shuffle(order)
-        examples, at = [], 0
-        while at < len(order):
-            count = rng.choices(self.LENGTHS, self.WEIGHTS)[0]
-            chunk, at = order[at:at + count], at + count
+        examples = []
+        for chunk in self.chunks(rng, order):
+            if not chunk:
+                continue
             source, target = chunk[0], self.pronounce(rng, chunk[0])
             if len(chunk) == 1:
                 if rng.random() < 0.02:
