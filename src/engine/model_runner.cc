@@ -82,10 +82,17 @@ Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
 
 void EncoderDecoderModelRunner::size_arena() {
   Arena measuring = Arena::measuring();
+  // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
+  const KvStorage::Layout layout = kv_layout(1, 0);
+  const auto views = [](const KvStorage::SpecLayout& part) {
+    const TensorView view(nullptr, DType::kUInt8, {1, static_cast<int64_t>(part.layer_bytes)});
+    return std::vector<TensorView>(static_cast<size_t>(part.num_layers), view);
+  };
+  const std::vector<TensorView> self = views(layout.self), cross = views(layout.cross);
   StepOutput output;
   for (const StepPlan& plan : largest_steps(batch_limits())) {
     Context context = make_context(measuring, true);
-    batch_->build(plan, {});
+    batch_->build(plan, {self, cross});
     run(context, plan, output);
   }
   arena_ = std::make_unique<Arena>(measuring.high_water_bytes());
@@ -176,9 +183,7 @@ void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {
   state.hidden = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
   EncoderOutput output{state.hidden, encoder_buffer_};
-  model_->write_cross_kv(context, output, batch_->cross_write(),
-                         kv_ == nullptr ? KvCaches{} : KvCaches{kv_->self_layers(), kv_->cross_layers()},
-                         {0, spec().num_decoder_layers});
+  model_->write_cross_kv(context, output, batch_->cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
   // The cross KV is written: from here on the encoder output is dead.
   output = {};
   DCHECK(encoder_buffer_.use_count() == 1);
