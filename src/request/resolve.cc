@@ -151,7 +151,8 @@ class Resolver final {
     }
     const int32_t inherited =
         std::max(model_.min_new_tokens.value_or(0), model_.min_length.value_or(0) - limits_.decoder_prompt_tokens);
-    params_.min_tokens = request_.min_tokens.value_or(std::clamp(inherited, 0, params_.max_tokens));
+    params_.min_tokens = request_.min_tokens.value_or(0);
+    params_.min_tokens_before_eos = request_.min_tokens.value_or(std::clamp(inherited, 0, params_.max_tokens));
     return ok_status();
   }
 
@@ -219,7 +220,7 @@ class Resolver final {
   void set_score() {
     params_.score_only = true;
     params_.max_tokens = 1;
-    params_.min_tokens = 0;
+    params_.min_tokens = params_.min_tokens_before_eos = 0;
     params_.n = 1;
     params_.prompt_logprobs = request_.prompt_logprobs.value_or(0);
   }

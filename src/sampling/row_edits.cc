@@ -78,10 +78,8 @@ void ban_tokens(const SamplingParams& params, const RowHistory& history, bool fo
     ban_encoder_ngrams(static_cast<size_t>(params.encoder_no_repeat_ngram_size), history, edits.banned);
   }
   ban_words(params.bad_words_ids, history.generated, edits.banned);
-  if (num_generated < params.min_tokens) {
-    append(params.eos_token_ids, edits.banned);
-    append(params.stop_token_ids, edits.banned);
-  }
+  if (num_generated < params.min_tokens_before_eos) append(params.eos_token_ids, edits.banned);
+  if (num_generated < params.min_tokens) append(params.stop_token_ids, edits.banned);
   append(params.suppress_tokens, edits.banned);
   // One later where a bos was forced before it (transformers' begin_index).
   if (num_generated == (forces_bos ? 1 : 0)) append(params.begin_suppress_tokens, edits.banned);

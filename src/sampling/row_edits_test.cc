@@ -36,11 +36,20 @@ TEST(RowEdits, PlainGreedyEditsNothing) {
 TEST(RowEdits, MinTokensForbidsEndTokensAndStopIdsUntilThere) {
   SamplingParams params;
   params.max_tokens = 8;
-  params.min_tokens = 2;
+  params.min_tokens = params.min_tokens_before_eos = 2;
   params.eos_token_ids = {2};
   params.stop_token_ids = {9};
   EXPECT_THAT(edits_of(params, {{}, {2}, {5}}).banned, ElementsAre(2, 9));
   EXPECT_THAT(edits_of(params, {{}, {2}, {5, 6}}).banned, IsEmpty());
+}
+
+TEST(RowEdits, TheModelsMinLengthForbidsEndTokensOnly) {
+  SamplingParams params;
+  params.max_tokens = 8;
+  params.min_tokens_before_eos = 2;
+  params.eos_token_ids = {2};
+  params.stop_token_ids = {9};
+  EXPECT_THAT(edits_of(params, {{}, {2}, {5}}).banned, ElementsAre(2));
 }
 
 TEST(RowEdits, NgramBanSeesPromptAndGeneratedAcrossTheirBorder) {
