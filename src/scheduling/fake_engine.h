@@ -58,7 +58,10 @@ class FakeEngine final {
   Status add(GroupId id, const FakeRequest& request);
   bool abort(GroupId id);
   // One step; false if there was nothing to do. Texts of groups that ended are in results().
-  bool step();
+  bool step() { return begin_step() && finish_step(); }
+  // The two halves: the plan; its execution and what follows. In between is the middle of an encode.
+  bool begin_step();
+  bool finish_step();
 
   const SchedulerOutputs& plan() const { return plan_; }
   const std::map<GroupId, Texts>& results() const { return results_; }

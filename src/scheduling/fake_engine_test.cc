@@ -202,10 +202,13 @@ bool FakeEngine::abort(GroupId id) {
   return scheduler_.abort_seq_group(id);
 }
 
-bool FakeEngine::step() {
+bool FakeEngine::begin_step() {
   scheduler_.schedule(plan_);
   clock_.advance(std::chrono::milliseconds(1));
-  if (plan_.empty()) return false;
+  return !plan_.empty();
+}
+
+bool FakeEngine::finish_step() {
   const std::map<SeqId, uint64_t> states = model_.execute(plan_);
   scheduler_.mark_computed(plan_);
   for (const SequenceGroupMetadata& metadata : plan_.groups) update(metadata, states);
@@ -214,7 +217,9 @@ bool FakeEngine::step() {
 }
 
 void FakeEngine::update(const SequenceGroupMetadata& metadata, const std::map<SeqId, uint64_t>& states) {
-  SequenceGroup& group = *scheduler_.find(metadata.group_id);
+  SequenceGroup* found = scheduler_.find(metadata.group_id);
+  if (found == nullptr) return;  // aborted since it was planned
+  SequenceGroup& group = *found;
   for (const SequenceData& data : metadata.seq_data) {
     for (int32_t row = data.first_logits_row; row < static_cast<int32_t>(data.token_ids.size()); ++row) {
       const int32_t predicts = data.context_len + row + 1;

@@ -89,14 +89,18 @@ void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
 
 bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
-  const BlockSpaceManager::Request request = admission_request(group);
+  BlockSpaceManager::Request request = admission_request(group);
   if (!blocks_.shares_cross(request) && group.num_encoder_tokens() > budget.encoder_tokens) return false;
+  const int32_t num_tail_blocks = request.num_blocks_ahead;
+  const int32_t num_promised = num_promised_blocks();
+  request.num_blocks_ahead += num_promised;
   const AllocStatus status = blocks_.can_allocate(request);
-  CHECK(status != AllocStatus::kNever, "group ", group.group_id().value(), " was admitted and never fits");
-  if (status == AllocStatus::kLater) return false;
+  CHECK(status != AllocStatus::kNever || num_promised > 0, "a group was taken that can never be admitted");
+  if (status != AllocStatus::kOk) return false;
 
   const bool encode = blocks_.allocate(request);
   group.fork_at_ = group.num_unfinished() > 1 ? request.num_tokens : 0;
+  group.num_tail_blocks_ = num_tail_blocks;
   group.state_ = SequenceGroup::State::kRunning;
   insert_by_arrival(running_, group);
   budget.seqs -= group.max_running_seqs();
@@ -116,6 +120,13 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
     budget.encoder_tokens -= group.num_encoder_tokens();
   }
   return true;
+}
+
+// Blocks that the tails of recomputed groups will take when their common prefix is done.
+int32_t Scheduler::num_promised_blocks() const {
+  int32_t count = 0;
+  for (const SequenceGroup* group : running_) count += group->fork_at_ > 0 ? group->num_tail_blocks_ : 0;
+  return count;
 }
 
 // One sequence: everything it has so far. Several (a recompute): what they have in common, once; they fork after it,

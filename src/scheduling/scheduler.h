@@ -111,6 +111,7 @@ class Scheduler final {
   void schedule_swapped(Budget& budget, SchedulerOutputs& outputs);
   void schedule_waiting(Budget& budget, SchedulerOutputs& outputs);
   bool try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  int32_t num_promised_blocks() const;
   BlockSpaceManager::Request admission_request(const SequenceGroup& group) const;
   void choose_rows(const SequenceGroup& group, int32_t max_rows);
   void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);

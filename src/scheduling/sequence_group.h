@@ -79,6 +79,7 @@ class SequenceGroup final {
   // Recompute of several sequences: the first one feeds so many common tokens, then the others fork from it. 0: none
   // pending.
   int32_t fork_at_ = 0;
+  int32_t num_tail_blocks_ = 0;  // that they will take then
   bool was_scheduled_ = false;
   TimePoint first_scheduled_time_{};
   int32_t num_preemptions_ = 0;
