@@ -14,10 +14,10 @@ constexpr size_t kMaxPatternBytes = size_t{64} << 10;
 constexpr uint32_t kHeapLimitKib = 32 << 10;
 // Backtracking steps of one attempt: it starts with few and is repeated with more, as long as there is time.
 constexpr uint32_t kFirstMatchLimit = 128;
-constexpr uint32_t kLastMatchLimit = uint32_t{1} << 26;
+constexpr uint32_t kLastMatchLimit = uint32_t{1} << 24;
 // PCRE2 does not count the steps of simple loops, so the clock has the last word: the thread's own time, which other
 // work on the machine does not use up. Honest patterns run at several MB/s, 20 times as fast.
-constexpr double kTimeLimitSeconds = 2.0;
+constexpr double kTimeLimitSeconds = 0.5;
 constexpr double kTimeLimitSecondsPerByte = 4e-6;
 constexpr int kAttemptsPerLookAtTheClock = 16;
 
