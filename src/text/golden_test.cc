@@ -1,37 +1,20 @@
 // The reference's answers of the steering repository, where it lies beside this one: every string and every row of ids.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
-#include "base/json.h"
-#include "base/mmap_file.h"
-#include "base/strings.h"
 #include "text/detokenizer.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer_test_util.h"
 
 namespace transept {
 namespace {
 
-std::string shared_dir() { return str_cat(TRANSEPT_SOURCE_DIR, "/../shared"); }
-
-std::vector<Json> read_jsonl(const std::string& path) {
-  const StatusOr<std::string> text = read_file(path);
-  EXPECT_TRUE(text.ok()) << text.status();
-  std::vector<Json> lines;
-  for (const std::string_view line : split(text.value_or(""), '\n')) {
-    if (line.empty()) continue;
-    StatusOr<Json> json = Json::parse(line);
-    EXPECT_TRUE(json.ok()) << json.status();
-    if (json.ok()) lines.push_back(std::move(json).value());
-  }
-  return lines;
-}
-
-std::vector<int32_t> ids_of(const Json& list) {
-  std::vector<int32_t> ids;
-  for (const Json& id : list.as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
-  return ids;
+// Beside the repository; TRANSEPT_SHARED says where else.
+std::string shared_dir() {
+  const char* elsewhere = std::getenv("TRANSEPT_SHARED");
+  return elsewhere != nullptr ? elsewhere : str_cat(TRANSEPT_SOURCE_DIR, "/../shared");
 }
 
 bool flag(const Json& request, std::string_view key) {

@@ -14,11 +14,7 @@ constexpr size_t kMaxPatternBytes = size_t{64} << 10;
 constexpr uint32_t kHeapLimitKib = 32 << 10;
 // Backtracking steps of one attempt: it starts with few and is repeated with more, as long as there is time.
 constexpr uint32_t kFirstMatchLimit = 128;
-constexpr uint32_t kLastMatchLimit = uint32_t{1} << 26;
-// PCRE2 does not count the steps of simple loops, so the clock has the last word: the thread's own time, which other
-// work on the machine does not use up. Honest patterns run at several MB/s, 20 times as fast.
-constexpr double kTimeLimitSeconds = 2.0;
-constexpr double kTimeLimitSecondsPerByte = 4e-6;
+constexpr uint32_t kLastMatchLimit = uint32_t{1} << 24;
 constexpr int kAttemptsPerLookAtTheClock = 16;
 
 double thread_seconds() {
@@ -43,12 +39,12 @@ Status too_long() { return resource_exhausted("the regular expression of this to
 // One search through one text: tries each position in turn, so that every attempt has its own limit.
 class Search {
  public:
-  Search(const pcre2_code* code, std::string_view text)
+  Search(const pcre2_code* code, std::string_view text, const Regex::Limits& limits)
       : code_(code),
         text_(text),
         data_(pcre2_match_data_create_from_pattern(code, nullptr)),
         context_(pcre2_match_context_create(nullptr)),
-        deadline_(thread_seconds() + kTimeLimitSeconds + kTimeLimitSecondsPerByte * static_cast<double>(text.size())) {
+        deadline_(thread_seconds() + limits.seconds + limits.seconds_per_byte * static_cast<double>(text.size())) {
     CHECK(data_ != nullptr && context_ != nullptr);
     pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
     pcre2_set_match_limit(context_.get(), kFirstMatchLimit);
@@ -119,9 +115,9 @@ StatusOr<Regex> Regex::compile(std::string_view pattern) {
   return Regex(std::move(code));
 }
 
-StatusOr<std::vector<TextRange>> Regex::find_all(std::string_view text) const {
+StatusOr<std::vector<TextRange>> Regex::find_all(std::string_view text, const Limits& limits) const {
   std::vector<TextRange> matches;
-  Search search(code_->compiled.get(), text);
+  Search search(code_->compiled.get(), text, limits);
   for (size_t position = 0; position <= text.size();) {
     ASSIGN_OR_RETURN(const TextRange match, search.match_at(position));
     const bool found = match.end != std::string_view::npos;
