@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "attention/cpu_kernels.h"
+#include "ops/transpose.h"
 #include "ops/vec_math.h"
 
 namespace transept {
@@ -26,11 +27,8 @@ struct KeyTile {
 // Keys [first, first + count) of dense rows, transposed into task.keys.
 template <class V>
 inline void load_dense(const AttentionTask& task, KeyTile<V>& tile) {
-  for (int j = 0; j < tile.count; ++j) {
-    const float* k = task.k + (tile.first + j) * task.k_stride;
-    for (int d = 0; d < task.head_dim; ++d) task.keys[d * kTileKeys + j] = k[d];
-    tile.v[j] = task.v + (tile.first + j) * task.v_stride;
-  }
+  transpose(task.k + tile.first * task.k_stride, task.k_stride, tile.count, task.head_dim, task.keys, kTileKeys);
+  for (int j = 0; j < tile.count; ++j) tile.v[j] = task.v + (tile.first + j) * task.v_stride;
 }
 
 // Keys in blocks: used where they lie if a block holds whole vectors, otherwise copied together.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ops/kernels.h"
+#include "ops/transpose.h"
 #include "ops/vec_math.h"
 
 namespace transept {
@@ -13,10 +14,11 @@ static constexpr int kPanelWidth = 32;       // = kPanelColumns of gemm.h
 static constexpr int kPrefetchFloats = 256;  // 1 KiB ahead of the weights
 
 // The sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums [kRows][row_floats].
-// Element (r, t) of x stands at x[r * row_step + t * k_step].
-template <class V, int kRows, int kVecs, int kPanels>
-inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const float* w, int64_t k, float* sums,
-                      int row_floats) {
+// Element (r, t) of x stands at x[r * row_step + t * k_step]. Weights are fetched from afar: the tile's own, 1 KiB
+// before they are used, or, if `ahead` is given, k lines from there on, for the tiles to come.
+template <class V, int kRows, int kVecs, int kPanels, bool kAhead>
+inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const float* w, const float* ahead, int64_t k,
+                      float* sums, int row_floats) {
   constexpr int kAll = kVecs * kPanels;
   typename V::Reg acc[kRows][kAll];
 #pragma GCC unroll 16
@@ -31,8 +33,9 @@ inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const fl
     for (int c = 0; c < kAll; ++c) {
       const float* p = w + (c / kVecs) * panel_floats + (c % kVecs) * V::kLanes;
       b[c] = V::load(p);
-      if (c % kVecs * V::kLanes % 16 == 0) V::prefetch(p + kPrefetchFloats);
+      if (!kAhead && c % kVecs * V::kLanes % 16 == 0) V::prefetch(p + kPrefetchFloats);
     }
+    if (kAhead) V::prefetch_l2(ahead + t * 16);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const typename V::Reg a = V::set1(x[r * row_step]);
@@ -100,8 +103,8 @@ template <class V, int kRows, int kPanels>
 inline void gemm_few_panels(const GemmJob& job, int64_t panel) {
   alignas(64) float sums[kRows * kPanels * kPanelWidth];
   constexpr int kRowFloats = kPanels * kPanelWidth;
-  gemm_tile<V, kRows, kPanelWidth / V::kLanes, kPanels>(
-      job.x, job.x_stride, 1, job.panels + panel * job.k * kPanelWidth, job.k, sums, kRowFloats);
+  const float* w = job.panels + panel * job.k * kPanelWidth;
+  gemm_tile<V, kRows, kPanelWidth / V::kLanes, kPanels, false>(job.x, job.x_stride, 1, w, w, job.k, sums, kRowFloats);
   gemm_epilogue<V>(job, 0, kRows, panel * kPanelWidth, kRowFloats, sums, kRowFloats);
 }
 
@@ -140,31 +143,36 @@ void gemm_pack(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_
   for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
     const int64_t row = even_split(job.m, num_tiles, tile);
     const int64_t rows = even_split(job.m, num_tiles, tile + 1) - row;
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* x = job.x + (row + r) * job.x_stride;
-      for (int64_t t = 0; t < job.k; ++t) packed[t * rows + r] = x[t];
-    }
+    transpose(job.x + row * job.x_stride, job.x_stride, rows, job.k, packed, rows);
     packed += rows * job.k;
   }
 }
 
+// `ahead`: where the next panel begins if there is one and this is the first tile (0) or the second (1) of this panel:
+// each fetches half of it into the second-level cache. Otherwise null.
 template <class V, int kRows>
-inline void gemm_packed_tile(const GemmJob& job, int64_t row, const float* packed, int64_t panel) {
+inline void gemm_packed_tile(const GemmJob& job, int64_t row, const float* packed, int64_t panel, const float* ahead) {
   alignas(64) float sums[kRows * kPanelWidth];
   constexpr int kColumns = V::kTileVecs * V::kLanes;
   const float* w = job.panels + panel * job.k * kPanelWidth;
   for (int column = 0; column < kPanelWidth; column += kColumns) {
-    gemm_tile<V, kRows, V::kTileVecs, 1>(packed, 1, kRows, w + column, job.k, sums + column, kPanelWidth);
+    if (ahead != nullptr) {
+      gemm_tile<V, kRows, V::kTileVecs, 1, true>(packed, 1, kRows, w + column, ahead, job.k, sums + column,
+                                                 kPanelWidth);
+    } else {
+      gemm_tile<V, kRows, V::kTileVecs, 1, false>(packed, 1, kRows, w + column, w, job.k, sums + column, kPanelWidth);
+    }
   }
   gemm_epilogue<V>(job, row, kRows, panel * kPanelWidth, kPanelWidth, sums, kPanelWidth);
 }
 
 template <class V, int kRows = V::kTileRows>
-inline void gemm_any_tile(const GemmJob& job, int64_t row, int64_t rows, const float* packed, int64_t panel) {
+inline void gemm_any_tile(const GemmJob& job, int64_t row, int64_t rows, const float* packed, int64_t panel,
+                          const float* ahead) {
   if (rows == kRows) {
-    gemm_packed_tile<V, kRows>(job, row, packed, panel);
+    gemm_packed_tile<V, kRows>(job, row, packed, panel, ahead);
   } else if constexpr (kRows > 1) {
-    gemm_any_tile<V, kRows - 1>(job, row, rows, packed, panel);
+    gemm_any_tile<V, kRows - 1>(job, row, rows, packed, panel, ahead);
   }
 }
 
@@ -176,7 +184,10 @@ void gemm_tiles(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64
     for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
       const int64_t row = even_split(job.m, num_tiles, tile);
       const int64_t rows = even_split(job.m, num_tiles, tile + 1) - row;
-      gemm_any_tile<V>(job, row, rows, x, panel);
+      const int64_t half = tile - tile_begin;
+      const bool fetch = half < 2 && tile_end - tile_begin > 1 && panel + 1 < panel_end;
+      const float* ahead = fetch ? job.panels + (panel + 1) * job.k * kPanelWidth + half * job.k * 16 : nullptr;
+      gemm_any_tile<V>(job, row, rows, x, panel, ahead);
       x += rows * job.k;
     }
   }
