@@ -9,9 +9,6 @@ namespace transept {
 
 void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.clear();
-  outputs.finished.assign(finished_.begin(), finished_.end());
-  finished_.clear();
-
   Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.max_num_seqs};
   schedule_running(budget, outputs);
   // Who was preempted just now would only be in the way of those for whom it made room.
@@ -23,6 +20,10 @@ void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.num_running = static_cast<int32_t>(running_.size());
   outputs.num_waiting = static_cast<int32_t>(waiting_.size());
   outputs.num_swapped = static_cast<int32_t>(swapped_.size());
+  // Nobody executes an empty plan: what is gone stays on the list for the next one.
+  if (outputs.empty()) return;
+  outputs.finished.assign(finished_.begin(), finished_.end());
+  finished_.clear();
   blocks_.take_freed_blocks(outputs.moves);
 }
 

@@ -61,7 +61,8 @@ class Scheduler final {
   // In any state, between steps; all its blocks come back, and the group is gone. False: no such group.
   bool abort_seq_group(GroupId group_id);
 
-  // Plans a step into `outputs`, whose memory is used again. An empty plan: there is nothing to do.
+  // Plans a step into `outputs`, whose memory is used again. An empty plan: there is nothing to do, and it
+  // need not be executed.
   void schedule(SchedulerOutputs& outputs);
 
   // The plan was executed: its rows are in the cache now. Call before tokens are appended. Groups that were aborted in

@@ -72,8 +72,9 @@ struct EncodeSlice {
 struct SchedulerOutputs {
   Recycled<SequenceGroupMetadata> groups;  // running ones, those that came back, new ones
   std::vector<EncodeSlice> encodes;
-  BlockMoves moves;               // KvStorage::apply(moves) before anything is computed
-  std::vector<GroupId> finished;  // freed or aborted since the last plan: whoever keeps state for them drops it
+  BlockMoves moves;  // KvStorage::apply(moves) before anything is computed
+  std::vector<GroupId>
+      finished;  // freed or aborted since the last plan that was not empty: for who keeps state for them
 
   int32_t num_seqs = 0;            // in this step
   int32_t num_decoder_tokens = 0;  // new rows

@@ -114,6 +114,24 @@ TEST(Scheduler, NamesTheGroupsThatAreGone) {
   EXPECT_THAT(plan.finished, IsEmpty());
 }
 
+TEST(Scheduler, AnEmptyPlanHidesNothing) {
+  FakeClock clock;
+  BlockSpaceManager::Options blocks = block_options();
+  blocks.track_freed_blocks = true;
+  Scheduler scheduler({}, blocks, clock);
+  ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 1, max_tokens(8))).ok());
+  SchedulerOutputs plan;
+  scheduler.schedule(plan);
+  scheduler.abort_seq_group(GroupId(1));
+  scheduler.schedule(plan);
+  EXPECT_TRUE(plan.empty());
+  EXPECT_THAT(plan.moves.freed_device, IsEmpty());
+  ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 2, max_tokens(8))).ok());
+  scheduler.schedule(plan);
+  EXPECT_THAT(plan.finished, ElementsAre(GroupId(1)));
+  EXPECT_EQ(plan.moves.freed_device.size(), 2u);
+}
+
 TEST(Scheduler, ASequenceThatEndsGivesItsBlocksBack) {
   FakeClock clock;
   Scheduler scheduler({}, block_options(), clock);
