@@ -3,11 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,29 +45,5 @@ inline std::string safetensors_bytes(const std::vector<TestTensor>& tensors) {
   }
   return raw_safetensors(header + "}", data);
 }
-
-// A folder of its own under the system's temporary folder, removed at the end.
-class TempDir final {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "transept-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  const std::string& path() const { return path_; }
-  void write(std::string_view name, std::string_view content) const {
-    std::ofstream(std::filesystem::path(path_) / name, std::ios::binary) << content;
-  }
-
- private:
-  std::string path_;
-};
 
 }  // namespace transept::testing

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/test_folder.h"
 #include "weights/safetensors_test_util.h"
 
 namespace transept {
@@ -18,7 +19,7 @@ using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::safetensors_bytes;
-using testing::TempDir;
+using testing::TestFolder;
 using testing::TestTensor;
 
 TestTensor floats(std::string name, std::vector<float> values) {
@@ -27,7 +28,7 @@ TestTensor floats(std::string name, std::vector<float> values) {
 }
 
 TEST(WeightMap, ServesTensorsByNameAndShape) {
-  const TempDir dir;
+  const TestFolder dir;
   dir.write("model.safetensors", safetensors_bytes({{"w", "F32", {2, 3}, bytes_of<float>({1, 2, 3, 4, 5, 6})},
                                                     {"position_ids", "I64", {1}, std::string(8, '\0')},
                                                     {"quantised", "F8_E4M3", {2}, "ab"}}));
@@ -58,7 +59,7 @@ TEST(WeightMap, ServesTensorsByNameAndShape) {
 }
 
 TEST(WeightMap, SaysWhatNothingRead) {
-  const TempDir dir;
+  const TestFolder dir;
   dir.write("model.safetensors",
             safetensors_bytes({floats("c", {1}), floats("a", {1}), floats("b", {1}), floats("d", {1})}));
   const auto map = WeightMap::open(dir.path());
@@ -72,7 +73,7 @@ TEST(WeightMap, SaysWhatNothingRead) {
 }
 
 TEST(WeightMap, FindsNamesWithAndWithoutThePrefix) {
-  const TempDir dir;
+  const TestFolder dir;
   dir.write("model.safetensors", safetensors_bytes({floats("model.with", {1}), floats("without", {2}),
                                                     floats("both", {3}), floats("model.both", {4})}));
   const auto map = WeightMap::open(dir.path());
@@ -87,7 +88,7 @@ TEST(WeightMap, FindsNamesWithAndWithoutThePrefix) {
 }
 
 TEST(WeightMap, ReadsShards) {
-  const TempDir dir;
+  const TestFolder dir;
   dir.write("s1.safetensors", safetensors_bytes({floats("a", {1})}));
   dir.write("s2.safetensors", safetensors_bytes({floats("b", {2}), floats("unlisted", {3})}));
   dir.write("model.safetensors.index.json",
@@ -124,7 +125,7 @@ TEST(WeightMap, RefusesDamagedIndexes) {
       {R"({"weight_map": {"a": ""}})", "not the name of a file in the folder"},
       {R"({"weight_map": {"a": "s1.safetensors\u0000"}})", "not the name of a file in the folder"},
   };
-  const TempDir dir;
+  const TestFolder dir;
   dir.write("s1.safetensors", safetensors_bytes({floats("a", {1})}));
   dir.write("s2.safetensors", safetensors_bytes({floats("b", {2})}));
   dir.write("again.safetensors", safetensors_bytes({floats("a", {1}), floats("b", {1})}));
@@ -138,7 +139,7 @@ TEST(WeightMap, RefusesDamagedIndexes) {
 }
 
 TEST(WeightMap, NamesTheFileThatIsMissingOrDamaged) {
-  const TempDir dir;
+  const TestFolder dir;
   auto map = WeightMap::open(dir.path());
   EXPECT_EQ(map.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(error_message(map.status()), HasSubstr(dir.path()));
