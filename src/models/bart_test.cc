@@ -12,7 +12,7 @@
 namespace transept {
 namespace {
 
-using testing::TempDir;
+using testing::TestFolder;
 using testing::TestTensor;
 using testing::TinyBart;
 using ::testing::HasSubstr;
@@ -72,7 +72,7 @@ class BartTest : public ::testing::Test {
   }
 
   const std::vector<int32_t> kEncoder = {0, 7, 9, 2}, kDecoder = {2, 0, 5};
-  TempDir dir_;
+  TestFolder dir_;
   ThreadPool threads_{2};
   Arena arena_{1 << 22};
   std::unique_ptr<AttentionBackend> attention_;

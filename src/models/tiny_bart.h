@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "base/test_folder.h"
 #include "weights/safetensors_test_util.h"
 
 namespace transept::testing {
@@ -63,8 +64,8 @@ struct TinyBart {
                    positions, R"(, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2})");
   }
 
-  void write(const TempDir& dir) const { write(dir, tensors()); }
-  void write(const TempDir& dir, const std::vector<TestTensor>& list) const {
+  void write(const TestFolder& dir) const { write(dir, tensors()); }
+  void write(const TestFolder& dir, const std::vector<TestTensor>& list) const {
     dir.write("config.json", config());
     dir.write("model.safetensors", safetensors_bytes(list));
   }
