@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -63,9 +62,9 @@ TEST(TokenizerTest, AMegabyteInOneWordTakesLessThanTwoSeconds) {
   std::mt19937 random(11);
   std::string text;
   while (text.size() < 1'000'000) text.push_back(static_cast<char>('a' + random() % 26));
-  const auto start = std::chrono::steady_clock::now();
+  const double start = cpu_seconds();
   const auto ids = tokenizer->encode(text, {});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(cpu_seconds() - start, 2 * kSlowness);
   ASSERT_TRUE(ids.ok());
   EXPECT_EQ(tokenizer->decode(*ids, false), text);
 }
