@@ -13,7 +13,8 @@ std::vector<std::string> find(std::string_view pattern, std::string_view text) {
   const StatusOr<Regex> regex = Regex::compile(pattern);
   EXPECT_TRUE(regex.ok()) << pattern << ": " << regex.status();
   if (!regex.ok()) return {};
-  const auto ranges = regex->find_all(text);
+  SearchBudget budget(text.size());
+  const auto ranges = regex->find_all(text, budget);
   EXPECT_TRUE(ranges.ok()) << ranges.status();
   std::vector<std::string> found;
   for (const TextRange range : ranges.value_or(std::vector<TextRange>())) found.emplace_back(range.of(text));
@@ -79,11 +80,23 @@ TEST(RegexTest, HostilePatternsEndInAnError) {
        {"(a+)+$b", "(a|a)*b", "(?=[a]*x)y|a*+x|[a-z]*[a-z]*[a-z]*x", "(a?){100}a{100}b"}) {
     const StatusOr<Regex> regex = Regex::compile(pattern);
     ASSERT_TRUE(regex.ok()) << pattern << regex.status();
+    SearchBudget budget(0, /*seconds=*/0.02);
     const double start = cpu_seconds();
-    const auto found = regex->find_all(text, {.seconds = 0.02, .seconds_per_byte = 0});
+    const auto found = regex->find_all(text, budget);
     EXPECT_LT(cpu_seconds() - start, 10 * kSlowness) << pattern;
     EXPECT_EQ(found.status().code(), absl::StatusCode::kResourceExhausted) << pattern;
   }
+}
+
+// However many short texts it takes: a budget is for all of them.
+TEST(RegexTest, ABudgetLastsForManySearches) {
+  const StatusOr<Regex> regex = Regex::compile("(a|aa)+$");
+  ASSERT_TRUE(regex.ok()) << regex.status();
+  SearchBudget budget(0, /*seconds=*/0.02);
+  Status status;
+  const double start = cpu_seconds();
+  while (status.ok() && cpu_seconds() - start < 10) status = regex->find_all("aaaaaaaaaaaaaaaaaaaab", budget).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(RegexTest, HonestPatternsRunInLinearTime) {

@@ -12,7 +12,7 @@ class StringPattern final : public TextPattern {
  public:
   explicit StringPattern(std::string wanted) : wanted_(std::move(wanted)) {}
 
-  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override {
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& /*budget*/) const override {
     std::vector<TextRange> matches;
     for (size_t at = text.find(wanted_); at != std::string_view::npos; at = text.find(wanted_, at + wanted_.size())) {
       matches.push_back({at, at + wanted_.size()});
@@ -27,7 +27,9 @@ class StringPattern final : public TextPattern {
 class RegexPattern final : public TextPattern {
  public:
   explicit RegexPattern(Regex regex) : regex_(std::move(regex)) {}
-  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override { return regex_.find_all(text); }
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& budget) const override {
+    return regex_.find_all(text, budget);
+  }
 
  private:
   Regex regex_;
@@ -36,7 +38,7 @@ class RegexPattern final : public TextPattern {
 // Many files write GPT-2's pattern out: it need not run as a regular expression.
 class Gpt2SplitPattern final : public TextPattern {
  public:
-  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override {
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& /*budget*/) const override {
     std::vector<TextRange> matches;
     split_gpt2(text, {0, text.size()}, matches);
     return matches;
