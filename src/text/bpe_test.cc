@@ -80,6 +80,8 @@ TEST(BpeTest, DamagedModelsNameTheField) {
   EXPECT_EQ(message(R"({"vocab": {"a": 0, "b": 0}, "merges": []})"), "model.json: vocab: two tokens share the id 0");
   EXPECT_EQ(message(R"({"dropout": 0.1, "vocab": {}, "merges": []})"),
             "model.json: dropout: random tokens (dropout) are not supported");
+  EXPECT_EQ(message(str_cat(R"({"vocab": {}, "merges": [], "end_of_word_suffix": ")", std::string(33, 'x'), "\"}")),
+            "model.json: end_of_word_suffix: longer than 32 bytes");
   EXPECT_EQ(message(R"({"vocab": {}, "merges": [], "fuse_unk": 1})"),
             "model.json: fuse_unk: expected a boolean, found a number");
 }

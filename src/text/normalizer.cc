@@ -135,7 +135,7 @@ StatusOr<std::unique_ptr<Normalizer::Step>> parse_step(const JsonField& field) {
 bool grew_too_much(size_t original_size, size_t size) {
   constexpr size_t kFactor = 32;  // U+FDFA grows most, 11 times
   constexpr size_t kAlwaysAllowed = size_t{64} << 10;
-  constexpr size_t kNeverAllowed = size_t{1} << 30;
+  constexpr size_t kNeverAllowed = size_t{256} << 20;
   return size > kNeverAllowed || (size > kAlwaysAllowed && size / kFactor > original_size);
 }
 

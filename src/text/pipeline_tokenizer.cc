@@ -7,8 +7,8 @@
 namespace transept {
 namespace {
 
-// Positions in a text are 32-bit numbers in places, and normalisation may multiply its length.
-constexpr size_t kMaxTextBytes = size_t{256} << 20;
+// Normalisation may multiply a text's length.
+constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
 }  // namespace
 

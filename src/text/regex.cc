@@ -15,6 +15,7 @@ constexpr uint32_t kHeapLimitKib = 32 << 10;
 // (PCRE2 does not count the steps of simple loops: hence the budget.)
 constexpr uint32_t kFirstMatchLimit = 128;
 constexpr uint32_t kLastMatchLimit = uint32_t{1} << 24;
+
 template <auto Free>
 struct Freeing {
   template <typename T>

@@ -127,6 +127,10 @@ TEST_F(FolderTest, ThenVocabAndMergesThenCharacterTables) {
 TEST_F(FolderTest, OtherKindsAreRefusedByName) {
   EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()),
             "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
+  write("tokenizer_config.json", R"({"tokenizer_class": "ByT5Tokenizer"})");
+  EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()),
+            "tokenizer_config.json: tokenizer_class: ByT5Tokenizer is not supported yet");
+  write("tokenizer_config.json", "{}");
   write("spiece.model", "");
   EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()), "a tokenizer of spiece.model is not supported yet");
   write("vocab.json", "{}");
@@ -192,7 +196,7 @@ TEST(TokenizerErrorTest, DamagedConfigurationNamesFileFieldAndReason) {
   EXPECT_EQ(message(&TokenizerFiles::tokenizer_config_json, R"({"bos_token": 3})"),
             "tokenizer_config.json: bos_token: expected a string, found a number");
   EXPECT_EQ(message(&TokenizerFiles::tokenizer_config_json, R"({"added_tokens_decoder": {"x": {}}})"),
-            "tokenizer_config.json: added_tokens_decoder: \"x\" is not a token id");
+            "tokenizer_config.json: added_tokens_decoder.x: its name is not a token id");
   EXPECT_EQ(message(&TokenizerFiles::tokenizer_config_json, R"({"added_tokens_decoder": {"3": {}}})"),
             "tokenizer_config.json: added_tokens_decoder.3.content: is missing (expected a string)");
   EXPECT_EQ(message(&TokenizerFiles::special_tokens_map_json, "[]"),
