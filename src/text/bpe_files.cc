@@ -44,7 +44,7 @@ StatusOr<BpeModel::Options> BpeModel::parse_options(const JsonField& model) {
   if (model.member("dropout").present()) {
     const Json& dropout = model.member("dropout").json();
     if (!dropout.is_number() || dropout.as_double() != 0) {
-      return model.member("dropout").error("random tokens (dropout) are not supported");
+      return model.member("dropout").not_supported("random tokenization");
     }
   }
   Options options;

@@ -15,8 +15,8 @@ namespace transept {
 
 class Regex final {
  public:
-  // Errors: not valid, or written with something that Oniguruma and PCRE2 understand differently and that is not
-  // translated (nested character classes, possessive intervals, callouts).
+  // Errors: not valid; kUnimplemented where it is written with something that Oniguruma and PCRE2 understand
+  // differently and that is not translated (nested character classes, repeated intervals, callouts).
   static StatusOr<Regex> compile(std::string_view pattern);
 
   Regex(Regex&&) noexcept;

@@ -69,7 +69,7 @@ class Translator {
   Status item() {
     if (looking_at("\\")) return escape();
     if (looking_at("(*") || looking_at("(?C")) {
-      return invalid_argument("callouts and verbs in regular expressions are not supported");
+      return unimplemented("callouts and verbs in regular expressions are not supported");
     }
     if (looking_at("(?")) {
       group_flags();
@@ -108,7 +108,7 @@ class Translator {
       return ok_status();
     }
     if (pattern_.substr(end + 1).starts_with('+')) {
-      return invalid_argument("a repeated interval ({n,m}+) in a regular expression is not supported");
+      return unimplemented("a repeated interval ({n,m}+) in a regular expression is not supported");
     }
     out_ += body.front() == ',' ? "{0" : "{";
     out_.append(body);
@@ -141,7 +141,7 @@ class Translator {
     if (looking_at("\\")) return class_escape();
     if (looking_at("[:")) return posix_class();
     if (looking_at("[") || looking_at("&&")) {
-      return invalid_argument("character classes inside character classes are not supported");
+      return unimplemented("character classes inside character classes are not supported");
     }
     if (looking_at("]")) in_class_ = false;
     copy(1);
@@ -156,7 +156,7 @@ class Translator {
       position_ += written.size();
       return ok_status();
     }
-    return invalid_argument("this POSIX bracket in a regular expression is not supported");
+    return unimplemented("this POSIX bracket in a regular expression is not supported");
   }
 
   // \p{Han} is the script; PCRE2 takes a bare name for the script's extensions too.
@@ -225,7 +225,7 @@ class Translator {
   }
 
   static Status unknown_escape(char letter) {
-    return invalid_argument("\\", letter, " in this place of a regular expression is not supported");
+    return unimplemented("\\", letter, " in this place of a regular expression is not supported");
   }
 
   Status replace(std::string_view by) {

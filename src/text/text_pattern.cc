@@ -54,14 +54,17 @@ StatusOr<std::unique_ptr<TextPattern>> TextPattern::parse(const JsonField& field
   RETURN_IF_ERROR(field.expect_object());
   if (field.member("String").present()) {
     ASSIGN_OR_RETURN(std::string wanted, field.member("String").as_string());
-    if (wanted.empty()) return field.member("String").error("an empty pattern is not supported");
+    if (wanted.empty()) return field.member("String").not_supported("an empty pattern");
     if (wanted.size() > kMaxStringPatternBytes) return field.member("String").error("longer than 1024 bytes");
     return std::make_unique<StringPattern>(std::move(wanted));
   }
   ASSIGN_OR_RETURN(const std::string pattern, field.member("Regex").as_string());
   if (pattern == kGpt2Pattern) return std::make_unique<Gpt2SplitPattern>();
   StatusOr<Regex> regex = Regex::compile(pattern);
-  if (!regex.ok()) return field.member("Regex").error(error_message(regex.status()));
+  if (!regex.ok()) {
+    const Status status = field.member("Regex").error(error_message(regex.status()));
+    return Status(regex.status().code(), error_message(status));
+  }
   return std::make_unique<RegexPattern>(std::move(regex).value());
 }
 

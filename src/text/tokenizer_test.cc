@@ -164,7 +164,7 @@ TEST(TokenizerErrorTest, DamagedTokenizerJsonNamesFileFieldAndReason) {
   EXPECT_EQ(message(R"("Regex": "\\s+")", R"("Regex": "(")").substr(0, 83),
             "tokenizer.json: normalizer.normalizers[2].pattern.Regex: not a valid regular expres");
   EXPECT_EQ(message(R"("Regex": "\\s+")", R"("String": "")"),
-            "tokenizer.json: normalizer.normalizers[2].pattern.String: an empty pattern is not supported");
+            "tokenizer.json: normalizer.normalizers[2].pattern.String: an empty pattern is not supported yet");
   EXPECT_EQ(message(R"("pre_tokenizer": {"type": "ByteLevel")", R"("pre_tokenizer": {"type": "Metaspace")"),
             "tokenizer.json: pre_tokenizer.type: Metaspace is not supported yet");
   EXPECT_EQ(message(R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "WordPiece")"),
