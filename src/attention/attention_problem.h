@@ -32,6 +32,7 @@ struct AttentionProblem {
   int heads = 4, kv_heads = 4, dim = 16, block_size = 16;
   bool causal = true;
   BiasForm bias = BiasForm::kNone;
+  int gap = 3;  // floats between rows of q, k, v and out that belong to nobody; 0: aligned, as the engine has them
   std::vector<KeyOwner> owners;
 
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
@@ -91,7 +92,6 @@ struct AttentionResult {
 class AttentionSetup final {
  public:
   static constexpr int64_t kNumLayers = 3, kLayer = 1;
-  static constexpr int64_t kGap = 3;  // floats between rows of q, k, v and out that belong to nobody
 
   AttentionSetup(const AttentionProblem& problem, AttentionBackend& backend, bool shuffle_blocks = true)
       : p_(problem), backend_(backend) {
@@ -144,10 +144,18 @@ class AttentionSetup final {
   AttentionArgs& args() { return args_; }
 
  private:
-  TensorView rows_of_heads(std::vector<float>& data, int64_t rows, int64_t heads) {
-    const int64_t stride = heads * p_.dim + kGap;
-    data.assign(static_cast<size_t>(std::max<int64_t>(rows, 1) * stride), std::nanf(""));
-    return TensorView(data.data(), DType::kFloat32, {rows, stride}).columns(0, heads * p_.dim).split_heads(heads);
+  static float* filled_with_nan(PageBuffer& data, int64_t count) {
+    data = PageBuffer(static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(float));
+    auto* floats = reinterpret_cast<float*>(data.data());
+    std::fill_n(floats, count, std::nanf(""));
+    return floats;
+  }
+
+  TensorView rows_of_heads(PageBuffer& data, int64_t rows, int64_t heads) {
+    const int64_t stride = heads * p_.dim + p_.gap;
+    return TensorView(filled_with_nan(data, rows * stride), DType::kFloat32, {rows, stride})
+        .columns(0, heads * p_.dim)
+        .split_heads(heads);
   }
 
   void run_new(Context& context) {
@@ -206,9 +214,9 @@ class AttentionSetup final {
     const KvSpec spec{.kind = KvKind::kSelf, .num_layers = kNumLayers, .num_heads = p_.kv_heads, .head_dim = p_.dim};
     const auto layer = static_cast<int64_t>(backend_.block_bytes(spec, p_.block_size, DType::kFloat32));
     const auto blocks = static_cast<int64_t>(ids.size());
-    cache_.assign(static_cast<size_t>(blocks * kNumLayers * layer) / sizeof(float), std::nanf(""));
-    args_.kv_cache = TensorView(cache_.data(), DType::kUInt8, {blocks, kNumLayers * layer})
-                         .columns(kLayer * layer, (kLayer + 1) * layer);
+    float* cache = filled_with_nan(cache_, blocks * kNumLayers * layer / static_cast<int64_t>(sizeof(float)));
+    args_.kv_cache =
+        TensorView(cache, DType::kUInt8, {blocks, kNumLayers * layer}).columns(kLayer * layer, (kLayer + 1) * layer);
   }
 
   void fill_q() {
@@ -294,8 +302,8 @@ class AttentionSetup final {
   AttentionBias bias_;
   std::vector<int32_t> query_start_, context_, seq_lens_, kv_start_, group_start_, tables_;
   std::vector<int64_t> slots_;
-  std::vector<float> q_, k_, v_, out_, bias_data_;
-  std::vector<float> cache_;
+  std::vector<float> bias_data_;
+  PageBuffer q_, k_, v_, out_, cache_;
   std::vector<std::vector<int32_t>> owner_blocks_;
 };
 

@@ -112,7 +112,7 @@ struct Scratch {
   Scratch(Arena& arena, int64_t num_rows, int64_t dim)
       : rows(arena.allocate_span<AttentionRow>(num_rows)),
         sums(arena.allocate_span<float>(num_rows * round_up(dim, 16))),
-        keys(arena.allocate_span<float>(dim * kTileKeys)),
+        keys(arena.allocate_span<float>(2 * dim * kTileKeys)),
         sums_stride(round_up(dim, 16)) {}
 };
 
