@@ -307,37 +307,50 @@ class AttentionSetup final {
   std::vector<std::vector<int32_t>> owner_blocks_;
 };
 
-// One row of one head in double precision: probabilities of [0, owner.keys), and out.
-inline void attend_naively(const AttentionProblem& p, const KeyOwner& owner, int seq, int row, int head,
-                           std::vector<double>& probabilities, std::vector<double>& out) {
-  const int kv_head = head / (p.heads / p.kv_heads);
+// K and V of one owner and KV head, [keys, dim].
+struct HeadValues {
+  std::vector<float> k, v;
+
+  HeadValues(const AttentionProblem& p, const KeyOwner& owner, int kv_head) {
+    for (int j = 0; j < owner.keys; ++j) {
+      for (int d = 0; d < p.dim; ++d) {
+        k.push_back(kv_value(false, owner.id, j, kv_head, d));
+        v.push_back(kv_value(true, owner.id, j, kv_head, d));
+      }
+    }
+  }
+};
+
+struct NaiveRow {
+  std::vector<double> probabilities;  // of [0, owner.keys)
+  std::vector<double> out;
+};
+
+// One row of one head in double precision.
+inline NaiveRow attend_naively(const AttentionProblem& p, const KeyOwner& owner, const HeadValues& values, int seq,
+                               int row, int head) {
   const int position = p.context(owner) + row;
-  const int visible = p.visible(owner, row);
+  const auto visible = static_cast<size_t>(p.visible(owner, row));
+  const auto dim = static_cast<size_t>(p.dim);
+  NaiveRow result{std::vector<double>(static_cast<size_t>(owner.keys)), std::vector<double>(dim)};
+  std::vector<double>& weights = result.probabilities;
+  std::vector<double> q(dim);
+  for (size_t d = 0; d < dim; ++d) q[d] = q_value(owner.id, seq, position, head, static_cast<int>(d));
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
-  probabilities.assign(static_cast<size_t>(owner.keys), 0);
-  out.assign(static_cast<size_t>(p.dim), 0);
-  for (int j = 0; j < visible; ++j) {
-    double score = 0;
-    for (int d = 0; d < p.dim; ++d) {
-      score +=
-          static_cast<double>(q_value(owner.id, seq, position, head, d)) * kv_value(false, owner.id, j, kv_head, d);
-    }
-    score = score * p.scale() + bias_value(p, owner.id, seq, head, position, j);
-    probabilities[static_cast<size_t>(j)] = score;
-    max = std::max(max, score);
+  for (size_t j = 0; j < visible; ++j) {
+    for (size_t d = 0; d < dim; ++d) weights[j] += q[d] * values.k[j * dim + d];
+    weights[j] = weights[j] * p.scale() + bias_value(p, owner.id, seq, head, position, static_cast<int>(j));
+    max = std::max(max, weights[j]);
   }
-  for (int j = 0; j < visible; ++j) {
-    double& value = probabilities[static_cast<size_t>(j)];
-    value = std::isinf(max) ? 0 : std::exp(value - max);
-    sum += value;
+  for (size_t j = 0; j < visible; ++j) {
+    weights[j] = std::isinf(max) ? 0 : std::exp(weights[j] - max);
+    sum += weights[j];
   }
-  for (int j = 0; j < visible; ++j) {
-    double& value = probabilities[static_cast<size_t>(j)];
-    value = sum == 0 ? 0 : value / sum;
-    for (int d = 0; d < p.dim; ++d) {
-      out[static_cast<size_t>(d)] += value * kv_value(true, owner.id, j, kv_head, d);
-    }
+  for (size_t j = 0; j < visible; ++j) {
+    weights[j] = sum == 0 ? 0 : weights[j] / sum;
+    for (size_t d = 0; d < dim; ++d) result.out[d] += weights[j] * values.v[j * dim + d];
   }
+  return result;
 }
 
 }  // namespace transept
