@@ -1,0 +1,54 @@
+// A list whose elements outlive clear(): what is pushed next takes over the memory (inner vectors and all) of what
+// stood there before. Values that are filled anew at every step so cost no allocation once they have been large enough.
+//
+// An element must have a clear() that empties it and keeps its memory. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/check.h"
+
+namespace transept {
+
+template <typename T>
+class Recycled final {
+ public:
+  // A cleared element at the end. Earlier references stay valid only while the list does not grow past its high water.
+  T& push() {
+    if (size_ == elements_.size()) {
+      elements_.emplace_back();
+    } else {
+      elements_[size_].clear();
+    }
+    return elements_[size_++];
+  }
+  void pop_back() {
+    DCHECK(size_ > 0);
+    --size_;
+  }
+  void clear() { size_ = 0; }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T& operator[](size_t i) {
+    DCHECK(i < size_);
+    return elements_[i];
+  }
+  const T& operator[](size_t i) const {
+    DCHECK(i < size_);
+    return elements_[i];
+  }
+  T& back() { return (*this)[size_ - 1]; }
+  const T& back() const { return (*this)[size_ - 1]; }
+  T* begin() { return elements_.data(); }
+  T* end() { return elements_.data() + size_; }
+  const T* begin() const { return elements_.data(); }
+  const T* end() const { return elements_.data() + size_; }
+
+ private:
+  std::vector<T> elements_;  // the first size_ are in the list
+  size_t size_ = 0;
+};
+
+}  // namespace transept

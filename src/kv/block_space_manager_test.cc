@@ -1,0 +1,112 @@
+#include "kv/block_space_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace transept {
+namespace {
+
+using Request = BlockSpaceManager::Request;
+
+BlockSpaceManager::Options small_options() {
+  return {.block_size = 4, .num_device_blocks = 8, .num_host_blocks = 8, .watermark = 0};
+}
+
+TEST(BlockSpaceManager, RefusesBadOptions) {
+  const auto param = [](auto change) {
+    BlockSpaceManager::Options options = small_options();
+    change(options);
+    return error_param(options.validate());
+  };
+  EXPECT_EQ(param([](auto&) {}), "");
+  EXPECT_EQ(param([](auto& o) { o.block_size = 0; }), "block_size");
+  EXPECT_EQ(param([](auto& o) { o.block_size = 1025; }), "block_size");
+  EXPECT_EQ(param([](auto& o) { o.num_device_blocks = 0; }), "num_device_blocks");
+  EXPECT_EQ(param([](auto& o) { o.num_host_blocks = -1; }), "num_host_blocks");
+  EXPECT_EQ(param([](auto& o) { o.watermark = 1; }), "watermark");
+  EXPECT_EQ(param([](auto& o) { o.watermark = std::numeric_limits<double>::quiet_NaN(); }), "watermark");
+}
+
+TEST(BlockSpaceManager, SaysWhetherTheCrossTableMustBeWritten) {
+  BlockSpaceManager::Options options = small_options();
+  options.share_identical_inputs = true;
+  BlockSpaceManager manager(options);
+  const ContentHash hash{{1, 2, 3, 4}};
+  EXPECT_TRUE(manager.allocate(
+      {.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_hash = hash}));
+  EXPECT_FALSE(manager.allocate(
+      {.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_hash = hash}));
+  EXPECT_FALSE(manager.allocate({.group_id = GroupId(3), .seq_id = SeqId(3), .num_tokens = 1}));
+  EXPECT_EQ(manager.get_cross_block_table(GroupId(1)).data(), manager.get_cross_block_table(GroupId(2)).data());
+}
+
+TEST(BlockSpaceManager, ForksThatAllWriteNeedOneCopyLess) {
+  BlockSpaceManager manager(small_options());
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 22});  // 6 of 8 blocks
+  manager.fork(SeqId(1), SeqId(2));
+  manager.fork(SeqId(1), SeqId(3));
+  const std::vector<BlockSpaceManager::SlotRequest> all = {{SeqId(1), 2}, {SeqId(2), 2}, {SeqId(3), 2}};
+  EXPECT_TRUE(manager.can_append_slots(all));
+  const std::vector<BlockSpaceManager::SlotRequest> long_ones = {{SeqId(1), 2}, {SeqId(2), 2}, {SeqId(3), 3}};
+  EXPECT_FALSE(manager.can_append_slots(long_ones));
+  std::vector<BlockCopy> copies;
+  for (const auto& [seq, count] : all) manager.append_slots(seq, count, copies);
+  EXPECT_EQ(copies.size(), 2u);
+  EXPECT_EQ(manager.get_num_free_device_blocks(), 0);
+  EXPECT_TRUE(manager.check_invariants().ok());
+}
+
+TEST(BlockSpaceManager, AFullBlockIsSharedWithoutBeingWritten) {
+  BlockSpaceManager manager(small_options());
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 8});
+  manager.fork(SeqId(1), SeqId(2));
+  manager.truncate(SeqId(2), 6);
+  manager.allocate({.group_id = GroupId(2), .seq_id = SeqId(3), .num_tokens = 20});  // one block is left
+  // The first takes it for its next block; the second must copy the block that the first keeps.
+  const std::vector<BlockSpaceManager::SlotRequest> both = {{SeqId(1), 1}, {SeqId(2), 1}};
+  EXPECT_FALSE(manager.can_append_slots(both));
+  EXPECT_TRUE(manager.can_append_slots(std::span(both).first(1)));
+  EXPECT_TRUE(manager.can_append_slots(std::span(both).last(1)));
+}
+
+TEST(BlockSpaceManager, ReportsFreedBlocksOfBothPools) {
+  BlockSpaceManager::Options options = small_options();
+  options.track_freed_blocks = true;
+  BlockSpaceManager manager(options);
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4, .num_encoder_tokens = 4});
+  BlockMoves moves;
+  manager.swap_out(GroupId(1), moves.swap_out);
+  manager.take_freed_blocks(moves);
+  EXPECT_EQ(moves.freed_device, (std::vector<BlockId>{0, 1}));
+  EXPECT_TRUE(moves.freed_host.empty());
+
+  moves.clear();
+  manager.free(SeqId(1));
+  manager.free_cross(GroupId(1));
+  // One of the two host blocks is in use again when the plan is made, so it must not be poisoned.
+  manager.allocate({.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 4});
+  manager.swap_out(GroupId(2), moves.swap_out);
+  ASSERT_EQ(moves.swap_out.size(), 1u);
+  manager.take_freed_blocks(moves);
+  EXPECT_EQ(moves.freed_host.size(), 1u);
+  EXPECT_NE(moves.freed_host[0], moves.swap_out[0].dst);
+}
+
+TEST(BlockSpaceManagerDeathTest, CatchesMisuse) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  BlockSpaceManager manager(small_options());
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4});
+  std::vector<BlockCopy> moves;
+  EXPECT_DEATH(manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(2), .num_tokens = 4}), "has tables already");
+  EXPECT_DEATH(manager.allocate({.group_id = GroupId(2), .seq_id = SeqId(1), .num_tokens = 4}), "has a table already");
+  EXPECT_DEATH(manager.allocate({.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 40}), "can_allocate");
+  EXPECT_DEATH(manager.append_slots(SeqId(9), 1, moves), "sequence 9 has no table");
+  EXPECT_DEATH(manager.truncate(SeqId(1), 5), "truncate to 5 of 4");
+  EXPECT_DEATH(manager.swap_in(GroupId(1), moves), "kHost");
+  manager.swap_out(GroupId(1), moves);
+  EXPECT_DEATH(manager.append_slots(SeqId(1), 1, moves), "a swapped sequence cannot grow");
+}
+
+}  // namespace
+}  // namespace transept

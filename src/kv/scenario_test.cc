@@ -1,0 +1,198 @@
+// Runs src/kv/testdata/*.txt: the block manager's rules and numbers as scenarios. check_invariants() after every line.
+//
+//   pool device=4 host=4 block=4 watermark=0 [share=1]   a new manager
+//   can_allocate g1 decoder=4 encoder=4 [hash=7] [ahead=1] -> ok | later | never
+//   allocate g1 decoder=4 encoder=4 [hash=7]             -> ok, and the tables are taken | later | never
+//   append g1.0 3                                        -> the number of blocks copied | no room
+//   fork g1.0 g1.1 | truncate g1.0 5 | free g1.0 | free g1 (all its sequences) | free_cross g1 | reset
+//   can_swap_out g1 -> yes | no       swap_out g1 -> moves as src>dst, in order
+//   can_swap_in g1  -> ok | later | never             swap_in g1 -> moves
+//   table g1.0 -> block ids           cross g1 -> block ids
+//   expect free_device=2 free_host=4 self=1 cross=1 watermark=0
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "kv/block_space_manager.h"
+#include "kv/scenario.h"
+
+namespace transept {
+namespace {
+
+std::string name_of(AllocStatus status) {
+  switch (status) {
+    case AllocStatus::kOk: return "ok";
+    case AllocStatus::kLater: return "later";
+    case AllocStatus::kNever: return "never";
+  }
+  return "";
+}
+
+std::string listed(std::span<const BlockId> blocks) {
+  std::vector<std::string> parts;
+  for (const BlockId block : blocks) parts.push_back(str_cat(block));
+  return join(parts, " ");
+}
+
+std::string listed(std::span<const BlockCopy> copies) {
+  std::vector<std::string> parts;
+  for (const BlockCopy& copy : copies) parts.push_back(str_cat(copy.src, ">", copy.dst));
+  return join(parts, " ");
+}
+
+GroupId group_of(const std::string& name) {
+  return GroupId(static_cast<uint64_t>(std::stoi(name.substr(1))));  // "g7", "g7.2"
+}
+
+SeqId seq_of(const std::string& name) {
+  const size_t dot = name.find('.');
+  const int index = dot == std::string::npos ? 0 : std::stoi(name.substr(dot + 1));
+  return SeqId(group_of(name).value() * 1000 + static_cast<uint64_t>(index));
+}
+
+class Runner {
+ public:
+  // The command's answer, "" where it has none; nothing: no such command.
+  std::optional<std::string> run(ScenarioLine& line) {
+    const std::string command = line.next();
+    if (command == "pool") {
+      manager_ = std::make_unique<BlockSpaceManager>(options(line));
+      return "";
+    }
+    if (!manager_) return std::nullopt;
+    if (command == "can_allocate") return name_of(manager_->can_allocate(request(line)));
+    if (command == "allocate") return allocate(line);
+    if (command == "append") return append(line);
+    if (command == "expect") return expect(line);
+    if (command == "table") return listed(manager_->get_block_table(seq_of(line.next())));
+    if (command == "cross") return listed(manager_->get_cross_block_table(group_of(line.next())));
+    if (command == "reset") return manager_->reset(), "";
+    if (command == "fork") return fork(line);
+    if (command == "truncate") return truncate(line);
+    if (command == "free") return free(line.next());
+    if (command == "free_cross") return manager_->free_cross(group_of(line.next())), "";
+    return swap(command, line);
+  }
+
+  Status check() const { return manager_ ? manager_->check_invariants() : ok_status(); }
+
+ private:
+  static BlockSpaceManager::Options options(ScenarioLine& line) {
+    BlockSpaceManager::Options options;
+    options.num_device_blocks = line.number("device", 0);
+    options.num_host_blocks = line.number("host", 0);
+    options.block_size = line.number("block", 16);
+    options.watermark = std::stod(line.option("watermark").value_or("0"));
+    options.share_identical_inputs = line.number("share", 0) != 0;
+    return options;
+  }
+
+  static BlockSpaceManager::Request request(ScenarioLine& line) {
+    BlockSpaceManager::Request request;
+    const std::string name = line.next();
+    request.group_id = group_of(name);
+    request.seq_id = seq_of(name);
+    request.num_tokens = line.number("decoder", 0);
+    request.num_encoder_tokens = line.number("encoder", 0);
+    request.num_blocks_ahead = line.number("ahead", 0);
+    if (const auto hash = line.option("hash")) {
+      request.encoder_hash = ContentHash{{static_cast<uint64_t>(std::stoi(*hash))}};
+    }
+    return request;
+  }
+
+  std::string allocate(ScenarioLine& line) {
+    const BlockSpaceManager::Request wanted = request(line);
+    const AllocStatus status = manager_->can_allocate(wanted);
+    if (status == AllocStatus::kOk) {
+      manager_->allocate(wanted);
+      seqs_[wanted.group_id].insert(wanted.seq_id);
+    }
+    return name_of(status);
+  }
+
+  std::string append(ScenarioLine& line) {
+    const SeqId seq = seq_of(line.next());
+    const BlockSpaceManager::SlotRequest wanted{seq, std::stoi(line.next())};
+    if (!manager_->can_append_slots({&wanted, 1})) return "no room";
+    std::vector<BlockCopy> copies;
+    manager_->append_slots(wanted.seq_id, wanted.num_tokens, copies);
+    return str_cat(copies.size());
+  }
+
+  std::string fork(ScenarioLine& line) {
+    const SeqId parent = seq_of(line.next());
+    const std::string child = line.next();
+    manager_->fork(parent, seq_of(child));
+    seqs_[group_of(child)].insert(seq_of(child));
+    return "";
+  }
+
+  std::string truncate(ScenarioLine& line) {
+    const SeqId seq = seq_of(line.next());
+    manager_->truncate(seq, std::stoi(line.next()));
+    return "";
+  }
+
+  std::string free(const std::string& name) {
+    if (name.find('.') != std::string::npos) {
+      manager_->free(seq_of(name));
+    } else {
+      for (const SeqId seq : seqs_[group_of(name)]) manager_->free(seq);
+    }
+    return "";
+  }
+
+  std::optional<std::string> swap(const std::string& command, ScenarioLine& line) {
+    if (command.find("swap") == std::string::npos) return std::nullopt;
+    std::vector<BlockCopy> moves;
+    const GroupId group = group_of(line.next());
+    if (command == "can_swap_out") return manager_->can_swap_out(group) ? "yes" : "no";
+    if (command == "can_swap_in") return name_of(manager_->can_swap_in(group));
+    if (command == "swap_out") return manager_->swap_out(group, moves), listed(moves);
+    if (command == "swap_in") return manager_->swap_in(group, moves), listed(moves);
+    return std::nullopt;
+  }
+
+  std::string expect(ScenarioLine& line) {
+    const std::map<std::string, int32_t> actual = {{"free_device", manager_->get_num_free_device_blocks()},
+                                                   {"free_host", manager_->get_num_free_host_blocks()},
+                                                   {"self", manager_->device_usage().self},
+                                                   {"cross", manager_->device_usage().cross},
+                                                   {"watermark", manager_->watermark_blocks()}};
+    for (const auto& [name, value] : line.all_options()) {
+      const auto entry = actual.find(name);
+      EXPECT_TRUE(entry != actual.end()) << "no such number: " << name;
+      if (entry != actual.end()) {
+        EXPECT_EQ(str_cat(entry->second), value) << name;
+      }
+    }
+    return "";
+  }
+
+  std::unique_ptr<BlockSpaceManager> manager_;
+  std::map<GroupId, std::set<SeqId>> seqs_;
+};
+
+TEST(BlockSpaceManagerScenarios, EveryFile) {
+  const auto files = read_scenarios(TRANSEPT_SOURCE_DIR "/src/kv/testdata");
+  ASSERT_FALSE(files.empty());
+  for (const auto& lines : files) {
+    Runner runner;
+    for (ScenarioLine line : lines) {
+      SCOPED_TRACE(line.where());
+      const auto answer = runner.run(line);
+      ASSERT_TRUE(answer.has_value()) << "no such command";
+      ASSERT_EQ(line.rest(), "") << "not understood";
+      if (line.expected()) {
+        EXPECT_EQ(*answer, *line.expected());
+      }
+      ASSERT_TRUE(runner.check().ok()) << runner.check();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace transept

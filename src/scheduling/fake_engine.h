@@ -1,0 +1,89 @@
+// For tests: an engine around the real scheduler with a fake model whose right answer is known. The model keeps the
+// tokens in the slots of the block pools, as KV would lie there, and the next token is a hash of what it reads back
+// through the tables of the plan. So a wrong table, a missing copy, a block used too early or an encoder that did not
+// run changes the text; reference_texts() says what the text must be, from the request alone.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "scheduling/scheduler.h"
+
+namespace transept::testing {
+
+inline constexpr int32_t kEos = 0;
+inline constexpr int32_t kVocabSize = 11;
+
+struct FakeRequest {
+  std::vector<int32_t> encoder;  // empty: decoder-only
+  std::vector<int32_t> decoder;
+  SamplingParams params;
+  std::optional<ContentHash> encoder_hash = std::nullopt;
+};
+
+// One text (generated tokens) a sequence in order of index, or of rank for beams.
+using Texts = std::vector<std::vector<int32_t>>;
+
+// An obvious decoder: one request, no blocks, no batch.
+Texts reference_texts(const FakeRequest& request);
+
+class FakeModel final {
+ public:
+  explicit FakeModel(const BlockSpaceManager::Options& options);
+
+  // What each sampled sequence's last row gives. CHECKs that slots hold what belongs there.
+  std::map<SeqId, uint64_t> execute(const SchedulerOutputs& plan);
+
+  int64_t num_encodes() const { return num_encodes_; }
+  int64_t num_copied_blocks() const { return num_copied_blocks_; }
+
+ private:
+  using Slots = std::vector<uint64_t>;
+  void apply(const BlockMoves& moves);
+  uint64_t& slot(const BlockTable& table, size_t position);
+
+  size_t block_size_;
+  Slots device_;
+  Slots host_;
+  int64_t num_encodes_ = 0;
+  int64_t num_copied_blocks_ = 0;
+};
+
+class FakeEngine final {
+ public:
+  FakeEngine(const Scheduler::Options& options, const BlockSpaceManager::Options& block_options);
+
+  Status add(GroupId id, const FakeRequest& request);
+  bool abort(GroupId id);
+  // One step; false if there was nothing to do. Texts of groups that ended are in results().
+  bool step() { return begin_step() && finish_step(); }
+  // The two halves: the plan; its execution and what follows. In between is the middle of an encode.
+  bool begin_step();
+  bool finish_step();
+
+  const SchedulerOutputs& plan() const { return plan_; }
+  const std::map<GroupId, Texts>& results() const { return results_; }
+  Scheduler& scheduler() { return scheduler_; }
+  FakeModel& model() { return model_; }
+  FakeClock& clock() { return clock_; }
+  // For prompt_logprobs: rows of each group's prompt whose logits were handed out, in order.
+  const std::map<GroupId, std::vector<int32_t>>& prompt_rows() const { return prompt_rows_; }
+
+ private:
+  void update(const SequenceGroupMetadata& metadata, const std::map<SeqId, uint64_t>& sampled);
+  void update_samples(SequenceGroup& group, const std::map<SeqId, uint64_t>& sampled);
+  void update_beams(SequenceGroup& group, const std::map<SeqId, uint64_t>& sampled);
+  void append(SequenceGroup& group, Sequence& seq, int32_t token);
+
+  FakeClock clock_;
+  Scheduler scheduler_;
+  FakeModel model_;
+  SchedulerOutputs plan_;
+  std::map<GroupId, Texts> results_;
+  std::map<GroupId, std::vector<int32_t>> prompt_rows_;
+  std::map<GroupId, std::vector<SeqId>> beams_;  // best first
+};
+
+}  // namespace transept::testing

@@ -1,0 +1,333 @@
+// The fake engine of fake_engine.h (compiled into the tests only), and tests that it notices what it is there for.
+#include "scheduling/fake_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/check.h"
+
+namespace transept::testing {
+namespace {
+
+constexpr uint64_t kPoison = ~uint64_t{0};
+
+uint64_t mix(uint64_t state, uint64_t value) {
+  state = (state ^ value) * 0x9E3779B97F4A7C15u;
+  return state ^ (state >> 29);
+}
+
+// What the encoder leaves of its input at a position: it depends on the whole input.
+uint64_t encoded(std::span<const int32_t> input, size_t position) {
+  uint64_t hash = 7;
+  for (const int32_t token : input) hash = mix(hash, static_cast<uint64_t>(token));
+  return mix(hash, position) >> 1;  // never kPoison
+}
+
+uint64_t self_slot(int32_t token, size_t position) { return static_cast<uint64_t>(token) << 32 | position; }
+
+uint64_t sample_key(uint64_t state, const SamplingParams& params, int32_t index, int32_t position) {
+  return mix(mix(mix(state, params.seed), static_cast<uint64_t>(index)), static_cast<uint64_t>(position));
+}
+
+int32_t sample(uint64_t state, const SamplingParams& params, int32_t index, int32_t position) {
+  return static_cast<int32_t>(sample_key(state, params, index, position) % kVocabSize);
+}
+
+double beam_score(uint64_t state, int32_t token) {
+  return -static_cast<double>(mix(state, static_cast<uint64_t>(token)) % 10007);
+}
+
+bool is_end(const SamplingParams& params, int32_t token, int32_t num_output) {
+  return num_output >= params.max_tokens || (token == kEos && !params.ignore_eos);
+}
+
+struct BeamStep {
+  size_t parent;
+  int32_t token;
+  double score;
+};
+
+// The best `width` continuations of beams with these scores and states.
+std::vector<BeamStep> best_continuations(const std::vector<double>& scores, const std::vector<uint64_t>& states,
+                                         size_t width) {
+  std::vector<BeamStep> all;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    for (int32_t token = 1; token < kVocabSize; ++token) {
+      all.push_back({i, token, scores[i] + beam_score(states[i], token)});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const BeamStep& a, const BeamStep& b) { return a.score > b.score; });
+  all.resize(std::min(width, all.size()));
+  return all;
+}
+
+uint64_t state_of(const FakeRequest& request, const std::vector<int32_t>& output) {
+  uint64_t state = 1;
+  for (size_t i = 0; i < request.encoder.size(); ++i) state = mix(state, encoded(request.encoder, i));
+  size_t position = 0;
+  for (const auto* part : std::initializer_list<const std::vector<int32_t>*>{&request.decoder, &output}) {
+    for (const int32_t token : *part) state = mix(state, self_slot(token, position++));
+  }
+  return state;
+}
+
+Texts reference_beams(const FakeRequest& request) {
+  Texts beams = {{}};
+  std::vector<double> scores = {0};
+  for (int32_t step = 0; step < request.params.max_tokens; ++step) {
+    std::vector<uint64_t> states;
+    for (const auto& beam : beams) states.push_back(state_of(request, beam));
+    Texts next;
+    std::vector<double> next_scores;
+    for (const BeamStep& best : best_continuations(scores, states, static_cast<size_t>(request.params.num_beams))) {
+      next.push_back(beams[best.parent]);
+      next.back().push_back(best.token);
+      next_scores.push_back(best.score);
+    }
+    beams = std::move(next);
+    scores = std::move(next_scores);
+  }
+  return beams;
+}
+
+}  // namespace
+
+Texts reference_texts(const FakeRequest& request) {
+  if (request.params.num_beams > 1) return reference_beams(request);
+  Texts texts;
+  for (int32_t index = 0; index < request.params.n; ++index) {
+    std::vector<int32_t>& text = texts.emplace_back();
+    do {
+      const int32_t position = static_cast<int32_t>(request.decoder.size() + text.size());
+      text.push_back(sample(state_of(request, text), request.params, index, position));
+    } while (!is_end(request.params, text.back(), static_cast<int32_t>(text.size())));
+  }
+  return texts;
+}
+
+// ---- The model
+
+FakeModel::FakeModel(const BlockSpaceManager::Options& options)
+    : block_size_(static_cast<size_t>(options.block_size)),
+      device_(block_size_ * static_cast<size_t>(options.num_device_blocks), kPoison),
+      host_(block_size_ * static_cast<size_t>(options.num_host_blocks), kPoison) {}
+
+uint64_t& FakeModel::slot(const BlockTable& table, size_t position) {
+  return device_.at(static_cast<size_t>(table.at(position / block_size_)) * block_size_ + position % block_size_);
+}
+
+void FakeModel::apply(const BlockMoves& moves) {
+  const auto transfer = [this](const Slots& from, Slots& to, const std::vector<BlockCopy>& copies) {
+    for (const BlockCopy& copy : copies) {
+      const size_t src = static_cast<size_t>(copy.src) * block_size_, dst = static_cast<size_t>(copy.dst) * block_size_;
+      for (size_t i = 0; i < block_size_; ++i) to.at(dst + i) = from.at(src + i);
+    }
+  };
+  const auto poison = [this](Slots& slots, const std::vector<BlockId>& blocks) {
+    for (const BlockId block : blocks) {
+      std::fill_n(slots.begin() + static_cast<int64_t>(block) * static_cast<int64_t>(block_size_), block_size_,
+                  kPoison);
+    }
+  };
+  transfer(device_, host_, moves.swap_out);
+  poison(device_, moves.freed_device);
+  transfer(host_, device_, moves.swap_in);
+  poison(host_, moves.freed_host);
+  transfer(device_, device_, moves.copy);
+  num_copied_blocks_ += static_cast<int64_t>(moves.copy.size());
+}
+
+std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
+  apply(plan.moves);
+  for (const EncodeSlice& encode : plan.encodes) {
+    const SequenceGroupMetadata& group = plan.groups[static_cast<size_t>(encode.group_idx)];
+    CHECK(group.group_id == encode.group_id && group.encoder_seq_data.encode_now);
+    const std::vector<int32_t>& input = group.encoder_seq_data.token_ids;
+    for (size_t i = 0; i < input.size(); ++i) slot(group.cross_block_table, i) = encoded(input, i);
+    ++num_encodes_;
+  }
+  // All rows of a step are written before any is read, as attention does it.
+  for (const SequenceGroupMetadata& group : plan.groups) {
+    for (size_t s = 0; s < group.seq_data.size(); ++s) {
+      const SequenceData& seq = group.seq_data[s];
+      for (size_t i = 0; i < seq.token_ids.size(); ++i) {
+        const size_t position = static_cast<size_t>(seq.context_len) + i;
+        slot(group.block_tables[s], position) = self_slot(seq.token_ids[i], position);
+      }
+    }
+  }
+  std::map<SeqId, uint64_t> states;
+  for (const SequenceGroupMetadata& group : plan.groups) {
+    for (size_t s = 0; s < group.seq_data.size(); ++s) {
+      const SequenceData& seq = group.seq_data[s];
+      uint64_t state = 1;
+      for (size_t i = 0; i < static_cast<size_t>(group.encoder_seq_data.num_tokens); ++i) {
+        const uint64_t cross = slot(group.cross_block_table, i);
+        CHECK(cross != kPoison, "poison in cross block of group ", group.group_id.value());
+        state = mix(state, cross);
+      }
+      for (size_t i = 0; i < static_cast<size_t>(seq.context_len) + seq.token_ids.size(); ++i) {
+        const uint64_t self = slot(group.block_tables[s], i);
+        CHECK(self != kPoison && (self & 0xFFFFFFFFu) == i, "sequence ", seq.seq_id.value(), " misses token ", i);
+        state = mix(state, self);
+      }
+      if (seq.sampled) states[seq.seq_id] = state;
+    }
+  }
+  return states;
+}
+
+// ---- The engine
+
+FakeEngine::FakeEngine(const Scheduler::Options& options, const BlockSpaceManager::Options& block_options)
+    : scheduler_(options, block_options, clock_), model_(block_options) {}
+
+Status FakeEngine::add(GroupId id, const FakeRequest& request) {
+  SequenceGroup::Init init;
+  init.group_id = id;
+  init.request_id = str_cat("r", id.value());
+  init.params = request.params;
+  init.inputs.encoder_prompt_token_ids = request.encoder;
+  init.inputs.prompt_token_ids = request.decoder;
+  init.first_seq_id = scheduler_.next_seq_id();
+  init.encoder_hash = request.encoder_hash;
+  init.arrival_time = clock_.now();
+  return scheduler_.add_seq_group(std::make_unique<SequenceGroup>(init));
+}
+
+bool FakeEngine::abort(GroupId id) {
+  beams_.erase(id);
+  return scheduler_.abort_seq_group(id);
+}
+
+bool FakeEngine::begin_step() {
+  scheduler_.schedule(plan_);
+  clock_.advance(std::chrono::milliseconds(1));
+  return !plan_.empty();
+}
+
+bool FakeEngine::finish_step() {
+  const std::map<SeqId, uint64_t> states = model_.execute(plan_);
+  scheduler_.mark_computed(plan_);
+  for (const SequenceGroupMetadata& metadata : plan_.groups) update(metadata, states);
+  scheduler_.free_finished_seq_groups();
+  return true;
+}
+
+void FakeEngine::update(const SequenceGroupMetadata& metadata, const std::map<SeqId, uint64_t>& states) {
+  SequenceGroup* found = scheduler_.find(metadata.group_id);
+  if (found == nullptr) return;  // aborted since it was planned
+  SequenceGroup& group = *found;
+  for (const SequenceData& data : metadata.seq_data) {
+    for (int32_t row = data.first_logits_row; row < static_cast<int32_t>(data.token_ids.size()); ++row) {
+      const int32_t predicts = data.context_len + row + 1;
+      if (predicts < group.find(data.seq_id)->num_prompt_tokens()) prompt_rows_[group.group_id()].push_back(predicts);
+    }
+  }
+  if (!metadata.seq_data[0].sampled) return;
+  if (group.params().num_beams > 1) {
+    update_beams(group, states);
+  } else {
+    update_samples(group, states);
+  }
+  if (!group.is_finished()) return;
+  Texts& texts = results_[group.group_id()];
+  if (group.params().num_beams > 1) {
+    for (const SeqId id : beams_[group.group_id()]) {
+      const auto output = group.find(id)->output_token_ids();
+      texts.emplace_back(output.begin(), output.end());
+    }
+    beams_.erase(group.group_id());
+    return;
+  }
+  for (const auto& seq : group.seqs()) {
+    const auto output = seq->output_token_ids();
+    texts.emplace_back(output.begin(), output.end());
+  }
+}
+
+void FakeEngine::append(SequenceGroup& group, Sequence& seq, int32_t token) {
+  seq.append_token(token);
+  if (is_end(group.params(), token, seq.num_output_tokens())) {
+    const bool at_length = seq.num_output_tokens() >= group.params().max_tokens;
+    scheduler_.finish_sequence(group, seq.id(), at_length ? FinishReason::kLength : FinishReason::kStop);
+  }
+}
+
+void FakeEngine::update_samples(SequenceGroup& group, const std::map<SeqId, uint64_t>& states) {
+  const bool is_first = group.seqs().size() == 1 && group.seqs()[0]->num_output_tokens() == 0;
+  if (is_first) {
+    const uint64_t state = states.at(group.seqs()[0]->id());
+    for (int32_t i = 1; i < group.params().n; ++i) scheduler_.fork_sequence(group, group.seqs()[0]->id());
+    for (const auto& seq : group.seqs()) {
+      append(group, *seq, sample(state, group.params(), seq->index(), seq->num_tokens()));
+    }
+    return;
+  }
+  for (const auto& seq : group.seqs()) {
+    if (seq->is_finished()) continue;
+    append(group, *seq, sample(states.at(seq->id()), group.params(), seq->index(), seq->num_tokens()));
+  }
+}
+
+void FakeEngine::update_beams(SequenceGroup& group, const std::map<SeqId, uint64_t>& states_by_id) {
+  std::vector<SeqId>& beams = beams_[group.group_id()];
+  if (beams.empty()) beams.push_back(group.seqs()[0]->id());
+  std::vector<double> scores;
+  std::vector<uint64_t> states;
+  for (const SeqId id : beams) {
+    scores.push_back(group.find(id)->cumulative_logprob());
+    states.push_back(states_by_id.at(id));
+  }
+  const std::vector<BeamStep> best = best_continuations(scores, states, static_cast<size_t>(group.params().num_beams));
+  // The first child takes its parent over; forks come before anything is appended.
+  std::vector<SeqId> next;
+  std::vector<bool> is_taken(beams.size());
+  for (const BeamStep& step : best) {
+    const SeqId parent = beams[step.parent];
+    next.push_back(is_taken[step.parent] ? scheduler_.fork_sequence(group, parent).id() : parent);
+    is_taken[step.parent] = true;
+  }
+  for (size_t i = 0; i < beams.size(); ++i) {
+    if (!is_taken[i]) scheduler_.remove_sequence(group, beams[i]);
+  }
+  for (size_t i = 0; i < best.size(); ++i) {
+    Sequence& seq = *group.find(next[i]);
+    seq.append_token(best[i].token, beam_score(states[best[i].parent], best[i].token));
+    if (seq.num_output_tokens() >= group.params().max_tokens) {
+      scheduler_.finish_sequence(group, seq.id(), FinishReason::kLength);
+    }
+  }
+  beams = std::move(next);
+}
+
+// ---- Does it notice?
+
+namespace {
+
+TEST(FakeModelDeathTest, NoticesAWrongTable) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  FakeModel model({.block_size = 2, .num_device_blocks = 4});
+  SchedulerOutputs plan;
+  SequenceGroupMetadata& group = plan.groups.push();
+  SequenceData& seq = group.seq_data.push();
+  seq.token_ids = {5, 6};
+  seq.sampled = true;
+  group.block_tables.push() = {1};
+  EXPECT_EQ(model.execute(plan).size(), 1u);
+  seq.context_len = 2;
+  group.block_tables[0] = {1, 2};
+  EXPECT_EQ(model.execute(plan).size(), 1u);
+  group.block_tables[0] = {2, 3};
+  EXPECT_DEATH(model.execute(plan), "misses token 0");
+  group.block_tables[0] = {0, 3};
+  EXPECT_DEATH(model.execute(plan), "misses token 0");
+  group.block_tables[0] = {1, 2};
+  plan.moves.freed_device = {1};
+  EXPECT_DEATH(model.execute(plan), "misses token 0");
+}
+
+}  // namespace
+}  // namespace transept::testing

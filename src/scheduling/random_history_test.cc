@@ -1,0 +1,248 @@
+// Seeded random histories: random requests, budgets, pools, arrivals and aborts against the texts that each request
+// must give on its own, with the scheduler's invariants checked after every operation.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "scheduling/fake_engine.h"
+
+namespace transept::testing {
+namespace {
+
+struct Totals {
+  int64_t steps = 0, finished = 0, aborted = 0, refused = 0, swapped_out = 0, swapped_in = 0, preempted = 0;
+  int64_t chunks = 0, copies = 0, shared_encodes = 0;
+};
+
+class History {
+ public:
+  History(uint64_t seed, Totals& totals)
+      : random_(seed), totals_(totals), block_options_(random_blocks()), engine_(random_options(), block_options_) {}
+
+  Status run(int num_operations) {
+    for (int i = 0; i < num_operations; ++i) {
+      const int32_t choice = draw(0, 9);
+      if (choice < 3) {
+        add();
+      } else if (choice == 3 && draw(0, 2) == 0) {
+        abort_one();
+      } else {
+        RETURN_IF_ERROR(step());
+      }
+      RETURN_IF_ERROR(engine_.scheduler().check_invariants());
+    }
+    for (int i = 0; engine_.scheduler().has_unfinished(); ++i) {
+      if (i > 20000) return absl::InternalError("it never ends");
+      RETURN_IF_ERROR(step());
+      RETURN_IF_ERROR(engine_.scheduler().check_invariants());
+    }
+    if (!requests_.empty()) return absl::InternalError("a request was lost");
+    const BlockSpaceManager& blocks = engine_.scheduler().blocks();
+    if (blocks.get_num_free_device_blocks() != block_options_.num_device_blocks ||
+        blocks.get_num_free_host_blocks() != block_options_.num_host_blocks) {
+      return absl::InternalError("blocks are lost");
+    }
+    totals_.copies += engine_.model().num_copied_blocks();
+    return ok_status();
+  }
+
+ private:
+  int32_t draw(int32_t low, int32_t high) {
+    return low + static_cast<int32_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+
+  BlockSpaceManager::Options random_blocks() {
+    BlockSpaceManager::Options options;
+    options.block_size = draw(1, 6);
+    options.num_device_blocks = draw(6, 60);
+    options.num_host_blocks = draw(0, 2) == 0 ? 0 : draw(1, 60);
+    options.watermark = draw(0, 2) * 0.1;
+    options.share_identical_inputs = draw(0, 1) == 1;
+    options.track_freed_blocks = true;
+    options.shuffle_seed = random_();
+    return options;
+  }
+
+  Scheduler::Options random_options() {
+    Scheduler::Options options;
+    options.max_num_seqs = draw(1, 12);
+    options.max_num_batched_tokens = options.max_num_seqs + draw(0, 20);
+    options.max_num_encoder_tokens = draw(8, 40);
+    options.preemption_mode = static_cast<PreemptionMode>(draw(0, 2));
+    return options;
+  }
+
+  void add() {
+    FakeRequest request;
+    const int32_t num_encoder = draw(0, 4) == 0 ? 0 : draw(1, 12);
+    const int32_t input = draw(0, 3);  // few inputs, so that some are identical
+    for (int32_t i = 0; i < num_encoder; ++i) request.encoder.push_back(input + i);
+    request.encoder_hash = ContentHash{{static_cast<uint64_t>(num_encoder), static_cast<uint64_t>(input)}};
+    const int32_t num_decoder = draw(1, 8);
+    for (int32_t i = 0; i < num_decoder; ++i) request.decoder.push_back(draw(0, kVocabSize - 1));
+    request.params.max_tokens = draw(1, 16);
+    request.params.seed = random_();
+    request.params.ignore_eos = draw(0, 1) == 1;
+    if (draw(0, 3) == 0) request.params.prompt_logprobs = 0;
+    const int32_t kind = draw(0, 3);
+    if (kind == 0) request.params.n = draw(2, 4);
+    if (kind == 1) request.params.num_beams = draw(2, 4);
+    const GroupId id(next_id_++);
+    if (engine_.add(id, request).ok()) {
+      requests_[id] = request;
+    } else {
+      ++totals_.refused;
+    }
+  }
+
+  void abort_one() {
+    if (requests_.empty()) return;
+    const auto entry = std::next(requests_.begin(), draw(0, static_cast<int32_t>(requests_.size()) - 1));
+    EXPECT_TRUE(engine_.abort(entry->first));
+    EXPECT_FALSE(engine_.abort(entry->first));
+    requests_.erase(entry);
+    ++totals_.aborted;
+  }
+
+  Status step() {
+    const bool had_work = engine_.scheduler().has_unfinished();
+    const size_t num_results = engine_.results().size();
+    const bool worked = engine_.step();
+    if (worked != had_work) return absl::InternalError("a step with nothing planned, and work to do");
+    const SchedulerOutputs& plan = engine_.plan();
+    RETURN_IF_ERROR(check_plan(plan));
+    ++totals_.steps;
+    totals_.preempted += plan.num_preempted;
+    totals_.swapped_out += plan.num_swapped_out;
+    totals_.swapped_in += plan.num_swapped_in;
+    if (engine_.results().size() == num_results) return ok_status();
+    for (auto entry = requests_.begin(); entry != requests_.end();) {
+      const auto result = engine_.results().find(entry->first);
+      if (result == engine_.results().end()) {
+        ++entry;
+        continue;
+      }
+      RETURN_IF_ERROR(check_result(entry->first, entry->second, result->second));
+      entry = requests_.erase(entry);
+      ++totals_.finished;
+    }
+    return ok_status();
+  }
+
+  Status check_result(GroupId id, const FakeRequest& request, const Texts& texts) const {
+    if (texts != reference_texts(request)) return absl::InternalError(str_cat("group ", id.value(), ": wrong text"));
+    if (!request.params.prompt_logprobs) return ok_status();
+    // Every row of the prompt exactly once, whatever happened in between.
+    const auto rows = engine_.prompt_rows().find(id);
+    const size_t num_rows = rows == engine_.prompt_rows().end() ? 0 : rows->second.size();
+    bool in_order = num_rows == request.decoder.size() - 1;
+    for (size_t i = 0; in_order && i < num_rows; ++i) in_order = rows->second[i] == static_cast<int32_t>(i) + 1;
+    return in_order ? ok_status() : absl::InternalError(str_cat("group ", id.value(), ": wrong prompt_logprobs rows"));
+  }
+
+  Status check_plan(const SchedulerOutputs& plan) {
+    const Scheduler::Options& options = engine_.scheduler().options();
+    int32_t num_tokens = 0, num_encoder_tokens = 0, num_seqs = 0;
+    std::set<GroupId> seen;
+    for (const SequenceGroupMetadata& group : plan.groups) {
+      if (!seen.insert(group.group_id).second) return absl::InternalError("a group is planned twice");
+      if (group.seq_data.size() != group.block_tables.size()) return absl::InternalError("tables are missing");
+      for (const SequenceData& seq : group.seq_data) {
+        if (seq.token_ids.empty()) return absl::InternalError("a sequence without rows");
+        if (seq.sampled != group.seq_data[0].sampled) return absl::InternalError("a group is sampled in parts");
+        num_tokens += static_cast<int32_t>(seq.token_ids.size());
+        totals_.chunks += !seq.sampled;
+        ++num_seqs;
+      }
+      if (group.encoder_seq_data.encode_now) num_encoder_tokens += group.encoder_seq_data.num_tokens;
+      if (group.encoder_seq_data.num_tokens > 0 && group.cross_block_table.empty()) {
+        return absl::InternalError("a cross table is missing");
+      }
+    }
+    if (num_tokens != plan.num_decoder_tokens || num_tokens > options.max_num_batched_tokens ||
+        num_encoder_tokens != plan.num_encoder_tokens || num_encoder_tokens > options.max_num_encoder_tokens ||
+        num_seqs != plan.num_seqs || num_seqs > options.max_num_seqs) {
+      return absl::InternalError("a budget is exceeded or miscounted");
+    }
+    return ok_status();
+  }
+
+  std::mt19937_64 random_;
+  Totals& totals_;
+  BlockSpaceManager::Options block_options_;
+  FakeEngine engine_;
+  std::map<GroupId, FakeRequest> requests_;  // unfinished
+  uint64_t next_id_ = 1;
+};
+
+TEST(Scheduler, RandomHistoriesGiveEveryTextItsOwn) {
+  Totals totals;
+  for (uint64_t seed = 1; seed <= 600; ++seed) {
+    const Status status = History(seed, totals).run(150);
+    ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
+  }
+  // The histories go where they are meant to go.
+  EXPECT_GT(totals.finished, 1000);
+  EXPECT_GT(totals.aborted, 100);
+  EXPECT_GT(totals.refused, 100);
+  EXPECT_GT(totals.preempted - totals.swapped_out, 100);
+  EXPECT_GT(totals.swapped_out, 100);
+  EXPECT_GT(totals.swapped_in, 100);
+  EXPECT_GT(totals.chunks, 100);
+  EXPECT_GT(totals.copies, 100);
+}
+
+// The same requests under every pool, block size, budget, mode and order of arrival: always the same texts.
+TEST(Scheduler, TextsDoNotDependOnHowTheyAreScheduled) {
+  std::mt19937_64 random(5);
+  std::vector<FakeRequest> requests;
+  for (int i = 0; i < 12; ++i) {
+    FakeRequest request;
+    for (int j = 0; j < 3 + i; ++j) request.encoder.push_back(static_cast<int32_t>(random() % kVocabSize));
+    for (int j = 0; j < 1 + i % 5; ++j) request.decoder.push_back(static_cast<int32_t>(random() % kVocabSize));
+    request.params.max_tokens = 4 + i;
+    request.params.seed = random();
+    if (i % 3 == 1) request.params.n = 3;
+    if (i % 3 == 2) request.params.num_beams = 3;
+    requests.push_back(request);
+  }
+  int64_t num_preempted = 0;
+  for (const int32_t block_size : {1, 4, 16, 32}) {
+    for (const int32_t num_slots : {112, 160, 4096}) {
+      for (const PreemptionMode mode : {PreemptionMode::kAuto, PreemptionMode::kRecompute, PreemptionMode::kSwap}) {
+        for (const int32_t max_num_batched_tokens : {4, 256}) {
+          for (const bool reversed : {false, true}) {
+            BlockSpaceManager::Options blocks;
+            blocks.block_size = block_size;
+            // At 3 sequences and an encoder input, at least 4 blocks whatever their size.
+            blocks.num_device_blocks = std::max(num_slots / block_size, 5);
+            blocks.num_host_blocks = blocks.num_device_blocks / 2;
+            blocks.watermark = 0;
+            blocks.track_freed_blocks = true;
+            blocks.shuffle_seed = 3;
+            Scheduler::Options options;
+            options.max_num_batched_tokens = max_num_batched_tokens;
+            options.max_num_encoder_tokens = 16;
+            options.max_num_seqs = std::min(max_num_batched_tokens, 16);
+            options.preemption_mode = mode;
+            FakeEngine engine(options, blocks);
+            for (size_t i = 0; i < requests.size(); ++i) {
+              const size_t r = reversed ? requests.size() - 1 - i : i;
+              ASSERT_TRUE(engine.add(GroupId(r + 1), requests[r]).ok());
+            }
+            while (engine.step()) num_preempted += engine.plan().num_preempted;
+            for (size_t r = 0; r < requests.size(); ++r) {
+              ASSERT_EQ(engine.results().at(GroupId(r + 1)), reference_texts(requests[r]))
+                  << "block size " << block_size << ", pool " << num_slots << ", request " << r;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(num_preempted, 100);
+}
+
+}  // namespace
+}  // namespace transept::testing

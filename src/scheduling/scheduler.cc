@@ -1,0 +1,261 @@
+// Planning a step. What happens to groups between steps is in scheduler_groups.cc.
+#include "scheduling/scheduler.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace transept {
+
+void Scheduler::schedule(SchedulerOutputs& outputs) {
+  outputs.clear();
+  Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.max_num_seqs};
+  schedule_running(budget, outputs);
+  // Who was preempted just now would only be in the way of those for whom it made room.
+  if (outputs.num_preempted == 0) {
+    schedule_swapped(budget, outputs);
+    schedule_waiting(budget, outputs);
+  }
+
+  outputs.num_running = static_cast<int32_t>(running_.size());
+  outputs.num_waiting = static_cast<int32_t>(waiting_.size());
+  outputs.num_swapped = static_cast<int32_t>(swapped_.size());
+  // Nobody executes an empty plan: what is gone stays on the list for the next one.
+  if (outputs.empty()) return;
+  outputs.finished.assign(finished_.begin(), finished_.end());
+  finished_.clear();
+  blocks_.take_freed_blocks(outputs.moves);
+}
+
+// Oldest first; each running sequence gets one row at least. Out of blocks: the youngest group makes room.
+void Scheduler::schedule_running(Budget& budget, SchedulerOutputs& outputs) {
+  int32_t num_seqs_behind = 0;  // in groups that are still to be planned: a row each is theirs
+  for (const SequenceGroup* group : running_) num_seqs_behind += group->num_unfinished();
+
+  for (size_t i = 0; i < running_.size(); ++i) {
+    SequenceGroup& group = *running_[i];
+    num_seqs_behind -= group.num_unfinished();
+    fork_recomputed(group);
+    choose_rows(group, budget.tokens - num_seqs_behind);
+    bool fits = blocks_.can_append_slots(slots_);
+    while (!fits && running_.back() != &group) {
+      num_seqs_behind -= running_.back()->num_unfinished();
+      preempt_last(outputs);
+      fits = blocks_.can_append_slots(slots_);
+    }
+    if (fits) {
+      plan(group, budget, outputs);
+    } else {
+      CHECK(i > 0, "group ", group.group_id().value(), " is alone and does not fit: admission was wrong");
+      preempt_last(outputs);
+    }
+  }
+  for (const SequenceGroup* group : running_) budget.seqs -= group->max_running_seqs();
+}
+
+void Scheduler::schedule_swapped(Budget& budget, SchedulerOutputs& outputs) {
+  while (!swapped_.empty()) {
+    SequenceGroup& group = *swapped_.front();
+    if (group.max_running_seqs() > budget.seqs || group.num_unfinished() > budget.tokens) return;
+    if (blocks_.can_swap_in(group.group_id()) != AllocStatus::kOk) {
+      // Waiting for room helps only if somebody will leave it; a recompute asks for less.
+      if (!running_.empty()) return;
+      swapped_.erase(swapped_.begin());
+      to_waiting(group);
+      continue;
+    }
+    blocks_.swap_in(group.group_id(), outputs.moves.swap_in);
+    swapped_.erase(swapped_.begin());
+    group.state_ = SequenceGroup::State::kRunning;
+    insert_by_arrival(running_, group);
+    ++outputs.num_swapped_in;
+    budget.seqs -= group.max_running_seqs();
+    choose_rows(group, budget.tokens);
+    // There is room for one slot a sequence. Who wants more (the tails of a recompute) gets on in the next step.
+    if (blocks_.can_append_slots(slots_)) plan(group, budget, outputs);
+  }
+}
+
+// In order of arrival, up to the first one that does not fit, and never past an older one in the host pool.
+void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
+  size_t num_admitted = 0;
+  for (SequenceGroup* group : waiting_) {
+    if (!swapped_.empty() && swapped_.front()->arrival_index() < group->arrival_index()) break;
+    if (!try_admit(*group, budget, outputs)) break;
+    ++num_admitted;
+  }
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(num_admitted));
+  outputs.num_admitted = static_cast<int32_t>(num_admitted);
+}
+
+bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
+  if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
+  BlockSpaceManager::Request request = admission_request(group);
+  if (!blocks_.shares_cross(request) && group.num_encoder_tokens() > budget.encoder_tokens) return false;
+  const int32_t num_tail_blocks = request.num_blocks_ahead;
+  const int32_t num_promised = num_promised_blocks();
+  request.num_blocks_ahead += num_promised;
+  const AllocStatus status = blocks_.can_allocate(request);
+  CHECK(status != AllocStatus::kNever || num_promised > 0, "a group was taken that can never be admitted");
+  if (status != AllocStatus::kOk) return false;
+
+  const bool encode = blocks_.allocate(request);
+  group.fork_at_ = group.num_unfinished() > 1 ? request.num_tokens : 0;
+  group.num_tail_blocks_ = num_tail_blocks;
+  group.state_ = SequenceGroup::State::kRunning;
+  insert_by_arrival(running_, group);
+  budget.seqs -= group.max_running_seqs();
+  if (!group.was_scheduled_) {
+    group.was_scheduled_ = true;
+    group.first_scheduled_time_ = clock_.now();
+  }
+  choose_rows(group, budget.tokens);
+  slots_.clear();  // allocated already
+  plan(group, budget, outputs);
+  if (encode) {
+    outputs.encodes.push_back({.group_id = group.group_id(),
+                               .group_idx = static_cast<int32_t>(outputs.groups.size()) - 1,
+                               .layers = {0, options_.num_encoder_layers}});
+    outputs.groups.back().encoder_seq_data.encode_now = true;
+    outputs.num_encoder_tokens += group.num_encoder_tokens();
+    budget.encoder_tokens -= group.num_encoder_tokens();
+  }
+  return true;
+}
+
+// Blocks that the tails of recomputed groups will take when their common prefix is done.
+int32_t Scheduler::num_promised_blocks() const {
+  int32_t count = 0;
+  for (const SequenceGroup* group : running_) count += group->fork_at_ > 0 ? group->num_tail_blocks_ : 0;
+  return count;
+}
+
+// One sequence: everything it has so far. Several (a recompute): what they have in common, once; they fork after it,
+// and one token at least is left to each, because its logits are wanted.
+BlockSpaceManager::Request Scheduler::admission_request(const SequenceGroup& group) const {
+  const Sequence* first = nullptr;
+  int32_t num_common = 0;
+  for (const auto& seq : group.seqs()) {
+    if (seq->is_finished()) continue;
+    if (first == nullptr) {
+      first = seq.get();
+      num_common = first->num_tokens();
+      continue;
+    }
+    const std::span<const int32_t> a = first->token_ids(), b = seq->token_ids();
+    const auto parted =
+        std::mismatch(a.begin(), a.begin() + std::min(num_common, first->num_tokens()), b.begin(), b.end());
+    num_common =
+        std::min({static_cast<int32_t>(parted.first - a.begin()), first->num_tokens() - 1, seq->num_tokens() - 1});
+  }
+  CHECK(first != nullptr && num_common > 0);
+
+  BlockSpaceManager::Request request;
+  request.group_id = group.group_id();
+  request.seq_id = first->id();
+  request.num_tokens = num_common;
+  request.max_tokens = static_cast<int32_t>(group.max_tokens_per_seq());
+  request.num_encoder_tokens = group.num_encoder_tokens();
+  request.encoder_hash = group.encoder_hash();
+  const int32_t num_full = num_common / blocks_.block_size();
+  int32_t num_tails = 0;
+  for (const auto& seq : group.seqs()) {
+    if (!seq->is_finished()) num_tails += blocks_.num_blocks_for(seq->num_tokens()) - num_full;
+  }
+  request.num_blocks_ahead = num_tails - (blocks_.num_blocks_for(num_common) - num_full);
+  return request;
+}
+
+// The common prefix of a recompute is in the cache: the other sequences go on from it.
+void Scheduler::fork_recomputed(SequenceGroup& group) {
+  if (group.fork_at_ == 0) return;
+  const Sequence* first = nullptr;
+  for (const auto& seq : group.seqs_) {
+    if (seq->is_finished()) continue;
+    if (first == nullptr) {
+      first = seq.get();
+      if (first->num_computed_tokens() < group.fork_at_) return;
+    } else {
+      blocks_.fork(first->id(), seq->id());
+      seq->set_num_computed_tokens(group.fork_at_);
+    }
+  }
+  group.fork_at_ = 0;
+}
+
+// Which tokens the group feeds next, max_rows at most (one a sequence is always granted). A group's sequences reach
+// their ends in the same step, because beams are chosen among all of them: if the ends do not all fit, nobody's last
+// token is fed.
+void Scheduler::choose_rows(const SequenceGroup& group, int32_t max_rows) {
+  rows_.clear();
+  int64_t num_left = 0;
+  for (const auto& seq : group.seqs()) {
+    if (seq->is_finished()) continue;
+    const int32_t end = group.fork_at_ > 0 ? group.fork_at_ : seq->num_tokens();
+    rows_.push_back({seq.get(), end - seq->num_computed_tokens()});
+    CHECK(rows_.back().count > 0, "sequence ", seq->id().value(), " was given no token and has not ended");
+    num_left += rows_.back().count;
+    if (group.fork_at_ > 0) break;
+  }
+  CHECK(max_rows >= static_cast<int32_t>(rows_.size()), "more sequences than admitted");
+  const bool all_fit = num_left <= max_rows;
+  for (Rows& rows : rows_) {
+    if (!all_fit) rows.count = std::min(rows.count - (group.fork_at_ > 0 ? 0 : 1), max_rows);
+    max_rows -= rows.count;
+  }
+  std::erase_if(rows_, [](const Rows& rows) { return rows.count == 0; });
+
+  slots_.clear();
+  for (const Rows& rows : rows_) {
+    const int32_t end = rows.seq->num_computed_tokens() + rows.count;
+    slots_.push_back({rows.seq->id(), std::max(end - blocks_.num_slots(rows.seq->id()), 0)});
+  }
+}
+
+// Puts the chosen rows into the plan and takes their slots.
+void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
+  for (const auto& [seq_id, num_tokens] : slots_) blocks_.append_slots(seq_id, num_tokens, outputs.moves.copy);
+
+  SequenceGroupMetadata& metadata = outputs.groups.push();
+  metadata.group_id = group.group_id();
+  for (const Rows& rows : rows_) {
+    SequenceData& data = metadata.seq_data.push();
+    fill_sequence_data(group, rows, data);
+    const std::span<const BlockId> table = blocks_.get_block_table(rows.seq->id());
+    BlockTable& table_copy = metadata.block_tables.push();
+    table_copy.reserve(static_cast<size_t>(blocks_.num_blocks_for(group.max_tokens_per_seq())));
+    table_copy.assign(table.begin(), table.end());
+    metadata.is_prompt |= data.context_len < rows.seq->num_prompt_tokens();
+    outputs.num_decoder_tokens += rows.count;
+    budget.tokens -= rows.count;
+    ++outputs.num_seqs;
+  }
+  if (group.has_encoder()) {
+    const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
+    const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
+    metadata.encoder_seq_data.token_ids.assign(ids.begin(), ids.end());
+    metadata.encoder_seq_data.num_tokens = group.num_encoder_tokens();
+    metadata.cross_block_table.assign(cross.begin(), cross.end());
+  }
+}
+
+void Scheduler::fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data) {
+  const Sequence& seq = *rows.seq;
+  const int32_t begin = seq.num_computed_tokens();
+  const std::span<const int32_t> ids =
+      seq.token_ids().subspan(static_cast<size_t>(begin), static_cast<size_t>(rows.count));
+  data.seq_id = seq.id();
+  data.index = seq.index();
+  data.context_len = begin;
+  data.token_ids.assign(ids.begin(), ids.end());
+  data.sampled = begin + rows.count == seq.num_tokens();
+  data.first_logits_row = data.sampled ? rows.count - 1 : rows.count;
+  const bool wants_prompt = group.params().prompt_logprobs.has_value() || group.params().score_only;
+  // Row i predicts token i + 1: the prompt's last row predicts no token of the prompt.
+  const int32_t first_wanted = std::max(begin, seq.num_logits_tokens());
+  if (wants_prompt && seq.index() == 0 && first_wanted < seq.num_prompt_tokens() - 1) {
+    data.first_logits_row = std::min(data.first_logits_row, first_wanted - begin);
+  }
+}
+
+}  // namespace transept

@@ -1,0 +1,217 @@
+#include "scheduling/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/allocation_count.h"
+
+namespace transept {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+BlockSpaceManager::Options block_options() {
+  return {.block_size = 4, .num_device_blocks = 256, .num_host_blocks = 16, .watermark = 0};
+}
+
+std::unique_ptr<SequenceGroup> make_group(Scheduler& scheduler, uint64_t id, SamplingParams params,
+                                          std::vector<int32_t> decoder = {2, 0},
+                                          std::vector<int32_t> encoder = {4, 5, 6, 7}) {
+  SequenceGroup::Init init;
+  init.group_id = GroupId(id);
+  init.first_seq_id = scheduler.next_seq_id();
+  init.inputs.prompt_token_ids = std::move(decoder);
+  init.inputs.encoder_prompt_token_ids = std::move(encoder);
+  init.params = std::move(params);
+  return std::make_unique<SequenceGroup>(init);
+}
+
+SamplingParams max_tokens(int32_t count) {
+  SamplingParams params;
+  params.max_tokens = count;
+  return params;
+}
+
+// Gives every sampled sequence the token 1.
+void feed_ones(Scheduler& scheduler, const SchedulerOutputs& plan) {
+  scheduler.mark_computed(plan);
+  for (const SequenceGroupMetadata& group : plan.groups) {
+    for (const SequenceData& data : group.seq_data) {
+      if (data.sampled) scheduler.find(group.group_id)->find(data.seq_id)->append_token(1);
+    }
+  }
+}
+
+TEST(Scheduler, RefusesBadOptions) {
+  Scheduler::Options options;
+  EXPECT_TRUE(options.validate().ok());
+  options.max_num_seqs = 0;
+  EXPECT_EQ(error_param(options.validate()), "max_num_seqs");
+  options = {};
+  options.max_num_encoder_tokens = 0;
+  EXPECT_EQ(error_param(options.validate()), "max_num_encoder_tokens");
+  options = {};
+  options.max_num_batched_tokens = options.max_num_seqs - 1;
+  EXPECT_EQ(error_param(options.validate()), "max_num_batched_tokens");
+}
+
+TEST(Scheduler, PlansValues) {
+  FakeClock clock;
+  Scheduler::Options options;
+  options.num_encoder_layers = 6;
+  Scheduler scheduler(options, block_options(), clock);
+  ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 1, max_tokens(8), {2, 0, 9})).ok());
+  clock.advance(std::chrono::seconds(3));
+  SchedulerOutputs plan;
+  scheduler.schedule(plan);
+
+  ASSERT_EQ(plan.groups.size(), 1u);
+  const SequenceGroupMetadata& group = plan.groups[0];
+  EXPECT_EQ(group.group_id, GroupId(1));
+  EXPECT_TRUE(group.is_prompt);
+  ASSERT_EQ(group.seq_data.size(), 1u);
+  EXPECT_THAT(group.seq_data[0].token_ids, ElementsAre(2, 0, 9));
+  EXPECT_EQ(group.seq_data[0].context_len, 0);
+  EXPECT_TRUE(group.seq_data[0].sampled);
+  EXPECT_EQ(group.seq_data[0].first_logits_row, 2);
+  EXPECT_THAT(group.encoder_seq_data.token_ids, ElementsAre(4, 5, 6, 7));
+  EXPECT_TRUE(group.encoder_seq_data.encode_now);
+  ASSERT_EQ(plan.encodes.size(), 1u);
+  EXPECT_EQ(plan.encodes[0].group_id, GroupId(1));
+  EXPECT_EQ(plan.encodes[0].layers.end, 6);
+  EXPECT_EQ(scheduler.find(GroupId(1))->first_scheduled_time() - TimePoint(), std::chrono::seconds(3));
+
+  feed_ones(scheduler, plan);
+  scheduler.schedule(plan);
+  EXPECT_FALSE(plan.groups[0].is_prompt);
+  EXPECT_FALSE(plan.groups[0].encoder_seq_data.encode_now);
+  EXPECT_THAT(plan.groups[0].seq_data[0].token_ids, ElementsAre(1));
+  EXPECT_EQ(plan.groups[0].seq_data[0].context_len, 3);
+  EXPECT_TRUE(plan.encodes.empty());
+}
+
+TEST(Scheduler, NamesTheGroupsThatAreGone) {
+  FakeClock clock;
+  Scheduler scheduler({}, block_options(), clock);
+  for (uint64_t id = 1; id <= 3; ++id) {
+    ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, id, max_tokens(8))).ok());
+  }
+  SchedulerOutputs plan;
+  scheduler.schedule(plan);
+  EXPECT_THAT(plan.finished, IsEmpty());
+  feed_ones(scheduler, plan);
+  SequenceGroup& group = *scheduler.find(GroupId(2));
+  scheduler.finish_sequence(group, group.seqs()[0]->id(), FinishReason::kStop);
+  scheduler.free_finished_seq_groups();
+  EXPECT_EQ(scheduler.find(GroupId(2)), nullptr);
+  EXPECT_TRUE(scheduler.abort_seq_group(GroupId(1)));
+  scheduler.schedule(plan);
+  EXPECT_THAT(plan.finished, ElementsAre(GroupId(2), GroupId(1)));
+  ASSERT_EQ(plan.groups.size(), 1u);
+  EXPECT_EQ(plan.groups[0].group_id, GroupId(3));
+  scheduler.schedule(plan);
+  EXPECT_THAT(plan.finished, IsEmpty());
+}
+
+TEST(Scheduler, AnEmptyPlanHidesNothing) {
+  FakeClock clock;
+  BlockSpaceManager::Options blocks = block_options();
+  blocks.track_freed_blocks = true;
+  Scheduler scheduler({}, blocks, clock);
+  ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 1, max_tokens(8))).ok());
+  SchedulerOutputs plan;
+  scheduler.schedule(plan);
+  scheduler.abort_seq_group(GroupId(1));
+  scheduler.schedule(plan);
+  EXPECT_TRUE(plan.empty());
+  EXPECT_THAT(plan.moves.freed_device, IsEmpty());
+  ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 2, max_tokens(8))).ok());
+  scheduler.schedule(plan);
+  EXPECT_THAT(plan.finished, ElementsAre(GroupId(1)));
+  EXPECT_EQ(plan.moves.freed_device.size(), 2u);
+}
+
+TEST(Scheduler, ASequenceThatEndsGivesItsBlocksBack) {
+  FakeClock clock;
+  Scheduler scheduler({}, block_options(), clock);
+  SamplingParams params = max_tokens(8);
+  params.n = 2;
+  ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 1, params)).ok());
+  SchedulerOutputs plan;
+  scheduler.schedule(plan);
+  scheduler.mark_computed(plan);
+  SequenceGroup& group = *scheduler.find(GroupId(1));
+  Sequence& child = scheduler.fork_sequence(group, group.seqs()[0]->id());
+  EXPECT_EQ(child.index(), 1);
+  for (const auto& seq : group.seqs()) seq->append_token(3);
+  scheduler.schedule(plan);
+  EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 256 - 3);
+  scheduler.mark_computed(plan);
+  scheduler.finish_sequence(group, group.seqs()[0]->id(), FinishReason::kStop);
+  EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 256 - 2);
+  EXPECT_EQ(group.max_running_seqs(), 1);
+  EXPECT_FALSE(group.is_finished());
+  child.append_token(4);
+  scheduler.schedule(plan);
+  ASSERT_EQ(plan.groups[0].seq_data.size(), 1u);
+  EXPECT_EQ(plan.groups[0].seq_data[0].index, 1);
+  EXPECT_TRUE(scheduler.check_invariants().ok());
+}
+
+// The plan's vectors, tables and sequences have their memory from admission on: a decode step allocates nothing, as
+// blocks are taken and beams fork and end.
+TEST(Scheduler, ASteadyDecodeStepAllocatesNothing) {
+  FakeClock clock;
+  Scheduler::Options options;
+  options.max_num_seqs = 32;
+  BlockSpaceManager::Options blocks = block_options();
+  blocks.num_device_blocks = 2048;
+  blocks.track_freed_blocks = true;
+  Scheduler scheduler(options, blocks, clock);
+  for (uint64_t id = 1; id <= 8; ++id) {
+    SamplingParams params = max_tokens(100);
+    if (id % 2 == 0) params.num_beams = 4;
+    ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, id, params)).ok());
+  }
+  SchedulerOutputs plan;
+  const auto step = [&] {
+    scheduler.schedule(plan);
+    scheduler.mark_computed(plan);
+    for (uint64_t id = 1; id <= 8; ++id) {
+      SequenceGroup& group = *scheduler.find(GroupId(id));
+      if (id % 2 == 0) {
+        // The first beam has two children, the second none.
+        while (group.num_unfinished() < 4) scheduler.fork_sequence(group, group.seqs()[0]->id());
+        scheduler.fork_sequence(group, group.seqs()[0]->id());
+        scheduler.remove_sequence(group, group.seqs()[1]->id());
+      }
+      for (const auto& seq : group.seqs()) seq->append_token(1);
+    }
+  };
+  const int64_t start = testing::num_allocations();
+  for (int i = 0; i < 20; ++i) step();
+  const int64_t before = testing::num_allocations();
+  EXPECT_GT(before, start);  // warming up does
+  for (int i = 0; i < 60; ++i) step();
+  EXPECT_EQ(testing::num_allocations() - before, 0);
+  EXPECT_EQ(plan.num_decoder_tokens, 4 + 16);
+  EXPECT_TRUE(scheduler.check_invariants().ok());
+}
+
+TEST(SchedulerDeathTest, CatchesMisuse) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  FakeClock clock;
+  Scheduler scheduler({}, block_options(), clock);
+  ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 1, max_tokens(8))).ok());
+  EXPECT_DEATH((void)scheduler.add_seq_group(make_group(scheduler, 1, max_tokens(8))), "is here already");
+  SchedulerOutputs plan;
+  scheduler.schedule(plan);
+  SequenceGroup& group = *scheduler.find(GroupId(1));
+  EXPECT_DEATH(scheduler.fork_sequence(group, group.seqs()[0]->id()), "fork before tokens are appended");
+  scheduler.mark_computed(plan);
+  EXPECT_DEATH(scheduler.schedule(plan), "was given no token and has not ended");
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,71 @@
+// One sequence of tokens: a decoder prompt and what was generated after it, or an encoder input (which never
+// generates). Owned by its SequenceGroup. Not thread-safe (engine thread).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "core/prompt.h"
+#include "core/request_output.h"
+
+namespace transept {
+
+class Sequence final {
+ public:
+  // From either prompt of a request, as in vLLM. The default (from_decoder_prompt) holds the decoder's ids and
+  // generates; the other holds the encoder's ids.
+  Sequence(SeqId id, const EncoderDecoderInputs& inputs, bool from_decoder_prompt = true);
+
+  // Becomes a child of `parent`, with everything it has so far; memory is kept. `index` names its random numbers.
+  void become_fork_of(const Sequence& parent, SeqId child_id, int32_t child_index);
+
+  SeqId id() const { return id_; }
+  // 0 for the first sequence of a group, counted on in forks: (request seed, index, position) keys sampling.
+  int32_t index() const { return index_; }
+  bool from_decoder_prompt() const { return from_decoder_prompt_; }
+
+  int32_t num_tokens() const { return static_cast<int32_t>(token_ids_.size()); }
+  int32_t num_prompt_tokens() const { return num_prompt_tokens_; }
+  int32_t num_output_tokens() const { return num_tokens() - num_prompt_tokens_; }
+  std::span<const int32_t> token_ids() const { return token_ids_; }
+  std::span<const int32_t> prompt_token_ids() const {
+    return token_ids().first(static_cast<size_t>(num_prompt_tokens_));
+  }
+  std::span<const int32_t> output_token_ids() const {
+    return token_ids().subspan(static_cast<size_t>(num_prompt_tokens_));
+  }
+
+  // REQUIRES: a decoder sequence that is not finished.
+  void append_token(int32_t token_id, double logprob = 0);
+  double cumulative_logprob() const { return cumulative_logprob_; }
+
+  // Tokens whose K and V are in the cache. The scheduler moves it; 0 again after a preemption by recompute.
+  int32_t num_computed_tokens() const { return num_computed_tokens_; }
+  void set_num_computed_tokens(int32_t count);
+  // Positions whose logits were handed out already, so that a recompute does not ask for them again.
+  int32_t num_logits_tokens() const { return num_logits_tokens_; }
+  void set_num_logits_tokens(int32_t count) { num_logits_tokens_ = count; }
+
+  bool is_finished() const { return finish_reason_ != FinishReason::kNone; }
+  FinishReason finish_reason() const { return finish_reason_; }
+  // Its blocks are freed by Scheduler::finish_sequence, which calls this.
+  void finish(FinishReason reason) { finish_reason_ = reason; }
+
+  // Memory for that many tokens, so that appending allocates nothing.
+  void reserve(int32_t num_tokens) { token_ids_.reserve(static_cast<size_t>(num_tokens)); }
+
+ private:
+  SeqId id_;
+  int32_t index_ = 0;
+  bool from_decoder_prompt_;
+  FinishReason finish_reason_ = FinishReason::kNone;
+  std::vector<int32_t> token_ids_;  // prompt, then output
+  int32_t num_prompt_tokens_;
+  int32_t num_computed_tokens_ = 0;
+  int32_t num_logits_tokens_ = 0;
+  double cumulative_logprob_ = 0;
+};
+
+}  // namespace transept

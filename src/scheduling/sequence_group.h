@@ -1,0 +1,88 @@
+// A request as the scheduler sees it: its decoder sequences (one at first, more after forks), its encoder input, its
+// sampling parameters. Owned by the scheduler from add_seq_group until it is freed. Not thread-safe (engine thread).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/content_hash.h"
+#include "base/ids.h"
+#include "core/sampling_params.h"
+#include "scheduling/sequence.h"
+
+namespace transept {
+
+class SequenceGroup final {
+ public:
+  enum class State : uint8_t { kWaiting, kRunning, kSwapped };
+
+  struct Init {
+    GroupId group_id{};
+    std::string request_id{};
+    SamplingParams params{};
+    EncoderDecoderInputs inputs{};
+    SeqId first_seq_id{};
+    // How many positions the encoder gives (and cross blocks are counted in), where that is not the number of its ids
+    // (audio). Unset: the number of encoder ids; 0: a decoder-only group.
+    std::optional<int32_t> num_encoder_tokens = std::nullopt;
+    std::optional<ContentHash> encoder_hash = std::nullopt;
+    TimePoint arrival_time{};
+  };
+
+  explicit SequenceGroup(const Init& init);
+
+  GroupId group_id() const { return group_id_; }
+  const std::string& request_id() const { return request_id_; }
+  const SamplingParams& params() const { return params_; }
+  TimePoint arrival_time() const { return arrival_time_; }
+  uint64_t arrival_index() const { return arrival_index_; }  // the order of add_seq_group
+  State state() const { return state_; }
+
+  // Sequences live at fixed addresses. In the order of their indices; finished ones stay until the group is freed,
+  // ones dropped by Scheduler::remove_sequence do not.
+  const std::vector<std::unique_ptr<Sequence>>& seqs() const { return seqs_; }
+  Sequence* find(SeqId id) const;  // null: none
+  int32_t num_unfinished() const;
+  bool is_finished() const { return num_unfinished() == 0; }
+
+  const std::optional<Sequence>& encoder_seq() const { return encoder_seq_; }
+  bool has_encoder() const { return num_encoder_tokens_ > 0; }
+  int32_t num_encoder_tokens() const { return num_encoder_tokens_; }
+  const std::optional<ContentHash>& encoder_hash() const { return encoder_hash_; }
+
+  // Sequences that may run at once: n or the number of beams until it has forked; then what is left of them.
+  int32_t max_running_seqs() const;
+  int64_t max_tokens_per_seq() const;  // prompt + max_tokens
+
+  TimePoint first_scheduled_time() const { return first_scheduled_time_; }
+  bool was_scheduled() const { return was_scheduled_; }
+  int32_t num_preemptions() const { return num_preemptions_; }
+
+ private:
+  friend class Scheduler;  // it moves groups between states; everybody else reads
+
+  GroupId group_id_;
+  std::string request_id_;
+  SamplingParams params_;
+  TimePoint arrival_time_;
+  uint64_t arrival_index_ = 0;
+  State state_ = State::kWaiting;
+  std::vector<std::unique_ptr<Sequence>> seqs_;
+  std::optional<Sequence> encoder_seq_;
+  int32_t num_encoder_tokens_;
+  std::optional<ContentHash> encoder_hash_;
+  int32_t next_index_ = 1;
+  // Recompute of several sequences: the first one feeds so many common tokens, then the others fork from it. 0: none
+  // pending.
+  int32_t fork_at_ = 0;
+  int32_t num_tail_blocks_ = 0;  // that they will take then
+  bool was_scheduled_ = false;
+  TimePoint first_scheduled_time_{};
+  int32_t num_preemptions_ = 0;
+};
+
+}  // namespace transept

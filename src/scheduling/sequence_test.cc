@@ -1,0 +1,112 @@
+#include "scheduling/sequence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduling/sequence_group.h"
+
+namespace transept {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+EncoderDecoderInputs inputs() {
+  EncoderDecoderInputs inputs;
+  inputs.encoder_prompt_token_ids = {10, 11, 12};
+  inputs.prompt_token_ids = {2, 0};
+  return inputs;
+}
+
+TEST(Sequence, ComesFromEitherPrompt) {
+  const Sequence decoder(SeqId(1), inputs());
+  EXPECT_TRUE(decoder.from_decoder_prompt());
+  EXPECT_THAT(decoder.token_ids(), ElementsAre(2, 0));
+  EXPECT_EQ(decoder.num_prompt_tokens(), 2);
+  const Sequence encoder(SeqId(1), inputs(), /*from_decoder_prompt=*/false);
+  EXPECT_FALSE(encoder.from_decoder_prompt());
+  EXPECT_THAT(encoder.prompt_token_ids(), ElementsAre(10, 11, 12));
+  EXPECT_THAT(encoder.output_token_ids(), IsEmpty());
+}
+
+TEST(Sequence, GrowsAfterItsPrompt) {
+  Sequence sequence(SeqId(1), inputs());
+  sequence.append_token(7, -0.5);
+  sequence.append_token(8, -0.25);
+  EXPECT_THAT(sequence.token_ids(), ElementsAre(2, 0, 7, 8));
+  EXPECT_THAT(sequence.prompt_token_ids(), ElementsAre(2, 0));
+  EXPECT_THAT(sequence.output_token_ids(), ElementsAre(7, 8));
+  EXPECT_DOUBLE_EQ(sequence.cumulative_logprob(), -0.75);
+  EXPECT_FALSE(sequence.is_finished());
+  sequence.finish(FinishReason::kStop);
+  EXPECT_TRUE(sequence.is_finished());
+}
+
+TEST(Sequence, AForkGoesItsOwnWay) {
+  Sequence parent(SeqId(1), inputs());
+  parent.append_token(7, -0.5);
+  parent.set_num_computed_tokens(3);
+  Sequence child(SeqId(9), inputs());
+  child.become_fork_of(parent, SeqId(2), 1);
+  parent.append_token(8);
+  child.append_token(9, -1);
+  EXPECT_EQ(child.id(), SeqId(2));
+  EXPECT_EQ(child.index(), 1);
+  EXPECT_EQ(child.num_computed_tokens(), 3);
+  EXPECT_DOUBLE_EQ(child.cumulative_logprob(), -1.5);
+  EXPECT_THAT(child.output_token_ids(), ElementsAre(7, 9));
+  EXPECT_THAT(parent.output_token_ids(), ElementsAre(7, 8));
+}
+
+TEST(SequenceDeathTest, CatchesMisuse) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Sequence encoder(SeqId(1), inputs(), /*from_decoder_prompt=*/false);
+  EXPECT_DEATH(encoder.append_token(1), "never generates");
+  Sequence decoder(SeqId(1), inputs());
+  EXPECT_DEATH(decoder.set_num_computed_tokens(3), "count <= num_tokens");
+  decoder.finish(FinishReason::kAbort);
+  EXPECT_DEATH(decoder.append_token(1), "has ended");
+}
+
+TEST(SequenceGroup, HoldsBothPrompts) {
+  SequenceGroup::Init init;
+  init.group_id = GroupId(3);
+  init.first_seq_id = SeqId(5);
+  init.inputs = inputs();
+  init.params.max_tokens = 20;
+  const SequenceGroup group(init);
+  ASSERT_EQ(group.seqs().size(), 1u);
+  EXPECT_EQ(group.seqs()[0]->id(), SeqId(5));
+  ASSERT_TRUE(group.encoder_seq().has_value());
+  EXPECT_THAT(group.encoder_seq()->token_ids(), ElementsAre(10, 11, 12));
+  EXPECT_EQ(group.num_encoder_tokens(), 3);
+  EXPECT_EQ(group.max_tokens_per_seq(), 22);
+  EXPECT_EQ(group.find(SeqId(5)), group.seqs()[0].get());
+  EXPECT_EQ(group.find(SeqId(6)), nullptr);
+  EXPECT_EQ(group.state(), SequenceGroup::State::kWaiting);
+}
+
+TEST(SequenceGroup, CountsTheSequencesThatItMayBecome) {
+  SequenceGroup::Init init;
+  init.inputs = inputs();
+  EXPECT_EQ(SequenceGroup(init).max_running_seqs(), 1);
+  init.params.n = 3;
+  EXPECT_EQ(SequenceGroup(init).max_running_seqs(), 3);
+  init.params.num_beams = 8;  // n: how many of them come back
+  EXPECT_EQ(SequenceGroup(init).max_running_seqs(), 8);
+}
+
+TEST(SequenceGroup, AnEncoderInputNeedNotBeIds) {
+  SequenceGroup::Init init;
+  init.inputs.prompt_token_ids = {1};
+  EXPECT_FALSE(SequenceGroup(init).has_encoder());
+  EXPECT_FALSE(SequenceGroup(init).encoder_seq().has_value());
+  init.num_encoder_tokens = 1500;  // audio
+  const SequenceGroup group(init);
+  EXPECT_TRUE(group.has_encoder());
+  EXPECT_EQ(group.num_encoder_tokens(), 1500);
+  EXPECT_THAT(group.encoder_seq()->token_ids(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace transept
