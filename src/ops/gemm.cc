@@ -13,8 +13,8 @@ static_assert(kPanelColumns == 32);
 
 // Below this the threads are not asked: waking them costs more than the work.
 constexpr double kSerialFlop = 20000;
-// A task's packed rows of x stay in the second-level cache beside two panels of weights: this one and the next, which is
-// fetched meanwhile. Measured: 160 to 320 KiB are alike, 640 KiB cost 5 %.
+// A task's packed rows of x stay in the second-level cache beside two panels of weights: this one and the next, which
+// is fetched meanwhile. Measured: 160 to 320 KiB are alike, 640 KiB cost 5 %.
 constexpr int64_t kBlockBytes = int64_t{256} << 10;
 
 size_t packed_bytes(int64_t n, int64_t k) {
