@@ -28,10 +28,11 @@ struct AttentionCapture {
 };
 
 struct AttentionArgs {
-  TensorView q;         // [rows, num_heads, head_dim] float32; empty: only write k, v to the cache
-  TensorView k, v;      // [new kv rows, num_kv_heads, head_dim]; empty: nothing new (decode's cross-attention)
-  TensorView out;       // [rows, num_heads, head_dim]
-  TensorView kv_cache;  // one layer of KvCaches; empty for kEncoder
+  TensorView q;              // [rows, num_heads, head_dim] float32; empty: only write k, v to the cache
+  TensorView k, v;           // [new kv rows, num_kv_heads, head_dim]; empty: nothing new (decode's cross-attention)
+  TensorView out;            // [rows, num_heads, head_dim]
+  TensorView kv_cache;       // one layer of KvCaches; empty for kEncoder
+  int32_t num_kv_heads = 0;  // needed where k is empty and the cache has fewer heads than q; 0: as k, else as q
   float scale = 1;
   bool causal = false;                  // row i sees keys [0, context_len + i]; by default set from the type
   const AttentionBias* bias = nullptr;  // null: none

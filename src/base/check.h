@@ -24,5 +24,5 @@ namespace transept {
   do {                         \
   } while (false)
 #else
-#define DCHECK(condition, ...) CHECK(condition, ##__VA_ARGS__)
+#define DCHECK(condition, ...) CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
 #endif

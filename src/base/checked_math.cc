@@ -21,7 +21,7 @@ StatusOr<uint64_t> parse_bytes(std::string_view text) {
     const size_t power = kPrefixes.find(unit[0]);
     if (power == std::string_view::npos) return refuse();
     const std::string_view rest = std::string_view(unit).substr(1);
-    if (rest != "" && rest != "ib" && rest != "b") return refuse();
+    if (!rest.empty() && rest != "ib" && rest != "b") return refuse();
     for (size_t i = 0; i <= power; ++i) scale *= rest == "b" ? 1000 : 1024;
   }
   const double bytes = number * scale;

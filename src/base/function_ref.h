@@ -15,7 +15,7 @@ class FunctionRef<Result(Args...)> {
  public:
   template <typename F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-      FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): a lambda is passed as it is
+      FunctionRef(F&& f)  // NOLINT(bugprone-forwarding-reference-overload): the requires clause keeps copies apart
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, Args... args) -> Result {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);

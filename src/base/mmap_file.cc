@@ -11,7 +11,8 @@
 namespace transept {
 
 StatusOr<std::unique_ptr<MmapFile>> MmapFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it. Regular files do not know it.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int why = errno;
     const std::string message = str_cat(path, ": ", std::strerror(why));

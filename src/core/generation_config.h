@@ -18,8 +18,9 @@ struct GenerationConfig {
   std::optional<int32_t> max_new_tokens, min_new_tokens;  // without
   bool do_sample = false;
   float temperature = 1;
-  int32_t top_k = 50;
+  int32_t top_k = 0;  // 0: all. Where do_sample stands and no top_k, Hugging Face's 50
   float top_p = 1;
+  float min_p = 0;
   float repetition_penalty = 1;
   int32_t no_repeat_ngram_size = 0;
   int32_t encoder_no_repeat_ngram_size = 0;
@@ -34,10 +35,11 @@ struct GenerationConfig {
   bool renormalize_logits = false;
   std::vector<int32_t> eos_token_ids;
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
-  std::string source;                    // the file that was read, for messages
+  std::string source;                    // the file that was read: generation_config.json or config.json
   std::vector<std::string> unsupported;  // "guidance_scale: 3": non-default fields that nothing here implements
 
-  // Errors name file and field; token ids are checked against config.vocab_size.
+  // Errors name file and field; token ids are checked against config.vocab_size. Where generation_config.json lacks
+  // bos, eos, pad or decoder_start ids, config.json's hold: without an end token nothing would ever stop.
   static StatusOr<GenerationConfig> load(const std::string& dir, const ModelConfig& config);
 };
 

@@ -15,7 +15,7 @@ struct ModelConfig {
   std::string path;                        // the model's folder
   std::string model_type;                  // "bart"
   std::vector<std::string> architectures;  // ["BartForConditionalGeneration"]
-  int64_t vocab_size = 0;
+  int64_t vocab_size = 0;                  // 0: the file does not say (a folder with a tokenizer alone)
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::vector<int32_t> eos_token_ids;
   Json raw;  // the whole file
@@ -25,10 +25,12 @@ struct ModelConfig {
 };
 
 // Typed reading of a config object: every number is range-checked, every error names file and field.
+// Absent and null are the same; whole numbers may be written 3.0. `object` must outlive the reader.
 class ConfigReader final {
  public:
   ConfigReader(const Json& object, std::string file) : object_(object), file_(std::move(file)) {}
 
+  // From min to max; without a fallback the key must be there.
   StatusOr<int64_t> integer(std::string_view key, int64_t min, int64_t max,
                             std::optional<int64_t> fallback = std::nullopt) const;
   StatusOr<double> number(std::string_view key, double min, double max,
@@ -36,8 +38,10 @@ class ConfigReader final {
   StatusOr<bool> boolean(std::string_view key, bool fallback) const;
   StatusOr<std::string> string(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
   StatusOr<std::optional<int32_t>> token_id(std::string_view key) const;  // absent, null: none
-  StatusOr<std::vector<int32_t>> token_ids(std::string_view key) const;   // a number or a list
+  StatusOr<std::vector<int32_t>> token_ids(std::string_view key) const;   // a number or a list of at most 100,000
+  // "FILE: KEY: REASON", naming the key.
   Status error(std::string_view key, std::string_view reason) const;
+  const std::string& file() const { return file_; }
 
  private:
   const Json& object_;

@@ -47,6 +47,7 @@ struct RequestOutput {
   std::optional<double> score;                                                  // --score: the sum of prompt_logprobs
   std::vector<CompletionOutput> outputs;
   bool finished = false;
+  std::string error;  // "" but when the request failed while it ran
   RequestMetrics metrics;
 };
 

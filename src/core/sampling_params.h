@@ -13,11 +13,12 @@ namespace transept {
 struct SamplingParams {
   enum class EarlyStopping : uint8_t { kFalse, kTrue, kNever };
 
-  int32_t max_tokens = 0;  // generated tokens at most; > 0 once resolved
-  int32_t min_tokens = 0;  // end tokens and stop ids are forbidden before
-  int32_t n = 1;           // outputs
-  float temperature = 0;   // 0: greedy
-  int32_t top_k = 0;       // 0: all
+  int32_t max_tokens = 0;             // generated tokens at most; > 0 once resolved
+  int32_t min_tokens = 0;             // stop ids are forbidden before, and stop strings not looked for
+  int32_t min_tokens_before_eos = 0;  // end tokens are forbidden before: min_tokens, or the model's own min_length
+  int32_t n = 1;                      // outputs
+  float temperature = 0;              // 0: greedy
+  int32_t top_k = 0;                  // 0: all
   float top_p = 1;
   float min_p = 0;
   uint64_t seed = 0;  // resolved: the request's own, or drawn from the engine's seed

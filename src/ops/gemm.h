@@ -9,14 +9,13 @@
 
 #include <cstdint>
 
+#include "ops/activation_kind.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
 
 namespace transept {
 
 constexpr int64_t kPanelColumns = 32;
-
-enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kSilu };
 
 // What is done to y before it is stored: y = activation(x w^T + bias) + residual.
 struct Epilogue {

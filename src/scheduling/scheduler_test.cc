@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scheduling/allocation_count.h"
+#include "base/allocation_count.h"
 
 namespace transept {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/tokenizer.h"
@@ -14,7 +15,7 @@ namespace transept {
 // Not thread-safe; one an output sequence. Borrows the tokenizer.
 class IncrementalDetokenizer final {
  public:
-  // The text begins after `prompt_token_ids`: decode(prompt + generated) less decode(prompt).
+  // The text begins after `prompt_token_ids`: decode(prompt + generated) less as many characters as decode(prompt) has.
   IncrementalDetokenizer(const Tokenizer& tokenizer, std::span<const int32_t> prompt_token_ids,
                          bool skip_special_tokens);
 
@@ -27,10 +28,13 @@ class IncrementalDetokenizer final {
   const std::string& text() const { return text_; }
 
  private:
+  void emit(std::string_view character);
+
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
-  std::vector<int32_t> token_ids_;  // the prompt's and the generated ones that show in the text
-  std::string pending_;             // an incomplete character
+  bool prompt_character_is_pending_ = false;  // what pending_ begins with is the prompt's
+  std::vector<int32_t> token_ids_;            // the prompt's and the generated ones that show in the text
+  std::string pending_;                       // an incomplete character
   std::string text_;
 };
 

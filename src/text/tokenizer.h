@@ -19,8 +19,8 @@ enum class TokenizerSide : uint8_t { kEncoder, kDecoder };
 struct EncodeOptions {
   bool add_special_tokens = true;
   TokenizerSide side = TokenizerSide::kEncoder;
-  std::string_view source_lang;  // "" : the tokenizer's default
-  std::string_view target_lang;
+  std::string_view source_lang = {};  // "" : the tokenizer's default
+  std::string_view target_lang = {};
 };
 
 class Tokenizer {
@@ -38,6 +38,10 @@ class Tokenizer {
 
   // How the vocabulary file spells a token; "" if there is none of that id.
   virtual std::string token_to_string(int32_t token_id) const = 0;
+  // The same where the two sides spell one id differently (character tables).
+  virtual std::string side_token_to_string(int32_t token_id, TokenizerSide /*side*/) const {
+    return token_to_string(token_id);
+  }
   virtual std::optional<int32_t> string_to_token(std::string_view token) const = 0;
 
   // Left out of texts by skip_special_tokens.
@@ -52,10 +56,10 @@ class Tokenizer {
 
 // What loading must know of the model besides the tokenizer's own files.
 struct TokenizerHints {
-  std::string model_type;                     // config.json
-  std::optional<std::string> grapheme_chars;  // character vocabularies (bart-g2p): config.json's tables
-  std::optional<std::string> phoneme_chars;
-  std::optional<int32_t> bos_token_id, eos_token_id, pad_token_id;
+  std::string model_type = {};                     // config.json
+  std::optional<std::string> grapheme_chars = {};  // character vocabularies (bart-g2p): config.json's tables
+  std::optional<std::string> phoneme_chars = {};
+  std::optional<int32_t> bos_token_id = {}, eos_token_id = {}, pad_token_id = {};
 };
 
 // Reads a model folder: tokenizer.json, else vocab.json + merges.txt (added_tokens.json, special_tokens_map.json and

@@ -1,0 +1,82 @@
+// `transept dump encoder MODEL INPUT --output F.npy`: what the encoder gives, for comparing with a reference.
+#include <cstdio>
+
+#include "apps/engine_flags.h"
+#include "apps/verbs.h"
+#include "base/log.h"
+#include "base/mmap_file.h"
+#include "engine/config.h"
+
+namespace transept {
+namespace {
+
+// NumPy's format 1.0: a float32 matrix in C order.
+Status write_npy(const std::string& path, int64_t rows, int64_t columns, const std::vector<float>& values) {
+  std::string header = str_cat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows, ", ", columns, "), }");
+  constexpr size_t kPreamble = 10, kAlignment = 64;
+  const size_t padding = kAlignment - (kPreamble + header.size() + 1) % kAlignment;
+  header += std::string(padding, ' ') + '\n';
+  std::string preamble("\x93NUMPY\x01\x00", 8);
+  preamble += static_cast<char>(header.size() & 0xFF);
+  preamble += static_cast<char>(header.size() >> 8);
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return invalid_argument("--output ", path, ": cannot be written");
+  bool written = std::fwrite(preamble.data(), 1, preamble.size(), file) == preamble.size();
+  written &= std::fwrite(header.data(), 1, header.size(), file) == header.size();
+  written &= std::fwrite(values.data(), sizeof(float), values.size(), file) == values.size();
+  written &= std::fclose(file) == 0;
+  return written ? ok_status() : absl::DataLossError(str_cat(path, ": not everything could be written"));
+}
+
+// The input of `dump encoder`: a .json file with a list of ids, else a text.
+StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument) {
+  EncoderDecoderPrompt prompt;
+  if (!argument.ends_with(".json")) {
+    prompt.encoder.content = TextPrompt{argument};
+    return prompt;
+  }
+  ASSIGN_OR_RETURN(const std::string text, read_file(argument));
+  StatusOr<Json> json = Json::parse(text);
+  if (!json.ok()) return with_prefix(json.status(), argument);
+  if (!json->is_array()) return invalid_argument(argument, ": expected a list of token ids");
+  TokensPrompt tokens;
+  for (const Json& id : json->as_array()) {
+    if (!id.is_int() || id.as_int() < 0 || id.as_int() > INT32_MAX) {
+      return invalid_argument(argument, ": [", tokens.token_ids.size(), "]: ", id.dump(), " is not a token id");
+    }
+    tokens.token_ids.push_back(static_cast<int32_t>(id.as_int()));
+  }
+  if (tokens.token_ids.empty()) return invalid_argument(argument, ": the list is empty");
+  prompt.encoder.content = std::move(tokens);
+  return prompt;
+}
+
+Status dump_encoder(const Flags& flags, const std::string& input, const std::string& path) {
+  ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input));
+  ASSIGN_OR_RETURN(EngineConfig config, engine_config(flags));
+  const SteadyClock clock;
+  ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock));
+  ASSIGN_OR_RETURN(const EncoderDecoderInputs inputs, model.prompts->process(prompt, {}));
+  ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_prompt_token_ids));
+  const int64_t rows = static_cast<int64_t>(inputs.encoder_prompt_token_ids.size());
+  return write_npy(path, rows, model.runner->spec().d_model, hidden);
+}
+
+}  // namespace
+
+int run_dump(const Flags& flags) {
+  const std::vector<std::string>& arguments = flags.positional();
+  if (arguments.size() != 3 || (arguments[0] != "encoder" && arguments[0] != "features")) {
+    return usage_error("dump",
+                       invalid_argument("expected: transept dump encoder MODEL TEXT|ids.json --output FILE.npy"));
+  }
+  if (arguments[0] == "features") {
+    return usage_error("dump", unimplemented("dump features: audio models come in a later version"));
+  }
+  const auto path = flags.text("output");
+  if (!path.has_value()) return usage_error("dump", invalid_argument("--output FILE.npy is missing"));
+  const Status status = dump_encoder(flags.without_first_positional(), arguments[2], *path);
+  return status.ok() ? kExitOk : usage_error("dump", status);
+}
+
+}  // namespace transept

@@ -1,0 +1,107 @@
+#include "apps/engine_flags.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace transept {
+namespace {
+
+constexpr const char* kEngine = "Engine";
+constexpr int64_t kMaxCount = 1 << 24;
+constexpr const char* kMemory = "Memory and batching";
+
+// Where bundled models may lie, nearest first.
+std::vector<std::filesystem::path> model_folders() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> folders;
+  if (const char* given = std::getenv("TRANSEPT_MODELS"); given != nullptr) folders.emplace_back(given);
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  if (error) return folders;
+  const fs::path folder = binary.parent_path();
+  folders.push_back(folder / "../share/transept/models");
+  folders.push_back(folder / "../../models");  // build/PRESET/transept in a source tree
+  return folders;
+}
+
+}  // namespace
+
+std::vector<FlagSpec> engine_flags() {
+  return {
+      {"dtype", "TYPE", "auto", "arithmetic: auto or float32 (weights may be stored as float32, bfloat16 or float16)",
+       kEngine},
+      {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
+      {"isa", "LEVEL", "auto",
+       "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
+      {"threads", "N", "all processors", "compute threads", kEngine},
+      {"seed", "N", "0", "seed of requests that name none", kEngine},
+      {"log-level", "LEVEL", "info", "error, warning or info", kEngine},
+      {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
+      {"kv-cache-memory", "SIZE", "what the largest load can use", "bytes of the KV cache, e.g. 512MiB", kMemory},
+      {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
+      {"preemption-mode", "MODE", "auto", "recompute, swap, or auto: recompute one sequence, swap several", kMemory},
+      {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
+      {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
+      {"max-num-batched-tokens", "N", "2048", "decoder tokens a step", kMemory},
+      {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
+      {"max-model-len", "N", "the model's", "longest encoder input and longest decoder sequence", kMemory},
+      {"debug-poison", "", "",
+       "fill freed KV blocks with NaN, shuffle block order, watch cross KV: slow, for finding bugs", kMemory},
+  };
+}
+
+StatusOr<EngineConfig> engine_config(const Flags& flags) {
+  EngineConfig config;
+  ASSIGN_OR_RETURN(config.model, resolve_model(flags.positional().at(0)));
+  config.dtype = flags.text_or("dtype", config.dtype);
+  config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
+  config.isa = flags.text_or("isa", config.isa);
+  config.preemption_mode = flags.text_or("preemption-mode", config.preemption_mode);
+  const auto count = [&](std::string_view name, int32_t& target, int64_t min, int64_t max = kMaxCount) -> Status {
+    ASSIGN_OR_RETURN(const int64_t value, flags.integer(name, min, max, target));
+    target = static_cast<int32_t>(value);
+    return ok_status();
+  };
+  RETURN_IF_ERROR(count("threads", config.threads, 1, 1024));
+  RETURN_IF_ERROR(count("block-size", config.block_size, 1, 4096));
+  RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, 65536));
+  RETURN_IF_ERROR(count("max-num-batched-tokens", config.max_num_batched_tokens, 1));
+  RETURN_IF_ERROR(count("max-num-encoder-tokens", config.max_num_encoder_tokens, 1));
+  if (flags.has("max-model-len")) {
+    int32_t length = 0;
+    RETURN_IF_ERROR(count("max-model-len", length, 1));
+    config.max_model_len = length;
+  }
+  ASSIGN_OR_RETURN(config.kv_cache_memory, flags.bytes("kv-cache-memory"));
+  ASSIGN_OR_RETURN(const std::optional<uint64_t> swap_space, flags.bytes("swap-space"));
+  config.swap_space = swap_space.value_or(config.swap_space);
+  ASSIGN_OR_RETURN(config.watermark, flags.number("watermark", 0, 0.99, config.watermark));
+  ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));
+  config.seed = static_cast<uint64_t>(seed);
+#ifdef TRANSEPT_POISON
+  config.debug_poison = true;
+#else
+  config.debug_poison = flags.is_on("debug-poison");
+#endif
+  return config;
+}
+
+StatusOr<std::string> resolve_model(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(name, error)) return name;
+  if (fs::exists(name, error))
+    return invalid_argument("model ", name, ": is a file; give the folder that holds config.json");
+  if (name.find('/') == std::string::npos) {
+    for (const fs::path& folder : model_folders()) {
+      const fs::path candidate = folder / name;
+      if (fs::is_directory(candidate, error)) return fs::weakly_canonical(candidate).string();
+    }
+  }
+  return not_found("model ", name, ": no such folder, and no bundled model of that name",
+                   name.find('/') != std::string::npos ? " (downloading from a hub comes in a later version)" : "");
+}
+
+}  // namespace transept

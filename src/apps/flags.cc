@@ -1,0 +1,165 @@
+#include "apps/flags.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+#include "base/checked_math.h"
+
+namespace transept {
+namespace {
+
+const FlagSpec* find(const std::vector<FlagSpec>& table, std::string_view name) {
+  const auto at = std::find_if(table.begin(), table.end(), [&](const FlagSpec& flag) { return flag.name == name; });
+  return at == table.end() ? nullptr : &*at;
+}
+
+std::optional<bool> parse_switch(std::string_view text) {
+  if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
+  if (text == "false" || text == "0" || text == "no" || text == "off" || text.empty()) return false;
+  return std::nullopt;
+}
+
+Status unknown_flag(const std::vector<FlagSpec>& table, const std::string& name) {
+  std::vector<std::string> names;
+  for (const FlagSpec& flag : table) names.push_back(flag.name);
+  const std::string near = nearest(name, names);
+  return invalid_argument("unknown flag --", name, near.empty() ? "" : "; did you mean --" + near + "?");
+}
+
+// Wraps words at `width` columns, continuation lines indented.
+std::string wrapped(std::string_view text, size_t indent, size_t width) {
+  std::string out;
+  size_t column = indent;
+  for (const std::string_view word : split(text, ' ')) {
+    if (column + word.size() + 1 > width && column > indent) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string environment_name(std::string_view flag) {
+  std::string name = "TRANSEPT_";
+  for (const char c : flag) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments) {
+  Flags flags;
+  for (const FlagSpec& flag : table) {
+    const char* value = std::getenv(environment_name(flag.name).c_str());
+    if (value == nullptr) continue;
+    if (flag.value_name.empty() && !parse_switch(value).has_value()) {
+      return invalid_argument(environment_name(flag.name), "=", value, ": expected true or false");
+    }
+    flags.values_[flag.name] = value;
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--") {
+      flags.positional_.insert(flags.positional_.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                               arguments.end());
+      break;
+    }
+    if (argument.size() < 3 || argument.substr(0, 2) != "--") {
+      if (argument.size() == 2 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]))) {
+        return invalid_argument("unknown flag ", argument, "; flags begin with --, and -- ends them");
+      }
+      flags.positional_.push_back(argument);
+      continue;
+    }
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
+    const FlagSpec* flag = find(table, name);
+    if (flag == nullptr) return unknown_flag(table, name);
+    std::string value = "true";
+    if (equals != std::string::npos) {
+      value = argument.substr(equals + 1);
+    } else if (!flag->value_name.empty()) {
+      if (i + 1 == arguments.size())
+        return invalid_argument("--", name, " wants a value: --", name, " ", flag->value_name);
+      value = arguments[++i];
+    }
+    if (flag->value_name.empty() && !parse_switch(value).has_value()) {
+      return invalid_argument("--", name, "=", value, ": expected true or false");
+    }
+    flags.values_[name] = value;
+  }
+  return flags;
+}
+
+std::optional<std::string> Flags::text(std::string_view name) const {
+  const auto at = values_.find(std::string(name));
+  if (at == values_.end()) return std::nullopt;
+  return at->second;
+}
+
+bool Flags::is_on(std::string_view name) const {
+  const auto value = text(name);
+  return value.has_value() && parse_switch(*value).value_or(false);
+}
+
+StatusOr<int64_t> Flags::integer(std::string_view name, int64_t min, int64_t max, int64_t fallback) const {
+  const auto value = text(name);
+  if (!value.has_value()) return fallback;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+  if (error != std::errc() || end != value->data() + value->size() || number < min || number > max) {
+    return invalid_argument("--", name, " ", *value, ": expected a whole number from ", min, " to ", max);
+  }
+  return number;
+}
+
+StatusOr<double> Flags::number(std::string_view name, double min, double max, double fallback) const {
+  const auto value = text(name);
+  if (!value.has_value()) return fallback;
+  double number = 0;
+  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+  if (error != std::errc() || end != value->data() + value->size() || !(number >= min && number <= max)) {
+    return invalid_argument("--", name, " ", *value, ": expected a number from ", min, " to ", max);
+  }
+  return number;
+}
+
+StatusOr<std::optional<uint64_t>> Flags::bytes(std::string_view name) const {
+  const auto value = text(name);
+  if (!value.has_value()) return std::optional<uint64_t>();
+  const StatusOr<uint64_t> size = parse_bytes(*value);
+  if (!size.ok()) return with_prefix(size.status(), str_cat("--", name));
+  return std::optional<uint64_t>(*size);
+}
+
+std::string format_flags(const std::vector<FlagSpec>& table) {
+  constexpr size_t kHelpColumn = 38, kWidth = 110;
+  std::string out;
+  std::vector<std::string> groups;
+  for (const FlagSpec& flag : table) {
+    if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);
+  }
+  for (const std::string& group : groups) {
+    out += "\n" + group + ":\n";
+    for (const FlagSpec& flag : table) {
+      if (flag.group != group) continue;
+      std::string line = "  --" + flag.name + (flag.value_name.empty() ? "" : " " + flag.value_name);
+      if (line.size() + 2 > kHelpColumn)
+        line += "\n" + std::string(kHelpColumn, ' ');
+      else
+        line.resize(kHelpColumn, ' ');
+      const std::string text = flag.help + (flag.default_text.empty() ? "" : " (default: " + flag.default_text + ")");
+      out += line + wrapped(text, kHelpColumn, kWidth) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace transept

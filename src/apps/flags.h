@@ -1,0 +1,60 @@
+// The command line, from one table: parsing, help, environment variables, suggestions. A value; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace transept {
+
+struct FlagSpec {
+  std::string name;          // "block-size"
+  std::string value_name;    // "TOKENS"; "" for a switch
+  std::string default_text;  // shown in the help; "" for none
+  std::string help;          // one line
+  std::string group;         // heading in the help
+};
+
+// "block-size" -> "TRANSEPT_BLOCK_SIZE".
+std::string environment_name(std::string_view flag);
+
+class Flags final {
+ public:
+  // Reads arguments (after the verb) by the table; what is no flag is positional, "--" ends flags. A flag that is not
+  // given may come from its environment variable. Errors: an unknown flag (suggests the nearest), a missing value, a
+  // switch with a value that is no boolean.
+  static StatusOr<Flags> parse(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments);
+
+  const std::vector<std::string>& positional() const { return positional_; }
+  // For verbs with a verb of their own (`bench latency MODEL`): the rest.
+  Flags without_first_positional() const {
+    Flags rest = *this;
+    rest.positional_.erase(rest.positional_.begin());
+    return rest;
+  }
+  bool has(std::string_view name) const { return values_.contains(std::string(name)); }
+  std::optional<std::string> text(std::string_view name) const;
+  std::string text_or(std::string_view name, std::string fallback) const {
+    return text(name).value_or(std::move(fallback));
+  }
+  bool is_on(std::string_view name) const;  // a switch
+
+  // Errors name the flag, what was given and the range.
+  StatusOr<int64_t> integer(std::string_view name, int64_t min, int64_t max, int64_t fallback) const;
+  StatusOr<double> number(std::string_view name, double min, double max, double fallback) const;
+  StatusOr<std::optional<uint64_t>> bytes(std::string_view name) const;
+
+ private:
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> positional_;
+};
+
+// The flags of `table` under their groups, aligned for 100 columns.
+std::string format_flags(const std::vector<FlagSpec>& table);
+
+}  // namespace transept

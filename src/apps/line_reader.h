@@ -1,0 +1,41 @@
+// Lines of a file or of standard input, read as they come: work goes on while a pipe is silent. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace transept {
+
+class LineReader final {
+ public:
+  enum class Result : uint8_t { kLine, kNothingYet, kEnd };
+
+  // "-": standard input. Errors: the file cannot be opened (names it).
+  static StatusOr<LineReader> open(const std::string& path);
+  ~LineReader();
+  LineReader(LineReader&& other) noexcept;
+  LineReader& operator=(LineReader&&) = delete;
+
+  // The next line without its end. kNothingYet only if `wait` is false, or a signal came. A line longer than max_bytes
+  // is cut to max_bytes + 1 (which the JSON reader then refuses by its length), the rest of it skipped.
+  Result next(bool wait, std::string& line);
+
+  void set_max_bytes(size_t max_bytes) { max_bytes_ = max_bytes; }
+
+ private:
+  explicit LineReader(int fd) : fd_(fd) {}
+  bool take_line(std::string& line);
+
+  int fd_;
+  bool ended_ = false;
+  size_t max_bytes_ = size_t{8} << 20;
+  std::string buffer_;
+  size_t begin_ = 0;     // of the unread part of buffer_
+  size_t searched_ = 0;  // no line end before
+  std::string cut_;      // the front of a line that is too long
+  bool skipping_ = false;
+};
+
+}  // namespace transept

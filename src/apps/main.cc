@@ -1,0 +1,80 @@
+// The `transept` binary: picks the verb.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "apps/verbs.h"
+#include "apps/version.h"
+#include "base/log.h"
+
+namespace transept {
+namespace {
+
+void print_overview(std::FILE* to) {
+  std::fprintf(to, "transept %s (%s): encoder/decoder transformers\n\nusage: transept VERB ...\n\n", kVersion, kCommit);
+  for (const Verb& verb : verbs()) {
+    const std::string left = "transept " + std::string(verb.name) + " " + std::string(verb.usage);
+    std::fprintf(to, "  %-62s  %s\n", left.c_str(), std::string(verb.summary).c_str());
+  }
+  std::fprintf(to,
+               "\nMODEL is a folder in Hugging Face layout, or the name of a bundled model (g2p).\n"
+               "transept VERB --help lists its flags; each has an environment variable TRANSEPT_<FLAG>.\n"
+               "exit codes: 0 ok, 1 some inputs failed, 2 usage or start-up, 130 interrupted\n");
+}
+
+void print_help(const Verb& verb) {
+  std::printf("usage: transept %s %s [FLAGS]\n%s\n%s", std::string(verb.name).c_str(), std::string(verb.usage).c_str(),
+              std::string(verb.summary).c_str(), format_flags(verb.flags()).c_str());
+}
+
+Status apply_log_level(const Flags& flags) {
+  const std::string level = flags.text_or("log-level", "info");
+  if (level == "error")
+    set_log_level(LogLevel::kError);
+  else if (level == "warning")
+    set_log_level(LogLevel::kWarning);
+  else if (level == "info")
+    set_log_level(LogLevel::kInfo);
+  else
+    return invalid_argument("--log-level ", level, ": one of error, warning, info");
+  return ok_status();
+}
+
+int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument == "--help" || argument == "-h") {
+      print_help(verb);
+      return kExitOk;
+    }
+  }
+  const StatusOr<Flags> flags = Flags::parse(verb.flags(), arguments);
+  if (!flags.ok()) return usage_error(verb.name, flags.status());
+  if (const Status status = apply_log_level(*flags); !status.ok()) return usage_error(verb.name, status);
+  return verb.run(*flags);
+}
+
+int main_verb(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    print_overview(arguments.empty() ? stderr : stdout);
+    return arguments.empty() ? kExitUsage : kExitOk;
+  }
+  if (arguments[0] == "--version" || arguments[0] == "version") {
+    std::printf("transept %s (%s)\n", kVersion, kCommit);
+    return kExitOk;
+  }
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.name == arguments[0]) return run_verb(verb, {arguments.begin() + 1, arguments.end()});
+    names.emplace_back(verb.name);
+  }
+  const std::string near = nearest(arguments[0], names);
+  std::fprintf(stderr, "transept: unknown verb %s%s\n", arguments[0].c_str(),
+               near.empty() ? "; transept --help lists them" : ("; did you mean " + near + "?").c_str());
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace transept
+
+int main(int argc, char** argv) { return transept::main_verb({argv + 1, argv + argc}); }

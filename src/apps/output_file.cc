@@ -1,0 +1,40 @@
+#include "apps/output_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace transept {
+
+StatusOr<OutputFile> OutputFile::open(const std::string& path, bool live) {
+  if (path == "-") return OutputFile(stdout, "standard output", live);
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return invalid_argument(path, ": ", std::strerror(errno));
+  return OutputFile(file, path, live);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : file_(std::exchange(other.file_, nullptr)),
+      path_(std::move(other.path_)),
+      live_(other.live_),
+      failed_(other.failed_) {}
+
+OutputFile::~OutputFile() {
+  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+}
+
+void OutputFile::write_line(std::string_view line) {
+  failed_ |= std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fputc('\n', file_) == EOF;
+  if (live_) failed_ |= std::fflush(file_) != 0;
+}
+
+Status OutputFile::close() {
+  failed_ |= std::fflush(file_) != 0;
+  if (file_ != stdout) failed_ |= std::fclose(file_) != 0;
+  file_ = nullptr;
+  return failed_ ? absl::DataLossError(path_ + ": not everything could be written") : ok_status();
+}
+
+}  // namespace transept

@@ -1,0 +1,44 @@
+#include "apps/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/strings.h"
+
+namespace transept {
+namespace {
+
+constexpr int kBarWidth = 24;
+
+}  // namespace
+
+Progress::Progress(std::string_view what) : what_(what), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+void Progress::update(int64_t done, int64_t total, std::string_view rate) {
+  if (!is_terminal_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (is_drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  std::string line = "\r\033[K";
+  if (total > 0) {
+    const int filled = static_cast<int>(done * kBarWidth / total);
+    line += "[" + std::string(static_cast<size_t>(filled), '#') +
+            std::string(static_cast<size_t>(kBarWidth - filled), '.') + "] ";
+    line += str_cat(done, "/", total);
+  } else {
+    line += str_cat(done);
+  }
+  line += str_cat(" ", what_, rate.empty() ? "" : "  ", rate);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+  is_drawn_ = true;
+}
+
+void Progress::clear() {
+  if (!is_drawn_) return;
+  std::fputs("\r\033[K", stderr);
+  is_drawn_ = false;
+}
+
+}  // namespace transept

@@ -1,0 +1,29 @@
+// A progress line on a terminal; silent elsewhere. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace transept {
+
+class Progress final {
+ public:
+  // `total` < 0: not known (a pipe).
+  explicit Progress(std::string_view what);
+  ~Progress() { clear(); }
+
+  // Redraws at most ten times a second. `rate` e.g. "1234 tokens/s".
+  void update(int64_t done, int64_t total, std::string_view rate);
+  // Takes the line away, so that something else can be written.
+  void clear();
+
+ private:
+  std::string what_;
+  bool is_terminal_;
+  bool is_drawn_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace transept

@@ -1,0 +1,83 @@
+#include "apps/stats_json.h"
+
+#include "apps/version.h"
+#include "base/isa.h"
+#include "engine/system_memory.h"
+
+namespace transept {
+namespace {
+
+Json names(const std::vector<std::string>& list) {
+  Json array = Json::array();
+  for (const std::string& name : list) array.push_back(name);
+  return array;
+}
+
+Json trace_json(const StepTrace& trace) {
+  Json steps = Json::array();
+  for (const StepTrace::Step& step : trace.steps()) {
+    Json line = Json::object();
+    line.set("step", step.step);
+    line.set("num_seqs", step.num_seqs);
+    line.set("decoder_tokens", step.num_decoder_tokens);
+    line.set("encoder_tokens", step.num_encoder_tokens);
+    line.set("running", step.num_running);
+    line.set("waiting", step.num_waiting);
+    line.set("swapped", step.num_swapped);
+    line.set("preempted", step.num_preempted);
+    line.set("seconds", step.seconds);
+    line.set("started", names(step.started));
+    line.set("finished", names(step.finished));
+    steps.push_back(std::move(line));
+  }
+  return steps;
+}
+
+}  // namespace
+
+Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
+  const LLMEngine::Stats& stats = model.engine->stats();
+  const ExecutorStats executor = model.engine->executor_stats();
+  const EncoderDecoderModelRunner::Options& options = model.runner->options();
+  const BlockSpaceManager& blocks = model.engine->scheduler().blocks();
+  Json json = Json::object();
+  json.set("version", kVersion);
+  json.set("commit", kCommit);
+  json.set("model", model.config.model);
+  json.set("isa", isa_name(options.isa));
+  json.set("threads", options.num_threads);
+  json.set("dtype", "float32");
+  json.set("attention_backend", options.attention_backend);
+  json.set("block_size", options.block_size);
+  json.set("num_blocks", model.runner->info().num_device_blocks);
+  json.set("num_host_blocks", model.runner->info().num_host_blocks);
+  json.set("seed", model.config.seed);
+  json.set("seconds", elapsed_seconds);
+  json.set("step_seconds", stats.step_seconds);
+  json.set("encode_seconds", stats.encode_seconds);
+  json.set("decode_seconds", stats.decode_seconds);
+  json.set("num_steps", stats.num_steps);
+  json.set("prompt_tokens", stats.num_prompt_tokens);
+  json.set("encoder_tokens", stats.num_encoder_tokens);
+  json.set("generated_tokens", stats.num_generated_tokens);
+  json.set("tokens_per_s",
+           stats.step_seconds > 0 ? static_cast<double>(stats.num_generated_tokens) / stats.step_seconds : 0.0);
+  json.set("max_running_seqs", stats.max_running_seqs);
+  json.set("num_preemptions", stats.num_preemptions);
+  json.set("num_swaps_out", stats.num_swaps_out);
+  json.set("num_swaps_in", stats.num_swaps_in);
+  json.set("encoder_runs", executor.num_encoder_runs);
+  json.set("cross_kv_writes", executor.num_cross_kv_writes);
+  json.set("bytes_copied", executor.bytes_copied);
+  json.set("bytes_swapped_out", executor.bytes_swapped_out);
+  json.set("bytes_swapped_in", executor.bytes_swapped_in);
+  json.set("step_arena_overflows", executor.num_arena_overflows);
+  json.set("blocks_in_use", blocks.num_device_blocks() - blocks.get_num_free_device_blocks() +
+                                blocks.num_host_blocks() - blocks.get_num_free_host_blocks());
+  json.set("peak_rss_bytes", peak_resident_bytes());
+  json.set("trace_steps_left_out", model.engine->trace().num_left_out());
+  json.set("steps", trace_json(model.engine->trace()));
+  return json;
+}
+
+}  // namespace transept

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "base/json.h"
+#include "engine/config.h"
+
+namespace transept {
+
+// What a run did, for --stats-json and bench: version, settings, counters, memory, and the step trace.
+Json engine_stats_json(const LoadedModel& model, double elapsed_seconds);
+
+}  // namespace transept

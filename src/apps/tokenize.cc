@@ -1,0 +1,127 @@
+// `transept tokenize` and `transept detokenize`: ids from texts, texts from ids. No weights are needed.
+#include <charconv>
+
+#include "apps/engine_flags.h"
+#include "apps/jsonl_loop.h"
+#include "apps/verbs.h"
+#include "engine/config.h"
+
+namespace transept {
+namespace {
+
+StatusOr<std::string> text_field(const Json& body, std::string_view name, std::string fallback) {
+  const Json* value = body.find(name);
+  if (value == nullptr || value->is_null()) return fallback;
+  if (!value->is_string()) return field_error(name, str_cat(name, " must be a string, not ", value->kind_name()));
+  return value->as_string();
+}
+
+StatusOr<bool> bool_field(const Json& body, std::string_view name, bool fallback) {
+  const Json* value = body.find(name);
+  if (value == nullptr || value->is_null()) return fallback;
+  if (!value->is_bool()) return field_error(name, str_cat(name, " must be true or false, not ", value->kind_name()));
+  return value->as_bool();
+}
+
+StatusOr<TokenizerSide> side_field(const Json& body) {
+  ASSIGN_OR_RETURN(const std::string side, text_field(body, "side", "encoder"));
+  if (side == "encoder") return TokenizerSide::kEncoder;
+  if (side == "decoder") return TokenizerSide::kDecoder;
+  return field_error("side", str_cat("side is \"", side, "\"; it must be \"encoder\" or \"decoder\""));
+}
+
+StatusOr<Json> tokenize(const Tokenizer& tokenizer, const Json& body) {
+  if (body.find("text") == nullptr) return field_error("text", "text is missing");
+  ASSIGN_OR_RETURN(const std::string text, text_field(body, "text", ""));
+  ASSIGN_OR_RETURN(const std::string source_lang, text_field(body, "source_lang", ""));
+  ASSIGN_OR_RETURN(const std::string target_lang, text_field(body, "target_lang", ""));
+  EncodeOptions options;
+  ASSIGN_OR_RETURN(options.add_special_tokens, bool_field(body, "add_special_tokens", true));
+  ASSIGN_OR_RETURN(options.side, side_field(body));
+  options.source_lang = source_lang;
+  options.target_lang = target_lang;
+  ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.encode(text, options));
+  Json token_ids = Json::array(), tokens = Json::array();
+  for (const int32_t id : ids) {
+    token_ids.push_back(id);
+    tokens.push_back(tokenizer.token_to_string(id));
+  }
+  Json answer = Json::object();
+  answer.set("token_ids", std::move(token_ids));
+  answer.set("tokens", std::move(tokens));
+  return answer;
+}
+
+StatusOr<Json> detokenize(const Tokenizer& tokenizer, const Json& body) {
+  const Json* given = body.find("token_ids");
+  if (given == nullptr || !given->is_array()) return field_error("token_ids", "token_ids must be a list of token ids");
+  std::vector<int32_t> ids;
+  for (const Json& id : given->as_array()) {
+    const bool fits = id.is_int() && id.as_int() >= 0 && id.as_int() <= INT32_MAX;
+    if (!fits)
+      return field_error("token_ids", str_cat("token_ids[", ids.size(), "]: ", id.dump(), " is not a token id"));
+    ids.push_back(static_cast<int32_t>(id.as_int()));
+  }
+  ASSIGN_OR_RETURN(const bool skip, bool_field(body, "skip_special_tokens", true));
+  Json answer = Json::object();
+  answer.set("text", tokenizer.decode(ids, skip));
+  return answer;
+}
+
+int run(std::string_view verb, const Flags& flags, const std::vector<Json>& bodies,
+        StatusOr<Json> (*answer)(const Tokenizer&, const Json&)) {
+  const StatusOr<std::string> folder = resolve_model(flags.positional()[0]);
+  if (!folder.ok()) return usage_error(verb, folder.status());
+  const StatusOr<LoadedTokenizer> loaded = load_model_tokenizer(*folder);
+  if (!loaded.ok()) return usage_error(verb, loaded.status());
+  return run_jsonl(verb, flags, bodies, [&](const Json& body) { return answer(*loaded->tokenizer, body); });
+}
+
+Status check_arguments(const Flags& flags) {
+  if (flags.positional().empty()) return invalid_argument("which model?");
+  if ((flags.positional().size() > 1) == flags.has("input")) {
+    return invalid_argument("give the input either as arguments or by --input FILE (- for standard input)");
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+int run_tokenize(const Flags& flags) {
+  if (const Status status = check_arguments(flags); !status.ok()) return usage_error("tokenize", status);
+  std::vector<Json> bodies;
+  for (size_t i = 1; i < flags.positional().size(); ++i) {
+    Json body = Json::object();
+    body.set("text", flags.positional()[i]);
+    body.set("add_special_tokens", flags.text_or("add-special-tokens", "true") == "true");
+    body.set("side", flags.text_or("side", "encoder"));
+    body.set("source_lang", flags.text_or("source-lang", ""));
+    body.set("target_lang", flags.text_or("target-lang", ""));
+    bodies.push_back(std::move(body));
+  }
+  return run("tokenize", flags, bodies, tokenize);
+}
+
+int run_detokenize(const Flags& flags) {
+  if (const Status status = check_arguments(flags); !status.ok()) return usage_error("detokenize", status);
+  std::vector<Json> bodies;
+  if (flags.positional().size() > 1) {
+    Json ids = Json::array();
+    for (size_t i = 1; i < flags.positional().size(); ++i) {
+      const std::string& text = flags.positional()[i];
+      int32_t id = -1;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+      if (error != std::errc() || end != text.data() + text.size() || id < 0) {
+        return usage_error("detokenize", invalid_argument("\"", text, "\" is not a token id"));
+      }
+      ids.push_back(id);
+    }
+    Json body = Json::object();
+    body.set("token_ids", std::move(ids));
+    body.set("skip_special_tokens", flags.text_or("skip-special-tokens", "true") == "true");
+    bodies.push_back(std::move(body));
+  }
+  return run("detokenize", flags, bodies, detokenize);
+}
+
+}  // namespace transept

@@ -1,0 +1,98 @@
+#include "apps/verbs.h"
+
+#include <cstdio>
+
+#include "apps/engine_flags.h"
+#include "apps/request_flags.h"
+
+namespace transept {
+namespace {
+
+constexpr const char* kInput = "Input and output";
+
+std::vector<FlagSpec> concat(std::vector<FlagSpec> a, std::vector<FlagSpec> b) {
+  a.insert(a.end(), std::make_move_iterator(b.begin()), std::make_move_iterator(b.end()));
+  return a;
+}
+
+std::vector<FlagSpec> generate_flags() {
+  std::vector<FlagSpec> table = {
+      {"input", "FILE", "", "JSON lines, one request each (docs/api.md); - reads standard input", kInput},
+      {"output", "FILE", "standard output", "where results go, in input order", kInput},
+      {"json", "", "", "results as JSON lines also for texts given as arguments", kInput},
+      {"score", "", "", "instead of generating: log-probabilities of each request's decoder_prompt, and their sum",
+       kInput},
+      {"stats-json", "FILE", "", "counters, rates, memory and a trace of every step", kInput},
+  };
+  return concat(concat(std::move(table), request_flags()), engine_flags());
+}
+
+std::vector<FlagSpec> tokenize_flags() {
+  return {
+      {"input", "FILE", "",
+       "JSON lines: {\"id\", \"text\", \"add_special_tokens\", \"side\", \"source_lang\", \"target_lang\"}", kInput},
+      {"output", "FILE", "standard output", "where results go", kInput},
+      {"add-special-tokens", "BOOL", "true", "for texts given as arguments", kInput},
+      {"side", "SIDE", "encoder", "encoder or decoder, for texts given as arguments", kInput},
+      {"source-lang", "CODE", "", "for texts given as arguments", kInput},
+      {"target-lang", "CODE", "", "for texts given as arguments", kInput},
+  };
+}
+
+std::vector<FlagSpec> detokenize_flags() {
+  return {
+      {"input", "FILE", "", "JSON lines: {\"id\", \"token_ids\", \"skip_special_tokens\"}", kInput},
+      {"output", "FILE", "standard output", "where results go", kInput},
+      {"skip-special-tokens", "BOOL", "true", "for ids given as arguments", kInput},
+  };
+}
+
+std::vector<FlagSpec> dump_flags() {
+  return concat({{"output", "FILE.npy", "", "a float32 matrix [positions, d_model]", kInput}}, engine_flags());
+}
+
+std::vector<FlagSpec> bench_flags() {
+  constexpr const char* kWorkload = "Workload";
+  return concat(
+      {
+          {"input-len", "N", "32", "encoder tokens of each request (random, all different)", kWorkload},
+          {"output-len", "N", "32", "tokens that each request generates", kWorkload},
+          {"batch-size", "N", "1", "latency: requests at once", kWorkload},
+          {"num-prompts", "N", "64", "throughput: requests in all, all arriving at once", kWorkload},
+          {"repeats", "N", "5 (throughput: 1)", "measured calls after one that warms up; medians are reported",
+           kWorkload},
+          {"json", "", "", "one JSON line instead of a table", kWorkload},
+      },
+      engine_flags());
+}
+
+std::vector<FlagSpec> no_flags() { return {}; }
+
+}  // namespace
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> table = {
+      {"generate", "MODEL [PROMPT...]", "text in, text out: prompts as arguments or JSON lines", generate_flags,
+       run_generate},
+      {"tokenize", "MODEL [TEXT...]", "ids from text", tokenize_flags, run_tokenize},
+      {"detokenize", "MODEL [ID...]", "text from ids", detokenize_flags, run_detokenize},
+      {"dump", "encoder MODEL TEXT|ids.json --output FILE.npy",
+       "what the encoder gives, for comparing with a reference", dump_flags, run_dump},
+      {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench},
+      {"serve", "MODEL", "OpenAI-compatible server (comes in a later version)", no_flags, run_serve},
+  };
+  return table;
+}
+
+int usage_error(std::string_view verb, const Status& status) {
+  std::fprintf(stderr, "transept %.*s: %s\n", static_cast<int>(verb.size()), verb.data(),
+               error_message(status).c_str());
+  if (absl::IsInvalidArgument(status)) {
+    std::fprintf(stderr, "transept %.*s --help shows what it takes\n", static_cast<int>(verb.size()), verb.data());
+  }
+  return kExitUsage;
+}
+
+int run_serve(const Flags&) { return usage_error("serve", unimplemented("the server comes in a later version")); }
+
+}  // namespace transept

@@ -1,0 +1,335 @@
+// Test and benchmark support: attention problems whose every value is a function of its place, so that one sequence has
+// the same numbers in any batch, block size or split into steps; a runner for any backend; the
+// oracle. Not part of the library.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/backend.h"
+
+namespace transept {
+
+enum class BiasForm : uint8_t { kNone, kFull, kByKey, kByHead, kKeysApart, kMasking };
+
+// Who owns keys: a sequence (encoder, self) or a group of sequences (cross).
+struct KeyOwner {
+  uint32_t id = 0;
+  int keys = 0;
+  std::vector<int> rows;  // new rows of each sequence; self, encoder: one sequence
+};
+
+struct AttentionProblem {
+  AttentionType type = AttentionType::kDecoder;
+  int heads = 4, kv_heads = 4, dim = 16, block_size = 16;
+  bool causal = true;
+  BiasForm bias = BiasForm::kNone;
+  std::vector<KeyOwner> owners;
+
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
+  // Position of a sequence's first new row.
+  int context(const KeyOwner& owner) const { return type == AttentionType::kDecoder ? owner.keys - owner.rows[0] : 0; }
+  int visible(const KeyOwner& owner, int row) const {
+    return causal ? std::min(owner.keys, context(owner) + row + 1) : owner.keys;
+  }
+  int num_rows() const {
+    int rows = 0;
+    for (const KeyOwner& owner : owners) {
+      for (const int r : owner.rows) rows += r;
+    }
+    return rows;
+  }
+};
+
+// A float in (-2, 2) from five numbers; which: 0 q, 1 k, 2 v, 3 bias.
+inline float value_at(uint32_t which, uint32_t owner, uint32_t a, uint32_t b, uint32_t c) {
+  uint64_t h = 0x9E3779B97F4A7C15u;
+  for (const uint32_t part : {which, owner, a, b, c}) {
+    h = (h ^ part) * 0xBF58476D1CE4E5B9u;
+    h ^= h >> 29;
+  }
+  return static_cast<float>(static_cast<int64_t>(h >> 40) - (1 << 23)) * (2.0f / (1 << 23));
+}
+
+inline float bias_value(const AttentionProblem& p, uint32_t owner, int seq, int head, int position, int key) {
+  constexpr float kMasked = -std::numeric_limits<float>::infinity();
+  const uint32_t row = static_cast<uint32_t>(seq * 1000 + position);
+  switch (p.bias) {
+    case BiasForm::kNone: return 0;
+    case BiasForm::kFull:
+    case BiasForm::kKeysApart: return value_at(3, owner, row, static_cast<uint32_t>(head), static_cast<uint32_t>(key));
+    case BiasForm::kByKey: return value_at(3, 0, 0, 0, static_cast<uint32_t>(key));
+    case BiasForm::kByHead: return value_at(3, 0, 0, static_cast<uint32_t>(head), 0);
+    case BiasForm::kMasking: return (key + head) % 3 == 0 ? kMasked : 0;
+  }
+  return 0;
+}
+
+// q row: the position that it has in its sequence.
+inline float q_value(uint32_t owner, int seq, int position, int head, int d) {
+  return value_at(0, owner * 64 + static_cast<uint32_t>(seq), static_cast<uint32_t>(position),
+                  static_cast<uint32_t>(head), static_cast<uint32_t>(d));
+}
+inline float kv_value(bool v, uint32_t owner, int key, int head, int d) {
+  return value_at(v ? 2 : 1, owner, static_cast<uint32_t>(key), static_cast<uint32_t>(head), static_cast<uint32_t>(d));
+}
+
+struct AttentionResult {
+  std::vector<float> out;            // [rows, heads, dim]
+  std::vector<float> probabilities;  // [captured heads, rows, most keys]
+};
+
+// What run() is handed, and the memory behind it.
+class AttentionSetup final {
+ public:
+  static constexpr int64_t kNumLayers = 3, kLayer = 1;
+  static constexpr int64_t kGap = 3;  // floats between rows of q, k, v and out that belong to nobody
+
+  AttentionSetup(const AttentionProblem& problem, AttentionBackend& backend, bool shuffle_blocks = true)
+      : p_(problem), backend_(backend) {
+    lay_out_sequences();
+    fill_q();
+    if (p_.type != AttentionType::kEncoder) lay_out_blocks(shuffle_blocks);
+    fill_bias();
+  }
+
+  // Writes what is old, then runs the new rows. Cross: the write is a run of its own, as in the engine.
+  AttentionResult run(Context& context, std::vector<int32_t> captured_heads = {}) {
+    AttentionResult result;
+    args_.bias = p_.bias == BiasForm::kNone ? nullptr : &bias_;
+    AttentionCapture capture{.heads = captured_heads, .out = {}};
+    if (!captured_heads.empty()) {
+      const auto heads = static_cast<int64_t>(captured_heads.size());
+      result.probabilities.assign(static_cast<size_t>(heads * p_.num_rows() * metadata_.max_kv_len), 7.0f);
+      capture.out =
+          TensorView(result.probabilities.data(), DType::kFloat32, {heads, p_.num_rows(), metadata_.max_kv_len});
+      args_.capture = &capture;
+    }
+    if (p_.type == AttentionType::kEncoder) {
+      set_new_keys(0, true);
+      backend_.run(context, p_.type, metadata_, args_);
+    } else {
+      write_old(context);
+      run_new(context);
+    }
+    args_.capture = nullptr;
+    for (int64_t r = 0; r < p_.num_rows(); ++r) {
+      const float* row = args_.out.row(r);
+      result.out.insert(result.out.end(), row, row + p_.heads * p_.dim);
+    }
+    return result;
+  }
+
+  // The last run once more, over the same memory (benchmarks).
+  void run_again(Context& context) { backend_.run(context, p_.type, metadata_, args_); }
+
+  // Everything about the old keys: a run without q.
+  void write_old(Context& context) {
+    set_new_keys(0, true);
+    AttentionArgs args = args_;
+    args.q = args.out = {};
+    args.capture = nullptr;
+    if (!args.k.empty()) backend_.run(context, p_.type, metadata_, args);
+  }
+
+  AttentionMetadata& metadata() { return metadata_; }
+  AttentionArgs& args() { return args_; }
+
+ private:
+  TensorView rows_of_heads(std::vector<float>& data, int64_t rows, int64_t heads) {
+    const int64_t stride = heads * p_.dim + kGap;
+    data.assign(static_cast<size_t>(std::max<int64_t>(rows, 1) * stride), std::nanf(""));
+    return TensorView(data.data(), DType::kFloat32, {rows, stride}).columns(0, heads * p_.dim).split_heads(heads);
+  }
+
+  void run_new(Context& context) {
+    set_new_keys(1, p_.type == AttentionType::kDecoder);
+    ForwardBatch batch;
+    (p_.type == AttentionType::kDecoder ? batch.self : batch.cross) = metadata_;
+    backend_.plan(context, batch);
+    backend_.run(context, p_.type, metadata_, args_);
+  }
+
+  void lay_out_sequences() {
+    query_start_.push_back(0);
+    group_start_.push_back(0);
+    kv_start_.push_back(0);
+    for (const KeyOwner& owner : p_.owners) {
+      for (const int rows : owner.rows) {
+        query_start_.push_back(query_start_.back() + rows);
+        context_.push_back(p_.context(owner));
+        seq_lens_.push_back(owner.keys);
+        metadata_.max_query_len = std::max(metadata_.max_query_len, rows);
+      }
+      group_start_.push_back(static_cast<int32_t>(seq_lens_.size()));
+      kv_start_.push_back(kv_start_.back() + owner.keys);
+      metadata_.max_kv_len = std::max(metadata_.max_kv_len, owner.keys);
+    }
+    metadata_.num_seqs = static_cast<int32_t>(seq_lens_.size());
+    metadata_.query_start_loc = query_start_;
+    metadata_.seq_lens = seq_lens_;
+    if (p_.type == AttentionType::kDecoder) metadata_.context_lens = context_;
+    if (p_.type == AttentionType::kEncoder) metadata_.kv_start_loc = kv_start_;
+    if (p_.type == AttentionType::kEncoderDecoder) metadata_.group_start_loc = group_start_;
+    args_.scale = p_.scale();
+    args_.causal = p_.causal;
+    args_.num_kv_heads = p_.kv_heads;
+  }
+
+  // Blocks in random order, every slot NaN; the pool holds other layers before and after this one.
+  void lay_out_blocks(bool shuffle) {
+    int32_t num_blocks = 0;
+    const auto count = [&](int keys) { return (keys + p_.block_size - 1) / p_.block_size; };
+    for (const KeyOwner& owner : p_.owners) num_blocks += count(owner.keys);
+    std::vector<int32_t> ids(static_cast<size_t>(num_blocks) + 3);
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+    if (shuffle) std::shuffle(ids.begin(), ids.end(), std::mt19937(7));
+    const int width = count(metadata_.max_kv_len) + 2;
+    size_t next = 0;
+    for (const KeyOwner& owner : p_.owners) {
+      std::vector<int32_t> table(static_cast<size_t>(width), -1);
+      for (int i = 0; i < count(owner.keys); ++i) table[static_cast<size_t>(i)] = ids[next++];
+      for (size_t s = 0; s < owner.rows.size(); ++s) tables_.insert(tables_.end(), table.begin(), table.end());
+      owner_blocks_.push_back(table);
+    }
+    metadata_.block_tables = tables_;
+    metadata_.max_blocks_per_seq = width;
+    metadata_.block_size = p_.block_size;
+    const KvSpec spec{.kind = KvKind::kSelf, .num_layers = kNumLayers, .num_heads = p_.kv_heads, .head_dim = p_.dim};
+    const auto layer = static_cast<int64_t>(backend_.block_bytes(spec, p_.block_size, DType::kFloat32));
+    const auto blocks = static_cast<int64_t>(ids.size());
+    cache_.assign(static_cast<size_t>(blocks * kNumLayers * layer) / sizeof(float), std::nanf(""));
+    args_.kv_cache = TensorView(cache_.data(), DType::kUInt8, {blocks, kNumLayers * layer})
+                         .columns(kLayer * layer, (kLayer + 1) * layer);
+  }
+
+  void fill_q() {
+    args_.q = rows_of_heads(q_, p_.num_rows(), p_.heads);
+    args_.out = rows_of_heads(out_, p_.num_rows(), p_.heads);
+    int64_t r = 0;
+    for (const KeyOwner& owner : p_.owners) {
+      for (size_t s = 0; s < owner.rows.size(); ++s) {
+        for (int i = 0; i < owner.rows[s]; ++i, ++r) {
+          for (int h = 0; h < p_.heads; ++h) {
+            float* q = args_.q.row(r) + h * args_.q.stride[1];
+            for (int d = 0; d < p_.dim; ++d) {
+              q[d] = q_value(owner.id, static_cast<int>(s), p_.context(owner) + i, h, d);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  // [num_seqs, heads, rows, keys], with the axes that do not matter broadcast.
+  void fill_bias() {
+    if (p_.bias == BiasForm::kNone) return;
+    const int64_t seqs = metadata_.num_seqs, rows = metadata_.max_query_len, keys = metadata_.max_kv_len;
+    std::array<int64_t, 4> stride{p_.heads * rows * keys, rows * keys, keys, 1};
+    if (p_.bias == BiasForm::kKeysApart) stride = {p_.heads * rows * keys, rows * keys, 1, rows};
+    if (p_.bias == BiasForm::kByKey) stride = {0, 0, 0, 1};
+    if (p_.bias == BiasForm::kByHead) stride = {0, 1, 0, 0};
+    bias_data_.assign(static_cast<size_t>(seqs * p_.heads * rows * keys), std::nanf(""));
+    int64_t seq = 0;
+    for (const KeyOwner& owner : p_.owners) {
+      for (size_t s = 0; s < owner.rows.size(); ++s, ++seq) {
+        for (int h = 0; h < p_.heads; ++h) {
+          for (int i = 0; i < owner.rows[s]; ++i) {
+            for (int j = 0; j < owner.keys; ++j) {
+              bias_data_[static_cast<size_t>(seq * stride[0] + h * stride[1] + i * stride[2] + j * stride[3])] =
+                  bias_value(p_, owner.id, static_cast<int>(s), h, p_.context(owner) + i, j);
+            }
+          }
+        }
+      }
+    }
+    TensorView view(bias_data_.data(), DType::kFloat32, {seqs, p_.heads, rows, keys});
+    view.stride = stride;
+    bias_ = AttentionBias::tensor(view);
+  }
+
+  // Part 0: the keys that are there before the new rows (encoder, cross: all); part 1: the new rows' own.
+  void set_new_keys(int part, bool any) {
+    slots_.clear();
+    std::vector<std::pair<const KeyOwner*, int>> places;
+    for (size_t o = 0; o < p_.owners.size() && any; ++o) {
+      const KeyOwner& owner = p_.owners[o];
+      const int old = p_.type == AttentionType::kDecoder ? p_.context(owner) : owner.keys;
+      for (int j = part == 0 ? 0 : old; j < (part == 0 ? old : owner.keys); ++j) {
+        places.emplace_back(&owner, j);
+        if (p_.type == AttentionType::kEncoder) continue;
+        slots_.push_back(int64_t{owner_blocks_[o][static_cast<size_t>(j / p_.block_size)]} * p_.block_size +
+                         j % p_.block_size);
+      }
+    }
+    metadata_.slot_mapping = slots_;
+    args_.k = args_.v = {};
+    if (places.empty()) return;
+    args_.k = rows_of_heads(k_, static_cast<int64_t>(places.size()), p_.kv_heads);
+    args_.v = rows_of_heads(v_, static_cast<int64_t>(places.size()), p_.kv_heads);
+    for (size_t i = 0; i < places.size(); ++i) {
+      for (int h = 0; h < p_.kv_heads; ++h) {
+        float* k = args_.k.row(static_cast<int64_t>(i)) + h * args_.k.stride[1];
+        float* v = args_.v.row(static_cast<int64_t>(i)) + h * args_.v.stride[1];
+        for (int d = 0; d < p_.dim; ++d) {
+          k[d] = kv_value(false, places[i].first->id, places[i].second, h, d);
+          v[d] = kv_value(true, places[i].first->id, places[i].second, h, d);
+        }
+      }
+    }
+  }
+
+  const AttentionProblem& p_;
+  AttentionBackend& backend_;
+  AttentionMetadata metadata_;
+  AttentionArgs args_;
+  AttentionBias bias_;
+  std::vector<int32_t> query_start_, context_, seq_lens_, kv_start_, group_start_, tables_;
+  std::vector<int64_t> slots_;
+  std::vector<float> q_, k_, v_, out_, bias_data_;
+  std::vector<float> cache_;
+  std::vector<std::vector<int32_t>> owner_blocks_;
+};
+
+// One row of one head in double precision: probabilities of [0, owner.keys), and out.
+inline void attend_naively(const AttentionProblem& p, const KeyOwner& owner, int seq, int row, int head,
+                           std::vector<double>& probabilities, std::vector<double>& out) {
+  const int kv_head = head / (p.heads / p.kv_heads);
+  const int position = p.context(owner) + row;
+  const int visible = p.visible(owner, row);
+  double max = -std::numeric_limits<double>::infinity(), sum = 0;
+  probabilities.assign(static_cast<size_t>(owner.keys), 0);
+  out.assign(static_cast<size_t>(p.dim), 0);
+  for (int j = 0; j < visible; ++j) {
+    double score = 0;
+    for (int d = 0; d < p.dim; ++d) {
+      score +=
+          static_cast<double>(q_value(owner.id, seq, position, head, d)) * kv_value(false, owner.id, j, kv_head, d);
+    }
+    score = score * p.scale() + bias_value(p, owner.id, seq, head, position, j);
+    probabilities[static_cast<size_t>(j)] = score;
+    max = std::max(max, score);
+  }
+  for (int j = 0; j < visible; ++j) {
+    double& value = probabilities[static_cast<size_t>(j)];
+    value = std::isinf(max) ? 0 : std::exp(value - max);
+    sum += value;
+  }
+  for (int j = 0; j < visible; ++j) {
+    double& value = probabilities[static_cast<size_t>(j)];
+    value = sum == 0 ? 0 : value / sum;
+    for (int d = 0; d < p.dim; ++d) {
+      out[static_cast<size_t>(d)] += value * kv_value(true, owner.id, j, kv_head, d);
+    }
+  }
+}
+
+}  // namespace transept

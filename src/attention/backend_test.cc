@@ -1,0 +1,351 @@
+// Every backend at every instruction level against naive double-precision attention: all three types, new rows after
+// old ones, head sizes, block sizes and biases. The cpu backend's bits, besides, depend on a row's own keys alone.
+#include "attention/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attention/attention_problem.h"
+
+namespace transept {
+namespace {
+
+struct Variant {
+  std::string backend;
+  Isa isa;
+};
+
+void PrintTo(const Variant& v, std::ostream* os) { *os << v.backend << "_" << isa_name(v.isa); }
+
+// Largest absolute errors of out where |v| < 2, and of a probability. The scores' own error (head_dim products of
+// numbers below 2, scaled) is multiplied by |v|; exp adds 3e-7. The reference rounds once, at the end.
+double tolerance(const std::string& backend) { return backend == "reference" ? 5e-7 : 1e-5; }
+
+class BackendTest : public testing::TestWithParam<Variant> {
+ protected:
+  void SetUp() override {
+    if (GetParam().isa > detect_isa()) {
+      GTEST_SKIP() << isa_name(GetParam().isa) << " is not present on this processor";
+    }
+    backend_ = std::move(make_attention_backend(GetParam().backend).value());
+  }
+
+  AttentionResult run(const AttentionProblem& p, int threads = 2, std::vector<int32_t> captured_heads = {}) {
+    ThreadPool pool(threads);
+    Context context{.threads = pool, .arena = arena_, .isa = GetParam().isa};
+    return AttentionSetup(p, *backend_).run(context, std::move(captured_heads));
+  }
+
+  void expect_right(const AttentionProblem& p, const std::vector<int32_t>& captured_heads = {}) {
+    SCOPED_TRACE(testing::Message() << "type " << static_cast<int>(p.type) << " heads " << p.heads << "/" << p.kv_heads
+                                    << " dim " << p.dim << " block " << p.block_size << " bias "
+                                    << static_cast<int>(p.bias) << " causal " << p.causal);
+    const AttentionResult result = run(p, 2, captured_heads);
+    size_t most_keys = 0;
+    for (const KeyOwner& owner : p.owners) most_keys = std::max(most_keys, static_cast<size_t>(owner.keys));
+    size_t r = 0;
+    const auto num_rows = static_cast<size_t>(p.num_rows());
+    std::vector<double> probabilities, out;
+    for (const KeyOwner& owner : p.owners) {
+      for (size_t s = 0; s < owner.rows.size(); ++s) {
+        for (int i = 0; i < owner.rows[s]; ++i, ++r) {
+          for (int h = 0; h < p.heads; ++h) {
+            attend_naively(p, owner, static_cast<int>(s), i, h, probabilities, out);
+            const size_t base =
+                (r * static_cast<size_t>(p.heads) + static_cast<size_t>(h)) * static_cast<size_t>(p.dim);
+            for (size_t d = 0; d < out.size(); ++d) {
+              ASSERT_NEAR(result.out[base + d], out[d], tolerance(GetParam().backend))
+                  << "owner " << owner.id << " of " << owner.keys << " keys, row " << i << " head " << h << " dim "
+                  << d;
+            }
+            for (size_t c = 0; c < captured_heads.size(); ++c) {
+              if (captured_heads[c] != h) continue;
+              for (size_t j = 0; j < most_keys; ++j) {
+                ASSERT_NEAR(result.probabilities[(c * num_rows + r) * most_keys + j],
+                            j < probabilities.size() ? probabilities[j] : 0, tolerance(GetParam().backend))
+                    << "captured head " << h << " row " << r << " key " << j;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  Arena arena_{size_t{32} << 20};
+  std::unique_ptr<AttentionBackend> backend_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, BackendTest,
+                         testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric},
+                                         Variant{"cpu", Isa::kAvx2}, Variant{"cpu", Isa::kAvx512},
+                                         Variant{"cpu", Isa::kAmx}),
+                         [](const auto& v) { return v.param.backend + "_" + std::string(isa_name(v.param.isa)); });
+
+// Prompts, decodes, tails after shared prefixes, all in one batch; tiles of 64 keys begun, full and exceeded.
+std::vector<KeyOwner> self_owners() {
+  return {{1, 1, {1}}, {2, 7, {7}}, {3, 64, {1}}, {4, 65, {1}}, {5, 150, {9}}, {6, 70, {70}}, {7, 130, {1}}};
+}
+std::vector<KeyOwner> cross_owners() {
+  return {{1, 5, {1}}, {2, 64, {1, 1, 1, 1, 1}}, {3, 0, {2}}, {4, 130, {3, 1}}, {5, 1, {1}}, {6, 33, {1, 8}}};
+}
+std::vector<KeyOwner> encoder_owners() {
+  return {{1, 1, {1}}, {2, 40, {40}}, {3, 64, {64}}, {4, 129, {129}}, {5, 0, {0}}, {6, 17, {17}}};
+}
+
+AttentionProblem problem(AttentionType type) {
+  AttentionProblem p;
+  p.type = type;
+  p.causal = type == AttentionType::kDecoder;
+  p.owners = type == AttentionType::kDecoder          ? self_owners()
+             : type == AttentionType::kEncoderDecoder ? cross_owners()
+                                                      : encoder_owners();
+  return p;
+}
+
+constexpr AttentionType kTypes[] = {AttentionType::kEncoder, AttentionType::kDecoder, AttentionType::kEncoderDecoder};
+
+TEST_P(BackendTest, IsRightForEveryTypeAndHeadSize) {
+  for (const AttentionType type : kTypes) {
+    for (const int dim : {1, 8, 16, 24, 36, 40, 64, 80, 96, 128}) {
+      AttentionProblem p = problem(type);
+      p.heads = p.kv_heads = 2;
+      p.dim = dim;
+      expect_right(p);
+      if (HasFatalFailure()) return;
+    }
+  }
+  AttentionProblem p = problem(AttentionType::kDecoder);
+  p.owners = {{1, 90, {3}}};
+  p.dim = 256;
+  expect_right(p);
+}
+
+TEST_P(BackendTest, IsRightForEveryBlockSize) {
+  for (const AttentionType type : {AttentionType::kDecoder, AttentionType::kEncoderDecoder}) {
+    for (const int block_size : {1, 3, 4, 8, 16, 24, 32, 64, 100}) {
+      AttentionProblem p = problem(type);
+      p.heads = p.kv_heads = 2;
+      p.block_size = block_size;
+      p.dim = 24;
+      expect_right(p);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(BackendTest, IsRightUnderEveryBias) {
+  for (const AttentionType type : kTypes) {
+    for (const BiasForm bias :
+         {BiasForm::kFull, BiasForm::kByKey, BiasForm::kByHead, BiasForm::kKeysApart, BiasForm::kMasking}) {
+      AttentionProblem p = problem(type);
+      p.bias = bias;
+      p.dim = 20;
+      expect_right(p);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(BackendTest, SharesKeysAmongHeads) {
+  for (const AttentionType type : kTypes) {
+    for (const int kv_heads : {1, 2, 3}) {
+      AttentionProblem p = problem(type);
+      p.heads = 6;
+      p.kv_heads = kv_heads;
+      p.bias = BiasForm::kFull;
+      expect_right(p);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(BackendTest, CausalityIsAFieldNotAType) {
+  AttentionProblem p = problem(AttentionType::kDecoder);
+  p.causal = false;  // every new row sees all keys
+  expect_right(p);
+  p = problem(AttentionType::kEncoder);
+  p.causal = true;
+  expect_right(p);
+}
+
+TEST_P(BackendTest, CapturesProbabilitiesOfChosenHeads) {
+  for (const AttentionType type : kTypes) {
+    AttentionProblem p = problem(type);
+    p.bias = BiasForm::kMasking;
+    expect_right(p, {3, 1});
+  }
+}
+
+TEST_P(BackendTest, RandomProblems) {
+  std::mt19937 rng(11);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(rng); };
+  for (int i = 0; i < 60; ++i) {
+    AttentionProblem p;
+    p.type = kTypes[pick(0, 2)];
+    p.causal = p.type == AttentionType::kDecoder || pick(0, 3) == 0;
+    p.kv_heads = pick(1, 3);
+    p.heads = p.kv_heads * pick(1, 3);
+    p.dim = pick(1, 70);
+    p.block_size = pick(1, 40);
+    p.bias = static_cast<BiasForm>(pick(0, 5));
+    const int owners = pick(1, 6);
+    for (int o = 0; o < owners; ++o) {
+      KeyOwner owner{.id = static_cast<uint32_t>(o + 10 * i), .keys = pick(0, 200), .rows = {}};
+      const int seqs = p.type == AttentionType::kEncoderDecoder ? pick(1, 4) : 1;
+      for (int s = 0; s < seqs; ++s) {
+        owner.rows.push_back(p.type == AttentionType::kEncoder   ? owner.keys
+                             : p.type == AttentionType::kDecoder ? std::min(owner.keys, pick(1, 30))
+                                                                 : pick(1, 30));
+      }
+      p.owners.push_back(owner);
+    }
+    expect_right(p, pick(0, 2) == 0 ? std::vector<int32_t>{0} : std::vector<int32_t>{});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(BackendTest, ManyRowsAreDividedAmongTasks) {
+  AttentionProblem p;
+  p.heads = p.kv_heads = 1;
+  p.type = AttentionType::kEncoderDecoder;
+  p.causal = false;
+  // A group whose sequences begin in the middle of an item.
+  p.owners = {{1, 70, {50, 50, 1, 120, 30}}, {2, 20, {200}}};
+  p.bias = BiasForm::kFull;
+  expect_right(p);
+}
+
+TEST_P(BackendTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
+  for (const AttentionType type : kTypes) {
+    const AttentionProblem p = problem(type);
+    ThreadPool pool(2);
+    Arena arena(size_t{8} << 20), measuring = Arena::measuring();
+    Context context{.threads = pool, .arena = arena, .isa = GetParam().isa};
+    AttentionSetup setup(p, *backend_);
+    setup.run(context);
+    EXPECT_EQ(arena.num_overflows(), 0);
+    Context dry{.threads = pool, .arena = measuring, .isa = GetParam().isa, .dry_run = true};
+    AttentionArgs args = setup.args();
+    for (TensorView* view : {&args.q, &args.k, &args.v, &args.out, &args.kv_cache}) {
+      if (view->raw != nullptr) view->raw = reinterpret_cast<void*>(64);  // nobody may look there
+    }
+    backend_->plan(dry, {});
+    backend_->run(dry, type, setup.metadata(), args);
+    EXPECT_EQ(measuring.high_water_bytes(), arena.high_water_bytes());
+  }
+}
+
+TEST_P(BackendTest, SaysWhatItDoesNotSupport) {
+  std::string why;
+  EXPECT_TRUE(backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 24, .capture = true}, &why));
+  EXPECT_FALSE(backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 264}, &why));
+  EXPECT_THAT(why, testing::HasSubstr("264"));
+  EXPECT_FALSE(backend_->supports({.num_heads = 8, .num_kv_heads = 3, .head_dim = 64}, &why));
+  EXPECT_FALSE(
+      backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 64, .kv_dtype = DType::kBFloat16}, &why));
+  EXPECT_THAT(why, testing::HasSubstr("bfloat16"));
+}
+
+// --- bits
+
+class BitsTest : public BackendTest {
+ protected:
+  // Rows of owner `which` among p's rows.
+  static std::vector<float> rows_of(const AttentionProblem& p, const AttentionResult& result, uint32_t id) {
+    size_t begin = 0;
+    const auto width = static_cast<size_t>(p.heads * p.dim);
+    for (const KeyOwner& owner : p.owners) {
+      size_t rows = 0;
+      for (const int r : owner.rows) rows += static_cast<size_t>(r);
+      if (owner.id == id) {
+        const auto at = result.out.begin() + static_cast<ptrdiff_t>(begin * width);
+        return std::vector<float>(at, at + static_cast<ptrdiff_t>(rows * width));
+      }
+      begin += rows;
+    }
+    return {};
+  }
+  static bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && !a.empty() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, BitsTest,
+                         testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric},
+                                         Variant{"cpu", Isa::kAvx2}, Variant{"cpu", Isa::kAvx512}),
+                         [](const auto& v) { return v.param.backend + "_" + std::string(isa_name(v.param.isa)); });
+
+TEST_P(BitsTest, DoNotDependOnBlockSizeBatchOrThreads) {
+  for (const AttentionType type : kTypes) {
+    AttentionProblem alone = problem(type);
+    alone.dim = 40;
+    alone.bias = BiasForm::kByKey;
+    for (const KeyOwner& owner : problem(type).owners) {
+      if (owner.keys == 0) continue;
+      alone.owners = {owner};
+      alone.block_size = 16;
+      const std::vector<float> expected = rows_of(alone, run(alone, 1), owner.id);
+      for (const int block_size : {1, 4, 8, 16, 24, 32}) {
+        for (const int threads : {1, 2, 3}) {
+          AttentionProblem batch = problem(type);
+          batch.dim = alone.dim;
+          batch.bias = alone.bias;
+          batch.block_size = block_size;
+          if (threads == 3) std::reverse(batch.owners.begin(), batch.owners.end());
+          ASSERT_TRUE(same_bits(rows_of(batch, run(batch, threads), owner.id), expected))
+              << "type " << static_cast<int>(type) << " owner " << owner.id << " block size " << block_size
+              << " threads " << threads;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BitsTest, OfAPromptAreThoseOfItsTokensOneByOne) {
+  constexpr int kKeys = 140;
+  AttentionProblem p = problem(AttentionType::kDecoder);
+  p.dim = 24;
+  p.bias = BiasForm::kFull;
+  p.owners = {{9, kKeys, {kKeys}}};
+  const AttentionResult whole = run(p);
+  const auto width = static_cast<size_t>(p.heads * p.dim);
+  for (const int rows : {1, 5, 64}) {
+    for (int keys = rows; keys <= kKeys; keys += rows) {
+      p.owners = {{9, keys, {rows}}};
+      p.block_size = keys % 2 == 0 ? 8 : 16;
+      const AttentionResult part = run(p, 1);
+      const auto at = whole.out.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(keys - rows) * width);
+      ASSERT_TRUE(same_bits(part.out, std::vector<float>(at, at + static_cast<ptrdiff_t>(part.out.size()))))
+          << rows << " rows up to key " << keys;
+    }
+  }
+}
+
+TEST_P(BitsTest, OfABeamAreThoseOfASequenceAlone) {
+  AttentionProblem p = problem(AttentionType::kEncoderDecoder);
+  p.dim = 64;
+  const std::vector<int> beams(7, 1);
+  p.owners = {{4, 100, beams}};
+  const AttentionResult group = run(p);
+  // The same sequences, each as a group of its own: sequence s of owner 4 has its own q.
+  const auto width = static_cast<size_t>(p.heads * p.dim);
+  for (size_t s = 0; s < beams.size(); ++s) {
+    AttentionProblem other = p;
+    other.owners = {{4, 100, std::vector<int>(s + 1, 1)}};
+    const AttentionResult fewer = run(other, 1);
+    ASSERT_EQ(std::memcmp(fewer.out.data(), group.out.data(), (s + 1) * width * sizeof(float)), 0);
+  }
+}
+
+TEST(BackendFactoryTest, KnowsItsNames) {
+  EXPECT_EQ((*make_attention_backend("auto"))->name(), "cpu");
+  EXPECT_EQ((*make_attention_backend("reference"))->name(), "reference");
+  const auto unknown = make_attention_backend("flash");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(error_message(unknown.status()),
+              testing::AllOf(testing::HasSubstr("flash"), testing::HasSubstr("reference")));
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,43 @@
+// What both backends ask of their arguments, and small readings of metadata that both need.
+#pragma once
+
+#include "attention/backend.h"
+
+namespace transept {
+
+// What a backend of fp32 caches on this processor supports; *why otherwise.
+bool supports_fp32(const AttentionCapabilities& wanted, std::string* why);
+
+// CHECKs shapes against each other; the caller builds them, no request can make them wrong. Reads only sizes, so that
+// it serves dry runs too.
+void check_attention_args(AttentionType type, const AttentionMetadata& metadata, const AttentionArgs& args);
+
+// True if k and v go to the cache.
+inline bool writes_cache(AttentionType type, const AttentionArgs& args) {
+  return type != AttentionType::kEncoder && !args.k.empty();
+}
+
+// Heads of k and v, of the cache where nothing is written.
+inline int64_t num_kv_heads(const AttentionArgs& args) {
+  if (!args.k.empty()) return args.k.dim(1);
+  return args.num_kv_heads > 0 ? args.num_kv_heads : args.q.dim(1);
+}
+
+// Keys that the row_idx-th new row of a sequence sees: [0, result).
+inline int64_t num_visible_keys(const AttentionMetadata& metadata, bool causal, int64_t seq, int64_t row_idx) {
+  const auto s = static_cast<size_t>(seq);
+  const int64_t keys = metadata.seq_lens[s];
+  if (!causal) return keys;
+  const int64_t context = metadata.context_lens.empty() ? 0 : metadata.context_lens[s];
+  const int64_t visible = context + row_idx + 1;
+  return visible < keys ? visible : keys;
+}
+
+// Start of block `slot / block_size` of one layer.
+inline float* block_of_slot(const TensorView& kv_cache, int64_t slot, int64_t block_size) {
+  const int64_t block = slot / block_size;
+  DCHECK(slot >= 0 && block < kv_cache.dim(0));
+  return reinterpret_cast<float*>(static_cast<std::byte*>(kv_cache.raw) + block * kv_cache.stride[0]);
+}
+
+}  // namespace transept

@@ -1,0 +1,269 @@
+#include "attention/cpu.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "attention/checks.h"
+#include "attention/cpu_kernels.h"
+#include "base/checked_math.h"
+
+namespace transept {
+namespace {
+
+// Rows of q an item: enough to make the reading of keys cheap, few enough that threads end together.
+constexpr int64_t kItemRows = 96;
+// Below this many multiply-adds, or copied values, waking the threads costs more than it saves.
+constexpr int64_t kSerialWork = 16384;
+
+AttendFunction select_attend(Isa isa) {
+#if defined(__x86_64__)
+  if (isa >= Isa::kAvx512) return &avx512::attend;
+  if (isa >= Isa::kAvx2) return &avx2::attend;
+#endif
+  (void)isa;
+  return &generic::attend;
+}
+
+int64_t max_items(const AttentionMetadata& metadata, int64_t num_rows) {
+  return metadata.num_seqs + num_rows / kItemRows;
+}
+
+// Sequences [first, end) read the same keys. Calls add(item) for each run of their rows.
+template <class Add>
+void split_rows(const AttentionMetadata& metadata, int32_t first, int32_t end, Add&& add) {
+  const int32_t row_begin = metadata.query_start_loc[static_cast<size_t>(first)];
+  const int64_t rows = metadata.query_start_loc[static_cast<size_t>(end)] - row_begin;
+  const int64_t pieces = ceil_div(rows, kItemRows);
+  int32_t seq = first;
+  for (int64_t i = 0; i < pieces; ++i) {
+    const auto begin = static_cast<int32_t>(row_begin + rows * i / pieces);
+    const auto next = static_cast<int32_t>(row_begin + rows * (i + 1) / pieces);
+    while (begin >= metadata.query_start_loc[static_cast<size_t>(seq) + 1]) ++seq;
+    add(AttentionItem{.first_seq = seq,
+                      .row_begin = begin,
+                      .row_end = next,
+                      .cost = int64_t{next - begin} * metadata.seq_lens[static_cast<size_t>(seq)]});
+  }
+}
+
+template <class Add>
+void for_each_item(const AttentionMetadata& metadata, Add&& add) {
+  if (metadata.query_start_loc.empty()) return;
+  if (metadata.group_start_loc.empty()) {
+    for (int32_t s = 0; s < metadata.num_seqs; ++s) split_rows(metadata, s, s + 1, add);
+    return;
+  }
+  for (size_t g = 0; g + 1 < metadata.group_start_loc.size(); ++g) {
+    split_rows(metadata, metadata.group_start_loc[g], metadata.group_start_loc[g + 1], add);
+  }
+}
+
+// The longest first, so that threads end together.
+void sort_items(std::span<AttentionItem> items) {
+  std::sort(items.begin(), items.end(), [](const AttentionItem& a, const AttentionItem& b) {
+    return a.cost != b.cost ? a.cost > b.cost : a.row_begin < b.row_begin;
+  });
+}
+
+void prepare(const AttentionMetadata& metadata, std::vector<AttentionItem>& items) {
+  items.clear();
+  for_each_item(metadata, [&](const AttentionItem& item) { items.push_back(item); });
+  sort_items(items);
+}
+
+// New rows of one KV head to their slots. Rows of one block in a row are written side by side.
+void write_head(const AttentionMetadata& metadata, const AttentionArgs& args, int64_t head) {
+  const int64_t size = metadata.block_size, dim = args.k.dim(2), num_rows = args.k.dim(0);
+  const auto slots = metadata.slot_mapping;
+  for (int64_t i = 0; i < num_rows;) {
+    const int64_t slot = slots[static_cast<size_t>(i)];
+    const int64_t offset = slot % size;
+    int64_t run = 1;
+    while (i + run < num_rows && offset + run < size && slots[static_cast<size_t>(i + run)] == slot + run) ++run;
+    float* k = block_of_slot(args.kv_cache, slot, size) + head * 2 * size * dim + offset;
+    float* v = k - offset + size * dim + offset * dim;
+    const float* from = args.k.row(i) + head * args.k.stride[1];
+    for (int64_t d = 0; d < dim; ++d) {
+      for (int64_t j = 0; j < run; ++j) k[d * size + j] = from[j * args.k.stride[0] + d];
+    }
+    for (int64_t j = 0; j < run; ++j) {
+      std::memcpy(v + j * dim, args.v.row(i + j) + head * args.v.stride[1], static_cast<size_t>(dim) * sizeof(float));
+    }
+    i += run;
+  }
+}
+
+void write_cache(Context& context, const AttentionMetadata& metadata, const AttentionArgs& args) {
+  const int64_t heads = args.k.dim(1);
+  if (args.k.num_elements() < kSerialWork) {
+    for (int64_t head = 0; head < heads; ++head) write_head(metadata, args, head);
+  } else {  // by head: threads never write into the same line
+    context.threads.parallel_for(heads, [&](int64_t head, int) { write_head(metadata, args, head); });
+  }
+}
+
+// What one thread works with, for items of up to `rows` rows of q.
+struct Scratch {
+  std::span<AttentionRow> rows;
+  std::span<float> sums;
+  std::span<float> keys;
+  int64_t sums_stride = 0;
+
+  Scratch(Arena& arena, int64_t num_rows, int64_t dim)
+      : rows(arena.allocate_span<AttentionRow>(num_rows)),
+        sums(arena.allocate_span<float>(num_rows * round_up(dim, 16))),
+        keys(arena.allocate_span<float>(dim * kTileKeys)),
+        sums_stride(round_up(dim, 16)) {}
+};
+
+// One run() over its items.
+class Run final {
+ public:
+  Run(AttentionType type, const AttentionMetadata& metadata, const AttentionArgs& args, AttendFunction kernel)
+      : metadata_(metadata),
+        args_(args),
+        kernel_(kernel),
+        is_dense_(type == AttentionType::kEncoder),
+        kv_heads_(num_kv_heads(args)),
+        heads_a_kv_(args.q.dim(1) / kv_heads_),
+        bias_(args.bias != nullptr && args.bias->kind == AttentionBias::Kind::kMaterialized ? &args.bias->materialized
+                                                                                            : nullptr) {}
+
+  int64_t heads_a_kv() const { return heads_a_kv_; }
+  int64_t kv_heads() const { return kv_heads_; }
+
+  void attend(const AttentionItem& item, int64_t kv_head, const Scratch& scratch) const {
+    const int64_t dim = args_.q.dim(2);
+    AttentionTask task{};
+    task.rows = scratch.rows.data();
+    task.head_dim = static_cast<int>(dim);
+    task.scale = args_.scale;
+    task.sums = scratch.sums.data();
+    task.sums_stride = scratch.sums_stride;
+    task.keys = scratch.keys.data();
+    fill_rows(item, kv_head, task);
+    if (task.num_keys > 0) locate_keys(item, kv_head, task);
+    kernel_(task);
+  }
+
+ private:
+  void locate_keys(const AttentionItem& item, int64_t kv_head, AttentionTask& task) const {
+    if (is_dense_) {
+      const int64_t row = metadata_.kv_start_loc[static_cast<size_t>(item.first_seq)];
+      task.k = args_.k.row(row) + kv_head * args_.k.stride[1];
+      task.v = args_.v.row(row) + kv_head * args_.v.stride[1];
+      task.k_stride = args_.k.stride[0];
+      task.v_stride = args_.v.stride[0];
+    } else {
+      task.blocks = metadata_.block_tables.data() + int64_t{item.first_seq} * metadata_.max_blocks_per_seq;
+      task.block_size = metadata_.block_size;
+      task.cache = static_cast<const float*>(args_.kv_cache.raw) + kv_head * 2 * task.block_size * task.head_dim;
+      task.block_stride = args_.kv_cache.stride[0] / static_cast<int64_t>(sizeof(float));
+    }
+  }
+
+  void fill_rows(const AttentionItem& item, int64_t kv_head, AttentionTask& task) const {
+    int64_t seq = item.first_seq;
+    for (int64_t r = item.row_begin; r < item.row_end; ++r) {
+      while (r >= metadata_.query_start_loc[static_cast<size_t>(seq) + 1]) ++seq;
+      const int64_t row_idx = r - metadata_.query_start_loc[static_cast<size_t>(seq)];
+      const int64_t visible = num_visible_keys(metadata_, args_.causal, seq, row_idx);
+      task.num_keys = std::max(task.num_keys, visible);
+      for (int64_t h = kv_head * heads_a_kv_; h < (kv_head + 1) * heads_a_kv_; ++h) {
+        AttentionRow& row = task.rows[task.num_rows++];
+        row.q = args_.q.row(r) + h * args_.q.stride[1];
+        row.out = args_.out.row(r) + h * args_.out.stride[1];
+        row.visible = visible;
+        row.bias = nullptr;
+        if (bias_ != nullptr) {
+          const auto& stride = bias_->stride;
+          row.bias = bias_->f32() + seq * stride[0] + h * stride[1] + row_idx * stride[2];
+          task.bias_stride = stride[3];
+        }
+        row.probabilities = probabilities(h, r);
+      }
+    }
+    task.num_probabilities = args_.capture == nullptr ? 0 : args_.capture->out.dim(2);
+  }
+
+  float* probabilities(int64_t head, int64_t row) const {
+    if (args_.capture == nullptr) return nullptr;
+    const View<int32_t> heads = args_.capture->heads;
+    const auto found = std::find(heads.begin(), heads.end(), head);
+    if (found == heads.end()) return nullptr;
+    const TensorView& out = args_.capture->out;
+    return out.row(found - heads.begin()) + row * out.stride[1];
+  }
+
+  const AttentionMetadata& metadata_;
+  const AttentionArgs& args_;
+  AttendFunction kernel_;
+  bool is_dense_;
+  int64_t kv_heads_;
+  int64_t heads_a_kv_;
+  const TensorView* bias_;
+};
+
+}  // namespace
+
+bool CpuBackend::supports(const AttentionCapabilities& wanted, std::string* why) const {
+  return supports_fp32(wanted, why);
+}
+
+size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const {
+  return size_t{2} * static_cast<size_t>(block_size) * static_cast<size_t>(spec.num_heads) *
+         static_cast<size_t>(spec.head_dim) * dtype_bytes(kv_dtype);
+}
+
+void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
+  if (context.dry_run) return;
+  prepare(batch.self, self_items_);
+  prepare(batch.cross, cross_items_);
+}
+
+void CpuBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
+                     const AttentionArgs& args) const {
+  check_attention_args(type, metadata, args);
+  if (writes_cache(type, args) && !context.dry_run) write_cache(context, metadata, args);
+  if (args.q.empty()) return;
+
+  const Run job(type, metadata, args, select_attend(context.isa));
+  const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
+  const Arena::Scope scope(context.arena);
+  // The encoder's metadata is seen here first: its items are found now, once a layer.
+  std::span<AttentionItem> own;
+  if (type == AttentionType::kEncoder) own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows));
+  const int num_threads = context.threads.num_threads();
+  const std::span<Scratch> scratch = context.arena.allocate_span<Scratch>(num_threads);
+  for (int i = 0; i < num_threads; ++i) {
+    const Scratch mine(context.arena, std::min(num_rows, kItemRows) * job.heads_a_kv(), dim);
+    if (!context.dry_run) scratch[static_cast<size_t>(i)] = mine;
+  }
+  if (context.dry_run) return;
+
+  std::span<const AttentionItem> items = type == AttentionType::kDecoder ? self_items_ : cross_items_;
+  if (type == AttentionType::kEncoder) {
+    size_t count = 0;
+    for_each_item(metadata, [&](const AttentionItem& item) { own[count++] = item; });
+    sort_items(own.first(count));
+    items = own.first(count);
+  }
+  int64_t work = 0, planned_rows = 0;
+  for (const AttentionItem& item : items) {
+    work += item.cost * dim * args.q.dim(1) * 2;
+    planned_rows += item.row_end - item.row_begin;
+  }
+  CHECK(planned_rows == num_rows, "plan() saw ", planned_rows, " rows, run() ", num_rows);
+  const auto attend = [&](int64_t task, int thread) {
+    job.attend(items[static_cast<size_t>(task / job.kv_heads())], task % job.kv_heads(),
+               scratch[static_cast<size_t>(thread)]);
+  };
+  const int64_t num_tasks = static_cast<int64_t>(items.size()) * job.kv_heads();
+  if (work < kSerialWork) {
+    for (int64_t task = 0; task < num_tasks; ++task) attend(task, 0);
+  } else {
+    context.threads.parallel_for(num_tasks, attend);
+  }
+}
+
+}  // namespace transept

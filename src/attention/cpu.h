@@ -1,0 +1,36 @@
+// Blocked attention for processors: online softmax over tiles of 64 keys, counted from a sequence's first; no mask and
+// no more scores in memory than one tile's. K is stored transposed, so that a vector holds one dimension of several
+// keys. A sequence, or a group that shares a cross table, is read once for all of its rows.
+//
+// A block of one layer, for each KV head in turn: K [head_dim, block_size], V [block_size, head_dim], float32.
+#pragma once
+
+#include <vector>
+
+#include "attention/backend.h"
+
+namespace transept {
+
+// Rows that read the same keys: the unit of work, once for each KV head.
+struct AttentionItem {
+  int32_t first_seq = 0;  // the sequence of row_begin; those of later rows share its block table
+  int32_t row_begin = 0;  // of q
+  int32_t row_end = 0;
+  int64_t cost = 0;  // rows x keys
+};
+
+class CpuBackend final : public AttentionBackend {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  bool supports(const AttentionCapabilities& wanted, std::string* why) const override;
+  size_t block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const override;
+  void plan(Context& context, const ForwardBatch& batch) override;
+  void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
+           const AttentionArgs& args) const override;
+
+ private:
+  // What plan() prepares for every layer of the step. The vectors keep their memory from step to step.
+  std::vector<AttentionItem> self_items_, cross_items_;
+};
+
+}  // namespace transept

@@ -1,0 +1,132 @@
+// config.json: what is read, and that every damaged number is refused with file and field.
+#include "core/model_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_folder.h"
+
+namespace transept {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::TestFolder;
+
+StatusOr<ModelConfig> load(std::string_view config) {
+  const TestFolder dir;
+  dir.write("config.json", config);
+  return ModelConfig::load(dir.path());
+}
+
+TEST(ModelConfig, ReadsTheCommonFields) {
+  const auto config = load(R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"],
+      "vocab_size": 560.0, "bos_token_id": 0, "pad_token_id": null, "eos_token_id": [2, 3],
+      "decoder_start_token_id": 2, "d_model": 32})");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->model_type, "bart");
+  EXPECT_THAT(config->architectures, ElementsAre("BartForConditionalGeneration"));
+  EXPECT_EQ(config->vocab_size, 560);
+  EXPECT_EQ(config->bos_token_id, 0);
+  EXPECT_EQ(config->pad_token_id, std::nullopt);
+  EXPECT_EQ(config->decoder_start_token_id, 2);
+  EXPECT_THAT(config->eos_token_ids, ElementsAre(2, 3));
+  EXPECT_EQ(config->raw.find("d_model")->as_int(), 32);
+}
+
+TEST(ModelConfig, AFolderWithATokenizerAloneNeedsOnlyTheType) {
+  const auto config = load(R"({"model_type": "t5"})");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->vocab_size, 0);
+}
+
+TEST(ModelConfig, RefusesDamageByFileAndField) {
+  struct Case {
+    const char *config, *field;
+  };
+  const Case cases[] = {
+      {R"({})", "model_type"},
+      {R"({"model_type": 5})", "model_type"},
+      {R"({"model_type": "x", "vocab_size": 0})", "vocab_size"},
+      {R"({"model_type": "x", "vocab_size": -1})", "vocab_size"},
+      {R"({"model_type": "x", "vocab_size": 1e30})", "vocab_size"},
+      {R"({"model_type": "x", "vocab_size": 2.5})", "vocab_size"},
+      {R"({"model_type": "x", "vocab_size": "560"})", "vocab_size"},
+      {R"({"model_type": "x", "vocab_size": 5, "bos_token_id": 5})", "bos_token_id"},
+      {R"({"model_type": "x", "vocab_size": 5, "eos_token_id": [1, 5]})", "eos_token_id"},
+      {R"({"model_type": "x", "pad_token_id": -1})", "pad_token_id"},
+      {R"({"model_type": "x", "decoder_start_token_id": 2147483648})", "decoder_start_token_id"},
+      {R"({"model_type": "x", "eos_token_id": "2"})", "eos_token_id"},
+      {R"({"model_type": "x", "eos_token_id": [true]})", "eos_token_id"},
+      {R"({"model_type": "x", "architectures": "Bart"})", "architectures"},
+      {R"({"model_type": "x", "architectures": [1]})", "architectures"},
+  };
+  for (const Case& c : cases) {
+    const auto config = load(c.config);
+    ASSERT_FALSE(config.ok()) << c.config;
+    EXPECT_EQ(error_param(config.status()), c.field) << c.config;
+    EXPECT_THAT(error_message(config.status()), HasSubstr(str_cat("config.json: ", c.field, ": "))) << c.config;
+  }
+  for (const char* text : {"", "{", "[]", "5", "{\"model_type\": \"x\"} y", "\xff"}) {
+    const auto config = load(text);
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_THAT(error_message(config.status()), HasSubstr("config.json")) << text;
+  }
+  const auto long_list = load(str_cat(R"({"model_type": "x", "eos_token_id": [0)",
+                                      [] {
+                                        std::string zeros;
+                                        for (int i = 0; i < 100'000; ++i) zeros += ",0";
+                                        return zeros;
+                                      }(),
+                                      "]}"));
+  EXPECT_THAT(error_message(long_list.status()), HasSubstr("100001 ids are over the 100000"));
+  const TestFolder empty;
+  EXPECT_THAT(error_message(ModelConfig::load(empty.path()).status()), HasSubstr(empty.path() + "/config.json"));
+}
+
+TEST(ConfigReader, ChecksRangesAndTypes) {
+  const Json object = *Json::parse(R"({"i": 7, "d": 0.5, "b": true, "s": "x", "n": null, "big": 1e300, "w": 3.0})");
+  const ConfigReader reader(object, "f.json");
+  EXPECT_EQ(*reader.integer("i", 7, 7), 7);
+  EXPECT_EQ(*reader.integer("w", 0, 10), 3);
+  EXPECT_EQ(*reader.integer("n", 0, 10, 4), 4);
+  EXPECT_EQ(*reader.integer("absent", 0, 10, 5), 5);
+  EXPECT_EQ(error_message(reader.integer("absent", 0, 10).status()), "f.json: absent: is missing");
+  EXPECT_EQ(error_message(reader.integer("i", 8, 10).status()),
+            "f.json: i: expected a whole number from 8 to 10, got 7");
+  EXPECT_FALSE(reader.integer("d", 0, 10).ok());
+  EXPECT_FALSE(reader.integer("big", 0, 10).ok());
+  EXPECT_FALSE(reader.integer("s", 0, 10, 1).ok());
+  EXPECT_EQ(*reader.number("d", 0, 1), 0.5);
+  EXPECT_EQ(*reader.number("i", 0, 10), 7.0);
+  EXPECT_FALSE(reader.number("d", 0.6, 1).ok());
+  EXPECT_FALSE(reader.number("b", 0, 1).ok());
+  EXPECT_EQ(*reader.boolean("b", false), true);
+  EXPECT_EQ(*reader.boolean("n", true), true);
+  EXPECT_FALSE(reader.boolean("i", false).ok());
+  EXPECT_EQ(*reader.string("s"), "x");
+  EXPECT_EQ(*reader.string("n", "y"), "y");
+  EXPECT_FALSE(reader.string("n").ok());
+  EXPECT_FALSE(reader.string("i", "y").ok());
+  EXPECT_EQ(*reader.token_id("n"), std::nullopt);
+  EXPECT_EQ(*reader.token_id("w"), 3);
+  EXPECT_THAT(*reader.token_ids("i"), ElementsAre(7));
+}
+
+TEST(ModelConfig, ReadsEverySharedGolden) {
+  const std::string root = std::string(TRANSEPT_SOURCE_DIR) + "/../shared/golden/";
+  if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
+  int count = 0;
+  for (const char* part : {"text", "tokenizers"}) {
+    for (const auto& folder : std::filesystem::directory_iterator(root + part)) {
+      if (!std::filesystem::exists(folder.path() / "config.json")) continue;
+      const auto config = ModelConfig::load(folder.path().string());
+      EXPECT_TRUE(config.ok()) << config.status().message();
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 20);
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,109 @@
+#include "engine/config.h"
+
+#include "base/isa.h"
+#include "base/log.h"
+
+namespace transept {
+namespace {
+
+TokenizerHints hints(const ModelConfig& config) {
+  TokenizerHints hints;
+  hints.model_type = config.model_type;
+  const auto table = [&](std::string_view key) -> std::optional<std::string> {
+    const Json* value = config.raw.find(key);
+    if (value == nullptr || !value->is_string()) return std::nullopt;
+    return value->as_string();
+  };
+  hints.grapheme_chars = table("grapheme_chars");
+  hints.phoneme_chars = table("phoneme_chars");
+  hints.bos_token_id = config.bos_token_id;
+  hints.pad_token_id = config.pad_token_id;
+  if (!config.eos_token_ids.empty()) hints.eos_token_id = config.eos_token_ids.front();
+  return hints;
+}
+
+StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
+  if (name == "auto") return PreemptionMode::kAuto;
+  if (name == "recompute") return PreemptionMode::kRecompute;
+  if (name == "swap") return PreemptionMode::kSwap;
+  return invalid_argument("--preemption-mode ", name, ": unknown; one of auto, recompute, swap");
+}
+
+StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config) {
+  if (config.dtype != "auto" && config.dtype != "float32") {
+    return unimplemented("--dtype ", config.dtype, ": this version computes in float32 (from any storage)");
+  }
+  EncoderDecoderModelRunner::Options options;
+  ASSIGN_OR_RETURN(options.isa, parse_isa(config.isa));
+  options.num_threads = config.threads > 0 ? config.threads : num_available_cpus();
+  options.attention_backend = config.attention_backend;
+  options.block_size = config.block_size;
+  options.max_num_seqs = config.max_num_seqs;
+  options.max_num_batched_tokens = config.max_num_batched_tokens;
+  options.max_num_encoder_tokens = config.max_num_encoder_tokens;
+  options.max_model_len = config.max_model_len;
+  options.kv_cache_memory = config.kv_cache_memory;
+  options.swap_space = config.swap_space;
+  options.watermark = config.watermark;
+  options.debug_poison = config.debug_poison;
+  return options;
+}
+
+StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const EncoderDecoderModelRunner& runner) {
+  LLMEngine::Options options;
+  const EncoderDecoderModelRunner::Options& limits = runner.options();
+  options.scheduler.max_num_batched_tokens = limits.max_num_batched_tokens;
+  options.scheduler.max_num_encoder_tokens = limits.max_num_encoder_tokens;
+  options.scheduler.max_num_seqs = limits.max_num_seqs;
+  options.scheduler.num_encoder_layers = runner.spec().num_encoder_layers;
+  ASSIGN_OR_RETURN(options.scheduler.preemption_mode, parse_preemption_mode(config.preemption_mode));
+  options.blocks.block_size = config.block_size;
+  options.blocks.num_device_blocks = runner.info().num_device_blocks;
+  options.blocks.num_host_blocks = runner.info().num_host_blocks;
+  options.blocks.watermark = config.watermark;
+  options.blocks.track_freed_blocks = config.debug_poison;
+  if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
+  options.max_trace_steps = config.max_trace_steps;
+  RETURN_IF_ERROR(options.scheduler.validate());
+  RETURN_IF_ERROR(options.blocks.validate());
+  return options;
+}
+
+}  // namespace
+
+StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
+  LoadedTokenizer loaded;
+  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(model_dir));
+  ASSIGN_OR_RETURN(loaded.tokenizer, load_tokenizer(model_dir, hints(loaded.model_config)));
+  return loaded;
+}
+
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
+  LoadedModel loaded;
+  loaded.config = config;
+  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(config.model));
+  ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
+  if (tokenizer.ok()) {
+    loaded.tokenizer = std::move(tokenizer).value();
+  } else if (absl::IsNotFound(tokenizer.status())) {
+    // No tokenizer files at all: ids still work.
+    log_warning(error_message(tokenizer.status()), ": only token ids can be given");
+  } else {
+    return tokenizer.status();
+  }
+  ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config));
+  ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
+                   EncoderDecoderModelRunner::create(loaded.model_config, options));
+  loaded.runner = runner.get();
+  for (const std::string& line : runner->startup_report()) log_info(line);
+  const PromptProcessor::Limits limits{runner->max_encoder_len(), runner->max_decoder_len()};
+  loaded.prompts = std::make_unique<PromptProcessor>(loaded.model_config, loaded.generation, runner->spec(), limits,
+                                                     loaded.tokenizer.get());
+  ASSIGN_OR_RETURN(const LLMEngine::Options engine, engine_options(config, *runner));
+  loaded.engine = std::make_unique<LLMEngine>(engine, std::make_unique<LocalExecutor>(std::move(runner)),
+                                              loaded.tokenizer.get(), clock);
+  return loaded;
+}
+
+}  // namespace transept

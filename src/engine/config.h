@@ -1,0 +1,61 @@
+// The one place that sees the whole configuration. Each room below takes its own small Options, cut from this.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/generation_config.h"
+#include "core/model_config.h"
+#include "engine/llm_engine.h"
+#include "engine/local_executor.h"
+#include "engine/prompt_processor.h"
+#include "text/tokenizer.h"
+
+namespace transept {
+
+struct EngineConfig {
+  std::string model;  // folder
+  std::string attention_backend = "auto";
+  std::string isa = "auto";
+  std::string dtype = "auto";            // auto, float32
+  std::string preemption_mode = "auto";  // auto, recompute, swap
+  int32_t threads = 0;                   // 0: the processors that this process may use
+  int32_t block_size = 16;
+  int32_t max_num_seqs = 64;
+  int32_t max_num_batched_tokens = 2048;
+  int32_t max_num_encoder_tokens = 4096;
+  std::optional<int32_t> max_model_len;
+  std::optional<uint64_t> kv_cache_memory;  // bytes
+  uint64_t swap_space = uint64_t{1} << 30;  // bytes
+  double watermark = 0.01;
+  uint64_t seed = 0;
+  bool debug_poison = false;
+  size_t max_trace_steps = 0;
+};
+
+// A model folder ready to serve: its configuration, tokenizer, prompts and engine.
+struct LoadedModel {
+  EngineConfig config;
+  ModelConfig model_config;
+  GenerationConfig generation;
+  std::unique_ptr<Tokenizer> tokenizer;  // null: the folder has none
+  std::unique_ptr<PromptProcessor> prompts;
+  std::unique_ptr<LLMEngine> engine;
+  EncoderDecoderModelRunner* runner = nullptr;  // owned by the engine's executor
+};
+
+// What tokenising alone needs: no weights.
+struct LoadedTokenizer {
+  ModelConfig model_config;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir);
+
+// Errors: whatever the folder's files or the flags have wrong, by name. Borrows the clock.
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock);
+
+}  // namespace transept

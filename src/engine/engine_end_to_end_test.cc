@@ -1,0 +1,234 @@
+// Proves the whole engine over a real (tiny, random) model: texts do not depend on backend, level, block size, pool,
+// preemption, arrival or company; what is computed once is computed once; a steady step allocates nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/log.h"
+#include "engine/config.h"
+#include "models/tiny_bart.h"
+#include "base/allocation_count.h"
+
+namespace transept {
+namespace {
+
+using testing::TestFolder;
+using testing::TinyBart;
+using Texts = std::map<std::string, std::vector<std::vector<int32_t>>>;
+
+class EndToEndTest : public ::testing::Test {
+ protected:
+  EndToEndTest() {
+    set_log_level(LogLevel::kError);
+    TinyBart().write(dir_);
+  }
+
+  EngineConfig config() const {
+    EngineConfig config;
+    config.model = dir_.path();
+    config.threads = 2;
+    config.block_size = 4;
+    config.max_num_seqs = 8;
+    config.swap_space = 1 << 20;
+    config.debug_poison = true;
+    return config;
+  }
+
+  LoadedModel load(const EngineConfig& config) {
+    StatusOr<LoadedModel> model = load_engine(config, clock_);
+    CHECK(model.ok(), error_message(model.status()));
+    return std::move(model).value();
+  }
+
+  struct Request {
+    std::string id;
+    EncoderDecoderInputs inputs;
+    SamplingParams params;
+  };
+
+  // Twelve of different lengths, greedy and sampled, one and several outputs.
+  static std::vector<Request> requests() {
+    std::vector<Request> list;
+    for (int32_t i = 0; i < 12; ++i) {
+      Request request;
+      request.id = str_cat("r", i);
+      for (int32_t j = 0; j < 1 + (i * 7) % 30; ++j) request.inputs.encoder_prompt_token_ids.push_back((i * 5 + j * 3) % 40);
+      request.inputs.prompt_token_ids = {2, 0};
+      for (int32_t j = 0; j < i % 5; ++j) request.inputs.prompt_token_ids.push_back(4 + j);
+      request.params.max_tokens = 3 + (i * 11) % 25;
+      request.params.seed = static_cast<uint64_t>(i);
+      request.params.temperature = i % 3 == 0 ? 0.0f : 1.0f;
+      request.params.n = i % 4 == 1 ? 3 : 1;
+      request.params.eos_token_ids = {2};
+      list.push_back(std::move(request));
+    }
+    return list;
+  }
+
+  // Adds a request every `gap` steps.
+  Texts run(LLMEngine& engine, const std::vector<Request>& list, int gap = 0) {
+    Texts texts;
+    std::vector<RequestOutput> finished;
+    size_t next = 0;
+    int countdown = 0;
+    while (next < list.size() || engine.has_unfinished_requests()) {
+      while (next < list.size() && countdown-- <= 0) {
+        const Status added = engine.add_request(list[next].id, list[next].inputs, list[next].params);
+        CHECK(added.ok(), error_message(added));
+        ++next;
+        countdown = gap;
+      }
+      finished.clear();
+      const Status stepped = engine.step(finished);
+      CHECK(stepped.ok(), error_message(stepped));
+      for (const RequestOutput& output : finished) {
+        EXPECT_EQ(output.error, "");
+        for (const CompletionOutput& completion : output.outputs) texts[output.request_id].push_back(completion.token_ids);
+      }
+    }
+    const BlockSpaceManager& blocks = engine.scheduler().blocks();
+    EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks()) << "blocks are left";
+    EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks()) << "host blocks are left";
+    EXPECT_EQ(engine.executor_stats().num_arena_overflows, 0);
+    return texts;
+  }
+
+  TestFolder dir_;
+  SteadyClock clock_;
+};
+
+TEST_F(EndToEndTest, TextsDoNotDependOnHowTheyAreComputed) {
+  LoadedModel plain = load(config());
+  const std::vector<Request> list = requests();
+  const Texts expected = run(*plain.engine, list);
+  for (const Isa isa : present_isas()) {
+    EngineConfig other = config();
+    other.isa = isa_name(isa);
+    EXPECT_EQ(run(*load(other).engine, list), expected) << isa_name(isa);
+  }
+  for (const char* backend : {"reference", "cpu"}) {
+    for (const int32_t block_size : {1, 4, 16, 32}) {
+      EngineConfig other = config();
+      other.attention_backend = backend;
+      other.block_size = block_size;
+      EXPECT_EQ(run(*load(other).engine, list), expected) << backend << " block size " << block_size;
+    }
+  }
+  for (const int32_t threads : {1, 3}) {
+    EngineConfig other = config();
+    other.threads = threads;
+    EXPECT_EQ(run(*load(other).engine, list), expected) << threads << " threads";
+  }
+}
+
+TEST_F(EndToEndTest, TextsDoNotDependOnCompanyArrivalOrPool) {
+  LoadedModel plain = load(config());
+  const std::vector<Request> list = requests();
+  const Texts expected = run(*plain.engine, list);
+  EXPECT_EQ(run(*plain.engine, list, 3), expected) << "trickling in";
+  std::vector<Request> reversed(list.rbegin(), list.rend());
+  EXPECT_EQ(run(*plain.engine, reversed), expected) << "the other way round";
+  for (const Request& request : list) {
+    EXPECT_EQ(run(*plain.engine, {request}).at(request.id), expected.at(request.id)) << "alone";
+  }
+  for (const char* mode : {"recompute", "swap", "auto"}) {
+    EngineConfig tiny = config();
+    tiny.preemption_mode = mode;
+    tiny.watermark = 0;
+    tiny.kv_cache_memory = 30 * 512;  // blocks of 512 bytes: the largest group wants 28
+    tiny.max_model_len = 40;
+    LoadedModel model = load(tiny);
+    EXPECT_EQ(run(*model.engine, list), expected) << mode;
+    EXPECT_GT(model.engine->stats().num_preemptions, 0) << mode << ": the pool was not tiny";
+    if (std::string_view(mode) == "swap") {
+      EXPECT_GT(model.engine->executor_stats().bytes_swapped_out, 0u);
+      EXPECT_GT(model.engine->executor_stats().bytes_swapped_in, 0u);
+    }
+  }
+}
+
+TEST_F(EndToEndTest, EncodesOnceForAnyNumberOfOutputs) {
+  LoadedModel model = load(config());
+  Request request = requests()[1];
+  request.params.n = 8;
+  run(*model.engine, {request});
+  EXPECT_EQ(model.engine->executor_stats().num_encoder_runs, 1);
+  EXPECT_EQ(model.engine->executor_stats().num_cross_kv_writes, 1);
+}
+
+TEST_F(EndToEndTest, ADecodeStepComputesNoEncoderNorCrossProducts) {
+  LoadedModel model = load(config());
+  std::vector<RequestOutput> finished;
+  Request request = requests()[3];
+  request.params.eos_token_ids.clear();
+  ASSERT_TRUE(model.engine->add_request(request.id, request.inputs, request.params).ok());
+  const auto step = [&] {
+    const int64_t before = model.engine->executor_stats().num_matmuls;
+    EXPECT_TRUE(model.engine->step(finished).ok());
+    return model.engine->executor_stats().num_matmuls - before;
+  };
+  const TinyBart bart;
+  const int64_t decoder = 6 * bart.decoder_layers + 1;  // qkv, out, q, out, up, down; and the output layer
+  EXPECT_EQ(step(), 4 * bart.encoder_layers + bart.decoder_layers + decoder);
+  EXPECT_EQ(step(), decoder);
+  EXPECT_EQ(step(), decoder);
+}
+
+TEST_F(EndToEndTest, ASteadyStepAllocatesNothing) {
+  EngineConfig plain = config();
+  plain.debug_poison = false;
+  LoadedModel model = load(plain);
+  std::vector<Request> list = requests();
+  std::vector<RequestOutput> finished;
+  finished.reserve(64);
+  for (int round = 0; round < 2; ++round) {  // the first round warms every buffer up
+    for (size_t i = 0; i < 6; ++i) {
+      list[i].params.max_tokens = 40;
+      list[i].params.n = 1;
+      list[i].params.eos_token_ids.clear();
+      list[i].params.temperature = i % 2 == 0 ? 0.0f : 0.8f;
+      list[i].params.top_p = 0.9f;
+      ASSERT_TRUE(model.engine->add_request(list[i].id, list[i].inputs, list[i].params).ok());
+    }
+    for (int warm_up = 0; warm_up < 3; ++warm_up) ASSERT_TRUE(model.engine->step(finished).ok());
+    const int64_t before = testing::num_allocations();
+    for (int step = 0; step < 30; ++step) ASSERT_TRUE(model.engine->step(finished).ok());
+    if (round == 1) {
+      EXPECT_EQ(testing::num_allocations() - before, 0);
+    }
+    while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
+    finished.clear();
+  }
+}
+
+TEST_F(EndToEndTest, APoolTooSmallForOneLongestRequestSaysWhatToChange) {
+  EngineConfig tiny = config();
+  tiny.kv_cache_memory = 4096;
+  const StatusOr<LoadedModel> model = load_engine(tiny, clock_);
+  ASSERT_FALSE(model.ok());
+  EXPECT_THAT(error_message(model.status()), ::testing::HasSubstr("--kv-cache-memory"));
+  EXPECT_THAT(error_message(model.status()), ::testing::HasSubstr("--max-model-len"));
+}
+
+TEST_F(EndToEndTest, LargestLoadsFitTheMeasuredStepMemory) {
+  EngineConfig config_ = config();
+  config_.max_num_batched_tokens = 64;
+  config_.max_num_encoder_tokens = 96;
+  LoadedModel model = load(config_);
+  std::vector<Request> list;
+  for (int32_t i = 0; i < 24; ++i) {
+    Request request;
+    request.id = str_cat(i);
+    request.inputs.encoder_prompt_token_ids.assign(i % 2 == 0 ? 60 : 3, 5);
+    request.inputs.prompt_token_ids.assign(i % 3 == 0 ? 60 : 1, 2);
+    request.params.max_tokens = 3;
+    request.params.prompt_logprobs = 2;
+    request.params.logprobs = 5;
+    list.push_back(std::move(request));
+  }
+  EXPECT_EQ(run(*model.engine, list).size(), 24u);
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,187 @@
+#include "engine/input_batch.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace transept {
+namespace {
+
+int32_t size32(size_t size) { return static_cast<int32_t>(size); }
+
+// A table padded with -1 to `stride` places.
+void append_table(const BlockTable& table, int32_t stride, std::vector<int32_t>& out) {
+  out.insert(out.end(), table.begin(), table.end());
+  out.insert(out.end(), static_cast<size_t>(stride) - table.size(), -1);
+}
+
+int64_t slot(const BlockTable& table, int32_t position, int32_t block_size) {
+  return static_cast<int64_t>(table[static_cast<size_t>(position / block_size)]) * block_size + position % block_size;
+}
+
+}  // namespace
+
+void InputBatch::MetadataBuffers::reserve(int64_t max_seqs, int64_t max_tokens, int64_t max_blocks) {
+  for (std::vector<int32_t>* list : {&query_start_loc, &context_lens, &seq_lens, &kv_start_loc, &group_start_loc}) {
+    list->reserve(static_cast<size_t>(max_seqs) + 1);
+  }
+  block_tables.reserve(static_cast<size_t>(max_seqs * max_blocks));
+  slot_mapping.reserve(static_cast<size_t>(max_tokens));
+}
+
+void InputBatch::MetadataBuffers::clear() {
+  for (std::vector<int32_t>* list :
+       {&query_start_loc, &context_lens, &seq_lens, &block_tables, &kv_start_loc, &group_start_loc}) {
+    list->clear();
+  }
+  slot_mapping.clear();
+}
+
+InputBatch::InputBatch(const Limits& limits) : limits_(limits) {
+  const int64_t seqs = limits.max_num_seqs, rows = limits.max_num_tokens, encoder_rows = limits.max_num_encoder_tokens;
+  self_.reserve(seqs, rows, ceil_div(limits.max_decoder_len, limits.block_size));
+  cross_.reserve(seqs, 0, ceil_div(limits.max_encoder_len, limits.block_size));
+  encoder_.reserve(encoder_rows, 0, 0);
+  cross_write_buffers_.reserve(0, encoder_rows, 0);
+  for (std::vector<int32_t>* list : {&input_ids_, &positions_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
+  for (std::vector<int32_t>* list : {&encoder_ids_, &encoder_positions_})
+    list->reserve(static_cast<size_t>(encoder_rows));
+  first_rows_.reserve(static_cast<size_t>(seqs));
+  first_seq_.reserve(static_cast<size_t>(seqs));
+  row_requests_.reserve(static_cast<size_t>(std::max(rows, seqs)));
+}
+
+void InputBatch::build(const StepPlan& plan, const KvCaches& kv) {
+  build_encode(plan.scheduled);
+  build_rows(plan.scheduled);
+  forward_.kv = kv;
+  build_requests(plan);
+}
+
+void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
+  encoder_ids_.clear();
+  encoder_positions_.clear();
+  encoder_.clear();
+  cross_write_buffers_.clear();
+  encoder_.query_start_loc.push_back(0);
+  int32_t max_len = 0;
+  for (const EncodeSlice& slice : scheduled.encodes) {
+    const SequenceGroupMetadata& group = scheduled.groups[static_cast<size_t>(slice.group_idx)];
+    const std::vector<int32_t>& ids = group.encoder_seq_data.token_ids;
+    const int32_t length = size32(ids.size());
+    encoder_ids_.insert(encoder_ids_.end(), ids.begin(), ids.end());
+    for (int32_t i = 0; i < length; ++i) {
+      encoder_positions_.push_back(i);
+      cross_write_buffers_.slot_mapping.push_back(slot(group.cross_block_table, i, limits_.block_size));
+    }
+    encoder_.seq_lens.push_back(length);
+    encoder_.query_start_loc.push_back(size32(encoder_ids_.size()));
+    max_len = std::max(max_len, length);
+  }
+  encoder_.kv_start_loc = encoder_.query_start_loc;
+  encode_.input_ids = encoder_ids_;
+  encode_.positions = encoder_positions_;
+  encode_.attention = view(encoder_, 0);
+  encode_.attention.max_query_len = encode_.attention.max_kv_len = max_len;
+  cross_write_ = view(cross_write_buffers_, 0);
+  cross_write_.max_kv_len = max_len;
+}
+
+void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
+  input_ids_.clear();
+  positions_.clear();
+  logits_rows_.clear();
+  first_rows_.clear();
+  first_seq_.clear();
+  self_.clear();
+  cross_.clear();
+  max_query_len_ = max_self_len_ = max_cross_len_ = 0;
+  size_t self_stride = 0, cross_stride = 0;
+  for (const SequenceGroupMetadata& group : scheduled.groups) {
+    cross_stride = std::max(cross_stride, group.cross_block_table.size());
+    for (const BlockTable& table : group.block_tables) self_stride = std::max(self_stride, table.size());
+  }
+  self_.query_start_loc.push_back(0);
+  cross_.group_start_loc.push_back(0);
+  for (const SequenceGroupMetadata& group : scheduled.groups) {
+    first_seq_.push_back(size32(self_.seq_lens.size()));
+    for (size_t i = 0; i < group.seq_data.size(); ++i)
+      add_sequence(group, i, size32(self_stride), size32(cross_stride));
+    cross_.group_start_loc.push_back(size32(self_.seq_lens.size()));
+  }
+  cross_.query_start_loc = self_.query_start_loc;
+  forward_.input_ids = input_ids_;
+  forward_.positions = positions_;
+  forward_.logits_rows = logits_rows_;
+  forward_.self = view(self_, size32(self_stride));
+  forward_.self.max_query_len = max_query_len_;
+  forward_.self.max_kv_len = max_self_len_;
+  forward_.cross = view(cross_, size32(cross_stride));
+  forward_.cross.max_query_len = max_query_len_;
+  forward_.cross.max_kv_len = max_cross_len_;
+}
+
+void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride,
+                              int32_t cross_stride) {
+  const SequenceData& seq = group.seq_data[seq_idx];
+  const BlockTable& table = group.block_tables[seq_idx];
+  const int32_t first_row = size32(input_ids_.size());
+  const int32_t num_rows = size32(seq.token_ids.size());
+  first_rows_.push_back(first_row);
+  input_ids_.insert(input_ids_.end(), seq.token_ids.begin(), seq.token_ids.end());
+  for (int32_t i = 0; i < num_rows; ++i) {
+    positions_.push_back(seq.context_len + i);
+    self_.slot_mapping.push_back(slot(table, seq.context_len + i, limits_.block_size));
+    if (i >= seq.first_logits_row) logits_rows_.push_back(first_row + i);
+  }
+  self_.context_lens.push_back(seq.context_len);
+  self_.seq_lens.push_back(seq.context_len + num_rows);
+  self_.query_start_loc.push_back(first_row + num_rows);
+  append_table(table, self_stride, self_.block_tables);
+  cross_.seq_lens.push_back(group.encoder_seq_data.num_tokens);
+  append_table(group.cross_block_table, cross_stride, cross_.block_tables);
+  max_query_len_ = std::max(max_query_len_, num_rows);
+  max_self_len_ = std::max(max_self_len_, seq.context_len + num_rows);
+  max_cross_len_ = std::max(max_cross_len_, group.encoder_seq_data.num_tokens);
+}
+
+void InputBatch::build_requests(const StepPlan& plan) {
+  row_requests_.clear();
+  for (const RowPlan& row : plan.rows) {
+    const int32_t seq = first_seq_[static_cast<size_t>(row.group_idx)] + row.seq_idx;
+    const int32_t packed_row = first_rows_[static_cast<size_t>(seq)] + row.row;
+    const auto place = std::lower_bound(logits_rows_.begin(), logits_rows_.end(), packed_row);
+    CHECK(place != logits_rows_.end() && *place == packed_row, "no logits were planned for row ", packed_row);
+    RowRequest request;
+    request.hidden_row = static_cast<int32_t>(place - logits_rows_.begin());
+    request.target_token = row.target_token;
+    request.edits = row.edits.empty() && !row.edits.renormalize ? nullptr : &row.edits;
+    request.temperature = row.temperature;
+    request.top_k = row.top_k;
+    request.top_p = row.top_p;
+    request.min_p = row.min_p;
+    request.seed = row.seed;
+    request.seq_index = static_cast<uint32_t>(row.sample_idx);
+    request.position = row.position;
+    request.num_logprobs = row.num_logprobs;
+    row_requests_.push_back(request);
+  }
+}
+
+AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const {
+  AttentionMetadata metadata;
+  metadata.num_seqs = size32(buffers.seq_lens.size());
+  metadata.query_start_loc = buffers.query_start_loc;
+  metadata.context_lens = buffers.context_lens;
+  metadata.seq_lens = buffers.seq_lens;
+  metadata.block_tables = buffers.block_tables;
+  metadata.max_blocks_per_seq = max_blocks_per_seq;
+  metadata.block_size = limits_.block_size;
+  metadata.kv_start_loc = buffers.kv_start_loc;
+  metadata.slot_mapping = buffers.slot_mapping;
+  metadata.group_start_loc = buffers.group_start_loc;
+  return metadata;
+}
+
+}  // namespace transept

@@ -1,0 +1,66 @@
+// Turns a step's plan into what models and kernels read: packed ids, positions and the two metadata blocks, in buffers
+// whose addresses never change. Owned by the model runner; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/forward_batch.h"
+#include "engine/step_plan.h"
+#include "sampling/select.h"
+
+namespace transept {
+
+class InputBatch final {
+ public:
+  struct Limits {
+    int32_t max_num_seqs = 0;
+    int32_t max_num_tokens = 0;  // decoder rows a step
+    int32_t max_num_encoder_tokens = 0;
+    int32_t max_encoder_len = 0;  // of one input
+    int32_t max_decoder_len = 0;  // of one sequence
+    int32_t block_size = 0;
+  };
+
+  explicit InputBatch(const Limits& limits);
+
+  // Fills everything below. `kv` is handed through to the forward batch.
+  void build(const StepPlan& plan, const KvCaches& kv);
+
+  const ForwardBatch& forward() const { return forward_; }
+  // The encoder inputs of this step; num_seqs 0: none.
+  const EncodeBatch& encode() const { return encode_; }
+  // Where their cross K and V go: slot_mapping by packed encoder row.
+  const AttentionMetadata& cross_write() const { return cross_write_; }
+  std::span<const RowRequest> row_requests() const { return row_requests_; }
+
+ private:
+  // Memory of one AttentionMetadata.
+  struct MetadataBuffers {
+    std::vector<int32_t> query_start_loc, context_lens, seq_lens, block_tables, kv_start_loc, group_start_loc;
+    std::vector<int64_t> slot_mapping;
+
+    void reserve(int64_t max_seqs, int64_t max_tokens, int64_t max_blocks);
+    void clear();
+  };
+
+  void build_encode(const SchedulerOutputs& scheduled);
+  void build_rows(const SchedulerOutputs& scheduled);
+  void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride, int32_t cross_stride);
+  void build_requests(const StepPlan& plan);
+  AttentionMetadata view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const;
+
+  Limits limits_;
+  std::vector<int32_t> input_ids_, positions_, logits_rows_;
+  std::vector<int32_t> encoder_ids_, encoder_positions_;
+  std::vector<int32_t> first_rows_;  // [sequences] first packed row of each scheduled sequence, in plan order
+  std::vector<int32_t> first_seq_;   // [groups] number of sequences before the group
+  std::vector<RowRequest> row_requests_;
+  MetadataBuffers self_, cross_, encoder_, cross_write_buffers_;
+  int32_t max_query_len_ = 0, max_self_len_ = 0, max_cross_len_ = 0;
+  ForwardBatch forward_;
+  EncodeBatch encode_;
+  AttentionMetadata cross_write_;
+};
+
+}  // namespace transept

@@ -1,0 +1,95 @@
+#include "engine/llm_engine.h"
+
+#include <algorithm>
+
+namespace transept {
+
+LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer,
+                     const Clock& clock)
+    : executor_(std::move(executor)),
+      clock_(clock),
+      scheduler_(options.scheduler, options.blocks, clock),
+      output_processor_(scheduler_, tokenizer, clock),
+      trace_(options.max_trace_steps) {}
+
+Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs,
+                              const SamplingParams& params) {
+  if (requests_.contains(request_id))
+    return field_error("id", str_cat("a request \"", request_id, "\" is in flight already"));
+  SequenceGroup::Init init;
+  init.group_id = GroupId(next_group_id_);
+  init.request_id = request_id;
+  init.params = params;
+  init.inputs = inputs;
+  init.first_seq_id = scheduler_.next_seq_id();
+  init.arrival_time = clock_.now();
+  auto group = std::make_unique<SequenceGroup>(init);
+  const SequenceGroup& added = *group;
+  RETURN_IF_ERROR(scheduler_.add_seq_group(std::move(group)));
+  output_processor_.add_group(added, std::move(inputs));
+  requests_.emplace(request_id, init.group_id);
+  ++next_group_id_;
+  return ok_status();
+}
+
+StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) {
+  const auto found = requests_.find(request_id);
+  if (found == requests_.end()) return not_found("no request \"", request_id, "\" is in flight");
+  RequestOutput output;
+  output_processor_.abort(found->second, output);
+  requests_.erase(found);
+  return output;
+}
+
+Status LLMEngine::step(std::vector<RequestOutput>& finished) {
+  const TimePoint begin = clock_.now();
+  const size_t num_finished_before = finished.size();
+  plan_.step = static_cast<uint64_t>(stats_.num_steps);
+
+  scheduler_.schedule(plan_.scheduled);
+  if (plan_.scheduled.empty()) return ok_status();
+  output_processor_.plan_rows(plan_);
+  RETURN_IF_ERROR(executor_->submit(plan_));
+  RETURN_IF_ERROR(executor_->collect(plan_.step, output_));
+  scheduler_.mark_computed(plan_.scheduled);
+  output_processor_.process(plan_, output_, finished);
+
+  count_step(num_finished_before, finished, seconds(clock_.now() - begin));
+  scheduler_.free_finished_seq_groups();
+  return ok_status();
+}
+
+void LLMEngine::count_step(size_t num_finished_before, const std::vector<RequestOutput>& finished,
+                           double step_seconds) {
+  const SchedulerOutputs& scheduled = plan_.scheduled;
+  trace_.begin_step(plan_.step, scheduled, step_seconds);
+  for (size_t i = num_finished_before; i < finished.size(); ++i) {
+    trace_.add_finished(finished[i].request_id);
+    requests_.erase(finished[i].request_id);
+  }
+  if (trace_.is_recording()) {
+    for (const SequenceGroupMetadata& group : scheduled.groups) {
+      if (group.is_prompt) trace_.add_started(scheduler_.find(group.group_id)->request_id());
+    }
+  }
+  int64_t num_sampled = 0;
+  for (const RowPlan& row : plan_.rows) num_sampled += row.target_token < 0 ? 1 : 0;
+  stats_.num_generated_tokens += num_sampled;
+  int64_t prompt_rows = 0;
+  for (const SequenceGroupMetadata& group : scheduled.groups) {
+    for (const SequenceData& seq : group.seq_data)
+      prompt_rows += group.is_prompt ? static_cast<int64_t>(seq.token_ids.size()) : 0;
+  }
+  stats_.num_prompt_tokens += prompt_rows;
+  stats_.num_encoder_tokens += scheduled.num_encoder_tokens;
+  stats_.num_preemptions += scheduled.num_preempted;
+  stats_.num_swaps_out += scheduled.num_swapped_out;
+  stats_.num_swaps_in += scheduled.num_swapped_in;
+  stats_.max_running_seqs = std::max<int64_t>(stats_.max_running_seqs, scheduled.num_seqs);
+  stats_.encode_seconds += output_.encode_seconds;
+  stats_.decode_seconds += output_.decode_seconds;
+  stats_.step_seconds += step_seconds;
+  ++stats_.num_steps;
+}
+
+}  // namespace transept

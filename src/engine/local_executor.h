@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/executor.h"
+#include "engine/model_runner.h"
+
+namespace transept {
+
+// One rank, in this process (vLLM's UniProcExecutor): collect runs the step.
+class LocalExecutor final : public Executor {
+ public:
+  explicit LocalExecutor(std::unique_ptr<EncoderDecoderModelRunner> runner) : runner_(std::move(runner)) {}
+
+  const ExecutorInfo& info() const override { return runner_->info(); }
+  Status submit(const StepPlan& plan) override;
+  Status collect(uint64_t step, StepOutput& output) override;
+  ExecutorStats stats() const override { return runner_->stats(); }
+
+  EncoderDecoderModelRunner& runner() { return *runner_; }
+
+ private:
+  std::unique_ptr<EncoderDecoderModelRunner> runner_;
+  const StepPlan* submitted_ = nullptr;
+};
+
+}  // namespace transept

@@ -1,0 +1,235 @@
+#include "engine/model_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/checked_math.h"
+#include "engine/largest_step.h"
+#include "engine/system_memory.h"
+#include "models/registry.h"
+
+namespace transept {
+namespace {
+
+// What start-up leaves to the rest of the machine when it takes "what is left".
+constexpr double kShareOfFreeMemory = 0.9;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
+    : options_(options), threads_(options.num_threads) {}
+
+StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create(const ModelConfig& config,
+                                                                                       const Options& options) {
+  std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
+  RETURN_IF_ERROR(runner->load(config));
+  runner->settle_limits();
+  runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
+  runner->encoder_buffer_ = std::make_shared<PageBuffer>(static_cast<size_t>(runner->options_.max_num_encoder_tokens) *
+                                                         static_cast<size_t>(runner->spec().d_model) * sizeof(float));
+  runner->size_arena();
+  RETURN_IF_ERROR(runner->size_kv());
+  return runner;
+}
+
+Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
+  ASSIGN_OR_RETURN(attention_, make_attention_backend(options_.attention_backend));
+  ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.path));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(model_, load_model(config, weights, {threads_, *attention_}));
+  char line[256];
+  std::snprintf(line, sizeof line,
+                "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights loaded in %.2f s",
+                spec().family.c_str(), spec().num_encoder_layers, spec().num_decoder_layers, spec().d_model,
+                spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
+  report_.emplace_back(line);
+  report_.push_back(str_cat("compute: float32, ", threads_.num_threads(), " threads, ", isa_name(options_.isa),
+                            " kernels, attention backend ", attention_->name()));
+  return ok_status();
+}
+
+void EncoderDecoderModelRunner::settle_limits() {
+  max_encoder_len_ = spec().max_encoder_positions;
+  max_decoder_len_ = spec().max_decoder_positions;
+  if (options_.max_model_len.has_value()) {
+    max_encoder_len_ = std::min(max_encoder_len_, *options_.max_model_len);
+    max_decoder_len_ = std::min(max_decoder_len_, *options_.max_model_len);
+  }
+  // A prompt and an encoder input go through in one piece each: the budgets hold at least one longest.
+  options_.max_num_batched_tokens =
+      std::max({options_.max_num_batched_tokens, max_decoder_len_, options_.max_num_seqs});
+  options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens, max_encoder_len_);
+  info_.num_encoder_layers = spec().num_encoder_layers;
+}
+
+InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
+  return {options_.max_num_seqs,
+          options_.max_num_batched_tokens,
+          options_.max_num_encoder_tokens,
+          max_encoder_len_,
+          max_decoder_len_,
+          options_.block_size};
+}
+
+Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
+  return Context{threads_, arena, options_.isa, dry_run, dry_run ? nullptr : &counters_};
+}
+
+void EncoderDecoderModelRunner::size_arena() {
+  Arena measuring = Arena::measuring();
+  // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
+  const KvStorage::Layout layout = kv_layout(1, 0);
+  const auto views = [](const KvStorage::SpecLayout& part) {
+    const TensorView view(nullptr, DType::kUInt8, {1, static_cast<int64_t>(part.layer_bytes)});
+    return std::vector<TensorView>(static_cast<size_t>(part.num_layers), view);
+  };
+  const std::vector<TensorView> self = views(layout.self), cross = views(layout.cross);
+  StepOutput output;
+  for (const StepPlan& plan : largest_steps(batch_limits())) {
+    Context context = make_context(measuring, true);
+    batch_->build(plan, {self, cross});
+    run(context, plan, output);
+  }
+  arena_ = std::make_unique<Arena>(measuring.high_water_bytes());
+  report_.push_back(str_cat("step memory: ", format_bytes(arena_->capacity_bytes()), " for ",
+                            options_.max_num_batched_tokens, " decoder tokens, ", options_.max_num_encoder_tokens,
+                            " encoder tokens and ", options_.max_num_seqs, " sequences a step"));
+}
+
+KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const {
+  KvStorage::Layout layout;
+  layout.num_device_blocks = num_device_blocks;
+  layout.num_host_blocks = num_host_blocks;
+  for (const KvSpec& kv : spec().kv) {
+    KvStorage::SpecLayout& part = kv.kind == KvKind::kSelf ? layout.self : layout.cross;
+    part.num_layers = kv.num_layers;
+    part.layer_bytes = attention_->block_bytes(kv, options_.block_size, DType::kFloat32);
+  }
+  return layout;
+}
+
+Status EncoderDecoderModelRunner::size_kv() {
+  const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
+  const int64_t longest =
+      ceil_div(max_encoder_len_, options_.block_size) + ceil_div(max_decoder_len_, options_.block_size);
+  const uint64_t wanted = static_cast<uint64_t>(longest * options_.max_num_seqs) * block_bytes;
+  const uint64_t left = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory);
+  const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, left));
+  constexpr uint64_t kMaxBlocks = 1u << 30;
+  const int64_t num_blocks = static_cast<int64_t>(std::min(memory / block_bytes, kMaxBlocks));
+  const int64_t watermark_blocks = static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
+  if (num_blocks - watermark_blocks < longest) {
+    const uint64_t least =
+        static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1) * block_bytes;
+    return resource_exhausted("the KV cache of ", format_bytes(memory), " (", num_blocks, " blocks of ",
+                              options_.block_size, " tokens) is too small for one longest request: ", max_encoder_len_,
+                              " encoder and ", max_decoder_len_, " decoder tokens want ", longest,
+                              " blocks. Give --kv-cache-memory at least ", format_bytes(least),
+                              ", or lower --max-model-len");
+  }
+  const int64_t host_blocks =
+      std::min<int64_t>(static_cast<int64_t>(std::min(options_.swap_space / block_bytes, kMaxBlocks)), num_blocks);
+  info_.num_device_blocks = static_cast<int32_t>(num_blocks);
+  info_.num_host_blocks = static_cast<int32_t>(host_blocks);
+  ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
+  report_.push_back(str_cat(
+      "KV cache: ", num_blocks, " blocks of ", options_.block_size, " tokens (", num_blocks * options_.block_size,
+      " tokens, ", format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes), "); swap space: ", host_blocks,
+      " blocks (", format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes), ")"));
+  if (options_.debug_poison) {
+    for (int32_t i = 0; i < info_.num_device_blocks; ++i) kv_->poison(MemoryPool::kDevice, std::span(&i, 1));
+  }
+  return ok_status();
+}
+
+Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& output) {
+  output.step = plan.step;
+  kv_->apply(plan.scheduled.moves);
+  batch_->build(plan, {kv_->self_layers(), kv_->cross_layers()});
+  Context context = make_context(*arena_, false);
+  run(context, plan, output);
+  return ok_status();
+}
+
+void EncoderDecoderModelRunner::run(Context& context, const StepPlan& plan, StepOutput& output) {
+  Arena::Scope scope(context.arena);
+  const auto begin = std::chrono::steady_clock::now();
+  encode(context, plan);
+  output.encode_seconds = seconds_since(begin);
+  const ForwardBatch& forward = batch_->forward();
+  const TensorView hidden =
+      context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
+  if (forward.num_tokens() > 0) {
+    attention_->plan(context, forward);
+    model_->decode(context, forward, {0, spec().num_decoder_layers}, hidden);
+  }
+  if (context.dry_run) {
+    select_dry_run(context, model_->lm_head(), hidden, hidden.dim(0));
+  } else {
+    select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
+  }
+  output.decode_seconds = seconds_since(begin) - output.encode_seconds;
+}
+
+void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {
+  const EncodeBatch& batch = batch_->encode();
+  if (batch.attention.num_seqs == 0) return;
+  EncodeState state;
+  state.hidden = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
+  model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
+  EncoderOutput output{state.hidden, encoder_buffer_};
+  model_->write_cross_kv(context, output, batch_->cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
+  // The cross KV is written: from here on the encoder output is dead.
+  output = {};
+  DCHECK(encoder_buffer_.use_count() == 1);
+  if (context.dry_run) return;
+  counters_.num_encoder_runs += batch.attention.num_seqs;
+  counters_.num_cross_kv_writes += batch.attention.num_seqs;
+  if (!options_.debug_poison) return;
+  for (const EncodeSlice& slice : plan.scheduled.encodes) {
+    kv_->seal(plan.scheduled.groups[static_cast<size_t>(slice.group_idx)].cross_block_table);
+  }
+}
+
+StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(std::span<const int32_t> token_ids) {
+  if (static_cast<int64_t>(token_ids.size()) > max_encoder_len_) {
+    return field_error("prompt", str_cat("the encoder input has ", token_ids.size(), " tokens, more than the ",
+                                         max_encoder_len_, " that the model takes"));
+  }
+  const int32_t length = static_cast<int32_t>(token_ids.size());
+  std::vector<int32_t> positions(token_ids.size());
+  for (int32_t i = 0; i < length; ++i) positions[static_cast<size_t>(i)] = i;
+  const std::vector<int32_t> start_loc = {0, length}, lens = {length};
+  EncodeBatch batch;
+  batch.input_ids = token_ids;
+  batch.positions = positions;
+  batch.attention.num_seqs = 1;
+  batch.attention.max_query_len = batch.attention.max_kv_len = length;
+  batch.attention.query_start_loc = batch.attention.kv_start_loc = start_loc;
+  batch.attention.seq_lens = lens;
+  std::vector<float> hidden(token_ids.size() * static_cast<size_t>(spec().d_model));
+  EncodeState state;
+  state.hidden = TensorView(hidden.data(), DType::kFloat32, {length, spec().d_model});
+  Context context = make_context(*arena_, false);
+  model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
+  return hidden;
+}
+
+ExecutorStats EncoderDecoderModelRunner::stats() const {
+  ExecutorStats stats;
+  stats.num_encoder_runs = counters_.num_encoder_runs;
+  stats.num_cross_kv_writes = counters_.num_cross_kv_writes;
+  stats.num_matmuls = counters_.num_matmuls;
+  stats.bytes_copied = kv_->bytes_copied();
+  stats.bytes_swapped_out = kv_->bytes_swapped_out();
+  stats.bytes_swapped_in = kv_->bytes_swapped_in();
+  stats.num_arena_overflows = arena_->num_overflows();
+  return stats;
+}
+
+}  // namespace transept

@@ -1,0 +1,88 @@
+// Runs steps of an encoder/decoder model on one rank: applies block moves, builds packed inputs, encodes new inputs and
+// writes their cross KV, runs the decoder over everybody's new rows, chooses tokens. Owns the model, its threads, the
+// KV bytes and the step arena. Not thread-safe: the engine thread calls it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "attention/backend.h"
+#include "base/isa.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "core/model_config.h"
+#include "engine/executor.h"
+#include "engine/input_batch.h"
+#include "engine/step_plan.h"
+#include "kv_storage/kv_storage.h"
+#include "models/model.h"
+
+namespace transept {
+
+class EncoderDecoderModelRunner final {
+ public:
+  struct Options {
+    int32_t num_threads = 1;
+    Isa isa = Isa::kGeneric;
+    std::string attention_backend = "auto";
+    int32_t block_size = 16;
+    int32_t max_num_seqs = 64;
+    int32_t max_num_batched_tokens = 2048;
+    int32_t max_num_encoder_tokens = 4096;
+    std::optional<int32_t> max_model_len;  // caps both sides; unset: the model's positions
+    std::optional<uint64_t>
+        kv_cache_memory;      // bytes; unset: what the largest load can use, within what the machine has left
+    uint64_t swap_space = 0;  // bytes
+    double watermark = 0.01;
+    bool debug_poison = false;
+  };
+
+  // Loads the model, walks the largest step that the limits allow to size the step arena, and sizes the KV pools.
+  // Errors: whatever loading gives; a pool too small for one longest request (says what to change).
+  static StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> create(const ModelConfig& config, const Options& options);
+
+  Status execute(const StepPlan& plan, StepOutput& output);
+
+  const ModelSpec& spec() const { return model_->spec(); }
+  const ExecutorInfo& info() const { return info_; }
+  ExecutorStats stats() const;
+  const Options& options() const { return options_; }
+  // Longest encoder input and longest decoder sequence (prompt and output) that requests may have.
+  int32_t max_encoder_len() const { return max_encoder_len_; }
+  int32_t max_decoder_len() const { return max_decoder_len_; }
+  // One line each: what start-up found and chose (blocks, tokens, bytes).
+  const std::vector<std::string>& startup_report() const { return report_; }
+
+  // The encoder's output for one input: [ids.size(), d_model]. For `dump encoder`. Errors: longer than the limits.
+  StatusOr<std::vector<float>> run_encoder(std::span<const int32_t> token_ids);
+
+ private:
+  explicit EncoderDecoderModelRunner(const Options& options);
+
+  Status load(const ModelConfig& config);
+  void settle_limits();
+  void size_arena();
+  Status size_kv();
+  KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
+  Context make_context(Arena& arena, bool dry_run);
+  void run(Context& context, const StepPlan& plan, StepOutput& output);
+  void encode(Context& context, const StepPlan& plan);
+  InputBatch::Limits batch_limits() const;
+
+  Options options_;
+  ThreadPool threads_;
+  std::unique_ptr<AttentionBackend> attention_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<InputBatch> batch_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<KvStorage> kv_;
+  std::shared_ptr<PageBuffer> encoder_buffer_;  // counted: consumers of an encoder output hold it
+  OpCounters counters_;
+  ExecutorInfo info_;
+  int32_t max_encoder_len_ = 0, max_decoder_len_ = 0;
+  std::vector<std::string> report_;
+};
+
+}  // namespace transept

@@ -1,0 +1,72 @@
+// What a step's tokens do to their requests: appended, forked, detokenised, stopped, reported. Owns the growing texts.
+// Not thread-safe (engine thread).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "core/request_output.h"
+#include "engine/step_plan.h"
+#include "scheduling/scheduler.h"
+#include "text/detokenizer.h"
+
+namespace transept {
+
+class OutputProcessor final {
+ public:
+  // Borrows all three; the tokenizer may be null (texts stay empty).
+  OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock);
+
+  // Before the group is scheduled for the first time.
+  void add_group(const SequenceGroup& group, EncoderDecoderInputs inputs);
+
+  // Rows to choose and to score for the groups of this plan.
+  void plan_rows(StepPlan& plan) const;
+
+  // The step was executed. Sequences end here; finished requests are appended to `finished`, and forgotten.
+  void process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& finished);
+
+  // What an aborted request has so far. False: no such group.
+  bool abort(GroupId group_id, RequestOutput& output);
+
+ private:
+  struct SequenceState {
+    std::unique_ptr<IncrementalDetokenizer> detokenizer;
+    std::vector<PositionLogprobs> logprobs;
+    size_t num_checked = 0;             // of the text: searched for stop strings
+    std::optional<size_t> text_length;  // where a stop string cut it
+    std::variant<std::monostate, int32_t, std::string> stop_reason;
+  };
+  struct GroupState {
+    EncoderDecoderInputs inputs;
+    std::vector<std::optional<PositionLogprobs>> prompt_logprobs;
+    double score = 0;
+    TimePoint first_token{};
+    double encode_s = -1;
+    bool has_first_token = false;
+    std::string error;
+    absl::flat_hash_map<SeqId, SequenceState> sequences;
+  };
+
+  void plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx, StepPlan& plan) const;
+  void plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq, int32_t sample_idx,
+                   RowPlan& row) const;
+  void process_row(const RowPlan& row, const RowSample& sample, const StepOutput& output, SequenceGroup& group,
+                   const SequenceData& data, GroupState& state);
+  void append_token(SequenceGroup& group, Sequence& seq, const RowSample& sample, const StepOutput& output,
+                    GroupState& state);
+  void finish(SequenceGroup& group, Sequence& seq, FinishReason reason, SequenceState& state);
+  SequenceState make_state(const SequenceGroup& group, const GroupState& state) const;
+  RequestOutput make_output(const SequenceGroup& group, GroupState& state) const;
+
+  Scheduler& scheduler_;
+  const Tokenizer* tokenizer_;
+  const Clock& clock_;
+  absl::flat_hash_map<GroupId, std::unique_ptr<GroupState>> groups_;
+};
+
+}  // namespace transept

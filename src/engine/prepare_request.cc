@@ -1,0 +1,31 @@
+#include "engine/prepare_request.h"
+
+namespace transept {
+
+StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const PromptProcessor& prompts,
+                                          const GenerationConfig& generation, const PrepareOptions& options) {
+  PromptProcessor::Options prompt_options;
+  prompt_options.add_special_tokens = request.prompt_options.add_special_tokens;
+  prompt_options.truncate_prompt_tokens = request.prompt_options.truncate_prompt_tokens;
+  prompt_options.source_lang = request.prompt_options.source_lang.value_or("");
+  prompt_options.target_lang = request.prompt_options.target_lang.value_or("");
+  PreparedRequest prepared;
+  ASSIGN_OR_RETURN(prepared.inputs, prompts.process(request.prompt, prompt_options));
+  ModelLimits limits;
+  limits.vocab_size = prompts.vocab_size();
+  limits.max_decoder_positions = prompts.limits().max_decoder_len;
+  limits.decoder_prompt_tokens = static_cast<int32_t>(prepared.inputs.prompt_token_ids.size());
+  limits.engine_seed = options.engine_seed;
+  limits.request_index = options.request_index;
+  limits.score_only = options.score_only;
+  ASSIGN_OR_RETURN(prepared.params, resolve(request.sampling, generation, limits));
+  prepared.params.score_only = options.score_only;
+  if (request.prompt_options.bad_words.has_value()) {
+    ASSIGN_OR_RETURN(auto words, prompts.bad_words_ids(*request.prompt_options.bad_words));
+    auto& ids = prepared.params.bad_words_ids;
+    ids.insert(ids.end(), std::make_move_iterator(words.begin()), std::make_move_iterator(words.end()));
+  }
+  return prepared;
+}
+
+}  // namespace transept

@@ -1,0 +1,151 @@
+#include "engine/prompt_processor.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace transept {
+namespace {
+
+Status too_long(const std::string& param, const std::string& message) {
+  return with_param(absl::OutOfRangeError(message), param);
+}
+
+}  // namespace
+
+PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
+                                 const Limits& limits, const Tokenizer* tokenizer)
+    : spec_(spec), limits_(limits), tokenizer_(tokenizer) {
+  const auto first = [](std::optional<int32_t> a, std::optional<int32_t> b) { return a.has_value() ? a : b; };
+  bos_ = first(generation.bos_token_id, config.bos_token_id);
+  // A missing decoder_start falls back to bos.
+  const auto start = first(generation.decoder_start_token_id, config.decoder_start_token_id);
+  decoder_start_ = first(start, bos_).value_or(0);
+  eos_ = generation.eos_token_ids.empty() ? config.eos_token_ids : generation.eos_token_ids;
+}
+
+StatusOr<EncoderDecoderInputs> PromptProcessor::process(const EncoderDecoderPrompt& prompt,
+                                                        const Options& options) const {
+  RETURN_IF_ERROR(refuse_media(prompt));
+  EncoderDecoderInputs inputs;
+  if (std::holds_alternative<std::monostate>(prompt.encoder.content)) {
+    return field_error("encoder_prompt", "a request needs an encoder prompt; only a decoder prompt was given");
+  }
+  if (const auto* text = std::get_if<TextPrompt>(&prompt.encoder.content)) inputs.encoder_prompt = text->text;
+  ASSIGN_OR_RETURN(inputs.encoder_prompt_token_ids, encoder_ids(prompt.encoder, prompt.encoder_param, options));
+  if (prompt.decoder.has_value() && !std::holds_alternative<std::monostate>(prompt.decoder->content)) {
+    if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) inputs.prompt = text->text;
+    ASSIGN_OR_RETURN(inputs.prompt_token_ids, decoder_ids(*prompt.decoder, prompt.decoder_param, options));
+  } else {
+    inputs.prompt_token_ids = default_decoder_prompt(&inputs.num_default_generated);
+  }
+  const int32_t num_prompt = static_cast<int32_t>(inputs.prompt_token_ids.size());
+  if (num_prompt > limits_.max_decoder_len) {
+    return too_long(prompt.decoder_param, str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ",
+                                                  limits_.max_decoder_len, " positions of the decoder"));
+  }
+  return inputs;
+}
+
+Status PromptProcessor::refuse_media(const EncoderDecoderPrompt& prompt) const {
+  if (prompt.decoder.has_value() && prompt.decoder->multi_modal_data.has_value()) {
+    return field_error("multi_modal_data", "media belong to the encoder: the decoder prompt takes text or ids only");
+  }
+  if (!prompt.encoder.multi_modal_data.has_value()) return ok_status();
+  std::string names;
+  if (prompt.encoder.multi_modal_data->is_object()) {
+    for (const auto& [name, value] : prompt.encoder.multi_modal_data->as_object()) {
+      if (std::find(spec_.modalities.begin(), spec_.modalities.end(), name) == spec_.modalities.end()) {
+        names += str_cat(names.empty() ? "" : ", ", name);
+      }
+    }
+  }
+  return field_error("multi_modal_data",
+                     str_cat("this model (", spec_.family, ") takes no ", names.empty() ? "media" : names, " input"));
+}
+
+StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPrompt& prompt, const std::string& param,
+                                                            const Options& options) const {
+  std::vector<int32_t> ids;
+  if (const auto* text = std::get_if<TextPrompt>(&prompt.content)) {
+    ASSIGN_OR_RETURN(
+        ids, tokenize(text->text, param, options.add_special_tokens.value_or(true), TokenizerSide::kEncoder, options));
+    if (ids.empty()) return field_error(param, "the text has no tokens");
+  } else {
+    ids = std::get<TokensPrompt>(prompt.content).token_ids;
+  }
+  RETURN_IF_ERROR(check_ids(ids, param));
+  if (options.truncate_prompt_tokens.has_value()) {
+    const size_t keep = static_cast<size_t>(*options.truncate_prompt_tokens);
+    if (ids.size() > keep) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(keep));
+  }
+  if (static_cast<int64_t>(ids.size()) > limits_.max_encoder_len) {
+    return field_error(
+        param, str_cat("the encoder prompt has ", ids.size(), " tokens, more than the ", limits_.max_encoder_len,
+                       " positions of the encoder; truncate_prompt_tokens keeps the last so many"));
+  }
+  return ids;
+}
+
+StatusOr<std::vector<int32_t>> PromptProcessor::decoder_ids(const SingletonPrompt& prompt, const std::string& param,
+                                                            const Options& options) const {
+  std::vector<int32_t> ids;
+  if (const auto* text = std::get_if<TextPrompt>(&prompt.content)) {
+    ASSIGN_OR_RETURN(
+        ids, tokenize(text->text, param, options.add_special_tokens.value_or(true), TokenizerSide::kDecoder, options));
+    // Nobody continues a finished sentence: a trailing end token goes, unless the request insists.
+    const bool ends = !ids.empty() && std::find(eos_.begin(), eos_.end(), ids.back()) != eos_.end();
+    if (ends && options.add_special_tokens != true) ids.pop_back();
+  } else {
+    ids = std::get<TokensPrompt>(prompt.content).token_ids;
+  }
+  RETURN_IF_ERROR(check_ids(ids, param));
+  if (ids.empty() || ids.front() != decoder_start_) ids.insert(ids.begin(), decoder_start_);
+  return ids;
+}
+
+std::vector<int32_t> PromptProcessor::default_decoder_prompt(int32_t* num_default_generated) const {
+  std::vector<int32_t> ids = {decoder_start_};
+  if (spec_.default_prompt_has_bos && bos_.has_value() && *bos_ != decoder_start_) {
+    ids.push_back(*bos_);
+    *num_default_generated = 1;
+  }
+  return ids;
+}
+
+StatusOr<std::vector<int32_t>> PromptProcessor::tokenize(const std::string& text, const std::string& param,
+                                                         bool add_special_tokens, TokenizerSide side,
+                                                         const Options& options) const {
+  if (tokenizer_ == nullptr) {
+    return field_error(param, "the model's folder has no tokenizer: give token ids (prompt_token_ids) instead of text");
+  }
+  const EncodeOptions encode{add_special_tokens, side, options.source_lang, options.target_lang};
+  StatusOr<std::vector<int32_t>> ids = tokenizer_->encode(text, encode);
+  return ids.ok() ? std::move(ids) : StatusOr<std::vector<int32_t>>(with_param(ids.status(), param));
+}
+
+Status PromptProcessor::check_ids(const std::vector<int32_t>& ids, const std::string& param) const {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= spec_.vocab_size) {
+      return field_error(param, str_cat("token id ", id, " is outside the vocabulary of ", spec_.vocab_size));
+    }
+  }
+  return ok_status();
+}
+
+StatusOr<std::vector<std::vector<int32_t>>> PromptProcessor::bad_words_ids(
+    const std::vector<std::string>& words) const {
+  std::vector<std::vector<int32_t>> all;
+  const Options options;
+  for (const std::string& word : words) {
+    ASSIGN_OR_RETURN(std::vector<int32_t> bare, tokenize(word, "bad_words", false, TokenizerSide::kDecoder, options));
+    ASSIGN_OR_RETURN(std::vector<int32_t> spaced,
+                     tokenize(" " + word, "bad_words", false, TokenizerSide::kDecoder, options));
+    if (bare.empty()) continue;
+    if (spaced.size() == bare.size() && spaced.front() != bare.front()) all.push_back(std::move(spaced));
+    all.push_back(std::move(bare));
+  }
+  return all;
+}
+
+}  // namespace transept

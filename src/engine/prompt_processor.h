@@ -1,0 +1,66 @@
+// From prompts as users write them to the two lists of ids that the engine runs: SEMANTICS of prompts live here
+// (docs/api.md, Prompts). Immutable after construction, so thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "core/generation_config.h"
+#include "core/model_config.h"
+#include "core/prompt.h"
+#include "models/model.h"
+#include "text/tokenizer.h"
+
+namespace transept {
+
+class PromptProcessor final {
+ public:
+  struct Options {
+    std::optional<bool> add_special_tokens;  // unset: yes for the encoder; a trailing end token of decoder text dropped
+    std::optional<int32_t> truncate_prompt_tokens;  // keeps the last so many encoder ids
+    std::string source_lang, target_lang;
+  };
+  struct Limits {
+    int32_t max_encoder_len = 0;
+    int32_t max_decoder_len = 0;  // prompt and output
+  };
+
+  // Borrows the tokenizer (null: none; texts are then refused).
+  PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
+                  const Limits& limits, const Tokenizer* tokenizer);
+
+  // Errors (with the field's name): an empty prompt, only a decoder prompt, ids outside the vocabulary, more ids than
+  // the model has positions (both counts), media for a model without that modality, text without a tokenizer.
+  StatusOr<EncoderDecoderInputs> process(const EncoderDecoderPrompt& prompt, const Options& options) const;
+
+  // Each word bare and with one leading space, no special tokens; the second counts only if it has as many ids and
+  // another first id (vLLM's bad words).
+  StatusOr<std::vector<std::vector<int32_t>>> bad_words_ids(const std::vector<std::string>& words) const;
+
+  int32_t decoder_start_token_id() const { return decoder_start_; }
+  int32_t vocab_size() const { return spec_.vocab_size; }
+  const Limits& limits() const { return limits_; }
+
+ private:
+  StatusOr<std::vector<int32_t>> encoder_ids(const SingletonPrompt& prompt, const std::string& param,
+                                             const Options& options) const;
+  StatusOr<std::vector<int32_t>> decoder_ids(const SingletonPrompt& prompt, const std::string& param,
+                                             const Options& options) const;
+  StatusOr<std::vector<int32_t>> tokenize(const std::string& text, const std::string& param, bool add_special_tokens,
+                                          TokenizerSide side, const Options& options) const;
+  Status check_ids(const std::vector<int32_t>& ids, const std::string& param) const;
+  Status refuse_media(const EncoderDecoderPrompt& prompt) const;
+  std::vector<int32_t> default_decoder_prompt(int32_t* num_default_generated) const;
+
+  ModelSpec spec_;
+  Limits limits_;
+  const Tokenizer* tokenizer_;
+  int32_t decoder_start_ = 0;
+  std::optional<int32_t> bos_;
+  std::vector<int32_t> eos_;
+};
+
+}  // namespace transept

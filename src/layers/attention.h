@@ -1,0 +1,67 @@
+// Attention with its projections, over an AttentionBackend that the model was given.
+//
+// Self-attention (encoder and decoder) computes Q, K and V in one product. Cross-attention computes Q from the decoder,
+// and K and V in one product from the encoder output, only when the cross cache is written: never again while decoding.
+// Immutable after loading, so thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "attention/backend.h"
+#include "layers/linear.h"
+
+namespace transept {
+
+struct AttentionOptions {
+  std::string prefix;  // "decoder.layers.0.self_attn"
+  std::string q = "q_proj", k = "k_proj", v = "v_proj", out = "out_proj";
+  int64_t dim = 0;
+  int64_t num_heads = 0;
+  float scale = 1;
+  bool k_has_bias = true;  // Whisper's has none
+};
+
+class SelfAttention final {
+ public:
+  static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads);
+
+  // y = out_proj(attention(x)) + residual. x, residual, y: [rows, dim]. `type` kEncoder (kv_cache empty) or kDecoder.
+  void forward(Context& context, const AttentionBackend& backend, AttentionType type, const AttentionMetadata& metadata,
+               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y) const;
+
+ private:
+  SelfAttention(Linear qkv, Linear out, const AttentionOptions& options)
+      : qkv_(std::move(qkv)), out_(std::move(out)), num_heads_(options.num_heads), scale_(options.scale) {}
+
+  Linear qkv_, out_;
+  int64_t num_heads_;
+  float scale_;
+};
+
+class CrossAttention final {
+ public:
+  static StatusOr<CrossAttention> load(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads);
+
+  // Projects encoder_output [encoder rows, dim] to K and V and writes them at metadata.slot_mapping.
+  void write_kv(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
+                const TensorView& kv_cache, const TensorView& encoder_output) const;
+
+  // y = out_proj(attention of x over the cached K and V) + residual.
+  void forward(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
+               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y) const;
+
+ private:
+  CrossAttention(Linear q, Linear kv, Linear out, const AttentionOptions& options)
+      : q_(std::move(q)),
+        kv_(std::move(kv)),
+        out_(std::move(out)),
+        num_heads_(options.num_heads),
+        scale_(options.scale) {}
+
+  Linear q_, kv_, out_;
+  int64_t num_heads_;
+  float scale_;
+};
+
+}  // namespace transept

@@ -1,0 +1,55 @@
+#include "layers/linear.h"
+
+#include <algorithm>
+
+namespace transept {
+namespace {
+
+// Packs rows [0, source rows) of one matrix behind `first_row`: a task for each panel's worth of rows, so that threads
+// do not share the cache lines of a panel more than at its ends.
+void pack_rows(const WeightView& weight, int64_t first_row, PackedMatrix& packed, ThreadPool& threads) {
+  const int64_t rows = weight.shape[0];
+  const int64_t k = packed.k();
+  threads.parallel_for((rows + kPanelColumns - 1) / kPanelColumns, [&](int64_t task, int) {
+    std::vector<float> row(static_cast<size_t>(k));
+    const int64_t end = std::min(rows, (task + 1) * kPanelColumns);
+    for (int64_t r = task * kPanelColumns; r < end; ++r) {
+      widen_to_float(weight, r * k, row);
+      packed.set_row(first_row + r, row);
+    }
+  });
+}
+
+}  // namespace
+
+StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, ThreadPool& threads) {
+  int64_t out_features = 0;
+  bool has_bias = false;
+  for (const LinearSource& source : spec.sources) {
+    out_features += source.out_features;
+    has_bias |= !source.bias.empty();
+  }
+  PackedMatrix packed(out_features, spec.in_features);
+  std::vector<float> bias(has_bias ? static_cast<size_t>(out_features) : 0);
+  int64_t row = 0;
+  for (const LinearSource& source : spec.sources) {
+    ASSIGN_OR_RETURN(const WeightView weight, weights.get(source.weight, {source.out_features, spec.in_features}));
+    pack_rows(weight, row, packed, threads);
+    if (!source.bias.empty()) {
+      ASSIGN_OR_RETURN(const WeightView values, weights.get(source.bias, {source.out_features}));
+      widen_to_float(values, 0,
+                     std::span(bias).subspan(static_cast<size_t>(row), static_cast<size_t>(source.out_features)));
+    }
+    row += source.out_features;
+  }
+  return Linear(std::move(packed), std::move(bias));
+}
+
+void Linear::forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const {
+  DCHECK(epilogue.bias == nullptr);
+  Epilogue whole = epilogue;
+  whole.bias = bias_.empty() ? nullptr : bias_.data();
+  gemm(context, x, packed_, whole, y);
+}
+
+}  // namespace transept

@@ -1,0 +1,52 @@
+// y = activation(x w^T + bias) + residual, with weights from a checkpoint.
+//
+// How the weights are stored is private to the layer: today float32 panels (ops/gemm.h), later bf16, int8 and so on.
+// Models never know. Immutable after loading, so thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ops/gemm.h"
+#include "tensor/context.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+// One matrix of the checkpoint: `weight` is [out_features, in_features]; `bias` is [out_features], or "" for none.
+struct LinearSource {
+  std::string weight;
+  std::string bias;
+  int64_t out_features = 0;
+};
+
+// Sources are fused into one product, their outputs side by side in this order: [Q K V], [K V].
+struct LinearSpec {
+  std::vector<LinearSource> sources;
+  int64_t in_features = 0;
+};
+
+class Linear final {
+ public:
+  // Packs straight from the mapped files, on the pool's threads. Errors: a missing or misshapen tensor, by name.
+  static StatusOr<Linear> load(WeightMap& weights, const LinearSpec& spec, ThreadPool& threads);
+
+  // x: [m, in_features], y: [m, out_features] float32. `epilogue.bias` stays empty: the layer has its own.
+  void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
+
+  // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape).
+  void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }
+
+  int64_t in_features() const { return packed_.k(); }
+  int64_t out_features() const { return packed_.n(); }
+
+ private:
+  Linear(PackedMatrix packed, std::vector<float> bias) : packed_(std::move(packed)), bias_(std::move(bias)) {}
+
+  PackedMatrix packed_;
+  std::vector<float> bias_;  // empty: none
+};
+
+}  // namespace transept

@@ -1,0 +1,17 @@
+#include "layers/lm_head.h"
+
+namespace transept {
+
+StatusOr<LmHead> LmHead::load(WeightMap& weights, const std::string& weight, int64_t vocab_size, int64_t dim,
+                              std::vector<float> bias, ThreadPool& threads) {
+  CHECK(bias.empty() || static_cast<int64_t>(bias.size()) == vocab_size);
+  ASSIGN_OR_RETURN(Linear linear, Linear::load(weights, {{{weight, "", vocab_size}}, dim}, threads));
+  linear.set_bias(std::move(bias));
+  return LmHead(std::move(linear));
+}
+
+void LmHead::logits(Context& context, const TensorView& hidden, const TensorView& out) const {
+  linear_.forward(context, hidden, {}, out);
+}
+
+}  // namespace transept

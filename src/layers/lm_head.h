@@ -1,0 +1,31 @@
+// From hidden rows to scores over the vocabulary. Often tied to the token embedding. Immutable after loading.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layers/linear.h"
+
+namespace transept {
+
+class LmHead final {
+ public:
+  // `weight`: [vocab_size, dim] in the checkpoint (the embedding's name where tied). `bias`: added to the logits, or
+  // empty.
+  static StatusOr<LmHead> load(WeightMap& weights, const std::string& weight, int64_t vocab_size, int64_t dim,
+                               std::vector<float> bias, ThreadPool& threads);
+
+  // hidden: [rows, dim] -> out: [rows, vocab_size] float32.
+  void logits(Context& context, const TensorView& hidden, const TensorView& out) const;
+
+  int64_t vocab_size() const { return linear_.out_features(); }
+  int64_t dim() const { return linear_.in_features(); }
+
+ private:
+  explicit LmHead(Linear linear) : linear_(std::move(linear)) {}
+
+  Linear linear_;
+};
+
+}  // namespace transept

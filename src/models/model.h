@@ -1,0 +1,79 @@
+// What a model family implements. A model is weights and arithmetic: it knows no request, no scheduler, no sampler.
+//
+// Owned by its rank's model runner. Immutable after loading; methods write only through their arguments, and run on one
+// thread at a time (they use the context's pool and arena).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attention/backend.h"
+#include "base/status.h"
+#include "core/forward_batch.h"
+#include "core/kv_spec.h"
+#include "core/model_config.h"
+#include "layers/lm_head.h"
+#include "tensor/context.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+// What the engine must know of a model.
+struct ModelSpec {
+  std::string family;  // "bart"
+  int32_t d_model = 0;
+  int32_t vocab_size = 0;
+  int32_t num_encoder_layers = 0;
+  int32_t num_decoder_layers = 0;
+  int32_t max_encoder_positions = 0;
+  int32_t max_decoder_positions = 0;
+  std::vector<KvSpec> kv;                   // one of kind kSelf, and one of kind kCross for encoder/decoder models
+  std::vector<std::string> modalities;      // keys of multi_modal_data that it takes; none: text only
+  bool default_prompt_has_bos = false;      // default decoder prompt [decoder_start, bos] instead of [decoder_start]
+  bool decoder_text_keeps_specials = true;  // decoder text gets the target side's special tokens (less a trailing end)
+};
+
+// The encoder's result for the packed inputs of one EncodeBatch: [num_tokens, d_model]. A counted handle with any
+// number of consumers; the memory returns to its maker when the last one lets go.
+struct EncoderOutput {
+  TensorView hidden;
+  std::shared_ptr<void> owner;
+};
+
+// Activations of an unfinished encode, outside the step arena, so that a long encode can run in slices of layers
+// between decode steps. Made by the model runner, [num_tokens, d_model].
+struct EncodeState {
+  TensorView hidden;
+  int32_t next_layer = 0;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelSpec& spec() const = 0;
+
+  // Runs encoder layers [range.begin, range.end) on state.hidden: the first slice embeds, the last one normalises.
+  virtual void encode(Context& context, const EncodeBatch& batch, LayerRange range, EncodeState& state) const = 0;
+
+  // Projects the encoder output to the cross K and V of decoder layers `range` and writes them at cross.slot_mapping.
+  virtual void write_cross_kv(Context& context, const EncoderOutput& output, const AttentionMetadata& cross,
+                              const KvCaches& kv, LayerRange range) const = 0;
+
+  // Runs decoder layers `range` over the batch's rows; hidden: [batch.logits_rows.size(), d_model], ready for
+  // lm_head().
+  virtual void decode(Context& context, const ForwardBatch& batch, LayerRange range,
+                      const TensorView& hidden) const = 0;
+
+  virtual const LmHead& lm_head() const = 0;
+};
+
+struct ModelLoadOptions {
+  ThreadPool& threads;
+  const AttentionBackend& attention;  // outlives the model
+};
+
+}  // namespace transept

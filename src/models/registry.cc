@@ -1,0 +1,56 @@
+#include "models/registry.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "models/bart.h"
+
+namespace transept {
+namespace {
+
+using Loader = StatusOr<std::unique_ptr<Model>> (*)(const ModelConfig&, std::shared_ptr<WeightMap>,
+                                                    const ModelLoadOptions&);
+
+struct Family {
+  std::string_view model_type;
+  std::string_view architecture;
+  Loader load;
+};
+
+constexpr Family kFamilies[] = {
+    {"bart", "BartForConditionalGeneration", load_bart},
+};
+
+const Family* find_family(const ModelConfig& config) {
+  for (const Family& family : kFamilies) {
+    const auto& names = config.architectures;
+    const bool named = std::find(names.begin(), names.end(), family.architecture) != names.end();
+    if (named || (names.empty() && config.model_type == family.model_type)) return &family;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> supported_families() {
+  std::vector<std::string> names;
+  for (const Family& family : kFamilies) names.emplace_back(family.model_type);
+  return names;
+}
+
+StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
+                                            const ModelLoadOptions& options) {
+  const Family* family = find_family(config);
+  if (family == nullptr) {
+    return unimplemented(config.path, "/config.json: architectures: ",
+                         config.architectures.empty() ? config.model_type : join(config.architectures, ", "),
+                         " is not supported; supported: ", join(supported_families(), ", "));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, family->load(config, weights, options));
+  for (const std::string& name : weights->unread()) {
+    log_warning(config.path, ": tensor ", name, " is not used by ", family->model_type);
+  }
+  return model;
+}
+
+}  // namespace transept

@@ -1,0 +1,10 @@
+// Which activation. A header of its own, without the standard library, because kernel files include it (ops/kernels.h).
+#pragma once
+
+#include <stdint.h>
+
+namespace transept {
+
+enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kSilu };
+
+}  // namespace transept

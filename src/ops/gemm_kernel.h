@@ -1,0 +1,196 @@
+// Products with packed panels, written once for every level (ops/kernels.h has the rule for such files).
+//
+// Every element of y is one chain acc = fma(x[t], w[t], acc), t = 0, 1, ..., k - 1, whatever the shape of the tile that
+// it was computed in: that is the whole of batch invariance. Speed comes from many elements at once.
+#pragma once
+
+#include "ops/kernels.h"
+#include "ops/transpose.h"
+#include "ops/vec_math.h"
+
+namespace transept {
+
+static constexpr int kPanelWidth = 32;       // = kPanelColumns of gemm.h
+static constexpr int kPrefetchFloats = 256;  // 1 KiB ahead of the weights
+
+// The sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums [kRows][row_floats].
+// Element (r, t) of x stands at x[r * row_step + t * k_step]. Weights are fetched from afar: the tile's own, 1 KiB
+// before they are used, or, if `ahead` is given, k lines from there on, for the tiles to come.
+template <class V, int kRows, int kVecs, int kPanels, bool kAhead>
+inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const float* w, const float* ahead, int64_t k,
+                      float* sums, int row_floats) {
+  constexpr int kAll = kVecs * kPanels;
+  typename V::Reg acc[kRows][kAll];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int c = 0; c < kAll; ++c) acc[r][c] = V::zero();
+  }
+  const int64_t panel_floats = k * kPanelWidth;
+  for (int64_t t = 0; t < k; ++t) {
+    typename V::Reg b[kAll];
+#pragma GCC unroll 16
+    for (int c = 0; c < kAll; ++c) {
+      const float* p = w + (c / kVecs) * panel_floats + (c % kVecs) * V::kLanes;
+      b[c] = V::load(p);
+      if (!kAhead && c % kVecs * V::kLanes % 16 == 0) V::prefetch(p + kPrefetchFloats);
+    }
+    if (kAhead) V::prefetch_l2(ahead + t * 16);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const typename V::Reg a = V::set1(x[r * row_step]);
+#pragma GCC unroll 16
+      for (int c = 0; c < kAll; ++c) acc[r][c] = V::fma(a, b[c], acc[r][c]);
+    }
+    x += k_step;
+    w += kPanelWidth;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int c = 0; c < kAll; ++c) V::store(sums + r * row_floats + c * V::kLanes, acc[r][c]);
+  }
+}
+
+// Bias, activation, residual, and the store of columns [column, column + num_columns) of num_rows rows.
+template <class V, Activation kActivation>
+inline void gemm_finish(const GemmJob& job, int64_t row, int num_rows, int64_t column, int num_columns,
+                        const float* sums, int row_floats) {
+  for (int r = 0; r < num_rows; ++r) {
+    float* y = job.y + (row + r) * job.y_stride + column;
+    const float* residual = job.residual == nullptr ? nullptr : job.residual + (row + r) * job.residual_stride + column;
+    for (int c = 0; c < num_columns; c += V::kLanes) {
+      const int left = num_columns - c;
+      const int lanes = left < V::kLanes ? left : V::kLanes;
+      typename V::Reg v = V::load(sums + r * row_floats + c);
+      if (lanes == V::kLanes) {
+        if (job.bias != nullptr) v = V::add(v, V::load(job.bias + column + c));
+        v = vec_activate<V, kActivation>(v);
+        if (residual != nullptr) v = V::add(v, V::load(residual + c));
+        V::store(y + c, v);
+      } else {
+        if (job.bias != nullptr) v = V::add(v, V::load_n(job.bias + column + c, lanes));
+        v = vec_activate<V, kActivation>(v);
+        if (residual != nullptr) v = V::add(v, V::load_n(residual + c, lanes));
+        V::store_n(y + c, v, lanes);
+      }
+    }
+  }
+}
+
+template <class V>
+inline void gemm_epilogue(const GemmJob& job, int64_t row, int num_rows, int64_t column, int num_columns,
+                          const float* sums, int row_floats) {
+  const int64_t left = job.n - column;
+  const int columns = left < num_columns ? static_cast<int>(left) : num_columns;
+  switch (job.activation) {
+    case Activation::kNone:
+      return gemm_finish<V, Activation::kNone>(job, row, num_rows, column, columns, sums, row_floats);
+    case Activation::kRelu:
+      return gemm_finish<V, Activation::kRelu>(job, row, num_rows, column, columns, sums, row_floats);
+    case Activation::kGelu:
+      return gemm_finish<V, Activation::kGelu>(job, row, num_rows, column, columns, sums, row_floats);
+    case Activation::kGeluTanh:
+      return gemm_finish<V, Activation::kGeluTanh>(job, row, num_rows, column, columns, sums, row_floats);
+    case Activation::kSilu:
+      return gemm_finish<V, Activation::kSilu>(job, row, num_rows, column, columns, sums, row_floats);
+  }
+}
+
+// --- few rows: as fast as the weights can be read. Several panels at once hide the latency of the sums.
+
+template <class V, int kRows, int kPanels>
+inline void gemm_few_panels(const GemmJob& job, int64_t panel) {
+  alignas(64) float sums[kRows * kPanels * kPanelWidth];
+  constexpr int kRowFloats = kPanels * kPanelWidth;
+  const float* w = job.panels + panel * job.k * kPanelWidth;
+  gemm_tile<V, kRows, kPanelWidth / V::kLanes, kPanels, false>(job.x, job.x_stride, 1, w, w, job.k, sums, kRowFloats);
+  gemm_epilogue<V>(job, 0, kRows, panel * kPanelWidth, kRowFloats, sums, kRowFloats);
+}
+
+template <class V, int kRows>
+inline void gemm_few(const GemmJob& job, int64_t panel, int64_t panel_end) {
+  // Registers for sums: as many panels as fit, four at most.
+  constexpr int kVecs = kPanelWidth / V::kLanes;
+  constexpr int kSums = V::kLanes == 16 ? 24 : 12;
+  constexpr int kFit = kSums / (kRows * kVecs);
+  constexpr int kPanels = kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
+  for (; panel + kPanels <= panel_end; panel += kPanels) gemm_few_panels<V, kRows, kPanels>(job, panel);
+  if constexpr (kPanels == 4) {
+    if (panel + 2 <= panel_end) {
+      gemm_few_panels<V, kRows, 2>(job, panel);
+      panel += 2;
+    }
+  }
+  if constexpr (kPanels >= 2) {
+    if (panel < panel_end) gemm_few_panels<V, kRows, 1>(job, panel);
+  }
+}
+
+template <class V, int kRows = V::kFewRows>
+void gemm_few_rows(const GemmJob& job, int64_t panel_begin, int64_t panel_end) {
+  if (job.m == kRows) {
+    gemm_few<V, kRows>(job, panel_begin, panel_end);
+  } else if constexpr (kRows > 1) {
+    gemm_few_rows<V, kRows - 1>(job, panel_begin, panel_end);
+  }
+}
+
+// --- many rows: as fast as the arithmetic. x is packed, so that a tile's rows lie side by side.
+
+template <class V>
+void gemm_pack(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, float* packed) {
+  for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+    const int64_t row = even_split(job.m, num_tiles, tile);
+    const int64_t rows = even_split(job.m, num_tiles, tile + 1) - row;
+    transpose(job.x + row * job.x_stride, job.x_stride, rows, job.k, packed, rows);
+    packed += rows * job.k;
+  }
+}
+
+// `ahead`: where the next panel begins if there is one and this is the first tile (0) or the second (1) of this panel:
+// each fetches half of it into the second-level cache. Otherwise null.
+template <class V, int kRows>
+inline void gemm_packed_tile(const GemmJob& job, int64_t row, const float* packed, int64_t panel, const float* ahead) {
+  alignas(64) float sums[kRows * kPanelWidth];
+  constexpr int kColumns = V::kTileVecs * V::kLanes;
+  const float* w = job.panels + panel * job.k * kPanelWidth;
+  for (int column = 0; column < kPanelWidth; column += kColumns) {
+    if (ahead != nullptr) {
+      gemm_tile<V, kRows, V::kTileVecs, 1, true>(packed, 1, kRows, w + column, ahead, job.k, sums + column,
+                                                 kPanelWidth);
+    } else {
+      gemm_tile<V, kRows, V::kTileVecs, 1, false>(packed, 1, kRows, w + column, w, job.k, sums + column, kPanelWidth);
+    }
+  }
+  gemm_epilogue<V>(job, row, kRows, panel * kPanelWidth, kPanelWidth, sums, kPanelWidth);
+}
+
+template <class V, int kRows = V::kTileRows>
+inline void gemm_any_tile(const GemmJob& job, int64_t row, int64_t rows, const float* packed, int64_t panel,
+                          const float* ahead) {
+  if (rows == kRows) {
+    gemm_packed_tile<V, kRows>(job, row, packed, panel, ahead);
+  } else if constexpr (kRows > 1) {
+    gemm_any_tile<V, kRows - 1>(job, row, rows, packed, panel, ahead);
+  }
+}
+
+template <class V>
+void gemm_tiles(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, const float* packed,
+                int64_t panel_begin, int64_t panel_end) {
+  for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+    const float* x = packed;
+    for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+      const int64_t row = even_split(job.m, num_tiles, tile);
+      const int64_t rows = even_split(job.m, num_tiles, tile + 1) - row;
+      const int64_t half = tile - tile_begin;
+      const bool fetch = half < 2 && tile_end - tile_begin > 1 && panel + 1 < panel_end;
+      const float* ahead = fetch ? job.panels + (panel + 1) * job.k * kPanelWidth + half * job.k * 16 : nullptr;
+      gemm_any_tile<V>(job, row, rows, x, panel, ahead);
+      x += rows * job.k;
+    }
+  }
+}
+
+}  // namespace transept

@@ -1,0 +1,223 @@
+// Products at every level present: right against the double-precision oracle, and the same bits for a row whatever
+// else is computed beside it and on however many threads.
+#include "ops/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "ops/activation.h"
+#include "ops/select_kernels.h"
+
+namespace transept {
+namespace {
+
+std::vector<float> random_floats(int64_t count, uint32_t seed, float scale = 1) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(rng);
+  return values;
+}
+
+PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k) {
+  PackedMatrix packed(n, k);
+  for (int64_t i = 0; i < n; ++i)
+    packed.set_row(i, std::span(w).subspan(static_cast<size_t>(i * k), static_cast<size_t>(k)));
+  return packed;
+}
+
+TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
+  return TensorView(data.data(), DType::kFloat32, {rows, columns});
+}
+
+// k partial sums of standard normal products, of size up to sqrt(k), are each rounded by 2^-24: a random walk of about
+// 2^-24 k at most; four times that for the largest of many. The activations' slope is at most 1.2.
+double tolerance(int64_t k, Activation activation) {
+  const double sum = 2e-6 + 2.4e-7 * static_cast<double>(k);
+  return activation == Activation::kNone || activation == Activation::kRelu ? sum : sum * 1.2 + 1e-6;
+}
+
+class GemmTest : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, GemmTest,
+                         testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Fp16,
+                                         Isa::kAmx),
+                         [](const auto& param) { return std::string(isa_name(param.param)); });
+
+struct Shape {
+  int64_t m, n, k;
+};
+
+void expect_matches_reference(Isa isa, const Shape& shape, Activation activation, bool bias, bool residual,
+                              int threads) {
+  const auto [m, n, k] = shape;
+  ThreadPool pool(threads);
+  Arena arena(size_t{64} << 20);
+  Context context{.threads = pool, .arena = arena, .isa = isa};
+  // Rows with gaps: a slice of a wider matrix.
+  std::vector<float> x = random_floats(m * (k + 3), 1);
+  std::vector<float> w = random_floats(n * k, 2);
+  std::vector<float> b = random_floats(n, 3);
+  std::vector<float> y(static_cast<size_t>(m * (n + 5)), 7.0f);
+  std::vector<float> expected(static_cast<size_t>(m * n));
+  std::vector<float> r = random_floats(m * n, 4);
+  const TensorView x_view = matrix(x, m, k + 3).columns(0, k);
+  const TensorView y_view = matrix(y, m, n + 5).columns(0, n);
+  Epilogue epilogue{.bias = bias ? b.data() : nullptr, .activation = activation, .residual = {}};
+  if (residual) epilogue.residual = matrix(r, m, n);
+  gemm_reference(x_view, matrix(w, n, k), epilogue, matrix(expected, m, n));
+  if (residual) {  // the residual may be y itself
+    for (int64_t i = 0; i < m; ++i)
+      std::memcpy(y_view.row(i), r.data() + i * n, static_cast<size_t>(n) * sizeof(float));
+    epilogue.residual = y_view;
+  }
+  gemm(context, x_view, pack(w, n, k), epilogue, y_view);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      ASSERT_NEAR(y_view.row(i)[j], expected[static_cast<size_t>(i * n + j)], tolerance(k, activation))
+          << "m " << m << " n " << n << " k " << k << " at " << i << ", " << j;
+    }
+    for (int64_t j = n; j < n + 5; ++j) ASSERT_EQ(y_view.row(i)[j], 7.0f) << "written past the row's end";
+  }
+  EXPECT_EQ(arena.num_overflows(), 0);
+}
+
+TEST_P(GemmTest, MatchesTheReferenceOverShapes) {
+  for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 29, 100}) {
+    for (const int64_t n : {1, 31, 32, 33, 100, 224}) {
+      for (const int64_t k : {1, 7, 64, 129}) {
+        expect_matches_reference(GetParam(), {m, n, k}, Activation::kNone, (m + n) % 2 == 0, (n + k) % 2 == 0, 2);
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, MatchesTheReferenceWhereRowsFallIntoBlocks) {
+  expect_matches_reference(GetParam(), {700, 70, 600}, Activation::kNone, true, true, 2);
+  expect_matches_reference(GetParam(), {3, 600, 700}, Activation::kRelu, true, false, 3);
+}
+
+TEST_P(GemmTest, FusesEveryActivation) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
+    for (const int64_t m : {1, 3, 20}) {
+      expect_matches_reference(GetParam(), {m, 45, 10}, activation, true, m != 3, 1);
+    }
+  }
+}
+
+TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
+  constexpr int64_t kMaxRows = 200;
+  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{100, 150}, {300, 64}}) {
+    std::vector<float> x = random_floats(kMaxRows * k, 5);
+    const PackedMatrix w = pack(random_floats(n * k, 6), n, k);
+    std::vector<float> b = random_floats(n, 7);
+    const Epilogue epilogue{.bias = b.data(), .activation = Activation::kGelu, .residual = {}};
+    std::vector<float> alone(static_cast<size_t>(kMaxRows * n)), batch(alone.size());
+    const TensorView x_view = matrix(x, kMaxRows, k), alone_view = matrix(alone, kMaxRows, n),
+                     batch_view = matrix(batch, kMaxRows, n);
+    for (const int threads : {1, 2, 3}) {
+      ThreadPool pool(threads);
+      Arena arena(size_t{16} << 20);
+      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      if (threads == 1) {
+        for (int64_t i = 0; i < kMaxRows; ++i) {
+          gemm(context, x_view.rows(i, i + 1), w, epilogue, alone_view.rows(i, i + 1));
+        }
+      }
+      for (int64_t m = 2; m <= kMaxRows; m += threads == 1 ? 1 : 7) {
+        std::fill(batch.begin(), batch.end(), 0.0f);
+        gemm(context, x_view.rows(0, m), w, epilogue, batch_view.rows(0, m));
+        ASSERT_EQ(std::memcmp(batch.data(), alone.data(), static_cast<size_t>(m * n) * sizeof(float)), 0)
+            << "m " << m << " threads " << threads;
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
+  ThreadPool pool(2);
+  const PackedMatrix w = pack(random_floats(64 * 50, 1), 64, 50);
+  for (const int64_t m : {0, 1, 5, 60}) {
+    Arena measuring = Arena::measuring();
+    OpCounters counters;
+    Context dry{.threads = pool, .arena = measuring, .isa = GetParam(), .dry_run = true, .counters = &counters};
+    TensorView x = measuring.tensor(DType::kFloat32, {m, 50});
+    TensorView y = measuring.tensor(DType::kFloat32, {m, 64});
+    gemm(dry, x, w, {}, y);
+    EXPECT_EQ(counters.num_matmuls, 0);
+
+    Arena arena(size_t{4} << 20);
+    Context context{.threads = pool, .arena = arena, .isa = GetParam(), .counters = &counters};
+    x = arena.tensor(DType::kFloat32, {m, 50});
+    y = arena.tensor(DType::kFloat32, {m, 64});
+    if (m > 0) std::fill_n(x.f32(), m * 50, 1.0f);
+    gemm(context, x, w, {}, y);
+    EXPECT_EQ(counters.num_matmuls, m > 0 ? 1 : 0);
+    EXPECT_EQ(arena.high_water_bytes(), measuring.high_water_bytes());
+  }
+}
+
+TEST(PackedMatrixTest, GivesRowsBackAsTheyWereSet) {
+  constexpr int64_t kOutputs = 70, kInputs = 9;
+  const std::vector<float> w = random_floats(kOutputs * kInputs, 1);
+  const PackedMatrix packed = pack(w, kOutputs, kInputs);
+  EXPECT_EQ(packed.num_panels(), 3);
+  EXPECT_EQ(packed.bytes(), size_t{3 * 32 * kInputs * 4});
+  for (int64_t i = 0; i < kOutputs; ++i) {
+    std::vector<float> row(kInputs);
+    packed.get_row(i, row.data());
+    EXPECT_TRUE(std::equal(row.begin(), row.end(), w.begin() + i * kInputs));
+  }
+  for (int64_t t = 0; t < kInputs; ++t) {
+    for (int64_t c = kOutputs % 32; c < 32; ++c) EXPECT_EQ(packed.panel(2)[t * 32 + c], 0) << "past n";
+  }
+}
+
+class ActivationTest : public GemmTest {};
+
+INSTANTIATE_TEST_SUITE_P(Levels, ActivationTest, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
+                         [](const auto& param) { return std::string(isa_name(param.param)); });
+
+TEST_P(ActivationTest, VectorsAgreeWithTheDefinitionEverywhere) {
+  // Absolute near 0, relative where values are large.
+  const OpKernels& kernels = op_kernels(GetParam());
+  std::vector<float> x;
+  for (float v = -30; v <= 30; v += 0.00037f) x.push_back(v);
+  for (const float v : {-1000.0f, -89.0f, -88.0f, -87.4f, 0.0f, 89.0f, 1000.0f, 1e-20f, -1e-20f}) x.push_back(v);
+  std::vector<float> y(x.size());
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
+    kernels.activate(activation, x.data(), static_cast<int64_t>(x.size()), y.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float expected = activate(activation, x[i]);
+      ASSERT_NEAR(y[i], expected, std::max(5e-7, 3e-7 * std::abs(expected)))
+          << "activation " << static_cast<int>(activation) << " of " << x[i];
+    }
+    const float nan = std::nanf("");
+    float out = 0;
+    kernels.activate(activation, &nan, 1, &out);
+    EXPECT_TRUE(std::isnan(out)) << "NaN must show";
+  }
+}
+
+TEST(ActivationDefinitionTest, MatchesPyTorch) {
+  // torch.nn.functional.{gelu, gelu(approximate="tanh"), silu} in float64.
+  EXPECT_NEAR(activate(Activation::kGelu, 1.0f), 0.8413447460685429, 1e-7);
+  EXPECT_NEAR(activate(Activation::kGelu, -3.0f), -0.0040496940948834835, 1e-9);
+  EXPECT_NEAR(activate(Activation::kGeluTanh, 1.0f), 0.8411919906082768, 1e-7);
+  EXPECT_NEAR(activate(Activation::kGeluTanh, -3.0f), -0.0036373920817729943, 1e-9);
+  EXPECT_NEAR(activate(Activation::kSilu, -2.0f), -0.2384058440442351, 1e-7);
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,61 @@
+// The inner loops of this folder, one table a level, chosen at run time.
+//
+// RULE for every file that is compiled with extra -m flags (x_avx2.cc, x_avx512.cc) and every header that it includes:
+// only C headers, immintrin.h and small headers of ours that obey this rule too; every function there is a template
+// over a level's own Vec type, or static. An inline function that two levels share (any std template!) would be
+// compiled once with -mavx512 and once without, the linker keeps either, and a processor without AVX-512 dies in it.
+#pragma once
+
+#include <stdint.h>
+
+#include "ops/activation_kind.h"
+
+namespace transept {
+
+// One product, as plain pointers: y = activation(x w^T + bias) + residual (ops/gemm.h).
+struct GemmJob {
+  const float* x;
+  int64_t x_stride;  // floats between rows
+  int64_t m, n, k;
+  const float* panels;
+  const float* bias;  // or null
+  Activation activation;
+  const float* residual;  // or null
+  int64_t residual_stride;
+  float* y;
+  int64_t y_stride;
+};
+
+struct OpKernels {
+  // Up to so many rows x is read where it lies; above it is packed, this many rows (or fewer) a tile.
+  int few_rows;
+  int tile_rows;
+
+  // All rows of panels [begin, end). REQUIRES: m <= few_rows.
+  void (*gemm_few_rows)(const GemmJob& job, int64_t panel_begin, int64_t panel_end);
+  // Copies tiles [begin, end) of num_tiles, into which the m rows are divided evenly, to packed: [tile][k][rows].
+  void (*gemm_pack)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, float* packed);
+  // Packed tiles [begin, end) times panels [begin, end).
+  void (*gemm_tiles)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, const float* packed,
+                     int64_t panel_begin, int64_t panel_end);
+
+  void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);
+  float (*log_sum_exp_max)(const float* x, int64_t n, float* max);  // *max, and the sum of exp(x - *max)
+  int64_t (*arg_max)(const float* x, int64_t n);
+  void (*activate)(Activation activation, const float* x, int64_t n, float* y);
+};
+
+namespace generic {
+extern const OpKernels kOpKernels;
+}
+namespace avx2 {
+extern const OpKernels kOpKernels;
+}
+namespace avx512 {
+extern const OpKernels kOpKernels;
+}
+
+// Rows of m, divided evenly into num_tiles: where tile i begins.
+static inline int64_t even_split(int64_t m, int64_t num_tiles, int64_t i) { return m * i / num_tiles; }
+
+}  // namespace transept

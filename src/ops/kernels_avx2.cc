@@ -1,0 +1,8 @@
+#include "ops/kernel_table.h"
+#include "ops/vec_avx2.h"
+
+namespace transept::avx2 {
+
+constexpr OpKernels kOpKernels = make_op_kernels<Vec>();
+
+}  // namespace transept::avx2

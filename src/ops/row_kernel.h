@@ -1,0 +1,109 @@
+// Reductions over one row, written once for every level (ops/kernels.h has the rule for such files).
+// The order of every sum is fixed by the row's length and the level.
+#pragma once
+
+#include <math.h>
+
+#include "ops/kernels.h"
+#include "ops/vec_math.h"
+
+namespace transept {
+
+// Calls body(v, i, lanes) with the row's vectors; the last may have fewer lanes (zeros above).
+template <class V, class Body>
+inline void for_each_vec(const float* x, int64_t n, Body&& body) {
+  int64_t i = 0;
+  for (; i + V::kLanes <= n; i += V::kLanes) body(V::load(x + i), i, V::kLanes);
+  if (i < n) {
+    const int lanes = static_cast<int>(n - i);
+    body(V::load_n(x + i, lanes), i, lanes);
+  }
+}
+
+template <class V>
+void layer_norm_row(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y) {
+  using Reg = typename V::Reg;
+  Reg sum[2] = {V::zero(), V::zero()};
+  int odd = 0;
+  for_each_vec<V>(x, n, [&](Reg v, int64_t, int) { sum[odd] = V::add(sum[odd], v), odd ^= 1; });
+  const Reg mean = V::set1(V::reduce_add(V::add(sum[0], sum[1])) / static_cast<float>(n));
+  sum[0] = sum[1] = V::zero();
+  odd = 0;
+  for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
+    const Reg d = V::keep_first(V::sub(v, mean), lanes, 0);
+    sum[odd] = V::fma(d, d, sum[odd]), odd ^= 1;
+  });
+  const float variance = V::reduce_add(V::add(sum[0], sum[1])) / static_cast<float>(n);
+  const Reg scale = V::set1(1.0f / sqrtf(variance + epsilon));
+  for_each_vec<V>(x, n, [&](Reg v, int64_t i, int lanes) {
+    const Reg normal = V::mul(V::sub(v, mean), scale);
+    if (lanes == V::kLanes) {
+      V::store(y + i, V::fma(normal, V::load(weight + i), V::load(bias + i)));
+    } else {
+      V::store_n(y + i, V::fma(normal, V::load_n(weight + i, lanes), V::load_n(bias + i, lanes)), lanes);
+    }
+  });
+}
+
+// The largest entry; NaN never wins. -inf if there is none.
+template <class V>
+inline float max_of_row(const float* x, int64_t n) {
+  using Reg = typename V::Reg;
+  const float lowest = -HUGE_VALF;
+  Reg best[2] = {V::set1(lowest), V::set1(lowest)};
+  int odd = 0;
+  for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
+    best[odd] = V::max(V::keep_first(v, lanes, lowest), best[odd]), odd ^= 1;  // second operand wins over NaN
+  });
+  return V::reduce_max(V::max(best[0], best[1]));
+}
+
+template <class V>
+float log_sum_exp_max_row(const float* x, int64_t n, float* max) {
+  using Reg = typename V::Reg;
+  *max = max_of_row<V>(x, n);
+  const Reg shift = V::set1(*max);
+  Reg sum[2] = {V::zero(), V::zero()};
+  int odd = 0;
+  for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
+    const Reg e = vec_exp<V>(V::sub(v, shift));
+    sum[odd] = V::add(sum[odd], V::keep_first(e, lanes, 0)), odd ^= 1;
+  });
+  return V::reduce_add(V::add(sum[0], sum[1]));
+}
+
+template <class V>
+int64_t arg_max_row(const float* x, int64_t n) {
+  const typename V::Reg best = V::set1(max_of_row<V>(x, n));
+  int64_t i = 0;
+  for (; i + V::kLanes <= n; i += V::kLanes) {
+    const uint32_t mask = V::equal_mask(V::load(x + i), best);
+    if (mask != 0) return i + __builtin_ctz(mask);
+  }
+  if (i < n) {
+    const int lanes = static_cast<int>(n - i);
+    const uint32_t mask = V::equal_mask(V::load_n(x + i, lanes), best) & ((1u << lanes) - 1);
+    if (mask != 0) return i + __builtin_ctz(mask);
+  }
+  return -1;  // nothing but NaN
+}
+
+template <class V, Activation kActivation>
+inline void activate_as(const float* x, int64_t n, float* y) {
+  for_each_vec<V>(x, n, [&](typename V::Reg v, int64_t i, int lanes) {
+    V::store_n(y + i, vec_activate<V, kActivation>(v), lanes);
+  });
+}
+
+template <class V>
+void activate_row(Activation activation, const float* x, int64_t n, float* y) {
+  switch (activation) {
+    case Activation::kNone: return activate_as<V, Activation::kNone>(x, n, y);
+    case Activation::kRelu: return activate_as<V, Activation::kRelu>(x, n, y);
+    case Activation::kGelu: return activate_as<V, Activation::kGelu>(x, n, y);
+    case Activation::kGeluTanh: return activate_as<V, Activation::kGeluTanh>(x, n, y);
+    case Activation::kSilu: return activate_as<V, Activation::kSilu>(x, n, y);
+  }
+}
+
+}  // namespace transept

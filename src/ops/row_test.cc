@@ -1,0 +1,105 @@
+// Layer norm, log-sum-exp and arg-max at every level present, against double precision.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "ops/norm.h"
+#include "ops/softmax.h"
+
+namespace transept {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kNan = std::nanf("");
+
+class RowTest : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
+  }
+  std::vector<float> random_floats(int64_t count, float mean = 0, float deviation = 1) {
+    std::normal_distribution<float> normal(mean, deviation);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = normal(rng_);
+    return values;
+  }
+
+  std::mt19937 rng_{1};
+  ThreadPool pool_{2};
+  Arena arena_{4096};
+  Context context_{.threads = pool_, .arena = arena_, .isa = GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, RowTest, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
+                         [](const auto& param) { return std::string(isa_name(param.param)); });
+
+TEST_P(RowTest, LayerNormMatchesDoublePrecision) {
+  for (const int64_t n : {1, 3, 16, 17, 64, 100, 768, 1030}) {
+    for (const int64_t rows : {1, 3, 40}) {
+      // A mean far from zero: the variance must not come from a difference of squares.
+      std::vector<float> x = random_floats(rows * (n + 2), 10), y(x.size(), 7.0f);
+      const std::vector<float> weight = random_floats(n), bias = random_floats(n);
+      const TensorView x_view = TensorView(x.data(), DType::kFloat32, {rows, n + 2}).columns(0, n);
+      const TensorView y_view = TensorView(y.data(), DType::kFloat32, {rows, n + 2}).columns(0, n);
+      layer_norm(context_, x_view, weight.data(), bias.data(), 1e-5f, y_view);
+      for (int64_t i = 0; i < rows; ++i) {
+        double mean = 0, variance = 0;
+        for (int64_t j = 0; j < n; ++j) mean += x_view.row(i)[j] / static_cast<double>(n);
+        for (int64_t j = 0; j < n; ++j) variance += std::pow(x_view.row(i)[j] - mean, 2) / static_cast<double>(n);
+        for (int64_t j = 0; j < n; ++j) {
+          const auto c = static_cast<size_t>(j);
+          const double expected = (x_view.row(i)[j] - mean) / std::sqrt(variance + 1e-5) * weight[c] + bias[c];
+          // Rounding of x - mean is amplified where the variance is small.
+          ASSERT_NEAR(y_view.row(i)[j], expected, n <= 3 ? 1e-4 : 1e-5) << "n " << n << " at " << i << ", " << j;
+        }
+        ASSERT_EQ(y_view.row(i)[n], 7.0f) << "written past the row's end";
+      }
+      // In place.
+      layer_norm(context_, x_view, weight.data(), bias.data(), 1e-5f, x_view);
+      for (int64_t i = 0; i < rows; ++i) {
+        ASSERT_EQ(std::memcmp(x_view.row(i), y_view.row(i), static_cast<size_t>(n) * sizeof(float)), 0);
+      }
+    }
+  }
+}
+
+TEST_P(RowTest, LogSumExpMatchesDoublePrecision) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 33, 1000, 50265}) {
+    std::vector<float> x = random_floats(n, -5, 6);
+    if (n > 10) x[4] = -kInfinity;
+    double sum = 0;
+    for (const float value : x) sum += std::exp(static_cast<double>(value));
+    EXPECT_NEAR(log_sum_exp(context_, x), std::log(sum), 2e-6 * (1 + std::abs(std::log(sum)))) << n;
+  }
+}
+
+TEST_P(RowTest, LogSumExpOfInfinitiesAndNan) {
+  EXPECT_EQ(log_sum_exp(context_, {}), -kInfinity);
+  EXPECT_EQ(log_sum_exp(context_, std::vector<float>(20, -kInfinity)), -kInfinity);
+  EXPECT_EQ(log_sum_exp(context_, std::vector<float>{1, kInfinity, 2}), kInfinity);
+  EXPECT_TRUE(std::isnan(log_sum_exp(context_, std::vector<float>{1, kNan, 2})));
+  EXPECT_NEAR(log_sum_exp(context_, std::vector<float>{1000, 1000}), 1000 + std::log(2.0), 1e-4);
+  EXPECT_NEAR(log_sum_exp(context_, std::vector<float>{-1000, -1000}), -1000 + std::log(2.0), 1e-4);
+}
+
+TEST_P(RowTest, ArgMaxTakesTheLowestOfEqualsAndNeverNan) {
+  EXPECT_EQ(arg_max(context_, {}), -1);
+  EXPECT_EQ(arg_max(context_, std::vector<float>(40, kNan)), -1);
+  EXPECT_EQ(arg_max(context_, std::vector<float>(40, -kInfinity)), 0);
+  EXPECT_EQ(arg_max(context_, std::vector<float>{kNan, -kInfinity, kNan}), 1);
+  EXPECT_EQ(arg_max(context_, std::vector<float>{-0.0f, 0.0f}), 0);
+  for (const int64_t n : {1, 5, 16, 31, 100, 1000}) {
+    for (int64_t at = 0; at < n; at += 1 + n / 37) {
+      std::vector<float> x(static_cast<size_t>(n), -3.0f);
+      for (size_t i = 0; i < x.size(); i += 3) x[i] = kNan;
+      for (size_t i = static_cast<size_t>(at); i < x.size(); i += 5) x[i] = -1.5f;
+      EXPECT_EQ(arg_max(context_, x), at) << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,44 @@
+// Small transpositions for packing, in plain vectors of four (ops/kernels.h has the rule for such files: all is
+// static).
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+namespace transept {
+
+typedef float Float4 __attribute__((vector_size(16)));
+
+static inline void transpose_4x4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  Float4 a, b, c, d;
+  memcpy(&a, from, sizeof a);
+  memcpy(&b, from + from_stride, sizeof b);
+  memcpy(&c, from + 2 * from_stride, sizeof c);
+  memcpy(&d, from + 3 * from_stride, sizeof d);
+  const Float4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Float4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Float4 columns[4] = {
+      __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) memcpy(to + i * to_stride, &columns[i], sizeof columns[i]);
+}
+
+// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns.
+static inline void transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
+                             int64_t to_stride) {
+  const int64_t whole_rows = rows - rows % 4, whole_columns = columns - columns % 4;
+  // All rows of a few columns at a time: what is written lies close together.
+  for (int64_t c = 0; c < whole_columns; c += 4) {
+    for (int64_t r = 0; r < whole_rows; r += 4) {
+      transpose_4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+    }
+    for (int64_t r = whole_rows; r < rows; ++r) {
+      for (int64_t i = c; i < c + 4; ++i) to[i * to_stride + r] = from[r * from_stride + i];
+    }
+  }
+  for (int64_t c = whole_columns; c < columns; ++c) {
+    for (int64_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
+  }
+}
+
+}  // namespace transept

@@ -1,0 +1,94 @@
+// Vectors of 4 floats in plain C++ (vector extensions of gcc and clang): SSE on x86-64, NEON on ARM. The baseline
+// level; vec_avx2.h and vec_avx512.h have the same functions. Multiply-add rounds twice here, once there.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+namespace transept::generic {
+
+struct Vec {
+  static constexpr int kLanes = 4;
+  // Shape of the register tile of products: rows x vectors of one panel, and rows up to which all of a panel's columns
+  // are held at once.
+  static constexpr int kTileRows = 6;
+  static constexpr int kTileVecs = 2;
+  static constexpr int kFewRows = 1;
+
+  typedef float Reg __attribute__((vector_size(16)));
+  typedef int32_t Int __attribute__((vector_size(16)));
+
+  static Reg zero() { return Reg{0, 0, 0, 0}; }
+  static Reg set1(float x) { return Reg{x, x, x, x}; }
+  static Reg load(const float* p) {
+    Reg r;
+    memcpy(&r, p, sizeof r);
+    return r;
+  }
+  static void store(float* p, Reg a) { memcpy(p, &a, sizeof a); }
+  // The first n lanes (0 <= n <= kLanes), zeros above; memory past them is not touched.
+  static Reg load_n(const float* p, int n) {
+    float lanes[kLanes] = {};
+    for (int i = 0; i < n; ++i) lanes[i] = p[i];
+    return load(lanes);
+  }
+  static void store_n(float* p, Reg a, int n) {
+    float lanes[kLanes];
+    store(lanes, a);
+    for (int i = 0; i < n; ++i) p[i] = lanes[i];
+  }
+
+  static Reg add(Reg a, Reg b) { return a + b; }
+  static Reg sub(Reg a, Reg b) { return a - b; }
+  static Reg mul(Reg a, Reg b) { return a * b; }
+  static Reg div(Reg a, Reg b) { return a / b; }
+  static Reg fma(Reg a, Reg b, Reg c) { return a * b + c; }   // a b + c
+  static Reg fnma(Reg a, Reg b, Reg c) { return c - a * b; }  // c - a b
+  // As SSE has it: b if either is NaN.
+  static Reg max(Reg a, Reg b) { return select(a > b, a, b); }
+  static Reg min(Reg a, Reg b) { return select(a < b, a, b); }
+  static Reg abs(Reg a) {
+    const Int bits = reinterpret_cast<Int>(a) & 0x7FFFFFFF;
+    return reinterpret_cast<Reg>(bits);
+  }
+  // a < b ? x : y, by lane; y if a or b is NaN.
+  static Reg select_lt(Reg a, Reg b, Reg x, Reg y) { return select(a < b, x, y); }
+  // Lanes from n on (any n) become fill.
+  static Reg keep_first(Reg a, int64_t n, float fill) {
+    const int32_t count = n < 0 ? 0 : n > kLanes ? kLanes : static_cast<int32_t>(n);
+    return select(Int{0, 1, 2, 3} < Int{count, count, count, count}, a, set1(fill));
+  }
+  // Bit i: lanes i are equal.
+  static uint32_t equal_mask(Reg a, Reg b) {
+    const Int e = a == b;
+    uint32_t mask = 0;
+    for (int i = 0; i < kLanes; ++i) mask |= static_cast<uint32_t>(e[i] & 1) << i;
+    return mask;
+  }
+  // To the nearest integer. REQUIRES: |a| < 2^22.
+  static Reg round(Reg a) {
+    const Reg magic = set1(12582912.0f);  // 1.5 * 2^23: no bits are left for a fraction
+    return (a + magic) - magic;
+  }
+  // a * 2^n for integer-valued n in [-126, 127].
+  static Reg scale(Reg a, Reg n) {
+    const Int bits = (__builtin_convertvector(n, Int) + 127) << 23;
+    return a * reinterpret_cast<Reg>(bits);
+  }
+  static float reduce_add(Reg a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+  static float reduce_max(Reg a) {
+    const float b = a[0] > a[1] ? a[0] : a[1];
+    const float c = a[2] > a[3] ? a[2] : a[3];
+    return b > c ? b : c;
+  }
+  static void prefetch(const void* p) { __builtin_prefetch(p); }
+  static void prefetch_l2(const void* p) { __builtin_prefetch(p, 0, 2); }
+
+ private:
+  static Reg select(Int mask, Reg x, Reg y) {
+    const Int bits = (mask & reinterpret_cast<Int>(x)) | (~mask & reinterpret_cast<Int>(y));
+    return reinterpret_cast<Reg>(bits);
+  }
+};
+
+}  // namespace transept::generic

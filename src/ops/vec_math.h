@@ -1,0 +1,70 @@
+// Functions of vectors, written once for every level. V: a Vec of vec_*.h.
+// Everything here is a template over V, so that no two levels share a symbol (ops/kernels.h says why that matters).
+#pragma once
+
+#include "ops/activation_kind.h"
+
+namespace transept {
+
+// exp(x), relative error < 3e-7; 0 below -87.3, NaN for NaN; REQUIRES: x <= 88 where the result matters (above:
+// exp(88)). Cody and Waite: x = n ln 2 + r, then 1 + r + r^2 q(r), q a minimax fit on |r| <= ln 2 / 2 (error 3e-9).
+template <class V>
+inline typename V::Reg vec_exp(typename V::Reg x) {
+  const typename V::Reg low = V::set1(-87.3f);
+  const typename V::Reg clamped = V::min(V::set1(88.0f), V::max(low, x));  // in this order NaN passes
+  const typename V::Reg n = V::round(V::mul(clamped, V::set1(1.44269504f)));
+  // ln 2 in two pieces; the first has so few bits that its product with n is exact.
+  typename V::Reg r = V::fnma(n, V::set1(0.693359375f), clamped);
+  r = V::fnma(n, V::set1(-2.12194440e-4f), r);
+  typename V::Reg q = V::set1(0.0013814599f);
+  q = V::fma(q, r, V::set1(0.008368717f));
+  q = V::fma(q, r, V::set1(0.04166839f));
+  q = V::fma(q, r, V::set1(0.16666521f));
+  q = V::fma(q, r, V::set1(0.49999994f));
+  const typename V::Reg y = V::add(V::fma(V::mul(r, r), q, r), V::set1(1.0f));
+  return V::select_lt(x, low, V::zero(), V::scale(y, n));
+}
+
+// x Phi(x) = max(x, 0) - |x| Phi(-|x|), and Phi(-a) = exp(-a^2 / 2) P(t), t = 1 / (1 + 0.23 a), P a minimax fit of
+// erfcx(a / sqrt 2) / 2 on [0, 14] (relative error 5e-8): right in the tails too. Absolute error < 5e-7 for |x| < 8.
+template <class V>
+inline typename V::Reg vec_gelu(typename V::Reg x) {
+  const typename V::Reg a = V::abs(x);
+  const typename V::Reg t = V::div(V::set1(1.0f), V::fma(a, V::set1(0.23f), V::set1(1.0f)));
+  typename V::Reg p = V::set1(-0.07846608f);
+  p = V::fma(p, t, V::set1(0.29040748f));
+  p = V::fma(p, t, V::set1(-0.27811322f));
+  p = V::fma(p, t, V::set1(0.30145687f));
+  p = V::fma(p, t, V::set1(-0.03290896f));
+  p = V::fma(p, t, V::set1(0.119509116f));
+  p = V::fma(p, t, V::set1(0.08576424f));
+  p = V::fma(p, t, V::set1(0.09237826f));
+  p = V::fma(p, t, V::set1(-2.7750271e-05f));
+  const typename V::Reg tail = V::mul(vec_exp<V>(V::mul(V::mul(a, a), V::set1(-0.5f))), p);
+  return V::fnma(a, tail, V::max(V::zero(), x));
+}
+
+// x / (1 + exp(-z)).
+template <class V>
+inline typename V::Reg vec_times_sigmoid(typename V::Reg x, typename V::Reg z) {
+  return V::div(x, V::add(V::set1(1.0f), vec_exp<V>(V::sub(V::zero(), z))));
+}
+
+template <class V, Activation kActivation>
+inline typename V::Reg vec_activate(typename V::Reg x) {
+  if constexpr (kActivation == Activation::kRelu) {
+    return V::max(V::zero(), x);
+  } else if constexpr (kActivation == Activation::kGelu) {
+    return vec_gelu<V>(x);
+  } else if constexpr (kActivation == Activation::kGeluTanh) {
+    // 1 + tanh(u) = 2 / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3)
+    const typename V::Reg inner = V::fma(V::mul(V::mul(x, x), x), V::set1(0.044715f), x);
+    return vec_times_sigmoid<V>(x, V::mul(inner, V::set1(1.59576912f)));
+  } else if constexpr (kActivation == Activation::kSilu) {
+    return vec_times_sigmoid<V>(x, x);
+  } else {
+    return x;
+  }
+}
+
+}  // namespace transept

@@ -1,0 +1,216 @@
+#include "request/field_reader.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace transept {
+namespace {
+
+constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
+
+Status refuse_text(const FieldSpec& field, std::string_view got) {
+  return field_error(field.name, str_cat(field.name, " must be ", describe(field), ", not ", got));
+}
+Status refuse(const FieldSpec& field, const Json& value) { return refuse_text(field, shown(value)); }
+
+// Too long a list says so with both numbers; what is in it is checked by the caller.
+Status check_count(const FieldSpec& field, size_t count) {
+  if (count <= field.max_items) return ok_status();
+  return field_error(field.name,
+                     str_cat(field.name, " has ", count, " entries; at most ", field.max_items, " are allowed"));
+}
+
+template <typename T>
+std::optional<T>& slot_of(const FieldSpec& field, ParsedRequest& request) {
+  const FieldSlot slot = field.slot(request);
+  std::optional<T>* const* place = std::get_if<std::optional<T>*>(&slot);
+  CHECK(place != nullptr, "the row of ", field.name, " has a slot of another type");
+  return **place;
+}
+
+Status read_int(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  const std::optional<int64_t> number = whole_number_of(value);
+  const auto approximate = static_cast<double>(number.value_or(0));
+  if (!number.has_value() || approximate < field.min || approximate > field.max) return refuse(field, value);
+  if (std::holds_alternative<std::optional<int64_t>*>(field.slot(request))) {
+    slot_of<int64_t>(field, request) = *number;
+  } else {
+    slot_of<int32_t>(field, request) = static_cast<int32_t>(*number);
+  }
+  return ok_status();
+}
+
+// Checked as it is written and as it will be used: 1e-300 is above 0, but not as a float. Written so that a NaN fails.
+bool in_range(const FieldSpec& field, double number) {
+  return (field.min_excluded ? number > field.min : number >= field.min) && number <= field.max;
+}
+
+std::optional<float> float_of(const FieldSpec& field, const Json& value) {
+  if (!value.is_number() || !in_range(field, value.as_double())) return std::nullopt;
+  const auto number = static_cast<float>(value.as_double());
+  if (!in_range(field, static_cast<double>(number))) return std::nullopt;
+  return number;
+}
+
+Status read_number(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  const std::optional<float> number = float_of(field, value);
+  if (!number.has_value()) return refuse(field, value);
+  slot_of<float>(field, request) = *number;
+  return ok_status();
+}
+
+Status read_strings(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  std::vector<std::string> strings;
+  const auto add = [&](const Json& item) {
+    if (!item.is_string() || item.as_string().empty()) return refuse(field, item);
+    strings.push_back(item.as_string());
+    return ok_status();
+  };
+  if (value.is_array()) {
+    RETURN_IF_ERROR(check_count(field, value.as_array().size()));
+    for (const Json& item : value.as_array()) RETURN_IF_ERROR(add(item));
+  } else {
+    RETURN_IF_ERROR(add(value));
+  }
+  slot_of<std::vector<std::string>>(field, request) = std::move(strings);
+  return ok_status();
+}
+
+StatusOr<std::vector<int32_t>> token_ids(const FieldSpec& field, const Json& list) {
+  std::vector<int32_t> ids;
+  ids.reserve(list.as_array().size());
+  for (const Json& item : list.as_array()) {
+    const std::optional<int32_t> id = token_id_of(item);
+    if (!id.has_value()) return refuse(field, item);
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+Status read_token_ids(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  auto& slot = slot_of<std::vector<int32_t>>(field, request);
+  if (field.kind == FieldKind::kTokenIdOrList && !value.is_array()) {
+    const std::optional<int32_t> id = token_id_of(value);
+    if (!id.has_value()) return refuse(field, value);
+    slot = {*id};
+    return ok_status();
+  }
+  if (!value.is_array()) return refuse(field, value);
+  RETURN_IF_ERROR(check_count(field, value.as_array().size()));
+  ASSIGN_OR_RETURN(slot, token_ids(field, value));
+  return ok_status();
+}
+
+Status read_token_id_lists(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  if (!value.is_array()) return refuse(field, value);
+  RETURN_IF_ERROR(check_count(field, value.as_array().size()));
+  std::vector<std::vector<int32_t>> lists;
+  for (const Json& item : value.as_array()) {
+    if (!item.is_array()) return refuse(field, item);
+    if (item.as_array().empty()) return refuse_text(field, "an empty list");
+    if (item.as_array().size() > kMaxBadWordTokens) {
+      return refuse_text(field, str_cat("a list of ", item.as_array().size()));
+    }
+    ASSIGN_OR_RETURN(std::vector<int32_t> ids, token_ids(field, item));
+    lists.push_back(std::move(ids));
+  }
+  slot_of<std::vector<std::vector<int32_t>>>(field, request) = std::move(lists);
+  return ok_status();
+}
+
+// "17": digits alone, and no 0 before them, so that no id can stand twice.
+std::optional<int32_t> token_id_of_key(std::string_view key) {
+  if (key.empty() || (key.size() > 1 && key[0] == '0') || key[0] == '-') return std::nullopt;
+  int32_t id = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+  if (error != std::errc() || end != key.data() + key.size()) return std::nullopt;
+  return id;
+}
+
+Status read_logit_bias(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  if (!value.is_object()) return refuse(field, value);
+  RETURN_IF_ERROR(check_count(field, value.as_object().size()));
+  std::map<int32_t, float> biases;
+  for (const auto& [key, bias] : value.as_object()) {
+    const std::optional<int32_t> id = token_id_of_key(key);
+    if (!id.has_value()) return refuse_text(field, str_cat("the key ", shown(Json(key))));
+    const std::optional<float> number = float_of(field, bias);
+    if (!number.has_value()) return refuse_text(field, str_cat("\"", key, "\": ", shown(bias)));
+    biases.emplace(*id, *number);
+  }
+  slot_of<std::map<int32_t, float>>(field, request) = std::move(biases);
+  return ok_status();
+}
+
+Status read_early_stopping(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  using EarlyStopping = SamplingParams::EarlyStopping;
+  auto& slot = slot_of<EarlyStopping>(field, request);
+  if (value.is_bool()) {
+    slot = value.as_bool() ? EarlyStopping::kTrue : EarlyStopping::kFalse;
+  } else if (value.is_string() && value.as_string() == "never") {
+    slot = EarlyStopping::kNever;
+  } else {
+    return refuse(field, value);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+std::optional<int64_t> whole_number_of(const Json& value) {
+  if (value.is_int()) return value.as_int();
+  if (!value.is_number()) return std::nullopt;
+  constexpr double kExact = 9007199254740992.0;  // 2^53: beyond it not every whole number is a double
+  const double number = value.as_double();
+  if (!(std::abs(number) <= kExact) || number != std::floor(number)) return std::nullopt;
+  return static_cast<int64_t>(number);
+}
+
+std::optional<int32_t> token_id_of(const Json& value) {
+  const std::optional<int64_t> id = whole_number_of(value);
+  if (!id.has_value() || *id < 0 || *id > kMaxTokenId) return std::nullopt;
+  return static_cast<int32_t>(*id);
+}
+
+std::string shown(const Json& value) {
+  constexpr size_t kShown = 60;
+  if (value.is_array() || value.is_object()) return std::string(value.kind_name());
+  if (value.is_string() && value.as_string().size() > kShown) return "a long string";
+  return value.dump();
+}
+
+Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  switch (field.kind) {
+    case FieldKind::kInt: return read_int(field, value, request);
+    case FieldKind::kNumber: return read_number(field, value, request);
+    case FieldKind::kStrings: return read_strings(field, value, request);
+    case FieldKind::kTokenIds:
+    case FieldKind::kTokenIdOrList: return read_token_ids(field, value, request);
+    case FieldKind::kTokenIdLists: return read_token_id_lists(field, value, request);
+    case FieldKind::kLogitBias: return read_logit_bias(field, value, request);
+    case FieldKind::kEarlyStopping: return read_early_stopping(field, value, request);
+    case FieldKind::kBool:
+      if (!value.is_bool()) return refuse(field, value);
+      slot_of<bool>(field, request) = value.as_bool();
+      return ok_status();
+    case FieldKind::kString:
+      if (!value.is_string() || value.as_string().empty()) return refuse(field, value);
+      slot_of<std::string>(field, request) = value.as_string();
+      return ok_status();
+    case FieldKind::kTokenId: {
+      const std::optional<int32_t> id = token_id_of(value);
+      if (!id.has_value()) return refuse(field, value);
+      slot_of<int32_t>(field, request) = *id;
+      return ok_status();
+    }
+    case FieldKind::kId:      // read by parse_request
+    case FieldKind::kPrompt:  // read by prompt_reader
+    case FieldKind::kAny: return ok_status();
+  }
+  return ok_status();
+}
+
+}  // namespace transept

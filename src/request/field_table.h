@@ -1,0 +1,73 @@
+// The one table of request fields. Parsing, range checks, error texts, documentation and (later) the OpenAPI schema and
+// --help come from it: a field is one row. Immutable data: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "request/request.h"
+
+namespace transept {
+
+// Limits of API.md.
+inline constexpr int32_t kMaxOutputs = 16;
+inline constexpr int32_t kMaxBeams = 64;
+inline constexpr int32_t kMaxLogprobs = 20;
+inline constexpr size_t kMaxStopStrings = 4;
+inline constexpr size_t kMaxBadWords = 128;
+
+enum class FieldKind : uint8_t {
+  kId,             // a string or a number
+  kPrompt,         // an encoder/decoder prompt, or one side of it
+  kInt,            // a whole number, min..max
+  kNumber,         // min..max
+  kBool,           //
+  kString,         // not empty
+  kStrings,        // a string or a list of them; none empty; at most max_items
+  kTokenId,        // a whole number from 0
+  kTokenIds,       // a list of them; at most max_items
+  kTokenIdOrList,  // one or a list of them; at most max_items
+  kTokenIdLists,   // a list of non-empty lists of them; at most max_items, each at most kMaxBadWordTokens long
+  kLogitBias,      // an object: token id as a string -> number, min..max; at most max_items
+  kEarlyStopping,  // true, false or "never"
+  kAny,            // not looked at: a field that is refused unless it is null, false or the number min
+};
+inline constexpr size_t kMaxBadWordTokens = 1024;
+
+// Where a row's value goes; monostate: read by code of its own (id and prompts), or refused.
+using FieldSlot =
+    std::variant<std::monostate, std::optional<int32_t>*, std::optional<int64_t>*, std::optional<float>*,
+                 std::optional<bool>*, std::optional<std::string>*, std::optional<std::vector<std::string>>*,
+                 std::optional<std::vector<int32_t>>*, std::optional<std::vector<std::vector<int32_t>>>*,
+                 std::optional<std::map<int32_t, float>>*, std::optional<SamplingParams::EarlyStopping>*>;
+
+// Which models know the field.
+enum class FieldModels : uint8_t { kAll, kSpeech };
+
+struct FieldSpec {
+  std::string_view name;
+  FieldKind kind;
+  FieldSlot (*slot)(ParsedRequest&);
+  std::string_view doc;  // one line, for --help and the API's description
+  double min = 0;
+  double max = 0;
+  bool min_excluded = false;
+  size_t max_items = 0;
+  FieldModels models = FieldModels::kAll;
+  // Why a value other than null and false is refused (kUnimplemented); "": the field is supported.
+  std::string_view refusal = {};
+};
+
+// Every field of a request, in the order of API.md.
+std::span<const FieldSpec> request_fields();
+
+// The row of that name, or null.
+const FieldSpec* find_field(std::string_view name);
+
+// "a whole number from 1 to 16": what a field takes, for error texts and documentation.
+std::string describe(const FieldSpec& field);
+
+}  // namespace transept

@@ -1,0 +1,180 @@
+#include "request/prompt_reader.h"
+
+#include <algorithm>
+
+#include "request/field_reader.h"
+
+namespace transept {
+namespace {
+
+// The member of an object, where null is the same as absent.
+const Json* present(const Json& object, std::string_view key) {
+  const Json* value = object.find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+constexpr std::string_view kMembers[] = {"prompt",           "prompt_token_ids", "prompt_tokens",
+                                         "multi_modal_data", "encoder_prompt",   "decoder_prompt"};
+
+void warn_unknown(const Json& object, std::string_view where, std::vector<std::string>& warnings) {
+  constexpr size_t kMaxWarnings = 20, kMaxShownName = 100;
+  for (const auto& [key, value] : object.as_object()) {
+    if (std::ranges::find(kMembers, key) != std::end(kMembers)) continue;
+    if (warnings.size() >= kMaxWarnings) return;
+    const std::string name = key.substr(0, kMaxShownName);
+    const std::string guess = nearest(name, {std::begin(kMembers), std::end(kMembers)});
+    warnings.push_back(str_cat("unknown field \"", name, "\" in ", where, " is ignored",
+                               guess.empty() ? "" : str_cat("; did you mean \"", guess, "\"?")));
+  }
+}
+
+// Ids of one side. `param` is where they stand.
+StatusOr<TokensPrompt> read_ids(const Json& value, std::string_view param) {
+  if (!value.is_array()) {
+    return field_error(param, str_cat(param, " must be a list of token ids, not ", shown(value)));
+  }
+  if (value.as_array().empty()) return field_error(param, str_cat(param, " is an empty list"));
+  TokensPrompt prompt;
+  prompt.token_ids.reserve(value.as_array().size());
+  for (const Json& item : value.as_array()) {
+    const std::optional<int32_t> id = token_id_of(item);
+    if (!id.has_value()) {
+      return field_error(param, str_cat(param, ": ", shown(item), " is not a token id (a whole number from 0)"));
+    }
+    prompt.token_ids.push_back(*id);
+  }
+  return prompt;
+}
+
+struct Side {
+  SingletonPrompt prompt;
+  std::string param;  // where its text or ids stand
+};
+
+// A singleton as an object: text or ids, and media. `where` is the field that holds it.
+StatusOr<Side> read_singleton_object(const Json& object, std::string_view where, std::vector<std::string>& warnings) {
+  warn_unknown(object, where, warnings);
+  if (present(object, "encoder_prompt") != nullptr || present(object, "decoder_prompt") != nullptr) {
+    return field_error(where, str_cat(where, " cannot hold an encoder_prompt or decoder_prompt of its own"));
+  }
+  const Json* text = present(object, "prompt");
+  const Json* ids = present(object, "prompt_token_ids");
+  const Json* alias = present(object, "prompt_tokens");
+  const Json* media = present(object, "multi_modal_data");
+  if ((text != nullptr) + (ids != nullptr) + (alias != nullptr) > 1) {
+    return field_error(where, str_cat(where, ": give one of prompt, prompt_token_ids and prompt_tokens"));
+  }
+  Side side;
+  side.param = where;
+  if (text != nullptr) {
+    if (!text->is_string()) {
+      return field_error(where, str_cat("the text of ", where, " must be a string, not ", shown(*text),
+                                        text->is_array() ? "; ids stand in prompt_token_ids" : ""));
+    }
+    side.prompt.content = TextPrompt{text->as_string()};
+  } else if (ids != nullptr || alias != nullptr) {
+    // Inside an explicit prompt the side is the better name.
+    const std::string_view own = ids != nullptr ? "prompt_token_ids" : "prompt_tokens";
+    side.param = where == "prompt" ? own : where;
+    ASSIGN_OR_RETURN(side.prompt.content, read_ids(ids != nullptr ? *ids : *alias, side.param));
+  }
+  if (media != nullptr) {
+    if (!media->is_object() || media->as_object().empty()) {
+      return field_error("multi_modal_data", str_cat("multi_modal_data must be an object that names a modality, not ",
+                                                     media->is_object() ? "an empty one" : shown(*media)));
+    }
+    side.prompt.multi_modal_data = *media;
+  }
+  if (text == nullptr && ids == nullptr && alias == nullptr && media == nullptr) {
+    return field_error(where, str_cat(where, " holds no prompt, prompt_token_ids or multi_modal_data"));
+  }
+  return side;
+}
+
+StatusOr<Side> read_singleton(const Json& value, std::string_view where, std::vector<std::string>& warnings) {
+  if (value.is_object()) return read_singleton_object(value, where, warnings);
+  Side side;
+  side.param = where;
+  if (value.is_string()) {
+    side.prompt.content = TextPrompt{value.as_string()};
+  } else if (value.is_array()) {
+    ASSIGN_OR_RETURN(side.prompt.content, read_ids(value, where));
+  } else {
+    return field_error(where, str_cat(where, " must be a text, a list of token ids or an object, not ", shown(value)));
+  }
+  return side;
+}
+
+Status read_decoder(const Json& value, EncoderDecoderPrompt& out, std::vector<std::string>& warnings) {
+  constexpr std::string_view kWhere = "decoder_prompt";
+  if (out.decoder.has_value()) {
+    return field_error(kWhere, "decoder_prompt is given, and the prompt has a decoder part already");
+  }
+  ASSIGN_OR_RETURN(Side side, read_singleton(value, kWhere, warnings));
+  if (side.prompt.multi_modal_data.has_value()) {
+    return field_error("multi_modal_data", "media belong to the encoder, not to decoder_prompt");
+  }
+  out.decoder = std::move(side.prompt);
+  out.decoder_param = std::move(side.param);
+  return ok_status();
+}
+
+StatusOr<EncoderDecoderPrompt> read_explicit(const Json& object, std::vector<std::string>& warnings) {
+  for (const std::string_view key : {"prompt", "prompt_token_ids", "prompt_tokens", "multi_modal_data"}) {
+    if (present(object, key) != nullptr) {
+      return field_error("prompt", str_cat("prompt: ", key, " cannot stand beside encoder_prompt and decoder_prompt; ",
+                                           "it belongs inside one of them"));
+    }
+  }
+  warn_unknown(object, "prompt", warnings);
+  const Json* encoder = present(object, "encoder_prompt");
+  if (encoder == nullptr) return field_error("encoder_prompt", "encoder_prompt is missing");
+  EncoderDecoderPrompt out;
+  ASSIGN_OR_RETURN(Side side, read_singleton(*encoder, "encoder_prompt", warnings));
+  out.encoder = std::move(side.prompt);
+  out.encoder_param = std::move(side.param);
+  if (const Json* decoder = present(object, "decoder_prompt"); decoder != nullptr) {
+    RETURN_IF_ERROR(read_decoder(*decoder, out, warnings));
+  }
+  return out;
+}
+
+// Text or ids beside media are the decoder's (SEMANTICS.md, Prompts).
+EncoderDecoderPrompt from_singleton(Side side) {
+  EncoderDecoderPrompt out;
+  out.encoder_param = side.param;
+  if (side.prompt.multi_modal_data.has_value()) {
+    out.encoder_param = "multi_modal_data";
+    out.encoder.multi_modal_data = std::move(side.prompt.multi_modal_data);
+    side.prompt.multi_modal_data.reset();
+    if (!std::holds_alternative<std::monostate>(side.prompt.content)) {
+      out.decoder = std::move(side.prompt);
+      out.decoder_param = std::move(side.param);
+    }
+  } else {
+    out.encoder = std::move(side.prompt);
+  }
+  return out;
+}
+
+StatusOr<EncoderDecoderPrompt> read_main(const Json& prompt, std::vector<std::string>& warnings) {
+  if (prompt.is_object() && (prompt.find("encoder_prompt") != nullptr || prompt.find("decoder_prompt") != nullptr)) {
+    return read_explicit(prompt, warnings);
+  }
+  ASSIGN_OR_RETURN(Side side, read_singleton(prompt, "prompt", warnings));
+  return from_singleton(std::move(side));
+}
+
+}  // namespace
+
+StatusOr<EncoderDecoderPrompt> read_prompt(const Json& request, std::vector<std::string>& warnings) {
+  const Json* prompt = present(request, "prompt");
+  if (prompt == nullptr) return field_error("prompt", "prompt is missing");
+  ASSIGN_OR_RETURN(EncoderDecoderPrompt out, read_main(*prompt, warnings));
+  if (const Json* decoder = present(request, "decoder_prompt"); decoder != nullptr) {
+    RETURN_IF_ERROR(read_decoder(*decoder, out, warnings));
+  }
+  return out;
+}
+
+}  // namespace transept

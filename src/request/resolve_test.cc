@@ -1,0 +1,296 @@
+// Which settings hold: request, model file, default; contradictions, lengths and what is refused.
+#include "request/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr ModelLimits kLimits{.vocab_size = 560, .max_decoder_positions = 128, .decoder_prompt_tokens = 2};
+
+StatusOr<SamplingParams> resolve_line(std::string_view fields, const GenerationConfig& model = {},
+                                      const ModelLimits& limits = kLimits) {
+  const auto line = Json::parse(str_cat("{\"prompt\": \"x\"", fields.empty() ? "" : ", ", fields, "}"));
+  EXPECT_TRUE(line.ok()) << fields;
+  const auto request = parse_request(*line, 1);
+  return request.ok() ? resolve(request->sampling, model, limits) : request.status();
+}
+
+// bart-cnn's generation_config.json.
+GenerationConfig cnn() {
+  GenerationConfig model;
+  model.source = "generation_config.json";
+  model.max_length = 28;
+  model.min_length = 10;
+  model.no_repeat_ngram_size = 3;
+  model.num_beams = 4;
+  model.length_penalty = 2;
+  model.early_stopping = SamplingParams::EarlyStopping::kTrue;
+  model.forced_bos_token_id = 0;
+  model.forced_eos_token_ids = {2};
+  model.eos_token_ids = {2};
+  return model;
+}
+
+TEST(Resolve, DefaultsAreGreedyUpToThePositions) {
+  const auto params = resolve_line("");
+  ASSERT_TRUE(params.ok()) << params.status();
+  SamplingParams expected;
+  expected.max_tokens = 126;
+  expected.seed = params->seed;
+  EXPECT_EQ(*params, expected);
+}
+
+TEST(Resolve, TheModelsFileComesBeforeDefaults) {
+  const auto params = resolve_line("", cnn());
+  ASSERT_TRUE(params.ok()) << params.status();
+  EXPECT_EQ(params->max_tokens, 26);  // max_length counts the decoder prompt
+  EXPECT_EQ(params->min_tokens, 8);
+  EXPECT_EQ(params->no_repeat_ngram_size, 3);
+  EXPECT_EQ(params->forced_bos_token_id, 0);
+  EXPECT_THAT(params->forced_eos_token_ids, ElementsAre(2));
+  EXPECT_THAT(params->eos_token_ids, ElementsAre(2));
+  EXPECT_EQ(params->num_beams, 1);  // decoded greedily for now
+  EXPECT_EQ(params->temperature, 0);
+  EXPECT_EQ(params->n, 1);
+}
+
+TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
+  const auto params = resolve_line(R"("max_tokens": 24, "min_tokens": 4, "no_repeat_ngram_size": 2,
+      "forced_eos_token_id": [5], "forced_bos_token_id": 6, "num_beams": 1, "suppress_tokens": [9],
+      "repetition_penalty": 1.5, "stop": ["a"], "stop_token_ids": [7], "ignore_eos": true, "logprobs": 0,
+      "prompt_logprobs": 3, "skip_special_tokens": false, "include_stop_str_in_output": true,
+      "presence_penalty": -1, "frequency_penalty": 1, "logit_bias": {"3": -100}, "begin_suppress_tokens": [1],
+      "temperature": 0.5, "top_k": -1, "top_p": 0.5, "min_p": 0.25, "seed": 11, "n": 3)",
+                                   cnn());
+  ASSERT_TRUE(params.ok()) << params.status();
+  SamplingParams expected;
+  expected.max_tokens = 24;
+  expected.min_tokens = 4;
+  expected.n = 3;
+  expected.temperature = 0.5f;
+  expected.top_k = 0;
+  expected.top_p = 0.5f;
+  expected.min_p = 0.25f;
+  expected.seed = 11;
+  expected.stop = {"a"};
+  expected.stop_token_ids = {7};
+  expected.eos_token_ids = {2};
+  expected.ignore_eos = true;
+  expected.include_stop_str_in_output = true;
+  expected.skip_special_tokens = false;
+  expected.logprobs = 0;
+  expected.prompt_logprobs = 3;
+  expected.repetition_penalty = 1.5f;
+  expected.presence_penalty = -1;
+  expected.frequency_penalty = 1;
+  expected.no_repeat_ngram_size = 2;
+  expected.logit_bias = {{3, -100.0f}};
+  expected.suppress_tokens = {9};
+  expected.begin_suppress_tokens = {1};
+  expected.forced_bos_token_id = 6;
+  expected.forced_eos_token_ids = {5};
+  expected.length_penalty = 2;
+  expected.early_stopping = SamplingParams::EarlyStopping::kTrue;
+  EXPECT_EQ(*params, expected);
+}
+
+TEST(Resolve, BadWordsIdsAreAdded) {
+  GenerationConfig model;
+  model.bad_words_ids = {{410}};
+  EXPECT_THAT(resolve_line(R"("bad_words_ids": [[1, 2]])", model)->bad_words_ids,
+              ElementsAre(ElementsAre(410), ElementsAre(1, 2)));
+}
+
+TEST(Resolve, LengthsOfTheModel) {
+  GenerationConfig model;
+  model.max_new_tokens = 9;
+  model.max_length = 20;
+  model.min_new_tokens = 4;
+  model.min_length = 5;
+  EXPECT_EQ(resolve_line("", model)->max_tokens, 9);  // as Hugging Face: max_new_tokens wins
+  EXPECT_EQ(resolve_line("", model)->min_tokens, 4);  // and of the minima the larger holds
+  model.max_new_tokens = 1000;
+  EXPECT_EQ(resolve_line("", model)->max_tokens, 126);
+  model = {};
+  model.max_length = 1000;
+  EXPECT_EQ(resolve_line("", model)->max_tokens, 126);
+  model.min_length = 50;
+  EXPECT_EQ(resolve_line(R"("max_tokens": 6)", model)->min_tokens, 6);  // an inherited minimum gives way
+
+  ModelLimits limits = kLimits;
+  limits.decoder_prompt_tokens = 30;
+  const auto params = resolve_line("", cnn(), limits);
+  EXPECT_EQ(error_param(params.status()), "max_tokens");
+  EXPECT_THAT(error_message(params.status()), HasSubstr("max_length 28 of generation_config.json"));
+  EXPECT_EQ(resolve_line(R"("max_tokens": 5)", cnn(), limits)->max_tokens, 5);
+}
+
+TEST(Resolve, PositionsAreNeverExceeded) {
+  EXPECT_EQ(resolve_line(R"("max_tokens": 126)")->max_tokens, 126);
+  const auto over = resolve_line(R"("max_tokens": 127)");
+  EXPECT_EQ(over.status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(error_param(over.status()), "max_tokens");
+  EXPECT_EQ(error_message(over.status()),
+            "max_tokens 127 and the decoder prompt of 2 tokens exceed the model's 128 positions: at most 126 are left");
+  EXPECT_EQ(error_param(resolve_line(R"("max_tokens": 2147483647)").status()), "max_tokens");
+
+  ModelLimits limits = kLimits;
+  limits.decoder_prompt_tokens = 127;
+  EXPECT_EQ(resolve_line("", {}, limits)->max_tokens, 1);
+  for (const int32_t prompt : {128, 129}) {
+    limits.decoder_prompt_tokens = prompt;
+    const auto params = resolve_line("", {}, limits);
+    EXPECT_EQ(error_param(params.status()), "decoder_prompt");
+    EXPECT_THAT(error_message(params.status()), HasSubstr(str_cat(prompt, " tokens")));
+    EXPECT_THAT(error_message(params.status()), HasSubstr("128 positions"));
+  }
+}
+
+TEST(Resolve, ScoringGeneratesNothing) {
+  ModelLimits limits = kLimits;
+  limits.score_only = true;
+  limits.decoder_prompt_tokens = 128;  // all positions may be prompt
+  const auto params = resolve_line(R"("prompt_logprobs": 3)", cnn(), limits);
+  ASSERT_TRUE(params.ok()) << params.status();
+  EXPECT_TRUE(params->score_only);
+  EXPECT_EQ(params->prompt_logprobs, 3);
+  EXPECT_EQ(params->max_tokens, 1);
+  EXPECT_EQ(params->min_tokens, 0);
+  EXPECT_EQ(resolve_line("", {}, limits)->prompt_logprobs, 0);
+  limits.decoder_prompt_tokens = 129;
+  EXPECT_EQ(error_param(resolve_line("", {}, limits).status()), "decoder_prompt");
+}
+
+TEST(Resolve, TemperatureOfTheModelHoldsOnlyWithDoSample) {
+  GenerationConfig model;
+  model.temperature = 0.7f;
+  model.top_k = 9;
+  model.num_return_sequences = 3;
+  EXPECT_EQ(resolve_line("", model)->temperature, 0);
+  EXPECT_EQ(resolve_line("", model)->n, 1);  // three greedy answers are one answer
+  model.do_sample = true;
+  EXPECT_EQ(resolve_line("", model)->temperature, 0.7f);
+  EXPECT_EQ(resolve_line("", model)->top_k, 9);
+  EXPECT_EQ(resolve_line("", model)->n, 3);
+  EXPECT_EQ(resolve_line(R"("temperature": 0)", model)->temperature, 0);
+  EXPECT_EQ(resolve_line(R"("n": 2)", model)->n, 2);
+  EXPECT_EQ(resolve_line(R"("num_return_sequences": 2)", model)->n, 2);
+  model.num_beams = 4;  // an inherited beam search does not sample
+  EXPECT_EQ(resolve_line("", model)->temperature, 0);
+  EXPECT_EQ(resolve_line(R"("top_p": 0.5)", model)->temperature, 0.7f);
+  EXPECT_EQ(resolve_line(R"("num_beams": 1)", model)->temperature, 0.7f);
+  EXPECT_EQ(resolve_line(R"("use_beam_search": false)", model)->temperature, 0.7f);
+}
+
+TEST(Resolve, SeedsAreTheRequestsOrDrawn) {
+  EXPECT_EQ(resolve_line(R"("seed": 5)")->seed, 5u);
+  EXPECT_EQ(resolve_line(R"("seed": -1)")->seed, ~uint64_t{0});
+  ModelLimits limits = kLimits;
+  const uint64_t first = resolve_line("", {}, limits)->seed;
+  EXPECT_EQ(resolve_line("", {}, limits)->seed, first);
+  limits.request_index = 1;
+  EXPECT_NE(resolve_line("", {}, limits)->seed, first);
+  limits.request_index = 0;
+  limits.engine_seed = 1;
+  EXPECT_NE(resolve_line("", {}, limits)->seed, first);
+}
+
+TEST(Resolve, RefusesIdsOutsideTheVocabularyByField) {
+  struct Case {
+    const char *field, *fine, *outside;
+  };
+  const Case cases[] = {
+      {"stop_token_ids", "[559]", "[1, 560]"},
+      {"suppress_tokens", "[559]", "[560]"},
+      {"begin_suppress_tokens", "[559]", "[560]"},
+      {"forced_bos_token_id", "559", "560"},
+      {"forced_eos_token_id", "559", "560"},
+      {"forced_eos_token_id", "[1, 559]", "[1, 560]"},
+      {"bad_words_ids", "[[1], [2, 559]]", "[[1], [2, 560]]"},
+      {"logit_bias", R"({"559": 1})", R"({"560": 1})"},
+  };
+  for (const Case& c : cases) {
+    EXPECT_TRUE(resolve_line(str_cat("\"", c.field, "\": ", c.fine)).ok()) << c.field;
+    const auto params = resolve_line(str_cat("\"", c.field, "\": ", c.outside));
+    EXPECT_EQ(params.status().code(), absl::StatusCode::kInvalidArgument) << c.field;
+    EXPECT_EQ(error_param(params.status()), c.field);
+    EXPECT_THAT(error_message(params.status()), HasSubstr("560 is outside the vocabulary of 560"));
+  }
+}
+
+TEST(Resolve, RefusesContradictionsByField) {
+  struct Case {
+    const char *fields, *param;
+  };
+  const Case cases[] = {
+      {R"("max_tokens": 4, "min_tokens": 9)", "min_tokens"},
+      {R"("min_tokens": 127)", "min_tokens"},
+      {R"("n": 2, "num_return_sequences": 3)", "n"},
+      {R"("num_beams": 2, "n": 3)", "n"},
+      {R"("num_beams": 2, "num_return_sequences": 6)", "num_return_sequences"},
+      {R"("use_beam_search": true, "best_of": 2, "n": 3)", "n"},
+      {R"("use_beam_search": true, "num_beams": 3, "best_of": 2)", "best_of"},
+      {R"("use_beam_search": false, "num_beams": 3)", "use_beam_search"},
+      {R"("best_of": 2, "n": 3)", "best_of"},
+      {R"("num_beams": 2, "temperature": 0.5)", "temperature"},
+  };
+  for (const Case& c : cases) {
+    const auto params = resolve_line(c.fields);
+    EXPECT_EQ(params.status().code(), absl::StatusCode::kInvalidArgument) << c.fields << params.status();
+    EXPECT_EQ(error_param(params.status()), c.param) << c.fields;
+  }
+  EXPECT_EQ(error_param(resolve_line(R"("n": 5)", cnn()).status()), "n");
+  EXPECT_TRUE(resolve_line(R"("n": 4)", cnn()).ok());
+  EXPECT_TRUE(resolve_line(R"("n": 2, "num_return_sequences": 2)").ok());
+}
+
+TEST(Resolve, RefusesByNameWhatIsNotSupportedYet) {
+  for (const char* fields : {R"("num_beams": 2)", R"("use_beam_search": true)", R"("use_beam_search": true, "n": 3)",
+                             R"("num_beams": 4, "n": 2, "length_penalty": 0.5, "early_stopping": "never")"}) {
+    const auto params = resolve_line(fields);
+    EXPECT_EQ(params.status().code(), absl::StatusCode::kUnimplemented) << fields;
+    EXPECT_EQ(error_param(params.status()), "num_beams");
+    EXPECT_EQ(error_message(params.status()), "beam search is not supported yet");
+  }
+  const auto best = resolve_line(R"("best_of": 3, "n": 2, "temperature": 1)");
+  EXPECT_EQ(best.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(error_param(best.status()), "best_of");
+  EXPECT_TRUE(resolve_line(R"("best_of": 2, "n": 2, "temperature": 1)").ok());
+  // What is wrong about a beam search comes first.
+  EXPECT_EQ(error_param(resolve_line(R"("num_beams": 2, "max_tokens": 500)").status()), "max_tokens");
+}
+
+TEST(StartupNotes, SayWhatTheModelsFilesChange) {
+  EXPECT_THAT(startup_notes(GenerationConfig()), IsEmpty());
+  GenerationConfig model = cnn();
+  model.unsupported = {"num_beam_groups: 2"};
+  model.bad_words_ids = {{410}};
+  model.suppress_tokens = std::vector<int32_t>(90, 1);
+  const std::vector<std::string> notes = startup_notes(model);
+  EXPECT_THAT(notes, Contains("generation_config.json: max_length 28 (with the decoder prompt)"));
+  EXPECT_THAT(notes, Contains("generation_config.json: num_beams 4: beam search is not supported yet; "
+                              "requests are decoded greedily"));
+  EXPECT_THAT(notes, Contains("generation_config.json: length_penalty 2, early_stopping true: without effect until "
+                              "beam search is supported"));
+  EXPECT_THAT(notes, Contains("generation_config.json: no_repeat_ngram_size 3"));
+  EXPECT_THAT(notes, Contains("generation_config.json: forced_eos_token_id [2]"));
+  EXPECT_THAT(notes, Contains("generation_config.json: suppress_tokens (90 ids)"));
+  EXPECT_THAT(notes, Contains("generation_config.json: bad_words_ids (1 words)"));
+  EXPECT_THAT(notes, Contains("generation_config.json: num_beam_groups: 2 is not supported and has no effect"));
+  GenerationConfig sampling;
+  sampling.source = "config.json";
+  sampling.do_sample = true;
+  sampling.temperature = 0.5f;
+  EXPECT_THAT(startup_notes(sampling),
+              ElementsAre("config.json: do_sample true: requests without a temperature are sampled at 0.5"));
+}
+
+}  // namespace
+}  // namespace transept

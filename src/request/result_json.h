@@ -1,0 +1,44 @@
+// Results and errors as JSON lines (API.md, A result). Pure functions: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/function_ref.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "core/request_output.h"
+
+namespace transept {
+
+// Keys in API.md's order: id, encoder_prompt, encoder_prompt_token_ids, prompt, prompt_token_ids, (prompt_logprobs and
+// score where there are any), outputs, metrics. `token_text` gives decoded_token of the logprobs.
+Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::string(int32_t)> token_text);
+
+// What a client is told, in OpenAI's words:
+//   status                      type                    code                      HTTP
+//   kInvalidArgument            invalid_request_error   invalid_value             400
+//   kOutOfRange                 invalid_request_error   context_length_exceeded   400
+//   kUnimplemented              invalid_request_error   unsupported               400
+//   kNotFound                   invalid_request_error   not_found                 404
+//   kUnauthenticated            authentication_error    invalid_api_key           401
+//   kPermissionDenied           permission_error        permission_denied         403
+//   kResourceExhausted          rate_limit_error        rate_limit_exceeded       429
+//   kUnavailable                server_error            unavailable               503
+//   kDeadlineExceeded           server_error            timeout                   504
+//   kCancelled                  server_error            cancelled                 499
+//   all others                  server_error            internal_error            500
+struct ErrorKind {
+  const char* type;
+  const char* code;
+  int http_status;
+};
+ErrorKind error_kind(const Status& status);
+
+// {"message", "type", "param", "code"}, all four always; param is null where the error names no field.
+Json error_object(const Status& status);
+
+// {"id", "error": error_object}: what stands in a result's place.
+Json error_json(const Json& id, const Status& status);
+
+}  // namespace transept

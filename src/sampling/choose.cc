@@ -1,0 +1,138 @@
+#include "sampling/choose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/softmax.h"
+#include "sampling/random.h"
+
+namespace transept {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+bool before(const Candidate& a, const Candidate& b) {
+  return a.score > b.score || (a.score == b.score && a.token_id < b.token_id);
+}
+
+// Sorts just enough of the candidates, best first, that their probabilities reach `mass` of `total`; returns how many.
+size_t sort_until_mass(std::span<Candidate> candidates, float best, double mass) {
+  double sum = 0;
+  size_t sorted = 0, kept = 0;
+  size_t step = 64;
+  while (kept < candidates.size()) {
+    if (kept == sorted) {
+      const size_t end = std::min(candidates.size(), sorted + step);
+      const auto from = candidates.begin() + static_cast<std::ptrdiff_t>(sorted);
+      std::partial_sort(from, candidates.begin() + static_cast<std::ptrdiff_t>(end), candidates.end(), before);
+      sorted = end;
+      step *= 4;
+    }
+    sum += std::exp(static_cast<double>(candidates[kept].score) - best);
+    ++kept;
+    if (sum >= mass) break;
+  }
+  return kept;
+}
+
+// One draw among the candidates, in the order in which they stand, with probability ~ exp(score / temperature).
+int32_t draw(std::span<const Candidate> candidates, float best, const RowRequest& request) {
+  const double inverse = 1.0 / request.temperature;
+  const auto weight = [&](const Candidate& c) { return std::exp((static_cast<double>(c.score) - best) * inverse); };
+  double total = 0;
+  for (const Candidate& c : candidates) total += weight(c);
+  double left = uniform(request.seed, request.seq_index, request.position) * total;
+  for (const Candidate& c : candidates) {
+    left -= weight(c);
+    if (left < 0) return c.token_id;
+  }
+  // Rounding left a crumb: the last token that has a weight.
+  for (size_t i = candidates.size(); i > 0; --i) {
+    if (weight(candidates[i - 1]) > 0) return candidates[i - 1].token_id;
+  }
+  return candidates.front().token_id;
+}
+
+}  // namespace
+
+void apply_edits(const RowEdits& edits, std::span<float> scores) {
+  const auto at = [&](int32_t id) -> float& { return scores[static_cast<size_t>(id)]; };
+  for (const RowEdits::Bias& bias : edits.biases) at(bias.token_id) += bias.value;
+  if (edits.repetition_penalty != 1) {
+    for (const int32_t id : edits.seen) {
+      float& score = at(id);
+      score = score < 0 ? score * edits.repetition_penalty : score / edits.repetition_penalty;
+    }
+  }
+  for (const RowEdits::Count& count : edits.generated) {
+    at(count.token_id) -= edits.frequency_penalty * static_cast<float>(count.count) + edits.presence_penalty;
+  }
+  for (const int32_t id : edits.banned) at(id) = kNever;
+  if (edits.forced_token >= 0) {
+    std::fill(scores.begin(), scores.end(), kNever);
+    at(edits.forced_token) = 0;
+  }
+}
+
+int32_t choose_token(const Context& context, const RowRequest& request, std::span<const float> scores,
+                     std::span<Candidate> scratch) {
+  const int32_t best_id = static_cast<int32_t>(arg_max(context, scores));
+  if (best_id < 0 || scores[static_cast<size_t>(best_id)] == kNever) return -1;
+  if (request.temperature == 0 || request.top_k == 1) return best_id;
+  const float best = scores[static_cast<size_t>(best_id)];
+  size_t count = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] > kNever) scratch[count++] = {scores[i], static_cast<int32_t>(i)};
+  }
+  std::span<Candidate> candidates = scratch.first(count);
+  if (request.top_k > 0 && static_cast<size_t>(request.top_k) < count) {
+    std::nth_element(candidates.begin(), candidates.begin() + request.top_k, candidates.end(), before);
+    candidates = candidates.first(static_cast<size_t>(request.top_k));
+    std::sort(candidates.begin(), candidates.end(), before);
+  }
+  if (request.top_p < 1) {
+    double total = 0;
+    for (const Candidate& c : candidates) total += std::exp(static_cast<double>(c.score) - best);
+    candidates = candidates.first(sort_until_mass(candidates, best, total * request.top_p));
+  }
+  if (request.min_p > 0) {
+    const float least = best + std::log(request.min_p);
+    const auto end =
+        std::partition(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.score >= least; });
+    candidates = candidates.first(static_cast<size_t>(end - candidates.begin()));
+    std::sort(candidates.begin(), candidates.end(), before);
+  }
+  return draw(candidates, best, request);
+}
+
+int32_t rank_of(std::span<const float> scores, int32_t token_id) {
+  const size_t token = static_cast<size_t>(token_id);
+  const float score = scores[token];
+  int32_t rank = 1;
+  for (size_t i = 0; i < token; ++i) rank += scores[i] >= score ? 1 : 0;
+  for (size_t i = token + 1; i < scores.size(); ++i) rank += scores[i] > score ? 1 : 0;
+  return rank;
+}
+
+int32_t top_entries(std::span<const float> scores, float log_normalizer, int32_t k, std::span<TokenLogprob> out) {
+  int32_t count = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const float score = scores[i];
+    if (!(score > kNever)) continue;
+    if (count == k && (k == 0 || score <= out[static_cast<size_t>(count - 1)].logprob)) continue;
+    // Insertion: k is at most a few dozen, and past the first entries a better one is rare.
+    int32_t place = count < k ? count++ : count - 1;
+    for (; place > 0 && out[static_cast<size_t>(place - 1)].logprob < score; --place) {
+      out[static_cast<size_t>(place)] = out[static_cast<size_t>(place - 1)];
+    }
+    out[static_cast<size_t>(place)] = {static_cast<int32_t>(i), score, 0};
+  }
+  for (int32_t i = 0; i < count; ++i) {
+    out[static_cast<size_t>(i)].rank = i + 1;
+    out[static_cast<size_t>(i)].logprob -= log_normalizer;
+  }
+  return count;
+}
+
+}  // namespace transept

@@ -1,0 +1,52 @@
+// What a request's penalties, bans and forced tokens do to one row of scores, as sparse edits: worked out on the host
+// from the request's tokens, applied in `select` without a loop over the row. A value; part of a step's plan.
+//
+// Order of application: added biases, repetition penalty, frequency and presence penalty, bans, force (golden README,
+// Scores and processors; transformers' LogitsProcessorList).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/sampling_params.h"
+
+namespace transept {
+
+struct RowEdits {
+  struct Bias {
+    int32_t token_id;
+    float value;
+  };
+  struct Count {
+    int32_t token_id;
+    int32_t count;
+  };
+
+  int32_t forced_token = -1;     // >= 0: this token has log-probability 0, all others none
+  std::vector<Bias> biases;      // added to the scores
+  float repetition_penalty = 1;  // of `seen`: scores below 0 multiplied, others divided
+  std::vector<int32_t> seen;     // decoder prompt + generated tokens, each once
+  float presence_penalty = 0;    // of `generated`: subtracted once
+  float frequency_penalty = 0;   // of `generated`: subtracted for each occurrence
+  std::vector<Count> generated;  // generated tokens with their counts
+  std::vector<int32_t> banned;   // -inf; may repeat
+  bool renormalize = false;      // scores become log-probabilities before filters and reported log-probabilities
+
+  bool empty() const {
+    return forced_token < 0 && biases.empty() && repetition_penalty == 1 && generated.empty() && banned.empty();
+  }
+  void clear();
+};
+
+// The tokens that a row's edits depend on.
+struct RowHistory {
+  std::span<const int32_t> encoder_prompt;
+  std::span<const int32_t> prompt;     // the decoder's
+  std::span<const int32_t> generated;  // so far
+};
+
+// Fills `edits` (cleared first; vectors keep their memory) for the next token after `history`.
+void build_row_edits(const SamplingParams& params, const RowHistory& history, RowEdits& edits);
+
+}  // namespace transept

@@ -1,0 +1,53 @@
+// From hidden rows to tokens and log-probabilities, batched over everything that a step samples or scores. Everything
+// behind `decode()` lives here: fused arg-max, a vocabulary split over ranks, several rows a sequence, shortlists.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/request_output.h"
+#include "layers/lm_head.h"
+#include "sampling/row_edits.h"
+#include "tensor/context.h"
+
+namespace transept {
+
+// One token to choose or to score. Several requests may look at one hidden row (n samples after one prompt).
+struct RowRequest {
+  int32_t hidden_row = 0;
+  int32_t target_token = -1;        // >= 0: no choice, the log-probability of this token in the raw distribution
+  const RowEdits* edits = nullptr;  // null: none. Not looked at when scoring
+  float temperature = 0;            // 0: the best token, ties to the lower id
+  int32_t top_k = 0;                // 0: all
+  float top_p = 1;
+  float min_p = 0;
+  uint64_t seed = 0;  // with seq_index and position the key of the one random number
+  uint32_t seq_index = 0;
+  uint32_t position = 0;
+  int32_t num_logprobs = -1;  // >= 0: so many of the best are listed, and the token's rank is worked out
+};
+
+struct RowSample {
+  int32_t token_id = -1;  // -1: the scores were not numbers
+  float logprob = 0;      // natural, of the edited distribution before temperature and filters (target: the raw one)
+  int32_t rank = 0;       // 1: the best; 0 when num_logprobs < 0
+  int32_t num_top = 0;    // its entries in SampleOutput::top
+  int64_t top_begin = 0;
+};
+
+// Reused from step to step: vectors keep their memory.
+struct SampleOutput {
+  std::vector<RowSample> rows;    // one for each RowRequest
+  std::vector<TokenLogprob> top;  // best first; tokens of probability zero are left out
+};
+
+// hidden: [num_rows, dim] float32. REQUIRES: rows ascend in hidden_row. top-k, top-p and min-p look at the distribution
+// that log-probabilities are reported of; temperature then reshapes what they leave (docs/decisions/).
+void select(Context& context, const LmHead& lm_head, const TensorView& hidden, std::span<const RowRequest> rows,
+            SampleOutput& output);
+
+// Step memory that select wants at most: walks it with a measuring arena. `num_rows` as many as a step may bring.
+void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& hidden, int64_t num_rows);
+
+}  // namespace transept

@@ -1,0 +1,97 @@
+// How added tokens are found: leftmost, then longest; the rules about their neighbours; and the ids that they get.
+#include "text/added_tokens.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "text/token_matcher.h"
+
+namespace transept {
+namespace {
+
+Vocabulary vocabulary(std::string_view text) {
+  const StatusOr<Json> json = Json::parse(text);
+  EXPECT_TRUE(json.ok());
+  auto parsed = Vocabulary::parse(JsonField("vocab.json", *json));
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return std::move(parsed).value();
+}
+
+std::vector<std::string> segments(const AddedTokens& tokens, std::string_view text) {
+  std::vector<AddedTokens::Segment> found;
+  tokens.split_raw(text, found);
+  std::vector<std::string> shown;
+  for (const AddedTokens::Segment& segment : found) {
+    shown.push_back(segment.token_id == AddedTokens::kText ? std::string(segment.range.of(text))
+                                                           : str_cat(segment.token_id, ":", segment.range.of(text)));
+  }
+  return shown;
+}
+
+using Shown = std::vector<std::string>;
+
+TEST(TokenMatcherTest, LeftmostThenLongest) {
+  const TokenMatcher matcher({{"b", 0}, {"abcd", 1}, {"ab", 2}, {"", 3}, {"ab", 4}, {"bcde", 5}});
+  const auto match = matcher.find("xxabcde", 0);
+  ASSERT_TRUE(match.has_value());
+  EXPECT_EQ(match->value, 1);
+  EXPECT_EQ(match->range, (TextRange{2, 6}));
+  EXPECT_EQ(matcher.find("xxabce", 0)->value, 2);  // of two equal patterns the first
+  EXPECT_EQ(matcher.find("xxabce", 3)->value, 0);
+  EXPECT_FALSE(matcher.find("xxac", 0).has_value());
+  EXPECT_FALSE(matcher.find("ab", 2).has_value());
+  EXPECT_FALSE(TokenMatcher().find("ab", 0).has_value());
+}
+
+TEST(AddedTokensTest, RulesAboutNeighbours) {
+  const Vocabulary vocab = vocabulary(R"({"a": 0})");
+  AddedTokens tokens;
+  ASSERT_TRUE(tokens.add({.content = "[L]", .lstrip = true}, vocab).ok());
+  ASSERT_TRUE(tokens.add({.content = "[R]", .rstrip = true}, vocab).ok());
+  ASSERT_TRUE(tokens.add({.content = "word", .single_word = true}, vocab).ok());
+  ASSERT_TRUE(tokens.finish(Normalizer()).ok());
+  EXPECT_EQ(segments(tokens, "x  [L]  y"), (Shown{"x", "1:  [L]", "  y"}));
+  EXPECT_EQ(segments(tokens, "x  [R] \u3000y"), (Shown{"x  ", "2:[R] \u3000", "y"}));
+  EXPECT_EQ(segments(tokens, "[R]  [L]"), (Shown{"2:[R]  ", "1:[L]"}));  // the spaces are gone already
+  EXPECT_EQ(segments(tokens, "word words sword word. éword"), (Shown{"3:word", " words sword ", "3:word", ". éword"}));
+  EXPECT_EQ(segments(tokens, ""), (Shown{}));
+}
+
+TEST(AddedTokensTest, TokensInsideWhiteSpaceTakeLinearTime) {
+  const Vocabulary vocab = vocabulary("{}");
+  AddedTokens tokens;
+  ASSERT_TRUE(tokens.add({.content = "\t", .lstrip = true, .rstrip = true}, vocab).ok());
+  ASSERT_TRUE(tokens.finish(Normalizer()).ok());
+  const std::string text(300'000, '\t');
+  std::vector<AddedTokens::Segment> found;
+  const auto start = std::chrono::steady_clock::now();
+  tokens.split_raw(text, found);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_EQ(found.size(), text.size());
+  for (const AddedTokens::Segment& segment : found) ASSERT_LE(segment.range.begin, segment.range.end);
+}
+
+TEST(AddedTokensTest, IdsComeFromTheVocabularyOrFollowIt) {
+  const Vocabulary vocab = vocabulary(R"({"a": 0, "<s>": 1, "b": 2})");
+  AddedTokens tokens;
+  EXPECT_TRUE(tokens.add({.content = "<s>", .special = true}, vocab).ok());
+  EXPECT_TRUE(tokens.add({.content = "x"}, vocab).ok());
+  EXPECT_TRUE(tokens.add({.content = "y"}, vocab, 7).ok());
+  EXPECT_TRUE(tokens.add({.content = "z"}, vocab).ok());
+  EXPECT_TRUE(tokens.add({.content = ""}, vocab).ok());
+  EXPECT_EQ(tokens.find("<s>"), 1);
+  EXPECT_EQ(tokens.find("x"), 3);
+  EXPECT_EQ(tokens.find("y"), 7);
+  EXPECT_EQ(tokens.find("z"), 8);
+  EXPECT_EQ(tokens.end_id(), 9);
+  EXPECT_FALSE(tokens.add({.content = "v"}, vocab, 2).ok());
+  EXPECT_FALSE(tokens.add({.content = "w"}, vocab, 7).ok());
+  EXPECT_FALSE(tokens.add({.content = std::string(2000, 'x')}, vocab).ok());
+  ASSERT_TRUE(tokens.add({.content = "<s>", .lstrip = true}, vocab).ok());  // new rules, still special
+  EXPECT_TRUE(tokens.find(1)->lstrip);
+  EXPECT_TRUE(tokens.find(1)->special);
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,178 @@
+#include "text/bpe.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "base/utf8.h"
+#include "text/unicode.h"
+
+namespace transept {
+namespace {
+
+constexpr int32_t kNone = -1;
+
+constexpr uint64_t pair_key(int32_t left, int32_t right) {
+  return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+}
+
+// For error texts: a damaged file may hold a very long token.
+std::string quoted(std::string_view token) {
+  constexpr size_t kShown = 60;
+  return str_cat("\"", sanitize_utf8(token.substr(0, kShown)), token.size() > kShown ? "..." : "", "\"");
+}
+
+}  // namespace
+
+BpeModel::BpeModel(Vocabulary vocabulary, Options options)
+    : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {
+  if (!options_.unk_token.empty()) unk_id_ = vocabulary_.find(options_.unk_token);
+  for (uint32_t c = 0; c < id_of_low_character_.size(); ++c) {
+    std::string character;
+    append_utf8(character, c);
+    id_of_low_character_[c] = vocabulary_.find(character).value_or(kNone);
+  }
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", byte);
+    id_of_byte_[byte] = vocabulary_.find(name).value_or(kNone);
+  }
+}
+
+Status BpeModel::add_merge(std::string_view left, std::string_view right) {
+  const std::optional<int32_t> left_id = vocabulary_.find(left);
+  if (!left_id.has_value()) return invalid_argument(quoted(left), " is not in the vocabulary");
+  const std::optional<int32_t> right_id = vocabulary_.find(right);
+  if (!right_id.has_value()) return invalid_argument(quoted(right), " is not in the vocabulary");
+  const size_t prefix = options_.continuing_subword_prefix.size();
+  if (right.size() < prefix) {
+    return invalid_argument(quoted(right), " does not begin with the continuing_subword_prefix");
+  }
+  const std::string joined = str_cat(left, right.substr(prefix));
+  const std::optional<int32_t> joined_id = vocabulary_.find(joined);
+  if (!joined_id.has_value()) return invalid_argument(quoted(joined), " is not in the vocabulary");
+  merges_.insert_or_assign(pair_key(*left_id, *right_id), Merge{.rank = num_merges_++, .id = *joined_id});
+  return ok_status();
+}
+
+std::optional<int32_t> BpeModel::find_character(std::string_view character) const {
+  size_t length = 0;
+  const uint32_t c = next_code_point(character, length);
+  if (c >= id_of_low_character_.size()) return vocabulary_.find(character);
+  if (id_of_low_character_[c] == kNone) return std::nullopt;
+  return id_of_low_character_[c];
+}
+
+const BpeModel::Merge* BpeModel::find_merge(int32_t left, int32_t right) const {
+  const auto found = merges_.find(pair_key(left, right));
+  return found == merges_.end() ? nullptr : &found->second;
+}
+
+Status BpeModel::append_ids(const Words& words, std::vector<int32_t>& ids) const {
+  Workspace work;
+  for (const TextRange range : words.ranges) {
+    if (range.size() > 0) RETURN_IF_ERROR(append_word(range.of(words.text), work, ids));
+  }
+  return ok_status();
+}
+
+Status BpeModel::append_word(std::string_view word, Workspace& work, std::vector<int32_t>& ids) const {
+  if (options_.ignore_merges) {
+    if (const std::optional<int32_t> id = vocabulary_.find(word)) {
+      ids.push_back(*id);
+      return ok_status();
+    }
+  }
+  RETURN_IF_ERROR(start_word(word, work));
+  merge_all(work);
+  for (const Symbol& symbol : work.symbols) {
+    if (symbol.id != kNone) ids.push_back(symbol.id);
+  }
+  return ok_status();
+}
+
+// One symbol a character. An unknown row waits until a known character comes; bytes of a fallback overtake it, as they
+// do in the reference.
+Status BpeModel::start_word(std::string_view word, Workspace& work) const {
+  work.symbols.clear();
+  const auto add = [&](int32_t id) { work.symbols.push_back({id, kNone, kNone}); };
+  const bool has_affixes = !options_.continuing_subword_prefix.empty() || !options_.end_of_word_suffix.empty();
+  bool unk_waits = false;
+  for (size_t begin = 0, end = 0; begin < word.size(); begin = end) {
+    next_code_point(word, end);
+    std::string_view character = word.substr(begin, end - begin);
+    if (has_affixes) {
+      work.spelling.clear();
+      if (begin > 0) work.spelling += options_.continuing_subword_prefix;
+      work.spelling += character;
+      if (end == word.size()) work.spelling += options_.end_of_word_suffix;
+      character = work.spelling;
+    }
+    if (const auto id = has_affixes ? vocabulary_.find(character) : find_character(character)) {
+      if (unk_waits) add(*unk_id_);
+      unk_waits = false;
+      add(*id);
+      continue;
+    }
+    if (options_.byte_fallback && start_bytes(character, work)) continue;
+    if (options_.unk_token.empty()) continue;
+    if (!unk_id_.has_value()) return invalid_argument("the unk_token of this tokenizer is not in its vocabulary");
+    if (unk_waits && !options_.fuse_unk) add(*unk_id_);
+    unk_waits = true;
+  }
+  if (unk_waits) add(*unk_id_);
+  return ok_status();
+}
+
+bool BpeModel::start_bytes(std::string_view character, Workspace& work) const {
+  for (const char c : character) {
+    if (id_of_byte_[static_cast<uint8_t>(c)] == kNone) return false;
+  }
+  for (const char c : character) work.symbols.push_back({id_of_byte_[static_cast<uint8_t>(c)], kNone, kNone});
+  return true;
+}
+
+void BpeModel::push_candidate(int32_t position, Workspace& work) const {
+  const Symbol& left = work.symbols[static_cast<size_t>(position)];
+  if (left.next == kNone) return;
+  const Merge* merge = find_merge(left.id, work.symbols[static_cast<size_t>(left.next)].id);
+  if (merge == nullptr) return;
+  work.queue.push_back({merge->rank, position, merge->id});
+}
+
+void BpeModel::merge_all(Workspace& work) const {
+  std::vector<Symbol>& symbols = work.symbols;
+  std::vector<Candidate>& queue = work.queue;
+  const auto count = static_cast<int32_t>(symbols.size());
+  queue.clear();
+  for (int32_t i = 0; i < count; ++i) {
+    symbols[static_cast<size_t>(i)].previous = i - 1;
+    symbols[static_cast<size_t>(i)].next = i + 1 < count ? i + 1 : kNone;
+  }
+  for (int32_t i = 0; i + 1 < count; ++i) push_candidate(i, work);
+  std::make_heap(queue.begin(), queue.end(), std::greater<>());
+  while (!queue.empty()) {
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const Candidate best = queue.back();
+    queue.pop_back();
+    Symbol& left = symbols[static_cast<size_t>(best.position)];
+    if (left.id == kNone || left.next == kNone) continue;
+    Symbol& right = symbols[static_cast<size_t>(left.next)];
+    // The two may have changed since they were queued. The reference asks only whether they still become the same
+    // token.
+    const Merge* merge = find_merge(left.id, right.id);
+    if (merge == nullptr || merge->id != best.id) continue;
+    left.id = best.id;
+    left.next = right.next;
+    right.id = kNone;
+    if (left.next != kNone) symbols[static_cast<size_t>(left.next)].previous = best.position;
+    for (const int32_t position : {left.previous, best.position}) {
+      if (position == kNone) continue;
+      const size_t old_size = queue.size();
+      push_candidate(position, work);
+      if (queue.size() > old_size) std::push_heap(queue.begin(), queue.end(), std::greater<>());
+    }
+  }
+}
+
+}  // namespace transept

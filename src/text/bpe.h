@@ -1,0 +1,87 @@
+// Byte-pair encoding: a word begins as characters, and the pair of neighbours that stands first in the list of merges
+// is joined until there is none. O(n log n) for a word of n characters. Source: models/bpe of Hugging Face's
+// tokenizers.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/json_field.h"
+#include "text/subword_model.h"
+#include "text/vocabulary.h"
+
+namespace transept {
+
+class BpeModel final : public SubwordModel {
+ public:
+  struct Options {
+    std::string unk_token;                  // for characters that the vocabulary lacks; "": they are left out
+    std::string continuing_subword_prefix;  // before every character of a word but the first
+    std::string end_of_word_suffix;         // after the last character of a word
+    bool fuse_unk = false;                  // one unk_token for a row of unknown characters
+    bool byte_fallback = false;             // unknown characters become <0xNN> where the vocabulary has all of them
+    bool ignore_merges = false;             // a word that is a token is that token
+  };
+
+  // The member "model" of a tokenizer.json. Errors name the field.
+  static StatusOr<std::unique_ptr<BpeModel>> parse(const JsonField& model);
+  // vocab.json and merges.txt. Errors name the file.
+  static StatusOr<std::unique_ptr<BpeModel>> parse_files(std::string_view vocab_json, std::string_view merges_txt);
+
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  Status append_ids(const Words& words, std::vector<int32_t>& ids) const override;
+
+ private:
+  struct Merge {
+    int32_t rank, id;
+  };
+  // A token in the making: a row of a doubly linked list.
+  struct Symbol {
+    int32_t id, previous, next;  // -1 at the ends; id -1: joined to the one before
+  };
+  struct Candidate {
+    int32_t rank, position, id;
+    bool operator>(const Candidate& other) const {
+      return rank != other.rank ? rank > other.rank : position > other.position;
+    }
+  };
+  struct Workspace {
+    std::vector<Symbol> symbols;
+    std::vector<Candidate> queue;  // a heap, the best candidate first
+    std::string spelling;
+  };
+
+  BpeModel(Vocabulary vocabulary, Options options);
+
+  // The next merge in rank. Errors say why these two cannot be joined.
+  Status add_merge(std::string_view left, std::string_view right);
+  static Status add_text_merge(BpeModel& model, std::string_view line);
+  Status add_merges(const JsonField& field);
+  static StatusOr<Options> parse_options(const JsonField& model);
+
+  std::optional<int32_t> find_character(std::string_view character) const;
+  const Merge* find_merge(int32_t left, int32_t right) const;
+  Status append_word(std::string_view word, Workspace& work, std::vector<int32_t>& ids) const;
+  Status start_word(std::string_view word, Workspace& work) const;
+  bool start_bytes(std::string_view character, Workspace& work) const;
+  void push_candidate(int32_t position, Workspace& work) const;
+  void merge_all(Workspace& work) const;
+
+  Vocabulary vocabulary_;
+  Options options_;
+  std::optional<int32_t> unk_id_;
+  int32_t num_merges_ = 0;
+  absl::flat_hash_map<uint64_t, Merge> merges_;     // (left id, right id) -> what they become
+  std::array<int32_t, 0x180> id_of_low_character_;  // the common ones, without a look at the vocabulary; -1: none
+  std::array<int32_t, 256> id_of_byte_;             // <0xNN>; -1: none
+};
+
+}  // namespace transept

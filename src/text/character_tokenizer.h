@@ -1,0 +1,53 @@
+// Vocabularies of single characters, as bart-g2p's config.json has them: grapheme_chars for texts that the encoder
+// reads, phoneme_chars for those that the decoder writes. Ids 0 to 3 are pad, bos, eos and unk.
+// Immutable, so thread-safe.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/tokenizer.h"
+
+namespace transept {
+
+class CharacterTokenizer final : public Tokenizer {
+ public:
+  // Errors: a table is missing, has fewer than 4 characters or is no valid UTF-8.
+  static StatusOr<std::unique_ptr<CharacterTokenizer>> create(const TokenizerHints& hints);
+
+  StatusOr<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const override;
+  void append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const override;
+  // The decoder's side: what answers are made of.
+  std::string token_to_string(int32_t token_id) const override { return phonemes_.spell(token_id); }
+  std::string side_token_to_string(int32_t token_id, TokenizerSide side) const override {
+    return table(side).spell(token_id);
+  }
+  std::optional<int32_t> string_to_token(std::string_view token) const override;
+  bool is_special(int32_t token_id) const override { return token_id >= 0 && token_id < kFirstCharacter; }
+  int32_t vocab_size() const override;
+
+ private:
+  static constexpr int32_t kUnknown = 3;
+  static constexpr int32_t kFirstCharacter = 4;
+
+  struct Table {
+    std::vector<std::string> characters;
+    absl::flat_hash_map<uint32_t, int32_t> id_of;
+
+    static StatusOr<Table> parse(std::string_view name, const std::optional<std::string>& characters);
+    std::string spell(int32_t token_id) const;
+  };
+
+  const Table& table(TokenizerSide side) const { return side == TokenizerSide::kEncoder ? graphemes_ : phonemes_; }
+
+  Table graphemes_, phonemes_;
+  int32_t bos_id_ = 1, eos_id_ = 2;
+};
+
+}  // namespace transept

@@ -1,0 +1,94 @@
+// The reference's answers of the steering repository, where it lies beside this one: every string and every row of ids.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "text/detokenizer.h"
+#include "text/tokenizer_test_util.h"
+
+namespace transept {
+namespace {
+
+// Beside the repository; TRANSEPT_SHARED says where else.
+std::string shared_dir() {
+  const char* elsewhere = std::getenv("TRANSEPT_SHARED");
+  return elsewhere != nullptr ? elsewhere : str_cat(TRANSEPT_SOURCE_DIR, "/../shared");
+}
+
+bool flag(const Json& request, std::string_view key) {
+  const Json* value = request.find(key);
+  return value == nullptr || value->as_bool();
+}
+
+class GoldenTokenizerTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    folder_ = str_cat(shared_dir(), "/golden/", GetParam());
+    if (!std::filesystem::exists(folder_)) GTEST_SKIP() << "no ../shared/golden/" << GetParam();
+    std::string model = folder_;
+    if (const StatusOr<std::string> path = read_file(folder_ + "/model_path.txt"); path.ok()) {
+      model = str_cat(folder_, "/", trim(*path));
+    }
+    const StatusOr<std::string> text = read_file(model + "/config.json");
+    ASSERT_TRUE(text.ok()) << text.status();
+    const StatusOr<Json> config = Json::parse(*text);
+    ASSERT_TRUE(config.ok()) << config.status();
+    auto loaded = load_tokenizer(model, {.model_type = config->find("model_type")->as_string()});
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    tokenizer_ = std::move(loaded).value();
+  }
+
+  std::string folder_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_P(GoldenTokenizerTest, GivesTheReferencesIds) {
+  const std::vector<Json> requests = read_jsonl(folder_ + "/tokenize.jsonl");
+  const std::vector<Json> expected = read_jsonl(folder_ + "/tokenize_expected.jsonl");
+  ASSERT_EQ(requests.size(), expected.size());
+  ASSERT_FALSE(requests.empty());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const std::string& text = requests[i].find("text")->as_string();
+    const auto ids = tokenizer_->encode(text, {.add_special_tokens = flag(requests[i], "add_special_tokens")});
+    ASSERT_TRUE(ids.ok()) << ids.status();
+    EXPECT_EQ(*ids, ids_of(*expected[i].find("token_ids"))) << requests[i].dump();
+    const Json* tokens = expected[i].find("tokens");
+    for (size_t t = 0; tokens != nullptr && t < ids->size(); ++t) {
+      EXPECT_EQ(tokenizer_->token_to_string((*ids)[t]), tokens->as_array()[t].as_string()) << requests[i].dump();
+    }
+  }
+}
+
+TEST_P(GoldenTokenizerTest, GivesTheReferencesTexts) {
+  const std::vector<Json> requests = read_jsonl(folder_ + "/detokenize.jsonl");
+  const std::vector<Json> expected = read_jsonl(folder_ + "/detokenize_expected.jsonl");
+  ASSERT_EQ(requests.size(), expected.size());
+  ASSERT_FALSE(requests.empty());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const std::vector<int32_t> ids = ids_of(*requests[i].find("token_ids"));
+    const bool skip = flag(requests[i], "skip_special_tokens");
+    const std::string& text = expected[i].find("text")->as_string();
+    EXPECT_EQ(tokenizer_->decode(ids, skip), text) << requests[i].dump();
+    IncrementalDetokenizer incremental(*tokenizer_, {}, skip);
+    for (const int32_t id : ids) incremental.append(id);
+    incremental.finish();
+    EXPECT_EQ(incremental.text(), text) << requests[i].dump();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ByteLevel, GoldenTokenizerTest,
+                         testing::Values("text/bart", "text/bart-bare-bf16", "text/bart-cnn",
+                                         "text/bart-scaled-sharded", "text/bart-tied-fp16", "text/blenderbot",
+                                         "tokenizers/byte-level-bpe", "tokenizers/byte-level-bpe-prefix-space",
+                                         "tokenizers/added-token-flags", "tokenizers/whisper-tiny"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,65 @@
+// tokenizer.json, the one file of Hugging Face's tokenizers. Its "truncation" and "padding" are not read: transformers
+// sets both anew for every call.
+#include <utility>
+
+#include "text/bpe.h"
+#include "text/pipeline_tokenizer.h"
+#include "text/tokenizer_loader.h"
+
+namespace transept {
+namespace {
+
+constexpr std::string_view kFile = "tokenizer.json";
+
+StatusOr<std::unique_ptr<SubwordModel>> parse_model(const JsonField& field) {
+  RETURN_IF_ERROR(field.expect_object());
+  // Files of before 2021 say no type; only byte-pair encodings among them have merges.
+  ASSIGN_OR_RETURN(const std::string type,
+                   field.member("type").string_or(field.member("merges").present() ? "BPE" : ""));
+  if (type == "BPE") return BpeModel::parse(field);
+  if (type.empty()) return field.member("type").as_string().status();
+  return field.member("type").error(str_cat(type, " is not supported yet"));
+}
+
+Status parse_added_tokens(const JsonField& field, const Vocabulary& vocabulary, AddedTokens& out) {
+  if (!field.present()) return ok_status();
+  RETURN_IF_ERROR(field.expect_list());
+  for (size_t i = 0; i < field.json().as_array().size(); ++i) {
+    const JsonField entry = field.item(i);
+    RETURN_IF_ERROR(entry.expect_object());
+    ASSIGN_OR_RETURN(AddedToken token, AddedToken::parse(entry, AddedToken{.content = "", .normalized = true}));
+    // The library takes no notice of the ids that are written here, and neither do the models made with it.
+    RETURN_IF_ERROR(entry.member("id").as_token_id().status());
+    const Status status = out.add(std::move(token), vocabulary);
+    if (!status.ok()) return entry.error(error_message(status));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Tokenizer>> make_json_tokenizer(const TokenizerFiles& files) {
+  ASSIGN_OR_RETURN(const Json json, parse_json_file(kFile, *files.tokenizer_json));
+  ASSIGN_OR_RETURN(const TokenizerConfig config, TokenizerConfig::parse(files));
+  const JsonField root(kFile, json);
+  RETURN_IF_ERROR(root.expect_object());
+  ASSIGN_OR_RETURN(const std::string version, root.member("version").string_or("1.0"));
+  if (version != "1.0") return root.member("version").error("only version 1.0 is known");
+
+  PipelineTokenizer::Parts parts;
+  ASSIGN_OR_RETURN(parts.model, parse_model(root.member("model")));
+  ASSIGN_OR_RETURN(parts.normalizer, Normalizer::parse(root.member("normalizer")));
+  ASSIGN_OR_RETURN(parts.pre_tokenizer, PreTokenizer::parse(root.member("pre_tokenizer"), config.add_prefix_space));
+  ASSIGN_OR_RETURN(parts.post_processor, PostProcessor::parse(root.member("post_processor")));
+  ASSIGN_OR_RETURN(parts.decoder, TokenDecoder::parse(root.member("decoder")));
+  const Vocabulary& vocabulary = parts.model->vocabulary();
+  RETURN_IF_ERROR(parse_added_tokens(root.member("added_tokens"), vocabulary, parts.added_tokens));
+  RETURN_IF_ERROR(add_config_tokens(config, vocabulary, /*keep_ids=*/false, parts.added_tokens));
+  Status status = parts.added_tokens.finish(parts.normalizer);
+  if (!status.ok()) return root.member("added_tokens").error(error_message(status));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = PipelineTokenizer::create(std::move(parts));
+  if (!tokenizer.ok()) return with_prefix(tokenizer.status(), kFile);
+  return tokenizer;
+}
+
+}  // namespace transept

@@ -1,0 +1,172 @@
+#include "text/normalizer.h"
+
+#include <utility>
+
+#include "text/text_pattern.h"
+#include "text/unicode.h"
+
+namespace transept {
+namespace {
+
+// Every step walks the text: a file may not name thousands.
+constexpr size_t kMaxSteps = 64;
+
+class NormalFormStep final : public Normalizer::Step {
+ public:
+  explicit NormalFormStep(NormalForm form) : form_(form) {}
+  StatusOr<std::string> apply(std::string text) const override { return normalize(text, form_); }
+
+ private:
+  NormalForm form_;
+};
+
+class LowercaseStep final : public Normalizer::Step {
+ public:
+  StatusOr<std::string> apply(std::string text) const override { return lowercase(text); }
+};
+
+class StripAccentsStep final : public Normalizer::Step {
+ public:
+  StatusOr<std::string> apply(std::string text) const override {
+    std::string out;
+    out.reserve(text.size());
+    for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+      if (!is_mark(next_code_point(text, end))) out.append(text, begin, end - begin);
+    }
+    return out;
+  }
+};
+
+class StripStep final : public Normalizer::Step {
+ public:
+  StripStep(bool left, bool right) : left_(left), right_(right) {}
+
+  StatusOr<std::string> apply(std::string text) const override {
+    size_t begin = 0;
+    size_t end = text.size();
+    while (left_ && begin < end) {
+      size_t after = begin;
+      if (!is_white_space(next_code_point(text, after))) break;
+      begin = after;
+    }
+    while (right_ && end > begin) {
+      const size_t before = previous_position(text, end);
+      size_t position = before;
+      if (!is_white_space(next_code_point(text, position))) break;
+      end = before;
+    }
+    return text.substr(begin, end - begin);
+  }
+
+ private:
+  bool left_, right_;
+};
+
+class PrependStep final : public Normalizer::Step {
+ public:
+  explicit PrependStep(std::string prefix) : prefix_(std::move(prefix)) {}
+  StatusOr<std::string> apply(std::string text) const override { return text.empty() ? text : prefix_ + text; }
+
+ private:
+  std::string prefix_;
+};
+
+class ReplaceStep final : public Normalizer::Step {
+ public:
+  ReplaceStep(std::unique_ptr<TextPattern> pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+  StatusOr<std::string> apply(std::string text) const override {
+    ASSIGN_OR_RETURN(const std::vector<TextRange> matches, pattern_->find_all(text));
+    if (matches.empty()) return text;
+    std::string out;
+    size_t copied = 0;
+    for (const TextRange match : matches) {
+      out.append(text, copied, match.begin - copied);
+      out += content_;
+      copied = match.end;
+      if (grew_too_much(text.size(), out.size())) return grew_too_much_error();
+    }
+    out.append(text, copied);
+    return out;
+  }
+
+ private:
+  std::unique_ptr<TextPattern> pattern_;
+  std::string content_;
+};
+
+StatusOr<std::unique_ptr<Normalizer::Step>> parse_strip(const JsonField& field) {
+  ASSIGN_OR_RETURN(const bool left, field.member("strip_left").as_bool());
+  ASSIGN_OR_RETURN(const bool right, field.member("strip_right").as_bool());
+  return std::make_unique<StripStep>(left, right);
+}
+
+StatusOr<std::unique_ptr<Normalizer::Step>> parse_replace(const JsonField& field) {
+  ASSIGN_OR_RETURN(std::unique_ptr<TextPattern> pattern, TextPattern::parse(field.member("pattern")));
+  ASSIGN_OR_RETURN(std::string content, field.member("content").as_string());
+  return std::make_unique<ReplaceStep>(std::move(pattern), std::move(content));
+}
+
+StatusOr<std::unique_ptr<Normalizer::Step>> parse_step(const JsonField& field) {
+  ASSIGN_OR_RETURN(const std::string type, field.member("type").as_string());
+  constexpr std::pair<std::string_view, NormalForm> kForms[] = {
+      {"NFC", NormalForm::kNfc}, {"NFD", NormalForm::kNfd}, {"NFKC", NormalForm::kNfkc}, {"NFKD", NormalForm::kNfkd}};
+  for (const auto& [name, form] : kForms) {
+    if (type == name) return std::make_unique<NormalFormStep>(form);
+  }
+  if (type == "Lowercase") return std::make_unique<LowercaseStep>();
+  if (type == "StripAccents") return std::make_unique<StripAccentsStep>();
+  if (type == "Strip") return parse_strip(field);
+  if (type == "Replace") return parse_replace(field);
+  if (type == "Prepend") {
+    ASSIGN_OR_RETURN(std::string prefix, field.member("prepend").as_string());
+    return std::make_unique<PrependStep>(std::move(prefix));
+  }
+  return field.member("type").error(str_cat(type, " is not supported yet"));
+}
+
+}  // namespace
+
+bool grew_too_much(size_t original_size, size_t size) {
+  constexpr size_t kFactor = 32;  // U+FDFA grows most, 11 times
+  constexpr size_t kAlwaysAllowed = size_t{64} << 10;
+  constexpr size_t kNeverAllowed = size_t{1} << 30;
+  return size > kNeverAllowed || (size > kAlwaysAllowed && size / kFactor > original_size);
+}
+
+Status grew_too_much_error() {
+  return resource_exhausted("the tokenizer's normalisation makes this text more than 32 times as long");
+}
+
+StatusOr<Normalizer> Normalizer::parse(const JsonField& field) {
+  Normalizer normalizer;
+  if (field.present()) RETURN_IF_ERROR(normalizer.append(field));
+  return normalizer;
+}
+
+Status Normalizer::append(const JsonField& field) {
+  RETURN_IF_ERROR(field.expect_object());
+  ASSIGN_OR_RETURN(const std::string type, field.member("type").as_string());
+  if (type == "Sequence") {
+    const JsonField list = field.member("normalizers");
+    RETURN_IF_ERROR(list.expect_list());
+    for (size_t i = 0; i < list.json().as_array().size(); ++i) RETURN_IF_ERROR(append(list.item(i)));
+    return ok_status();
+  }
+  if (steps_.size() >= kMaxSteps) return field.error("more than 64 steps");
+  ASSIGN_OR_RETURN(std::unique_ptr<Step> step, parse_step(field));
+  steps_.push_back(std::move(step));
+  return ok_status();
+}
+
+StatusOr<std::string> Normalizer::apply(std::string text) const {
+  const size_t original_size = text.size();
+  for (const std::unique_ptr<Step>& step : steps_) {
+    ASSIGN_OR_RETURN(text, step->apply(std::move(text)));
+    if (grew_too_much(original_size, text.size())) return grew_too_much_error();
+  }
+  return text;
+}
+
+}  // namespace transept

@@ -1,0 +1,45 @@
+// Splits a text into the words that a model sees one by one. Immutable, so thread-safe.
+// Source: pre_tokenizers/ of Hugging Face's tokenizers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/json_field.h"
+#include "text/subword_model.h"
+
+namespace transept {
+
+class PreTokenizer final {
+ public:
+  class Step {
+   public:
+    virtual ~Step() = default;
+    // Splits each of the words further; may rewrite the text.
+    virtual Status apply(Words& words) const = 0;
+  };
+
+  // Leaves a text in one piece.
+  PreTokenizer() = default;
+
+  // The member "pre_tokenizer" of a tokenizer.json (null: none): Sequence, ByteLevel, Split, Whitespace,
+  // WhitespaceSplit, Digits, Punctuation. `add_prefix_space`, if given, overrules that of a ByteLevel that stands at
+  // the top, as tokenizer_config.json does. Errors name the field; another type is refused by name.
+  static StatusOr<PreTokenizer> parse(const JsonField& field, std::optional<bool> add_prefix_space);
+
+  // ByteLevel with GPT-2's pattern.
+  static PreTokenizer byte_level(bool add_prefix_space);
+
+  // REQUIRES: valid UTF-8. Errors: kResourceExhausted, as Normalizer::apply.
+  StatusOr<Words> split(std::string_view text) const;
+
+ private:
+  Status append(const JsonField& field, std::optional<bool> add_prefix_space);
+
+  std::vector<std::unique_ptr<Step>> steps_;
+};
+
+}  // namespace transept

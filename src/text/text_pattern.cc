@@ -1,0 +1,66 @@
+#include "text/text_pattern.h"
+
+#include <string>
+
+#include "text/byte_level.h"
+#include "text/regex.h"
+
+namespace transept {
+namespace {
+
+class StringPattern final : public TextPattern {
+ public:
+  explicit StringPattern(std::string wanted) : wanted_(std::move(wanted)) {}
+
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override {
+    std::vector<TextRange> matches;
+    for (size_t at = text.find(wanted_); at != std::string_view::npos; at = text.find(wanted_, at + wanted_.size())) {
+      matches.push_back({at, at + wanted_.size()});
+    }
+    return matches;
+  }
+
+ private:
+  std::string wanted_;
+};
+
+class RegexPattern final : public TextPattern {
+ public:
+  explicit RegexPattern(Regex regex) : regex_(std::move(regex)) {}
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override { return regex_.find_all(text); }
+
+ private:
+  Regex regex_;
+};
+
+// Many files write GPT-2's pattern out: it need not run as a regular expression.
+class Gpt2SplitPattern final : public TextPattern {
+ public:
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override {
+    std::vector<TextRange> matches;
+    split_gpt2(text, {0, text.size()}, matches);
+    return matches;
+  }
+};
+
+// std::string_view::find takes time proportional to the product of both lengths at worst.
+constexpr size_t kMaxStringPatternBytes = 1024;
+
+}  // namespace
+
+StatusOr<std::unique_ptr<TextPattern>> TextPattern::parse(const JsonField& field) {
+  RETURN_IF_ERROR(field.expect_object());
+  if (field.member("String").present()) {
+    ASSIGN_OR_RETURN(std::string wanted, field.member("String").as_string());
+    if (wanted.empty()) return field.member("String").error("an empty pattern is not supported");
+    if (wanted.size() > kMaxStringPatternBytes) return field.member("String").error("longer than 1024 bytes");
+    return std::make_unique<StringPattern>(std::move(wanted));
+  }
+  ASSIGN_OR_RETURN(const std::string pattern, field.member("Regex").as_string());
+  if (pattern == kGpt2Pattern) return std::make_unique<Gpt2SplitPattern>();
+  StatusOr<Regex> regex = Regex::compile(pattern);
+  if (!regex.ok()) return field.member("Regex").error(error_message(regex.status()));
+  return std::make_unique<RegexPattern>(std::move(regex).value());
+}
+
+}  // namespace transept

@@ -1,0 +1,24 @@
+// A pattern as tokenizer files write it, {"String": ".."} or {"Regex": ".."}. Immutable, so thread-safe.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/json_field.h"
+#include "text/text_range.h"
+
+namespace transept {
+
+class TextPattern {
+ public:
+  // Errors name the field. An empty string is refused.
+  static StatusOr<std::unique_ptr<TextPattern>> parse(const JsonField& field);
+  virtual ~TextPattern() = default;
+
+  // All matches from left to right, none overlapping. REQUIRES: valid UTF-8. Errors: as Regex::find_all.
+  virtual StatusOr<std::vector<TextRange>> find_all(std::string_view text) const = 0;
+};
+
+}  // namespace transept

@@ -1,0 +1,70 @@
+#include "text/tokenizer.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/mmap_file.h"
+#include "base/utf8.h"
+#include "text/tokenizer_loader.h"
+
+namespace transept {
+namespace {
+
+// Files of other kinds of tokenizers: said by name where nothing else is found.
+constexpr std::string_view kUnsupportedFiles[] = {
+    "sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "source.spm", "vocab.txt", "tekken.json"};
+
+bool exists(const std::string& dir, std::string_view name) {
+  std::error_code error;
+  return std::filesystem::exists(str_cat(dir, "/", name), error);
+}
+
+StatusOr<std::optional<std::string>> read_if_there(const std::string& dir, std::string_view name) {
+  if (!exists(dir, name)) return std::optional<std::string>();
+  ASSIGN_OR_RETURN(std::string text, read_file(str_cat(dir, "/", name)));
+  return std::optional<std::string>(std::move(text));
+}
+
+}  // namespace
+
+std::string Tokenizer::decode(std::span<const int32_t> token_ids, bool skip_special_tokens) const {
+  std::vector<int32_t> shown;
+  shown.reserve(token_ids.size());
+  std::string bytes;
+  for (const int32_t id : token_ids) {
+    if (skip_special_tokens && is_special(id)) continue;
+    append_bytes(shown, id, bytes);
+    shown.push_back(id);
+  }
+  return is_valid_utf8(bytes) ? bytes : sanitize_utf8(bytes);
+}
+
+StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints) {
+  if (files.tokenizer_json.has_value()) return make_json_tokenizer(files);
+  if (files.vocab_json.has_value() && files.merges_txt.has_value()) return make_vocab_merges_tokenizer(files, hints);
+  if (hints.grapheme_chars.has_value() || hints.phoneme_chars.has_value()) return make_character_tokenizer(hints);
+  return not_found("no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
+}
+
+StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints) {
+  TokenizerFiles files;
+  const std::pair<std::string_view, std::optional<std::string>*> places[] = {
+      {"tokenizer.json", &files.tokenizer_json},
+      {"vocab.json", &files.vocab_json},
+      {"merges.txt", &files.merges_txt},
+      {"added_tokens.json", &files.added_tokens_json},
+      {"special_tokens_map.json", &files.special_tokens_map_json},
+      {"tokenizer_config.json", &files.tokenizer_config_json}};
+  for (const auto& [name, text] : places) {
+    ASSIGN_OR_RETURN(*text, read_if_there(dir, name));
+  }
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = make_tokenizer(files, hints);
+  if (absl::IsNotFound(tokenizer.status())) {
+    for (const std::string_view name : kUnsupportedFiles) {
+      if (exists(dir, name)) return unimplemented("a tokenizer of ", name, " is not supported yet");
+    }
+  }
+  return tokenizer;
+}
+
+}  // namespace transept

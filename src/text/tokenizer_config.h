@@ -1,0 +1,51 @@
+// What tokenizer_config.json, special_tokens_map.json and added_tokens.json say beside the vocabulary. A value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "text/added_tokens.h"
+#include "text/vocabulary.h"
+
+namespace transept {
+
+// The texts of a model folder's tokenizer files, as far as they are there.
+struct TokenizerFiles {
+  std::optional<std::string> tokenizer_json, vocab_json, merges_txt;
+  std::optional<std::string> added_tokens_json, special_tokens_map_json, tokenizer_config_json;
+};
+
+struct TokenizerConfig {
+  std::string tokenizer_class;  // without "Fast" at its end; "" if it is not said
+  std::optional<bool> add_prefix_space, add_bos_token, add_eos_token;
+  // "bos_token", "eos_token", ... in transformers' order.
+  std::vector<std::pair<std::string, AddedToken>> named_tokens;
+  std::vector<AddedToken> additional_special_tokens;
+  struct ListedToken {
+    int32_t id;
+    AddedToken token;
+    bool has_rules;  // else those of the special token of the same content hold, if there is one
+  };
+  // By id: added_tokens_decoder of tokenizer_config.json, then added_tokens.json.
+  std::vector<ListedToken> added_tokens;
+
+  // Errors name file and field.
+  static StatusOr<TokenizerConfig> parse(const TokenizerFiles& files);
+
+  // The content of a named token, "" if there is none.
+  std::string_view named(std::string_view name) const;
+  // Names a token that no file names. `rules` gives its content too.
+  void set_default(std::string_view name, AddedToken rules);
+};
+
+// Adds the configuration's tokens, those of `added_tokens` first. What is there already keeps its rules, but becomes
+// special where the configuration says so. With `keep_ids` these get the ids that they are
+// written with, as in transformers' tokenizers in Python; else the next free ones, as in the tokenizers library.
+Status add_config_tokens(const TokenizerConfig& config, const Vocabulary& vocabulary, bool keep_ids, AddedTokens& out);
+
+}  // namespace transept

@@ -1,0 +1,96 @@
+// What the tests of this folder share: the fixtures that tools/make_tokenizer_fixtures.py made, and random texts.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/mmap_file.h"
+#include "base/strings.h"
+#include "base/utf8.h"
+#include "text/tokenizer_loader.h"
+
+namespace transept {
+
+inline std::vector<Json> read_jsonl(const std::string& path) {
+  const StatusOr<std::string> text = read_file(path);
+  EXPECT_TRUE(text.ok()) << text.status();
+  std::vector<Json> lines;
+  for (const std::string_view line : split(text.ok() ? std::string_view(*text) : std::string_view(), '\n')) {
+    if (line.empty()) continue;
+    StatusOr<Json> json = Json::parse(line);
+    EXPECT_TRUE(json.ok()) << json.status();
+    if (json.ok()) lines.push_back(std::move(json).value());
+  }
+  return lines;
+}
+
+inline std::vector<Json> read_fixtures(std::string_view name) {
+  return read_jsonl(str_cat(TRANSEPT_SOURCE_DIR, "/src/text/testdata/", name));
+}
+
+inline const Json& member(const Json& object, std::string_view key) {
+  const Json* value = object.find(key);
+  EXPECT_NE(value, nullptr) << key;
+  static const Json kNull;
+  return value == nullptr ? kNull : *value;
+}
+
+inline std::vector<int32_t> ids_of(const Json& list) {
+  std::vector<int32_t> ids;
+  for (const Json& id : list.as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
+  return ids;
+}
+
+// The fixture's tokenizer.json with its model written out.
+inline Json tokenizer_json(const std::vector<Json>& fixtures, std::string_view name) {
+  for (const Json& fixture : fixtures) {
+    if (member(fixture, "name").as_string() != name) continue;
+    Json tokenizer = member(fixture, "tokenizer");
+    const Json& model = member(tokenizer, "model");
+    if (model.is_string()) {
+      Json lender = tokenizer_json(fixtures, model.as_string());
+      tokenizer.set("model", member(lender, "model"));
+    }
+    return tokenizer;
+  }
+  ADD_FAILURE() << "no fixture " << name;
+  return Json();
+}
+
+inline std::unique_ptr<Tokenizer> make_json_fixture(const std::vector<Json>& fixtures, std::string_view name) {
+  TokenizerFiles files;
+  files.tokenizer_json = tokenizer_json(fixtures, name).dump();
+  auto tokenizer = make_tokenizer(files, {});
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return tokenizer.ok() ? std::move(tokenizer).value() : nullptr;
+}
+
+inline std::unique_ptr<Tokenizer> make_json_fixture(std::string_view name) {
+  return make_json_fixture(read_fixtures("tokenizers.jsonl"), name);
+}
+
+// Any code points but surrogates, most of them common ones.
+inline std::string random_text(std::mt19937& random, size_t max_characters) {
+  std::string text;
+  const size_t length = random() % (max_characters + 1);
+  for (size_t i = 0; i < length; ++i) {
+    constexpr uint32_t kEnds[] = {0x80, 0x80, 0x180, 0x3000, 0xD800, 0x110000};
+    const auto c = static_cast<uint32_t>(random() % kEnds[random() % std::size(kEnds)]);
+    append_utf8(text, c >= 0xD800 && c < 0xE000 ? 0x20 : c);
+  }
+  return text;
+}
+
+inline std::vector<int32_t> random_ids(std::mt19937& random, const Tokenizer& tokenizer, size_t max_length) {
+  std::vector<int32_t> ids(random() % (max_length + 1));
+  for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(tokenizer.vocab_size() + 1));
+  return ids;
+}
+
+}  // namespace transept

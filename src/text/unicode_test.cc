@@ -1,0 +1,81 @@
+// Categories and normal forms at the places where tokenizers are known to go wrong, and that no text takes long.
+#include "text/unicode.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace transept {
+namespace {
+
+TEST(UnicodeTest, ClassesFollowTheUnicodeCharacterDatabase) {
+  EXPECT_EQ(char_class('a'), CharClass::kLetter);
+  EXPECT_EQ(char_class(U'é'), CharClass::kLetter);
+  EXPECT_EQ(char_class(0x01C5), CharClass::kLetter);  // Lt
+  EXPECT_EQ(char_class(0x02B0), CharClass::kLetter);  // Lm
+  EXPECT_EQ(char_class(U'世'), CharClass::kLetter);
+  EXPECT_EQ(char_class('7'), CharClass::kNumber);
+  EXPECT_EQ(char_class(0x00BD), CharClass::kNumber);   // No
+  EXPECT_EQ(char_class(0x2167), CharClass::kNumber);   // Nl
+  EXPECT_EQ(char_class(0x1D7D8), CharClass::kNumber);  // Nd beyond the first plane
+  EXPECT_EQ(char_class(0x0301), CharClass::kOther);    // a mark is no letter
+  EXPECT_EQ(char_class('_'), CharClass::kOther);
+  EXPECT_EQ(char_class(0x1F44D), CharClass::kOther);
+}
+
+TEST(UnicodeTest, WhiteSpaceIsTheProperty) {
+  for (const uint32_t c : {0x09u, 0x0Du, 0x20u, 0x85u, 0xA0u, 0x1680u, 0x2000u, 0x200Au, 0x2028u, 0x202Fu, 0x3000u}) {
+    EXPECT_TRUE(is_white_space(c)) << c;
+    EXPECT_EQ(char_class(c), CharClass::kSpace) << c;
+  }
+  for (const uint32_t c : {0x1Cu, 0x180Eu, 0x200Bu, 0x2060u, 0xFEFFu}) EXPECT_FALSE(is_white_space(c)) << c;
+}
+
+TEST(UnicodeTest, WordCharactersAreThoseOfUts18) {
+  for (const uint32_t c : {uint32_t{'a'}, uint32_t{'_'}, 0x0301u, 0x0903u, 0x203Fu, 0x2167u, 0x24D0u, 0x200Du}) {
+    EXPECT_TRUE(is_word_character(c)) << c;
+  }
+  for (const uint32_t c : {uint32_t{'-'}, 0x00B2u, 0x00BDu, 0x200Bu}) EXPECT_FALSE(is_word_character(c)) << c;
+}
+
+TEST(UnicodeTest, NormalForms) {
+  EXPECT_EQ(normalize("cafe\u0301", NormalForm::kNfc), "caf\u00e9");
+  EXPECT_EQ(normalize("caf\u00e9", NormalForm::kNfd), "cafe\u0301");
+  EXPECT_EQ(normalize("\uFB01\u00BD", NormalForm::kNfkc), "fi1\u20442");
+  EXPECT_EQ(normalize("\uFB01", NormalForm::kNfc), "\uFB01");
+  EXPECT_EQ(normalize("\u1E9B\u0323", NormalForm::kNfkd), "s\u0323\u0307");
+  EXPECT_EQ(normalize("\u1E9B\u0323", NormalForm::kNfkc), "\u1E69");
+  EXPECT_EQ(normalize("\u1112\u1161\u11AB", NormalForm::kNfc), "\uD55C");
+  EXPECT_EQ(normalize("\uD55C", NormalForm::kNfd), "\u1112\u1161\u11AB");
+  EXPECT_EQ(normalize("q\u0307\u0323", NormalForm::kNfc), "q\u0323\u0307");  // marks in canonical order
+  EXPECT_EQ(normalize("\u0958", NormalForm::kNfc), "\u0915\u093C");          // excluded from composition
+}
+
+TEST(UnicodeTest, LowercaseKnowsTheOneCharacterThatBecomesTwo) {
+  EXPECT_EQ(lowercase("ÀB\u0130ẞ ΑΣ"), "àbi\u0307ß ασ");
+}
+
+TEST(UnicodeTest, ManyMarksDoNotTakeQuadraticTime) {
+  std::string text = "a";
+  for (int i = 0; i < 200'000; ++i) text += i % 2 == 0 ? "\u0301" : "\u0323";
+  const auto start = std::chrono::steady_clock::now();
+  const std::string sorted = normalize(text, NormalForm::kNfd);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_EQ(sorted.size(), text.size());
+  EXPECT_EQ(sorted.substr(1, 2), "\u0323");
+}
+
+TEST(UnicodeTest, WalksTextBothWays) {
+  const std::string text = "aé世👍";
+  std::vector<uint32_t> forward;
+  for (size_t i = 0; i < text.size();) forward.push_back(next_code_point(text, i));
+  EXPECT_EQ(forward, (std::vector<uint32_t>{'a', 0xE9, 0x4E16, 0x1F44D}));
+  std::vector<size_t> starts;
+  for (size_t i = text.size(); i > 0;) starts.push_back(i = previous_position(text, i));
+  EXPECT_EQ(starts, (std::vector<size_t>{6, 3, 1, 0}));
+}
+
+}  // namespace
+}  // namespace transept

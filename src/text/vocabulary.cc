@@ -1,0 +1,53 @@
+#include "text/vocabulary.h"
+
+#include <algorithm>
+
+namespace transept {
+
+StatusOr<Vocabulary> Vocabulary::parse(const JsonField& field) {
+  RETURN_IF_ERROR(field.expect_object());
+  const Json::Object& entries = field.json().as_object();
+  if (entries.size() > static_cast<size_t>(kMaxVocabSize)) {
+    return field.error(str_cat(entries.size(), " tokens are more than the ", kMaxVocabSize, " allowed"));
+  }
+  size_t num_characters = 0;
+  int32_t end_id = 0;
+  for (const auto& [token, id] : entries) {
+    num_characters += token.size();
+    // The path of the field is only built for errors: there may be a million entries.
+    if (!id.is_int() || id.as_int() < 0 || id.as_int() >= kMaxVocabSize) {
+      return field.member(token, id).error(str_cat("expected an id from 0 to ", kMaxVocabSize - 1));
+    }
+    end_id = std::max(end_id, static_cast<int32_t>(id.as_int() + 1));
+  }
+  Vocabulary vocabulary;
+  vocabulary.characters_.reserve(num_characters);
+  vocabulary.by_id_.resize(static_cast<size_t>(end_id));
+  vocabulary.by_token_.reserve(entries.size());
+  for (const auto& [token, id] : entries) {
+    Entry& entry = vocabulary.by_id_[static_cast<size_t>(id.as_int())];
+    if (entry.used) return field.error(str_cat("two tokens share the id ", id.as_int()));
+    std::vector<char>& characters = vocabulary.characters_;
+    entry = {.offset = static_cast<uint32_t>(characters.size()),
+             .length = static_cast<uint32_t>(token.size()),
+             .used = true};
+    characters.insert(characters.end(), token.begin(), token.end());  // within what was reserved: nothing moves
+    vocabulary.by_token_.emplace(std::string_view(characters.data() + entry.offset, entry.length),
+                                 static_cast<int32_t>(id.as_int()));
+  }
+  return vocabulary;
+}
+
+std::optional<int32_t> Vocabulary::find(std::string_view token) const {
+  const auto found = by_token_.find(token);
+  if (found == by_token_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string_view Vocabulary::token(int32_t id) const {
+  if (!contains(id)) return {};
+  const Entry& entry = by_id_[static_cast<size_t>(id)];
+  return {characters_.data() + entry.offset, entry.length};
+}
+
+}  // namespace transept

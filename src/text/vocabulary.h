@@ -1,0 +1,49 @@
+// Tokens and their ids, as vocab.json spells them. Immutable, so thread-safe.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/json_field.h"
+
+namespace transept {
+
+// std::hash, because Debian's Abseil does not hash std::string_view.
+struct StringViewHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
+class Vocabulary final {
+ public:
+  // Reads {"token": id, ...}. Errors: an id that is no number below kMaxVocabSize, or that two tokens share.
+  static StatusOr<Vocabulary> parse(const JsonField& field);
+
+  std::optional<int32_t> find(std::string_view token) const;
+
+  // "" if there is none of that id.
+  std::string_view token(int32_t id) const;
+  bool contains(int32_t id) const { return id >= 0 && id < end_id() && by_id_[static_cast<size_t>(id)].used; }
+
+  int32_t num_tokens() const { return static_cast<int32_t>(by_token_.size()); }
+  // One past the largest id.
+  int32_t end_id() const { return static_cast<int32_t>(by_id_.size()); }
+
+ private:
+  struct Entry {
+    uint32_t offset = 0, length = 0;  // into characters_
+    bool used = false;
+  };
+
+  std::vector<char> characters_;
+  std::vector<Entry> by_id_;
+  absl::flat_hash_map<std::string_view, int32_t, StringViewHash, std::equal_to<>> by_token_;
+};
+
+}  // namespace transept

@@ -1,0 +1,35 @@
+// The safetensors format (https://huggingface.co/docs/safetensors): 8 bytes little-endian header length N, N bytes of
+// JSON `{"name": {"dtype", "shape", "data_offsets": [begin, end]}, ..., "__metadata__": {..}}`, then the data. The
+// bytes are untrusted: everything is checked before anything is believed. Pure functions: thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace transept {
+
+inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+inline constexpr size_t kMaxSafetensorsTensors = 100'000;
+inline constexpr size_t kMaxSafetensorsRank = 16;
+
+struct SafetensorsTensor {
+  std::string name;
+  std::string dtype;  // as the format spells it: "F32", "BF16", "I64"
+  std::vector<int64_t> shape;
+  std::span<const std::byte> data;  // inside the bytes that were parsed
+};
+
+// All tensors of a file, in the order of their data. Views live as long as `bytes`; memory is bounded by the header.
+// Errors begin with `file` and name the tensor and the reason: the list at WeightMap::open.
+StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::byte> bytes, std::string_view file);
+
+// [2, 3] as "[2, 3]", for messages.
+std::string shape_text(std::span<const int64_t> shape);
+
+}  // namespace transept

@@ -1,0 +1,233 @@
+#include "weights/weight_map.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/checked_math.h"
+#include "base/mmap_file.h"
+#include "weights/json_scanner.h"
+#include "weights/safetensors.h"
+
+namespace transept {
+namespace {
+
+constexpr std::string_view kSingleFile = "model.safetensors";
+constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+constexpr size_t kMaxShards = 10'000;
+
+std::string path_in(const std::string& dir, std::string_view name) {
+  return (std::filesystem::path(dir) / name).string();
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+// The types that get() serves.
+std::optional<DType> float_type(std::string_view dtype) {
+  if (dtype == "F32") return DType::kFloat32;
+  if (dtype == "BF16") return DType::kBFloat16;
+  if (dtype == "F16") return DType::kFloat16;
+  return std::nullopt;
+}
+
+using Index = std::map<std::string, std::string, std::less<>>;  // tensor -> shard
+
+// A shard is a plain file name: anything else could leave the folder.
+Status check_shard_name(std::string_view shard) {
+  const bool is_plain = !shard.empty() && shard != "." && shard != ".." &&
+                        shard.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+  return is_plain
+             ? ok_status()
+             : invalid_argument("the shard \"", shard.substr(0, 200), "\" is not the name of a file in the folder");
+}
+
+Status read_weight_map(JsonScanner& json, Index& index) {
+  RETURN_IF_ERROR(json.expect('{'));
+  if (json.take('}')) return ok_status();
+  do {
+    ASSIGN_OR_RETURN(std::string tensor, json.string());
+    RETURN_IF_ERROR(json.expect(':'));
+    ASSIGN_OR_RETURN(std::string shard, json.string());
+    RETURN_IF_ERROR(check_shard_name(shard));
+    if (index.size() == kMaxSafetensorsTensors) {
+      return invalid_argument("more than the ", kMaxSafetensorsTensors, " tensors allowed");
+    }
+    const auto [place, is_new] = index.emplace(std::move(tensor), std::move(shard));
+    if (!is_new) return invalid_argument("tensor \"", place->first.substr(0, 200), "\" stands twice");
+  } while (json.take(','));
+  return json.expect('}');
+}
+
+StatusOr<Index> parse_index(std::string_view text) {
+  if (text.size() > kMaxSafetensorsHeaderBytes) {
+    return invalid_argument(text.size(), " bytes are over the ", kMaxSafetensorsHeaderBytes, " allowed");
+  }
+  Index index;
+  bool has_map = false;
+  JsonScanner json(text);
+  RETURN_IF_ERROR(json.expect('{'));
+  if (!json.take('}')) {
+    do {
+      ASSIGN_OR_RETURN(const std::string key, json.string());
+      RETURN_IF_ERROR(json.expect(':'));
+      if (key != "weight_map") {
+        RETURN_IF_ERROR(json.skip());
+      } else if (has_map) {
+        return invalid_argument("weight_map stands twice");
+      } else {
+        has_map = true;
+        RETURN_IF_ERROR(read_weight_map(json, index));
+      }
+    } while (json.take(','));
+    RETURN_IF_ERROR(json.expect('}'));
+  }
+  RETURN_IF_ERROR(json.end());
+  if (!has_map) return invalid_argument("weight_map is missing");
+  return index;
+}
+
+}  // namespace
+
+int64_t WeightView::num_elements() const {
+  int64_t count = 1;
+  for (const int64_t dim : shape) count *= dim;  // checked when the file was read
+  return count;
+}
+
+struct WeightMap::Impl {
+  struct Tensor {
+    SafetensorsTensor view;
+    const MmapFile* file = nullptr;
+    bool is_known = false;  // read or ignored
+  };
+
+  std::vector<std::unique_ptr<MmapFile>> files;
+  std::map<std::string, Tensor, std::less<>> tensors;
+  std::string source;  // the file or index that was opened, for messages
+  std::string prefix;
+
+  Status add_file(const std::string& path) {
+    ASSIGN_OR_RETURN(std::unique_ptr<MmapFile> file, MmapFile::open(path));
+    ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> views, parse_safetensors(file->bytes(), path));
+    if (views.size() > kMaxSafetensorsTensors - std::min(tensors.size(), kMaxSafetensorsTensors)) {
+      return invalid_argument(path, ": more than the ", kMaxSafetensorsTensors, " tensors allowed");
+    }
+    for (SafetensorsTensor& view : views) {
+      const std::string name = view.name;
+      const auto [place, is_new] = tensors.try_emplace(name, Tensor{std::move(view), file.get()});
+      if (!is_new) {
+        return with_param(
+            invalid_argument(path, ": tensor \"", name, "\" stands in ", place->second.file->path(), " too"), name);
+      }
+    }
+    files.push_back(std::move(file));
+    return ok_status();
+  }
+
+  Status add_shards(const std::string& dir, const std::string& index_path) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<MmapFile> text, MmapFile::open(index_path));
+    StatusOr<Index> index = parse_index(text->text());
+    if (!index.ok()) return with_prefix(index.status(), index_path);
+
+    std::vector<std::string> shards;
+    for (const auto& [tensor, shard] : *index) shards.push_back(shard);
+    std::sort(shards.begin(), shards.end());
+    shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+    if (shards.size() > kMaxShards) {
+      return invalid_argument(index_path, ": ", shards.size(), " shards are over the ", kMaxShards, " allowed");
+    }
+    for (const std::string& shard : shards) {
+      const std::string path = path_in(dir, shard);
+      if (!exists(path)) return not_found(index_path, ": the shard ", shard, " is missing");
+      RETURN_IF_ERROR(add_file(path));
+    }
+    for (const auto& [tensor, shard] : *index) {
+      const auto found = tensors.find(tensor);
+      if (found == tensors.end() || found->second.file->path() != path_in(dir, shard)) {
+        return with_param(invalid_argument(index_path, ": tensor \"", tensor, "\" is not in its shard ", shard),
+                          tensor);
+      }
+    }
+    return ok_status();
+  }
+
+  // As it is spelled, with the prefix, or without it.
+  Tensor* find(std::string_view name) {
+    if (const auto exact = tensors.find(name); exact != tensors.end()) return &exact->second;
+    if (prefix.empty()) return nullptr;
+    const auto other =
+        name.starts_with(prefix) ? tensors.find(name.substr(prefix.size())) : tensors.find(str_cat(prefix, name));
+    return other == tensors.end() ? nullptr : &other->second;
+  }
+};
+
+WeightMap::WeightMap(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+WeightMap::~WeightMap() = default;
+
+StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir) {
+  auto impl = std::make_unique<Impl>();
+  const std::string single = path_in(dir, kSingleFile);
+  const std::string index = path_in(dir, kIndexFile);
+  if (exists(single)) {
+    impl->source = single;
+    RETURN_IF_ERROR(impl->add_file(single));
+  } else if (exists(index)) {
+    impl->source = index;
+    RETURN_IF_ERROR(impl->add_shards(dir, index));
+  } else {
+    const bool has_pickle = exists(path_in(dir, "pytorch_model.bin"));
+    return not_found(
+        dir, ": no ", kSingleFile, " and no ", kIndexFile,
+        has_pickle ? "; pytorch_model.bin is never read (it can run code): convert it to safetensors" : "");
+  }
+  return std::unique_ptr<WeightMap>(new WeightMap(std::move(impl)));
+}
+
+void WeightMap::set_optional_prefix(std::string prefix) { impl_->prefix = std::move(prefix); }
+
+bool WeightMap::contains(std::string_view name) const { return impl_->find(name) != nullptr; }
+
+StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list<int64_t> shape) {
+  Impl::Tensor* tensor = impl_->find(name);
+  if (tensor == nullptr) {
+    return with_param(not_found(impl_->source, ": tensor \"", name, "\" is missing"), name);
+  }
+  const auto refuse = [&](std::string_view reason) {
+    return with_param(invalid_argument(tensor->file->path(), ": tensor \"", tensor->view.name, "\": ", reason),
+                      tensor->view.name);
+  };
+  const std::optional<DType> dtype = float_type(tensor->view.dtype);
+  if (!dtype.has_value()) {
+    return refuse(str_cat("dtype ", tensor->view.dtype, " is not a floating-point type that is read (F32, BF16, F16)"));
+  }
+  if (!std::ranges::equal(tensor->view.shape, shape)) {
+    return refuse(str_cat("shape ", shape_text(tensor->view.shape), ", expected ",
+                          shape_text(std::span<const int64_t>(shape.begin(), shape.size()))));
+  }
+  tensor->is_known = true;
+  return WeightView{tensor->view.name, *dtype, tensor->view.shape, tensor->view.data};
+}
+
+void WeightMap::ignore(std::string_view name) {
+  if (Impl::Tensor* tensor = impl_->find(name); tensor != nullptr) tensor->is_known = true;
+}
+
+std::vector<std::string> WeightMap::unread() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : impl_->tensors) {
+    if (!tensor.is_known) names.push_back(name);
+  }
+  return names;
+}
+
+size_t WeightMap::total_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [name, tensor] : impl_->tensors) bytes += tensor.view.data.size();
+  return bytes;
+}
+
+}  // namespace transept

@@ -1,0 +1,197 @@
+// Opening folders (single file, shards, prefixes), asking for tensors, what nobody read, and widening to float32.
+#include "weights/weight_map.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/test_folder.h"
+#include "weights/safetensors_test_util.h"
+
+namespace transept {
+namespace {
+
+using testing::bytes_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::safetensors_bytes;
+using testing::TestFolder;
+using testing::TestTensor;
+
+TestTensor floats(std::string name, std::vector<float> values) {
+  const auto count = static_cast<int64_t>(values.size());
+  return {std::move(name), "F32", {count}, bytes_of(values)};
+}
+
+TEST(WeightMap, ServesTensorsByNameAndShape) {
+  const TestFolder dir;
+  dir.write("model.safetensors", safetensors_bytes({{"w", "F32", {2, 3}, bytes_of<float>({1, 2, 3, 4, 5, 6})},
+                                                    {"position_ids", "I64", {1}, std::string(8, '\0')},
+                                                    {"quantised", "F8_E4M3", {2}, "ab"}}));
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok()) << map.status().message();
+  EXPECT_EQ((*map)->total_bytes(), 34u);
+  EXPECT_TRUE((*map)->contains("w"));
+  EXPECT_TRUE((*map)->contains("position_ids"));
+  EXPECT_FALSE((*map)->contains("v"));
+
+  const auto w = (*map)->get("w", {2, 3});
+  ASSERT_TRUE(w.ok()) << w.status().message();
+  EXPECT_EQ(w->num_elements(), 6);
+  EXPECT_THAT(to_floats(*w), ElementsAre(1, 2, 3, 4, 5, 6));
+  std::vector<float> part(2);
+  widen_to_float(*w, 3, part);
+  EXPECT_THAT(part, ElementsAre(4, 5));
+
+  const auto missing = (*map)->get("v", {2});
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(error_message(missing.status()), HasSubstr("model.safetensors: tensor \"v\" is missing"));
+  const auto misshapen = (*map)->get("w", {3, 2});
+  EXPECT_THAT(error_message(misshapen.status()), HasSubstr("tensor \"w\": shape [2, 3], expected [3, 2]"));
+  EXPECT_EQ(error_param(misshapen.status()), "w");
+  EXPECT_FALSE((*map)->get("w", {6}).ok());
+  EXPECT_THAT(error_message((*map)->get("position_ids", {1}).status()), HasSubstr("dtype I64 is not a floating-point"));
+  EXPECT_THAT(error_message((*map)->get("quantised", {2}).status()), HasSubstr("dtype F8_E4M3 is not"));
+}
+
+TEST(WeightMap, SaysWhatNothingRead) {
+  const TestFolder dir;
+  dir.write("model.safetensors",
+            safetensors_bytes({floats("c", {1}), floats("a", {1}), floats("b", {1}), floats("d", {1})}));
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok());
+  EXPECT_THAT((*map)->unread(), ElementsAre("a", "b", "c", "d"));
+  EXPECT_TRUE((*map)->get("b", {1}).ok());
+  EXPECT_FALSE((*map)->get("c", {2}).ok());  // asked for in vain: still unread
+  (*map)->ignore("d");
+  (*map)->ignore("not there");
+  EXPECT_THAT((*map)->unread(), ElementsAre("a", "c"));
+}
+
+TEST(WeightMap, FindsNamesWithAndWithoutThePrefix) {
+  const TestFolder dir;
+  dir.write("model.safetensors", safetensors_bytes({floats("model.with", {1}), floats("without", {2}),
+                                                    floats("both", {3}), floats("model.both", {4})}));
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok());
+  EXPECT_FALSE((*map)->contains("with"));
+  (*map)->set_optional_prefix("model.");
+  EXPECT_EQ((*map)->get("with", {1})->name, "model.with");
+  EXPECT_EQ((*map)->get("model.without", {1})->name, "without");
+  EXPECT_THAT(to_floats(*(*map)->get("both", {1})), ElementsAre(3));
+  EXPECT_THAT(to_floats(*(*map)->get("model.both", {1})), ElementsAre(4));
+  EXPECT_TRUE((*map)->unread().empty());
+}
+
+TEST(WeightMap, ReadsShards) {
+  const TestFolder dir;
+  dir.write("s1.safetensors", safetensors_bytes({floats("a", {1})}));
+  dir.write("s2.safetensors", safetensors_bytes({floats("b", {2}), floats("unlisted", {3})}));
+  dir.write("model.safetensors.index.json",
+            R"({"metadata": {"total_size": 12, "x": [1, {"y": null}]},
+                "weight_map": {"a": "s1.safetensors", "b": "s2.safetensors"}})");
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok()) << map.status().message();
+  EXPECT_THAT(to_floats(*(*map)->get("a", {1})), ElementsAre(1));
+  EXPECT_THAT(to_floats(*(*map)->get("b", {1})), ElementsAre(2));
+  EXPECT_THAT((*map)->unread(), ElementsAre("unlisted"));
+}
+
+TEST(WeightMap, RefusesDamagedIndexes) {
+  struct Case {
+    std::string index, reason;
+  };
+  const Case cases[] = {
+      {"", "expected '{'"},
+      {"[]", "expected '{'"},
+      {"{}", "weight_map is missing"},
+      {R"({"weight_map": {"a": "s1.safetensors"}, "weight_map": {}})", "weight_map stands twice"},
+      {R"({"weight_map": {"a": "s1.safetensors", "a": "s1.safetensors"}})", "\"a\" stands twice"},
+      {R"({"weight_map": {"a": 1}})", "expected a string"},
+      {R"({"weight_map": {"a": "s1.safetensors"}} x)", "something follows"},
+      {R"({"weight_map": {"a": "s9.safetensors"}})", "shard s9.safetensors is missing"},
+      {R"({"weight_map": {"a": "s1.safetensors", "c": "s1.safetensors"}})", "\"c\" is not in its shard s1"},
+      // "b" is in s2, not where the index says
+      {R"({"weight_map": {"a": "s2.safetensors", "b": "s1.safetensors"}})", "is not in its shard"},
+      {R"({"weight_map": {"a": "s1.safetensors", "b": "again.safetensors"}})", "stands in"},
+      {R"({"weight_map": {"a": "../s1.safetensors"}})", "not the name of a file in the folder"},
+      {R"({"weight_map": {"a": "/etc/passwd"}})", "not the name of a file in the folder"},
+      {R"({"weight_map": {"a": "sub/s1.safetensors"}})", "not the name of a file in the folder"},
+      {R"({"weight_map": {"a": ".."}})", "not the name of a file in the folder"},
+      {R"({"weight_map": {"a": ""}})", "not the name of a file in the folder"},
+      {R"({"weight_map": {"a": "s1.safetensors\u0000"}})", "not the name of a file in the folder"},
+  };
+  const TestFolder dir;
+  dir.write("s1.safetensors", safetensors_bytes({floats("a", {1})}));
+  dir.write("s2.safetensors", safetensors_bytes({floats("b", {2})}));
+  dir.write("again.safetensors", safetensors_bytes({floats("a", {1}), floats("b", {1})}));
+  for (const Case& c : cases) {
+    dir.write("model.safetensors.index.json", c.index);
+    const auto map = WeightMap::open(dir.path());
+    ASSERT_FALSE(map.ok()) << c.index;
+    EXPECT_THAT(error_message(map.status()), HasSubstr(c.reason)) << c.index;
+    EXPECT_THAT(error_message(map.status()), HasSubstr(".safetensors")) << c.index;
+  }
+}
+
+TEST(WeightMap, NamesTheFileThatIsMissingOrDamaged) {
+  const TestFolder dir;
+  auto map = WeightMap::open(dir.path());
+  EXPECT_EQ(map.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(error_message(map.status()), HasSubstr(dir.path()));
+  dir.write("pytorch_model.bin", "x");
+  map = WeightMap::open(dir.path());
+  EXPECT_THAT(error_message(map.status()), HasSubstr("convert it to safetensors"));
+  dir.write("model.safetensors", "");
+  map = WeightMap::open(dir.path());
+  EXPECT_THAT(error_message(map.status()), HasSubstr(dir.path() + "/model.safetensors"));
+  EXPECT_FALSE(WeightMap::open(dir.path() + "/nowhere").ok());
+}
+
+// All 65,536 values of both 16-bit types, at an odd address, against dtype.h's scalar conversions.
+TEST(Widen, ConvertsEveryValueOf16Bits) {
+  std::vector<uint16_t> all(65'536);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
+  const std::string odd = "x" + bytes_of(all);
+  const std::span<const std::byte> data(reinterpret_cast<const std::byte*>(odd.data()) + 1, odd.size() - 1);
+  const WeightView half{"h", DType::kFloat16, {65'536}, data};
+  const WeightView brain{"b", DType::kBFloat16, {256, 256}, data};
+  const std::vector<float> halves = to_floats(half), brains = to_floats(brain);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(halves[i]), std::bit_cast<uint32_t>(float16_to_float(all[i]))) << i;
+    EXPECT_EQ(std::bit_cast<uint32_t>(brains[i]), static_cast<uint32_t>(i) << 16) << i;
+  }
+  // Landmarks of IEEE 754 binary16: one, the smallest subnormal, the largest finite value, infinity.
+  EXPECT_EQ(halves[0x3C00], 1.0f);
+  EXPECT_EQ(halves[0x0001], std::ldexp(1.0f, -24));
+  EXPECT_EQ(halves[0xFBFF], -65504.0f);
+  EXPECT_EQ(halves[0x7C00], std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(halves[0x7E00]));
+}
+
+TEST(Widen, ReadsPartsOfUnalignedFloats) {
+  const std::string odd = "xyz" + bytes_of<float>({1, 2, 3, 4});
+  const WeightView view{"f", DType::kFloat32, {2, 2}, std::as_bytes(std::span(odd.data() + 3, odd.size() - 3))};
+  std::vector<float> out(3);
+  widen_to_float(view, 1, out);
+  EXPECT_THAT(out, ElementsAre(2, 3, 4));
+  widen_to_float(view, 4, std::span<float>());  // nothing at the end is in range
+}
+
+// The sharded golden model, when it is there: every tensor of a real writer's files is found and finite.
+TEST(WeightMap, ReadsTheSharedGoldens) {
+  const std::string root = std::string(TRANSEPT_SOURCE_DIR) + "/../shared/golden/text/";
+  if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
+  for (const char* name : {"bart", "bart-bare-bf16", "bart-tied-fp16", "bart-scaled-sharded"}) {
+    const auto map = WeightMap::open(root + name);
+    ASSERT_TRUE(map.ok()) << map.status().message();
+    EXPECT_GT((*map)->unread().size(), 20u);
+  }
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""./dev check: everything that CI runs, step by step. Closes with `N passed, N failed`.
+
+Every step counts as one, and the cases inside it count too. A step that has nothing to do yet says so and counts for
+nothing.
+"""
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Callable
+
+import check_includes
+import check_text
+import format as formatting
+import lint
+import suites
+from repo import ROOT, changed_files, jobs
+from suites import Result
+
+LOGS = ROOT / "build" / "check"
+# The folders whose code runs on several threads.
+THREADED = ("base", "ops", "attention", "engine", "apps")
+FUZZ_SECONDS = 20
+
+
+@dataclass
+class Step:
+    name: str
+    run: Callable[[], Result]
+
+
+def of_problems(problems):
+    return Result(failed=len(problems), notes=problems)
+
+
+def build(preset, *targets):
+    """Compiles; the step fails with the compiler's words."""
+    log = LOGS / f"build-{preset}.log"
+    log.unlink(missing_ok=True)
+    commands = [["cmake", "--preset", preset], ["cmake", "--build", f"build/{preset}", "-j", str(jobs())]]
+    commands[1] += ["--target", *targets] if targets else []
+    return all(suites.run_logged(command, log) for command in commands)
+
+
+def targets_of(preset):
+    """Names of the targets that a configured preset knows."""
+    listed = subprocess.run(["ninja", "-C", f"build/{preset}", "-t", "targets", "all"], cwd=ROOT, capture_output=True,
+                            text=True, check=True).stdout
+    return sorted({line.split(":")[0] for line in listed.splitlines() if "/" not in line.split(":")[0]})
+
+
+def build_step(preset, *targets):
+    if not build(preset, *targets):
+        return Result(failed=1, notes=tail(LOGS / f"build-{preset}.log"))
+    return Result()
+
+
+def tail(log, num_lines=60):
+    return log.read_text(encoding="utf-8", errors="replace").splitlines()[-num_lines:] if log.exists() else []
+
+
+def with_log(name, run):
+    """Runs a suite with a fresh log, whose end is shown if something failed."""
+    log = LOGS / f"{name}.log"
+    log.unlink(missing_ok=True)
+    result = run(log)
+    if result.failed:
+        result.notes += tail(log)
+    return result
+
+
+def tidy_step(base):
+    files, compared_with = changed_files(base)
+    num_sources, complaints = lint.run_tidy(files)
+    if not num_sources:
+        return Result(skipped=1, notes=[f"no C++ source changed since {compared_with}"])
+    return Result(failed=len(complaints), notes=[f"{num_sources} sources, compared with {compared_with}", *complaints])
+
+
+def golden_step(preset, *arguments):
+    binary = suites.binary_of(preset)
+    if not binary:
+        return Result(skipped=1, notes=["skipped: this tree builds no transept binary"])
+    return with_log(f"golden-{preset}", lambda log: suites.goldens(binary, log, arguments=arguments))
+
+
+def shared_step():
+    binary, root = suites.binary_of("release"), suites.shared_goldens()
+    if not (binary and root):
+        return Result(skipped=1, notes=["skipped: no ../shared/golden beside this checkout, or no binary"])
+    return with_log("golden-shared", lambda log: suites.goldens(binary, log, root, ["--filter", "bart"]))
+
+
+def sanitized_step(preset, labels=()):
+    """Builds a preset's tests (of the folders given) and runs them."""
+    if not suites.run_logged(["cmake", "--preset", preset], LOGS / f"build-{preset}.log"):
+        return Result(failed=1, notes=tail(LOGS / f"build-{preset}.log"))
+    known = targets_of(preset)
+    wanted = [t for t in known if t.endswith("_test") and (not labels or t[:-5] in labels)]
+    wanted += ["transept"] if "transept" in known and preset == "asan" else []
+    built = build_step(preset, *wanted)
+    if built.failed or not wanted:
+        return built
+    return with_log(f"test-{preset}", lambda log: suites.unit_tests(preset, log, labels))
+
+
+def fuzz_step():
+    if not suites.run_logged(["cmake", "--preset", "fuzz"], LOGS / "build-fuzz.log"):
+        return Result(failed=1, notes=tail(LOGS / "build-fuzz.log"))
+    targets = [t for t in targets_of("fuzz") if t.endswith("_fuzz")]
+    if not targets:
+        return Result(skipped=1, notes=["skipped: this tree has no fuzz target"])
+    built = build_step("fuzz", *targets)
+    if built.failed:
+        return built
+    with ThreadPoolExecutor(jobs()) as pool:
+        failures = [name for name, good in zip(targets, pool.map(fuzz, targets)) if not good]
+    notes = [f"{len(targets)} targets of {FUZZ_SECONDS} s: {', '.join(targets)}"]
+    for name in failures:
+        notes += [f"failed: {name}", *tail(LOGS / f"fuzz-{name}.log")]
+    return Result(passed=len(targets) - len(failures), failed=len(failures), notes=notes)
+
+
+def fuzz(target):
+    """One short run from the seeds of tests/fuzz/TARGET; what it finds lands in build/fuzz/found."""
+    corpus, found = ROOT / "build" / "fuzz" / "corpus" / target, ROOT / "build" / "fuzz" / "found"
+    shutil.rmtree(corpus, ignore_errors=True)
+    corpus.mkdir(parents=True)
+    found.mkdir(exist_ok=True)
+    binary = next((ROOT / "build" / "fuzz").rglob(target))
+    seeds = [str(p) for p in [ROOT / "tests" / "fuzz" / target] if p.is_dir()]
+    log = LOGS / f"fuzz-{target}.log"
+    log.unlink(missing_ok=True)
+    return suites.run_logged([str(binary), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048", "-seed=1",
+                              f"-artifact_prefix={found}/{target}-", str(corpus), *seeds], log)
+
+
+def steps(base):
+    return [
+        Step("build release", lambda: build_step("release")),
+        Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()])),
+        Step("includes", lambda: of_problems(check_includes.check_tree(ROOT))),
+        Step("texts", lambda: of_problems(check_text.check_tree())),
+        Step("tools", lambda: with_log("tools", suites.python_tests)),
+        Step("unit tests", lambda: with_log("test-release", lambda log: suites.unit_tests("release", log))),
+        Step("reference's answers", lambda: golden_step("release")),
+        Step("shared answers", shared_step),
+        Step("debug", lambda: sanitized_step("debug")),
+        Step("asan + ubsan", lambda: sanitized_step("asan")),
+        Step("answers under asan", lambda: golden_step("asan", "--quick")),
+        Step("tsan", lambda: sanitized_step("tsan", THREADED)),
+        Step("fuzz", fuzz_step),
+        Step("clang-tidy", lambda: tidy_step(base)),
+    ]
+
+
+def run(step):
+    """Runs one step and says how it went; a crash of the step is a failure of it."""
+    print(f"== {step.name}", flush=True)
+    start = time.monotonic()
+    try:
+        result = step.run()
+    except Exception as why:  # the other steps still have something to say
+        result = Result(failed=1, notes=[f"{type(why).__name__}: {why}"])
+    for note in result.notes:
+        print(f"   {note}")
+    verdict = "FAILED" if result.failed else "skipped" if result.skipped and not result.passed else "ok"
+    cases = f", {result.passed} passed, {result.failed} failed, {result.skipped} skipped" if result.passed or result.failed else ""
+    print(f"   {verdict}{cases} ({time.monotonic() - start:.1f} s)", flush=True)
+    return result, verdict
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev check")
+    parser.add_argument("--base")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    chosen = steps(options.base)
+    if options.list:
+        print("\n".join(step.name for step in chosen))
+        return
+    wanted = [name.strip() for name in options.only.split(",") if name.strip()]
+    unknown = set(wanted) - {step.name for step in chosen}
+    if unknown:
+        parser.error(f"--only: no step {', '.join(sorted(unknown))}; --list names them")
+    passed = failed = 0
+    start = time.monotonic()
+    for step in chosen:
+        if wanted and step.name not in wanted:
+            continue
+        result, verdict = run(step)
+        passed += result.passed + (verdict == "ok")
+        failed += result.failed
+    print(f"{time.monotonic() - start:.0f} s in all")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()

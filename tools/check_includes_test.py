@@ -1,0 +1,59 @@
+"""The include check passes what is right and names what is wrong."""
+import unittest
+
+from check_includes import check_folder, read_deps, read_floors
+
+FLOORS = {"base": 1, "tensor": 2, "text": 2, "core": 3, "ops": 3}
+
+
+def check(folder, files, deps=(), test_deps=()):
+    return check_folder(folder, FLOORS, list(deps), list(test_deps), files)
+
+
+class Floors(unittest.TestCase):
+    def test_table(self):
+        table = "| floor | folders |\n|---|---|\n| F1 | `base` | x |\n| F2 | `tensor`, `text` | `y` |\n"
+        self.assertEqual(read_floors(table), {"base": 1, "tensor": 2, "text": 2})
+
+    def test_deps(self):
+        cmake = "# transept_library(DEPS no)\ntransept_library(DEPS base tensor\n  LINK absl::status TEST_DEPS text)"
+        self.assertEqual(read_deps(cmake), (["base", "tensor"], ["text"]))
+        self.assertEqual(read_deps("transept_library(LINK absl::status)"), ([], []))
+
+
+class Includes(unittest.TestCase):
+    def test_down_and_own_folder_pass(self):
+        text = '#include "core/prompt.h"\n#include "base/json.h"\n#include <vector>\n#include "absl/status/status.h"\n'
+        self.assertEqual(check("core", {"prompt.cc": text}, ["base"]), [])
+
+    def test_up_fails(self):
+        found = check("tensor", {"x.h": '\n#include "core/prompt.h"\n'}, ["base"])
+        self.assertEqual(len(found), 1)
+        self.assertIn("src/tensor/x.h:2", found[0])
+        self.assertIn("strictly down", found[0])
+
+    def test_same_floor_fails_even_when_declared(self):
+        found = check("core", {"x.h": '#include "ops/gemm.h"\n'}, ["ops"])
+        self.assertTrue(any("CMakeLists.txt" in problem for problem in found))
+
+    def test_undeclared_fails(self):
+        self.assertIn("DEPS", check("core", {"x.h": '#include "tensor/tensor.h"\n'}, ["base"])[0])
+
+    def test_test_deps_are_for_tests(self):
+        include = '#include "text/tokenizer.h"\n'
+        self.assertEqual(check("core", {"x_test.cc": include, "x_fuzz.cc": include}, ["base"], ["text"]), [])
+        self.assertEqual(len(check("core", {"x.cc": include}, ["base"], ["text"])), 1)
+
+    def test_wrapped_library_stays_in_its_room(self):
+        include = "#include <nlohmann/json.hpp>\n"
+        self.assertEqual(check("base", {"json_parse.cc": include}), [])
+        self.assertEqual(len(check("core", {"x.cc": include}, ["base"])), 1)
+
+    def test_unknown_folders_fail(self):
+        self.assertEqual(len(check("attic", {})), 1)
+        self.assertEqual(len(check("core", {"x.cc": '#include "attic/x.h"\n'})), 1)
+        self.assertEqual(len(check("core", {"x.cc": '#include "prompt.h"\n'})), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Rules about text that no compiler knows: sizes of files, switched-off tests, paths of one machine, packages without a
+reason."""
+import re
+import sys
+
+from repo import ROOT, tree_files
+
+MAX_LINES, MAX_KERNEL_LINES = 600, 800
+KERNEL = re.compile(r"_(avx2|avx512|vnni|fp16|amx)\.cc$")
+CODE = (".cc", ".h", ".py", ".cmake", ".sh")
+TEXT = CODE + (".md", ".txt", ".json", ".yml", "")
+DISABLED = re.compile(r"\bDISABLED_\w+|@unittest\.skip\b|#if 0\b")
+SKIP = re.compile(r"\bGTEST_SKIP\(\)([^;]*);")
+SKIP_REASON = re.compile(r"shared|processor|device|level|kernel|privilege|root", re.IGNORECASE)
+# Spelled so that this file does not hold what it looks for.
+MACHINE_PATH = re.compile("(?<![A-Za-z0-9_.])/(?:" + "|".join(["ho" + "me/", "ro" + "ot/", "wo" + "rk/", "tm" + "p/w/", "Us" + "ers/"]) + ")")
+LEFT_OVER = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
+
+
+def problems_of(path, text):
+    """path: relative to the root."""
+    lines = text.count("\n")
+    limit = MAX_KERNEL_LINES if KERNEL.search(path.name) else MAX_LINES
+    if path.suffix in CODE and lines > limit:
+        yield f"{path}: {lines} lines, more than {limit}"
+    for number, line in enumerate(text.splitlines(), 1):
+        if MACHINE_PATH.search(line):
+            yield f"{path}:{number}: a path of one machine: {line.strip()[:80]}"
+        if path.suffix in CODE and path.name != "check_text_test.py":
+            if DISABLED.search(line) and path.name != "check_text.py":
+                yield f"{path}:{number}: a test that is switched off: {line.strip()[:80]}"
+            if LEFT_OVER.search(line):
+                yield f"{path}:{number}: left undone: {line.strip()[:80]}"
+    for match in SKIP.finditer(text) if path.suffix == ".cc" else ():
+        if not SKIP_REASON.search(match.group(1)):
+            yield f"{path}: GTEST_SKIP must say which device or shared data is absent: {match.group(0)[:80]}"
+
+
+def undocumented_packages(packages, document):
+    """Packages of tools/packages.txt that docs/dependencies.md does not explain."""
+    names = [line for line in packages.splitlines() if line and line[0] not in "#["]
+    return [f"docs/dependencies.md: says nothing about {name}" for name in names if f"`{name}`" not in document]
+
+
+def check_tree():
+    problems = []
+    for path in tree_files():
+        if path.suffix not in TEXT or path.parts[0] in ("models",) or path.parts[:2] == ("tests", "models"):
+            continue
+        text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
+        problems += problems_of(path, text)
+    document = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    return problems + undocumented_packages((ROOT / "tools" / "packages.txt").read_text(encoding="utf-8"), document)
+
+
+def main():
+    problems = check_tree()
+    print("\n".join(problems) if problems else "sizes and texts are in order")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

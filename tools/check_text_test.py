@@ -1,0 +1,40 @@
+"""The text rules pass what is right and name what is wrong."""
+import unittest
+from pathlib import Path
+
+from check_text import problems_of, undocumented_packages
+
+
+def count(name, text):
+    return len(list(problems_of(Path(name), text)))
+
+
+class Text(unittest.TestCase):
+    def test_sizes(self):
+        self.assertEqual(count("src/a/x.cc", "\n" * 600), 0)
+        self.assertEqual(count("src/a/x.cc", "\n" * 601), 1)
+        self.assertEqual(count("src/a/x_avx512.cc", "\n" * 800), 0)
+        self.assertEqual(count("src/a/x_avx512.cc", "\n" * 801), 1)
+        self.assertEqual(count("docs/long.md", "\n" * 5000), 0)
+
+    def test_switched_off_tests(self):
+        self.assertEqual(count("src/a/x_test.cc", "TEST(A, DISABLED_b) {}\n"), 1)
+        self.assertEqual(count("src/a/x_test.cc", "GTEST_SKIP();\n"), 1)
+        self.assertEqual(count("src/a/x_test.cc", 'GTEST_SKIP() << "flaky";\n'), 1)
+        self.assertEqual(count("src/a/x_test.cc", 'GTEST_SKIP() << "no ../shared here";\n'), 0)
+        self.assertEqual(count("src/a/x_test.cc", 'GTEST_SKIP()\n    << "this processor has no " << isa;\n'), 0)
+
+    def test_machine_paths(self):
+        self.assertEqual(count("docs/a.md", "see /ho" + "me/me/x\n"), 1)
+        self.assertEqual(count("docs/a.md", "see src/home/x and build/work/\n"), 0)
+
+    def test_left_undone(self):
+        self.assertEqual(count("src/a/x.cc", "// TO" + "DO: later\n"), 1)
+
+    def test_packages(self):
+        self.assertEqual(undocumented_packages("# c\n[build]\ncmake\nninja-build\n", "| `cmake` |"),
+                         ["docs/dependencies.md: says nothing about ninja-build"])
+
+
+if __name__ == "__main__":
+    unittest.main()

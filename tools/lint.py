@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Include floors and text rules over the tree, clang-tidy over what changed."""
+import argparse
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import check_includes
+import check_text
+from repo import ROOT, changed_files, cpp_files, jobs
+
+CLANG_TIDY = "clang-tidy-14"
+
+
+def compiled_sources():
+    """Sources that build/release compiles, relative to the root."""
+    commands = json.loads((ROOT / "build" / "release" / "compile_commands.json").read_text())
+    return {Path(entry["file"]).relative_to(ROOT) for entry in commands}
+
+
+def sources_to_tidy(files, compiled):
+    """The sources among `files`, and for each header a source that includes it: its own, else the first one."""
+    chosen = {path for path in files if path.suffix == ".cc" and path in compiled}
+    for header in (path for path in files if path.suffix == ".h" and path.parts[0] == "src"):
+        own = header.with_suffix(".cc")
+        line = f'#include "{header.relative_to("src")}"'
+        users = [own] if own in compiled else [p for p in sorted(compiled) if line in (ROOT / p).read_text()]
+        if users and not chosen & set(users):
+            chosen.add(users[0])
+    return sorted(chosen)
+
+
+def tidy(source):
+    """What clang-tidy has against one source; "" if nothing."""
+    done = subprocess.run([CLANG_TIDY, "--quiet", "-p", "build/release", "--extra-arg=-Wno-unknown-warning-option",
+                           str(source)], cwd=ROOT, capture_output=True,
+                          text=True)
+    return "" if done.returncode == 0 else done.stdout.strip() or done.stderr.strip()
+
+
+def run_tidy(files):
+    """(number of sources read, complaints)."""
+    sources = sources_to_tidy(files, compiled_sources())
+    with ThreadPoolExecutor(jobs()) as pool:
+        return len(sources), [complaint for complaint in pool.map(tidy, sources) if complaint]
+
+
+def configure():
+    """clang-tidy reads how each file is compiled from the release build."""
+    subprocess.run(["cmake", "--preset", "release"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev lint")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--base")
+    options = parser.parse_args()
+    problems = check_includes.check_tree(ROOT) + check_text.check_tree()
+    configure()
+    files, base = (cpp_files(), "nothing: every file") if options.all else changed_files(options.base)
+    num_sources, complaints = run_tidy(files)
+    print("\n".join(problems + complaints))
+    print(f"lint: {len(problems)} problems of includes and texts; clang-tidy read {num_sources} sources (compared with "
+          f"{base}) and refused {len(complaints)}")
+    sys.exit(1 if problems or complaints else 0)
+
+
+if __name__ == "__main__":
+    main()

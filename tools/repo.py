@@ -1,0 +1,61 @@
+"""What the tools share: the tree, git, and running things."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CPP_SUFFIXES = (".cc", ".h")
+
+
+def jobs():
+    return len(os.sched_getaffinity(0))
+
+
+def git(*arguments):
+    """Lines of git's answer; None where git refuses (no such commit, no repository)."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.splitlines() if done.returncode == 0 else None
+
+
+def tree_files():
+    """Every tracked or new file that git does not ignore, relative to ROOT. Outside a repository: every file."""
+    listed = git("ls-files", "--cached", "--others", "--exclude-standard")
+    if listed is None:
+        skipped = {"build", ".git", ".venv", ".cache"}
+        listed = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if not skipped & set(p.relative_to(ROOT).parts)]
+    return sorted(Path(name) for name in listed if (ROOT / name).is_file())
+
+
+def cpp_files():
+    return [path for path in tree_files() if path.suffix in CPP_SUFFIXES]
+
+
+def default_base():
+    """The commit that "what changed" is counted from; None: there is none, everything is new."""
+    head = git("rev-parse", "HEAD")
+    fork = git("merge-base", "HEAD", "origin/main")
+    if fork and fork != head:
+        return fork[0]
+    previous = git("rev-parse", "--verify", "--quiet", "HEAD~1")
+    return previous[0] if previous else None
+
+
+def changed_files(base=None):
+    """(files changed since `base`, what they were compared with); a tree without history: all files."""
+    base = base or default_base()
+    names = git("diff", "--name-only", "--diff-filter=d", base) if base else None
+    if names is None:
+        return tree_files(), "nothing (no history): every file"
+    names = set(names) | set(git("ls-files", "--others", "--exclude-standard"))
+    return sorted(Path(name) for name in names if (ROOT / name).is_file()), base[:12]
+
+
+def build(preset, *targets):
+    """Configures if need be and compiles; leaves the tool if that fails."""
+    directory = ROOT / "build" / preset
+    steps = [] if (directory / "build.ninja").exists() else [["cmake", "--preset", preset]]
+    steps.append(["cmake", "--build", str(directory), "-j", str(jobs())] + (["--target", *targets] if targets else []))
+    for step in steps:
+        if subprocess.run(step, cwd=ROOT).returncode != 0:
+            sys.exit(f"dev: {' '.join(step[:3])} failed")

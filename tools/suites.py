@@ -1,0 +1,123 @@
+"""The suites that both ./dev test and ./dev check run. Each returns a Result."""
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from repo import ROOT, jobs
+
+
+@dataclass
+class Result:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    notes: list = field(default_factory=list)  # lines for people: what was skipped and why
+
+
+def run_logged(command, log, env=None):
+    """Runs a command with its output in a log file. True: it succeeded."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "ab") as sink:
+        sink.write(f"+ {' '.join(map(str, command))}\n".encode())
+        sink.flush()
+        return subprocess.run(command, cwd=ROOT, stdout=sink, stderr=sink, stdin=subprocess.DEVNULL, env=env).returncode == 0
+
+
+def unit_tests(preset, log, labels=(), name_filter="", env=None):
+    """ctest over build/PRESET: every case of every folder, or of the folders given."""
+    report = ROOT / "build" / preset / "ctest.xml"
+    report.unlink(missing_ok=True)
+    command = ["ctest", "--test-dir", f"build/{preset}", "-j", str(jobs()), "--output-on-failure", "--no-tests=ignore",
+               "--output-junit", str(report)]
+    command += ["-L", "^(" + "|".join(labels) + ")$"] if labels else []
+    command += ["-R", name_filter] if name_filter else []
+    succeeded = run_logged(command, log, env)
+    return read_report(report, succeeded)
+
+
+def read_report(report, succeeded):
+    """Counts of a JUnit file of ctest."""
+    result = Result()
+    for case in ElementTree.parse(report).getroot().iter("testcase") if report.exists() else ():
+        if case.get("status") == "run":
+            result.passed += 1
+        elif case.find("skipped") is not None:
+            result.skipped += 1
+            result.notes.append(f"skipped: {case.get('name')}{skip_reason(case)}")
+        else:
+            result.failed += 1
+            result.notes.append(f"failed: {case.get('name')}")
+    if not succeeded and not result.failed:
+        result.failed += 1
+        result.notes.append("failed: ctest itself")
+    return result
+
+
+def skip_reason(case):
+    """The message of GTEST_SKIP: the line after "file:line: Skipped"."""
+    lines = (case.findtext("system-out") or "").splitlines()
+    after = [lines[i + 1] for i, line in enumerate(lines[:-1]) if line.endswith("Skipped")]
+    return f" ({after[0].strip()})" if after else ""
+
+
+def python_tests(log, name_filter=""):
+    """The tests of the tools themselves, and of the binary as a user runs it."""
+    total = Result()
+    for folder in ("tools", "tests"):
+        files = sorted(str(p.stem) for p in (ROOT / folder).glob("*_test.py"))
+        if not files:
+            continue
+        command = [sys.executable, "-m", "unittest", "-v", *(["-k", name_filter] if name_filter else []), *files]
+        done = subprocess.run(command, cwd=ROOT / folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "a", encoding="utf-8") as sink:
+            sink.write(done.stdout + done.stderr)
+        outcomes = [line.rsplit("... ", 1)[1] for line in done.stderr.splitlines() if "... " in line]
+        passed, skipped = outcomes.count("ok"), [o for o in outcomes if o.startswith("skipped")]
+        total.passed += passed
+        total.skipped += len(skipped)
+        total.notes += skipped
+        total.failed += max(len(outcomes) - passed - len(skipped), 0 if done.returncode in (0, 5) else 1)
+    return total
+
+
+def goldens(binary, log, root=None, arguments=()):
+    """tests/golden.py: the reference's answers through the binary."""
+    command = [sys.executable, "tests/golden.py", "--transept", str(binary), *(["--root", str(root)] if root else []),
+               *arguments]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    with open(log, "a", encoding="utf-8") as sink:
+        sink.write(f"+ {' '.join(command)}\n{done.stdout}{done.stderr}")
+    return read_closing_line(done.stdout, done.returncode)
+
+
+def read_closing_line(output, code):
+    """`N passed, N failed[, N skipped]` at the end of an output."""
+    lines = output.strip().splitlines() or [""]
+    numbers = {word.split()[1]: int(word.split()[0]) for word in lines[-1].split(", ") if word.count(" ") == 1 and word[0].isdigit()}
+    result = Result(numbers.get("passed", 0), numbers.get("failed", 0), numbers.get("skipped", 0))
+    result.notes = [line for line in lines if line.startswith("skipped:")]
+    if code != 0 and not result.failed:
+        result.failed = 1
+        result.notes.append("failed: " + (lines[-1] or f"exit code {code}"))
+    return result
+
+
+def binary_of(preset):
+    """The transept binary of a preset; None while the tree has none."""
+    path = ROOT / "build" / preset / "transept"
+    return path if path.exists() else None
+
+
+def shared_goldens():
+    """The goldens beside the checkout, where they are present."""
+    path = ROOT.parent / "shared" / "golden" / "text"
+    return path if path.is_dir() else None
+
+
+def print_tail(log, num_lines=60):
+    text = Path(log).read_text(encoding="utf-8", errors="replace").splitlines() if Path(log).exists() else []
+    print("\n".join(f"    {line}" for line in text[-num_lines:]))

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""./dev test: builds, then unit tests, tests of the tools and the reference's answers through the binary."""
+import argparse
+import os
+import sys
+
+import suites
+from repo import ROOT, build
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev test")
+    parser.add_argument("--preset", default="release", choices=["release", "debug", "asan", "tsan"])
+    parser.add_argument("--slow", action="store_true")
+    parser.add_argument("filter", nargs="?", default="")
+    options = parser.parse_args()
+    build(options.preset)
+    log = ROOT / "build" / options.preset / "test.log"
+    log.unlink(missing_ok=True)
+    env = {**os.environ, "TRANSEPT_SLOW_TESTS": "1"} if options.slow else None
+    runs = [("unit tests", suites.unit_tests(options.preset, log, name_filter=options.filter, env=env)),
+            ("tools", suites.python_tests(log, options.filter))]
+    binary = suites.binary_of(options.preset)
+    matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])
+    if binary:
+        runs.append(("reference's answers", suites.goldens(binary, log, arguments=matrix)))
+    total = suites.Result()
+    for name, result in runs:
+        print(f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped")
+        for note in result.notes:
+            print(f"  {note}")
+        total.passed += result.passed
+        total.failed += result.failed
+    if total.failed:
+        suites.print_tail(log)
+        print(f"the whole output: {log.relative_to(ROOT)}")
+    print(f"{total.passed} passed, {total.failed} failed")
+    sys.exit(1 if total.failed or not total.passed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+// `tokenize` and `detokenize` as the transept binary offers them, over src/text alone: what
+// tools/tokenizer_differential.py drives while the binary is not built, or is not to be waited for. Not shipped.
+//   tokenizer_probe tokenize|detokenize MODEL --input FILE.jsonl
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "base/json.h"
+#include "base/mmap_file.h"
+#include "text/tokenizer.h"
+
+namespace transept {
+namespace {
+
+TokenizerHints read_hints(const std::string& dir) {
+  TokenizerHints hints;
+  const StatusOr<std::string> text = read_file(dir + "/config.json");
+  if (!text.ok()) return hints;
+  const StatusOr<Json> config = Json::parse(*text);
+  if (!config.ok()) return hints;
+  const auto string_of = [&](std::string_view key) -> std::optional<std::string> {
+    const Json* value = config->find(key);
+    if (value == nullptr || !value->is_string()) return std::nullopt;
+    return value->as_string();
+  };
+  hints.model_type = string_of("model_type").value_or("");
+  hints.grapheme_chars = string_of("grapheme_chars");
+  hints.phoneme_chars = string_of("phoneme_chars");
+  return hints;
+}
+
+bool flag(const Json& request, std::string_view key) {
+  const Json* value = request.find(key);
+  return value == nullptr || !value->is_bool() || value->as_bool();
+}
+
+Json tokenize(const Tokenizer& tokenizer, const Json& request) {
+  Json answer = Json::object();
+  answer.set("id", *request.find("id"));
+  const auto ids =
+      tokenizer.encode(request.find("text")->as_string(), {.add_special_tokens = flag(request, "add_special_tokens")});
+  if (!ids.ok()) {
+    answer.set("error", error_message(ids.status()));
+    return answer;
+  }
+  Json id_list = Json::array();
+  Json tokens = Json::array();
+  for (const int32_t id : *ids) {
+    id_list.push_back(id);
+    tokens.push_back(tokenizer.token_to_string(id));
+  }
+  answer.set("token_ids", std::move(id_list));
+  answer.set("tokens", std::move(tokens));
+  return answer;
+}
+
+Json detokenize(const Tokenizer& tokenizer, const Json& request) {
+  std::vector<int32_t> ids;
+  for (const Json& id : request.find("token_ids")->as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
+  Json answer = Json::object();
+  answer.set("id", *request.find("id"));
+  answer.set("text", tokenizer.decode(ids, flag(request, "skip_special_tokens")));
+  return answer;
+}
+
+int run(const std::string& verb, const std::string& dir, const std::string& input) {
+  const auto tokenizer = load_tokenizer(dir, read_hints(dir));
+  if (!tokenizer.ok()) {
+    std::cerr << error_message(tokenizer.status()) << '\n';
+    return 1;
+  }
+  std::ifstream file(input);
+  for (std::string line; std::getline(file, line);) {
+    const StatusOr<Json> request = Json::parse(line);
+    if (!request.ok()) {
+      std::cerr << error_message(request.status()) << '\n';
+      return 1;
+    }
+    std::cout << (verb == "tokenize" ? tokenize(**tokenizer, *request) : detokenize(**tokenizer, *request)).dump()
+              << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace transept
+
+int main(int argc, char** argv) {
+  if (argc != 5 || std::string(argv[3]) != "--input") {
+    std::cerr << "tokenizer_probe tokenize|detokenize MODEL --input FILE.jsonl\n";
+    return 2;
+  }
+  return transept::run(argv[1], argv[2], argv[4]);
+}
