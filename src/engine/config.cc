@@ -86,8 +86,8 @@ StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
   if (tokenizer.ok()) {
     loaded.tokenizer = std::move(tokenizer).value();
-  } else if (absl::IsNotFound(tokenizer.status())) {
-    // No tokenizer files at all: ids still work.
+  } else if (absl::IsNotFound(tokenizer.status()) || absl::IsUnimplemented(tokenizer.status())) {
+    // No tokenizer files at all, or of a kind that is not supported: ids still work.
     log_warning(error_message(tokenizer.status()), ": only token ids can be given");
   } else {
     return tokenizer.status();

@@ -26,6 +26,10 @@ Status JsonField::error(std::string_view reason) const {
   return path_.empty() ? invalid_argument(file_, ": ", reason) : invalid_argument(file_, ": ", path_, ": ", reason);
 }
 
+Status JsonField::not_supported(std::string_view what) const {
+  return absl::UnimplementedError(error_message(error(str_cat(what, " is not supported yet"))));
+}
+
 Status JsonField::kind_error(std::string_view expected) const {
   if (value_ == nullptr) return error(str_cat("is missing (expected ", expected, ")"));
   return error(str_cat("expected ", expected, ", found ", value_->kind_name()));

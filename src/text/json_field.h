@@ -34,6 +34,8 @@ class JsonField final {
 
   // "tokenizer.json: model.merges[12]: <reason>".
   Status error(std::string_view reason) const;
+  // kUnimplemented: the file is sound, and asks for `what`, which this version does not have.
+  Status not_supported(std::string_view what) const;
 
   // Errors: missing, or of another kind.
   Status expect_object() const;

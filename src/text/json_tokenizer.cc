@@ -18,7 +18,7 @@ StatusOr<std::unique_ptr<SubwordModel>> parse_model(const JsonField& field) {
                    field.member("type").string_or(field.member("merges").present() ? "BPE" : ""));
   if (type == "BPE") return BpeModel::parse(field);
   if (type.empty()) return field.member("type").as_string().status();
-  return field.member("type").error(str_cat(type, " is not supported yet"));
+  return field.member("type").not_supported(type);
 }
 
 Status parse_added_tokens(const JsonField& field, const Vocabulary& vocabulary, AddedTokens& out) {

@@ -123,7 +123,7 @@ StatusOr<std::unique_ptr<Normalizer::Step>> parse_step(const JsonField& field) {
     ASSIGN_OR_RETURN(std::string prefix, field.member("prepend").as_string());
     return std::make_unique<PrependStep>(std::move(prefix));
   }
-  return field.member("type").error(str_cat(type, " is not supported yet"));
+  return field.member("type").not_supported(type);
 }
 
 }  // namespace

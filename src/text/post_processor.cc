@@ -74,7 +74,7 @@ StatusOr<PostProcessor> PostProcessor::parse(const JsonField& field) {
   if (type == "TemplateProcessing") return parse_template(field);
   if (type == "ByteLevel") return PostProcessor();
   if (type == "Sequence") return parse_sequence(field);
-  return field.member("type").error(str_cat(type, " is not supported yet"));
+  return field.member("type").not_supported(type);
 }
 
 }  // namespace transept

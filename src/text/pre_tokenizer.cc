@@ -243,7 +243,7 @@ StepOr parse_step(const JsonField& field, std::optional<bool> add_prefix_space) 
     }
     return std::make_unique<CharacterStep>(is_punctuation, behavior);
   }
-  return field.member("type").error(str_cat(type, " is not supported yet"));
+  return field.member("type").not_supported(type);
 }
 
 }  // namespace

@@ -17,11 +17,11 @@ class ByteLevelDecoder final : public TokenDecoder {
 std::unique_ptr<TokenDecoder> TokenDecoder::byte_level() { return std::make_unique<ByteLevelDecoder>(); }
 
 StatusOr<std::unique_ptr<TokenDecoder>> TokenDecoder::parse(const JsonField& field) {
-  if (!field.present()) return field.error("a tokenizer without a decoder is not supported yet");
+  if (!field.present()) return field.not_supported("a tokenizer without a decoder");
   RETURN_IF_ERROR(field.expect_object());
   ASSIGN_OR_RETURN(const std::string type, field.member("type").as_string());
   if (type == "ByteLevel") return byte_level();
-  return field.member("type").error(str_cat(type, " is not supported yet"));
+  return field.member("type").not_supported(type);
 }
 
 }  // namespace transept
