@@ -175,7 +175,7 @@ class History {
       std::vector<uint64_t>& tokens = group->seqs[seq];
       const int32_t begin = static_cast<int32_t>(tokens.size());
       for (int32_t i = 0; i < count; ++i) tokens.push_back(random_());
-      pending_.push_back(
+      pending_.emplace_back(
           [this, seq = seq, begin, group] { contents_.write(manager_.get_block_table(seq), begin, group->seqs[seq]); });
     }
     return "append";

@@ -31,7 +31,7 @@ void decode_steps(benchmark::State& state) {
     CHECK(status.ok(), error_message(status));
   }
   SchedulerOutputs plan;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     scheduler.schedule(plan);
     scheduler.mark_computed(plan);
     for (int32_t id = 0; id < num_groups; ++id) {
