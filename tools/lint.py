@@ -34,9 +34,10 @@ def sources_to_tidy(files, compiled):
 
 def tidy(source):
     """What clang-tidy has against one source; "" if nothing."""
-    done = subprocess.run([CLANG_TIDY, "--quiet", "-p", "build/release", "--extra-arg=-Wno-unknown-warning-option",
-                           str(source)], cwd=ROOT, capture_output=True,
-                          text=True)
+    command = [CLANG_TIDY, "--quiet", "-p", "build/release", "--extra-arg=-Wno-unknown-warning-option"]
+    if source.name.endswith("_test.cc"):  # the analyzer walks every path of gtest's macros: four times the time
+        command.append("--checks=-clang-analyzer-*")
+    done = subprocess.run([*command, str(source)], cwd=ROOT, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stdout.strip() or done.stderr.strip()
 
 

@@ -114,7 +114,7 @@ def binary_of(preset):
 
 def shared_goldens():
     """The goldens beside the checkout, where they are present."""
-    path = ROOT.parent / "shared" / "golden" / "text"
+    path = ROOT.parent / "shared" / "golden"
     return path if path.is_dir() else None
 
 

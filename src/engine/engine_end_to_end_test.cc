@@ -5,10 +5,10 @@
 
 #include <map>
 
+#include "base/allocation_count.h"
 #include "base/log.h"
 #include "engine/config.h"
 #include "models/tiny_bart.h"
-#include "base/allocation_count.h"
 
 namespace transept {
 namespace {
@@ -53,7 +53,8 @@ class EndToEndTest : public ::testing::Test {
     for (int32_t i = 0; i < 12; ++i) {
       Request request;
       request.id = str_cat("r", i);
-      for (int32_t j = 0; j < 1 + (i * 7) % 30; ++j) request.inputs.encoder_prompt_token_ids.push_back((i * 5 + j * 3) % 40);
+      for (int32_t j = 0; j < 1 + (i * 7) % 30; ++j)
+        request.inputs.encoder_prompt_token_ids.push_back((i * 5 + j * 3) % 40);
       request.inputs.prompt_token_ids = {2, 0};
       for (int32_t j = 0; j < i % 5; ++j) request.inputs.prompt_token_ids.push_back(4 + j);
       request.params.max_tokens = 3 + (i * 11) % 25;
@@ -84,7 +85,8 @@ class EndToEndTest : public ::testing::Test {
       CHECK(stepped.ok(), error_message(stepped));
       for (const RequestOutput& output : finished) {
         EXPECT_EQ(output.error, "");
-        for (const CompletionOutput& completion : output.outputs) texts[output.request_id].push_back(completion.token_ids);
+        for (const CompletionOutput& completion : output.outputs)
+          texts[output.request_id].push_back(completion.token_ids);
       }
     }
     const BlockSpaceManager& blocks = engine.scheduler().blocks();

@@ -1,4 +1,5 @@
-// Proves the engine's bookkeeping with an executor that has no model: what is asked is answered, whole, and nothing stays.
+// Proves the engine's bookkeeping with an executor that has no model: what is asked is answered, whole, and nothing
+// stays.
 #include "engine/llm_engine.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +57,8 @@ class LLMEngineTest : public ::testing::Test {
       for (RequestOutput& output : finished) results.emplace(output.request_id, output);
     }
     EXPECT_FALSE(engine_->has_unfinished_requests());
-    EXPECT_EQ(engine_->scheduler().blocks().get_num_free_device_blocks(), engine_->scheduler().blocks().num_device_blocks());
+    EXPECT_EQ(engine_->scheduler().blocks().get_num_free_device_blocks(),
+              engine_->scheduler().blocks().num_device_blocks());
     EXPECT_EQ(engine_->num_unfinished_requests(), 0u);
     return results;
   }
@@ -154,7 +156,8 @@ TEST_F(LLMEngineTest, TinyPoolsGiveTheSameTexts) {
     }
     for (const auto& [id, output] : run()) {
       for (const CompletionOutput& completion : output.outputs) {
-        EXPECT_EQ(completion.token_ids, foretold(static_cast<uint64_t>(id[0] - '0'), completion.index, 12)) << num_blocks;
+        EXPECT_EQ(completion.token_ids, foretold(static_cast<uint64_t>(id[0] - '0'), completion.index, 12))
+            << num_blocks;
       }
     }
     if (num_blocks == 8) {

@@ -12,10 +12,10 @@
 namespace transept {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::TestFolder;
 using testing::TestTensor;
 using testing::TinyBart;
-using ::testing::HasSubstr;
 
 class BartTest : public ::testing::Test {
  protected:
@@ -31,7 +31,8 @@ class BartTest : public ::testing::Test {
   std::vector<float> logits(const Model& model, OpCounters* counters = nullptr) {
     Context context{threads_, arena_, Isa::kGeneric, false, counters};
     const ModelSpec& spec = model.spec();
-    const int32_t encoder_len = static_cast<int32_t>(kEncoder.size()), decoder_len = static_cast<int32_t>(kDecoder.size());
+    const int32_t encoder_len = static_cast<int32_t>(kEncoder.size()),
+                  decoder_len = static_cast<int32_t>(kDecoder.size());
     // One block of 16 slots for each of self and cross.
     const size_t layer_bytes = attention_->block_bytes(spec.kv[0], 16, DType::kFloat32);
     std::vector<float> pool(2 * layer_bytes * static_cast<size_t>(spec.num_decoder_layers) / sizeof(float));
@@ -42,8 +43,10 @@ class BartTest : public ::testing::Test {
       layers.push_back(layer);
     }
     const std::vector<int32_t> encoder_positions = {0, 1, 2, 3}, decoder_positions = {0, 1, 2};
-    const std::vector<int32_t> encoder_loc = {0, encoder_len}, encoder_lens = {encoder_len}, decoder_loc = {0, decoder_len};
-    const std::vector<int32_t> contexts = {0}, decoder_lens = {decoder_len}, self_table = {0}, cross_table = {1}, groups = {0, 1};
+    const std::vector<int32_t> encoder_loc = {0, encoder_len}, encoder_lens = {encoder_len},
+                               decoder_loc = {0, decoder_len};
+    const std::vector<int32_t> contexts = {0}, decoder_lens = {decoder_len}, self_table = {0}, cross_table = {1},
+                               groups = {0, 1};
     const std::vector<int64_t> self_slots = {0, 1, 2}, cross_slots = {16, 17, 18, 19};
     const std::vector<int32_t> rows = {decoder_len - 1};
 
@@ -124,9 +127,9 @@ TEST_F(BartTest, ComputesQkvInOneProductAndCrossKvOnlyWithEncoderInput) {
   ASSERT_TRUE(model.ok()) << model.status();
   OpCounters counters;
   logits(**model, &counters);
-  const int64_t encoder = 4 * bart.encoder_layers;   // qkv, out, up, down
-  const int64_t cross_write = bart.decoder_layers;   // [K V]
-  const int64_t decoder = 6 * bart.decoder_layers;   // qkv, out; q, out; up, down
+  const int64_t encoder = 4 * bart.encoder_layers;  // qkv, out, up, down
+  const int64_t cross_write = bart.decoder_layers;  // [K V]
+  const int64_t decoder = 6 * bart.decoder_layers;  // qkv, out; q, out; up, down
   EXPECT_EQ(counters.num_matmuls, encoder + cross_write + decoder + 1);
 }
 

@@ -57,11 +57,12 @@ struct TinyBart {
   }
 
   std::string config() const {
-    return str_cat(R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": )", vocab_size,
-                   R"(, "d_model": )", d_model, R"(, "encoder_layers": )", encoder_layers, R"(, "decoder_layers": )",
-                   decoder_layers, R"(, "encoder_attention_heads": )", heads, R"(, "decoder_attention_heads": )", heads,
-                   R"(, "encoder_ffn_dim": )", ffn, R"(, "decoder_ffn_dim": )", ffn, R"(, "max_position_embeddings": )",
-                   positions, R"(, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2})");
+    return str_cat(R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": )",
+                   vocab_size, R"(, "d_model": )", d_model, R"(, "encoder_layers": )", encoder_layers,
+                   R"(, "decoder_layers": )", decoder_layers, R"(, "encoder_attention_heads": )", heads,
+                   R"(, "decoder_attention_heads": )", heads, R"(, "encoder_ffn_dim": )", ffn,
+                   R"(, "decoder_ffn_dim": )", ffn, R"(, "max_position_embeddings": )", positions,
+                   R"(, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2})");
   }
 
   void write(const TestFolder& dir) const { write(dir, tensors()); }

@@ -24,7 +24,8 @@ class ChooseTest : public ::testing::Test {
   }
 
   // Pearson's statistic of `draws` choices against probabilities `expected`.
-  double chi_square(RowRequest request, const std::vector<float>& scores, const std::vector<double>& expected, int draws) {
+  double chi_square(RowRequest request, const std::vector<float>& scores, const std::vector<double>& expected,
+                    int draws) {
     std::vector<int> counts(scores.size());
     for (int i = 0; i < draws; ++i) {
       request.position = static_cast<uint32_t>(i);
@@ -57,9 +58,7 @@ std::vector<double> softmax(const std::vector<float>& scores, double temperature
 
 const std::vector<float> kScores = {0.5f, 2.0f, 1.0f, -1.0f, 1.5f, kNever};
 
-TEST_F(ChooseTest, GreedyTakesTheLowestIdOfTheBest) {
-  EXPECT_EQ(choose({}, {1.0f, 3.0f, 3.0f}), 1);
-}
+TEST_F(ChooseTest, GreedyTakesTheLowestIdOfTheBest) { EXPECT_EQ(choose({}, {1.0f, 3.0f, 3.0f}), 1); }
 
 TEST_F(ChooseTest, NothingToChooseIsSaid) {
   EXPECT_EQ(choose({}, {kNever, kNever}), -1);

@@ -65,7 +65,8 @@ TEST(StopString, IsFoundAcrossTheBorderOfTokens) {
   params.stop = {"ab"};
   EXPECT_EQ(check_stop_string(params, "xa", 1, 2).reason, FinishReason::kNone);
   EXPECT_EQ(check_stop_string(params, "xab", 2, 3).text_length, 1u);
-  EXPECT_EQ(check_stop_string(params, "abxx", 3, 3).reason, FinishReason::kNone) << "what ended earlier is not found again";
+  EXPECT_EQ(check_stop_string(params, "abxx", 3, 3).reason, FinishReason::kNone)
+      << "what ended earlier is not found again";
 }
 
 TEST(StopString, TheEarliestPlaceWins) {

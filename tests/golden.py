@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Runs the transept binary over folders of the reference's answers and compares.
+
+    tests/golden.py                          # tests/models, each way of running at least in pairs (see below)
+    tests/golden.py --full                   # every combination
+    tests/golden.py --quick                  # three combinations
+    tests/golden.py --root ../shared/golden --filter text/bart
+
+A folder is a model with X.jsonl and X_expected.jsonl for X in score, batch, errors, tokenize, detokenize, and
+requests.jsonl with expected.jsonl. Ids, texts and reasons are compared exactly, log-probabilities within 1e-3. The ways of
+running are combinations of attention backend, instruction level, block size, pool size and preemption; blocks are poisoned
+throughout. Closes with `N passed, N failed, N skipped`. Skipped: beam search, which is a later issue.
+"""
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from golden_compare import compare
+
+HERE = Path(__file__).resolve().parent
+FILES = {"requests": "expected", "batch": "batch_expected", "score": "score_expected", "errors": "errors_expected",
+         "tokenize": "tokenize_expected", "detokenize": "detokenize_expected"}
+ONCE = ("errors", "tokenize", "detokenize")  # what no way of running changes
+AXES = {"--attention-backend": ["reference", "cpu"], "--isa": [], "--block-size": ["16", "1", "4", "32"],
+        "pool": ["roomy", "tiny"], "--preemption-mode": ["recompute", "swap"]}
+# What the kernel says of this processor -> our level.
+ISA_FLAGS = {"generic": set(), "avx2": {"avx2", "fma", "f16c"}, "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
+             "avx512_vnni": {"avx512_vnni"}, "avx512_fp16": {"avx512_fp16"}, "amx": {"amx_tile", "amx_int8", "amx_bf16"}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--transept", default=str(HERE.parent / "build" / "release" / "transept"))
+    parser.add_argument("--root", type=Path, default=HERE / "models")
+    parser.add_argument("--filter", default="", help="only folders and cases whose folder/file/id contains this")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="runs of the binary at a time (default: 1)")
+    parser.add_argument("--show", type=int, default=20, help="failing cases printed in full (default: %(default)s)")
+    options = parser.parse_args()
+    ways, notes = choose_ways(options)
+    jobs = [(options, folder, file, way)
+            for folder in sorted({path.parent for path in options.root.rglob("*expected.jsonl")})
+            for file in FILES if (folder / f"{file}.jsonl").exists() and (folder / "config.json").exists()
+            for way in (ways[:1] if file in ONCE else ways)]
+    passed, failures, skipped = 0, [], set()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for good, bad, left_out in pool.map(lambda job: run_file(*job), jobs):
+            passed += good
+            failures += bad
+            skipped |= left_out
+    print("\n".join(failures[:options.show]))
+    if len(failures) > options.show:
+        print(f"... and {len(failures) - options.show} more")
+    print("\n".join(notes + ([f"skipped: {len(skipped)} requests that ask for beam search (a later issue)"] if skipped else [])))
+    print(f"{passed} passed, {len(failures)} failed, {len(skipped)} skipped")
+    sys.exit(1 if failures or not passed else 0)
+
+
+# ---- ways of running
+
+def choose_ways(options):
+    """(list of {axis: value}, notes about what this machine lacks)."""
+    levels, absent = present_levels()
+    axes = {**AXES, "--isa": levels}
+    notes = [f"skipped: instruction level {level}: this processor does not have it" for level in absent]
+    everything = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+    if options.full:
+        return everything, notes
+    chosen = pairwise(everything)
+    return (chosen[:3] if options.quick else chosen), notes
+
+
+def present_levels():
+    """(levels of this processor, levels that it lacks), lowest first; each level includes the ones before it."""
+    try:
+        flags = next(line for line in open("/proc/cpuinfo", encoding="ascii") if line.startswith("flags")).split()
+    except (OSError, StopIteration):
+        flags = []
+    names = list(ISA_FLAGS)
+    present = list(itertools.takewhile(lambda name: ISA_FLAGS[name] <= set(flags), names))
+    return present, names[len(present):]
+
+
+def pairwise(everything):
+    """A choice of combinations in which every two values of two axes meet at least once: greedy, in order."""
+    pairs = lambda way: set(itertools.combinations(sorted(way.items()), 2))
+    wanted, chosen = set().union(*map(pairs, everything)), []
+    while wanted:
+        best = max(everything, key=lambda way: len(pairs(way) & wanted))
+        chosen.append(best)
+        wanted -= pairs(best)
+    return chosen
+
+
+def flags_of(way, config):
+    """Command-line flags of a way of running one model."""
+    flags = ["--debug-poison", "--max-num-seqs", "8"]
+    for axis, value in way.items():
+        if axis != "pool":
+            flags += [axis, value]
+    if way["pool"] == "tiny":
+        flags += ["--kv-cache-memory", str(tiny_pool(config, int(way["--block-size"])))]
+    return flags
+
+
+def tiny_pool(config, block_size):
+    """Bytes of a pool that holds little more than the longest request: both tables, and a block each to spare."""
+    positions = config.get("max_position_embeddings", 128)
+    bytes_per_token = 2 * 4 * config["d_model"] * config["decoder_layers"]
+    blocks = 2 * (-(-positions // block_size)) + 2
+    return int(1.15 * blocks * block_size * bytes_per_token)
+
+
+# ---- running
+
+def run_file(options, folder, file, way):
+    """One file through the binary: (passed, failing blocks, ids left out)."""
+    requests, expected = read_jsonl(folder / f"{file}.jsonl"), read_jsonl(folder / f"{FILES[file]}.jsonl")
+    config, defaults = (json.loads(p.read_text()) if p.exists() else {} for p in (folder / "config.json", folder / "generation_config.json"))
+    place = f"{folder.relative_to(options.root)}/{file}"
+    chosen = [i for i, r in enumerate(requests) if options.filter in f"{place}/{r['id']}"]
+    beams = {i for i in chosen if "error" not in expected[i] and asks_for_beams(requests[i], defaults) and file in ("requests", "batch", "errors")}
+    chosen = [i for i in chosen if i not in beams]
+    left_out = {f"{place}/{requests[i]['id']}" for i in beams}
+    if not chosen:
+        return 0, [], left_out
+    flags = flags_of(way, config) if file not in ("tokenize", "detokenize") else []
+    lines, problem, code = run_binary(options.transept, folder, file, [requests[i] for i in chosen], flags)
+    label = f"{place} {' '.join(flags)}"
+    if problem:
+        return 0, [f"FAIL {label}\n  {problem}"] * len(chosen), left_out
+    passed, failures = 0, []
+    for at, i in enumerate(chosen):
+        got = lines[at] if at < len(lines) else None
+        mismatch = next(compare(file, expected[i], got), None)
+        if mismatch:
+            failures.append(f"FAIL {label}: {expected[i]['id']}: {mismatch[0]}\n  expected {short(mismatch[1])}\n  got      {short(mismatch[2])}")
+        passed += not mismatch
+    wanted_code = int(any("error" in expected[i] for i in chosen))
+    if not failures and (code != wanted_code or len(lines) != len(chosen)):
+        failures.append(f"FAIL {label}: exit code {code} (expected {wanted_code}), {len(lines)} lines (expected {len(chosen)})")
+    return passed, failures, left_out
+
+
+def asks_for_beams(request, defaults):
+    """Beams of the request's own, or inherited and not switched off by a field that samples."""
+    if "num_beams" in request or request.get("use_beam_search"):
+        return request.get("num_beams", 0) > 1 or bool(request.get("use_beam_search"))
+    samples = request.get("temperature", 0) > 0 or any(name in request for name in ("top_p", "top_k", "min_p"))
+    return defaults.get("num_beams", 1) > 1 and not samples
+
+
+def run_binary(binary, folder, file, requests, flags):
+    """(output lines as JSON, what went wrong or None, exit code)."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source, output = Path(scratch) / "input.jsonl", Path(scratch) / "output.jsonl"
+        source.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in requests), encoding="utf-8")
+        verb = file if file in ("tokenize", "detokenize") else "generate"
+        command = [binary, verb, str(folder), "--input", str(source), *flags]
+        command += ["--output", str(output)] if verb == "generate" else []
+        command += ["--score"] if file == "score" else []
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as why:
+            return [], str(why), None
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if done.returncode not in (0, 1):
+            return [], f"exit code {done.returncode}: {said[-600:]}", done.returncode
+        text = output.read_text(encoding="utf-8") if verb == "generate" and output.exists() else done.stdout.decode("utf-8")
+        try:
+            return [json.loads(line) for line in text.split("\n") if line.strip()], None, done.returncode
+        except ValueError as why:
+            return [], f"an output line is no JSON: {why}", done.returncode
+
+
+def read_jsonl(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def short(value):
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 400 else text[:400] + "..."
+
+
+if __name__ == "__main__":
+    main()

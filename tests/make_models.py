@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Makes tests/models: tiny BART models with random weights in the layouts of published checkpoints, and the reference's
+answers to requests about them.
+
+    python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
+    .venv/bin/python tests/make_models.py            # the same bytes every time
+
+Weights are drawn, rounded to the type in which they are stored, and widened again for the reference. The vocabulary is a
+byte-level BPE trained on tests/corpus.txt, which is ours. Every greedy step of an answer has a gap of more than 2e-3
+between the two best scores, so that any right float32 engine gives the same tokens: requests are drawn until that holds.
+"""
+import json
+import math
+import random
+import shutil
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+import cases
+from oracle import Oracle
+
+HERE = Path(__file__).resolve().parent
+VOCABULARY = 420
+POSITIONS = 96
+
+# name -> (config.json's own fields, how the checkpoint is stored, generation_config.json's own fields)
+MODELS = {
+    "bart-float32": (
+        {"d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 3, "decoder_attention_heads": 3,
+         "encoder_ffn_dim": 40, "decoder_ffn_dim": 40, "activation_function": "gelu"},
+        {"dtype": torch.float32, "final_logits_bias": True, "seed": 1},
+        {}),
+    "bart-bfloat16-bare": (
+        {"d_model": 32, "encoder_layers": 1, "decoder_layers": 3, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+         "encoder_ffn_dim": 48, "decoder_ffn_dim": 32, "activation_function": "relu"},
+        {"dtype": torch.bfloat16, "bare": True, "tokenizer_json": False, "seed": 2},
+        {"max_length": 24, "min_length": 8, "no_repeat_ngram_size": 3, "forced_bos_token_id": 0, "forced_eos_token_id": 2,
+         "num_beams": 4, "early_stopping": True, "length_penalty": 2.0}),
+    "bart-float16-sharded": (
+        {"d_model": 36, "encoder_layers": 3, "decoder_layers": 1, "encoder_attention_heads": 3, "decoder_attention_heads": 3,
+         "encoder_ffn_dim": 40, "decoder_ffn_dim": 56, "activation_function": "gelu", "scale_embedding": True,
+         "tie_word_embeddings": False},
+        {"dtype": torch.float16, "written_out": True, "shards": 3, "seed": 3},
+        {}),
+}
+
+
+def main():
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    tokenizer = train_tokenizer()
+    for name, (fields, storage, defaults) in MODELS.items():
+        folder = HERE / "models" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        config = make_config(fields)
+        ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+        write_json(folder / "config.json", config)
+        write_json(folder / "generation_config.json", {**ids, **defaults})
+        save_weights(folder, make_weights(config, storage), storage)
+        for path in folder.glob("*.safetensors"):
+            path.chmod(0o644)
+        tokenizer.save(str(folder / "tokenizer.json"))
+        oracle = Oracle(folder, folder / "tokenizer.json")
+        if not storage.get("tokenizer_json", True):
+            split_tokenizer(folder)
+        counts = cases.write_all(folder, oracle, random.Random(storage["seed"]), HERE / "corpus.txt", "num_beams" in defaults)
+        both = zip(*(read_jsonl(folder / name) for name in ("requests.jsonl", "expected.jsonl")))
+        agreed = sum(oracle.check_against_generate(request, expected) for request, expected in both)
+        print(name, ", ".join(f"{count} {kind}" for kind, count in counts.items()), f"; {agreed} equal to transformers' generate")
+
+
+# ---- tokenizer
+
+def train_tokenizer():
+    """A byte-level BPE with BART's special tokens and framing `<s> X </s>`."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY - 1, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], show_progress=False,
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train([str(HERE / "corpus.txt")], trainer)
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, special=True)])
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=False)
+    assert tokenizer.get_vocab_size() == VOCABULARY, tokenizer.get_vocab_size()
+    return tokenizer
+
+
+def split_tokenizer(folder):
+    """tokenizer.json as the older pair of files: vocab.json, merges.txt."""
+    content = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = content["model"]["vocab"] | {"<mask>": VOCABULARY - 1}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+    merges = [" ".join(pair) if isinstance(pair, list) else pair for pair in content["model"]["merges"]]
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BartTokenizer", "model_max_length": POSITIONS})
+    (folder / "tokenizer.json").unlink()
+
+
+# ---- weights
+
+def make_config(fields):
+    return {"architectures": ["BartForConditionalGeneration"], "model_type": "bart", "is_encoder_decoder": True,
+            "vocab_size": VOCABULARY, "max_position_embeddings": POSITIONS, "scale_embedding": False,
+            "dropout": 0.0, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2,
+            "forced_eos_token_id": None, **fields}
+
+
+def make_weights(config, storage):
+    """Names without `model.`; scales chosen so that attention is selective and answers vary."""
+    generator = torch.Generator().manual_seed(storage["seed"])
+    draw = lambda *shape, scale: torch.randn(*shape, generator=generator) * scale
+    width, weights = config["d_model"], {}
+
+    def linear(name, outputs, inputs, gain=1.0):
+        weights[f"{name}.weight"] = draw(outputs, inputs, scale=gain / math.sqrt(inputs))
+        weights[f"{name}.bias"] = draw(outputs, scale=0.1)
+
+    def norm(name):
+        weights[f"{name}.weight"] = 1 + draw(width, scale=0.1)
+        weights[f"{name}.bias"] = draw(width, scale=0.1)
+
+    def attention(name):
+        for part, gain in (("k_proj", 2.5), ("v_proj", 1.5), ("q_proj", 2.5), ("out_proj", 1.0)):
+            linear(f"{name}.{part}", width, width, gain)
+
+    weights["shared.weight"] = draw(VOCABULARY, width, scale=0.5 / (math.sqrt(width) if config["scale_embedding"] else 1))
+    weights["shared.weight"][2] *= 2.4  # the end token comes now and then
+    for side in ("encoder", "decoder"):
+        weights[f"{side}.embed_positions.weight"] = draw(POSITIONS + 2, width, scale=0.5)
+        norm(f"{side}.layernorm_embedding")
+        for i in range(config[f"{side}_layers"]):
+            layer = f"{side}.layers.{i}"
+            attention(f"{layer}.self_attn")
+            norm(f"{layer}.self_attn_layer_norm")
+            if side == "decoder":
+                attention(f"{layer}.encoder_attn")
+                norm(f"{layer}.encoder_attn_layer_norm")
+            linear(f"{layer}.fc1", config[f"{side}_ffn_dim"], width, 1.5)
+            linear(f"{layer}.fc2", width, config[f"{side}_ffn_dim"], 1.5)
+            norm(f"{layer}.final_layer_norm")
+    if not config.get("tie_word_embeddings", True):
+        weights["lm_head.weight"] = draw(VOCABULARY, width, scale=0.5)
+        weights["lm_head.weight"][2] *= 2.4
+    if storage.get("final_logits_bias"):
+        weights["final_logits_bias"] = draw(1, VOCABULARY, scale=0.5)
+    return weights
+
+
+def save_weights(folder, weights, storage):
+    if storage.get("written_out"):
+        for side in ("encoder", "decoder"):
+            weights[f"{side}.embed_tokens.weight"] = weights["shared.weight"].clone()
+    own = ("lm_head.weight", "final_logits_bias")
+    prefix = "" if storage.get("bare") else "model."
+    weights = {(name if name in own else prefix + name): tensor.to(storage["dtype"]).contiguous() for name, tensor in sorted(weights.items())}
+    shards = storage.get("shards", 1)
+    if shards == 1:
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        return
+    names = list(weights)
+    parts = [names[i * len(names) // shards:(i + 1) * len(names) // shards] for i in range(shards)]
+    index = {"metadata": {"total_size": sum(t.numel() * t.element_size() for t in weights.values())}, "weight_map": {}}
+    for i, part in enumerate(parts, 1):
+        file = f"model-{i:05d}-of-{shards:05d}.safetensors"
+        save_file({name: weights[name] for name in part}, folder / file, metadata={"format": "pt"})
+        index["weight_map"].update({name: file for name in part})
+    write_json(folder / "model.safetensors.index.json", index)
+
+
+def read_jsonl(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_json(path, value):
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
