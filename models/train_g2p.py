@@ -41,6 +41,8 @@ def arguments():
     add("--out", type=Path, default=Path(__file__).resolve().parent / "g2p",
         help="folder to write (default: g2p beside this script)")
     add("--epochs", type=int, default=12, help="passes over the training words (default 12)")
+    add("--stop", type=int, help="leave off after this many epochs; the learning rate still "
+        "follows the schedule of --epochs")
     add("--minutes", type=float, help="stop early after this long; the result then depends "
         "on the machine's speed, so it is for trials only")
     add("--seed", type=int, default=20240229, help="seed of the split, weights and order")
@@ -169,7 +171,8 @@ def train(args, model, tokenizer, words, parts):
             loss_sum, seen = loss_sum + loss.item(), seen + 1
         minutes = (time.time() - start) / 60
         line = f"epoch {epoch + 1:2}/{args.epochs} loss {loss_sum / seen:.4f} {minutes:5.1f} min"
-        last = epoch + 1 == args.epochs or (args.minutes and minutes > args.minutes)
+        last = epoch + 1 in (args.epochs, args.stop) or bool(
+            args.minutes and minutes > args.minutes)
         average.swap()
         if last or epoch % 4 == 3:
             scores = evaluate(model, tokenizer, words, parts["dev"])

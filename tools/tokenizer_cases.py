@@ -135,6 +135,9 @@ def configurations():
         "removed": assemble(bytes_model, None, split_then_bytes(" ", "removed")),
         "words_removed": assemble(bytes_model, None, split_then_bytes(words, "removed", invert=True)),
         "empty_matches": assemble(bytes_model, None, split_then_bytes(Regex(r"x*(?=e)|^|\b"), "merged_with_previous")),
+        "classes": assemble(bytes_model, None, split_then_bytes(
+            Regex(r"[[:punct:]]\p{Han}*|\p{^Han}\P{L}[\w-]?|[^[:upper:]\s]{,2}\W|\h+"),
+            "merged_with_previous")),
         "digits": assemble(bytes_model, None, pre_tokenizers.Sequence([
             pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Punctuation(),
             byte_level(add_prefix_space=False)])),

@@ -48,7 +48,7 @@ Json tokenize(const Tokenizer& tokenizer, const Json& request) {
   Json tokens = Json::array();
   for (const int32_t id : *ids) {
     id_list.push_back(id);
-    tokens.push_back(tokenizer.token_to_string(id));
+    tokens.push_back(tokenizer.side_token_to_string(id, TokenizerSide::kEncoder));
   }
   answer.set("token_ids", std::move(id_list));
   answer.set("tokens", std::move(tokens));

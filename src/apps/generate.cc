@@ -75,13 +75,13 @@ Status GenerateRun::run_lines(LineReader& reader) {
   std::string line;
   while (!interrupted()) {
     while (!ended && in_flight_.size() < kMaxInFlight && slots_.size() < kMaxWaitingResults && !interrupted()) {
+      flush();  // before waiting for more input
       const LineReader::Result got = reader.next(in_flight_.empty(), line);
       ended = got == LineReader::Result::kEnd;
       if (got != LineReader::Result::kLine) break;
       if (!trim(line).empty()) add_line(line);
     }
     if (ended) total_ = num_requests_;
-    flush();
     if (in_flight_.empty() && ended) break;
     if (!in_flight_.empty()) RETURN_IF_ERROR(step());
   }

@@ -17,6 +17,7 @@ void run(benchmark::State& state, AttentionType type, int group) {
   if (isa > detect_isa()) return state.SkipWithError("level not present");
   AttentionProblem p;
   p.type = type;
+  p.gap = 0;
   p.heads = p.kv_heads = kHeads;
   p.dim = kDim;
   p.causal = type == AttentionType::kDecoder;

@@ -32,6 +32,7 @@ struct AttentionProblem {
   int heads = 4, kv_heads = 4, dim = 16, block_size = 16;
   bool causal = true;
   BiasForm bias = BiasForm::kNone;
+  int gap = 3;  // floats between rows of q, k, v and out that belong to nobody; 0: aligned, as the engine has them
   std::vector<KeyOwner> owners;
 
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
@@ -91,7 +92,6 @@ struct AttentionResult {
 class AttentionSetup final {
  public:
   static constexpr int64_t kNumLayers = 3, kLayer = 1;
-  static constexpr int64_t kGap = 3;  // floats between rows of q, k, v and out that belong to nobody
 
   AttentionSetup(const AttentionProblem& problem, AttentionBackend& backend, bool shuffle_blocks = true)
       : p_(problem), backend_(backend) {
@@ -144,10 +144,18 @@ class AttentionSetup final {
   AttentionArgs& args() { return args_; }
 
  private:
-  TensorView rows_of_heads(std::vector<float>& data, int64_t rows, int64_t heads) {
-    const int64_t stride = heads * p_.dim + kGap;
-    data.assign(static_cast<size_t>(std::max<int64_t>(rows, 1) * stride), std::nanf(""));
-    return TensorView(data.data(), DType::kFloat32, {rows, stride}).columns(0, heads * p_.dim).split_heads(heads);
+  static float* filled_with_nan(PageBuffer& data, int64_t count) {
+    data = PageBuffer(static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(float));
+    auto* floats = reinterpret_cast<float*>(data.data());
+    std::fill_n(floats, count, std::nanf(""));
+    return floats;
+  }
+
+  TensorView rows_of_heads(PageBuffer& data, int64_t rows, int64_t heads) {
+    const int64_t stride = heads * p_.dim + p_.gap;
+    return TensorView(filled_with_nan(data, rows * stride), DType::kFloat32, {rows, stride})
+        .columns(0, heads * p_.dim)
+        .split_heads(heads);
   }
 
   void run_new(Context& context) {
@@ -206,9 +214,9 @@ class AttentionSetup final {
     const KvSpec spec{.kind = KvKind::kSelf, .num_layers = kNumLayers, .num_heads = p_.kv_heads, .head_dim = p_.dim};
     const auto layer = static_cast<int64_t>(backend_.block_bytes(spec, p_.block_size, DType::kFloat32));
     const auto blocks = static_cast<int64_t>(ids.size());
-    cache_.assign(static_cast<size_t>(blocks * kNumLayers * layer) / sizeof(float), std::nanf(""));
-    args_.kv_cache = TensorView(cache_.data(), DType::kUInt8, {blocks, kNumLayers * layer})
-                         .columns(kLayer * layer, (kLayer + 1) * layer);
+    float* cache = filled_with_nan(cache_, blocks * kNumLayers * layer / static_cast<int64_t>(sizeof(float)));
+    args_.kv_cache =
+        TensorView(cache, DType::kUInt8, {blocks, kNumLayers * layer}).columns(kLayer * layer, (kLayer + 1) * layer);
   }
 
   void fill_q() {
@@ -294,42 +302,55 @@ class AttentionSetup final {
   AttentionBias bias_;
   std::vector<int32_t> query_start_, context_, seq_lens_, kv_start_, group_start_, tables_;
   std::vector<int64_t> slots_;
-  std::vector<float> q_, k_, v_, out_, bias_data_;
-  std::vector<float> cache_;
+  std::vector<float> bias_data_;
+  PageBuffer q_, k_, v_, out_, cache_;
   std::vector<std::vector<int32_t>> owner_blocks_;
 };
 
-// One row of one head in double precision: probabilities of [0, owner.keys), and out.
-inline void attend_naively(const AttentionProblem& p, const KeyOwner& owner, int seq, int row, int head,
-                           std::vector<double>& probabilities, std::vector<double>& out) {
-  const int kv_head = head / (p.heads / p.kv_heads);
+// K and V of one owner and KV head, [keys, dim].
+struct HeadValues {
+  std::vector<float> k, v;
+
+  HeadValues(const AttentionProblem& p, const KeyOwner& owner, int kv_head) {
+    for (int j = 0; j < owner.keys; ++j) {
+      for (int d = 0; d < p.dim; ++d) {
+        k.push_back(kv_value(false, owner.id, j, kv_head, d));
+        v.push_back(kv_value(true, owner.id, j, kv_head, d));
+      }
+    }
+  }
+};
+
+struct NaiveRow {
+  std::vector<double> probabilities;  // of [0, owner.keys)
+  std::vector<double> out;
+};
+
+// One row of one head in double precision.
+inline NaiveRow attend_naively(const AttentionProblem& p, const KeyOwner& owner, const HeadValues& values, int seq,
+                               int row, int head) {
   const int position = p.context(owner) + row;
-  const int visible = p.visible(owner, row);
+  const auto visible = static_cast<size_t>(p.visible(owner, row));
+  const auto dim = static_cast<size_t>(p.dim);
+  NaiveRow result{std::vector<double>(static_cast<size_t>(owner.keys)), std::vector<double>(dim)};
+  std::vector<double>& weights = result.probabilities;
+  std::vector<double> q(dim);
+  for (size_t d = 0; d < dim; ++d) q[d] = q_value(owner.id, seq, position, head, static_cast<int>(d));
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
-  probabilities.assign(static_cast<size_t>(owner.keys), 0);
-  out.assign(static_cast<size_t>(p.dim), 0);
-  for (int j = 0; j < visible; ++j) {
-    double score = 0;
-    for (int d = 0; d < p.dim; ++d) {
-      score +=
-          static_cast<double>(q_value(owner.id, seq, position, head, d)) * kv_value(false, owner.id, j, kv_head, d);
-    }
-    score = score * p.scale() + bias_value(p, owner.id, seq, head, position, j);
-    probabilities[static_cast<size_t>(j)] = score;
-    max = std::max(max, score);
+  for (size_t j = 0; j < visible; ++j) {
+    for (size_t d = 0; d < dim; ++d) weights[j] += q[d] * values.k[j * dim + d];
+    weights[j] = weights[j] * p.scale() + bias_value(p, owner.id, seq, head, position, static_cast<int>(j));
+    max = std::max(max, weights[j]);
   }
-  for (int j = 0; j < visible; ++j) {
-    double& value = probabilities[static_cast<size_t>(j)];
-    value = std::isinf(max) ? 0 : std::exp(value - max);
-    sum += value;
+  for (size_t j = 0; j < visible; ++j) {
+    weights[j] = std::isinf(max) ? 0 : std::exp(weights[j] - max);
+    sum += weights[j];
   }
-  for (int j = 0; j < visible; ++j) {
-    double& value = probabilities[static_cast<size_t>(j)];
-    value = sum == 0 ? 0 : value / sum;
-    for (int d = 0; d < p.dim; ++d) {
-      out[static_cast<size_t>(d)] += value * kv_value(true, owner.id, j, kv_head, d);
-    }
+  for (size_t j = 0; j < visible; ++j) {
+    weights[j] = sum == 0 ? 0 : weights[j] / sum;
+    for (size_t d = 0; d < dim; ++d) result.out[d] += weights[j] * values.v[j * dim + d];
   }
+  return result;
 }
 
 }  // namespace transept

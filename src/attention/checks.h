@@ -8,9 +8,10 @@ namespace transept {
 // What a backend of fp32 caches on this processor supports; *why otherwise.
 bool supports_fp32(const AttentionCapabilities& wanted, std::string* why);
 
-// CHECKs shapes against each other; the caller builds them, no request can make them wrong. Reads only sizes, so that
-// it serves dry runs too.
-void check_attention_args(AttentionType type, const AttentionMetadata& metadata, const AttentionArgs& args);
+// CHECKs shapes against each other; the caller builds them, no request can make them wrong. A dry run has no cache and
+// no lists yet: there only the tensors of the step are looked at.
+void check_attention_args(const Context& context, AttentionType type, const AttentionMetadata& metadata,
+                          const AttentionArgs& args);
 
 // True if k and v go to the cache.
 inline bool writes_cache(AttentionType type, const AttentionArgs& args) {

@@ -112,7 +112,7 @@ struct Scratch {
   Scratch(Arena& arena, int64_t num_rows, int64_t dim)
       : rows(arena.allocate_span<AttentionRow>(num_rows)),
         sums(arena.allocate_span<float>(num_rows * round_up(dim, 16))),
-        keys(arena.allocate_span<float>(dim * kTileKeys)),
+        keys(arena.allocate_span<float>(2 * dim * kTileKeys)),
         sums_stride(round_up(dim, 16)) {}
 };
 
@@ -216,6 +216,9 @@ size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_
 }
 
 void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
+  // The dry run of the largest step makes room for every later one.
+  self_items_.reserve(static_cast<size_t>(max_items(batch.self, batch.num_tokens())));
+  cross_items_.reserve(static_cast<size_t>(max_items(batch.cross, batch.num_tokens())));
   if (context.dry_run) return;
   prepare(batch.self, self_items_);
   prepare(batch.cross, cross_items_);
@@ -223,7 +226,7 @@ void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
 
 void CpuBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                      const AttentionArgs& args) const {
-  check_attention_args(type, metadata, args);
+  check_attention_args(context, type, metadata, args);
   if (writes_cache(type, args) && !context.dry_run) write_cache(context, metadata, args);
   if (args.q.empty()) return;
 

@@ -24,11 +24,17 @@ struct KeyTile {
   const float* v[kTileKeys];
 };
 
-// Keys [first, first + count) of dense rows, transposed into task.keys.
+// Keys [first, first + count) of dense rows: K transposed into task.keys, V copied beside it. (Rows of a wide matrix
+// lie so far apart that a tile's values do not fit the few sets of the first-level cache that they fall into.)
 template <class V>
 inline void load_dense(const AttentionTask& task, KeyTile<V>& tile) {
   transpose(task.k + tile.first * task.k_stride, task.k_stride, tile.count, task.head_dim, task.keys, kTileKeys);
-  for (int j = 0; j < tile.count; ++j) tile.v[j] = task.v + (tile.first + j) * task.v_stride;
+  float* values = task.keys + task.head_dim * kTileKeys;
+  for (int j = 0; j < tile.count; ++j, values += task.head_dim) {
+    const float* v = task.v + (tile.first + j) * task.v_stride;
+    for (int d = 0; d < task.head_dim; ++d) values[d] = v[d];
+    tile.v[j] = values;
+  }
 }
 
 // Keys in blocks: used where they lie if a block holds whole vectors, otherwise copied together.
@@ -53,6 +59,16 @@ inline void load_blocks(const AttentionTask& task, KeyTile<V>& tile, bool in_pla
     }
     j += run;
   }
+  if (!in_place) return;
+  // Places past the last key are only ever fetched ahead.
+  for (int i = (tile.count + V::kLanes - 1) / V::kLanes; i < KeyTile<V>::kVecs; ++i) tile.k[i] = tile.k[0];
+  for (int j = tile.count; j < kTileKeys; ++j) tile.v[j] = tile.v[0];
+}
+
+// True if blocks hold whole vectors of keys.
+template <class V>
+inline bool reads_in_place(const AttentionTask& task) {
+  return task.blocks != nullptr && task.block_size % V::kLanes == 0;
 }
 
 template <class V>
@@ -60,7 +76,7 @@ inline void load_tile(const AttentionTask& task, int64_t first, KeyTile<V>& tile
   tile.first = first;
   const int64_t left = task.num_keys - first;
   tile.count = static_cast<int>(left < kTileKeys ? left : kTileKeys);
-  const bool in_place = task.blocks != nullptr && task.block_size % V::kLanes == 0;
+  const bool in_place = reads_in_place<V>(task);
   if (task.blocks == nullptr) {
     load_dense<V>(task, tile);
   } else {
@@ -72,9 +88,11 @@ inline void load_tile(const AttentionTask& task, int64_t first, KeyTile<V>& tile
   }
 }
 
-// q . k of kRows rows and kVecs vectors of keys.
-template <class V, int kRows, int kVecs>
-inline void dot_keys(const AttentionRow* rows, int head_dim, const float* const* k, int64_t k_stride, float* scores) {
+// q . k of kRows rows and kVecs vectors of keys. `ahead`: where the next tile's keys lie, or null; fetched meanwhile,
+// for one row of q leaves nothing to do but wait for memory.
+template <class V, int kRows, int kVecs, bool kFetch>
+inline void dot_keys(const AttentionRow* rows, int head_dim, const float* const* k, const float* const* ahead,
+                     int64_t k_stride, float* scores) {
   typename V::Reg acc[kRows][kVecs];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -85,7 +103,10 @@ inline void dot_keys(const AttentionRow* rows, int head_dim, const float* const*
   for (int d = 0; d < head_dim; ++d, offset += k_stride) {
     typename V::Reg b[kVecs];
 #pragma GCC unroll 8
-    for (int c = 0; c < kVecs; ++c) b[c] = V::load(k[c] + offset);
+    for (int c = 0; c < kVecs; ++c) {
+      b[c] = V::load(k[c] + offset);
+      if (kFetch && c * V::kLanes % 16 == 0) V::prefetch_l2(ahead[c] + offset);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const typename V::Reg a = V::set1(rows[r].q[d]);
@@ -106,72 +127,77 @@ constexpr int vecs_at_once() {
   return V::kLanes == 16 || kRows <= 3 ? 4 : 2;
 }
 
-template <class V, int kRows>
-inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V>& tile, float* scores) {
+template <class V, int kRows, bool kFetch>
+inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V>& tile, const KeyTile<V>* next,
+                       float* scores) {
   const int num_vecs = (tile.count + V::kLanes - 1) / V::kLanes;
-  constexpr int kMost = vecs_at_once<V, kRows>();
+  const float* const* ahead = kFetch ? next->k : tile.k;
+  const int64_t stride = tile.k_stride;
   int c = 0;
-  if constexpr (kMost == 4) {
-    for (; c + 4 <= num_vecs; c += 4)
-      dot_keys<V, kRows, 4>(rows, head_dim, tile.k + c, tile.k_stride, scores + c * V::kLanes);
+  if constexpr (vecs_at_once<V, kRows>() == 4) {
+    for (; c + 4 <= num_vecs; c += 4) {
+      dot_keys<V, kRows, 4, kFetch>(rows, head_dim, tile.k + c, ahead + c, stride, scores + c * V::kLanes);
+    }
   }
-  for (; c + 2 <= num_vecs; c += 2)
-    dot_keys<V, kRows, 2>(rows, head_dim, tile.k + c, tile.k_stride, scores + c * V::kLanes);
-  if (c < num_vecs) dot_keys<V, kRows, 1>(rows, head_dim, tile.k + c, tile.k_stride, scores + c * V::kLanes);
+  for (; c + 2 <= num_vecs; c += 2) {
+    dot_keys<V, kRows, 2, kFetch>(rows, head_dim, tile.k + c, ahead + c, stride, scores + c * V::kLanes);
+  }
+  if (c < num_vecs) {
+    dot_keys<V, kRows, 1, kFetch>(rows, head_dim, tile.k + c, ahead + c, stride, scores + c * V::kLanes);
+  }
+}
+
+// The row's bias of keys [c, c + kLanes) of the tile; zero past its last key.
+template <class V>
+inline typename V::Reg load_bias(const AttentionTask& task, const AttentionRow& row, const KeyTile<V>& tile, int c) {
+  const float* bias = row.bias + (tile.first + c) * task.bias_stride;
+  const int left = tile.count - c;
+  const int lanes = left < V::kLanes ? left : V::kLanes;
+  if (task.bias_stride == 1) return lanes == V::kLanes ? V::load(bias) : V::load_n(bias, lanes);
+  float spread[V::kLanes];
+  for (int i = 0; i < V::kLanes; ++i) spread[i] = i < lanes ? bias[i * task.bias_stride] : 0.0f;
+  return V::load(spread);
 }
 
 // scale * score + bias, -inf where the row does not see the key; the largest of them.
-template <class V>
+// kWhole: the tile is full and the row sees all of it.
+template <class V, bool kWhole>
 inline float finish_scores(const AttentionTask& task, const AttentionRow& row, const KeyTile<V>& tile, float* scores) {
   const int64_t visible = row.visible - tile.first;
+  const int count = kWhole ? kTileKeys : tile.count;
   const typename V::Reg scale = V::set1(task.scale);
   typename V::Reg max = V::set1(-HUGE_VALF);
-  for (int c = 0; c < tile.count; c += V::kLanes) {
+#pragma GCC unroll 4
+  for (int c = 0; c < count; c += V::kLanes) {
     typename V::Reg s = V::mul(V::load(scores + c), scale);
-    if (row.bias != nullptr) {
-      const float* bias = row.bias + (tile.first + c) * task.bias_stride;
-      const int left = tile.count - c;
-      const int lanes = left < V::kLanes ? left : V::kLanes;
-      if (task.bias_stride == 1) {
-        s = V::add(s, lanes == V::kLanes ? V::load(bias) : V::load_n(bias, lanes));
-      } else {
-        float spread[V::kLanes];
-        for (int i = 0; i < V::kLanes; ++i) spread[i] = i < lanes ? bias[i * task.bias_stride] : 0.0f;
-        s = V::add(s, V::load(spread));
-      }
-    }
-    s = V::keep_first(s, visible - c, -HUGE_VALF);
+    if (row.bias != nullptr) s = V::add(s, load_bias<V>(task, row, tile, c));
+    if (!kWhole) s = V::keep_first(s, visible - c, -HUGE_VALF);
     max = V::max(s, max);
     V::store(scores + c, s);
   }
   return V::reduce_max(max);
 }
 
-template <class V>
-inline float exp1(float x) {
-  float lanes[V::kLanes];
-  V::store(lanes, vec_exp<V>(V::set1(x)));
-  return lanes[0];
-}
-
 // Scores to exponentials under the row's new maximum; what was summed under the old one is scaled down.
-template <class V>
+template <class V, bool kWhole>
 inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* sums, const KeyTile<V>& tile,
                            float* scores) {
-  const float tile_max = finish_scores<V>(task, row, tile, scores);
-  const float max = tile_max > row.max ? tile_max : row.max;
-  const typename V::Reg shift = V::set1(max == -HUGE_VALF ? 0.0f : max);  // nothing seen yet: all zeros
-  if (max > row.max) {
-    const float factor = exp1<V>(row.max - max);
-    row.sum *= factor;
-    for (int64_t d = 0; d < task.sums_stride; d += V::kLanes) {
-      V::store(sums + d, V::mul(V::load(sums + d), V::set1(factor)));
-    }
-    row.max = max;
+  const float tile_max = finish_scores<V, kWhole>(task, row, tile, scores);
+  if (tile_max > row.max) {
+    alignas(64) float factors[V::kLanes];
+    V::store(factors, vec_exp<V>(V::set1(row.max - tile_max)));
+    const typename V::Reg factor = V::set1(factors[0]);
+    for (int64_t d = 0; d < task.sums_stride; d += V::kLanes) V::store(sums + d, V::mul(V::load(sums + d), factor));
+    row.sum *= factors[0];
+    row.max = tile_max;
   }
+  const typename V::Reg shift = V::set1(row.max == -HUGE_VALF ? 0.0f : row.max);  // nothing seen yet: all zeros
+  const int count = kWhole ? kTileKeys : tile.count;
   typename V::Reg sum = V::zero();
-  for (int c = 0; c < tile.count; c += V::kLanes) {
-    const typename V::Reg e = V::keep_first(vec_exp<V>(V::sub(V::load(scores + c), shift)), tile.count - c, 0);
+#pragma GCC unroll 4
+  for (int c = 0; c < count; c += V::kLanes) {
+    typename V::Reg e = vec_exp<V>(V::sub(V::load(scores + c), shift));
+    if (!kWhole) e = V::keep_first(e, count - c, 0);
     sum = V::add(sum, e);
     V::store(scores + c, e);
   }
@@ -179,9 +205,10 @@ inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* 
 }
 
 // sums += probabilities * V over the tile's keys, kVecs vectors of dimensions; kLast: the last, of `lanes` dimensions.
-template <class V, int kRows, int kVecs, bool kLast>
-inline void add_values(const KeyTile<V>& tile, int d, int lanes, const float* scores, float* sums,
-                       int64_t sums_stride) {
+// `next`: the tile whose values are fetched meanwhile, or null.
+template <class V, int kRows, int kVecs, bool kLast, bool kFetch>
+inline void add_values(const KeyTile<V>& tile, const KeyTile<V>* next, int d, int lanes, const float* scores,
+                       float* sums, int64_t sums_stride) {
   typename V::Reg acc[kRows][kVecs];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -194,6 +221,7 @@ inline void add_values(const KeyTile<V>& tile, int d, int lanes, const float* sc
     for (int c = 0; c < kVecs; ++c) {
       const float* v = tile.v[j] + d + c * V::kLanes;
       b[c] = kLast ? V::load_n(v, lanes) : V::load(v);
+      if (kFetch && c * V::kLanes % 16 == 0) V::prefetch_l2(next->v[j] + d + c * V::kLanes);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -209,30 +237,31 @@ inline void add_values(const KeyTile<V>& tile, int d, int lanes, const float* sc
   }
 }
 
-template <class V, int kRows>
-inline void add_all_values(const AttentionTask& task, const KeyTile<V>& tile, const float* scores, float* sums) {
-  constexpr int kMost = vecs_at_once<V, kRows>();
+template <class V, int kRows, bool kFetch>
+inline void add_all_values(const AttentionTask& task, const KeyTile<V>& tile, const KeyTile<V>* next,
+                           const float* scores, float* sums) {
   const int num_vecs = task.head_dim / V::kLanes;
   const int rest = task.head_dim % V::kLanes;
+  const int64_t stride = task.sums_stride;
   int c = 0;
-  if constexpr (kMost == 4) {
+  if constexpr (vecs_at_once<V, kRows>() == 4) {
     for (; c + 4 <= num_vecs; c += 4) {
-      add_values<V, kRows, 4, false>(tile, c * V::kLanes, 0, scores, sums, task.sums_stride);
+      add_values<V, kRows, 4, false, kFetch>(tile, next, c * V::kLanes, 0, scores, sums, stride);
     }
   }
   for (; c + 2 <= num_vecs; c += 2) {
-    add_values<V, kRows, 2, false>(tile, c * V::kLanes, 0, scores, sums, task.sums_stride);
+    add_values<V, kRows, 2, false, kFetch>(tile, next, c * V::kLanes, 0, scores, sums, stride);
   }
-  if (c < num_vecs) add_values<V, kRows, 1, false>(tile, c * V::kLanes, 0, scores, sums, task.sums_stride);
+  if (c < num_vecs) add_values<V, kRows, 1, false, kFetch>(tile, next, c * V::kLanes, 0, scores, sums, stride);
   if (rest > 0) {
-    add_values<V, kRows, 1, true>(tile, num_vecs * V::kLanes, rest, scores, sums, task.sums_stride);
+    add_values<V, kRows, 1, true, kFetch>(tile, next, num_vecs * V::kLanes, rest, scores, sums, stride);
   }
 }
 
 template <class V>
 inline void write_probabilities(const AttentionTask& task, const AttentionRow& row, const KeyTile<V>& tile,
                                 float* scores) {
-  finish_scores<V>(task, row, tile, scores);
+  finish_scores<V, false>(task, row, tile, scores);
   const typename V::Reg shift = V::set1(row.max == -HUGE_VALF ? 0.0f : row.max);
   const typename V::Reg sum = V::set1(row.sum == 0 ? 1.0f : row.sum);
   for (int c = 0; c < tile.count; c += V::kLanes) {
@@ -242,46 +271,69 @@ inline void write_probabilities(const AttentionTask& task, const AttentionRow& r
   }
 }
 
-// Rows [first, first + kRows) against one tile; second pass: probabilities are written out.
-template <class V, int kRows>
-inline void attend_chunk(const AttentionTask& task, const KeyTile<V>& tile, int64_t first, bool second_pass) {
+// Rows [first, first + kRows) against one tile.
+template <class V, int kRows, bool kFetch>
+inline void attend_chunk(const AttentionTask& task, const KeyTile<V>& tile, const KeyTile<V>* next, int64_t first) {
   AttentionRow* rows = task.rows + first;
-  bool any = false;
-  for (int r = 0; r < kRows; ++r) {
-    any |= rows[r].visible > tile.first && (!second_pass || rows[r].probabilities != nullptr);
-  }
-  if (!any) return;
+  int64_t most = 0;
+  for (int r = 0; r < kRows; ++r) most = rows[r].visible > most ? rows[r].visible : most;
+  if (most <= tile.first) return;
   alignas(64) float scores[kRows * kTileKeys];
-  score_tile<V, kRows>(rows, task.head_dim, tile, scores);
+  score_tile<V, kRows, kFetch>(rows, task.head_dim, tile, next, scores);
   float* sums = task.sums + first * task.sums_stride;
-  if (second_pass) {
-    for (int r = 0; r < kRows; ++r) {
-      if (rows[r].probabilities != nullptr) write_probabilities<V>(task, rows[r], tile, scores + r * kTileKeys);
+  for (int r = 0; r < kRows; ++r) {
+    float* row_sums = sums + r * task.sums_stride;
+    if (rows[r].visible >= tile.first + kTileKeys) {
+      update_softmax<V, true>(task, rows[r], row_sums, tile, scores + r * kTileKeys);
+    } else {
+      update_softmax<V, false>(task, rows[r], row_sums, tile, scores + r * kTileKeys);
     }
-    return;
   }
-  for (int r = 0; r < kRows; ++r)
-    update_softmax<V>(task, rows[r], sums + r * task.sums_stride, tile, scores + r * kTileKeys);
-  add_all_values<V, kRows>(task, tile, scores, sums);
+  add_all_values<V, kRows, kFetch>(task, tile, next, scores, sums);
 }
 
-template <class V, int kRows>
-inline void attend_some(const AttentionTask& task, const KeyTile<V>& tile, int64_t first, int64_t rows,
-                        bool second_pass) {
+template <class V, bool kFetch, int kRows = kChunkRows>
+inline void attend_some(const AttentionTask& task, const KeyTile<V>& tile, const KeyTile<V>* next, int64_t first,
+                        int64_t rows) {
   if (rows >= kRows) {
-    attend_chunk<V, kRows>(task, tile, first, second_pass);
+    attend_chunk<V, kRows, kFetch>(task, tile, next, first);
   } else if constexpr (kRows > 1) {
-    attend_some<V, kRows - 1>(task, tile, first, rows, second_pass);
+    attend_some<V, kFetch, kRows - 1>(task, tile, next, first, rows);
   }
 }
 
 template <class V>
-inline void attend_pass(const AttentionTask& task, bool second_pass) {
+inline void attend_all(const AttentionTask& task) {
+  KeyTile<V> tiles[2];
+  const bool in_place = reads_in_place<V>(task);
+  if (in_place && task.num_keys > 0) load_tile<V>(task, 0, tiles[0]);
+  int current = 0;
+  for (int64_t first_key = 0; first_key < task.num_keys; first_key += kTileKeys, current ^= 1) {
+    const KeyTile<V>& tile = tiles[current];
+    int64_t row = 0;
+    if (!in_place) {  // a copy; there is room for one
+      load_tile<V>(task, first_key, tiles[current]);
+    } else if (first_key + kTileKeys < task.num_keys) {
+      KeyTile<V>& next = tiles[current ^ 1];
+      load_tile<V>(task, first_key + kTileKeys, next);
+      attend_some<V, true>(task, tile, &next, 0, task.num_rows);
+      row = kChunkRows;
+    }
+    for (; row < task.num_rows; row += kChunkRows) attend_some<V, false>(task, tile, nullptr, row, task.num_rows - row);
+  }
+}
+
+// The second pass of rows whose probabilities are wanted.
+template <class V>
+inline void capture_all(const AttentionTask& task) {
   KeyTile<V> tile;
+  alignas(64) float scores[kTileKeys];
   for (int64_t first_key = 0; first_key < task.num_keys; first_key += kTileKeys) {
     load_tile<V>(task, first_key, tile);
-    for (int64_t row = 0; row < task.num_rows; row += kChunkRows) {
-      attend_some<V, kChunkRows>(task, tile, row, task.num_rows - row, second_pass);
+    for (int64_t r = 0; r < task.num_rows; ++r) {
+      if (task.rows[r].probabilities == nullptr || task.rows[r].visible <= first_key) continue;
+      score_tile<V, 1, false>(task.rows + r, task.head_dim, tile, nullptr, scores);
+      write_probabilities<V>(task, task.rows[r], tile, scores);
     }
   }
 }
@@ -308,9 +360,9 @@ inline void attend_rows(const AttentionTask& task) {
     capture = true;
     for (int64_t j = 0; j < task.num_probabilities; ++j) row.probabilities[j] = 0;
   }
-  attend_pass<V>(task, false);
+  attend_all<V>(task);
   for (int64_t r = 0; r < task.num_rows; ++r) store_row<V>(task, task.rows[r], task.sums + r * task.sums_stride);
-  if (capture) attend_pass<V>(task, true);
+  if (capture) capture_all<V>(task);
 }
 
 }  // namespace transept

@@ -38,7 +38,8 @@ struct AttentionTask {
   int64_t block_size;
   int64_t block_stride;  // floats
 
-  // Memory of the task: sums [num_rows, sums_stride], sums_stride a multiple of 16; keys [head_dim, kTileKeys].
+  // Memory of the task. sums [num_rows, sums_stride], padded to a multiple of 16. keys [2, head_dim * kTileKeys]: K and
+  // V of one tile, where they are not read in place.
   float* sums;
   int64_t sums_stride;
   float* keys;

@@ -122,7 +122,7 @@ size_t ReferenceBackend::block_bytes(const KvSpec& spec, int32_t block_size, DTy
 
 void ReferenceBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                            const AttentionArgs& args) const {
-  check_attention_args(type, metadata, args);
+  check_attention_args(context, type, metadata, args);
   const bool is_dense = type == AttentionType::kEncoder;
   if (writes_cache(type, args) && !context.dry_run) write_cache(metadata, args);
   if (args.q.empty()) return;

@@ -17,7 +17,8 @@ class StrongId {
   constexpr explicit StrongId(Int value) : value_(value) {}
 
   constexpr Int value() const { return value_; }
-  constexpr auto operator<=>(const StrongId&) const = default;
+  // clang-tidy 14 takes the 0 that `a < b` compares with for a null pointer.
+  constexpr auto operator<=>(const StrongId&) const = default;  // NOLINT(modernize-use-nullptr)
 
   template <typename H>
   friend H AbslHashValue(H state, StrongId id) {

@@ -13,7 +13,7 @@ namespace {
 // with a busy core while the engine is idle.
 constexpr int kSpins = 2000;
 // On an oversubscribed machine a spinning thread keeps the one that it waits for off the processor.
-constexpr int kSpinsBeforeYield = 20000;
+constexpr int kSpinsBeforeYield = 1000;
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -46,11 +46,13 @@ void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)>
   job_ = &fn;
   num_tasks_ = num_tasks;
   next_task_.store(0, std::memory_order_relaxed);
-  num_busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  joined_.store(0, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   run_tasks(0);
-  for (int spins = 0; num_busy_.load(std::memory_order_acquire) != 0; ++spins) {
+  // Nobody joins any more; those who have are in their last tasks.
+  joined_.fetch_or(kClosed, std::memory_order_acq_rel);
+  for (int spins = 0; joined_.load(std::memory_order_acquire) != kClosed; ++spins) {
     if (spins < kSpinsBeforeYield) {
       pause();
     } else {
@@ -67,15 +69,24 @@ void ThreadPool::run_tasks(int thread) {
   }
 }
 
+bool ThreadPool::join() {
+  uint32_t joined = joined_.load(std::memory_order_relaxed);
+  while ((joined & kClosed) == 0) {
+    if (joined_.compare_exchange_weak(joined, joined + 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
 void ThreadPool::work(int thread) {
   uint32_t seen = 0;
   while (true) {
     for (int spins = 0; spins < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++spins) pause();
     epoch_.wait(seen, std::memory_order_acquire);
-    ++seen;
+    seen = epoch_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
+    if (!join()) continue;
     run_tasks(thread);
-    num_busy_.fetch_sub(1, std::memory_order_release);
+    joined_.fetch_sub(1, std::memory_order_release);
   }
 }
 

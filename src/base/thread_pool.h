@@ -1,5 +1,6 @@
 // The one pool of compute threads. parallel_for is fork and join: a spinning barrier of well under a microsecond while
-// steps follow each other, sleeping threads when nothing has come for a while.
+// steps follow each other, sleeping threads when nothing has come for a while. A worker that the system does not run just
+// now is not waited for: the others do its tasks, so a busy machine slows a step down by its share and no more.
 //
 // Thread-safety: one thread at a time may call parallel_for (the engine thread); tasks may not call it again.
 #pragma once
@@ -29,7 +30,10 @@ class ThreadPool final {
   void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int thread)> fn);
 
  private:
+  static constexpr uint32_t kClosed = uint32_t{1} << 31;
+
   void work(int thread);
+  bool join();
   void run_tasks(int thread);
 
   std::vector<std::thread> workers_;
@@ -37,7 +41,8 @@ class ThreadPool final {
   int64_t num_tasks_ = 0;
   alignas(64) std::atomic<int64_t> next_task_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};  // one more for each job, and for the end
-  alignas(64) std::atomic<int> num_busy_{0};
+  // How many workers are in the job, or kClosed: nobody may join. The job's fields change only while it is closed.
+  alignas(64) std::atomic<uint32_t> joined_{kClosed};
   std::atomic<bool> stopping_{false};
 };
 

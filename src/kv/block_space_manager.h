@@ -2,8 +2,8 @@
 // sequences part: copy-on-write), one cross table a group (written once, shared by all its sequences, and by other
 // groups with the same input if sharing is on). Ids, counts and hashes only: no tensor, no Sequence, no byte of KV.
 //
-// The rules and their numbers stand in docs/ARCHITECTURE.md; names are vLLM's. An empty block is never reserved: a
-// sequence of n tokens has ceil(n / block_size) blocks. Owned by the scheduler. Not thread-safe (engine thread).
+// Names are vLLM's; the rules in numbers stand in testdata/. An empty block is never reserved: a sequence of n tokens
+// has ceil(n / block_size) blocks. Owned by the scheduler. Not thread-safe (engine thread).
 #pragma once
 
 #include <cstdint>

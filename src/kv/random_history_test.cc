@@ -131,7 +131,7 @@ class History {
     request.num_tokens = draw(0, 12);
     request.num_encoder_tokens = draw(0, 2) == 0 ? 0 : draw(1, 12);
     request.num_blocks_ahead = draw(0, 2);
-    const uint64_t input = static_cast<uint64_t>(request.num_encoder_tokens * 10 + draw(0, 1));
+    const uint64_t input = static_cast<uint64_t>(request.num_encoder_tokens) * 10 + (random_() & 1);
     request.encoder_hash = ContentHash{{input}};
     if (manager_.can_allocate(request) != AllocStatus::kOk) return "refused allocate";
     const bool is_new = manager_.allocate(request);
@@ -139,7 +139,7 @@ class History {
     for (int32_t i = 0; i < request.num_encoder_tokens; ++i) group.cross.push_back(input * 1000 + uint64_t(i));
     std::vector<uint64_t>& tokens = group.seqs[request.seq_id];
     for (int32_t i = 0; i < request.num_tokens; ++i) tokens.push_back(random_());
-    pending_.push_back([this, is_new, id = request.group_id, seq = request.seq_id] {
+    pending_.emplace_back([this, is_new, id = request.group_id, seq = request.seq_id] {
       if (is_new) contents_.write(manager_.get_cross_block_table(id), 0, groups_[id].cross);
       contents_.write(manager_.get_block_table(seq), 0, groups_[id].seqs[seq]);
     });
@@ -175,7 +175,7 @@ class History {
       std::vector<uint64_t>& tokens = group->seqs[seq];
       const int32_t begin = static_cast<int32_t>(tokens.size());
       for (int32_t i = 0; i < count; ++i) tokens.push_back(random_());
-      pending_.push_back(
+      pending_.emplace_back(
           [this, seq = seq, begin, group] { contents_.write(manager_.get_block_table(seq), begin, group->seqs[seq]); });
     }
     return "append";

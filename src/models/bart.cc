@@ -39,7 +39,7 @@ StatusOr<BartConfig> read_config(const ModelConfig& config) {
   const ConfigReader reader(config.raw, config.path + "/config.json");
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxDim = 1 << 20;
   BartConfig bart;
-  bart.vocab_size = config.vocab_size;
+  ASSIGN_OR_RETURN(bart.vocab_size, reader.integer("vocab_size", 1, int64_t{1} << 31));
   ASSIGN_OR_RETURN(bart.d_model, reader.integer("d_model", 1, kMaxDim));
   ASSIGN_OR_RETURN(bart.max_positions, reader.integer("max_position_embeddings", 1, 1 << 24));
   ASSIGN_OR_RETURN(bart.encoder_layers, reader.integer("encoder_layers", 1, kMaxLayers));

@@ -21,7 +21,7 @@ constexpr int64_t kPanelColumns = 32;
 struct Epilogue {
   const float* bias = nullptr;  // [n], null: none
   Activation activation = Activation::kNone;
-  TensorView residual;  // [m, n] float32 or empty; may be y itself
+  TensorView residual = {};  // [m, n] float32 or empty; may be y itself
 };
 
 class PackedMatrix final {

@@ -26,18 +26,24 @@ static inline void transpose_4x4(const float* from, int64_t from_stride, float* 
 // to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns.
 static inline void transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                              int64_t to_stride) {
-  const int64_t whole_rows = rows - rows % 4, whole_columns = columns - columns % 4;
-  // All rows of a few columns at a time: what is written lies close together.
-  for (int64_t c = 0; c < whole_columns; c += 4) {
+  // Four rows at a time, because rows a power of two apart fall into the same few sets of the first-level cache; a
+  // stretch of columns at a time, because what is written is touched again by the next four rows.
+  constexpr int64_t kStretch = 64;
+  const int64_t whole_rows = rows - rows % 4;
+  for (int64_t begin = 0; begin < columns; begin += kStretch) {
+    const int64_t end = begin + kStretch < columns ? begin + kStretch : columns;
     for (int64_t r = 0; r < whole_rows; r += 4) {
-      transpose_4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+      int64_t c = begin;
+      for (; c + 4 <= end; c += 4) {
+        transpose_4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+      }
+      for (; c < end; ++c) {
+        for (int64_t i = r; i < r + 4; ++i) to[c * to_stride + i] = from[i * from_stride + c];
+      }
     }
     for (int64_t r = whole_rows; r < rows; ++r) {
-      for (int64_t i = c; i < c + 4; ++i) to[i * to_stride + r] = from[r * from_stride + i];
+      for (int64_t c = begin; c < end; ++c) to[c * to_stride + r] = from[r * from_stride + c];
     }
-  }
-  for (int64_t c = whole_columns; c < columns; ++c) {
-    for (int64_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
   }
 }
 

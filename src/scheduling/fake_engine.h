@@ -42,6 +42,9 @@ class FakeModel final {
  private:
   using Slots = std::vector<uint64_t>;
   void apply(const BlockMoves& moves);
+  void encode(const SequenceGroupMetadata& group);
+  void write_rows(const SequenceGroupMetadata& group);
+  uint64_t read(const SequenceGroupMetadata& group, size_t seq_idx);
   uint64_t& slot(const BlockTable& table, size_t position);
 
   size_t block_size_;
@@ -54,6 +57,8 @@ class FakeModel final {
 class FakeEngine final {
  public:
   FakeEngine(const Scheduler::Options& options, const BlockSpaceManager::Options& block_options);
+  FakeEngine(const FakeEngine&) = delete;  // the scheduler refers to the clock
+  FakeEngine& operator=(const FakeEngine&) = delete;
 
   Status add(GroupId id, const FakeRequest& request);
   bool abort(GroupId id);

@@ -139,41 +139,52 @@ void FakeModel::apply(const BlockMoves& moves) {
   num_copied_blocks_ += static_cast<int64_t>(moves.copy.size());
 }
 
-std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
-  apply(plan.moves);
-  for (const EncodeSlice& encode : plan.encodes) {
-    const SequenceGroupMetadata& group = plan.groups[static_cast<size_t>(encode.group_idx)];
-    CHECK(group.group_id == encode.group_id && group.encoder_seq_data.encode_now);
-    const std::vector<int32_t>& input = group.encoder_seq_data.token_ids;
-    for (size_t i = 0; i < input.size(); ++i) slot(group.cross_block_table, i) = encoded(input, i);
-    ++num_encodes_;
-  }
-  // All rows of a step are written before any is read, as attention does it.
-  for (const SequenceGroupMetadata& group : plan.groups) {
-    for (size_t s = 0; s < group.seq_data.size(); ++s) {
-      const SequenceData& seq = group.seq_data[s];
-      for (size_t i = 0; i < seq.token_ids.size(); ++i) {
-        const size_t position = static_cast<size_t>(seq.context_len) + i;
-        slot(group.block_tables[s], position) = self_slot(seq.token_ids[i], position);
-      }
+void FakeModel::encode(const SequenceGroupMetadata& group) {
+  const std::vector<int32_t>& input = group.encoder_seq_data.token_ids;
+  for (size_t i = 0; i < input.size(); ++i) slot(group.cross_block_table, i) = encoded(input, i);
+  ++num_encodes_;
+}
+
+void FakeModel::write_rows(const SequenceGroupMetadata& group) {
+  for (size_t s = 0; s < group.seq_data.size(); ++s) {
+    const SequenceData& seq = group.seq_data[s];
+    for (size_t i = 0; i < seq.token_ids.size(); ++i) {
+      const size_t position = static_cast<size_t>(seq.context_len) + i;
+      slot(group.block_tables[s], position) = self_slot(seq.token_ids[i], position);
     }
   }
+}
+
+uint64_t FakeModel::read(const SequenceGroupMetadata& group, size_t seq_idx) {
+  const SequenceData& seq = group.seq_data[seq_idx];
+  uint64_t state = 1;
+  for (size_t i = 0; i < static_cast<size_t>(group.encoder_seq_data.num_tokens); ++i) {
+    const uint64_t cross = slot(group.cross_block_table, i);
+    CHECK(cross != kPoison, "poison in a cross block of group ", group.group_id.value());
+    state = mix(state, cross);
+  }
+  for (size_t i = 0; i < static_cast<size_t>(seq.context_len) + seq.token_ids.size(); ++i) {
+    const uint64_t self = slot(group.block_tables[seq_idx], i);
+    CHECK(self != kPoison && (self & 0xFFFFFFFFu) == i, "sequence ", seq.seq_id.value(), " misses token ", i);
+    state = mix(state, self);
+  }
+  return state;
+}
+
+// All rows of a step are written before any is read, as attention does it.
+std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
+  apply(plan.moves);
+  for (const EncodeSlice& slice : plan.encodes) {
+    const SequenceGroupMetadata& group = plan.groups[static_cast<size_t>(slice.group_idx)];
+    CHECK(group.group_id == slice.group_id && group.encoder_seq_data.encode_now);
+    encode(group);
+  }
+  for (const SequenceGroupMetadata& group : plan.groups) write_rows(group);
   std::map<SeqId, uint64_t> states;
   for (const SequenceGroupMetadata& group : plan.groups) {
     for (size_t s = 0; s < group.seq_data.size(); ++s) {
-      const SequenceData& seq = group.seq_data[s];
-      uint64_t state = 1;
-      for (size_t i = 0; i < static_cast<size_t>(group.encoder_seq_data.num_tokens); ++i) {
-        const uint64_t cross = slot(group.cross_block_table, i);
-        CHECK(cross != kPoison, "poison in cross block of group ", group.group_id.value());
-        state = mix(state, cross);
-      }
-      for (size_t i = 0; i < static_cast<size_t>(seq.context_len) + seq.token_ids.size(); ++i) {
-        const uint64_t self = slot(group.block_tables[s], i);
-        CHECK(self != kPoison && (self & 0xFFFFFFFFu) == i, "sequence ", seq.seq_id.value(), " misses token ", i);
-        state = mix(state, self);
-      }
-      if (seq.sampled) states[seq.seq_id] = state;
+      const uint64_t state = read(group, s);
+      if (group.seq_data[s].sampled) states[group.seq_data[s].seq_id] = state;
     }
   }
   return states;

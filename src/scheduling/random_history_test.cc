@@ -193,52 +193,75 @@ TEST(Scheduler, RandomHistoriesGiveEveryTextItsOwn) {
   EXPECT_GT(totals.copies, 100);
 }
 
-// The same requests under every pool, block size, budget, mode and order of arrival: always the same texts.
-TEST(Scheduler, TextsDoNotDependOnHowTheyAreScheduled) {
-  std::mt19937_64 random(5);
-  std::vector<FakeRequest> requests;
-  for (int i = 0; i < 12; ++i) {
-    FakeRequest request;
-    for (int j = 0; j < 3 + i; ++j) request.encoder.push_back(static_cast<int32_t>(random() % kVocabSize));
-    for (int j = 0; j < 1 + i % 5; ++j) request.decoder.push_back(static_cast<int32_t>(random() % kVocabSize));
-    request.params.max_tokens = 4 + i;
-    request.params.seed = random();
-    if (i % 3 == 1) request.params.n = 3;
-    if (i % 3 == 2) request.params.num_beams = 3;
-    requests.push_back(request);
-  }
-  int64_t num_preempted = 0;
+// ---- The same requests under every pool, block size, budget, mode and order of arrival: always the same texts.
+
+struct Circumstances {
+  int32_t block_size;
+  int32_t num_slots;
+  PreemptionMode mode;
+  int32_t max_num_batched_tokens;
+  bool reversed;
+};
+
+std::vector<Circumstances> all_circumstances() {
+  std::vector<Circumstances> all;
   for (const int32_t block_size : {1, 4, 16, 32}) {
     for (const int32_t num_slots : {112, 160, 4096}) {
       for (const PreemptionMode mode : {PreemptionMode::kAuto, PreemptionMode::kRecompute, PreemptionMode::kSwap}) {
-        for (const int32_t max_num_batched_tokens : {4, 256}) {
-          for (const bool reversed : {false, true}) {
-            BlockSpaceManager::Options blocks;
-            blocks.block_size = block_size;
-            // At 3 sequences and an encoder input, at least 4 blocks whatever their size.
-            blocks.num_device_blocks = std::max(num_slots / block_size, 5);
-            blocks.num_host_blocks = blocks.num_device_blocks / 2;
-            blocks.watermark = 0;
-            blocks.track_freed_blocks = true;
-            blocks.shuffle_seed = 3;
-            Scheduler::Options options;
-            options.max_num_batched_tokens = max_num_batched_tokens;
-            options.max_num_encoder_tokens = 16;
-            options.max_num_seqs = std::min(max_num_batched_tokens, 16);
-            options.preemption_mode = mode;
-            FakeEngine engine(options, blocks);
-            for (size_t i = 0; i < requests.size(); ++i) {
-              const size_t r = reversed ? requests.size() - 1 - i : i;
-              ASSERT_TRUE(engine.add(GroupId(r + 1), requests[r]).ok());
-            }
-            while (engine.step()) num_preempted += engine.plan().num_preempted;
-            for (size_t r = 0; r < requests.size(); ++r) {
-              ASSERT_EQ(engine.results().at(GroupId(r + 1)), reference_texts(requests[r]))
-                  << "block size " << block_size << ", pool " << num_slots << ", request " << r;
-            }
-          }
+        for (const int32_t num_tokens : {4, 256}) {
+          for (const bool reversed : {false, true}) all.push_back({block_size, num_slots, mode, num_tokens, reversed});
         }
       }
+    }
+  }
+  return all;
+}
+
+FakeEngine make_engine(const Circumstances& c) {
+  BlockSpaceManager::Options blocks;
+  blocks.block_size = c.block_size;
+  // The largest request wants three sequences of one block and a cross block of 32; one more makes it move.
+  blocks.num_device_blocks = std::max(c.num_slots / c.block_size, 5);
+  blocks.num_host_blocks = blocks.num_device_blocks / 2;
+  blocks.watermark = 0;
+  blocks.track_freed_blocks = true;
+  blocks.shuffle_seed = 3;
+  Scheduler::Options options;
+  options.max_num_batched_tokens = c.max_num_batched_tokens;
+  options.max_num_encoder_tokens = 16;
+  options.max_num_seqs = std::min(c.max_num_batched_tokens, 16);
+  options.preemption_mode = c.mode;
+  return {options, blocks};
+}
+
+std::vector<FakeRequest> mixed_requests() {
+  std::mt19937_64 random(5);
+  std::vector<FakeRequest> requests(12);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    FakeRequest& request = requests[i];
+    for (size_t j = 0; j < 3 + i; ++j) request.encoder.push_back(static_cast<int32_t>(random() % kVocabSize));
+    for (size_t j = 0; j < 1 + i % 5; ++j) request.decoder.push_back(static_cast<int32_t>(random() % kVocabSize));
+    request.params.max_tokens = 4 + static_cast<int32_t>(i);
+    request.params.seed = random();
+    if (i % 3 == 1) request.params.n = 3;
+    if (i % 3 == 2) request.params.num_beams = 3;
+  }
+  return requests;
+}
+
+TEST(Scheduler, TextsDoNotDependOnHowTheyAreScheduled) {
+  const std::vector<FakeRequest> requests = mixed_requests();
+  int64_t num_preempted = 0;
+  for (const Circumstances& circumstances : all_circumstances()) {
+    FakeEngine engine = make_engine(circumstances);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const size_t r = circumstances.reversed ? requests.size() - 1 - i : i;
+      ASSERT_TRUE(engine.add(GroupId(r + 1), requests[r]).ok());
+    }
+    while (engine.step()) num_preempted += engine.plan().num_preempted;
+    for (size_t r = 0; r < requests.size(); ++r) {
+      ASSERT_EQ(engine.results().at(GroupId(r + 1)), reference_texts(requests[r]))
+          << "block size " << circumstances.block_size << ", slots " << circumstances.num_slots << ", request " << r;
     }
   }
   EXPECT_GT(num_preempted, 100);

@@ -94,6 +94,7 @@ void AddedTokens::mark_special(std::string_view content) {
 
 Status AddedTokens::finish(const Normalizer& normalizer) {
   std::vector<TokenMatcher::Pattern> raw, normalized;
+  SearchBudget budget(entries_.size());
   // Special tokens first: they win where two tokens are normalised to one text.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < entries_.size(); ++i) {
@@ -101,7 +102,7 @@ Status AddedTokens::finish(const Normalizer& normalizer) {
       if (token.special != special) continue;
       const auto value = static_cast<int32_t>(i);
       if (token.normalized) {
-        ASSIGN_OR_RETURN(std::string content, normalizer.apply(token.content));
+        ASSIGN_OR_RETURN(std::string content, normalizer.apply(token.content, budget));
         normalized.push_back({std::move(content), value});
       } else {
         raw.push_back({token.content, value});

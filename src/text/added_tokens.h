@@ -45,7 +45,7 @@ class AddedTokens final {
   // content that is there already gets the new rules and stays special if it was. An empty one is ignored. Errors:
   // longer than kMaxBytes; no id left; `wanted_id` belongs to another token. They do not name the field.
   Status add(AddedToken token, const Vocabulary& vocabulary, std::optional<int32_t> wanted_id = std::nullopt);
-  static constexpr size_t kMaxBytes = 1024;  // bounds the time of a search
+  static constexpr size_t kMaxBytes = 512;  // bounds the time of a search
 
   // Marks a token as special that is there already. REQUIRES: contains(content).
   void mark_special(std::string_view content);

@@ -11,6 +11,7 @@ namespace transept {
 namespace {
 
 constexpr int32_t kNone = -1;
+constexpr size_t kMaxSymbols = size_t{1} << 30;  // positions are 32-bit numbers
 
 constexpr uint64_t pair_key(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
@@ -84,6 +85,7 @@ Status BpeModel::append_word(std::string_view word, Workspace& work, std::vector
     }
   }
   RETURN_IF_ERROR(start_word(word, work));
+  if (work.symbols.size() > kMaxSymbols) return invalid_argument("a word of this text is too long");
   merge_all(work);
   for (const Symbol& symbol : work.symbols) {
     if (symbol.id != kNone) ids.push_back(symbol.id);

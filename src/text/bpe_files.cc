@@ -44,13 +44,19 @@ StatusOr<BpeModel::Options> BpeModel::parse_options(const JsonField& model) {
   if (model.member("dropout").present()) {
     const Json& dropout = model.member("dropout").json();
     if (!dropout.is_number() || dropout.as_double() != 0) {
-      return model.member("dropout").error("random tokens (dropout) are not supported");
+      return model.member("dropout").not_supported("random tokenization");
     }
   }
   Options options;
   ASSIGN_OR_RETURN(options.unk_token, model.member("unk_token").string_or(""));
   ASSIGN_OR_RETURN(options.continuing_subword_prefix, model.member("continuing_subword_prefix").string_or(""));
   ASSIGN_OR_RETURN(options.end_of_word_suffix, model.member("end_of_word_suffix").string_or(""));
+  // They are written for every character of a text.
+  constexpr size_t kMaxAffixBytes = 32;
+  for (const std::string_view name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    ASSIGN_OR_RETURN(const std::string affix, model.member(name).string_or(""));
+    if (affix.size() > kMaxAffixBytes) return model.member(name).error("longer than 32 bytes");
+  }
   ASSIGN_OR_RETURN(options.fuse_unk, model.member("fuse_unk").bool_or(false));
   ASSIGN_OR_RETURN(options.byte_fallback, model.member("byte_fallback").bool_or(false));
   ASSIGN_OR_RETURN(options.ignore_merges, model.member("ignore_merges").bool_or(false));

@@ -14,7 +14,9 @@ constexpr size_t kMaxSteps = 64;
 class NormalFormStep final : public Normalizer::Step {
  public:
   explicit NormalFormStep(NormalForm form) : form_(form) {}
-  StatusOr<std::string> apply(std::string text) const override { return normalize(text, form_); }
+  StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override {
+    return normalize(text, form_);
+  }
 
  private:
   NormalForm form_;
@@ -22,12 +24,12 @@ class NormalFormStep final : public Normalizer::Step {
 
 class LowercaseStep final : public Normalizer::Step {
  public:
-  StatusOr<std::string> apply(std::string text) const override { return lowercase(text); }
+  StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override { return lowercase(text); }
 };
 
 class StripAccentsStep final : public Normalizer::Step {
  public:
-  StatusOr<std::string> apply(std::string text) const override {
+  StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override {
     std::string out;
     out.reserve(text.size());
     for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
@@ -41,7 +43,7 @@ class StripStep final : public Normalizer::Step {
  public:
   StripStep(bool left, bool right) : left_(left), right_(right) {}
 
-  StatusOr<std::string> apply(std::string text) const override {
+  StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override {
     size_t begin = 0;
     size_t end = text.size();
     while (left_ && begin < end) {
@@ -65,7 +67,9 @@ class StripStep final : public Normalizer::Step {
 class PrependStep final : public Normalizer::Step {
  public:
   explicit PrependStep(std::string prefix) : prefix_(std::move(prefix)) {}
-  StatusOr<std::string> apply(std::string text) const override { return text.empty() ? text : prefix_ + text; }
+  StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override {
+    return text.empty() ? text : prefix_ + text;
+  }
 
  private:
   std::string prefix_;
@@ -76,8 +80,8 @@ class ReplaceStep final : public Normalizer::Step {
   ReplaceStep(std::unique_ptr<TextPattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
-  StatusOr<std::string> apply(std::string text) const override {
-    ASSIGN_OR_RETURN(const std::vector<TextRange> matches, pattern_->find_all(text));
+  StatusOr<std::string> apply(std::string text, SearchBudget& budget) const override {
+    ASSIGN_OR_RETURN(const std::vector<TextRange> matches, pattern_->find_all(text, budget));
     if (matches.empty()) return text;
     std::string out;
     size_t copied = 0;
@@ -131,7 +135,7 @@ StatusOr<std::unique_ptr<Normalizer::Step>> parse_step(const JsonField& field) {
 bool grew_too_much(size_t original_size, size_t size) {
   constexpr size_t kFactor = 32;  // U+FDFA grows most, 11 times
   constexpr size_t kAlwaysAllowed = size_t{64} << 10;
-  constexpr size_t kNeverAllowed = size_t{1} << 30;
+  constexpr size_t kNeverAllowed = size_t{256} << 20;
   return size > kNeverAllowed || (size > kAlwaysAllowed && size / kFactor > original_size);
 }
 
@@ -160,10 +164,10 @@ Status Normalizer::append(const JsonField& field) {
   return ok_status();
 }
 
-StatusOr<std::string> Normalizer::apply(std::string text) const {
+StatusOr<std::string> Normalizer::apply(std::string text, SearchBudget& budget) const {
   const size_t original_size = text.size();
   for (const std::unique_ptr<Step>& step : steps_) {
-    ASSIGN_OR_RETURN(text, step->apply(std::move(text)));
+    ASSIGN_OR_RETURN(text, step->apply(std::move(text), budget));
     if (grew_too_much(original_size, text.size())) return grew_too_much_error();
   }
   return text;

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "text/json_field.h"
+#include "text/search_budget.h"
 
 namespace transept {
 
@@ -17,7 +18,7 @@ class Normalizer final {
   class Step {
    public:
     virtual ~Step() = default;
-    virtual StatusOr<std::string> apply(std::string text) const = 0;
+    virtual StatusOr<std::string> apply(std::string text, SearchBudget& budget) const = 0;
   };
 
   // Leaves texts as they are.
@@ -29,9 +30,9 @@ class Normalizer final {
 
   bool empty() const { return steps_.empty(); }
 
-  // REQUIRES: valid UTF-8. Errors: kResourceExhausted where a text grows out of all proportion, or a regular expression
-  // takes too long.
-  StatusOr<std::string> apply(std::string text) const;
+  // REQUIRES: valid UTF-8. Errors: kResourceExhausted where a text grows out of all proportion, or the budget for
+  // regular expressions does not last.
+  StatusOr<std::string> apply(std::string text, SearchBudget& budget) const;
 
  private:
   Status append(const JsonField& field);

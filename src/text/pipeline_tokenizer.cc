@@ -7,8 +7,8 @@
 namespace transept {
 namespace {
 
-// Positions in a text are 32-bit numbers in places, and normalisation may multiply its length.
-constexpr size_t kMaxTextBytes = size_t{256} << 20;
+// Normalisation may multiply a text's length.
+constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -38,30 +38,33 @@ StatusOr<std::vector<int32_t>> PipelineTokenizer::encode(std::string_view text, 
   }
   std::vector<int32_t> ids;
   if (options.add_special_tokens) ids = parts_.post_processor.prefix;
-  RETURN_IF_ERROR(encode_text(text, ids));
+  SearchBudget budget(text.size());
+  RETURN_IF_ERROR(encode_text(text, budget, ids));
   if (options.add_special_tokens) {
     ids.insert(ids.end(), parts_.post_processor.suffix.begin(), parts_.post_processor.suffix.end());
   }
   return ids;
 }
 
-Status PipelineTokenizer::encode_text(std::string_view text, std::vector<int32_t>& ids) const {
+Status PipelineTokenizer::encode_text(std::string_view text, SearchBudget& budget, std::vector<int32_t>& ids) const {
   std::vector<AddedTokens::Segment> segments;
   parts_.added_tokens.split_raw(text, segments);
   for (const AddedTokens::Segment& segment : segments) {
     if (segment.token_id != AddedTokens::kText) {
       ids.push_back(segment.token_id);
     } else if (parts_.normalizer.empty()) {
-      RETURN_IF_ERROR(encode_normalized(segment.range.of(text), ids));
+      RETURN_IF_ERROR(encode_normalized(segment.range.of(text), budget, ids));
     } else {
-      ASSIGN_OR_RETURN(const std::string normalized, parts_.normalizer.apply(std::string(segment.range.of(text))));
-      RETURN_IF_ERROR(encode_normalized(normalized, ids));
+      ASSIGN_OR_RETURN(const std::string normalized,
+                       parts_.normalizer.apply(std::string(segment.range.of(text)), budget));
+      RETURN_IF_ERROR(encode_normalized(normalized, budget, ids));
     }
   }
   return ok_status();
 }
 
-Status PipelineTokenizer::encode_normalized(std::string_view text, std::vector<int32_t>& ids) const {
+Status PipelineTokenizer::encode_normalized(std::string_view text, SearchBudget& budget,
+                                            std::vector<int32_t>& ids) const {
   std::vector<AddedTokens::Segment> segments;
   parts_.added_tokens.split_normalized(text, segments);
   for (const AddedTokens::Segment& segment : segments) {
@@ -69,7 +72,7 @@ Status PipelineTokenizer::encode_normalized(std::string_view text, std::vector<i
       ids.push_back(segment.token_id);
       continue;
     }
-    ASSIGN_OR_RETURN(const Words words, parts_.pre_tokenizer.split(segment.range.of(text)));
+    ASSIGN_OR_RETURN(const Words words, parts_.pre_tokenizer.split(segment.range.of(text), budget));
     RETURN_IF_ERROR(parts_.model->append_ids(words, ids));
   }
   return ok_status();

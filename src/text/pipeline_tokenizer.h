@@ -44,8 +44,8 @@ class PipelineTokenizer final : public Tokenizer {
  private:
   explicit PipelineTokenizer(Parts parts) : parts_(std::move(parts)) {}
 
-  Status encode_text(std::string_view text, std::vector<int32_t>& ids) const;
-  Status encode_normalized(std::string_view text, std::vector<int32_t>& ids) const;
+  Status encode_text(std::string_view text, SearchBudget& budget, std::vector<int32_t>& ids) const;
+  Status encode_normalized(std::string_view text, SearchBudget& budget, std::vector<int32_t>& ids) const;
   std::string_view spelling(int32_t token_id) const;
 
   Parts parts_;

@@ -106,9 +106,9 @@ class SplitStep final : public PreTokenizer::Step {
   SplitStep(std::unique_ptr<TextPattern> pattern, Behavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
-  Status apply(Words& words) const override {
-    return split_words(
-        words, [this](std::string_view text) { return pattern_->find_all(text); }, behavior_, invert_);
+  Status apply(Words& words, SearchBudget& budget) const override {
+    const auto find_all = [&](std::string_view text) { return pattern_->find_all(text, budget); };
+    return split_words(words, find_all, behavior_, invert_);
   }
 
  private:
@@ -122,7 +122,7 @@ class CharacterStep final : public PreTokenizer::Step {
  public:
   CharacterStep(bool (*wanted)(uint32_t), Behavior behavior) : wanted_(wanted), behavior_(behavior) {}
 
-  Status apply(Words& words) const override {
+  Status apply(Words& words, SearchBudget& /*budget*/) const override {
     const auto find_all = [this](std::string_view text) -> StatusOr<std::vector<TextRange>> {
       return find_characters(text, wanted_);
     };
@@ -137,7 +137,7 @@ class CharacterStep final : public PreTokenizer::Step {
 // \w+|[^\w\s]+ with all else removed.
 class WhitespaceStep final : public PreTokenizer::Step {
  public:
-  Status apply(Words& words) const override {
+  Status apply(Words& words, SearchBudget& /*budget*/) const override {
     enum class Kind { kSpace, kWord, kOther };
     const auto kind_of = [](uint32_t c) {
       if (is_word_character(c)) return Kind::kWord;
@@ -166,7 +166,7 @@ class ByteLevelStep final : public PreTokenizer::Step {
  public:
   ByteLevelStep(bool add_prefix_space, bool use_regex) : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
 
-  Status apply(Words& words) const override {
+  Status apply(Words& words, SearchBudget& /*budget*/) const override {
     Words out;
     out.text.reserve(words.text.size() + words.text.size() / 4);
     std::vector<TextRange> parts;
@@ -275,11 +275,11 @@ Status PreTokenizer::append(const JsonField& field, std::optional<bool> add_pref
   return ok_status();
 }
 
-StatusOr<Words> PreTokenizer::split(std::string_view text) const {
+StatusOr<Words> PreTokenizer::split(std::string_view text, SearchBudget& budget) const {
   Words words{.text = std::string(text), .ranges = {}};
   if (!text.empty()) words.ranges.push_back({0, text.size()});
   for (const std::unique_ptr<Step>& step : steps_) {
-    RETURN_IF_ERROR(step->apply(words));
+    RETURN_IF_ERROR(step->apply(words, budget));
     if (grew_too_much(text.size(), words.text.size())) return grew_too_much_error();
   }
   return words;

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "text/json_field.h"
+#include "text/search_budget.h"
 #include "text/subword_model.h"
 
 namespace transept {
@@ -19,7 +20,7 @@ class PreTokenizer final {
    public:
     virtual ~Step() = default;
     // Splits each of the words further; may rewrite the text.
-    virtual Status apply(Words& words) const = 0;
+    virtual Status apply(Words& words, SearchBudget& budget) const = 0;
   };
 
   // Leaves a text in one piece.
@@ -34,7 +35,7 @@ class PreTokenizer final {
   static PreTokenizer byte_level(bool add_prefix_space);
 
   // REQUIRES: valid UTF-8. Errors: kResourceExhausted, as Normalizer::apply.
-  StatusOr<Words> split(std::string_view text) const;
+  StatusOr<Words> split(std::string_view text, SearchBudget& budget) const;
 
  private:
   Status append(const JsonField& field, std::optional<bool> add_prefix_space);

@@ -2,7 +2,6 @@
 #include "text/regex.h"
 
 #include <pcre2.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "text/unicode.h"
@@ -13,15 +12,9 @@ namespace {
 constexpr size_t kMaxPatternBytes = size_t{64} << 10;
 constexpr uint32_t kHeapLimitKib = 32 << 10;
 // Backtracking steps of one attempt: it starts with few and is repeated with more, as long as there is time.
+// (PCRE2 does not count the steps of simple loops: hence the budget.)
 constexpr uint32_t kFirstMatchLimit = 128;
 constexpr uint32_t kLastMatchLimit = uint32_t{1} << 24;
-constexpr int kAttemptsPerLookAtTheClock = 16;
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 template <auto Free>
 struct Freeing {
@@ -39,12 +32,12 @@ Status too_long() { return resource_exhausted("the regular expression of this to
 // One search through one text: tries each position in turn, so that every attempt has its own limit.
 class Search {
  public:
-  Search(const pcre2_code* code, std::string_view text, const Regex::Limits& limits)
+  Search(const pcre2_code* code, std::string_view text, SearchBudget& budget)
       : code_(code),
         text_(text),
         data_(pcre2_match_data_create_from_pattern(code, nullptr)),
         context_(pcre2_match_context_create(nullptr)),
-        deadline_(thread_seconds() + limits.seconds + limits.seconds_per_byte * static_cast<double>(text.size())) {
+        budget_(&budget) {
     CHECK(data_ != nullptr && context_ != nullptr);
     pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
     pcre2_set_match_limit(context_.get(), kFirstMatchLimit);
@@ -52,11 +45,11 @@ class Search {
 
   // The match that begins at `position`, {position, npos} if there is none.
   StatusOr<TextRange> match_at(size_t position) {
-    if (++num_attempts_ % kAttemptsPerLookAtTheClock == 0 && thread_seconds() > deadline_) return too_long();
+    if (!budget_->spend_attempt()) return too_long();
     int result = attempt(position);
     if (result == PCRE2_ERROR_MATCHLIMIT) {
       for (uint32_t limit = 2 * kFirstMatchLimit; result == PCRE2_ERROR_MATCHLIMIT; limit *= 2) {
-        if (limit > kLastMatchLimit || thread_seconds() > deadline_) return too_long();
+        if (limit > kLastMatchLimit || budget_->exhausted()) return too_long();
         pcre2_set_match_limit(context_.get(), limit);
         result = attempt(position);
       }
@@ -79,8 +72,7 @@ class Search {
   std::string_view text_;
   MatchData data_;
   MatchContext context_;
-  double deadline_;
-  int64_t num_attempts_ = 0;
+  SearchBudget* budget_;
 };
 
 }  // namespace
@@ -115,9 +107,9 @@ StatusOr<Regex> Regex::compile(std::string_view pattern) {
   return Regex(std::move(code));
 }
 
-StatusOr<std::vector<TextRange>> Regex::find_all(std::string_view text, const Limits& limits) const {
+StatusOr<std::vector<TextRange>> Regex::find_all(std::string_view text, SearchBudget& budget) const {
   std::vector<TextRange> matches;
-  Search search(code_->compiled.get(), text, limits);
+  Search search(code_->compiled.get(), text, budget);
   for (size_t position = 0; position <= text.size();) {
     ASSIGN_OR_RETURN(const TextRange match, search.match_at(position));
     const bool found = match.end != std::string_view::npos;

@@ -1,7 +1,11 @@
 // Oniguruma's Ruby syntax in PCRE2's: where both write the same thing differently, or write one thing and mean two.
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include "text/regex.h"
 
@@ -11,13 +15,38 @@ namespace {
 // White_Space; PCRE2's \s has U+180E besides.
 constexpr std::string_view kSpaces =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
-// Letters, marks, numbers, connectors and enclosed letters; PCRE2's \w knows of letters, numbers and '_' only.
-constexpr std::string_view kWords =
-    "\\p{L}\\p{M}\\p{N}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
+// PCRE2's \w knows of letters, numbers and '_' only. Outside of classes Oniguruma's takes the numbers of Latin-1 too.
+constexpr std::string_view kWords = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr std::string_view kWordsOutsideClass =
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 constexpr std::string_view kHexDigits = "0-9a-fA-F";
 // Escapes that mean the same in both. (Any character that is no letter or digit stands for itself.)
-constexpr std::string_view kSameEscapes = "dDbBAzZGRXnrtfvaexpPkg0123456789";
-constexpr std::string_view kSameEscapesInClass = "dDnrtfvaexpP01234567";
+constexpr std::string_view kSameEscapes = "dDbBAzZGRXnrtfvaexkg0123456789";
+constexpr std::string_view kSameEscapesInClass = "dDnrtfvaex01234567";
+// [:name:] by properties; PCRE2 means something narrower by most of them.
+constexpr std::pair<std::string_view, std::string_view> kPosixClasses[] = {{"alnum", "\\p{Alphabetic}\\p{Nd}"},
+                                                                           {"alpha", "\\p{Alphabetic}"},
+                                                                           {"blank", "\\p{Zs}\\t"},
+                                                                           {"cntrl", "\\p{Cc}"},
+                                                                           {"digit", "\\p{Nd}"},
+                                                                           {"lower", "\\p{Lowercase}"},
+                                                                           {"punct", "\\p{P}\\p{S}"},
+                                                                           {"space", kSpaces},
+                                                                           {"upper", "\\p{Uppercase}"},
+                                                                           {"word", kWords},
+                                                                           {"xdigit", kHexDigits}};
+
+// Whether PCRE2 knows a script of this name.
+bool is_script(std::string_view name) {
+  const std::string pattern = str_cat("\\p{sc:", name, "}");
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  pcre2_code* code =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF, &error, &offset, nullptr);
+  const bool known = code != nullptr;
+  pcre2_code_free(code);
+  return known;
+}
 
 class Translator {
  public:
@@ -40,7 +69,7 @@ class Translator {
   Status item() {
     if (looking_at("\\")) return escape();
     if (looking_at("(*") || looking_at("(?C")) {
-      return invalid_argument("callouts and verbs in regular expressions are not supported");
+      return unimplemented("callouts and verbs in regular expressions are not supported");
     }
     if (looking_at("(?")) {
       group_flags();
@@ -79,7 +108,7 @@ class Translator {
       return ok_status();
     }
     if (pattern_.substr(end + 1).starts_with('+')) {
-      return invalid_argument("a repeated interval ({n,m}+) in a regular expression is not supported");
+      return unimplemented("a repeated interval ({n,m}+) in a regular expression is not supported");
     }
     out_ += body.front() == ',' ? "{0" : "{";
     out_.append(body);
@@ -94,11 +123,13 @@ class Translator {
     switch (*letter) {
       case 's': return replace(str_cat("[", kSpaces, "]"));
       case 'S': return replace(str_cat("[^", kSpaces, "]"));
-      case 'w': return replace(str_cat("[", kWords, "]"));
-      case 'W': return replace(str_cat("[^", kWords, "]"));
+      case 'w': return replace(str_cat("[", kWordsOutsideClass, "]"));
+      case 'W': return replace(str_cat("[^", kWordsOutsideClass, "]"));
       case 'h': return replace(str_cat("[", kHexDigits, "]"));
       case 'H': return replace(str_cat("[^", kHexDigits, "]"));
       case 'u': return unicode_escape();
+      case 'p':
+      case 'P': return property();
       default: break;
     }
     if (kSameEscapes.find(*letter) == std::string_view::npos) return unknown_escape(*letter);
@@ -108,17 +139,40 @@ class Translator {
 
   Status class_item() {
     if (looking_at("\\")) return class_escape();
-    if (looking_at("[:")) {
-      const size_t end = pattern_.find(":]", position_);
-      if (end == std::string_view::npos) return invalid_argument("a POSIX bracket is not closed");
-      copy(end + 2 - position_);
-      return ok_status();
-    }
+    if (looking_at("[:")) return posix_class();
     if (looking_at("[") || looking_at("&&")) {
-      return invalid_argument("character classes inside character classes are not supported");
+      return unimplemented("character classes inside character classes are not supported");
     }
     if (looking_at("]")) in_class_ = false;
     copy(1);
+    return ok_status();
+  }
+
+  Status posix_class() {
+    for (const auto& [name, members] : kPosixClasses) {
+      const std::string written = str_cat("[:", name, ":]");
+      if (!looking_at(written)) continue;
+      out_.append(members);
+      position_ += written.size();
+      return ok_status();
+    }
+    return unimplemented("this POSIX bracket in a regular expression is not supported");
+  }
+
+  // \p{Han} is the script; PCRE2 takes a bare name for the script's extensions too.
+  Status property() {
+    const size_t end = pattern_.find('}', position_);
+    if (!pattern_.substr(position_ + 2).starts_with('{') || end == std::string_view::npos) {
+      return invalid_argument("\\p in a regular expression needs a property in braces");
+    }
+    std::string_view name = pattern_.substr(position_ + 3, end - position_ - 3);
+    bool negated = pattern_[position_ + 1] == 'P';
+    if (name.starts_with('^')) {
+      negated = !negated;
+      name.remove_prefix(1);
+    }
+    out_ += str_cat(negated ? "\\P{" : "\\p{", is_script(name) ? "sc:" : "", name, "}");
+    position_ = end + 1;
     return ok_status();
   }
 
@@ -132,6 +186,8 @@ class Translator {
       case 'h': return replace(kHexDigits);
       case 'b': return replace("\\x{8}");
       case 'u': return unicode_escape();
+      case 'p':
+      case 'P': return property();
       default: break;
     }
     if (kSameEscapesInClass.find(*letter) == std::string_view::npos) return unknown_escape(*letter);
@@ -169,7 +225,7 @@ class Translator {
   }
 
   static Status unknown_escape(char letter) {
-    return invalid_argument("\\", letter, " in this place of a regular expression is not supported");
+    return unimplemented("\\", letter, " in this place of a regular expression is not supported");
   }
 
   Status replace(std::string_view by) {

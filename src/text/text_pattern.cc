@@ -12,7 +12,7 @@ class StringPattern final : public TextPattern {
  public:
   explicit StringPattern(std::string wanted) : wanted_(std::move(wanted)) {}
 
-  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override {
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& /*budget*/) const override {
     std::vector<TextRange> matches;
     for (size_t at = text.find(wanted_); at != std::string_view::npos; at = text.find(wanted_, at + wanted_.size())) {
       matches.push_back({at, at + wanted_.size()});
@@ -27,7 +27,9 @@ class StringPattern final : public TextPattern {
 class RegexPattern final : public TextPattern {
  public:
   explicit RegexPattern(Regex regex) : regex_(std::move(regex)) {}
-  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override { return regex_.find_all(text); }
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& budget) const override {
+    return regex_.find_all(text, budget);
+  }
 
  private:
   Regex regex_;
@@ -36,7 +38,7 @@ class RegexPattern final : public TextPattern {
 // Many files write GPT-2's pattern out: it need not run as a regular expression.
 class Gpt2SplitPattern final : public TextPattern {
  public:
-  StatusOr<std::vector<TextRange>> find_all(std::string_view text) const override {
+  StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& /*budget*/) const override {
     std::vector<TextRange> matches;
     split_gpt2(text, {0, text.size()}, matches);
     return matches;
@@ -52,14 +54,17 @@ StatusOr<std::unique_ptr<TextPattern>> TextPattern::parse(const JsonField& field
   RETURN_IF_ERROR(field.expect_object());
   if (field.member("String").present()) {
     ASSIGN_OR_RETURN(std::string wanted, field.member("String").as_string());
-    if (wanted.empty()) return field.member("String").error("an empty pattern is not supported");
+    if (wanted.empty()) return field.member("String").not_supported("an empty pattern");
     if (wanted.size() > kMaxStringPatternBytes) return field.member("String").error("longer than 1024 bytes");
     return std::make_unique<StringPattern>(std::move(wanted));
   }
   ASSIGN_OR_RETURN(const std::string pattern, field.member("Regex").as_string());
   if (pattern == kGpt2Pattern) return std::make_unique<Gpt2SplitPattern>();
   StatusOr<Regex> regex = Regex::compile(pattern);
-  if (!regex.ok()) return field.member("Regex").error(error_message(regex.status()));
+  if (!regex.ok()) {
+    const Status status = field.member("Regex").error(error_message(regex.status()));
+    return Status(regex.status().code(), error_message(status));
+  }
   return std::make_unique<RegexPattern>(std::move(regex).value());
 }
 

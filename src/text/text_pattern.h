@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "text/json_field.h"
+#include "text/search_budget.h"
 #include "text/text_range.h"
 
 namespace transept {
@@ -18,7 +19,7 @@ class TextPattern {
   virtual ~TextPattern() = default;
 
   // All matches from left to right, none overlapping. REQUIRES: valid UTF-8. Errors: as Regex::find_all.
-  virtual StatusOr<std::vector<TextRange>> find_all(std::string_view text) const = 0;
+  virtual StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& budget) const = 0;
 };
 
 }  // namespace transept

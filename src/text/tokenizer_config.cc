@@ -61,7 +61,7 @@ Status parse_added_tokens_decoder(const JsonField& field, TokenizerConfig& confi
     int32_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= kMaxVocabSize) {
-      return field.error(str_cat("\"", key.substr(0, 60), "\" is not a token id"));
+      return field.member(key, value).error("its name is not a token id");
     }
     ASSIGN_OR_RETURN(AddedToken token,
                      AddedToken::parse(field.member(key, value), AddedToken{.content = "", .normalized = true}));

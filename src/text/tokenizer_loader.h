@@ -12,7 +12,8 @@
 namespace transept {
 
 // Of the first of these that is there: tokenizer.json; vocab.json and merges.txt; the character tables of `hints`.
-// Errors name file, field and reason; kinds of tokenizers that are not supported are refused by name.
+// Errors name file, field and reason; kinds of tokenizers that are not supported are refused by name (kUnimplemented);
+// kNotFound where nothing is there.
 StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints);
 
 // Files of the `tokenizers` library. REQUIRES: tokenizer_json.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -63,9 +62,9 @@ TEST(TokenizerTest, AMegabyteInOneWordTakesLessThanTwoSeconds) {
   std::mt19937 random(11);
   std::string text;
   while (text.size() < 1'000'000) text.push_back(static_cast<char>('a' + random() % 26));
-  const auto start = std::chrono::steady_clock::now();
+  const double start = cpu_seconds();
   const auto ids = tokenizer->encode(text, {});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(cpu_seconds() - start, 2 * kSlowness);
   ASSERT_TRUE(ids.ok());
   EXPECT_EQ(tokenizer->decode(*ids, false), text);
 }
@@ -128,6 +127,10 @@ TEST_F(FolderTest, ThenVocabAndMergesThenCharacterTables) {
 TEST_F(FolderTest, OtherKindsAreRefusedByName) {
   EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()),
             "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
+  write("tokenizer_config.json", R"({"tokenizer_class": "ByT5Tokenizer"})");
+  EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()),
+            "tokenizer_config.json: tokenizer_class: ByT5Tokenizer is not supported yet");
+  write("tokenizer_config.json", "{}");
   write("spiece.model", "");
   EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()), "a tokenizer of spiece.model is not supported yet");
   write("vocab.json", "{}");
@@ -161,7 +164,7 @@ TEST(TokenizerErrorTest, DamagedTokenizerJsonNamesFileFieldAndReason) {
   EXPECT_EQ(message(R"("Regex": "\\s+")", R"("Regex": "(")").substr(0, 83),
             "tokenizer.json: normalizer.normalizers[2].pattern.Regex: not a valid regular expres");
   EXPECT_EQ(message(R"("Regex": "\\s+")", R"("String": "")"),
-            "tokenizer.json: normalizer.normalizers[2].pattern.String: an empty pattern is not supported");
+            "tokenizer.json: normalizer.normalizers[2].pattern.String: an empty pattern is not supported yet");
   EXPECT_EQ(message(R"("pre_tokenizer": {"type": "ByteLevel")", R"("pre_tokenizer": {"type": "Metaspace")"),
             "tokenizer.json: pre_tokenizer.type: Metaspace is not supported yet");
   EXPECT_EQ(message(R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "WordPiece")"),
@@ -193,7 +196,7 @@ TEST(TokenizerErrorTest, DamagedConfigurationNamesFileFieldAndReason) {
   EXPECT_EQ(message(&TokenizerFiles::tokenizer_config_json, R"({"bos_token": 3})"),
             "tokenizer_config.json: bos_token: expected a string, found a number");
   EXPECT_EQ(message(&TokenizerFiles::tokenizer_config_json, R"({"added_tokens_decoder": {"x": {}}})"),
-            "tokenizer_config.json: added_tokens_decoder: \"x\" is not a token id");
+            "tokenizer_config.json: added_tokens_decoder.x: its name is not a token id");
   EXPECT_EQ(message(&TokenizerFiles::tokenizer_config_json, R"({"added_tokens_decoder": {"3": {}}})"),
             "tokenizer_config.json: added_tokens_decoder.3.content: is missing (expected a string)");
   EXPECT_EQ(message(&TokenizerFiles::special_tokens_map_json, "[]"),

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -16,6 +17,16 @@
 #include "text/tokenizer_loader.h"
 
 namespace transept {
+
+// Processor time so far: what other work on the machine does to the wall clock is not the test's matter.
+inline double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+// Sanitizers and unoptimised code are slow without being quadratic.
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+inline constexpr double kSlowness = 1;
+#else
+inline constexpr double kSlowness = 10;
+#endif
 
 inline std::vector<Json> read_jsonl(const std::string& path) {
   const StatusOr<std::string> text = read_file(path);

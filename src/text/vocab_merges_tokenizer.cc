@@ -37,11 +37,11 @@ StatusOr<Family> find_family(const TokenizerConfig& config, const TokenizerHints
     for (const Kind& kind : kKinds) {
       if (kind.model_type == hints.model_type) return kind.family;
     }
-    return invalid_argument("vocab.json and merges.txt: a tokenizer for the model type \"", hints.model_type,
-                            "\" is not supported yet");
+    return unimplemented("vocab.json and merges.txt: a tokenizer for the model type \"", hints.model_type,
+                         "\" is not supported yet");
   }
-  return invalid_argument("tokenizer_config.json: tokenizer_class: ", config.tokenizer_class,
-                          " is not supported with vocab.json and merges.txt (supported: ", supported, ")");
+  return unimplemented("tokenizer_config.json: tokenizer_class: ", config.tokenizer_class,
+                       " is not supported with vocab.json and merges.txt (supported: ", supported, ")");
 }
 
 // The names that transformers' class gives where no file does.

@@ -105,6 +105,17 @@ StatusOr<int64_t> JsonScanner::integer() {
   return value;
 }
 
+Status JsonScanner::members(FunctionRef<Status(std::string key)> read_value) {
+  RETURN_IF_ERROR(expect('{'));
+  if (take('}')) return ok_status();
+  do {
+    ASSIGN_OR_RETURN(std::string key, string());
+    RETURN_IF_ERROR(expect(':'));
+    RETURN_IF_ERROR(read_value(std::move(key)));
+  } while (take(','));
+  return expect('}');
+}
+
 Status JsonScanner::skip_word(std::string_view word) {
   if (text_.substr(at_, word.size()) != word) return error("expected a value");
   at_ += word.size();
@@ -117,24 +128,22 @@ Status JsonScanner::skip_number() {
   return at_ > begin ? ok_status() : error("expected a value");
 }
 
-Status JsonScanner::skip_members(char close, int depth) {
-  if (depth >= kMaxDepth) return error(str_cat("nested deeper than ", kMaxDepth, " levels"));
-  if (take(close)) return ok_status();
+Status JsonScanner::skip_list(int depth) {
+  RETURN_IF_ERROR(expect('['));
+  if (take(']')) return ok_status();
   do {
-    if (close == '}') {
-      RETURN_IF_ERROR(string().status());
-      RETURN_IF_ERROR(expect(':'));
-    }
-    RETURN_IF_ERROR(skip(depth + 1));
+    RETURN_IF_ERROR(skip(depth));
   } while (take(','));
-  return expect(close);
+  return expect(']');
 }
 
 Status JsonScanner::skip(int depth) {
-  if (take('{')) return skip_members('}', depth);
-  if (take('[')) return skip_members(']', depth);
+  if (depth > kMaxDepth) return error(str_cat("nested deeper than ", kMaxDepth, " levels"));
+  skip_space();
   if (at_ >= text_.size()) return error("expected a value");
   switch (text_[at_]) {
+    case '{': return members([this, depth](const std::string&) { return skip(depth + 1); });
+    case '[': return skip_list(depth + 1);
     case '"': return string().status();
     case 't': return skip_word("true");
     case 'f': return skip_word("false");

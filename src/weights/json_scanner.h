@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 
 namespace transept {
@@ -21,6 +22,8 @@ class JsonScanner final {
   // Takes `c` (one of "{}[],:") if it comes next.
   bool take(char c);
   Status expect(char c);
+  // An object: for every member its key, and then `read_value`, which must read the value.
+  Status members(FunctionRef<Status(std::string key)> read_value);
   // A string, unescaped; it must be valid UTF-8.
   StatusOr<std::string> string();
   // A whole number from 0 to INT64_MAX, written without sign, point or exponent.
@@ -37,7 +40,7 @@ class JsonScanner final {
 
   void skip_space();
   Status skip(int depth);
-  Status skip_members(char close, int depth);
+  Status skip_list(int depth);
   Status skip_word(std::string_view word);
   Status skip_number();
   Status escape(std::string& out);

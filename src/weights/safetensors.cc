@@ -71,66 +71,72 @@ StatusOr<std::vector<int64_t>> read_integers(JsonScanner& json, size_t max_count
   return values;
 }
 
-// The object after a tensor's name.
-Status read_entry(JsonScanner& json, Entry& entry) {
-  bool has_dtype = false, has_shape = false, has_offsets = false;
-  RETURN_IF_ERROR(json.expect('{'));
-  if (!json.take('}')) {
-    do {
-      ASSIGN_OR_RETURN(const std::string key, json.string());
-      RETURN_IF_ERROR(json.expect(':'));
-      if (key == "dtype" && !has_dtype) {
-        has_dtype = true;
-        ASSIGN_OR_RETURN(entry.dtype, json.string());
-      } else if (key == "shape" && !has_shape) {
-        has_shape = true;
-        ASSIGN_OR_RETURN(entry.shape, read_integers(json, kMaxSafetensorsRank, "shape"));
-      } else if (key == "data_offsets" && !has_offsets) {
-        has_offsets = true;
-        ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, read_integers(json, 2, "data_offsets"));
-        if (offsets.size() != 2) return json.error("data_offsets are not two numbers");
-        entry.begin = offsets[0];
-        entry.end = offsets[1];
-      } else if (key == "dtype" || key == "shape" || key == "data_offsets") {
-        return json.error(str_cat(key, " stands twice"));
-      } else {
-        RETURN_IF_ERROR(json.skip());
-      }
-    } while (json.take(','));
-    RETURN_IF_ERROR(json.expect('}'));
+// Reads the object after a tensor's name, member by member.
+class EntryReader final {
+ public:
+  EntryReader(JsonScanner& json, Entry& entry) : json_(json), entry_(entry) {}
+
+  Status read() {
+    RETURN_IF_ERROR(json_.members([this](const std::string& key) { return read_member(key); }));
+    if (!has_dtype_) return invalid_argument("dtype is missing");
+    if (!has_shape_) return invalid_argument("shape is missing");
+    if (!has_offsets_) return invalid_argument("data_offsets are missing");
+    return ok_status();
   }
-  if (!has_dtype) return invalid_argument("dtype is missing");
-  if (!has_shape) return invalid_argument("shape is missing");
-  if (!has_offsets) return invalid_argument("data_offsets are missing");
-  return ok_status();
-}
+
+ private:
+  Status read_member(const std::string& key) {
+    if (key == "dtype") return read_once(key, has_dtype_, [this] { return read_dtype(); });
+    if (key == "shape") return read_once(key, has_shape_, [this] { return read_shape(); });
+    if (key == "data_offsets") return read_once(key, has_offsets_, [this] { return read_offsets(); });
+    return json_.skip();
+  }
+
+  Status read_once(std::string_view key, bool& is_read, FunctionRef<Status()> read_value) {
+    if (is_read) return json_.error(str_cat(key, " stands twice"));
+    is_read = true;
+    return read_value();
+  }
+
+  Status read_dtype() {
+    ASSIGN_OR_RETURN(entry_.dtype, json_.string());
+    return ok_status();
+  }
+  Status read_shape() {
+    ASSIGN_OR_RETURN(entry_.shape, read_integers(json_, kMaxSafetensorsRank, "shape"));
+    return ok_status();
+  }
+  Status read_offsets() {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, read_integers(json_, 2, "data_offsets"));
+    if (offsets.size() != 2) return json_.error("data_offsets are not two numbers");
+    entry_.begin = offsets[0];
+    entry_.end = offsets[1];
+    return ok_status();
+  }
+
+  JsonScanner& json_;
+  Entry& entry_;
+  bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false;
+};
 
 StatusOr<std::vector<Entry>> read_entries(std::string_view header, std::string_view file) {
   std::vector<Entry> entries;
   JsonScanner json(header);
-  const auto in_file = [&file](const Status& status) { return with_prefix(status, str_cat(file, ": header")); };
-  if (const Status status = json.expect('{'); !status.ok()) return in_file(status);
-  if (!json.take('}')) {
-    do {
-      StatusOr<std::string> name = json.string();
-      if (!name.ok()) return in_file(name.status());
-      if (const Status status = json.expect(':'); !status.ok()) return in_file(status);
-      if (*name == "__metadata__") {
-        if (const Status status = json.skip(); !status.ok()) return in_file(status);
-        continue;
-      }
-      if (entries.size() == kMaxSafetensorsTensors) {
-        return invalid_argument(file, ": more than the ", kMaxSafetensorsTensors, " tensors allowed");
-      }
-      Entry& entry = entries.emplace_back();
-      entry.name = *std::move(name);
-      if (const Status status = read_entry(json, entry); !status.ok()) {
-        return tensor_error(file, entry.name, error_message(status));
-      }
-    } while (json.take(','));
-    if (const Status status = json.expect('}'); !status.ok()) return in_file(status);
-  }
-  if (const Status status = json.end(); !status.ok()) return in_file(status);
+  Status refused;  // an error that names a tensor, and so needs no "header" before it
+  const auto read_tensor = [&](std::string name) {
+    if (name == "__metadata__") return json.skip();
+    if (entries.size() == kMaxSafetensorsTensors) {
+      return refused = invalid_argument(file, ": more than the ", kMaxSafetensorsTensors, " tensors allowed");
+    }
+    Entry& entry = entries.emplace_back();
+    entry.name = std::move(name);
+    const Status status = EntryReader(json, entry).read();
+    return status.ok() ? status : refused = tensor_error(file, entry.name, error_message(status));
+  };
+  Status status = json.members(read_tensor);
+  if (!refused.ok()) return refused;
+  if (status.ok()) status = json.end();
+  if (!status.ok()) return with_prefix(status, str_cat(file, ": header"));
   return entries;
 }
 

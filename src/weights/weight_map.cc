@@ -45,21 +45,14 @@ Status check_shard_name(std::string_view shard) {
              : invalid_argument("the shard \"", shard.substr(0, 200), "\" is not the name of a file in the folder");
 }
 
-Status read_weight_map(JsonScanner& json, Index& index) {
-  RETURN_IF_ERROR(json.expect('{'));
-  if (json.take('}')) return ok_status();
-  do {
-    ASSIGN_OR_RETURN(std::string tensor, json.string());
-    RETURN_IF_ERROR(json.expect(':'));
-    ASSIGN_OR_RETURN(std::string shard, json.string());
-    RETURN_IF_ERROR(check_shard_name(shard));
-    if (index.size() == kMaxSafetensorsTensors) {
-      return invalid_argument("more than the ", kMaxSafetensorsTensors, " tensors allowed");
-    }
-    const auto [place, is_new] = index.emplace(std::move(tensor), std::move(shard));
-    if (!is_new) return invalid_argument("tensor \"", place->first.substr(0, 200), "\" stands twice");
-  } while (json.take(','));
-  return json.expect('}');
+Status read_shard_of(JsonScanner& json, std::string tensor, Index& index) {
+  ASSIGN_OR_RETURN(std::string shard, json.string());
+  RETURN_IF_ERROR(check_shard_name(shard));
+  if (index.size() == kMaxSafetensorsTensors) {
+    return invalid_argument("more than the ", kMaxSafetensorsTensors, " tensors allowed");
+  }
+  const auto [place, is_new] = index.emplace(std::move(tensor), std::move(shard));
+  return is_new ? ok_status() : invalid_argument("tensor \"", place->first.substr(0, 200), "\" stands twice");
 }
 
 StatusOr<Index> parse_index(std::string_view text) {
@@ -69,22 +62,12 @@ StatusOr<Index> parse_index(std::string_view text) {
   Index index;
   bool has_map = false;
   JsonScanner json(text);
-  RETURN_IF_ERROR(json.expect('{'));
-  if (!json.take('}')) {
-    do {
-      ASSIGN_OR_RETURN(const std::string key, json.string());
-      RETURN_IF_ERROR(json.expect(':'));
-      if (key != "weight_map") {
-        RETURN_IF_ERROR(json.skip());
-      } else if (has_map) {
-        return invalid_argument("weight_map stands twice");
-      } else {
-        has_map = true;
-        RETURN_IF_ERROR(read_weight_map(json, index));
-      }
-    } while (json.take(','));
-    RETURN_IF_ERROR(json.expect('}'));
-  }
+  RETURN_IF_ERROR(json.members([&](const std::string& key) {
+    if (key != "weight_map") return json.skip();
+    if (has_map) return invalid_argument("weight_map stands twice");
+    has_map = true;
+    return json.members([&](std::string tensor) { return read_shard_of(json, std::move(tensor), index); });
+  }));
   RETURN_IF_ERROR(json.end());
   if (!has_map) return invalid_argument("weight_map is missing");
   return index;

@@ -22,7 +22,7 @@ using testing::safetensors_bytes;
 using testing::TestFolder;
 using testing::TestTensor;
 
-TestTensor floats(std::string name, std::vector<float> values) {
+TestTensor floats(std::string name, const std::vector<float>& values) {
   const auto count = static_cast<int64_t>(values.size());
   return {std::move(name), "F32", {count}, bytes_of(values)};
 }
