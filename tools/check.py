@@ -63,13 +63,17 @@ def tail(log, num_lines=60):
     return log.read_text(encoding="utf-8", errors="replace").splitlines()[-num_lines:] if log.exists() else []
 
 
-def with_log(name, run):
-    """Runs a suite with a fresh log, whose end is shown if something failed."""
+def with_fresh_log(name, run):
     log = LOGS / f"{name}.log"
     log.unlink(missing_ok=True)
-    result = run(log)
+    return run(log)
+
+
+def with_log(name, run):
+    """Runs a suite whose log's end is shown if something failed."""
+    result = with_fresh_log(name, run)
     if result.failed:
-        result.notes += tail(log)
+        result.notes += tail(LOGS / f"{name}.log")
     return result
 
 
@@ -105,7 +109,7 @@ def sanitized_step(preset, labels=()):
     built = build_step(preset, *wanted)
     if built.failed or not wanted:
         return built
-    return with_log(f"test-{preset}", lambda log: suites.unit_tests(preset, log, labels))
+    return with_fresh_log(f"test-{preset}", lambda log: suites.unit_tests(preset, log, labels))
 
 
 def fuzz_step():
@@ -146,7 +150,7 @@ def steps(base):
         Step("includes", lambda: of_problems(check_includes.check_tree(ROOT))),
         Step("texts", lambda: of_problems(check_text.check_tree())),
         Step("tools", lambda: with_log("tools", suites.python_tests)),
-        Step("unit tests", lambda: with_log("test-release", lambda log: suites.unit_tests("release", log))),
+        Step("unit tests", lambda: with_fresh_log("test-release", lambda log: suites.unit_tests("release", log))),
         Step("reference's answers", lambda: golden_step("release")),
         Step("shared answers", shared_step),
         Step("debug", lambda: sanitized_step("debug")),

@@ -1,9 +1,10 @@
 """The suites that both ./dev test and ./dev check run. Each returns a Result."""
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from repo import ROOT, jobs
 
@@ -38,17 +39,19 @@ def unit_tests(preset, log, labels=(), name_filter="", env=None):
 
 
 def read_report(report, succeeded):
-    """Counts of a JUnit file of ctest."""
-    result = Result()
+    """Counts of a JUnit file of ctest, the words of what failed, and how many were skipped for which reason."""
+    result, reasons = Result(), Counter()
     for case in ElementTree.parse(report).getroot().iter("testcase") if report.exists() else ():
         if case.get("status") == "run":
             result.passed += 1
         elif case.find("skipped") is not None:
             result.skipped += 1
-            result.notes.append(f"skipped: {case.get('name')}{skip_reason(case)}")
+            reasons[skip_reason(case)] += 1
         else:
             result.failed += 1
-            result.notes.append(f"failed: {case.get('name')}")
+            words = (case.findtext("system-out") or "").strip().splitlines()
+            result.notes += [f"failed: {case.get('name')}", *(f"    {line}" for line in words[-40:])]
+    result.notes += [f"skipped: {count} ({reason})" for reason, count in reasons.items()]
     if not succeeded and not result.failed:
         result.failed += 1
         result.notes.append("failed: ctest itself")
@@ -56,10 +59,10 @@ def read_report(report, succeeded):
 
 
 def skip_reason(case):
-    """The message of GTEST_SKIP: the line after "file:line: Skipped"."""
+    """The message of GTEST_SKIP, without the name of one file: the line after "file:line: Skipped"."""
     lines = (case.findtext("system-out") or "").splitlines()
-    after = [lines[i + 1] for i, line in enumerate(lines[:-1]) if line.endswith("Skipped")]
-    return f" ({after[0].strip()})" if after else ""
+    after = [lines[i + 1].strip() for i, line in enumerate(lines[:-1]) if line.endswith("Skipped")]
+    return re.sub(r"(\.\./shared)\S*", r"\1", after[0]) if after else "no reason given"
 
 
 def python_tests(log, name_filter=""):
@@ -117,7 +120,3 @@ def shared_goldens():
     path = ROOT.parent / "shared" / "golden"
     return path if path.is_dir() else None
 
-
-def print_tail(log, num_lines=60):
-    text = Path(log).read_text(encoding="utf-8", errors="replace").splitlines() if Path(log).exists() else []
-    print("\n".join(f"    {line}" for line in text[-num_lines:]))
