@@ -74,7 +74,12 @@ __attribute__((target("avx512f"))) float multiply_avx512() {
     for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, factor, addend);
   }
   float total = 0;
-  for (const __m512& sum : sums) total += _mm512_reduce_add_ps(sum);
+  for (const __m512& sum : sums) {
+    // Not _mm512_reduce_add_ps: g++ 12 warns of its own header (GCC bug 105593).
+    float lanes[16];
+    _mm512_storeu_ps(lanes, sum);
+    for (const float lane : lanes) total += lane;
+  }
   return total;
 }
 

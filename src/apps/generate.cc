@@ -82,6 +82,7 @@ Status GenerateRun::run_lines(LineReader& reader) {
       if (!trim(line).empty()) add_line(line);
     }
     if (ended) total_ = num_requests_;
+    flush();
     if (in_flight_.empty() && ended) break;
     if (!in_flight_.empty()) RETURN_IF_ERROR(step());
   }

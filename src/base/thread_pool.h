@@ -1,6 +1,6 @@
 // The one pool of compute threads. parallel_for is fork and join: a spinning barrier of well under a microsecond while
-// steps follow each other, sleeping threads when nothing has come for a while. A worker that the system does not run just
-// now is not waited for: the others do its tasks, so a busy machine slows a step down by its share and no more.
+// steps follow each other, sleeping threads when nothing has come for a while. A worker that the system does not run
+// just now is not waited for: the others do its tasks, so a busy machine slows a step down by its share and no more.
 //
 // Thread-safety: one thread at a time may call parallel_for (the engine thread); tasks may not call it again.
 #pragma once

@@ -9,6 +9,9 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   prompt_options.truncate_prompt_tokens = request.prompt_options.truncate_prompt_tokens;
   prompt_options.source_lang = request.prompt_options.source_lang.value_or("");
   prompt_options.target_lang = request.prompt_options.target_lang.value_or("");
+  if (request.sampling.stop.has_value() && !request.sampling.stop->empty() && !prompts.has_tokenizer()) {
+    return field_error("stop", "stop strings need a tokenizer, and the model's folder has none: use stop_token_ids");
+  }
   PreparedRequest prepared;
   ASSIGN_OR_RETURN(prepared.inputs, prompts.process(request.prompt, prompt_options));
   ModelLimits limits;

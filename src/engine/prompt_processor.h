@@ -41,6 +41,7 @@ class PromptProcessor final {
   StatusOr<std::vector<std::vector<int32_t>>> bad_words_ids(const std::vector<std::string>& words) const;
 
   int32_t decoder_start_token_id() const { return decoder_start_; }
+  bool has_tokenizer() const { return tokenizer_ != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }
   const Limits& limits() const { return limits_; }
 

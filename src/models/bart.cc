@@ -51,6 +51,11 @@ StatusOr<BartConfig> read_config(const ModelConfig& config) {
   ASSIGN_OR_RETURN(bart.activation, activation_by_name(reader));
   ASSIGN_OR_RETURN(bart.scale_embedding, reader.boolean("scale_embedding", false));
   ASSIGN_OR_RETURN(bart.tie_word_embeddings, reader.boolean("tie_word_embeddings", true));
+  // Fairseq-era switches that BART checkpoints of the Hugging Face layout leave off.
+  for (const char* key : {"normalize_before", "add_final_layer_norm"}) {
+    ASSIGN_OR_RETURN(const bool is_on, reader.boolean(key, false));
+    if (is_on) return unimplemented(error_message(reader.error(key, "true is not supported for bart")));
+  }
   for (const auto& [key, heads] : {std::pair{"encoder_attention_heads", bart.encoder_heads},
                                    std::pair{"decoder_attention_heads", bart.decoder_heads}}) {
     if (bart.d_model % heads != 0) {
@@ -120,6 +125,7 @@ class Bart final : public Model {
 
   void encode(Context& context, const EncodeBatch& batch, LayerRange range, EncodeState& state) const override {
     const TensorView& x = state.hidden;
+    DCHECK(state.next_layer == range.begin, "slices of an encode come in order");
     if (range.begin == 0) encoder_input_.forward(context, batch.input_ids, batch.positions, x);
     for (int32_t i = range.begin; i < range.end; ++i) {
       const EncoderLayer& layer = encoder_layers_[static_cast<size_t>(i)];

@@ -51,7 +51,8 @@ TEST(Resolve, TheModelsFileComesBeforeDefaults) {
   const auto params = resolve_line("", cnn());
   ASSERT_TRUE(params.ok()) << params.status();
   EXPECT_EQ(params->max_tokens, 26);  // max_length counts the decoder prompt
-  EXPECT_EQ(params->min_tokens, 8);
+  EXPECT_EQ(params->min_tokens_before_eos, 8);  // min_length too, and it says nothing about stop ids
+  EXPECT_EQ(params->min_tokens, 0);
   EXPECT_EQ(params->no_repeat_ngram_size, 3);
   EXPECT_EQ(params->forced_bos_token_id, 0);
   EXPECT_THAT(params->forced_eos_token_ids, ElementsAre(2));
@@ -72,7 +73,7 @@ TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
   ASSERT_TRUE(params.ok()) << params.status();
   SamplingParams expected;
   expected.max_tokens = 24;
-  expected.min_tokens = 4;
+  expected.min_tokens = expected.min_tokens_before_eos = 4;
   expected.n = 3;
   expected.temperature = 0.5f;
   expected.top_k = 0;
@@ -115,14 +116,14 @@ TEST(Resolve, LengthsOfTheModel) {
   model.min_new_tokens = 4;
   model.min_length = 5;
   EXPECT_EQ(resolve_line("", model)->max_tokens, 9);  // as Hugging Face: max_new_tokens wins
-  EXPECT_EQ(resolve_line("", model)->min_tokens, 4);  // and of the minima the larger holds
+  EXPECT_EQ(resolve_line("", model)->min_tokens_before_eos, 4);  // and of the minima the larger holds
   model.max_new_tokens = 1000;
   EXPECT_EQ(resolve_line("", model)->max_tokens, 126);
   model = {};
   model.max_length = 1000;
   EXPECT_EQ(resolve_line("", model)->max_tokens, 126);
   model.min_length = 50;
-  EXPECT_EQ(resolve_line(R"("max_tokens": 6)", model)->min_tokens, 6);  // an inherited minimum gives way
+  EXPECT_EQ(resolve_line(R"("max_tokens": 6)", model)->min_tokens_before_eos, 6);  // an inherited minimum gives way
 
   ModelLimits limits = kLimits;
   limits.decoder_prompt_tokens = 30;
