@@ -40,6 +40,8 @@ StatusOr<Workload> read_workload(const Flags& flags, bool latency) {
   ASSIGN_OR_RETURN(const int64_t output_len, flags.integer("output-len", 2, kMaxLen, 32));
   work.input_len = static_cast<int32_t>(input_len);
   work.output_len = static_cast<int32_t>(output_len);
+  const char* other = latency ? "num-prompts" : "batch-size";
+  if (flags.has(other)) return invalid_argument("--", other, " belongs to bench ", latency ? "throughput" : "latency");
   if (latency) {
     ASSIGN_OR_RETURN(work.batch, flags.integer("batch-size", 1, 65536, 1));
   } else {

@@ -19,7 +19,7 @@ Status write_npy(const std::string& path, int64_t rows, int64_t columns, const s
   std::string preamble("\x93NUMPY\x01\x00", 8);
   preamble += static_cast<char>(header.size() & 0xFF);
   preamble += static_cast<char>(header.size() >> 8);
-  std::FILE* file = std::fopen(path.c_str(), "wb");
+  std::FILE* file = std::fopen(path == "-" ? "/dev/stdout" : path.c_str(), "wb");
   if (file == nullptr) return invalid_argument("--output ", path, ": cannot be written");
   bool written = std::fwrite(preamble.data(), 1, preamble.size(), file) == preamble.size();
   written &= std::fwrite(header.data(), 1, header.size(), file) == header.size();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -35,6 +36,9 @@ std::vector<FlagSpec> engine_flags() {
       {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
       {"isa", "LEVEL", "auto",
        "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
+      {"device", "NAME", "cpu", "cpu", kEngine},
+      {"quantization", "NAME", "none", "none (int8 comes in a later version)", kEngine},
+      {"kv-cache-dtype", "TYPE", "auto", "auto or float32", kEngine},
       {"threads", "N", "all processors", "compute threads", kEngine},
       {"seed", "N", "0", "seed of requests that name none", kEngine},
       {"log-level", "LEVEL", "info", "error, warning or info", kEngine},
@@ -55,6 +59,14 @@ std::vector<FlagSpec> engine_flags() {
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
   EngineConfig config;
   ASSIGN_OR_RETURN(config.model, resolve_model(flags.positional().at(0)));
+  for (const auto& [flag, known] : {std::pair<std::string_view, std::vector<std::string>>{"device", {"auto", "cpu"}},
+                                    {"quantization", {"auto", "none"}},
+                                    {"kv-cache-dtype", {"auto", "float32"}}}) {
+    const auto given = flags.text(flag);
+    if (given.has_value() && std::find(known.begin(), known.end(), *given) == known.end()) {
+      return unimplemented("--", flag, " ", *given, ": this version has ", join(known, ", "));
+    }
+  }
   config.dtype = flags.text_or("dtype", config.dtype);
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);
@@ -65,7 +77,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
     return ok_status();
   };
   RETURN_IF_ERROR(count("threads", config.threads, 1, 1024));
-  RETURN_IF_ERROR(count("block-size", config.block_size, 1, 4096));
+  RETURN_IF_ERROR(count("block-size", config.block_size, 1, 1024));
   RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, 65536));
   RETURN_IF_ERROR(count("max-num-batched-tokens", config.max_num_batched_tokens, 1));
   RETURN_IF_ERROR(count("max-num-encoder-tokens", config.max_num_encoder_tokens, 1));
@@ -91,6 +103,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
 StatusOr<std::string> resolve_model(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code error;
+  if (name.empty()) return invalid_argument("the model's name is empty");
   if (fs::is_directory(name, error)) return name;
   if (fs::exists(name, error))
     return invalid_argument("model ", name, ": is a file; give the folder that holds config.json");

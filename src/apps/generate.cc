@@ -39,6 +39,7 @@ class GenerateRun final {
 
   int64_t num_requests() const { return num_requests_; }
   int64_t num_failed() const { return num_failed_; }
+  bool has_unread() const { return total_ < 0; }
   std::vector<std::string> unfinished() const;
 
  private:
@@ -83,7 +84,7 @@ Status GenerateRun::run_lines(LineReader& reader) {
     }
     if (ended) total_ = num_requests_;
     flush();
-    if (in_flight_.empty() && ended) break;
+    if (in_flight_.empty() && ended) return reader.status();
     if (!in_flight_.empty()) RETURN_IF_ERROR(step());
   }
   flush();
@@ -127,7 +128,7 @@ void GenerateRun::add_request(const Json& body, const Json& fallback_id) {
   for (const std::string& warning : parsed->warnings) log_warning("request ", slots_.back().id.dump(), ": ", warning);
   PrepareOptions options;
   options.engine_seed = model_.config.seed;
-  options.request_index = static_cast<uint64_t>(num_requests_ - 1);
+  options.request_key = seed_key(parsed->id.dump());
   options.score_only = score_only_;
   StatusOr<PreparedRequest> prepared = prepare_request(*parsed, *model_.prompts, model_.generation, options);
   if (!prepared.ok()) return fail(index, prepared.status());
@@ -161,7 +162,8 @@ Status GenerateRun::step() {
     const size_t index = found->second;
     in_flight_.erase(found);
     if (!output.error.empty()) {
-      fail(index, absl::InternalError(output.error));
+      fail(index, output.error_param.empty() ? absl::InternalError(output.error)
+                                             : field_error(output.error_param, output.error));
       continue;
     }
     const auto token_text = [&](int32_t id) {
@@ -232,7 +234,21 @@ Status check_inputs(const Flags& flags) {
   if (!has_texts && !flags.has("input")) {
     return invalid_argument("no prompt: give texts as arguments, or JSON lines by --input FILE (- for standard input)");
   }
-  return ok_status();
+  return check_distinct_files(flags, {"input", "output", "stats-json"});
+}
+
+// At most a screenful of ids; `unread` lines of the input were not even looked at.
+std::string describe_unfinished(const std::vector<std::string>& ids, bool has_unread, int64_t num_read) {
+  constexpr size_t kMaxListed = 32;
+  std::string text;
+  if (!ids.empty()) {
+    std::vector<std::string> listed(ids.begin(),
+                                    ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), kMaxListed)));
+    text = "; not finished: " + join(listed, ", ");
+    if (ids.size() > kMaxListed) text += str_cat(", ... (", ids.size(), " in all, the last ", ids.back(), ")");
+  }
+  if (has_unread) text += str_cat("; the input behind request ", num_read, " was not read");
+  return text;
 }
 
 }  // namespace
@@ -257,7 +273,10 @@ int run_generate(const Flags& flags) {
   const SteadyClock clock;
   StatusOr<LoadedModel> model = load_engine(*config, clock);
   if (!model.ok()) return usage_error("generate", model.status());
-  for (const std::string& note : startup_notes(model->generation)) log_info(note);
+  for (const std::string& note : startup_notes(model->generation)) {
+    const bool is_missing = note.find("not supported") != std::string::npos;
+    is_missing ? log_warning(note) : log_info(note);
+  }
   StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true);
   if (!output.ok()) return usage_error("generate", with_prefix(output.status(), "--output"));
 
@@ -272,7 +291,7 @@ int run_generate(const Flags& flags) {
   if (!status.ok()) return usage_error("generate", status);
   if (interrupted()) {
     log_error("interrupted: ", static_cast<size_t>(run.num_requests()) - unfinished.size(), " of ", run.num_requests(),
-              " requests finished and written", unfinished.empty() ? "" : "; not finished: ", join(unfinished, ", "));
+              " requests finished and written", describe_unfinished(unfinished, run.has_unread(), run.num_requests()));
     return kExitInterrupted;
   }
   return run.num_failed() > 0 ? kExitSomeFailed : kExitOk;

@@ -29,6 +29,8 @@ StatusOr<Json> parse_object(const std::string& text) {
 
 int run_jsonl(std::string_view verb, const Flags& flags, const std::vector<Json>& inline_bodies,
               FunctionRef<StatusOr<Json>(const Json& body)> answer) {
+  if (const Status files = check_distinct_files(flags, {"input", "output"}); !files.ok())
+    return usage_error(verb, files);
   StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true);
   if (!output.ok()) return usage_error(verb, with_prefix(output.status(), "--output"));
   bool failed = false;
@@ -45,10 +47,14 @@ int run_jsonl(std::string_view verb, const Flags& flags, const std::vector<Json>
     StatusOr<LineReader> reader = LineReader::open(*flags.text("input"));
     if (!reader.ok()) return usage_error(verb, with_prefix(reader.status(), "--input"));
     std::string line;
+    int64_t num_lines = 0;
     while (reader->next(true, line) != LineReader::Result::kEnd) {
-      if (!trim(line).empty()) handle(parse_object(line));
-      line.clear();
+      ++num_lines;
+      if (trim(line).empty()) continue;
+      StatusOr<Json> body = parse_object(line);
+      handle(body.ok() ? std::move(body) : StatusOr<Json>(with_prefix(body.status(), str_cat("line ", num_lines))));
     }
+    if (!reader->status().ok()) return usage_error(verb, reader->status());
   }
   if (const Status closed = output->close(); !closed.ok()) return usage_error(verb, closed);
   return failed ? kExitSomeFailed : kExitOk;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,10 +18,15 @@ constexpr size_t kChunk = size_t{1} << 16;
 }  // namespace
 
 StatusOr<LineReader> LineReader::open(const std::string& path) {
-  if (path == "-") return LineReader(STDIN_FILENO);
+  if (path == "-") return LineReader(STDIN_FILENO, "standard input");
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return invalid_argument(path, ": ", std::strerror(errno));
-  return LineReader(fd);
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+    ::close(fd);
+    return invalid_argument(path, ": is a folder");
+  }
+  return LineReader(fd, path);
 }
 
 LineReader::~LineReader() {
@@ -35,7 +41,9 @@ LineReader::LineReader(LineReader&& other) noexcept
       begin_(other.begin_),
       searched_(other.searched_),
       cut_(std::move(other.cut_)),
-      skipping_(other.skipping_) {}
+      skipping_(other.skipping_),
+      status_(std::move(other.status_)),
+      path_(std::move(other.path_)) {}
 
 // Takes a whole line from the buffer, if there is one.
 bool LineReader::take_line(std::string& line) {
@@ -76,6 +84,7 @@ LineReader::Result LineReader::next(bool wait, std::string& line) {
     const int why = errno;
     buffer_.resize(size + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (got < 0 && why == EINTR) return Result::kNothingYet;
+    if (got < 0) status_ = absl::DataLossError(str_cat(path_, ": ", std::strerror(why)));
     if (got <= 0) ended_ = true;
   }
 }

@@ -22,10 +22,13 @@ class LineReader final {
   // is cut to max_bytes + 1 (which the JSON reader then refuses by its length), the rest of it skipped.
   Result next(bool wait, std::string& line);
 
+  // Errors: reading failed on the way (names the file); what came before was handed out.
+  const Status& status() const { return status_; }
+
   void set_max_bytes(size_t max_bytes) { max_bytes_ = max_bytes; }
 
  private:
-  explicit LineReader(int fd) : fd_(fd) {}
+  LineReader(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
   bool take_line(std::string& line);
 
   int fd_;
@@ -36,6 +39,8 @@ class LineReader final {
   size_t searched_ = 0;  // no line end before
   std::string cut_;      // the front of a line that is too long
   bool skipping_ = false;
+  Status status_;
+  std::string path_;
 };
 
 }  // namespace transept

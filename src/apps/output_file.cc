@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace transept {
@@ -35,6 +36,23 @@ Status OutputFile::close() {
   if (file_ != stdout) failed_ |= std::fclose(file_) != 0;
   file_ = nullptr;
   return failed_ ? absl::DataLossError(path_ + ": not everything could be written") : ok_status();
+}
+
+Status check_distinct_files(const Flags& flags, std::initializer_list<std::string_view> names) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (auto a = names.begin(); a != names.end(); ++a) {
+    for (auto b = a + 1; b != names.end(); ++b) {
+      const auto first = flags.text(*a), second = flags.text(*b);
+      if (!first.has_value() || !second.has_value() || *first == "-" || *second == "-") continue;
+      const bool same = fs::weakly_canonical(*first, error) == fs::weakly_canonical(*second, error) ||
+                        fs::equivalent(*first, *second, error);
+      if (same && !fs::is_character_file(*first, error)) {
+        return invalid_argument("--", *a, " and --", *b, " name one file: ", *first);
+      }
+    }
+  }
+  return ok_status();
 }
 
 }  // namespace transept

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdio>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
+#include "apps/flags.h"
 #include "base/status.h"
 
 namespace transept {
@@ -29,5 +31,8 @@ class OutputFile final {
   bool live_;
   bool failed_ = false;
 };
+
+// Errors: two of these flags name one file (a result would wipe out what is still to be read). Names both flags.
+Status check_distinct_files(const Flags& flags, std::initializer_list<std::string_view> names);
 
 }  // namespace transept

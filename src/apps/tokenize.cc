@@ -1,5 +1,7 @@
 // `transept tokenize` and `transept detokenize`: ids from texts, texts from ids. No weights are needed.
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "apps/engine_flags.h"
 #include "apps/jsonl_loop.h"
@@ -30,8 +32,9 @@ StatusOr<TokenizerSide> side_field(const Json& body) {
   return field_error("side", str_cat("side is \"", side, "\"; it must be \"encoder\" or \"decoder\""));
 }
 
-StatusOr<Json> tokenize(const Tokenizer& tokenizer, const Json& body) {
-  if (body.find("text") == nullptr) return field_error("text", "text is missing");
+StatusOr<Json> tokenize(const Tokenizer& tokenizer, int64_t /*vocab_size*/, const Json& body) {
+  const Json* given = body.find("text");
+  if (given == nullptr || given->is_null()) return field_error("text", "text is missing");
   ASSIGN_OR_RETURN(const std::string text, text_field(body, "text", ""));
   ASSIGN_OR_RETURN(const std::string source_lang, text_field(body, "source_lang", ""));
   ASSIGN_OR_RETURN(const std::string target_lang, text_field(body, "target_lang", ""));
@@ -44,7 +47,7 @@ StatusOr<Json> tokenize(const Tokenizer& tokenizer, const Json& body) {
   Json token_ids = Json::array(), tokens = Json::array();
   for (const int32_t id : ids) {
     token_ids.push_back(id);
-    tokens.push_back(tokenizer.token_to_string(id));
+    tokens.push_back(tokenizer.side_token_to_string(id, options.side));
   }
   Json answer = Json::object();
   answer.set("token_ids", std::move(token_ids));
@@ -52,15 +55,20 @@ StatusOr<Json> tokenize(const Tokenizer& tokenizer, const Json& body) {
   return answer;
 }
 
-StatusOr<Json> detokenize(const Tokenizer& tokenizer, const Json& body) {
+StatusOr<Json> detokenize(const Tokenizer& tokenizer, int64_t vocab_size, const Json& body) {
   const Json* given = body.find("token_ids");
   if (given == nullptr || !given->is_array()) return field_error("token_ids", "token_ids must be a list of token ids");
   std::vector<int32_t> ids;
   for (const Json& id : given->as_array()) {
-    const bool fits = id.is_int() && id.as_int() >= 0 && id.as_int() <= INT32_MAX;
-    if (!fits)
-      return field_error("token_ids", str_cat("token_ids[", ids.size(), "]: ", id.dump(), " is not a token id"));
-    ids.push_back(static_cast<int32_t>(id.as_int()));
+    // Whole numbers may be written 3.0.
+    const double number = id.is_number() ? id.as_double() : -1;
+    const std::string place = str_cat("token_ids[", ids.size(), "]: ", id.dump());
+    const bool is_id = number >= 0 && number <= INT32_MAX && number == std::floor(number);
+    if (!is_id) return field_error("token_ids", place + " is not a token id");
+    if (number >= static_cast<double>(vocab_size)) {
+      return field_error("token_ids", str_cat(place, " is outside the vocabulary of ", vocab_size));
+    }
+    ids.push_back(static_cast<int32_t>(number));
   }
   ASSIGN_OR_RETURN(const bool skip, bool_field(body, "skip_special_tokens", true));
   Json answer = Json::object();
@@ -69,12 +77,14 @@ StatusOr<Json> detokenize(const Tokenizer& tokenizer, const Json& body) {
 }
 
 int run(std::string_view verb, const Flags& flags, const std::vector<Json>& bodies,
-        StatusOr<Json> (*answer)(const Tokenizer&, const Json&)) {
+        StatusOr<Json> (*answer)(const Tokenizer&, int64_t, const Json&)) {
   const StatusOr<std::string> folder = resolve_model(flags.positional()[0]);
   if (!folder.ok()) return usage_error(verb, folder.status());
   const StatusOr<LoadedTokenizer> loaded = load_model_tokenizer(*folder);
   if (!loaded.ok()) return usage_error(verb, loaded.status());
-  return run_jsonl(verb, flags, bodies, [&](const Json& body) { return answer(*loaded->tokenizer, body); });
+  // The model's vocabulary may be larger than the tokenizer's: such ids are legal, and have no text.
+  const int64_t vocab_size = std::max<int64_t>(loaded->model_config.vocab_size, loaded->tokenizer->vocab_size());
+  return run_jsonl(verb, flags, bodies, [&](const Json& body) { return answer(*loaded->tokenizer, vocab_size, body); });
 }
 
 Status check_arguments(const Flags& flags) {

@@ -12,7 +12,7 @@ constexpr size_t kLinearKeys = 16;
 
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Builder(int max_depth) : max_depth_(max_depth) {}
+  Builder(int max_depth, bool is_one_line) : max_depth_(max_depth), is_one_line_(is_one_line) {}
 
   bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json(value)); }
@@ -35,6 +35,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     // "[json.exception.parse_error.101] parse error at line 1, column 3: ..." -> from "line" on
     const size_t at = error_.find("parse error at ");
     if (at != std::string::npos) error_.erase(0, at + 15);
+    // In a JSON line the only line has no number worth saying.
+    if (is_one_line_ && error_.starts_with("line 1, ")) error_.erase(0, 8);
     return false;
   }
 
@@ -96,6 +98,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   int max_depth_;
+  bool is_one_line_;
   std::vector<Level> stack_;
   Json root_;
   std::string error_;
@@ -108,7 +111,7 @@ StatusOr<Json> Json::parse(std::string_view text, const ParseLimits& limits) {
   if (text.size() > limits.max_bytes) {
     return invalid_argument("JSON of ", text.size(), " bytes is longer than the ", limits.max_bytes, " allowed");
   }
-  Builder builder(limits.max_depth);
+  Builder builder(limits.max_depth, text.find('\n') == std::string_view::npos);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(),
                                  static_cast<nlohmann::json_sax<nlohmann::json>*>(&builder))) {
     Status status = invalid_argument("not valid JSON: ", builder.error());

@@ -47,7 +47,8 @@ struct RequestOutput {
   std::optional<double> score;                                                  // --score: the sum of prompt_logprobs
   std::vector<CompletionOutput> outputs;
   bool finished = false;
-  std::string error;  // "" but when the request failed while it ran
+  std::string error;        // "" but when the request failed while it ran
+  std::string error_param;  // the field whose doing it was, if it was one's
   RequestMetrics metrics;
 };
 

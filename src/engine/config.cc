@@ -90,8 +90,9 @@ StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock
     // No tokenizer files at all, or of a kind that is not supported: ids still work.
     log_warning(error_message(tokenizer.status()), ": only token ids can be given");
   } else {
-    return tokenizer.status();
+    return with_prefix(tokenizer.status(), config.model);
   }
+  const std::string no_tokenizer = tokenizer.ok() ? "" : error_message(tokenizer.status());
   ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config));
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
@@ -99,7 +100,7 @@ StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock
   for (const std::string& line : runner->startup_report()) log_info(line);
   const PromptProcessor::Limits limits{runner->max_encoder_len(), runner->max_decoder_len()};
   loaded.prompts = std::make_unique<PromptProcessor>(loaded.model_config, loaded.generation, runner->spec(), limits,
-                                                     loaded.tokenizer.get());
+                                                     loaded.tokenizer.get(), no_tokenizer);
   ASSIGN_OR_RETURN(const LLMEngine::Options engine, engine_options(config, *runner));
   loaded.engine = std::make_unique<LLMEngine>(engine, std::make_unique<LocalExecutor>(std::move(runner)),
                                               loaded.tokenizer.get(), clock);

@@ -28,6 +28,11 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
                                                                                        const Options& options) {
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
   RETURN_IF_ERROR(runner->load(config));
+  if (const auto length = options.max_model_len; length.has_value()) {
+    const int32_t positions = std::max(runner->spec().max_encoder_positions, runner->spec().max_decoder_positions);
+    if (*length > positions)
+      return invalid_argument("--max-model-len ", *length, ": the model has ", positions, " positions");
+  }
   runner->settle_limits();
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   runner->encoder_buffer_ = std::make_shared<PageBuffer>(static_cast<size_t>(runner->options_.max_num_encoder_tokens) *

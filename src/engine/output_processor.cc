@@ -140,7 +140,10 @@ void OutputProcessor::append_token(SequenceGroup& group, Sequence& seq, const Ro
   if (found == state.sequences.end()) found = state.sequences.emplace(seq.id(), make_state(group, state)).first;
   SequenceState& sequence = found->second;
   if (sample.token_id < 0) {  // the scores were not numbers: a broken checkpoint must not loop on
-    state.error = "the model gave scores that are not numbers";
+    const bool forbidden = sample.token_id == kNothingLeft;
+    state.error =
+        forbidden ? "bans and suppressions leave no token to choose" : "the model gave scores that are not numbers";
+    if (forbidden) state.error_param = "suppress_tokens";
     finish(group, seq, FinishReason::kAbort, sequence);
     return;
   }
@@ -213,6 +216,7 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   if (state.has_first_token) result.metrics.first_token_s = since(group.arrival_time(), state.first_token);
   result.metrics.total_s = since(group.arrival_time(), now);
   result.error = std::move(state.error);
+  result.error_param = std::move(state.error_param);
   result.finished = true;
   return result;
 }

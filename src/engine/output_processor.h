@@ -48,7 +48,7 @@ class OutputProcessor final {
     TimePoint first_token{};
     double encode_s = -1;
     bool has_first_token = false;
-    std::string error;
+    std::string error, error_param;
     absl::flat_hash_map<SeqId, SequenceState> sequences;
   };
 

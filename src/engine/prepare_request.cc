@@ -19,7 +19,7 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   limits.max_decoder_positions = prompts.limits().max_decoder_len;
   limits.decoder_prompt_tokens = static_cast<int32_t>(prepared.inputs.prompt_token_ids.size());
   limits.engine_seed = options.engine_seed;
-  limits.request_index = options.request_index;
+  limits.request_index = options.request_key;
   limits.score_only = options.score_only;
   ASSIGN_OR_RETURN(prepared.params, resolve(request.sampling, generation, limits));
   prepared.params.score_only = options.score_only;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/generation_config.h"
 #include "core/prompt.h"
@@ -18,10 +19,17 @@ struct PreparedRequest {
   SamplingParams params;
 };
 
+// A number from a request's id (FNV-1a): so the texts of unseeded requests do not depend on the order of arrival.
+constexpr uint64_t seed_key(std::string_view id) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : id) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  return hash;
+}
+
 struct PrepareOptions {
   uint64_t engine_seed = 0;
-  uint64_t request_index = 0;  // with the seed the key of requests that name no seed of their own
-  bool score_only = false;     // --score
+  uint64_t request_key = 0;  // with engine_seed the seed of requests that name none (seed_key of their id)
+  bool score_only = false;   // --score
 };
 
 // Errors name the field of the request.

@@ -14,8 +14,8 @@ Status too_long(const std::string& param, const std::string& message) {
 }  // namespace
 
 PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
-                                 const Limits& limits, const Tokenizer* tokenizer)
-    : spec_(spec), limits_(limits), tokenizer_(tokenizer) {
+                                 const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer)
+    : spec_(spec), limits_(limits), tokenizer_(tokenizer), no_tokenizer_(std::move(no_tokenizer)) {
   const auto first = [](std::optional<int32_t> a, std::optional<int32_t> b) { return a.has_value() ? a : b; };
   bos_ = first(generation.bos_token_id, config.bos_token_id);
   // A missing decoder_start falls back to bos.
@@ -80,9 +80,9 @@ StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPromp
     if (ids.size() > keep) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(keep));
   }
   if (static_cast<int64_t>(ids.size()) > limits_.max_encoder_len) {
-    return field_error(
-        param, str_cat("the encoder prompt has ", ids.size(), " tokens, more than the ", limits_.max_encoder_len,
-                       " positions of the encoder; truncate_prompt_tokens keeps the last so many"));
+    return too_long(param,
+                    str_cat("the encoder prompt has ", ids.size(), " tokens, more than the ", limits_.max_encoder_len,
+                            " positions of the encoder; truncate_prompt_tokens keeps the last so many"));
   }
   return ids;
 }
@@ -117,7 +117,8 @@ StatusOr<std::vector<int32_t>> PromptProcessor::tokenize(const std::string& text
                                                          bool add_special_tokens, TokenizerSide side,
                                                          const Options& options) const {
   if (tokenizer_ == nullptr) {
-    return field_error(param, "the model's folder has no tokenizer: give token ids (prompt_token_ids) instead of text");
+    return field_error(
+        param, str_cat("text needs a tokenizer (", no_tokenizer_, "): give token ids (prompt_token_ids) instead"));
   }
   const EncodeOptions encode{add_special_tokens, side, options.source_lang, options.target_lang};
   StatusOr<std::vector<int32_t>> ids = tokenizer_->encode(text, encode);

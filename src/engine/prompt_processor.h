@@ -28,9 +28,9 @@ class PromptProcessor final {
     int32_t max_decoder_len = 0;  // prompt and output
   };
 
-  // Borrows the tokenizer (null: none; texts are then refused).
+  // Borrows the tokenizer (null: none, for the reason given; texts are then refused).
   PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
-                  const Limits& limits, const Tokenizer* tokenizer);
+                  const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer = "");
 
   // Errors (with the field's name): an empty prompt, only a decoder prompt, ids outside the vocabulary, more ids than
   // the model has positions (both counts), media for a model without that modality, text without a tokenizer.
@@ -59,6 +59,7 @@ class PromptProcessor final {
   ModelSpec spec_;
   Limits limits_;
   const Tokenizer* tokenizer_;
+  std::string no_tokenizer_;  // why there is none
   int32_t decoder_start_ = 0;
   std::optional<int32_t> bos_;
   std::vector<int32_t> eos_;

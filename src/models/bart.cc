@@ -229,7 +229,7 @@ class BartLoader final {
       bias = to_floats(view);
     }
     // Tied unless the config says otherwise; a tied checkpoint may hold its copy, which is then the same.
-    const bool tied = config_.tie_word_embeddings || !weights_.contains("lm_head.weight");
+    const bool tied = config_.tie_word_embeddings;
     if (tied) weights_.ignore("lm_head.weight");
     std::string table = "lm_head.weight";
     if (tied) table = weights_.contains("shared.weight") ? "shared.weight" : "decoder.embed_tokens.weight";

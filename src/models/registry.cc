@@ -46,6 +46,10 @@ StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, std::shar
                          config.architectures.empty() ? config.model_type : join(config.architectures, ", "),
                          " is not supported; supported: ", join(supported_families(), ", "));
   }
+  if (!config.model_type.empty() && config.model_type != family->model_type) {
+    log_warning(config.path, "/config.json: model_type ", config.model_type, " contradicts architectures; read as ",
+                family->model_type);
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model, family->load(config, weights, options));
   for (const std::string& name : weights->unread()) {
     log_warning(config.path, ": tensor ", name, " is not used by ", family->model_type);

@@ -50,7 +50,7 @@ TEST(Resolve, DefaultsAreGreedyUpToThePositions) {
 TEST(Resolve, TheModelsFileComesBeforeDefaults) {
   const auto params = resolve_line("", cnn());
   ASSERT_TRUE(params.ok()) << params.status();
-  EXPECT_EQ(params->max_tokens, 26);  // max_length counts the decoder prompt
+  EXPECT_EQ(params->max_tokens, 26);            // max_length counts the decoder prompt
   EXPECT_EQ(params->min_tokens_before_eos, 8);  // min_length too, and it says nothing about stop ids
   EXPECT_EQ(params->min_tokens, 0);
   EXPECT_EQ(params->no_repeat_ngram_size, 3);
@@ -115,7 +115,7 @@ TEST(Resolve, LengthsOfTheModel) {
   model.max_length = 20;
   model.min_new_tokens = 4;
   model.min_length = 5;
-  EXPECT_EQ(resolve_line("", model)->max_tokens, 9);  // as Hugging Face: max_new_tokens wins
+  EXPECT_EQ(resolve_line("", model)->max_tokens, 9);             // as Hugging Face: max_new_tokens wins
   EXPECT_EQ(resolve_line("", model)->min_tokens_before_eos, 4);  // and of the minima the larger holds
   model.max_new_tokens = 1000;
   EXPECT_EQ(resolve_line("", model)->max_tokens, 126);

@@ -44,7 +44,7 @@ void select_row(const Context& context, const RowRequest& request, std::span<flo
   sample = {};
   sample.token_id = is_scoring ? request.target_token : choose_token(context, request, scores, scratch);
   if (sample.token_id < 0 || std::isnan(normalizer)) {
-    sample.token_id = -1;
+    sample.token_id = std::isnan(normalizer) ? kNotNumbers : kNothingLeft;
     return;
   }
   sample.logprob = scores[static_cast<size_t>(sample.token_id)] - normalizer;

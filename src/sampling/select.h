@@ -28,11 +28,15 @@ struct RowRequest {
   int32_t num_logprobs = -1;  // >= 0: so many of the best are listed, and the token's rank is worked out
 };
 
+// Instead of a token id:
+inline constexpr int32_t kNotNumbers = -1;   // the scores were not numbers: the checkpoint is broken
+inline constexpr int32_t kNothingLeft = -2;  // every token is forbidden
+
 struct RowSample {
-  int32_t token_id = -1;  // -1: the scores were not numbers
-  float logprob = 0;      // natural, of the edited distribution before temperature and filters (target: the raw one)
-  int32_t rank = 0;       // 1: the best; 0 when num_logprobs < 0
-  int32_t num_top = 0;    // its entries in SampleOutput::top
+  int32_t token_id = kNotNumbers;
+  float logprob = 0;    // natural, of the edited distribution before temperature and filters (target: the raw one)
+  int32_t rank = 0;     // 1: the best; 0 when num_logprobs < 0
+  int32_t num_top = 0;  // its entries in SampleOutput::top
   int64_t top_begin = 0;
 };
 
