@@ -51,11 +51,13 @@ def character_model(vocab_size=110, prefix=None, suffix=None, bytes_too=False, *
                                   **trainer_options)
     tokenizer.train_from_iterator([latin], trainer)
     model = json.loads(tokenizer.to_str())["model"]
+    # The trainer numbers tokens with a prefix in an order that differs from run to run.
+    vocab = {t: i for i, t in enumerate([*specials, *sorted(t for t in model["vocab"] if t not in specials)])}
     if prefix:
         options["continuing_subword_prefix"] = prefix
     if suffix:
         options["end_of_word_suffix"] = suffix
-    return models.BPE(vocab=model["vocab"], merges=[tuple(m) for m in model["merges"]], **options)
+    return models.BPE(vocab=vocab, merges=[tuple(m) for m in model["merges"]], **options)
 
 
 def assemble(model, normalizer=None, pre_tokenizer=None, post_processor=None, added=()):

@@ -21,6 +21,7 @@ std::vector<std::string> segments(const AddedTokens& tokens, std::string_view te
   std::vector<AddedTokens::Segment> found;
   tokens.split_raw(text, found);
   std::vector<std::string> shown;
+  shown.reserve(found.size());
   for (const AddedTokens::Segment& segment : found) {
     shown.push_back(segment.token_id == AddedTokens::kText ? std::string(segment.range.of(text))
                                                            : str_cat(segment.token_id, ":", segment.range.of(text)));

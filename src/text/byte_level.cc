@@ -62,8 +62,7 @@ void split_gpt2(std::string_view whole, TextRange range, std::vector<TextRange>&
         run = class_at(end, after);
         end = after;
       }
-      CharClass next = run;
-      while (end < text.size() && (next = class_at(end, after)) == run) {
+      while (end < text.size() && class_at(end, after) == run) {
         last = end;
         end = after;
       }

@@ -15,6 +15,7 @@ std::vector<std::string> words_of(std::string_view text) {
   std::vector<TextRange> ranges;
   split_gpt2(text, {0, text.size()}, ranges);
   std::vector<std::string> words;
+  words.reserve(ranges.size());
   for (const TextRange range : ranges) words.emplace_back(range.of(text));
   return words;
 }

@@ -42,7 +42,7 @@ TEST(CharacterTokenizerTest, DecodesPhonemesAndNothingForIdsUpToThree) {
 }
 
 TEST(CharacterTokenizerTest, DamagedTablesAreNamed) {
-  const auto message = [](TokenizerHints damaged) {
+  const auto message = [](const TokenizerHints& damaged) {
     return error_message(CharacterTokenizer::create(damaged).status());
   };
   EXPECT_EQ(message({.phoneme_chars = "____a"}), "config.json: grapheme_chars is missing");

@@ -48,7 +48,7 @@ std::unique_ptr<Tokenizer> best_tokenizer(benchmark::State& state) {
 void encode(benchmark::State& state, const std::string& text) {
   const std::unique_ptr<Tokenizer> tokenizer = best_tokenizer(state);
   if (tokenizer == nullptr) return state.SkipWithError("no tokenizer");
-  for (auto _ : state) benchmark::DoNotOptimize(tokenizer->encode(text, {}));
+  while (state.KeepRunning()) benchmark::DoNotOptimize(tokenizer->encode(text, {}));
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
 }
 
@@ -77,7 +77,7 @@ void detokenize(benchmark::State& state) {
   if (tokenizer == nullptr) return state.SkipWithError("no tokenizer");
   const auto ids = tokenizer->encode(kProse, {});
   if (!ids.ok()) return state.SkipWithError("no ids");
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     IncrementalDetokenizer text(*tokenizer, {}, true);
     for (const int32_t id : *ids) text.append(id);
     benchmark::DoNotOptimize(text.text());

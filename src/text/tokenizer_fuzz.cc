@@ -1,5 +1,5 @@
-// A tokenizer.json and a text from the fuzzer, parted by a zero byte: whatever they hold, loading answers with a status
-// and encoding ends; ids decode, and in steps to the same text.
+// A tokenizer.json and a text from the fuzzer, parted by the first end of a line: whatever they hold, loading answers
+// with a status and encoding ends; ids decode, and in steps to the same text.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -31,7 +31,7 @@ void use(const transept::Tokenizer& tokenizer, std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
-  const size_t border = std::min(input.find('\0'), input.size());
+  const size_t border = std::min(input.find('\n'), input.size());
   const std::string_view text = input.substr(std::min(border + 1, input.size()));
   transept::TokenizerFiles files;
   files.tokenizer_json = input.substr(0, border);
