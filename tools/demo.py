@@ -17,6 +17,7 @@ from repo import ROOT
 BINARY = ROOT / "build" / "release" / "transept"
 WORDS = ROOT / "models" / "g2p" / "words_test.tsv"
 CHOSEN = ["encoder decoder", "transept", "tomato", "thoroughly unpronounceable"]
+AMBIGUOUS = "envelope"
 PHONEME = re.compile("[ˈˌ]?(?:aɪ|aʊ|eɪ|oʊ|oɪ|.)")  # a stress mark belongs to the vowel behind it
 COLOURS = {"bold": "1", "dim": "2", "green": "32", "cyan": "36"}
 IS_TERMINAL = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -57,8 +58,8 @@ def show_words(words):
 
 
 def show_samples(word):
-    heading(f"Three samples of “{word}” at temperature 1.5, and how sure the model was")
-    request = {"prompt": word, "n": 3, "temperature": 1.5, "seed": 11, "logprobs": 0}
+    heading(f"Three samples of “{word}”, and how sure the model was of each phoneme")
+    request = {"prompt": word, "n": 3, "temperature": 1.2, "top_p": 0.95, "seed": 5, "logprobs": 0}
     results, _ = generate([request])
     for sample in results[0]["outputs"]:
         print(f"  {paint(sample['text'], 'green')}  {paint('log-probability %.2f' % sample['cumulative_logprob'], 'dim')}")
@@ -120,7 +121,7 @@ def main():
     words = sys.argv[1:] or CHOSEN
     print(paint("Transept", "bold") + ": a transformer with an encoder and a decoder, trained for this repository (models/g2p)")
     show_words(words)
-    show_samples(words[0] if sys.argv[1:] else "tomato")
+    show_samples(words[0] if sys.argv[1:] else AMBIGUOUS)
     show_mistakes(*show_batch())
     heading("Type next")
     print("  " + paint('build/release/transept generate g2p "any words of yours"', "cyan") + "\n")

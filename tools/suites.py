@@ -17,16 +17,16 @@ class Result:
     notes: list = field(default_factory=list)  # lines for people: what was skipped and why
 
 
-def run_logged(command, log, env=None):
+def run_logged(command, log):
     """Runs a command with its output in a log file. True: it succeeded."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as sink:
         sink.write(f"+ {' '.join(map(str, command))}\n".encode())
         sink.flush()
-        return subprocess.run(command, cwd=ROOT, stdout=sink, stderr=sink, stdin=subprocess.DEVNULL, env=env).returncode == 0
+        return subprocess.run(command, cwd=ROOT, stdout=sink, stderr=sink, stdin=subprocess.DEVNULL).returncode == 0
 
 
-def unit_tests(preset, log, labels=(), name_filter="", env=None):
+def unit_tests(preset, log, labels=(), name_filter=""):
     """ctest over build/PRESET: every case of every folder, or of the folders given."""
     report = ROOT / "build" / preset / "ctest.xml"
     report.unlink(missing_ok=True)
@@ -34,7 +34,7 @@ def unit_tests(preset, log, labels=(), name_filter="", env=None):
                "--output-junit", str(report)]
     command += ["-L", "^(" + "|".join(labels) + ")$"] if labels else []
     command += ["-R", name_filter] if name_filter else []
-    succeeded = run_logged(command, log, env)
+    succeeded = run_logged(command, log)
     return read_report(report, succeeded)
 
 

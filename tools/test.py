@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """./dev test: builds, then unit tests, tests of the tools and the reference's answers through the binary."""
 import argparse
-import os
 import sys
 
 import suites
@@ -17,8 +16,7 @@ def main():
     build(options.preset)
     log = ROOT / "build" / options.preset / "test.log"
     log.unlink(missing_ok=True)
-    env = {**os.environ, "TRANSEPT_SLOW_TESTS": "1"} if options.slow else None
-    runs = [("unit tests", suites.unit_tests(options.preset, log, name_filter=options.filter, env=env)),
+    runs = [("unit tests", suites.unit_tests(options.preset, log, name_filter=options.filter)),
             ("tools", suites.python_tests(log, options.filter))]
     binary = suites.binary_of(options.preset)
     matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])

@@ -1,0 +1,41 @@
+"""Counts are read as they were written."""
+import tempfile
+import unittest
+from pathlib import Path
+
+from suites import read_closing_line, read_report
+
+REPORT = """<testsuite>
+<testcase name="A.a" status="run"><system-out>[ OK ]</system-out></testcase>
+<testcase name="A.b" status="fail"><failure message=""/><system-out>x.cc:3: Failure
+left 1, right 2</system-out></testcase>
+<testcase name="A.c" status="notrun"><skipped message="x"/><system-out>x_test.cc:9: Skipped
+no ../shared/golden/text/bart</system-out></testcase>
+</testsuite>"""
+
+
+class Counts(unittest.TestCase):
+    def test_closing_lines(self):
+        result = read_closing_line("FAIL x\nskipped: 3 of beams\n12 passed, 1 failed, 3 skipped\n", 1)
+        self.assertEqual((result.passed, result.failed, result.skipped), (12, 1, 3))
+        self.assertEqual(result.notes, ["skipped: 3 of beams"])
+
+    def test_a_crash_is_a_failure(self):
+        self.assertEqual(read_closing_line("", 1).failed, 1)
+        self.assertEqual(read_closing_line("Traceback\nBoom", -11).failed, 1)
+        self.assertEqual(read_closing_line("5 passed, 0 failed", 1).failed, 1)
+
+    def test_reports_of_ctest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.xml"
+            report.write_text(REPORT)
+            result = read_report(report, False)
+            self.assertEqual((result.passed, result.failed, result.skipped), (1, 1, 1))
+            self.assertIn("failed: A.b", result.notes)
+            self.assertTrue(any("left 1, right 2" in note for note in result.notes))
+            self.assertIn("skipped: 1 (no ../shared)", result.notes)
+            self.assertEqual(read_report(Path(folder) / "absent.xml", False).failed, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
