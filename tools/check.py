@@ -47,10 +47,11 @@ def build(preset, *targets):
 
 
 def targets_of(preset):
-    """Names of the targets that a configured preset knows."""
+    """Names of the targets that a configured preset knows, without those that CMake makes for itself."""
     listed = subprocess.run(["ninja", "-C", f"build/{preset}", "-t", "targets", "all"], cwd=ROOT, capture_output=True,
                             text=True, check=True).stdout
-    return sorted({line.split(":")[0] for line in listed.splitlines() if "/" not in line.split(":")[0]})
+    names = {line.split(":")[0] for line in listed.splitlines()}
+    return sorted(name for name in names if "/" not in name and not name.startswith("cmake_"))
 
 
 def build_step(preset, *targets):
@@ -135,7 +136,7 @@ def fuzz(target):
     shutil.rmtree(corpus, ignore_errors=True)
     corpus.mkdir(parents=True)
     found.mkdir(exist_ok=True)
-    binary = next((ROOT / "build" / "fuzz").rglob(target))
+    binary = next(path for path in (ROOT / "build" / "fuzz" / "src").rglob(target) if path.is_file())
     seeds = [str(p) for p in [ROOT / "tests" / "fuzz" / target] if p.is_dir()]
     log = LOGS / f"fuzz-{target}.log"
     log.unlink(missing_ok=True)
