@@ -24,7 +24,10 @@ enum class AttentionType : uint8_t { kEncoder, kDecoder, kEncoderDecoder };
 // null.
 struct AttentionCapture {
   View<int32_t> heads;
-  TensorView out;  // [heads.size(), num_query_rows, max_kv_len]; places past a sequence's keys are 0
+  View<int32_t> rows = {};  // [query rows] the place of each in `out`, or -1: not wanted. Empty: each at its own place
+  TensorView out;           // [heads.size(), wanted rows, max_kv_len] float32; places past a sequence's keys are 0
+
+  int64_t place(int64_t row) const { return rows.empty() ? row : rows[static_cast<size_t>(row)]; }
 };
 
 struct AttentionArgs {

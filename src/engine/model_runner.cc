@@ -169,16 +169,48 @@ void EncoderDecoderModelRunner::run(Context& context, const StepPlan& plan, Step
   const ForwardBatch& forward = batch_->forward();
   const TensorView hidden =
       context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
-  if (forward.num_tokens() > 0) {
-    attention_->plan(context, forward);
-    model_->decode(context, forward, {0, spec().num_decoder_layers}, hidden);
-  }
+  if (forward.num_tokens() > 0) decode(context, hidden);
   if (context.dry_run) {
     select_dry_run(context, model_->lm_head(), hidden, hidden.dim(0));
   } else {
     select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
+    if (batch_->num_captured_rows() > 0) write_alignments(output);
   }
   output.decode_seconds = seconds_since(begin) - output.encode_seconds;
+}
+
+void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidden) {
+  ForwardBatch forward = batch_->forward();
+  CrossCapture capture;
+  if (batch_->num_captured_rows() > 0 && !context.dry_run) {
+    const int64_t num_heads = static_cast<int64_t>(spec().alignment_heads.size());
+    const int64_t num_rows = batch_->num_captured_rows(), num_keys = forward.cross.max_kv_len;
+    captured_.resize(static_cast<size_t>(num_heads * num_rows * num_keys));
+    capture.heads = spec().alignment_heads;
+    capture.rows = batch_->capture_rows();
+    capture.out = TensorView(captured_.data(), DType::kFloat32, {num_heads, num_rows, num_keys});
+    forward.capture = &capture;
+  }
+  attention_->plan(context, forward);
+  model_->decode(context, forward, {0, spec().num_decoder_layers}, hidden);
+}
+
+// For each row that asks, the key with the largest probability in the mean of the alignment heads; the first of equals.
+void EncoderDecoderModelRunner::write_alignments(StepOutput& output) const {
+  const size_t num_rows = static_cast<size_t>(batch_->num_captured_rows());
+  const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
+  std::vector<float> sums(num_keys);
+  for (size_t i = 0; i < output.samples.rows.size(); ++i) {
+    if (batch_->captured_row(i) < 0) continue;
+    const size_t row = static_cast<size_t>(batch_->captured_row(i));
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (size_t head = 0; head < spec().alignment_heads.size(); ++head) {
+      const float* probabilities = captured_.data() + (head * num_rows + row) * num_keys;
+      for (size_t key = 0; key < num_keys; ++key) sums[key] += probabilities[key];
+    }
+    output.samples.rows[i].source_index =
+        static_cast<int32_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
+  }
 }
 
 void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {

@@ -50,6 +50,7 @@ constexpr FieldSpec kFields[] = {
     {"ignore_eos", K::kBool, sampling<&O::ignore_eos>, "Go on after the model's end token."},
     {"logprobs", K::kInt, sampling<&O::logprobs>, "Log-probabilities of this many best tokens and the chosen one, at every place.", 0, kMaxLogprobs},
     {"prompt_logprobs", K::kInt, sampling<&O::prompt_logprobs>, "The same over the decoder prompt.", 0, kMaxLogprobs},
+    {"return_alignments", K::kBool, sampling<&O::return_alignments>, "Return for every token the index of the encoder token that it attends to most."},
     {"presence_penalty", K::kNumber, sampling<&O::presence_penalty>, "Lowers the score of every token that was generated before.", -2, 2},
     {"frequency_penalty", K::kNumber, sampling<&O::frequency_penalty>, "Lowers a token's score each time that it was generated.", -2, 2},
     {"repetition_penalty", K::kNumber, sampling<&O::repetition_penalty>, "Above 1 makes tokens of the decoder prompt and the answer less likely.", 0, 1000, true},
@@ -73,8 +74,6 @@ constexpr FieldSpec kFields[] = {
     {"add_special_tokens", K::kBool, prompting<&P::add_special_tokens>, "Give texts the family's special tokens (the default)."},
     {"source_lang", K::kString, prompting<&P::source_lang>, "Language of the encoder prompt, as the model's tokenizer names it."},
     {"target_lang", K::kString, prompting<&P::target_lang>, "Language of the answer, as the model's tokenizer names it."},
-    {.name = "return_alignments", .kind = K::kBool, .slot = flag<&R::return_alignments>,
-     .doc = "Return which encoder tokens each token attends to.", .refusal = "alignments are not supported yet"},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>,
      .doc = "Send the answer as it comes.", .refusal = "streaming needs the server; a line of results is written whole"},
 
