@@ -1,7 +1,11 @@
 #include "engine/config.h"
 
+#include <filesystem>
+
+#include "base/environment.h"
 #include "base/isa.h"
 #include "base/log.h"
+#include "engine/features.h"
 
 namespace transept {
 namespace {
@@ -22,6 +26,17 @@ TokenizerHints hints(const ModelConfig& config) {
   return hints;
 }
 
+// A LoRA adapter is a folder without config.json: its name says more than the missing file does.
+StatusOr<ModelConfig> read_model_config(const std::string& dir) {
+  StatusOr<ModelConfig> config = ModelConfig::load(dir);
+  std::error_code error;
+  const std::string adapter = dir + "/adapter_config.json";
+  if (absl::IsNotFound(config.status()) && std::filesystem::exists(adapter, error)) {
+    return unimplemented(adapter, ": ", feature_row(Feature::kLora).refusal);
+  }
+  return config;
+}
+
 StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
   if (name == "auto") return PreemptionMode::kAuto;
   if (name == "recompute") return PreemptionMode::kRecompute;
@@ -30,9 +45,6 @@ StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
 }
 
 StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config) {
-  if (config.dtype != "auto" && config.dtype != "float32") {
-    return unimplemented("--dtype ", config.dtype, ": this version computes in float32 (from any storage)");
-  }
   EncoderDecoderModelRunner::Options options;
   ASSIGN_OR_RETURN(options.isa, parse_isa(config.isa));
   options.num_threads = config.threads > 0 ? config.threads : num_available_cpus();
@@ -78,10 +90,13 @@ StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
   return loaded;
 }
 
-StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
+namespace {
+
+StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& clock) {
   LoadedModel loaded;
   loaded.config = config;
-  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(config.model));
+  ASSIGN_OR_RETURN(loaded.model_config, read_model_config(config.model));
+  RETURN_IF_ERROR(check_features(config, loaded.model_config));
   ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
   if (tokenizer.ok()) {
@@ -104,6 +119,14 @@ StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock
   ASSIGN_OR_RETURN(const LLMEngine::Options engine, engine_options(config, *runner));
   loaded.engine = std::make_unique<LLMEngine>(engine, std::make_unique<LocalExecutor>(std::move(runner)),
                                               loaded.tokenizer.get(), clock);
+  return loaded;
+}
+
+}  // namespace
+
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
+  StatusOr<LoadedModel> loaded = load_checked(config, clock);
+  if (!loaded.ok()) return blame_environment(loaded.status(), config.from_environment);
   return loaded;
 }
 

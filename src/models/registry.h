@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "models/model.h"
@@ -15,7 +17,16 @@ namespace transept {
 StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
                                             const ModelLoadOptions& options);
 
-// Supported model_type values.
-std::vector<std::string> supported_families();
+// A family as the table of capabilities sees it.
+struct FamilyTraits {
+  std::string_view model_type;
+  std::span<const std::string_view> modalities;  // ModelSpec::modalities: keys of multi_modal_data that it takes
+};
+
+// Every family, in the order of the registry.
+std::vector<FamilyTraits> family_traits();
+
+// The family that load_model takes for this config; none: it refuses it.
+std::optional<FamilyTraits> family_of(const ModelConfig& config);
 
 }  // namespace transept
