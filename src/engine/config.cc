@@ -13,10 +13,10 @@ namespace {
 TokenizerHints hints(const ModelConfig& config) {
   TokenizerHints hints;
   hints.model_type = config.model_type;
-  const auto table = [&](std::string_view key) -> std::optional<std::string> {
+  hints.vocab_size = config.vocab_size;
+  const auto table = [&](std::string_view key) {
     const Json* value = config.raw.find(key);
-    if (value == nullptr || !value->is_string()) return std::nullopt;
-    return value->as_string();
+    return value == nullptr ? Json() : *value;
   };
   hints.grapheme_chars = table("grapheme_chars");
   hints.phoneme_chars = table("phoneme_chars");
@@ -24,6 +24,11 @@ TokenizerHints hints(const ModelConfig& config) {
   hints.pad_token_id = config.pad_token_id;
   if (!config.eos_token_ids.empty()) hints.eos_token_id = config.eos_token_ids.front();
   return hints;
+}
+
+// Errors of a folder's tokenizer name files by their bare names, but for those that could not be read.
+Status with_folder(const Status& status, const std::string& dir) {
+  return error_message(status).starts_with(dir) ? status : with_prefix(status, dir);
 }
 
 // A LoRA adapter is a folder without config.json: its name says more than the missing file does.
@@ -86,7 +91,9 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const En
 StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
   LoadedTokenizer loaded;
   ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(model_dir));
-  ASSIGN_OR_RETURN(loaded.tokenizer, load_tokenizer(model_dir, hints(loaded.model_config)));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model_dir, hints(loaded.model_config));
+  if (!tokenizer.ok()) return with_folder(tokenizer.status(), model_dir);
+  loaded.tokenizer = std::move(tokenizer).value();
   return loaded;
 }
 
@@ -103,9 +110,9 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
     loaded.tokenizer = std::move(tokenizer).value();
   } else if (absl::IsNotFound(tokenizer.status()) || absl::IsUnimplemented(tokenizer.status())) {
     // No tokenizer files at all, or of a kind that is not supported: ids still work.
-    log_warning(error_message(tokenizer.status()), ": only token ids can be given");
+    log_warning(config.model, ": ", error_message(tokenizer.status()), ": only token ids can be given");
   } else {
-    return with_prefix(tokenizer.status(), config.model);
+    return with_folder(tokenizer.status(), config.model);
   }
   const std::string no_tokenizer = tokenizer.ok() ? "" : error_message(tokenizer.status());
   ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config));
