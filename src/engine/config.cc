@@ -106,15 +106,15 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   RETURN_IF_ERROR(check_features(config, loaded.model_config));
   ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
+  const std::string no_tokenizer = error_message(tokenizer.status());
   if (tokenizer.ok()) {
     loaded.tokenizer = std::move(tokenizer).value();
   } else if (absl::IsNotFound(tokenizer.status()) || absl::IsUnimplemented(tokenizer.status())) {
     // No tokenizer files at all, or of a kind that is not supported: ids still work.
-    log_warning(config.model, ": ", error_message(tokenizer.status()), ": only token ids can be given");
+    log_warning(config.model, ": ", no_tokenizer, ": only token ids can be given");
   } else {
     return with_folder(tokenizer.status(), config.model);
   }
-  const std::string no_tokenizer = tokenizer.ok() ? "" : error_message(tokenizer.status());
   ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config));
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));

@@ -45,7 +45,7 @@ std::optional<FamilyTraits> family_of(const ModelConfig& config) {
   return FamilyTraits{family->model_type, family->modalities};
 }
 
-StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
+StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
                                             const ModelLoadOptions& options) {
   const Family* family = find_family(config);
   if (family == nullptr) {

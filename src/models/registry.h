@@ -14,7 +14,7 @@ namespace transept {
 // Loads the model of config.model_type / config.architectures. The model keeps `weights`. Warns, by name, of every
 // tensor that nothing reads. Errors: an unsupported architecture (lists the supported ones), a config field out of
 // range, a missing or misshapen weight.
-StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
+StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
                                             const ModelLoadOptions& options);
 
 // A family as the table of capabilities sees it.
