@@ -6,6 +6,7 @@
 #include "apps/engine_flags.h"
 #include "apps/stats_json.h"
 #include "apps/verbs.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "engine/config.h"
 
@@ -41,7 +42,8 @@ StatusOr<Workload> read_workload(const Flags& flags, bool latency) {
   work.input_len = static_cast<int32_t>(input_len);
   work.output_len = static_cast<int32_t>(output_len);
   const char* other = latency ? "num-prompts" : "batch-size";
-  if (flags.has(other)) return invalid_argument("--", other, " belongs to bench ", latency ? "throughput" : "latency");
+  if (flags.has(other))
+    return invalid_argument(flags.name_of(other), " belongs to bench ", latency ? "throughput" : "latency");
   if (latency) {
     ASSIGN_OR_RETURN(work.batch, flags.integer("batch-size", 1, 65536, 1));
   } else {
@@ -162,7 +164,7 @@ int run_bench(const Flags& flags) {
   if (!known) return usage_error("bench", invalid_argument("expected: transept bench latency|throughput MODEL"));
   if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
   const StatusOr<Json> json = run_workload(arguments[0], flags.without_first_positional());
-  if (!json.ok()) return usage_error("bench", json.status());
+  if (!json.ok()) return usage_error("bench", blame_environment(json.status(), flags.from_environment()));
   if (flags.is_on("json")) {
     std::printf("%s\n", json->dump().c_str());
   } else {

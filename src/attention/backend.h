@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -70,6 +71,9 @@ class AttentionBackend {
   virtual void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                    const AttentionArgs& args) const = 0;
 };
+
+// Every backend's name, the fastest first.
+std::span<const std::string_view> attention_backend_names();
 
 // Errors: unknown name (lists the known ones). "auto" is the fastest that serves the device.
 StatusOr<std::unique_ptr<AttentionBackend>> make_attention_backend(std::string_view name);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked_math.h"
+#include "base/log.h"
 #include "engine/largest_step.h"
 #include "engine/system_memory.h"
 #include "models/registry.h"
@@ -125,8 +126,14 @@ Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t wanted = static_cast<uint64_t>(longest * options_.max_num_seqs) * block_bytes;
   const uint64_t left = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory);
   const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, left));
-  constexpr uint64_t kMaxBlocks = 1u << 30;
-  const int64_t num_blocks = static_cast<int64_t>(std::min(memory / block_bytes, kMaxBlocks));
+  if (options_.kv_cache_memory.has_value()) {
+    RETURN_IF_ERROR(check_kv_memory(memory, block_bytes, total_memory_bytes()));
+    if (const uint64_t available = available_memory_bytes(); memory > available) {
+      log_warning("--kv-cache-memory: ", format_bytes(memory), " is more than the ", format_bytes(available),
+                  " of memory that is free now");
+    }
+  }
+  const int64_t num_blocks = static_cast<int64_t>(std::min(memory / block_bytes, kMaxKvBlocks));
   const int64_t watermark_blocks = static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
   if (num_blocks - watermark_blocks < longest) {
     const uint64_t least =
@@ -137,8 +144,9 @@ Status EncoderDecoderModelRunner::size_kv() {
                               " blocks. Give --kv-cache-memory at least ", format_bytes(least),
                               ", or lower --max-model-len");
   }
+  // More host blocks than device blocks could never be filled.
   const int64_t host_blocks =
-      std::min<int64_t>(static_cast<int64_t>(std::min(options_.swap_space / block_bytes, kMaxBlocks)), num_blocks);
+      std::min<int64_t>(static_cast<int64_t>(std::min(options_.swap_space / block_bytes, kMaxKvBlocks)), num_blocks);
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
   ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "core/capabilities.h"
+
 namespace transept {
 namespace {
 
@@ -84,19 +86,19 @@ constexpr FieldSpec kFields[] = {
     {.name = "timestamps", .kind = K::kAny, .slot = none, .doc = "Timestamps in the answer.",
      .models = FieldModels::kSpeech, .refusal = "speech models are not supported yet"},
     {.name = "num_beam_groups", .kind = K::kAny, .slot = none, .doc = "Diverse beam search.", .min = 1,
-     .refusal = "diverse beam search is not supported"},
+     .refusal = feature_row(Feature::kDiverseBeamSearch).refusal},
     {.name = "diversity_penalty", .kind = K::kAny, .slot = none, .doc = "Diverse beam search.",
-     .refusal = "diverse beam search is not supported"},
+     .refusal = feature_row(Feature::kDiverseBeamSearch).refusal},
     {.name = "response_format", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_json", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_regex", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_choice", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_grammar", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
 };
 // clang-format on
 
