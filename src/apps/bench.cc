@@ -149,8 +149,8 @@ void print_report(const Json& json) {
   std::printf("input %.0f tokens, output %.0f tokens, %.0f at once, %s kernels, %.0f threads\n", number("input_len"),
               number("output_len"), number("batch_size"), json.find("isa")->as_string().c_str(), number("threads"));
   std::printf("call    %10.2f ms   (%.2f to %.2f)\n", number("call_ms"), number("call_ms_min"), number("call_ms_max"));
-  std::printf("encode  %10.2f ms   (%.0f runs, %.0f shared)\n", number("encode_ms"), number("encoder_runs"),
-              number("num_encoder_cache_hits"));
+  std::printf("encode  %10.2f ms   (%.0f inputs encoded in all, %.0f shared)\n", number("encode_ms"),
+              number("encoder_runs"), number("num_encoder_cache_hits"));
   std::printf("step    %10.3f ms\n", number("step_ms"));
   std::printf("output  %10.1f tokens/s\n", number("tokens_per_s"));
 }

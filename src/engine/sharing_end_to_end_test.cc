@@ -376,6 +376,33 @@ TEST_F(SharingTest, HandlesUnderPreemption) {
   }
 }
 
+// The two sides of a request, each processed by itself.
+TEST_F(SharingTest, PromptsOfEachSideMakeARequestOverAHandle) {
+  LoadedModel model = load(config());
+  LLMEngine& engine = *model.engine;
+  EncoderDecoderPrompt prompt;
+  prompt.encoder.content = TokensPrompt{{7, 8, 9}};
+  const auto encoder = model.prompts->process_encoder(prompt, {});
+  ASSERT_TRUE(encoder.ok());
+  EXPECT_TRUE(encoder->prompt_token_ids.empty());
+  EncoderDecoderPrompt decoder_prompt;
+  decoder_prompt.decoder = SingletonPrompt{TokensPrompt{{5}}, std::nullopt};
+  EXPECT_EQ(error_param(model.prompts->process_encoder(decoder_prompt, {}).status()), "encoder_prompt");
+  const auto decoder = model.prompts->process_decoder(decoder_prompt, {});
+  ASSERT_TRUE(decoder.ok());
+  EXPECT_TRUE(decoder->encoder_prompt_token_ids.empty());
+  const StatusOr<EncodedInput> handle = engine.encode(*encoder);
+  ASSERT_TRUE(handle.ok());
+  SamplingParams params;
+  params.max_tokens = 2;
+  ASSERT_TRUE(engine.add_request("a", *handle, *decoder, params).ok());
+  std::vector<RequestOutput> finished;
+  while (engine.has_unfinished_requests()) ASSERT_TRUE(engine.step(finished).ok());
+  ASSERT_EQ(finished.size(), 1u);
+  EXPECT_EQ(finished[0].encoder_prompt_token_ids, (std::vector<int32_t>{7, 8, 9}));
+  EXPECT_EQ(finished[0].prompt_token_ids, (std::vector<int32_t>{2, 5}));
+}
+
 TEST_F(SharingTest, RefusesHandlesThatAreNone) {
   LoadedModel model = load(tiny(30)), other = load(config());
   LLMEngine& engine = *model.engine;
