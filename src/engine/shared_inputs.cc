@@ -57,18 +57,25 @@ SharedInputs::~SharedInputs() = default;
 ContentHash SharedInputs::intern(const std::vector<int32_t>& ids) {
   ContentHash hash = hash_(ids);
   for (hash.words[3] = 0;; ++hash.words[3]) {
-    const auto [entry, is_new] = inputs_.try_emplace(hash);
-    if (is_new) entry->second.ids = std::make_shared<const std::vector<int32_t>>(ids);
+    const auto entry = inputs_.find(hash);
+    if (entry == inputs_.end()) break;
     // The ids decide, never the hash alone.
-    if (is_new || *entry->second.ids == ids) return hash;
+    if (*entry->second.ids == ids) return hash;
   }
+  add(hash, ids);
+  return hash;
 }
 
 // A hash that nobody else has, of no content.
 ContentHash SharedInputs::intern_alone(const std::vector<int32_t>& ids) {
   const ContentHash hash{{0, 0, 0, ++next_alone_}};
-  inputs_[hash].ids = std::make_shared<const std::vector<int32_t>>(ids);
+  add(hash, ids);
   return hash;
+}
+
+void SharedInputs::add(const ContentHash& hash, const std::vector<int32_t>& ids) {
+  inputs_[hash].ids = std::make_shared<const std::vector<int32_t>>(ids);
+  scheduler_.pin_input(hash);
 }
 
 std::optional<ContentHash> SharedInputs::attach(GroupId group_id, const std::vector<int32_t>& encoder_ids) {
@@ -83,7 +90,7 @@ ContentHash SharedInputs::attach(GroupId group_id, const EncodedInput& handle) {
 
 ContentHash SharedInputs::attach(GroupId group_id, const ContentHash& hash) {
   CHECK(groups_.emplace(group_id, hash).second, "group ", group_id.value(), " has an input already");
-  ++inputs_.at(hash).num_groups;
+  ++inputs_.at(hash).num_users;
   return hash;
 }
 
@@ -92,14 +99,13 @@ void SharedInputs::detach(GroupId group_id) {
   if (entry == groups_.end()) return;
   const ContentHash hash = entry->second;
   groups_.erase(entry);
-  --inputs_.at(hash).num_groups;
-  forget_unused(hash);
+  leave(hash);
 }
 
 EncodedInput SharedInputs::hold(const std::vector<int32_t>& encoder_ids, std::optional<std::string> text) {
   const ContentHash hash = share_identical_ ? intern(encoder_ids) : intern_alone(encoder_ids);
   Input& input = inputs_.at(hash);
-  if (++input.num_handles == 1) scheduler_.pin_input(hash);
+  ++input.num_users;
   return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, hash, input.ids, std::move(text)));
 }
 
@@ -113,11 +119,7 @@ void SharedInputs::collect_dropped() {
     const std::lock_guard lock(dropped_->mutex);
     hashes.swap(dropped_->hashes);
   }
-  for (const ContentHash& hash : hashes) {
-    if (--inputs_.at(hash).num_handles > 0) continue;
-    scheduler_.unpin_input(hash);
-    forget_unused(hash);
-  }
+  for (const ContentHash& hash : hashes) leave(hash);
 }
 
 bool SharedInputs::count_encode(GroupId group_id) {
@@ -125,9 +127,11 @@ bool SharedInputs::count_encode(GroupId group_id) {
   return entry != groups_.end() && std::exchange(inputs_.at(entry->second).was_encoded, true);
 }
 
-void SharedInputs::forget_unused(const ContentHash& hash) {
+void SharedInputs::leave(const ContentHash& hash) {
   const auto entry = inputs_.find(hash);
-  if (entry->second.num_groups == 0 && entry->second.num_handles == 0) inputs_.erase(entry);
+  if (--entry->second.num_users > 0) return;
+  inputs_.erase(entry);
+  scheduler_.unpin_input(hash);
 }
 
 }  // namespace transept

@@ -2,6 +2,9 @@
 // hash of its content, and where another content has that already (its ids are compared, always) a different one. So
 // to the block manager, which shares cross tables by hash alone, equal hashes mean equal inputs.
 //
+// Every input is pinned while somebody has it: so its cross table stays, while there is room, for requests that wait
+// (behind others, or after a preemption by recompute) and for handles, when the last that ran has ended.
+//
 // An input is whatever determines the encoder's output: token ids today, media later.
 //
 // Owned by the engine. Not thread-safe (engine thread), but for the handles that it gives out (encoded_input.h).
@@ -40,11 +43,11 @@ class SharedInputs final {
   // The group was refused, or is gone. Nothing, if it has no hash.
   void detach(GroupId group_id);
 
-  // A new handle; its input is pinned until all of its copies are dropped.
+  // A new handle of an input.
   EncodedInput hold(const std::vector<int32_t>& encoder_ids, std::optional<std::string> text);
   // Whether the handle holds something, and comes from here.
   bool owns(const EncodedInput& handle) const;
-  // Unpins what was dropped since the last call.
+  // Forgets the handles whose last copies were dropped since the last call.
   void collect_dropped();
 
   // A group with a hash encodes now. True: its input was encoded before, has been in flight or held ever since, and is
@@ -56,15 +59,15 @@ class SharedInputs final {
  private:
   struct Input {
     std::shared_ptr<const std::vector<int32_t>> ids;
-    int32_t num_groups = 0;
-    int32_t num_handles = 0;
+    int32_t num_users = 0;  // groups and handles
     bool was_encoded = false;
   };
 
   ContentHash intern(const std::vector<int32_t>& ids);
   ContentHash intern_alone(const std::vector<int32_t>& ids);
   ContentHash attach(GroupId group_id, const ContentHash& hash);
-  void forget_unused(const ContentHash& hash);
+  void add(const ContentHash& hash, const std::vector<int32_t>& ids);
+  void leave(const ContentHash& hash);
 
   Scheduler& scheduler_;
   bool share_identical_;

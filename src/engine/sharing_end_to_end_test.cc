@@ -67,7 +67,8 @@ class SharingTest : public ::testing::Test {
     return inputs;
   }
 
-  // Twenty over four inputs, greedy and sampled, one and several outputs, decoder prompts of different lengths.
+  // Twenty over four inputs: greedy, sampled and by beams, one and several outputs, decoder prompts of different
+  // lengths.
   static std::vector<Request> requests() {
     std::vector<Request> list;
     for (int32_t i = 0; i < 20; ++i) {
@@ -79,6 +80,11 @@ class SharingTest : public ::testing::Test {
       request.params.seed = static_cast<uint64_t>(i);
       request.params.temperature = i % 3 == 0 ? 0.0f : 1.0f;
       request.params.n = i % 5 == 1 ? 3 : 1;
+      if (i % 5 == 2) {
+        request.params.num_beams = 3;
+        request.params.n = 2;
+        request.params.temperature = 0;
+      }
       request.params.eos_token_ids = {2};
       request.params.prompt_logprobs = i % 4 == 2 ? std::optional<int32_t>(1) : std::nullopt;
     }
@@ -169,6 +175,20 @@ TEST_F(SharingTest, AnswersAreTheSameWhenThePoolIsTiny) {
   }
 }
 
+// From add_request on: a twin that waits while the first runs, and starts when it has ended, does not encode again.
+TEST_F(SharingTest, AWaitingRequestKeepsItsInput) {
+  EngineConfig one = config();
+  one.max_num_seqs = 1;
+  LoadedModel model = load(one);
+  std::vector<Request> list = requests();
+  list = {list[0], list[4], list[3], list[8], list[19]};
+  run(*model.engine, list);
+  EXPECT_EQ(model.engine->stats().max_running_seqs, 1);
+  EXPECT_EQ(model.engine->executor_stats().num_encoder_runs, 2);
+  EXPECT_EQ(model.engine->stats().num_encoder_cache_hits, 3);
+  expect_nothing_left(*model.engine);
+}
+
 TEST_F(SharingTest, OneEncodeForManyRequestsAndForManyOutputs) {
   LoadedModel model = load(config());
   std::vector<Request> list;
@@ -189,6 +209,11 @@ TEST_F(SharingTest, OneEncodeForManyRequestsAndForManyOutputs) {
   EXPECT_EQ(run(*model.engine, list).at("0").size(), 16u);
   EXPECT_EQ(model.engine->executor_stats().num_encoder_runs, 2);
   EXPECT_EQ(model.engine->executor_stats().num_cross_kv_writes, 2);
+  list[0].params.n = 1;
+  list[0].params.num_beams = 16;
+  list[0].params.temperature = 0;
+  EXPECT_EQ(run(*model.engine, list).at("0").size(), 1u);
+  EXPECT_EQ(model.engine->executor_stats().num_encoder_runs, 3);
   EXPECT_EQ(model.engine->stats().num_reencodes, 0);
   expect_nothing_left(*model.engine);
 }
