@@ -130,7 +130,20 @@ class CliTest(unittest.TestCase):
         got = json.loads(stats.read_text())
         ended = {name: step["step"] for step in got["steps"] for name in step["finished"]}
         self.assertLess(ended["short"], ended["long"])
-        self.assertEqual((got["encoder_runs"], got["blocks_in_use"], got["step_arena_overflows"]), (3, 0, 0))
+        self.assertEqual((got["blocks_in_use"], got["pinned_blocks"], got["step_arena_overflows"]), (0, 0, 0))
+
+    def test_identical_inputs_share_one_encode(self):
+        path = self.write("in.jsonl", *[{"id": str(i), "prompt": "word", "max_tokens": 5, "temperature": 1.0} for i in range(6)])
+        stats = self.scratch / "stats.json"
+        texts = []
+        for flags, runs in (([], 1), (["--share-identical-inputs", "on"], 1), (["--share-identical-inputs", "off"], 6)):
+            code, out, _ = run("generate", "g2p", "--input", path, "--stats-json", stats, *flags)
+            self.assertEqual(code, 0)
+            texts.append([r["outputs"] for r in lines(out)])
+            got = json.loads(stats.read_text())
+            self.assertEqual((got["encoder_runs"], got["num_encoder_cache_hits"], got["num_reencodes"]), (runs, 6 - runs, 0))
+        self.assertEqual(texts[0], texts[1])
+        self.assertEqual(texts[0], texts[2])
 
     def test_ids_may_repeat(self):
         path = self.write("in.jsonl", *[{"id": "same", "prompt": w} for w in ("cat", "dog", "bird")])
@@ -188,6 +201,7 @@ class CliTest(unittest.TestCase):
         for arguments, word in [(["generate", "g2p", "x", "--max-tokns", "3"], "--max-tokens"), (["genrate"], "generate"),
                                 (["generate", "g2p"], "--input"), (["generate", "nowhere", "x"], "nowhere"), ([], "usage"),
                                 (["generate", "g2p", "x", "--block-size", "0"], "--block-size"),
+                                (["generate", "g2p", "x", "--share-identical-inputs", "maybe"], "--share-identical-inputs"),
                                 (["generate", "g2p", "x", "--kv-cache-memory", "lots"], "--kv-cache-memory"),
                                 (["generate", "g2p", "x", "--kv-cache-memory", "4KiB"], "--max-model-len"),
                                 (["generate", "g2p", "x", "--isa", "mmx"], "--isa"),

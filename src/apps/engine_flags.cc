@@ -57,6 +57,8 @@ std::vector<FlagSpec> engine_flags() {
       {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
       {"preemption-mode", "MODE", "auto", "recompute, swap, or auto: recompute one sequence, swap several", kMemory},
       {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
+      {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
+       kMemory},
       {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
       {"max-num-batched-tokens", "N", "2048", "decoder tokens a step", kMemory},
       {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
@@ -105,6 +107,11 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::optional<uint64_t> swap_space, flags.bytes("swap-space"));
   config.swap_space = swap_space.value_or(config.swap_space);
   ASSIGN_OR_RETURN(config.watermark, flags.number("watermark", 0, 0.99, config.watermark));
+  const std::string share = flags.text_or("share-identical-inputs", "on");
+  if (share != "on" && share != "off") {
+    return invalid_argument("--share-identical-inputs ", share, ": expected on or off");
+  }
+  config.share_identical_inputs = share == "on";
   ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));
   config.seed = static_cast<uint64_t>(seed);
 #ifdef TRANSEPT_POISON

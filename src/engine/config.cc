@@ -78,6 +78,7 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const En
   options.blocks.num_device_blocks = runner.info().num_device_blocks;
   options.blocks.num_host_blocks = runner.info().num_host_blocks;
   options.blocks.watermark = config.watermark;
+  options.blocks.share_identical_inputs = config.share_identical_inputs;
   options.blocks.track_freed_blocks = config.debug_poison;
   if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
   options.max_trace_steps = config.max_trace_steps;

@@ -36,6 +36,7 @@ struct EngineConfig {
   std::optional<uint64_t> kv_cache_memory;  // bytes
   uint64_t swap_space = uint64_t{1} << 30;  // bytes
   double watermark = 0.01;
+  bool share_identical_inputs = true;
   uint64_t seed = 0;
   bool debug_poison = false;
   size_t max_trace_steps = 0;

@@ -284,6 +284,7 @@ TEST_F(EndToEndTest, LargestLoadsFitTheMeasuredStepMemory) {
   EngineConfig config_ = config();
   config_.max_num_batched_tokens = 64;
   config_.max_num_encoder_tokens = 96;
+  config_.share_identical_inputs = false;  // the load is to be large
   LoadedModel model = load(config_);
   std::vector<Request> list;
   for (int32_t i = 0; i < 24; ++i) {

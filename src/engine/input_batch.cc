@@ -105,11 +105,17 @@ void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
   }
   self_.query_start_loc.push_back(0);
   cross_.group_start_loc.push_back(0);
+  const SequenceGroupMetadata* previous = nullptr;
   for (const SequenceGroupMetadata& group : scheduled.groups) {
     first_seq_.push_back(size32(self_.seq_lens.size()));
     for (size_t i = 0; i < group.seq_data.size(); ++i)
       add_sequence(group, i, size32(self_stride), size32(cross_stride));
+    // Neighbours that share a cross table read it together.
+    const bool shares = previous != nullptr && !group.cross_block_table.empty() &&
+                        group.cross_block_table == previous->cross_block_table;
+    if (shares) cross_.group_start_loc.pop_back();
     cross_.group_start_loc.push_back(size32(self_.seq_lens.size()));
+    previous = &group;
   }
   cross_.query_start_loc = self_.query_start_loc;
   forward_.input_ids = input_ids_;
