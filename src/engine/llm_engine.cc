@@ -12,8 +12,8 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
       output_processor_(scheduler_, tokenizer, clock),
       trace_(options.max_trace_steps) {}
 
-Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs,
-                              const SamplingParams& params) {
+Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                              const RequestOptions& options) {
   if (requests_.contains(request_id))
     return field_error("id", str_cat("a request \"", request_id, "\" is in flight already"));
   SequenceGroup::Init init;
@@ -22,7 +22,7 @@ Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInput
   init.params = params;
   init.inputs = inputs;
   init.first_seq_id = scheduler_.next_seq_id();
-  init.arrival_time = clock_.now();
+  init.arrival_time = options.arrival_time.value_or(clock_.now());
   auto group = std::make_unique<SequenceGroup>(init);
   const SequenceGroup& added = *group;
   if (const Status taken = scheduler_.add_seq_group(std::move(group)); !taken.ok()) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@
 
 namespace transept {
 
+struct RequestOptions {
+  std::optional<TimePoint> arrival_time = std::nullopt;  // by the engine's clock; unset: now
+};
+
 class LLMEngine final {
  public:
   struct Options {
@@ -36,7 +41,8 @@ class LLMEngine final {
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
   // Errors: a request id that is in flight; a request that could never fit (both counts).
-  Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params);
+  Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                     const RequestOptions& options = {});
 
   // What the request has so far, with finish_reason abort. Errors: no such request.
   StatusOr<RequestOutput> abort_request(const std::string& request_id);

@@ -1,0 +1,80 @@
+#include "engine/stream_deltas.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace transept {
+namespace {
+
+template <typename T>
+void append(std::vector<T>& into, std::vector<T>&& from) {
+  if (into.empty()) {
+    into = std::move(from);
+  } else {
+    into.insert(into.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  }
+}
+
+void merge_completion(CompletionOutput& into, CompletionOutput&& delta) {
+  into.text += delta.text;
+  append(into.token_ids, std::move(delta.token_ids));
+  if (into.logprobs.has_value() && delta.logprobs.has_value()) {
+    append(*into.logprobs, std::move(*delta.logprobs));
+  } else if (delta.logprobs.has_value()) {
+    into.logprobs = std::move(delta.logprobs);
+  }
+  into.cumulative_logprob = delta.cumulative_logprob;
+  into.finish_reason = delta.finish_reason;
+  into.stop_reason = std::move(delta.stop_reason);
+}
+
+}  // namespace
+
+void merge_delta(RequestOutput& into, RequestOutput&& delta) {
+  std::vector<CompletionOutput> outputs = std::move(into.outputs);
+  for (CompletionOutput& output : delta.outputs) {
+    const auto place = std::lower_bound(outputs.begin(), outputs.end(), output.index,
+                                        [](const CompletionOutput& a, int32_t index) { return a.index < index; });
+    if (place != outputs.end() && place->index == output.index) {
+      merge_completion(*place, std::move(output));
+    } else {
+      outputs.insert(place, std::move(output));
+    }
+  }
+  into = std::move(delta);
+  into.outputs = std::move(outputs);
+}
+
+StopPrefixes::StopPrefixes(const std::vector<std::string>& stops) {
+  for (const std::string& stop : stops) {
+    if (stop.empty()) continue;
+    Pattern pattern{stop, std::vector<uint32_t>(stop.size(), 0)};
+    for (size_t i = 1; i < stop.size(); ++i) {
+      pattern.fallback[i] = advance(pattern, pattern.fallback[i - 1], stop[i]);
+    }
+    patterns_.push_back(std::move(pattern));
+  }
+}
+
+uint32_t StopPrefixes::advance(const Pattern& pattern, uint32_t num_matched, char byte) {
+  // A whole stop string that did not end the text (min_tokens) may overlap the next one.
+  if (num_matched == pattern.stop.size()) num_matched = pattern.fallback[num_matched - 1];
+  while (num_matched > 0 && pattern.stop[num_matched] != byte) num_matched = pattern.fallback[num_matched - 1];
+  return pattern.stop[num_matched] == byte ? num_matched + 1 : num_matched;
+}
+
+size_t StopPrefixes::feed(Position& position, std::string_view piece) const {
+  position.num_matched.resize(patterns_.size(), 0);
+  size_t held_back = 0;
+  for (size_t i = 0; i < patterns_.size(); ++i) {
+    const Pattern& pattern = patterns_[i];
+    uint32_t num_matched = position.num_matched[i];
+    for (const char byte : piece) num_matched = advance(pattern, num_matched, byte);
+    position.num_matched[i] = num_matched;
+    const bool is_whole = num_matched == pattern.stop.size();
+    held_back = std::max<size_t>(held_back, is_whole ? pattern.fallback[num_matched - 1] : num_matched);
+  }
+  return held_back;
+}
+
+}  // namespace transept
