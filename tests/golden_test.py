@@ -3,7 +3,7 @@ import copy
 import itertools
 import unittest
 
-from golden import asks_for_beams, pairwise, tiny_pool
+from golden import num_seqs, pairwise, tiny_pool
 from golden_compare import compare
 
 ANSWER = {"id": "a", "encoder_prompt": "x", "encoder_prompt_token_ids": [0, 5, 2], "prompt": None, "prompt_token_ids": [2, 0],
@@ -86,17 +86,19 @@ class Ways(unittest.TestCase):
             self.assertEqual(len(met), len(axes[a]) * len(axes[b]))
 
     def test_beams_are_the_requests_own_or_inherited(self):
-        self.assertTrue(asks_for_beams({"num_beams": 2}, {}))
-        self.assertTrue(asks_for_beams({"use_beam_search": True, "n": 2}, {}))
-        self.assertTrue(asks_for_beams({"temperature": 0}, {"num_beams": 4}))
-        self.assertFalse(asks_for_beams({"num_beams": 1}, {"num_beams": 4}))
-        self.assertFalse(asks_for_beams({"top_k": 1, "temperature": 1}, {"num_beams": 4}))
-        self.assertFalse(asks_for_beams({}, {}))
+        self.assertEqual(num_seqs({"num_beams": 2}, {}), 2)
+        self.assertEqual(num_seqs({"use_beam_search": True, "n": 3}, {}), 3)
+        self.assertEqual(num_seqs({"temperature": 0}, {"num_beams": 4}), 4)
+        self.assertEqual(num_seqs({"num_beams": 1}, {"num_beams": 4}), 1)
+        self.assertEqual(num_seqs({"top_k": 1, "temperature": 1}, {"num_beams": 4}), 1)
+        self.assertEqual(num_seqs({}, {}), 1)
 
     def test_a_tiny_pool_holds_the_longest_request(self):
         config = {"max_position_embeddings": 96, "d_model": 24, "decoder_layers": 2}
-        self.assertGreater(tiny_pool(config, 16), 2 * 96 * 2 * 2 * 24 * 4)
-        self.assertLess(tiny_pool(config, 16), 2 * 2 * 96 * 2 * 2 * 24 * 4)
+        self.assertGreater(tiny_pool(config, {}, [{}, {}], 16), 2 * 96 * 2 * 2 * 24 * 4)
+        self.assertLess(tiny_pool(config, {}, [{}, {}], 16), 2 * 2 * 96 * 2 * 2 * 24 * 4)
+        beams = [{}, {"num_beams": 4}]
+        self.assertGreater(tiny_pool(config, {}, beams, 16), (96 + 4 * 96) * 2 * 2 * 24 * 4)
 
 
 if __name__ == "__main__":

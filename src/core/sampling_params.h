@@ -2,6 +2,7 @@
 // checked where requests are read (request/); the meaning of each field stands in docs/api.md.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@ struct SamplingParams {
   int32_t min_tokens = 0;             // stop ids are forbidden before, and stop strings not looked for
   int32_t min_tokens_before_eos = 0;  // end tokens are forbidden before: min_tokens, or the model's own min_length
   int32_t n = 1;                      // outputs
+  int32_t best_of = 1;                // sampled answers of which the n best are returned; below n: n. Not for beams
   float temperature = 0;              // 0: greedy
   int32_t top_k = 0;                  // 0: all
   float top_p = 1;
@@ -46,11 +48,14 @@ struct SamplingParams {
   std::vector<int32_t> forced_eos_token_ids;
   bool renormalize_logits = false;
 
-  int32_t num_beams = 1;
+  int32_t num_beams = 1;  // above 1: beam search, and temperature, filters and best_of play no part
   float length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::kFalse;
 
   bool score_only = false;  // --score: prompt_logprobs and their sum instead of generating
+
+  // Sequences that one request comes to: its beams, or its samples.
+  int32_t num_seqs() const { return num_beams > 1 ? num_beams : std::max({n, best_of, 1}); }
 
   bool operator==(const SamplingParams&) const = default;
 };

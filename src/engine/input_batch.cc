@@ -165,6 +165,7 @@ void InputBatch::build_requests(const StepPlan& plan) {
     request.seq_index = static_cast<uint32_t>(row.sample_idx);
     request.position = row.position;
     request.num_logprobs = row.num_logprobs;
+    request.num_candidates = row.num_candidates;
     row_requests_.push_back(request);
   }
 }

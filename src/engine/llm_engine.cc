@@ -28,7 +28,7 @@ Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInput
   if (const Status taken = scheduler_.add_seq_group(std::move(group)); !taken.ok()) {
     // The request could run with less of either, or with more memory.
     const Status advised(taken.code(), str_cat(error_message(taken), " (see --max-num-seqs, --kv-cache-memory)"));
-    return with_param(advised, params.n > 1 ? "n" : "max_tokens");
+    return with_param(advised, params.num_beams > 1 ? "num_beams" : params.n > 1 ? "n" : "max_tokens");
   }
   output_processor_.add_group(added, std::move(inputs));
   requests_.emplace(request_id, init.group_id);

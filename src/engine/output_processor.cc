@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "sampling/stop_checker.h"
 
 namespace transept {
 namespace {
@@ -15,6 +14,16 @@ PositionLogprobs position_logprobs(const RowSample& sample, const StepOutput& ou
       std::any_of(entries.begin(), entries.end(), [&](const TokenLogprob& e) { return e.token_id == sample.token_id; });
   if (!listed) entries.push_back({sample.token_id, sample.logprob, sample.rank});
   return entries;
+}
+
+// The n best of the sampled answers, as OpenAI's best_of has it: by log-probability per token.
+void keep_best(size_t n, std::vector<CompletionOutput>& outputs) {
+  const auto mean = [](const CompletionOutput& output) {
+    return output.cumulative_logprob / static_cast<double>(std::max<size_t>(output.token_ids.size(), 1));
+  };
+  std::stable_sort(outputs.begin(), outputs.end(), [&](const auto& a, const auto& b) { return mean(a) > mean(b); });
+  outputs.resize(std::min(n, outputs.size()));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].index = static_cast<int32_t>(i);
 }
 
 double since(TimePoint from, TimePoint to) { return seconds(to - from); }
@@ -30,6 +39,7 @@ void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs
     state->prompt_logprobs.resize(inputs.prompt_token_ids.size());
   }
   state->inputs = std::move(inputs);
+  if (group.params().num_beams > 1) state->beams = std::make_unique<BeamGroup>(group, state->inputs, tokenizer_);
   groups_.emplace(group.group_id(), std::move(state));
 }
 
@@ -71,8 +81,8 @@ void OutputProcessor::plan_group(const SequenceGroup& group, const GroupState& s
     if (!data.sampled || params.score_only) continue;
     // After the prompt the one sequence gives n samples. Those that fork from it come first: it must not have grown
     // yet.
-    const bool forks = seq->num_output_tokens() == 0;
-    for (int32_t s = 1; forks && s < params.n; ++s) plan_sample(group, state, *seq, s, push(num_rows - 1));
+    const bool forks = seq->num_output_tokens() == 0 && state.beams == nullptr;
+    for (int32_t s = 1; forks && s < params.num_seqs(); ++s) plan_sample(group, state, *seq, s, push(num_rows - 1));
     plan_sample(group, state, *seq, seq->index(), push(num_rows - 1));
   }
 }
@@ -88,6 +98,7 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.seed = params.seed;
   row.position = static_cast<uint32_t>(seq.num_output_tokens());
   row.num_logprobs = params.logprobs.value_or(-1);
+  row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
   build_row_edits(params, {state.inputs.encoder_prompt_token_ids, seq.prompt_token_ids(), seq.output_token_ids()},
                   row.edits);
 }
@@ -112,6 +123,7 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
   for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
     SequenceGroup& group = *scheduler_.find(metadata.group_id);
     GroupState& state = *groups_.at(metadata.group_id);
+    if (!state.beam_rows.empty()) advance_beams(output, group, state);
     if (group.params().score_only && metadata.seq_data.size() == 1 && metadata.seq_data[0].sampled) {
       scheduler_.finish_sequence(group, metadata.seq_data[0].seq_id, FinishReason::kLength);
     }
@@ -128,9 +140,39 @@ void OutputProcessor::process_row(const RowPlan& row, const RowSample& sample, c
     state.score += sample.logprob;
     return;
   }
+  if (state.beams != nullptr) {
+    state.beam_rows.push_back({data.seq_id, &sample});
+    return;
+  }
   Sequence* parent = group.find(data.seq_id);
   Sequence& seq = row.sample_idx == parent->index() ? *parent : scheduler_.fork_sequence(group, parent->id());
   append_token(group, seq, sample, output, state);
+}
+
+// The scores were not numbers, or nothing is left to choose: a broken checkpoint must not loop on.
+bool OutputProcessor::fail_without_token(const RowSample& sample, GroupState& state) const {
+  if (sample.token_id >= 0) return false;
+  const bool forbidden = sample.token_id == kNothingLeft;
+  state.error =
+      forbidden ? "bans and suppressions leave no token to choose" : "the model gave scores that are not numbers";
+  if (forbidden) state.error_param = "suppress_tokens";
+  return true;
+}
+
+void OutputProcessor::advance_beams(const StepOutput& output, SequenceGroup& group, GroupState& state) {
+  // One beam may have come to a dead end; all of them, or scores that are not numbers, are an error.
+  const auto is_alive = [](const BeamGroup::Row& row) { return row.sample->token_id >= 0; };
+  const auto has_no_numbers = [](const BeamGroup::Row& row) { return row.sample->token_id == kNotNumbers; };
+  const std::vector<BeamGroup::Row>& rows = state.beam_rows;
+  auto failed = std::find_if(rows.begin(), rows.end(), has_no_numbers);
+  if (failed == rows.end() && std::none_of(rows.begin(), rows.end(), is_alive)) failed = rows.begin();
+  if (failed != rows.end()) {
+    fail_without_token(*failed->sample, state);
+    for (const BeamGroup::Row& row : rows) scheduler_.finish_sequence(group, row.seq_id, FinishReason::kAbort);
+  } else {
+    state.beams->advance(rows, output.samples, scheduler_, group);
+  }
+  state.beam_rows.clear();
 }
 
 void OutputProcessor::append_token(SequenceGroup& group, Sequence& seq, const RowSample& sample,
@@ -139,51 +181,32 @@ void OutputProcessor::append_token(SequenceGroup& group, Sequence& seq, const Ro
   auto found = state.sequences.find(seq.id());
   if (found == state.sequences.end()) found = state.sequences.emplace(seq.id(), make_state(group, state)).first;
   SequenceState& sequence = found->second;
-  if (sample.token_id < 0) {  // the scores were not numbers: a broken checkpoint must not loop on
-    const bool forbidden = sample.token_id == kNothingLeft;
-    state.error =
-        forbidden ? "bans and suppressions leave no token to choose" : "the model gave scores that are not numbers";
-    if (forbidden) state.error_param = "suppress_tokens";
+  if (fail_without_token(sample, state)) {
     finish(group, seq, FinishReason::kAbort, sequence);
     return;
   }
   seq.append_token(sample.token_id, sample.logprob);
   if (params.logprobs.has_value()) sequence.logprobs.push_back(position_logprobs(sample, output));
-  const int32_t num_generated = seq.num_output_tokens();
-  StopDecision decision = check_stop_token(params, sample.token_id, num_generated);
-  if (sequence.detokenizer != nullptr && !decision.hides_token) {
-    sequence.detokenizer->append(sample.token_id);
-    if (decision.reason != FinishReason::kNone) sequence.detokenizer->finish();
-    const std::string& text = sequence.detokenizer->text();
-    if (!params.stop.empty()) {
-      StopDecision by_string = check_stop_string(params, text, sequence.num_checked, num_generated);
-      if (by_string.reason != FinishReason::kNone) decision = std::move(by_string);
-    }
-    sequence.num_checked = text.size();
-  }
-  if (decision.reason == FinishReason::kNone) return;
-  sequence.stop_reason = decision.stop_reason;
-  sequence.text_length = decision.text_length;
-  finish(group, seq, decision.reason, sequence);
+  const FinishReason reason = sequence.text.append(params, sample.token_id, seq.num_output_tokens());
+  if (reason != FinishReason::kNone) finish(group, seq, reason, sequence);
 }
 
 void OutputProcessor::finish(SequenceGroup& group, Sequence& seq, FinishReason reason, SequenceState& state) {
-  if (state.detokenizer != nullptr) state.detokenizer->finish();
+  state.text.finish();
   scheduler_.finish_sequence(group, seq.id(), reason);
 }
 
 OutputProcessor::SequenceState OutputProcessor::make_state(const SequenceGroup& group, const GroupState& state) const {
-  SequenceState sequence;
-  if (tokenizer_ != nullptr) {
-    sequence.detokenizer = std::make_unique<IncrementalDetokenizer>(*tokenizer_, state.inputs.prompt_token_ids,
-                                                                    group.params().skip_special_tokens);
-  }
+  SequenceState sequence{OutputText(tokenizer_, state.inputs.prompt_token_ids, group.params()), {}};
   if (group.params().logprobs.has_value()) sequence.logprobs.reserve(static_cast<size_t>(group.params().max_tokens));
   return sequence;
 }
 
 RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupState& state) const {
   RequestOutput result;
+  if (!group.params().score_only) {  // before the prompts move on: beams read them
+    result.outputs = state.beams != nullptr ? state.beams->make_outputs(group) : sampled_outputs(group, state);
+  }
   result.request_id = group.request_id();
   result.encoder_prompt = std::move(state.inputs.encoder_prompt);
   result.encoder_prompt_token_ids = std::move(state.inputs.encoder_prompt_token_ids);
@@ -191,25 +214,6 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   result.prompt_token_ids = std::move(state.inputs.prompt_token_ids);
   if (!state.prompt_logprobs.empty()) result.prompt_logprobs = std::move(state.prompt_logprobs);
   if (group.params().score_only) result.score = state.score;
-  for (const std::unique_ptr<Sequence>& seq : group.seqs()) {
-    if (group.params().score_only) break;
-    CompletionOutput output;
-    output.index = seq->index();
-    output.token_ids.assign(seq->output_token_ids().begin(), seq->output_token_ids().end());
-    output.cumulative_logprob = seq->cumulative_logprob();
-    output.finish_reason = seq->finish_reason();
-    const auto found = state.sequences.find(seq->id());
-    if (found != state.sequences.end()) {
-      SequenceState& sequence = found->second;
-      if (sequence.detokenizer != nullptr)
-        output.text = sequence.detokenizer->text().substr(0, sequence.text_length.value_or(std::string::npos));
-      if (group.params().logprobs.has_value()) output.logprobs = std::move(sequence.logprobs);
-      output.stop_reason = std::move(sequence.stop_reason);
-    }
-    result.outputs.push_back(std::move(output));
-  }
-  std::sort(result.outputs.begin(), result.outputs.end(),
-            [](const auto& a, const auto& b) { return a.index < b.index; });
   const TimePoint now = clock_.now();
   if (group.was_scheduled()) result.metrics.queue_s = since(group.arrival_time(), group.first_scheduled_time());
   result.metrics.encode_s = state.encode_s;
@@ -219,6 +223,26 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   result.error_param = std::move(state.error_param);
   result.finished = true;
   return result;
+}
+
+std::vector<CompletionOutput> OutputProcessor::sampled_outputs(const SequenceGroup& group, GroupState& state) const {
+  std::vector<CompletionOutput> outputs;
+  for (const std::unique_ptr<Sequence>& seq : group.seqs()) {
+    CompletionOutput& output = outputs.emplace_back();
+    output.index = seq->index();
+    output.token_ids.assign(seq->output_token_ids().begin(), seq->output_token_ids().end());
+    output.cumulative_logprob = seq->cumulative_logprob();
+    output.finish_reason = seq->finish_reason();
+    const auto found = state.sequences.find(seq->id());
+    if (found == state.sequences.end()) continue;
+    output.text = found->second.text.text();
+    output.stop_reason = found->second.text.stop_reason();
+    if (group.params().logprobs.has_value()) output.logprobs = std::move(found->second.logprobs);
+  }
+  std::sort(outputs.begin(), outputs.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+  const size_t n = static_cast<size_t>(std::max(group.params().n, 1));
+  if (outputs.size() > n) keep_best(n, outputs);
+  return outputs;
 }
 
 bool OutputProcessor::abort(GroupId group_id, RequestOutput& output) {

@@ -10,9 +10,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "core/request_output.h"
+#include "engine/beam_group.h"
+#include "engine/output_text.h"
 #include "engine/step_plan.h"
 #include "scheduling/scheduler.h"
-#include "text/detokenizer.h"
+#include "text/tokenizer.h"
 
 namespace transept {
 
@@ -35,11 +37,8 @@ class OutputProcessor final {
 
  private:
   struct SequenceState {
-    std::unique_ptr<IncrementalDetokenizer> detokenizer;
+    OutputText text;
     std::vector<PositionLogprobs> logprobs;
-    size_t num_checked = 0;             // of the text: searched for stop strings
-    std::optional<size_t> text_length;  // where a stop string cut it
-    std::variant<std::monostate, int32_t, std::string> stop_reason;
   };
   struct GroupState {
     EncoderDecoderInputs inputs;
@@ -49,7 +48,9 @@ class OutputProcessor final {
     double encode_s = -1;
     bool has_first_token = false;
     std::string error, error_param;
-    absl::flat_hash_map<SeqId, SequenceState> sequences;
+    absl::flat_hash_map<SeqId, SequenceState> sequences;  // not for beams
+    std::unique_ptr<BeamGroup> beams;                     // null: no beam search
+    std::vector<BeamGroup::Row> beam_rows;                // of this step
   };
 
   void plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx, StepPlan& plan) const;
@@ -59,9 +60,12 @@ class OutputProcessor final {
                    const SequenceData& data, GroupState& state);
   void append_token(SequenceGroup& group, Sequence& seq, const RowSample& sample, const StepOutput& output,
                     GroupState& state);
+  void advance_beams(const StepOutput& output, SequenceGroup& group, GroupState& state);
+  bool fail_without_token(const RowSample& sample, GroupState& state) const;
   void finish(SequenceGroup& group, Sequence& seq, FinishReason reason, SequenceState& state);
   SequenceState make_state(const SequenceGroup& group, const GroupState& state) const;
   RequestOutput make_output(const SequenceGroup& group, GroupState& state) const;
+  std::vector<CompletionOutput> sampled_outputs(const SequenceGroup& group, GroupState& state) const;
 
   Scheduler& scheduler_;
   const Tokenizer* tokenizer_;

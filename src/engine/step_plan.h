@@ -26,11 +26,13 @@ struct RowPlan {
   uint64_t seed = 0;
   uint32_t position = 0;  // number of tokens before the chosen one: the key of its random number
   int32_t num_logprobs = -1;
+  int32_t num_candidates = 0;  // > 0: a beam's row, see RowRequest
   RowEdits edits;
 
   void clear() {
     target_token = -1;
     sample_idx = 0;
+    num_candidates = 0;
     edits.clear();
   }
 };

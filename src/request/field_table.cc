@@ -54,6 +54,7 @@ constexpr FieldSpec kFields[] = {
     {"frequency_penalty", K::kNumber, sampling<&O::frequency_penalty>, "Lowers a token's score each time that it was generated.", -2, 2},
     {"repetition_penalty", K::kNumber, sampling<&O::repetition_penalty>, "Above 1 makes tokens of the decoder prompt and the answer less likely.", 0, 1000, true},
     {"no_repeat_ngram_size", K::kInt, sampling<&O::no_repeat_ngram_size>, "No run of this many tokens comes twice; 0: off.", 0, kMaxInt},
+    {"encoder_no_repeat_ngram_size", K::kInt, sampling<&O::encoder_no_repeat_ngram_size>, "No run of this many encoder tokens comes in the answer; 0: off.", 0, kMaxInt},
     {"logit_bias", K::kLogitBias, sampling<&O::logit_bias>, "Token id -> what is added to its score.", -100, 100, false, kMaxBiases},
     {"bad_words", K::kStrings, prompting<&P::bad_words>, "Words that must not be generated.", 0, 0, false, kMaxBadWords},
     {"skip_special_tokens", K::kBool, sampling<&O::skip_special_tokens>, "Leave special tokens out of the text (the default)."},

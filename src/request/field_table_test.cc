@@ -225,6 +225,7 @@ TEST(FieldTable, RowsAreDocumentedAndUnique) {
                            "frequency_penalty",
                            "repetition_penalty",
                            "no_repeat_ngram_size",
+                           "encoder_no_repeat_ngram_size",
                            "logit_bias",
                            "bad_words",
                            "skip_special_tokens",

@@ -32,7 +32,7 @@ struct RequestOverrides {
   std::optional<int32_t> logprobs, prompt_logprobs;
 
   std::optional<float> repetition_penalty, presence_penalty, frequency_penalty;
-  std::optional<int32_t> no_repeat_ngram_size;
+  std::optional<int32_t> no_repeat_ngram_size, encoder_no_repeat_ngram_size;
   std::optional<std::map<int32_t, float>> logit_bias;
   std::optional<std::vector<std::vector<int32_t>>> bad_words_ids;
   std::optional<std::vector<int32_t>> suppress_tokens, begin_suppress_tokens;

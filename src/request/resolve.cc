@@ -21,7 +21,6 @@ class Resolver final {
     RETURN_IF_ERROR(resolve_lengths());
     resolve_ends();
     resolve_constraints();
-    RETURN_IF_ERROR(refuse_unsupported());
     if (limits_.score_only) set_score();
     return std::move(params_);
   }
@@ -88,8 +87,11 @@ class Resolver final {
     params_.top_p = request_.top_p.value_or(model_.top_p);
     params_.min_p = request_.min_p.value_or(model_.min_p);
     params_.seed = request_.seed ? static_cast<uint64_t>(*request_.seed) : drawn_seed();
-    // Several greedy answers would be one answer several times: what the model's file wants holds for sampling.
-    params_.n = requested_outputs().value_or(params_.temperature > 0 ? model_.num_return_sequences : 1);
+    // Several greedy answers would be one answer several times: what the model's file wants holds for the others.
+    params_.num_beams = asks_for_beams() || inherits_beams() ? beam_width() : 1;
+    const int32_t distinct = params_.temperature > 0 ? model_.num_return_sequences : params_.num_beams;
+    params_.n = requested_outputs().value_or(std::min(model_.num_return_sequences, distinct));
+    params_.best_of = std::max(params_.n, request_.best_of.value_or(params_.n));
     params_.logprobs = request_.logprobs;
     params_.prompt_logprobs = request_.prompt_logprobs;
   }
@@ -120,6 +122,10 @@ class Resolver final {
     if (request_.best_of && *request_.best_of < params_.n) {
       return field_error("best_of", str_cat("best_of ", *request_.best_of, " is less than the ", params_.n,
                                             " answers that are asked for"));
+    }
+    if (inherits_beams() && request_.best_of && *request_.best_of > beam_width()) {
+      return field_error("best_of", str_cat("best_of ", *request_.best_of, " is more than the ", beam_width(),
+                                            " beams of the model's own search: give num_beams"));
     }
     if (asks && params_.temperature > 0) {
       return field_error("temperature",
@@ -190,7 +196,8 @@ class Resolver final {
     params_.presence_penalty = request_.presence_penalty.value_or(0);
     params_.frequency_penalty = request_.frequency_penalty.value_or(0);
     params_.no_repeat_ngram_size = request_.no_repeat_ngram_size.value_or(model_.no_repeat_ngram_size);
-    params_.encoder_no_repeat_ngram_size = model_.encoder_no_repeat_ngram_size;
+    params_.encoder_no_repeat_ngram_size =
+        request_.encoder_no_repeat_ngram_size.value_or(model_.encoder_no_repeat_ngram_size);
     if (request_.logit_bias) params_.logit_bias = *request_.logit_bias;
     params_.bad_words_ids = model_.bad_words_ids;
     if (request_.bad_words_ids) {
@@ -207,21 +214,11 @@ class Resolver final {
     params_.early_stopping = request_.early_stopping.value_or(model_.early_stopping);
   }
 
-  Status refuse_unsupported() const {
-    if (asks_for_beams()) return with_param(unimplemented("beam search is not supported yet"), "num_beams");
-    if (request_.best_of && *request_.best_of != params_.n) {
-      return with_param(
-          unimplemented("best_of ", *request_.best_of, " other than n ", params_.n, " is not supported yet"),
-          "best_of");
-    }
-    return ok_status();
-  }
-
   void set_score() {
     params_.score_only = true;
     params_.max_tokens = 1;
     params_.min_tokens = params_.min_tokens_before_eos = 0;
-    params_.n = 1;
+    params_.n = params_.best_of = params_.num_beams = 1;
     params_.prompt_logprobs = request_.prompt_logprobs.value_or(0);
   }
 
@@ -281,18 +278,16 @@ void note_sampling(const GenerationConfig& model, Notes& notes) {
   notes.if_not("top_k", model.top_k, 0);
   notes.if_not("top_p", model.top_p, 1.0f);
   notes.if_not("min_p", model.min_p, 0.0f);
-  if (model.do_sample) notes.if_not("num_return_sequences", model.num_return_sequences, 1);
+  if (model.do_sample || model.num_beams > 1) {
+    notes.if_not("num_return_sequences", model.num_return_sequences, 1);
+  }
 }
 
 void note_beams(const GenerationConfig& model, Notes& notes) {
   if (model.num_beams == 1) return;
-  notes.add("num_beams ", model.num_beams, ": beam search is not supported yet; requests are decoded greedily");
-  std::vector<std::string> unused;
-  if (model.length_penalty != 1) unused.push_back(str_cat("length_penalty ", model.length_penalty));
-  if (model.early_stopping != SamplingParams::EarlyStopping::kFalse) {
-    unused.push_back(str_cat("early_stopping ", early_stopping_text(model.early_stopping)));
-  }
-  if (!unused.empty()) notes.add(join(unused, ", "), ": without effect until beam search is supported");
+  notes.add("num_beams ", model.num_beams, ", length_penalty ", model.length_penalty, ", early_stopping ",
+            early_stopping_text(model.early_stopping),
+            ": requests that say nothing about beams or sampling are searched with beams");
 }
 
 }  // namespace

@@ -57,13 +57,16 @@ TEST(Resolve, TheModelsFileComesBeforeDefaults) {
   EXPECT_EQ(params->forced_bos_token_id, 0);
   EXPECT_THAT(params->forced_eos_token_ids, ElementsAre(2));
   EXPECT_THAT(params->eos_token_ids, ElementsAre(2));
-  EXPECT_EQ(params->num_beams, 1);  // decoded greedily for now
+  EXPECT_EQ(params->num_beams, 4);
+  EXPECT_EQ(params->length_penalty, 2);
+  EXPECT_EQ(params->early_stopping, SamplingParams::EarlyStopping::kTrue);
   EXPECT_EQ(params->temperature, 0);
   EXPECT_EQ(params->n, 1);
 }
 
 TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
   const auto params = resolve_line(R"("max_tokens": 24, "min_tokens": 4, "no_repeat_ngram_size": 2,
+      "encoder_no_repeat_ngram_size": 5,
       "forced_eos_token_id": [5], "forced_bos_token_id": 6, "num_beams": 1, "suppress_tokens": [9],
       "repetition_penalty": 1.5, "stop": ["a"], "stop_token_ids": [7], "ignore_eos": true, "logprobs": 0,
       "prompt_logprobs": 3, "skip_special_tokens": false, "include_stop_str_in_output": true,
@@ -74,7 +77,7 @@ TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
   SamplingParams expected;
   expected.max_tokens = 24;
   expected.min_tokens = expected.min_tokens_before_eos = 4;
-  expected.n = 3;
+  expected.n = expected.best_of = 3;
   expected.temperature = 0.5f;
   expected.top_k = 0;
   expected.top_p = 0.5f;
@@ -92,6 +95,7 @@ TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
   expected.presence_penalty = -1;
   expected.frequency_penalty = 1;
   expected.no_repeat_ngram_size = 2;
+  expected.encoder_no_repeat_ngram_size = 5;
   expected.logit_bias = {{3, -100.0f}};
   expected.suppress_tokens = {9};
   expected.begin_suppress_tokens = {1};
@@ -185,6 +189,13 @@ TEST(Resolve, TemperatureOfTheModelHoldsOnlyWithDoSample) {
   EXPECT_EQ(resolve_line(R"("num_return_sequences": 2)", model)->n, 2);
   model.num_beams = 4;  // an inherited beam search does not sample
   EXPECT_EQ(resolve_line("", model)->temperature, 0);
+  EXPECT_EQ(resolve_line("", model)->num_beams, 4);
+  EXPECT_EQ(resolve_line("", model)->n, 3);
+  EXPECT_EQ(resolve_line(R"("num_beams": 2)", model)->n, 2);  // the file's 3 answers are more than the request's beams
+  for (const char* off : {R"("top_p": 0.5)", R"("top_k": 5)", R"("min_p": 0.1)", R"("temperature": 0.5)",
+                          R"("num_beams": 1)", R"("use_beam_search": false)"}) {
+    EXPECT_EQ(resolve_line(off, model)->num_beams, 1) << off;
+  }
   EXPECT_EQ(resolve_line(R"("top_p": 0.5)", model)->temperature, 0.7f);
   EXPECT_EQ(resolve_line(R"("num_beams": 1)", model)->temperature, 0.7f);
   EXPECT_EQ(resolve_line(R"("use_beam_search": false)", model)->temperature, 0.7f);
@@ -252,20 +263,37 @@ TEST(Resolve, RefusesContradictionsByField) {
   EXPECT_TRUE(resolve_line(R"("n": 2, "num_return_sequences": 2)").ok());
 }
 
-TEST(Resolve, RefusesByNameWhatIsNotSupportedYet) {
-  for (const char* fields : {R"("num_beams": 2)", R"("use_beam_search": true)", R"("use_beam_search": true, "n": 3)",
-                             R"("num_beams": 4, "n": 2, "length_penalty": 0.5, "early_stopping": "never")"}) {
-    const auto params = resolve_line(fields);
-    EXPECT_EQ(params.status().code(), absl::StatusCode::kUnimplemented) << fields;
-    EXPECT_EQ(error_param(params.status()), "num_beams");
-    EXPECT_EQ(error_message(params.status()), "beam search is not supported yet");
+TEST(Resolve, EveryWayToAskForBeams) {
+  struct Case {
+    const char* fields;
+    int32_t num_beams, n, num_seqs;
+  };
+  const Case cases[] = {
+      {R"("num_beams": 4)", 4, 1, 4},
+      {R"("num_beams": 4, "n": 2)", 4, 2, 4},
+      {R"("num_beams": 4, "num_return_sequences": 4)", 4, 4, 4},
+      {R"("num_beams": 4, "use_beam_search": true)", 4, 1, 4},
+      {R"("num_beams": 4, "best_of": 4, "n": 3)", 4, 3, 4},
+      {R"("use_beam_search": true, "n": 3)", 3, 3, 3},
+      {R"("use_beam_search": true, "best_of": 5)", 5, 1, 5},
+      {R"("use_beam_search": true, "best_of": 5, "n": 2)", 5, 2, 5},
+      {R"("use_beam_search": true)", 1, 1, 1},  // one beam is the greedy search
+      {R"("num_beams": 1, "n": 2)", 1, 2, 2},
+      {R"("num_beams": 64, "n": 16)", 64, 16, 64},
+      {R"("best_of": 3, "n": 2, "temperature": 1)", 1, 2, 3},
+      {R"("best_of": 2, "n": 2, "temperature": 1)", 1, 2, 2},
+      {R"("best_of": 3)", 1, 1, 3},
+  };
+  for (const Case& c : cases) {
+    const auto params = resolve_line(c.fields);
+    ASSERT_TRUE(params.ok()) << c.fields << params.status();
+    EXPECT_EQ(params->num_beams, c.num_beams) << c.fields;
+    EXPECT_EQ(params->n, c.n) << c.fields;
+    EXPECT_EQ(params->num_seqs(), c.num_seqs) << c.fields;
   }
-  const auto best = resolve_line(R"("best_of": 3, "n": 2, "temperature": 1)");
-  EXPECT_EQ(best.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(error_param(best.status()), "best_of");
-  EXPECT_TRUE(resolve_line(R"("best_of": 2, "n": 2, "temperature": 1)").ok());
-  // What is wrong about a beam search comes first.
-  EXPECT_EQ(error_param(resolve_line(R"("num_beams": 2, "max_tokens": 500)").status()), "max_tokens");
+  EXPECT_EQ(resolve_line(R"("num_beams": 65)").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(resolve_line(R"("best_of": 4)", cnn()).ok());  // the model's own 4 beams are as many
+  EXPECT_EQ(error_param(resolve_line(R"("best_of": 5)", cnn()).status()), "best_of");
 }
 
 TEST(StartupNotes, SayWhatTheModelsFilesChange) {
@@ -276,10 +304,8 @@ TEST(StartupNotes, SayWhatTheModelsFilesChange) {
   model.suppress_tokens = std::vector<int32_t>(90, 1);
   const std::vector<std::string> notes = startup_notes(model);
   EXPECT_THAT(notes, Contains("generation_config.json: max_length 28 (with the decoder prompt)"));
-  EXPECT_THAT(notes, Contains("generation_config.json: num_beams 4: beam search is not supported yet; "
-                              "requests are decoded greedily"));
-  EXPECT_THAT(notes, Contains("generation_config.json: length_penalty 2, early_stopping true: without effect until "
-                              "beam search is supported"));
+  EXPECT_THAT(notes, Contains("generation_config.json: num_beams 4, length_penalty 2, early_stopping true: requests "
+                              "that say nothing about beams or sampling are searched with beams"));
   EXPECT_THAT(notes, Contains("generation_config.json: no_repeat_ngram_size 3"));
   EXPECT_THAT(notes, Contains("generation_config.json: forced_eos_token_id [2]"));
   EXPECT_THAT(notes, Contains("generation_config.json: suppress_tokens (90 ids)"));

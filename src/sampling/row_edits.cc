@@ -61,10 +61,13 @@ void append(const std::vector<int32_t>& ids, std::vector<int32_t>& out) {
   out.insert(out.end(), ids.begin(), ids.end());
 }
 
+// Each generated token with how often it came.
 void count_generated(std::span<const int32_t> generated, RowEdits& edits) {
-  append_sorted_unique(generated, {}, edits.seen);
+  edits.seen.assign(generated.begin(), generated.end());
+  std::sort(edits.seen.begin(), edits.seen.end());
   for (const int32_t id : edits.seen) {
-    edits.generated.push_back({id, static_cast<int32_t>(std::count(generated.begin(), generated.end(), id))});
+    if (edits.generated.empty() || edits.generated.back().token_id != id) edits.generated.push_back({id, 0});
+    ++edits.generated.back().count;
   }
   edits.seen.clear();
 }

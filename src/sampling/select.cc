@@ -1,11 +1,9 @@
 #include "sampling/select.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
-#include "ops/softmax.h"
-#include "sampling/choose.h"
+#include "sampling/select_row.h"
 
 namespace transept {
 namespace {
@@ -27,37 +25,11 @@ Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
           context.arena.allocate_span<Candidate>(threads * vocab)};
 }
 
-// Does one request on its row of scores; `scores` may be changed.
-void select_row(const Context& context, const RowRequest& request, std::span<float> scores,
-                std::span<Candidate> scratch, RowSample& sample, std::span<TokenLogprob> top) {
-  const bool is_scoring = request.target_token >= 0;
-  if (!is_scoring && request.edits != nullptr) {
-    apply_edits(*request.edits, scores);
-    if (request.edits->renormalize) {
-      const float normalizer = log_sum_exp(context, scores);
-      if (std::isfinite(normalizer)) {
-        for (float& score : scores) score -= normalizer;
-      }
-    }
-  }
-  const float normalizer = log_sum_exp(context, scores);
-  sample = {};
-  sample.token_id = is_scoring ? request.target_token : choose_token(context, request, scores, scratch);
-  if (sample.token_id < 0 || std::isnan(normalizer)) {
-    sample.token_id = std::isnan(normalizer) ? kNotNumbers : kNothingLeft;
-    return;
-  }
-  sample.logprob = scores[static_cast<size_t>(sample.token_id)] - normalizer;
-  if (request.num_logprobs < 0) return;
-  sample.rank = rank_of(scores, sample.token_id);
-  sample.num_top = top_entries(scores, normalizer, request.num_logprobs, top);
-}
-
 // Gives each request its place in output.top before the threads start.
 void reserve_top(std::span<const RowRequest> rows, int64_t vocab, SampleOutput& output) {
   output.rows.resize(rows.size());
   int64_t size = 0;
-  for (const RowRequest& row : rows) size += std::clamp<int64_t>(row.num_logprobs, 0, vocab);
+  for (const RowRequest& row : rows) size += num_top_entries(row, vocab);
   output.top.resize(static_cast<size_t>(size));
 }
 
@@ -77,7 +49,7 @@ void select(Context& context, const LmHead& lm_head, const TensorView& hidden, s
     while (end < rows.size() && rows[end].hidden_row < first + kRowsAtOnce) {
       DCHECK(end == begin || rows[end].hidden_row >= rows[end - 1].hidden_row);
       output.rows[end].top_begin = top_begin;
-      top_begin += std::clamp<int64_t>(rows[end].num_logprobs, 0, vocab);
+      top_begin += num_top_entries(rows[end], vocab);
       ++end;
     }
     const int64_t last = rows[end - 1].hidden_row + 1;
@@ -94,15 +66,12 @@ void select(Context& context, const LmHead& lm_head, const TensorView& hidden, s
         scores = scratch.copies.row(thread);
       }
       RowSample& sample = output.rows[i];
-      const int64_t place = sample.top_begin;
       const std::span<TokenLogprob> top =
           std::span(output.top)
-              .subspan(static_cast<size_t>(place),
-                       static_cast<size_t>(std::clamp<int64_t>(request.num_logprobs, 0, vocab)));
+              .subspan(static_cast<size_t>(sample.top_begin), static_cast<size_t>(num_top_entries(request, vocab)));
       select_row(context, request, {scores, static_cast<size_t>(vocab)},
                  scratch.candidates.subspan(static_cast<size_t>(thread * vocab), static_cast<size_t>(vocab)), sample,
                  top);
-      sample.top_begin = place;
     });
     begin = end;
   }

@@ -26,6 +26,9 @@ struct RowRequest {
   uint32_t seq_index = 0;
   uint32_t position = 0;
   int32_t num_logprobs = -1;  // >= 0: so many of the best are listed, and the token's rank is worked out
+  // > 0: a beam's row. So many of the best tokens are listed (RowSample names the first), with log-probabilities that
+  // the edits changed and nobody normalised again. Temperature, filters and num_logprobs are not looked at.
+  int32_t num_candidates = 0;
 };
 
 // Instead of a token id:

@@ -35,7 +35,7 @@ int32_t SequenceGroup::num_unfinished() const {
 int32_t SequenceGroup::max_running_seqs() const {
   if (params_.num_beams > 1) return params_.num_beams;
   const bool has_forked = next_index_ > 1;
-  return has_forked ? num_unfinished() : std::max(params_.n, 1);
+  return has_forked ? num_unfinished() : params_.num_seqs();
 }
 
 int64_t SequenceGroup::max_tokens_per_seq() const {

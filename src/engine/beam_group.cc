@@ -1,0 +1,176 @@
+#include "engine/beam_group.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace transept {
+
+BeamGroup::Beam BeamGroup::Beam::fork() const {
+  return {seq_id, text == nullptr ? nullptr : std::make_unique<OutputText>(*text), logprobs};
+}
+
+BeamGroup::BeamGroup(const SequenceGroup& group, const EncoderDecoderInputs& inputs, const Tokenizer* tokenizer)
+    : params_(group.params()),
+      inputs_(inputs),
+      tokenizer_(tokenizer),
+      rule_{params_.num_beams, params_.length_penalty, params_.early_stopping,
+            params_.max_tokens + inputs.num_default_generated} {
+  Beam& first = beams_.emplace_back();
+  first.seq_id = group.seqs().front()->id();
+  if (!params_.stop.empty()) first.text = std::make_unique<OutputText>(tokenizer, inputs.prompt_token_ids, params_);
+}
+
+int32_t BeamGroup::num_candidates() const {
+  // Any token may complete a stop string: then as many as Hugging Face looks at.
+  const size_t num_ends = (params_.ignore_eos ? 0 : params_.eos_token_ids.size()) + params_.stop_token_ids.size();
+  const int32_t by_string = params_.stop.empty() ? 0 : params_.num_beams;
+  const int32_t needed = num_beam_candidates(params_.num_beams, static_cast<int32_t>(num_ends) + by_string);
+  return std::max(needed, params_.logprobs.value_or(0));
+}
+
+void BeamGroup::advance(std::span<const Row> rows, const SampleOutput& samples, Scheduler& scheduler,
+                        SequenceGroup& group) {
+  order_rows(rows, samples, group);
+  beam_search(
+      params_.num_beams, rows_, [&](const BeamContinuation& way) { return ends(way, group); }, step_);
+  for (const BeamContinuation& way : step_.ended) keep_hypothesis(way, group);
+  if (!is_done(group)) {
+    fork(scheduler, group);
+    grow(group);
+    return;
+  }
+  for (const Beam& beam : beams_) scheduler.finish_sequence(group, beam.seq_id, FinishReason::kStop);
+  beams_.clear();
+}
+
+// Rows come in the order of the plan; beams stand best first.
+void BeamGroup::order_rows(std::span<const Row> rows, const SampleOutput& samples, const SequenceGroup& group) {
+  CHECK(rows.size() == beams_.size(), "a step brought ", rows.size(), " of ", beams_.size(), " beams");
+  rows_.clear();
+  for (const Beam& beam : beams_) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.seq_id == beam.seq_id; });
+    CHECK(row != rows.end());
+    rows_.push_back(
+        {group.find(beam.seq_id)->cumulative_logprob(),
+         std::span(samples.top)
+             .subspan(static_cast<size_t>(row->sample->top_begin), static_cast<size_t>(row->sample->num_top))});
+  }
+}
+
+bool BeamGroup::ends(const BeamContinuation& way, const SequenceGroup& group) const {
+  const Beam& beam = beams_[static_cast<size_t>(way.parent)];
+  const int32_t num_generated = group.find(beam.seq_id)->num_output_tokens() + 1;
+  if (check_stop_token(params_, way.token_id, num_generated).reason != FinishReason::kNone) return true;
+  if (beam.text == nullptr) return false;
+  OutputText text = *beam.text;
+  return text.append(params_, way.token_id, num_generated) != FinishReason::kNone;
+}
+
+void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup& group) {
+  const Beam& beam = beams_[static_cast<size_t>(way.parent)];
+  const Sequence& seq = *group.find(beam.seq_id);
+  const int32_t length = seq.num_output_tokens() + 1;
+  const double score = hypothesis_score(way.sum, length + inputs_.num_default_generated, params_.length_penalty);
+  const auto worse = std::find_if(hypotheses_.begin(), hypotheses_.end(),
+                                  [&](const Hypothesis& other) { return other.score < score; });
+  const auto place = worse - hypotheses_.begin();
+  if (place >= params_.num_beams) return;
+  if (hypotheses_.size() == static_cast<size_t>(params_.num_beams)) hypotheses_.pop_back();
+  Hypothesis& kept = *hypotheses_.emplace(hypotheses_.begin() + place);
+  kept.score = score;
+  kept.output.token_ids.assign(seq.output_token_ids().begin(), seq.output_token_ids().end());
+  kept.output.token_ids.push_back(way.token_id);
+  kept.output.cumulative_logprob = way.sum;
+  if (!params_.logprobs.has_value()) return;
+  kept.output.logprobs = beam.logprobs;
+  add_logprobs(way, *kept.output.logprobs);
+}
+
+// The text of an answer, and what ended it. Worked out once, for answers that are returned.
+void BeamGroup::write_text(CompletionOutput& output) const {
+  OutputText text(tokenizer_, inputs_.prompt_token_ids, params_);
+  int32_t count = 0;
+  for (const int32_t id : output.token_ids) output.finish_reason = text.append(params_, id, ++count);
+  if (output.finish_reason == FinishReason::kNone) {
+    output.finish_reason = FinishReason::kAbort;
+    text.finish();
+  }
+  output.text = text.text();
+  output.stop_reason = text.stop_reason();
+}
+
+bool BeamGroup::is_done(const SequenceGroup& group) const {
+  if (step_.running.empty()) return true;
+  const double worst = hypotheses_.empty() ? 0 : hypotheses_.back().score;
+  const int32_t length = group.find(beams_.front().seq_id)->num_output_tokens() + 1 + inputs_.num_default_generated;
+  return is_beam_search_done(rule_, static_cast<int32_t>(hypotheses_.size()), worst, step_.running.front().sum, length);
+}
+
+// Gives every way that goes on a sequence of its own: its parent's, for the last way of each parent; else a fork of it.
+// Forks come before anything grows. Beams without a way are dropped.
+void BeamGroup::fork(Scheduler& scheduler, SequenceGroup& group) {
+  next_beams_.clear();
+  for (size_t i = 0; i < step_.running.size(); ++i) {
+    const BeamContinuation& way = step_.running[i];
+    Beam& parent = beams_[static_cast<size_t>(way.parent)];
+    const bool is_last = std::none_of(step_.running.begin() + static_cast<std::ptrdiff_t>(i) + 1, step_.running.end(),
+                                      [&](const BeamContinuation& later) { return later.parent == way.parent; });
+    if (is_last) {
+      next_beams_.push_back(std::move(parent));
+    } else {
+      next_beams_.push_back(parent.fork());
+      next_beams_.back().seq_id = scheduler.fork_sequence(group, parent.seq_id).id();
+    }
+  }
+  for (size_t i = 0; i < beams_.size(); ++i) {
+    const bool goes_on = std::any_of(step_.running.begin(), step_.running.end(), [&](const BeamContinuation& way) {
+      return way.parent == static_cast<int32_t>(i);
+    });
+    if (!goes_on) scheduler.remove_sequence(group, beams_[i].seq_id);
+  }
+}
+
+void BeamGroup::grow(SequenceGroup& group) {
+  for (size_t i = 0; i < next_beams_.size(); ++i) {
+    const BeamContinuation& way = step_.running[i];
+    Beam& beam = next_beams_[i];
+    Sequence& seq = *group.find(beam.seq_id);
+    const TokenLogprob& token = rows_[static_cast<size_t>(way.parent)].next[static_cast<size_t>(way.entry)];
+    seq.append_token(way.token_id, static_cast<double>(token.logprob));
+    if (beam.text != nullptr) beam.text->append(params_, way.token_id, seq.num_output_tokens());
+    if (params_.logprobs.has_value()) add_logprobs(way, beam.logprobs);
+  }
+  std::swap(beams_, next_beams_);
+}
+
+void BeamGroup::add_logprobs(const BeamContinuation& way, std::vector<PositionLogprobs>& logprobs) const {
+  const std::span<const TokenLogprob> row = rows_[static_cast<size_t>(way.parent)].next;
+  const size_t count = std::min(row.size(), static_cast<size_t>(*params_.logprobs));
+  PositionLogprobs entries(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(count));
+  if (static_cast<size_t>(way.entry) >= count) entries.push_back(row[static_cast<size_t>(way.entry)]);
+  logprobs.push_back(std::move(entries));
+}
+
+std::vector<CompletionOutput> BeamGroup::make_outputs(const SequenceGroup& group) const {
+  std::vector<CompletionOutput> outputs;
+  const size_t wanted = static_cast<size_t>(params_.n);
+  for (const Hypothesis& hypothesis : hypotheses_) {
+    if (outputs.size() < wanted) outputs.push_back(hypothesis.output);
+  }
+  for (const Beam& beam : beams_) {
+    if (outputs.size() == wanted) break;
+    const Sequence& seq = *group.find(beam.seq_id);
+    CompletionOutput& output = outputs.emplace_back();
+    output.token_ids.assign(seq.output_token_ids().begin(), seq.output_token_ids().end());
+    output.cumulative_logprob = seq.cumulative_logprob();
+    if (params_.logprobs.has_value()) output.logprobs = beam.logprobs;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].index = static_cast<int32_t>(i);
+    write_text(outputs[i]);
+  }
+  return outputs;
+}
+
+}  // namespace transept

@@ -1,0 +1,72 @@
+// The beam search of one request: which of its sequences is which beam, and the hypotheses that have ended. What goes
+// on is decided by sampling/beam_search.h; here sequences fork, grow and are dropped accordingly, so the only KV that
+// is copied is a last block that two beams write to. Owned by the output processor; not thread-safe (engine thread).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/prompt.h"
+#include "core/request_output.h"
+#include "engine/output_text.h"
+#include "sampling/beam_search.h"
+#include "sampling/select.h"
+#include "scheduling/scheduler.h"
+
+namespace transept {
+
+class BeamGroup final {
+ public:
+  // Borrows all three; the tokenizer may be null. REQUIRES: group.params().num_beams > 1.
+  BeamGroup(const SequenceGroup& group, const EncoderDecoderInputs& inputs, const Tokenizer* tokenizer);
+
+  // RowRequest::num_candidates of every beam's row.
+  int32_t num_candidates() const;
+
+  // One step's row of a beam.
+  struct Row {
+    SeqId seq_id;
+    const RowSample* sample = nullptr;
+  };
+  // A step over every running beam (rows in any order): sequences are forked, grown and dropped, and when the search
+  // is over all of them are finished. Fewer hypotheses than asked for are only possible where fewer answers exist.
+  void advance(std::span<const Row> rows, const SampleOutput& samples, Scheduler& scheduler, SequenceGroup& group);
+
+  // The n best so far, best first: hypotheses, and, of a search that was cut short, running beams (kAbort).
+  std::vector<CompletionOutput> make_outputs(const SequenceGroup& group) const;
+
+ private:
+  struct Beam {
+    SeqId seq_id;
+    std::unique_ptr<OutputText> text;        // only where stop strings must be looked for
+    std::vector<PositionLogprobs> logprobs;  // only where they are asked for
+
+    Beam fork() const;
+  };
+  struct Hypothesis {
+    double score = 0;
+    CompletionOutput output;
+  };
+
+  void order_rows(std::span<const Row> rows, const SampleOutput& samples, const SequenceGroup& group);
+  bool ends(const BeamContinuation& way, const SequenceGroup& group) const;
+  void keep_hypothesis(const BeamContinuation& way, const SequenceGroup& group);
+  void grow(SequenceGroup& group);
+  void fork(Scheduler& scheduler, SequenceGroup& group);
+  bool is_done(const SequenceGroup& group) const;
+  void add_logprobs(const BeamContinuation& way, std::vector<PositionLogprobs>& logprobs) const;
+  void write_text(CompletionOutput& output) const;
+
+  const SamplingParams& params_;
+  const EncoderDecoderInputs& inputs_;
+  const Tokenizer* tokenizer_;
+  BeamStopRule rule_;
+  std::vector<Beam> beams_, next_beams_;  // best first
+  std::vector<BeamRow> rows_;             // of beams_
+  BeamStep step_;
+  std::vector<Hypothesis> hypotheses_;  // num_beams at most, best first
+};
+
+}  // namespace transept

@@ -1,0 +1,61 @@
+#include "sampling/select_row.h"
+
+#include <cmath>
+
+#include "ops/softmax.h"
+
+namespace transept {
+namespace {
+
+void subtract(float value, std::span<float> scores) {
+  for (float& score : scores) score -= value;
+}
+
+void edit(const Context& context, const RowEdits& edits, std::span<float> scores) {
+  apply_edits(edits, scores);
+  if (!edits.renormalize) return;
+  const float normalizer = log_sum_exp(context, scores);
+  if (std::isfinite(normalizer)) subtract(normalizer, scores);
+}
+
+// Beam search edits log-probabilities and does not make them sum to one again (unless the model asks for it).
+void list_candidates(const Context& context, const RowRequest& request, std::span<float> scores, RowSample& sample,
+                     std::span<TokenLogprob> top) {
+  const float normalizer = log_sum_exp(context, scores);
+  if (!std::isfinite(normalizer)) return;
+  subtract(normalizer, scores);
+  if (request.edits != nullptr) edit(context, *request.edits, scores);
+  sample.num_top = top_entries(scores, 0, static_cast<int32_t>(top.size()), top);
+  sample.token_id = kNothingLeft;
+  if (sample.num_top == 0) return;
+  sample.token_id = top[0].token_id;
+  sample.logprob = top[0].logprob;
+  sample.rank = 1;
+}
+
+}  // namespace
+
+void select_row(const Context& context, const RowRequest& request, std::span<float> scores,
+                std::span<Candidate> scratch, RowSample& sample, std::span<TokenLogprob> top) {
+  const int64_t top_begin = sample.top_begin;
+  sample = {};
+  sample.top_begin = top_begin;
+  const bool is_scoring = request.target_token >= 0;
+  if (request.num_candidates > 0 && !is_scoring) {
+    list_candidates(context, request, scores, sample, top);
+    return;
+  }
+  if (!is_scoring && request.edits != nullptr) edit(context, *request.edits, scores);
+  const float normalizer = log_sum_exp(context, scores);
+  sample.token_id = is_scoring ? request.target_token : choose_token(context, request, scores, scratch);
+  if (sample.token_id < 0 || std::isnan(normalizer)) {
+    sample.token_id = std::isnan(normalizer) ? kNotNumbers : kNothingLeft;
+    return;
+  }
+  sample.logprob = scores[static_cast<size_t>(sample.token_id)] - normalizer;
+  if (request.num_logprobs < 0) return;
+  sample.rank = rank_of(scores, sample.token_id);
+  sample.num_top = top_entries(scores, normalizer, request.num_logprobs, top);
+}
+
+}  // namespace transept
