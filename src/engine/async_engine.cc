@@ -61,7 +61,7 @@ StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
   RETURN_IF_ERROR(mailbox_->add({.channel = channel,
                                  .inputs = std::move(spec.inputs),
                                  .params = std::move(spec.params),
-                                 .options = {.arrival_time = now},
+                                 .options = {.stream = spec.stream, .arrival_time = now},
                                  .arrival = now,
                                  .deadline = spec.deadline}));
   return RequestStream(std::move(channel), mailbox_);

@@ -9,6 +9,7 @@
 #include <future>
 
 #include "engine/gated_executor.h"
+#include "engine/stream_deltas.h"
 
 namespace transept {
 namespace {
@@ -322,6 +323,50 @@ TEST_F(AsyncEngineTest, SnapshotsTellWhoIsWhereAndWhatIsUsed) {
   EXPECT_EQ(snapshot.blocks.free, 64 - snapshot.blocks.self - snapshot.blocks.cross);
   EXPECT_EQ(snapshot.blocks.host_free, 64);
   EXPECT_EQ(snapshot.stats.num_steps, 3);
+}
+
+// ---- Streams
+
+TEST_F(AsyncEngineTest, AStreamBringsEveryStepAndASlowReaderEverythingAtOnce) {
+  RequestSpec fast_spec = spec("fast", 6, 1), slow_spec = spec("slow", 6, 2);
+  fast_spec.stream = slow_spec.stream = true;
+  int num_calls = 0;  // written by the engine thread, read when it stands at the gate
+  slow_spec.on_ready = [&] { ++num_calls; };
+  RequestStream fast = add(std::move(fast_spec)), slow = add(std::move(slow_spec));
+  gate_->wait_for_step();
+  for (int32_t i = 0; i < 4; ++i) {
+    run_steps(1);
+    const StatusOr<RequestOutput> piece = *fast.try_next();
+    ASSERT_TRUE(piece.ok());
+    EXPECT_FALSE(piece->finished);
+    EXPECT_EQ(piece->outputs[0].token_ids, std::vector<int32_t>{FakeExecutor::token(1, 0, static_cast<uint32_t>(i))});
+    EXPECT_FALSE(fast.try_next().has_value());
+  }
+  EXPECT_EQ(num_calls, 1) << "nobody read: no reason to call again";
+  const StatusOr<RequestOutput> late = *slow.try_next();
+  EXPECT_FALSE(late->finished);
+  const size_t num_ids = late->outputs[0].token_ids.size();
+  EXPECT_EQ(late->outputs[0].token_ids, foretold(2, static_cast<int32_t>(num_ids)));
+  EXPECT_GE(num_ids, 3u) << "the second request may have come a step later";
+  gate_->open();
+  ASSERT_TRUE(engine_->drain(60s).ok());
+  RequestOutput whole = *late;
+  merge_delta(whole, std::move(**slow.try_next()));
+  EXPECT_TRUE(whole.finished);
+  EXPECT_EQ(whole.outputs[0].token_ids, foretold(2, 6));
+}
+
+TEST_F(AsyncEngineTest, APieceThatCameBeforeTheDeadlineIsReadBeforeTheError) {
+  RequestSpec hasty = spec("a", 9, 1);
+  hasty.stream = true;
+  hasty.deadline = clock_.now() + 1s;
+  RequestStream stream = add(std::move(hasty));
+  run_steps(2);
+  clock_.advance(2s);
+  gate_->open();
+  ASSERT_TRUE(engine_->drain(60s).ok());
+  EXPECT_EQ((*stream.try_next())->outputs[0].token_ids.at(0), FakeExecutor::token(1, 0, 0));
+  EXPECT_EQ(stream.try_next()->status().code(), Code::kDeadlineExceeded);
 }
 
 // ---- Callbacks

@@ -30,7 +30,7 @@ Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInput
     const Status advised(taken.code(), str_cat(error_message(taken), " (see --max-num-seqs, --kv-cache-memory)"));
     return with_param(advised, params.num_beams > 1 ? "num_beams" : params.n > 1 ? "n" : "max_tokens");
   }
-  output_processor_.add_group(added, std::move(inputs));
+  output_processor_.add_group(added, std::move(inputs), options.stream);
   requests_.emplace(request_id, init.group_id);
   ++next_group_id_;
   return ok_status();
@@ -45,9 +45,9 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   return output;
 }
 
-Status LLMEngine::step(std::vector<RequestOutput>& finished) {
+Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   const TimePoint begin = clock_.now();
-  const size_t num_finished_before = finished.size();
+  const size_t num_outputs_before = outputs.size();
   plan_.step = static_cast<uint64_t>(stats_.num_steps);
 
   scheduler_.schedule(plan_.scheduled);
@@ -56,20 +56,20 @@ Status LLMEngine::step(std::vector<RequestOutput>& finished) {
   RETURN_IF_ERROR(executor_->submit(plan_));
   RETURN_IF_ERROR(executor_->collect(plan_.step, output_));
   scheduler_.mark_computed(plan_.scheduled);
-  output_processor_.process(plan_, output_, finished);
+  output_processor_.process(plan_, output_, outputs);
 
-  count_step(num_finished_before, finished, seconds(clock_.now() - begin));
+  count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
   scheduler_.free_finished_seq_groups();
   return ok_status();
 }
 
-void LLMEngine::count_step(size_t num_finished_before, const std::vector<RequestOutput>& finished,
-                           double step_seconds) {
+void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double step_seconds) {
   const SchedulerOutputs& scheduled = plan_.scheduled;
   trace_.begin_step(plan_.step, scheduled, step_seconds);
-  for (size_t i = num_finished_before; i < finished.size(); ++i) {
-    trace_.add_finished(finished[i].request_id);
-    requests_.erase(finished[i].request_id);
+  for (size_t i = num_outputs_before; i < outputs.size(); ++i) {
+    if (!outputs[i].finished) continue;
+    trace_.add_finished(outputs[i].request_id);
+    requests_.erase(outputs[i].request_id);
   }
   if (trace_.is_recording()) {
     for (const SequenceGroupMetadata& group : scheduled.groups) {

@@ -26,6 +26,7 @@
 namespace transept {
 
 struct RequestOptions {
+  bool stream = false;  // step() gives what is new after each step, not of beams and of best_of
   std::optional<TimePoint> arrival_time = std::nullopt;  // by the engine's clock; unset: now
 };
 
@@ -47,8 +48,9 @@ class LLMEngine final {
   // What the request has so far, with finish_reason abort. Errors: no such request.
   StatusOr<RequestOutput> abort_request(const std::string& request_id);
 
-  // One step. Requests that finished with it are appended to `finished`. Errors: the executor's; nothing is lost then.
-  Status step(std::vector<RequestOutput>& finished);
+  // One step. Requests that finished with it are appended to `outputs`, and unfinished pieces of those that are
+  // streamed: merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then.
+  Status step(std::vector<RequestOutput>& outputs);
 
   bool has_unfinished_requests() const { return scheduler_.has_unfinished(); }
   size_t num_unfinished_requests() const { return requests_.size(); }
@@ -69,7 +71,7 @@ class LLMEngine final {
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
-  void count_step(size_t num_finished_before, const std::vector<RequestOutput>& finished, double seconds);
+  void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
 
   std::unique_ptr<Executor> executor_;
   const Clock& clock_;

@@ -77,4 +77,22 @@ size_t StopPrefixes::feed(Position& position, std::string_view piece) const {
   return held_back;
 }
 
+std::span<const int32_t> StreamCursor::take_ids(std::span<const int32_t> ids) {
+  const std::span<const int32_t> news = ids.subspan(num_ids_);
+  num_ids_ = ids.size();
+  return news;
+}
+
+std::string_view StreamCursor::take_text(std::string_view text, bool has_ended, const StopPrefixes& stops) {
+  if (!has_ended) {
+    num_held_back_ = stops.feed(position_, text.substr(num_searched_));
+    num_searched_ = text.size();
+  }
+  const size_t end = has_ended ? text.size() : text.size() - num_held_back_;
+  const std::string_view news = text.substr(num_bytes_, end - num_bytes_);
+  num_bytes_ = end;
+  end_was_sent_ = has_ended;
+  return news;
+}
+
 }  // namespace transept

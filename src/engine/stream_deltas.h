@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,23 @@ class StopPrefixes final {
   static uint32_t advance(const Pattern& pattern, uint32_t num_matched, char byte);
 
   std::vector<Pattern> patterns_;
+};
+
+// How much of one sequence was sent; nothing where nothing is streamed.
+class StreamCursor final {
+ public:
+  // The pieces that are new of all the ids, and of the whole text so far; they count as sent. Of a text that has not
+  // ended, what may begin a stop string stays behind. The end is sent once, then there is no news.
+  bool has_news(size_t num_ids, bool has_ended) const { return num_ids > num_ids_ || has_ended != end_was_sent_; }
+  std::span<const int32_t> take_ids(std::span<const int32_t> ids);
+  std::string_view take_text(std::string_view text, bool has_ended, const StopPrefixes& stops);
+
+ private:
+  size_t num_ids_ = 0, num_bytes_ = 0;  // sent
+  size_t num_searched_ = 0;             // of the text: fed to stops
+  size_t num_held_back_ = 0;
+  StopPrefixes::Position position_;
+  bool end_was_sent_ = false;
 };
 
 }  // namespace transept
