@@ -95,6 +95,7 @@ class EngineMailbox final {
   void publish(EngineSnapshot& next);
 
  private:
+  void close_locked();
   int32_t num_queued_locked() const { return published_.num_queued + num_taken_ + static_cast<int32_t>(added_.size()); }
 
   const int32_t max_queued_;
