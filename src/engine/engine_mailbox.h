@@ -27,7 +27,7 @@ namespace transept {
 struct EngineSnapshot {
   std::vector<std::string> running, waiting, swapped;  // request ids, in order of arrival
   struct Blocks {
-    int32_t total = 0, free = 0, self = 0, cross = 0;  // on the device
+    int32_t total = 0, free = 0, self = 0, cross = 0, pinned = 0;  // on the device
     int32_t host_total = 0, host_free = 0;
   } blocks;
   int32_t num_queued = 0;  // requests that have not had their first step

@@ -42,11 +42,13 @@ class OutputProcessor final {
   struct SequenceState {
     OutputText text;
     std::vector<PositionLogprobs> logprobs;  // that were not sent
+    std::vector<int32_t> alignments;         // the same
     StreamCursor sent;
   };
   struct GroupState {
     EncoderDecoderInputs inputs;
     std::vector<std::optional<PositionLogprobs>> prompt_logprobs;
+    std::vector<int32_t> prompt_alignments;
     double score = 0;
     TimePoint first_token{};
     double encode_s = -1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 namespace transept {
 namespace {
@@ -15,14 +16,18 @@ void append(std::vector<T>& into, std::vector<T>&& from) {
   }
 }
 
+template <typename T>
+void append(std::optional<std::vector<T>>& into, std::optional<std::vector<T>>&& from) {
+  if (!from.has_value()) return;
+  if (!into.has_value()) into.emplace();
+  append(*into, std::move(*from));
+}
+
 void merge_completion(CompletionOutput& into, CompletionOutput&& delta) {
   into.text += delta.text;
   append(into.token_ids, std::move(delta.token_ids));
-  if (into.logprobs.has_value() && delta.logprobs.has_value()) {
-    append(*into.logprobs, std::move(*delta.logprobs));
-  } else if (delta.logprobs.has_value()) {
-    into.logprobs = std::move(delta.logprobs);
-  }
+  append(into.logprobs, std::move(delta.logprobs));
+  append(into.alignments, std::move(delta.alignments));
   into.cumulative_logprob = delta.cumulative_logprob;
   into.finish_reason = delta.finish_reason;
   into.stop_reason = std::move(delta.stop_reason);

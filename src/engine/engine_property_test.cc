@@ -1,0 +1,426 @@
+// Truth by construction: random requests through the engine, its scheduler, block manager, input batch, KV storage and
+// sampling, around a model that is a hash (fake_model_executor.h), against what an obvious decoder gives for each
+// request on its own (obvious_decoder.h). Requests arrive and are aborted at random steps; pools are tiny, so that
+// groups are recomputed and swapped; every step is followed by the invariants, and nothing may stay in the end.
+//
+// A failure prints its seed, the engine's options and the request. TRANSEPT_PROPERTY_SEED=n runs that one history and
+// prints its requests; TRANSEPT_PROPERTY_HISTORIES=n runs so many.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "base/checked_math.h"
+#include "engine/fake_model_executor.h"
+#include "engine/llm_engine.h"
+#include "engine/obvious_decoder.h"
+#include "engine/random_requests.h"
+
+namespace transept::testing {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kNumHistories = 60;
+#else
+constexpr uint64_t kNumHistories = 1200;
+#endif
+constexpr double kTolerance = 1e-4;  // of log-probabilities and their sums
+
+// ---- An answer against the truth: "" or what is different
+
+std::string ids_text(const std::vector<int32_t>& ids) {
+  std::string text = "[";
+  for (const int32_t id : ids) text += str_cat(text.size() == 1 ? "" : " ", id);
+  return text + "]";
+}
+
+template <typename Output>
+std::string output_text(const Output& output) {
+  const char* const reasons[] = {"none", "stop", "length", "abort"};
+  std::string text = str_cat(ids_text(output.token_ids), ", ", reasons[static_cast<size_t>(output.finish_reason)],
+                             ", sum ", output.cumulative_logprob);
+  if (const auto* id = std::get_if<int32_t>(&output.stop_reason)) text += str_cat(", by token ", *id);
+  return text;
+}
+
+bool is_near(double a, double b) { return std::abs(a - b) <= kTolerance * std::max(1.0, std::abs(b)); }
+
+// One position's entries: the k best, best first, then the chosen token unless it is among them.
+bool is_listed_right(const PositionLogprobs& entries, const std::vector<double>& logprobs, int32_t k, int32_t chosen) {
+  std::vector<double> best = logprobs;
+  std::sort(best.begin(), best.end(), std::greater<>());
+  const size_t num_possible =
+      static_cast<size_t>(std::count_if(best.begin(), best.end(), [](double p) { return std::isfinite(p); }));
+  const size_t num_best = std::min(num_possible, static_cast<size_t>(k));
+  bool has_chosen = false;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    has_chosen |= entries[i].token_id == chosen;
+    if (i < num_best && !is_near(entries[i].logprob, best[i])) return false;
+    if (!is_near(entries[i].logprob, logprobs[static_cast<size_t>(entries[i].token_id)])) return false;
+  }
+  const bool is_extra = entries.size() == num_best + 1 && entries.back().token_id == chosen;
+  return has_chosen && (entries.size() == num_best || is_extra);
+}
+
+bool has_right_logprobs(const CompletionOutput& got, const ObviousOutput& want, const SamplingParams& params) {
+  if (got.logprobs.has_value() != params.logprobs.has_value()) return false;
+  if (!params.logprobs.has_value() || params.num_beams > 1) return true;
+  if (got.logprobs->size() != want.token_ids.size()) return false;
+  for (size_t i = 0; i < want.token_ids.size(); ++i) {
+    if (!is_listed_right((*got.logprobs)[i], want.logprobs[i], *params.logprobs, want.token_ids[i])) return false;
+  }
+  return true;
+}
+
+std::string prompt_difference(const RandomRequest& request, const RequestOutput& got, const ObviousAnswer& want) {
+  const bool wants = request.params.prompt_logprobs.has_value() || request.params.score_only;
+  if (got.prompt_logprobs.has_value() != wants) return "prompt_logprobs are missing, or there unasked";
+  if (!wants) return "";
+  const std::vector<int32_t>& prompt = request.inputs.prompt_token_ids;
+  if (got.prompt_logprobs->size() != prompt.size() || got.prompt_logprobs->front().has_value()) {
+    return "prompt_logprobs: not one entry a token, the first of them null";
+  }
+  double score = 0;
+  for (size_t i = 1; i < prompt.size(); ++i) {
+    const auto& entries = (*got.prompt_logprobs)[i];
+    if (!entries.has_value()) return str_cat("prompt_logprobs: none for token ", i);
+    const auto own = std::find_if(entries->begin(), entries->end(),
+                                  [&](const TokenLogprob& entry) { return entry.token_id == prompt[i]; });
+    if (own == entries->end() || !is_near(own->logprob, want.prompt_logprobs[i - 1])) {
+      return str_cat("prompt_logprobs of token ", i, ": not ", want.prompt_logprobs[i - 1]);
+    }
+    score += want.prompt_logprobs[i - 1];
+  }
+  if (request.params.score_only && !is_near(got.score.value_or(NAN), score)) return str_cat("the score is not ", score);
+  return "";
+}
+
+// What was there when the request was aborted must be on the way to the truth.
+std::string aborted_difference(const RandomRequest& request, const RequestOutput& got, const ObviousAnswer& want) {
+  for (const CompletionOutput& output : got.outputs) {
+    const std::vector<int32_t>& ids = output.token_ids;
+    if (request.params.num_beams > 1) {
+      if (ids.empty() || want.beams.contains(ids)) continue;
+      return str_cat("aborted with ", ids_text(ids), ", which was never a beam");
+    }
+    // With best_of the best come first, whichever they are.
+    const auto is_beginning = [&](const ObviousOutput& truth) {
+      const bool has_ended = output.finish_reason != FinishReason::kAbort;
+      return ids.size() <= truth.token_ids.size() && (!has_ended || ids.size() == truth.token_ids.size()) &&
+             std::equal(ids.begin(), ids.end(), truth.token_ids.begin());
+    };
+    const bool is_right = request.params.best_of > request.params.n
+                              ? std::any_of(want.samples.begin(), want.samples.end(), is_beginning)
+                              : is_beginning(want.samples.at(static_cast<size_t>(output.index)));
+    if (!is_right) return str_cat("aborted output ", output_text(output), " is no beginning of the right one");
+  }
+  return "";
+}
+
+std::string difference(const RandomRequest& request, const RequestOutput& got, const ObviousAnswer& want) {
+  if (got.error.empty() == want.nothing_left) return str_cat("error \"", got.error, "\"");
+  if (std::string prompt = prompt_difference(request, got, want); !prompt.empty()) return prompt;
+  // A search in which no beam can go on shows how far its beams came, as one that is aborted.
+  if (want.nothing_left && request.params.num_beams > 1) return aborted_difference(request, got, want);
+  if (got.outputs.size() != want.outputs.size()) {
+    return str_cat(got.outputs.size(), " outputs instead of ", want.outputs.size());
+  }
+  for (size_t i = 0; i < want.outputs.size(); ++i) {
+    const CompletionOutput& output = got.outputs[i];
+    const ObviousOutput& truth = want.outputs[i];
+    const bool is_same = output.index == static_cast<int32_t>(i) && output.token_ids == truth.token_ids &&
+                         output.finish_reason == truth.finish_reason && output.stop_reason == truth.stop_reason &&
+                         is_near(output.cumulative_logprob, truth.cumulative_logprob);
+    if (!is_same) return str_cat("output ", i, " is ", output_text(output), "\n  must be ", output_text(truth));
+    if (!has_right_logprobs(output, truth, request.params)) return str_cat("logprobs of output ", i);
+  }
+  return "";
+}
+
+// ---- Histories
+
+struct Totals {
+  int64_t requests = 0, finished = 0, too_close = 0, aborted = 0, refused = 0, nothing_left = 0;
+  int64_t beam_searches = 0, stops = 0, lengths = 0, steps = 0, encodes = 0;
+  int64_t preempted = 0, swapped_out = 0, swapped_in = 0;
+  uint64_t bytes_copied = 0;
+};
+
+class History final {
+ public:
+  History(uint64_t seed, FakeModelExecutor::Fault fault, bool is_verbose, Totals& totals)
+      : random_(seed), is_verbose_(is_verbose), totals_(totals), options_(random_options()) {
+    InputBatch::Limits limits;
+    limits.block_size = options_.blocks.block_size;
+    auto executor = std::make_unique<FakeModelExecutor>(options_.blocks, limits);
+    executor->break_by(fault);
+    engine_ = std::make_unique<LLMEngine>(options_, std::move(executor), nullptr, clock_);
+  }
+
+  // "" or what went wrong.
+  std::string run() {
+    std::string problem = live();
+    if (problem.empty()) problem = check_end();
+    count_totals();
+    return problem.empty() ? "" : str_cat(options_text(), "\n", problem);
+  }
+
+ private:
+  LLMEngine::Options random_options() {
+    LLMEngine::Options options;
+    options.blocks.block_size = random_.any_of({1, 2, 3, 4, 8, 16, 32});
+    const int32_t num_slots = random_.any_of({36, 48, 64, 80, 120, 300});
+    options.blocks.num_device_blocks = std::max(num_slots / options.blocks.block_size, 4);
+    options.blocks.num_host_blocks = random_.one_in(4) ? 0 : random_.draw(1, options.blocks.num_device_blocks);
+    options.blocks.watermark = random_.any_of({0.0, 0.0, 0.1});
+    options.blocks.share_identical_inputs = random_.one_in(2);
+    options.blocks.track_freed_blocks = true;
+    options.blocks.shuffle_seed = random_.number();
+    options.scheduler.max_num_seqs = random_.draw(4, 32);
+    options.scheduler.max_num_batched_tokens = options.scheduler.max_num_seqs + random_.draw(0, 20);
+    options.scheduler.max_num_encoder_tokens = random_.draw(12, 40);
+    options.scheduler.num_encoder_layers = 1;
+    options.scheduler.preemption_mode = static_cast<PreemptionMode>(random_.draw(0, 2));
+    return options;
+  }
+
+  std::string options_text() const {
+    const BlockSpaceManager::Options& blocks = options_.blocks;
+    const Scheduler::Options& scheduler = options_.scheduler;
+    const char* const modes[] = {"auto", "recompute", "swap"};
+    return str_cat("block_size ", blocks.block_size, ", device blocks ", blocks.num_device_blocks, ", host blocks ",
+                   blocks.num_host_blocks, ", watermark ", blocks.watermark, ", sharing ",
+                   blocks.share_identical_inputs, ", max_num_seqs ", scheduler.max_num_seqs,
+                   ", max_num_batched_tokens ", scheduler.max_num_batched_tokens, ", max_num_encoder_tokens ",
+                   scheduler.max_num_encoder_tokens, ", preemption ",
+                   modes[static_cast<size_t>(scheduler.preemption_mode)]);
+  }
+
+  std::string live() {
+    int32_t num_to_come = random_.draw(4, 16);
+    const int32_t steps_between = random_.any_of({0, 1, 1, 4});
+    for (int i = 0; num_to_come > 0 || engine_->has_unfinished_requests(); ++i) {
+      if (i > 20000) return "it never ends";
+      std::string problem;
+      if (num_to_come > 0 && random_.one_in(steps_between + 1)) {
+        --num_to_come;
+        problem = add();
+      } else if (!requests_.empty() && random_.one_in(25)) {
+        problem = abort();
+      } else {
+        problem = step();
+      }
+      if (!problem.empty()) return problem;
+      if (const Status status = engine_->scheduler().check_invariants(); !status.ok()) return error_message(status);
+    }
+    return "";
+  }
+
+  std::string add() {
+    const RandomRequest request = random_request(random_);
+    const std::string id = str_cat("r", next_id_++);
+    ++totals_.requests;
+    if (is_verbose_) std::fprintf(stderr, "%s: %s\n", id.c_str(), request.text().c_str());
+    const Status status = engine_->add_request(id, request.inputs, request.params);
+    if (status.ok() != fits(request)) {
+      return str_cat(id, ": ", request.text(), "\n  ", status.ok() ? "was taken" : error_message(status));
+    }
+    if (status.ok()) requests_.emplace(id, request);
+    totals_.refused += status.ok() ? 0 : 1;
+    return "";
+  }
+
+  // The rule of admission: the worst case, nothing shared.
+  bool fits(const RandomRequest& request) const {
+    const SamplingParams& params = request.params;
+    const int64_t num_seqs = std::max({params.n, params.best_of, params.num_beams}),
+                  block_size = options_.blocks.block_size;
+    const int64_t num_encoder = static_cast<int64_t>(request.inputs.encoder_prompt_token_ids.size());
+    const int64_t longest = static_cast<int64_t>(request.inputs.prompt_token_ids.size()) + params.max_tokens;
+    const int32_t num_blocks = options_.blocks.num_device_blocks;
+    const int32_t watermark = static_cast<int32_t>(options_.blocks.watermark * num_blocks);
+    return num_seqs <= options_.scheduler.max_num_seqs && num_encoder <= options_.scheduler.max_num_encoder_tokens &&
+           ceil_div(num_encoder, block_size) + num_seqs * ceil_div(longest, block_size) <= num_blocks - watermark;
+  }
+
+  std::string abort() {
+    const auto chosen = std::next(requests_.begin(), random_.draw(0, static_cast<int32_t>(requests_.size()) - 1));
+    const StatusOr<RequestOutput> output = engine_->abort_request(chosen->first);
+    if (!output.ok()) return str_cat("abort of ", chosen->first, ": ", error_message(output.status()));
+    if (engine_->abort_request(chosen->first).ok()) return str_cat(chosen->first, " was aborted twice");
+    ++totals_.aborted;
+    const ObviousAnswer want = decode_obviously(chosen->second.inputs, chosen->second.params, fake_scores);
+    if (want.margin < 1) ++totals_.too_close;
+    return conclude(chosen->first, want.margin < 1 ? "" : aborted_difference(chosen->second, *output, want));
+  }
+
+  std::string step() {
+    const bool had_work = engine_->has_unfinished_requests();
+    const int64_t num_steps = engine_->stats().num_steps;
+    std::vector<RequestOutput> finished;
+    if (const Status status = engine_->step(finished); !status.ok()) return error_message(status);
+    if ((engine_->stats().num_steps > num_steps) != had_work) return "a step with nothing planned, and work to do";
+    clock_.advance(std::chrono::milliseconds(1));
+    for (const RequestOutput& output : finished) {
+      const auto request = requests_.find(output.request_id);
+      if (request == requests_.end()) return str_cat(output.request_id, " was not in flight");
+      if (std::string problem = check(request->second, output); !problem.empty()) return problem;
+    }
+    return "";
+  }
+
+  std::string check(const RandomRequest& request, const RequestOutput& output) {
+    const ObviousAnswer want = decode_obviously(request.inputs, request.params, fake_scores);
+    ++totals_.finished;
+    totals_.beam_searches += request.params.num_beams > 1 ? 1 : 0;
+    totals_.nothing_left += want.nothing_left ? 1 : 0;
+    for (const ObviousOutput& truth : want.outputs) {
+      totals_.stops += truth.finish_reason == FinishReason::kStop ? 1 : 0;
+      totals_.lengths += truth.finish_reason == FinishReason::kLength ? 1 : 0;
+    }
+    if (want.margin < 1) ++totals_.too_close;
+    return conclude(output.request_id, want.margin < 1 ? "" : difference(request, output, want));
+  }
+
+  // The request is over.
+  std::string conclude(const std::string& id, const std::string& problem) {
+    const std::string text = requests_.at(id).text();
+    requests_.erase(id);
+    return problem.empty() ? "" : str_cat(id, ": ", text, "\n  ", problem);
+  }
+
+  std::string check_end() const {
+    const BlockSpaceManager& blocks = engine_->scheduler().blocks();
+    if (!requests_.empty()) return str_cat(requests_.begin()->first, " was never answered");
+    if (engine_->num_unfinished_requests() != 0) return "the engine keeps a request";
+    if (blocks.get_num_free_device_blocks() != blocks.num_device_blocks()) return "device blocks are lost";
+    if (blocks.get_num_free_host_blocks() != blocks.num_host_blocks()) return "host blocks are lost";
+    return "";
+  }
+
+  void count_totals() {
+    totals_.steps += engine_->stats().num_steps;
+    totals_.preempted += engine_->stats().num_preemptions;
+    totals_.swapped_out += engine_->stats().num_swaps_out;
+    totals_.swapped_in += engine_->stats().num_swaps_in;
+    totals_.encodes += engine_->executor_stats().num_encoder_runs;
+    totals_.bytes_copied += engine_->executor_stats().bytes_copied;
+  }
+
+  Random random_;
+  bool is_verbose_;
+  Totals& totals_;
+  LLMEngine::Options options_;
+  FakeClock clock_;
+  std::unique_ptr<LLMEngine> engine_;
+  std::map<std::string, RandomRequest> requests_;  // in flight
+  int32_t next_id_ = 0;
+};
+
+// A CHECK of the product ends the process: then at least the seed is known.
+volatile std::sig_atomic_t g_seed = 0;
+void print_seed(int) {
+  std::fprintf(stderr, "TRANSEPT_PROPERTY_SEED=%ld\n", static_cast<long>(g_seed));
+  std::signal(SIGABRT, SIG_DFL);
+  std::abort();
+}
+
+std::string run_history(uint64_t seed, FakeModelExecutor::Fault fault, bool is_verbose, Totals& totals) {
+  g_seed = static_cast<std::sig_atomic_t>(seed);
+  return History(seed, fault, is_verbose, totals).run();
+}
+
+uint64_t environment_number(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
+}
+
+void expect_coverage(const Totals& totals) {
+  EXPECT_LT(static_cast<double>(totals.too_close), 0.01 * static_cast<double>(totals.requests));
+  EXPECT_LT(totals.refused, totals.requests / 3);
+  const int64_t few = totals.requests / 50;
+  EXPECT_GT(totals.beam_searches, 5 * few);
+  EXPECT_GT(totals.aborted, few);
+  EXPECT_GT(totals.nothing_left, 0);
+  EXPECT_GT(totals.stops, 5 * few);
+  EXPECT_GT(totals.lengths, 5 * few);
+  EXPECT_GT(totals.preempted - totals.swapped_out, few);
+  EXPECT_GT(totals.swapped_in, few);
+  EXPECT_GT(totals.bytes_copied, 0u);
+}
+
+TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
+  const auto previous = std::signal(SIGABRT, print_seed);
+  const uint64_t only = environment_number("TRANSEPT_PROPERTY_SEED", 0);
+  const uint64_t first = only > 0 ? only : 1;
+  const uint64_t last = only > 0 ? only : environment_number("TRANSEPT_PROPERTY_HISTORIES", kNumHistories);
+  Totals totals;
+  int num_failures = 0;
+  for (uint64_t seed = first; seed <= last && num_failures < 5; ++seed) {
+    const std::string problem = run_history(seed, FakeModelExecutor::Fault::kNone, only > 0, totals);
+    if (problem.empty()) continue;
+    ++num_failures;
+    ADD_FAILURE() << "TRANSEPT_PROPERTY_SEED=" << seed << "\n" << problem;
+  }
+  std::signal(SIGABRT, previous);
+  std::printf(
+      "%ld requests in %ld steps: %ld beam searches, %ld refused, %ld aborted, %ld without a token left, %ld "
+      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes\n",
+      totals.requests, totals.steps, totals.beam_searches, totals.refused, totals.aborted, totals.nothing_left,
+      totals.too_close, 100.0 * static_cast<double>(totals.too_close) / static_cast<double>(totals.requests),
+      totals.preempted, totals.swapped_out, totals.encodes);
+  if (only == 0 && num_failures == 0) expect_coverage(totals);
+}
+
+// ---- The test can fail
+
+TEST(EngineProperty, NoticesWhatItIsThereFor) {
+  using Fault = FakeModelExecutor::Fault;
+  for (const Fault fault : {Fault::kLosesCopies, Fault::kLosesSwapIns, Fault::kSkipsEncodes, Fault::kForgetsCrossTable,
+                            Fault::kReadsOneSlotLess}) {
+    Totals totals;
+    std::string problem;
+    for (uint64_t seed = 1; seed <= 60 && problem.empty(); ++seed) problem = run_history(seed, fault, false, totals);
+    EXPECT_NE(problem, "") << "fault " << static_cast<int>(fault);
+  }
+}
+
+// ---- What is computed once
+
+RequestOutput answer_of(LLMEngine& engine, const RandomRequest& request) {
+  EXPECT_TRUE(engine.add_request("r", request.inputs, request.params).ok());
+  std::vector<RequestOutput> finished;
+  while (finished.empty()) EXPECT_TRUE(engine.step(finished).ok());
+  return finished[0];
+}
+
+TEST(EngineCounters, OneEncodeForSixteenSamplesAndOneForSixteenBeams) {
+  LLMEngine::Options options;
+  options.blocks = {.block_size = 4, .num_device_blocks = 200, .num_host_blocks = 0, .watermark = 0};
+  options.scheduler.max_num_seqs = 16;
+  options.scheduler.num_encoder_layers = 1;
+  RandomRequest request;
+  request.inputs.encoder_prompt_token_ids = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+  request.inputs.prompt_token_ids = {2, 7};
+  request.params.max_tokens = 20;
+  for (const bool beams : {false, true}) {
+    request.params.n = 16;
+    request.params.num_beams = beams ? 16 : 1;
+    request.params.temperature = beams ? 0 : 1;
+    FakeClock clock;
+    LLMEngine engine(options, std::make_unique<FakeModelExecutor>(options.blocks, InputBatch::Limits{.block_size = 4}),
+                     nullptr, clock);
+    const RequestOutput output = answer_of(engine, request);
+    EXPECT_EQ(difference(request, output, decode_obviously(request.inputs, request.params, fake_scores)), "");
+    EXPECT_EQ(output.outputs.size(), 16u);
+    EXPECT_EQ(engine.executor_stats().num_encoder_runs, 1);
+    EXPECT_EQ(engine.executor_stats().num_cross_kv_writes, 1);
+  }
+}
+
+}  // namespace
+}  // namespace transept::testing

@@ -1,0 +1,63 @@
+// For tests: an executor whose model is fake and everything around it real. The step's plan goes through InputBatch;
+// KvStorage applies the moves and holds the "KV", one word a token, in the slots that the metadata names; rows go
+// through select_row, edits, choice and all. The scores of a row are a hash of what is read back through the two block
+// tables, so a wrong table, a missing copy, a block used too early, an encoder that did not run or a row of somebody
+// else changes the answer. fake_scores() of the same tokens says what the scores must be, from the request alone.
+//
+// Compiled into the tests of this folder only (fake_model_executor_test.cc). Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/executor.h"
+#include "engine/input_batch.h"
+#include "kv/block_space_manager.h"
+#include "kv_storage/kv_storage.h"
+#include "sampling/choose.h"
+#include "tensor/arena.h"
+
+namespace transept::testing {
+
+inline constexpr int32_t kFakeVocabSize = 13;
+
+// Raw scores of the token after `decoder` (prompt and answer so far), in [-4, 4).
+std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const int32_t> decoder);
+
+class FakeModelExecutor final : public Executor {
+ public:
+  // What may be broken, so that tests can show that it is noticed.
+  enum class Fault { kNone, kLosesCopies, kLosesSwapIns, kSkipsEncodes, kForgetsCrossTable, kReadsOneSlotLess };
+
+  FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits);
+
+  const ExecutorInfo& info() const override { return info_; }
+  Status submit(const StepPlan& plan) override;
+  Status collect(uint64_t step, StepOutput& output) override;
+  ExecutorStats stats() const override;
+
+  void break_by(Fault fault) { fault_ = fault; }
+
+ private:
+  void apply_moves();
+  void encode();
+  void write_rows();
+  uint64_t read(int32_t seq, int32_t num_tokens) const;
+  void select_rows(SampleOutput& output);
+  uint64_t& slot(std::span<const TensorView> layers, int64_t index) const;
+
+  ExecutorInfo info_;
+  int32_t block_size_;
+  InputBatch batch_;
+  std::unique_ptr<KvStorage> kv_;
+  ThreadPool threads_{1};
+  Arena arena_{1 << 12};
+  std::vector<Candidate> scratch_ = std::vector<Candidate>(kFakeVocabSize);
+  const StepPlan* submitted_ = nullptr;
+  Fault fault_ = Fault::kNone;
+  int64_t num_encoder_runs_ = 0;
+};
+
+}  // namespace transept::testing

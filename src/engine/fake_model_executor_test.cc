@@ -1,0 +1,157 @@
+// The executor of fake_model_executor.h (compiled into the tests only), and tests that it notices what it is there for.
+#include "engine/fake_model_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "sampling/select_row.h"
+
+namespace transept::testing {
+namespace {
+
+uint64_t mix(uint64_t state, uint64_t value) {
+  state = (state ^ value) * 0x9E3779B97F4A7C15u;
+  return state ^ (state >> 29);
+}
+
+// What the encoder leaves at a position: it depends on the whole input.
+uint64_t encoded(std::span<const int32_t> input, size_t position) {
+  uint64_t hash = 7;
+  for (const int32_t token : input) hash = mix(hash, static_cast<uint64_t>(token));
+  return mix(hash, position);
+}
+
+uint64_t self_word(int32_t token, int64_t position) {
+  return static_cast<uint64_t>(token) << 32 | static_cast<uint64_t>(position);
+}
+
+std::vector<float> scores_of(uint64_t state) {
+  std::vector<float> scores;
+  for (uint64_t token = 0; token < kFakeVocabSize; ++token) {
+    scores.push_back(static_cast<float>(mix(mix(state, token), token) >> 40) * 0x1p-21f - 4);
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
+  uint64_t state = 1;
+  for (size_t i = 0; i < encoder.size(); ++i) state = mix(state, encoded(encoder, i));
+  for (size_t i = 0; i < decoder.size(); ++i) state = mix(state, self_word(decoder[i], static_cast<int64_t>(i)));
+  return scores_of(state);
+}
+
+FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
+    : block_size_(blocks.block_size), batch_(limits) {
+  info_ = {blocks.num_device_blocks, blocks.num_host_blocks, 1};
+  KvStorage::Layout layout;
+  layout.num_device_blocks = blocks.num_device_blocks;
+  layout.num_host_blocks = blocks.num_host_blocks;
+  layout.self = layout.cross = {1, static_cast<size_t>(blocks.block_size) * sizeof(uint64_t)};
+  kv_ = std::move(KvStorage::create(layout).value());
+}
+
+uint64_t& FakeModelExecutor::slot(std::span<const TensorView> layers, int64_t index) const {
+  const int64_t block = index / block_size_;
+  CHECK(index >= 0 && block < info_.num_device_blocks, "slot ", index, " lies outside the pool");
+  std::byte* begin = static_cast<std::byte*>(layers[0].raw) + block * layers[0].stride[0];
+  return reinterpret_cast<uint64_t*>(begin)[index % block_size_];
+}
+
+Status FakeModelExecutor::submit(const StepPlan& plan) {
+  submitted_ = &plan;
+  return ok_status();
+}
+
+Status FakeModelExecutor::collect(uint64_t step, StepOutput& output) {
+  CHECK(submitted_ != nullptr && submitted_->step == step);
+  output.step = step;
+  apply_moves();
+  batch_.build(*submitted_, {kv_->self_layers(), kv_->cross_layers()});
+  encode();
+  write_rows();
+  select_rows(output.samples);
+  return ok_status();
+}
+
+void FakeModelExecutor::apply_moves() {
+  BlockMoves moves = submitted_->scheduled.moves;
+  if (fault_ == Fault::kLosesCopies) moves.copy.clear();
+  if (fault_ == Fault::kLosesSwapIns) moves.swap_in.clear();
+  kv_->apply(moves);
+}
+
+void FakeModelExecutor::encode() {
+  const EncodeBatch& batch = batch_.encode();
+  num_encoder_runs_ += batch.attention.num_seqs;
+  if (fault_ == Fault::kSkipsEncodes) return;
+  for (size_t s = 0; s < static_cast<size_t>(batch.attention.num_seqs); ++s) {
+    const size_t begin = static_cast<size_t>(batch.attention.query_start_loc[s]);
+    const size_t end = static_cast<size_t>(batch.attention.query_start_loc[s + 1]);
+    const std::span<const int32_t> input = batch.input_ids.subspan(begin, end - begin);
+    for (size_t row = begin; row < end; ++row) {
+      slot(kv_->cross_layers(), batch_.cross_write().slot_mapping[row]) = encoded(input, row - begin);
+    }
+  }
+}
+
+// All rows of a step are written before any is read, as attention does it.
+void FakeModelExecutor::write_rows() {
+  const ForwardBatch& batch = batch_.forward();
+  for (size_t row = 0; row < batch.input_ids.size(); ++row) {
+    slot(kv_->self_layers(), batch.self.slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
+  }
+}
+
+// What a sequence's row sees of the encoder's input and of its own first num_tokens tokens.
+uint64_t FakeModelExecutor::read(int32_t seq, int32_t num_tokens) const {
+  const ForwardBatch& batch = batch_.forward();
+  const auto word = [&](const AttentionMetadata& metadata, std::span<const TensorView> layers, int32_t i) {
+    const int32_t place = seq * metadata.max_blocks_per_seq + i / block_size_;
+    const int64_t block = metadata.block_tables[static_cast<size_t>(place)];
+    return slot(layers, block * block_size_ + i % block_size_);
+  };
+  uint64_t state = 1;
+  const int32_t num_cross = fault_ == Fault::kForgetsCrossTable ? 0 : batch.cross.seq_lens[static_cast<size_t>(seq)];
+  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, word(batch.cross, kv_->cross_layers(), i));
+  if (fault_ == Fault::kReadsOneSlotLess) --num_tokens;
+  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, word(batch.self, kv_->self_layers(), i));
+  return state;
+}
+
+void FakeModelExecutor::select_rows(SampleOutput& output) {
+  const ForwardBatch& batch = batch_.forward();
+  const std::span<const RowRequest> requests = batch_.row_requests();
+  const Context context{threads_, arena_};
+  output.rows.assign(requests.size(), RowSample{});
+  output.top.clear();
+  int32_t seq = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const int32_t row = batch.logits_rows[static_cast<size_t>(requests[i].hidden_row)];
+    while (batch.self.query_start_loc[static_cast<size_t>(seq) + 1] <= row) ++seq;
+    const int32_t first_row = batch.self.query_start_loc[static_cast<size_t>(seq)];
+    const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
+    std::vector<float> scores = scores_of(read(seq, context_len + row - first_row + 1));
+    RowSample& sample = output.rows[i];
+    sample.top_begin = static_cast<int64_t>(output.top.size());
+    output.top.resize(output.top.size() + static_cast<size_t>(num_top_entries(requests[i], kFakeVocabSize)));
+    select_row(context, requests[i], scores, scratch_, sample,
+               std::span(output.top).subspan(static_cast<size_t>(sample.top_begin)));
+  }
+}
+
+ExecutorStats FakeModelExecutor::stats() const {
+  ExecutorStats stats;
+  stats.num_encoder_runs = num_encoder_runs_;
+  stats.num_cross_kv_writes = num_encoder_runs_;
+  stats.bytes_copied = kv_->bytes_copied();
+  stats.bytes_swapped_out = kv_->bytes_swapped_out();
+  stats.bytes_swapped_in = kv_->bytes_swapped_in();
+  return stats;
+}
+
+}  // namespace transept::testing
