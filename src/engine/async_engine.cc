@@ -221,6 +221,7 @@ void AsyncEngine::publish() {
                       .free = blocks.get_num_free_device_blocks(),
                       .self = usage.self,
                       .cross = usage.cross,
+                      .pinned = usage.pinned,
                       .host_total = blocks.num_host_blocks(),
                       .host_free = blocks.get_num_free_host_blocks()};
   snapshot_.counts = counts_;

@@ -430,7 +430,10 @@ TEST_F(AsyncEngineTest, StreamsOutliveTheEngine) {
   RequestStream running = add("a", 40, 1), dropped = add("b", 50, 2);
   run_steps(2);
   RequestStream waiting = add("c", 5, 3);
-  std::thread opener([this] { gate_->open_for(1); });  // the step under way ends, and no other begins
+  std::thread opener([this] {  // once stop() has closed the door, the step under way ends, and no other begins
+    while (!absl::IsUnavailable(engine_->add_request(spec("a", 1, 1)).status())) std::this_thread::yield();
+    gate_->open_for(1);
+  });
   stop();
   opener.join();
   for (RequestStream* stream : {&running, &waiting}) {

@@ -38,6 +38,10 @@ void EngineMailbox::abort(const std::shared_ptr<RequestChannel>& channel) {
 
 void EngineMailbox::refuse_new_requests() {
   const std::lock_guard lock(mutex_);
+  close_locked();
+}
+
+void EngineMailbox::close_locked() {
   if (closed_.ok()) closed_ = absl::UnavailableError("the engine is shutting down and takes no new requests");
 }
 
@@ -47,8 +51,8 @@ bool EngineMailbox::wait_until_idle(Duration timeout) {
 }
 
 void EngineMailbox::stop() {
-  refuse_new_requests();
   const std::lock_guard lock(mutex_);
+  close_locked();
   stop_ = true;
   wake_engine_.notify_one();
 }

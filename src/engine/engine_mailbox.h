@@ -27,7 +27,7 @@ namespace transept {
 struct EngineSnapshot {
   std::vector<std::string> running, waiting, swapped;  // request ids, in order of arrival
   struct Blocks {
-    int32_t total = 0, free = 0, self = 0, cross = 0;  // on the device
+    int32_t total = 0, free = 0, self = 0, cross = 0, pinned = 0;  // on the device
     int32_t host_total = 0, host_free = 0;
   } blocks;
   int32_t num_queued = 0;  // requests that have not had their first step
@@ -95,6 +95,7 @@ class EngineMailbox final {
   void publish(EngineSnapshot& next);
 
  private:
+  void close_locked();
   int32_t num_queued_locked() const { return published_.num_queued + num_taken_ + static_cast<int32_t>(added_.size()); }
 
   const int32_t max_queued_;

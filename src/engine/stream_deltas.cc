@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 namespace transept {
 namespace {
@@ -17,11 +18,9 @@ void append(std::vector<T>& into, std::vector<T>&& from) {
 
 template <typename T>
 void append(std::optional<std::vector<T>>& into, std::optional<std::vector<T>>&& from) {
-  if (into.has_value() && from.has_value()) {
-    append(*into, std::move(*from));
-  } else if (from.has_value()) {
-    into = std::move(from);
-  }
+  if (!from.has_value()) return;
+  if (!into.has_value()) into.emplace();
+  append(*into, std::move(*from));
 }
 
 void merge_completion(CompletionOutput& into, CompletionOutput&& delta) {

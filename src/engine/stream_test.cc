@@ -74,6 +74,7 @@ void expect_equal(const RequestOutput& streamed, const RequestOutput& plain) {
     EXPECT_EQ(a.cumulative_logprob, b.cumulative_logprob);
     EXPECT_EQ(a.finish_reason, b.finish_reason);
     EXPECT_EQ(a.stop_reason, b.stop_reason);
+    EXPECT_EQ(a.alignments, b.alignments);
     ASSERT_EQ(a.logprobs.has_value(), b.logprobs.has_value());
     if (!a.logprobs.has_value()) continue;
     ASSERT_EQ(a.logprobs->size(), b.logprobs->size());
@@ -127,6 +128,7 @@ class StreamTest : public ::testing::Test {
     if (below(4) == 0) params.stop_token_ids = {below(FakeExecutor::kVocabSize)};
     params.include_stop_str_in_output = below(3) == 0;
     if (below(2) == 0) params.logprobs = 0;
+    params.return_alignments = below(4) == 0;
     return params;
   }
 
