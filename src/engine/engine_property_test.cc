@@ -24,9 +24,9 @@ namespace transept::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kNumHistories = 60;
+constexpr uint64_t kNumHistories = 200;
 #else
-constexpr uint64_t kNumHistories = 1200;
+constexpr uint64_t kNumHistories = 2500;
 #endif
 constexpr double kTolerance = 1e-4;  // of log-probabilities and their sums
 

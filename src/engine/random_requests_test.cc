@@ -98,7 +98,7 @@ RandomRequest random_request(Random& random) {
   choose_ends(random, params);
   if (random.one_in(6)) params.prompt_logprobs = random.draw(0, 3);
   if (random.one_in(5)) params.logprobs = random.draw(0, 4);
-  if (random.one_in(20)) {
+  if (random.one_in(12)) {
     params.score_only = true;
     params.prompt_logprobs = 0;
     params.max_tokens = params.n = params.best_of = params.num_beams = 1;
