@@ -61,7 +61,7 @@ class CTranslate2:
 
 class Transept:
     def __init__(self, folder, threads):
-        self.folder, self.threads, self.facts, self.seed = folder, threads, {}, 0
+        self.folder, self.threads, self.facts, self.seed, self.hits = folder, threads, {}, 0, 0
         self.name = "transept float32"
 
     def calls(self, batch, input_len, num_tokens, repeats):
@@ -70,6 +70,7 @@ class Transept:
                    str(num_tokens), "--batch-size", str(batch), "--repeats", str(repeats), "--threads", str(self.threads),
                    "--seed", str(self.seed), "--json"]
         self.facts = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        self.hits += self.facts["num_encoder_cache_hits"]
         return [self.facts["call_ms"] / 1e3]
 
     def translate(self, source, num_tokens):
@@ -177,7 +178,7 @@ def report(options, ours, peer, machine, agreed, rows):
     print(f"bart-large shape, float32, {options.threads} threads, input {options.input_len}, output {options.output_len} tokens, "
           f"{options.rounds} alternating rounds of {options.repeats} calls")
     print(f"transept {facts['version']} ({facts['commit']}), {facts['isa']} kernels, seeds 1 to {ours.seed}; {peer.name}, seed 7; "
-          f"the first {agreed[0]} of {agreed[1]} tokens of a common request are equal")
+          f"the first {agreed[0]} of {agreed[1]} tokens of a common request are equal; {ours.hits} inputs shared an encode")
     print(f"this machine, now: {machine['read'] / 1e9:.1f} GB/s read from memory, {machine['multiply'] / 1e9:.0f} GFLOP/s in float32\n")
     print(f"{'batch':>5}  {'engine':<28}{'tokens/s':>10}{'step ms':>10}{'encode ms':>11}{'call ms (range)':>26}{'of bound':>10}")
     for batch, mine, theirs, encode, step, why in rows:
@@ -190,7 +191,7 @@ def report(options, ours, peer, machine, agreed, rows):
         print(f"       ratio {mine['tokens_per_s'] / theirs['tokens_per_s']:.2f}x tokens/s, step {theirs['step'] / mine['step']:.2f}x\n")
     if options.json:
         keys = ("version", "commit", "isa", "threads", "dtype")
-        options.json.write_text(json.dumps({**{k: facts[k] for k in keys}, "peer": peer.name, "machine": machine,
+        options.json.write_text(json.dumps({**{k: facts[k] for k in keys}, "encoder_cache_hits": ours.hits, "peer": peer.name, "machine": machine,
                                             "input_len": options.input_len, "output_len": options.output_len, "seeds": [1, ours.seed],
                                             "rows": [dict(zip(("batch", "transept", "peer", "encode_bound", "step_bound", "bound_by"), row))
                                                      for row in rows]}, indent=2) + "\n")

@@ -130,7 +130,20 @@ class CliTest(unittest.TestCase):
         got = json.loads(stats.read_text())
         ended = {name: step["step"] for step in got["steps"] for name in step["finished"]}
         self.assertLess(ended["short"], ended["long"])
-        self.assertEqual((got["encoder_runs"], got["blocks_in_use"], got["step_arena_overflows"]), (3, 0, 0))
+        self.assertEqual((got["blocks_in_use"], got["pinned_blocks"], got["step_arena_overflows"]), (0, 0, 0))
+
+    def test_identical_inputs_share_one_encode(self):
+        path = self.write("in.jsonl", *[{"id": str(i), "prompt": "word", "max_tokens": 5, "temperature": 1.0} for i in range(6)])
+        stats = self.scratch / "stats.json"
+        texts = []
+        for flags, runs in (([], 1), (["--share-identical-inputs", "on"], 1), (["--share-identical-inputs", "off"], 6)):
+            code, out, _ = run("generate", "g2p", "--input", path, "--stats-json", stats, *flags)
+            self.assertEqual(code, 0)
+            texts.append([r["outputs"] for r in lines(out)])
+            got = json.loads(stats.read_text())
+            self.assertEqual((got["encoder_runs"], got["num_encoder_cache_hits"], got["num_reencodes"]), (runs, 6 - runs, 0))
+        self.assertEqual(texts[0], texts[1])
+        self.assertEqual(texts[0], texts[2])
 
     def test_ids_may_repeat(self):
         path = self.write("in.jsonl", *[{"id": "same", "prompt": w} for w in ("cat", "dog", "bird")])
@@ -168,12 +181,27 @@ class CliTest(unittest.TestCase):
             self.assertEqual(code, 0)
             self.assertIn(f"usage: transept {verb}", out)
 
+    def test_help_and_documents_say_what_exit_codes_mean(self):
+        document = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+        for text in (run("--help")[1], run("generate", "--help")[1], document):
+            for word in ("130", "SIGINT", "141", "SIGPIPE"):
+                self.assertIn(word, text)
+
+    def test_features_are_those_of_the_document(self):
+        code, out, _ = run("features", "--markdown")
+        self.assertEqual((code, out), (0, (ROOT / "docs" / "features.md").read_text(encoding="utf-8")))
+        code, out, _ = run("features")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^  diverse beam search +no +diverse beam search is not supported$")
+        self.assertEqual(run("features", "g2p")[0], 2)
+
     # ---- Mistakes
 
     def test_usage_mistakes_are_2_and_say_what_to_do(self):
         for arguments, word in [(["generate", "g2p", "x", "--max-tokns", "3"], "--max-tokens"), (["genrate"], "generate"),
                                 (["generate", "g2p"], "--input"), (["generate", "nowhere", "x"], "nowhere"), ([], "usage"),
                                 (["generate", "g2p", "x", "--block-size", "0"], "--block-size"),
+                                (["generate", "g2p", "x", "--share-identical-inputs", "maybe"], "--share-identical-inputs"),
                                 (["generate", "g2p", "x", "--kv-cache-memory", "lots"], "--kv-cache-memory"),
                                 (["generate", "g2p", "x", "--kv-cache-memory", "4KiB"], "--max-model-len"),
                                 (["generate", "g2p", "x", "--isa", "mmx"], "--isa"),
@@ -183,6 +211,106 @@ class CliTest(unittest.TestCase):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertIn(word, err, arguments)
+
+    def test_what_is_not_supported_is_refused_by_name(self):
+        for flags, words in [(["--quantization", "int8"], "--quantization int8: quantised weights"),
+                             (["--quantization", "best"], "--quantization best: unknown; this version has auto, none"),
+                             (["--kv-cache-dtype", "bfloat16"], "--kv-cache-dtype bfloat16: KV caches of bfloat16"),
+                             (["--dtype", "float16"], "--dtype float16: this version computes in float32"),
+                             (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
+                             (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
+                             (["--enable-chunked-prefill"], "--enable-chunked-prefill: chunked prefill is not supported"),
+                             (["--speculative-model", "m"], "--speculative-model: speculative decoding is not supported"),
+                             (["--tensor-parallel-size", "2"], "--tensor-parallel-size: tensor parallelism")]:
+            code, out, err = run("generate", "g2p", "x", *flags)
+            self.assertEqual((code, out), (2, ""), flags)
+            self.assertIn(words, err, flags)
+        self.assertEqual(run("generate", "g2p", "x", "--quantization", "none", "--kv-cache-dtype", "float32", "--device",
+                             "cpu", "--dtype", "float32", "--tensor-parallel-size", "1")[0], 0)
+        config = json.loads((MODEL / "config.json").read_text())
+        for key, value in [("sliding_window", 64), ("quantization_config", {"quant_method": "gptq"})]:
+            folder = self.broken_model(config__json=json.dumps({**config, key: value}).encode())
+            code, out, err = run("generate", folder, "x")
+            self.assertEqual((code, out), (2, ""), key)
+            self.assertIn(f"{folder}/config.json: {key}: ", err)
+        folder = self.broken_model(adapter_config__json=b"{}")
+        self.assertIn(f"{folder}/adapter_config.json: LoRA", run("generate", folder, "x")[2])
+
+    def test_a_bad_environment_variable_is_blamed_itself(self):
+        for name, value in [("BLOCK_SIZE", "0"), ("DTYPE", "float16"), ("QUANTIZATION", "int8"), ("ISA", "mmx"),
+                            ("ATTENTION_BACKEND", "cuda"), ("PREEMPTION_MODE", "hope"), ("MAX_MODEL_LEN", "99999"),
+                            ("KV_CACHE_MEMORY", "lots"), ("KV_CACHE_MEMORY", "1000TiB"), ("WATERMARK", "2"),
+                            ("SEED", "-1"), ("DEBUG_POISON", "maybe"), ("LOG_LEVEL", "loud"), ("MAX_TOKENS", "0"),
+                            ("TEMPERATURE", "hot"), ("ENABLE_LORA", "1")]:
+            code, out, err = run("generate", "g2p", "x", env={f"TRANSEPT_{name}": value})
+            self.assertEqual((code, out), (2, ""), name)
+            self.assertRegex(err, rf"(?m)^transept generate: TRANSEPT_{name}[=:]", name)
+        for name in ("INPUT", "OUTPUT"):
+            code, _, err = run("tokenize", "g2p", *([] if name == "INPUT" else ["x"]), env={f"TRANSEPT_{name}": "/no/such/file"})
+            self.assertEqual(code, 2)
+            self.assertIn(f"TRANSEPT_{name}: /no/such/file: ", err)
+        # The flag beside it wins, and is the one to blame.
+        err = run("generate", "g2p", "x", "--block-size", "-3", env={"TRANSEPT_BLOCK_SIZE": "16"})[2]
+        self.assertIn("--block-size -3: ", err)
+
+    def test_a_pool_larger_than_the_machine_is_refused_with_both_numbers(self):
+        code, out, err = run("generate", "g2p", "x", "--kv-cache-memory", "100TiB")
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, r"--kv-cache-memory: 100(\.0)? TiB is more than the [0-9.]+ [KMGT]iB of memory that this machine has")
+        self.assertIn("more than the 7.8 EiB", run("generate", "g2p", "x", "--kv-cache-memory", "99999999TiB")[2])
+
+    def test_numbers_past_a_limit_are_told_the_limit(self):
+        for field, value, limit in [("max_tokens", 3000000000, 2147483647), ("top_k", 2147483648, 2147483647),
+                                    ("seed", 9223372036854775808, 9223372036854775807), ("n", 17, 16), ("logprobs", 21, 20),
+                                    ("stop_token_ids", [2147483648], 2147483647), ("temperature", 3, 2)]:
+            path = self.write("in.jsonl", {"prompt": "cat", field: value})
+            code, out, _ = run("generate", "g2p", "--input", path)
+            message = lines(out)[0]["error"]["message"]
+            self.assertEqual(code, 1)
+            self.assertIn(str(limit), message)
+            self.assertIn(str(value).strip("[]"), message)
+
+    def test_ids_past_64_bits_come_back_digit_for_digit(self):
+        ids = [2**64 - 1, 2**63, -2**63 - 1, 10**40 + 7]
+        path = self.write("in.jsonl", *[{"id": i, "prompt": "cat", "text": "cat"} for i in ids],
+                          *[{"id": i, "prompt": 5, "text": 5} for i in ids])
+        for verb in ("generate", "tokenize"):
+            code, out, _ = run(verb, "g2p", "--input", path)
+            self.assertEqual((code, [r["id"] for r in lines(out)]), (1, ids + ids), verb)
+        self.assertIn("18446744073709551615 is outside the vocabulary",
+                      run("detokenize", "g2p", 2**64 - 1)[1])
+
+    def test_damaged_character_tables_name_folder_file_and_field(self):
+        config = json.loads((MODEL / "config.json").read_text())
+        good = {"grapheme_chars": "____abc", "phoneme_chars": "____xyz"}
+        for change, why in [({"grapheme_chars": ["a"]}, "grapheme_chars: expected a string of characters, got a list"),
+                            ({"phoneme_chars": None}, "phoneme_chars: is missing"),
+                            ({"phoneme_chars": "____"}, "phoneme_chars: has 4 characters, and none behind"),
+                            ({"grapheme_chars": "____" + "a" * config["vocab_size"]}, "more than the vocabulary of")]:
+            changed = json.dumps({**config, **good, **change}).encode()
+            folder = self.broken_model(tokenizer__json=None, config__json=changed)
+            for verb, *more in (("generate", "x"), ("tokenize", "x"), ("detokenize", "5")):
+                code, out, err = run(verb, folder, *more)
+                self.assertEqual((code, out), (2, ""), (verb, change))
+                self.assertIn(f"transept {verb}: {folder}: config.json: ", err)
+                self.assertIn(why, err)
+        folder = self.broken_model(tokenizer__json=None, config__json=json.dumps({**config, **good}).encode())
+        self.assertEqual(lines(run("detokenize", folder, "4", "6", "7", "3")[1])[0]["text"], "xz\ufffd")
+
+    def test_damaged_tokenizers_name_the_folder_in_every_verb(self):
+        folder = self.broken_model(tokenizer__json=b"{}")
+        for verb, *more in (("generate", "x"), ("tokenize", "x"), ("detokenize", "5")):
+            code, _, err = run(verb, folder, *more)
+            self.assertEqual(code, 2)
+            self.assertIn(f"transept {verb}: {folder}: tokenizer.json: ", err)
+
+    def test_a_reader_that_goes_away_ends_it_by_sigpipe(self):
+        path = self.write("in.jsonl", *[{"prompt": "cat"} for _ in range(500)])
+        process = subprocess.Popen([str(BINARY), "generate", "g2p", "--input", str(path)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual(process.wait(timeout=60), -signal.SIGPIPE)  # a shell says 141
 
     def test_damaged_models_name_the_file(self):
         weights = (MODEL / "model.safetensors").read_bytes()

@@ -6,9 +6,9 @@
     tests/golden.py --quick                  # three combinations
     tests/golden.py --root ../shared/golden --filter text/bart
 
-A folder is a model with X.jsonl and X_expected.jsonl for X in score, batch, errors, tokenize, detokenize, and
+A folder is a model with X.jsonl and X_expected.jsonl for X in beams, alignments, score, batch, errors, tokenize, detokenize, and
 requests.jsonl with expected.jsonl. Ids, texts and reasons are compared exactly, log-probabilities within 1e-3. The ways of
-running are combinations of attention backend, instruction level, block size, pool size and preemption; blocks are poisoned
+running are combinations of attention backend, instruction level, block size, pool size, preemption and sharing; blocks are poisoned
 throughout. Closes with `N passed, N failed`.
 """
 import argparse
@@ -23,11 +23,12 @@ from pathlib import Path
 from golden_compare import compare
 
 HERE = Path(__file__).resolve().parent
-FILES = {"requests": "expected", "batch": "batch_expected", "score": "score_expected", "errors": "errors_expected",
+FILES = {"requests": "expected", "beams": "beams_expected", "alignments": "alignments_expected",
+         "batch": "batch_expected", "score": "score_expected", "errors": "errors_expected",
          "tokenize": "tokenize_expected", "detokenize": "detokenize_expected"}
 ONCE = ("errors", "tokenize", "detokenize")  # what no way of running changes
 AXES = {"--attention-backend": ["reference", "cpu"], "--isa": [], "--block-size": ["16", "1", "4", "32"],
-        "pool": ["roomy", "tiny"], "--preemption-mode": ["recompute", "swap"]}
+        "pool": ["roomy", "tiny"], "--preemption-mode": ["recompute", "swap"], "--share-identical-inputs": ["on", "off"]}
 # What the kernel says of this processor -> our level.
 ISA_FLAGS = {"generic": set(), "avx2": {"avx2", "fma", "f16c"}, "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
              "avx512_vnni": {"avx512_vnni"}, "avx512_fp16": {"avx512_fp16"}, "amx": {"amx_tile", "amx_int8", "amx_bf16"}}
@@ -99,7 +100,8 @@ def pairwise(everything):
 
 def flags_of(way, config, defaults, requests):
     """Command-line flags of a way of running one model."""
-    flags = ["--debug-poison", "--max-num-seqs", "8"]
+    widest = max((num_seqs(request, defaults) for request in requests), default=1)
+    flags = ["--debug-poison", "--max-num-seqs", str(max(8, widest))]
     for axis, value in way.items():
         if axis != "pool":
             flags += [axis, value]

@@ -22,6 +22,8 @@ def compare(file, wanted, got):
         yield from compare_fields(EXACT.get(file, PROMPTS), wanted, got)
         if "score" in wanted:
             yield from compare_number("score", wanted["score"], got.get("score"), sum_tolerance(wanted["prompt_token_ids"]))
+        if "prompt_alignments" in wanted:
+            yield from compare_fields(("prompt_alignments",), wanted, got)
         if "prompt_logprobs" in wanted:
             yield from compare_positions("prompt_logprobs", wanted["prompt_logprobs"], got.get("prompt_logprobs"), wanted["prompt_token_ids"])
         if "outputs" in wanted:
@@ -49,6 +51,8 @@ def compare_outputs(wanted, got):
     for w, g in zip(wanted, got):
         yield from compare_fields(("index", "token_ids", "text", "finish_reason", "stop_reason"), w, g)
         yield from compare_number("cumulative_logprob", w["cumulative_logprob"], g.get("cumulative_logprob"), sum_tolerance(w["token_ids"]))
+        if "alignments" in w:
+            yield from compare_fields(("alignments",), w, g)
         yield from compare_positions("logprobs", w["logprobs"], g.get("logprobs"), w["token_ids"])
 
 

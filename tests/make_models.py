@@ -20,6 +20,7 @@ import transformers
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
+import beam_cases
 import cases
 from oracle import Oracle
 
@@ -71,6 +72,9 @@ def main():
         counts = cases.write_all(folder, oracle, random.Random(storage["seed"]), HERE / "corpus.txt", "num_beams" in defaults)
         both = zip(*(read_jsonl(folder / name) for name in ("requests.jsonl", "expected.jsonl")))
         agreed = sum(oracle.check_against_generate(request, expected) for request, expected in both)
+        beams_agreed, num_beams = beam_cases.write(folder, oracle, random.Random(storage["seed"] + 100), HERE / "corpus.txt")
+        agreed, counts["beams"] = agreed + beams_agreed, num_beams
+        counts["alignments"] = beam_cases.write_alignments(folder, oracle, random.Random(storage["seed"] + 200), HERE / "corpus.txt")
         print(name, ", ".join(f"{count} {kind}" for kind, count in counts.items()), f"; {agreed} equal to transformers' generate")
 
 

@@ -84,6 +84,11 @@ class Oracle:
             decoder_ids = [self.start] + decoder_ids
         return (encoder_text, encoder_ids), (decoder_text, decoder_ids)
 
+    def has_default_prompt(self, request):
+        prompt = request["prompt"]
+        explicit = prompt.get("decoder_prompt") if isinstance(prompt, dict) else None
+        return request.get("decoder_prompt") is None and explicit is None
+
     # ---- scores
 
     @torch.inference_mode()

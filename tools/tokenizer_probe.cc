@@ -25,8 +25,8 @@ TokenizerHints read_hints(const std::string& dir) {
     return value->as_string();
   };
   hints.model_type = string_of("model_type").value_or("");
-  hints.grapheme_chars = string_of("grapheme_chars");
-  hints.phoneme_chars = string_of("phoneme_chars");
+  if (const Json* table = config->find("grapheme_chars"); table != nullptr) hints.grapheme_chars = *table;
+  if (const Json* table = config->find("phoneme_chars"); table != nullptr) hints.phoneme_chars = *table;
   return hints;
 }
 

@@ -1,17 +1,21 @@
 // `transept dump encoder MODEL INPUT --output F.npy`: what the encoder gives, for comparing with a reference.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "apps/engine_flags.h"
 #include "apps/verbs.h"
 #include "base/log.h"
 #include "base/mmap_file.h"
 #include "engine/config.h"
+#include "request/field_reader.h"
 
 namespace transept {
 namespace {
 
 // NumPy's format 1.0: a float32 matrix in C order.
-Status write_npy(const std::string& path, int64_t rows, int64_t columns, const std::vector<float>& values) {
+Status write_npy(const std::string& flag, const std::string& path, int64_t rows, int64_t columns,
+                 const std::vector<float>& values) {
   std::string header = str_cat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows, ", ", columns, "), }");
   constexpr size_t kPreamble = 10, kAlignment = 64;
   const size_t padding = kAlignment - (kPreamble + header.size() + 1) % kAlignment;
@@ -20,7 +24,7 @@ Status write_npy(const std::string& path, int64_t rows, int64_t columns, const s
   preamble += static_cast<char>(header.size() & 0xFF);
   preamble += static_cast<char>(header.size() >> 8);
   std::FILE* file = std::fopen(path == "-" ? "/dev/stdout" : path.c_str(), "wb");
-  if (file == nullptr) return invalid_argument("--output ", path, ": cannot be written");
+  if (file == nullptr) return invalid_argument(flag, ": ", path, ": ", std::strerror(errno));
   bool written = std::fwrite(preamble.data(), 1, preamble.size(), file) == preamble.size();
   written &= std::fwrite(header.data(), 1, header.size(), file) == header.size();
   written &= std::fwrite(values.data(), sizeof(float), values.size(), file) == values.size();
@@ -42,7 +46,8 @@ StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument) {
   TokensPrompt tokens;
   for (const Json& id : json->as_array()) {
     if (!id.is_int() || id.as_int() < 0 || id.as_int() > INT32_MAX) {
-      return invalid_argument(argument, ": [", tokens.token_ids.size(), "]: ", id.dump(), " is not a token id");
+      return invalid_argument(argument, ": [", tokens.token_ids.size(), "]: ", id.dump(), " is not a token id (",
+                              kTokenIdRange, ")");
     }
     tokens.token_ids.push_back(static_cast<int32_t>(id.as_int()));
   }
@@ -59,7 +64,7 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   ASSIGN_OR_RETURN(const EncoderDecoderInputs inputs, model.prompts->process(prompt, {}));
   ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_prompt_token_ids));
   const int64_t rows = static_cast<int64_t>(inputs.encoder_prompt_token_ids.size());
-  return write_npy(path, rows, model.runner->spec().d_model, hidden);
+  return write_npy(flags.name_of("output"), path, rows, model.runner->spec().d_model, hidden);
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+
+#include "core/capabilities.h"
 
 namespace transept {
 namespace {
@@ -27,6 +28,15 @@ std::vector<std::filesystem::path> model_folders() {
   return folders;
 }
 
+// vLLM's name of a feature that the table refuses.
+FlagSpec refused(std::string name, std::string value_name, Feature feature, std::string harmless = "") {
+  return {.name = std::move(name),
+          .value_name = std::move(value_name),
+          .group = kEngine,
+          .refusal = std::string(feature_row(feature).refusal),
+          .harmless = std::move(harmless)};
+}
+
 }  // namespace
 
 std::vector<FlagSpec> engine_flags() {
@@ -36,7 +46,7 @@ std::vector<FlagSpec> engine_flags() {
       {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
       {"isa", "LEVEL", "auto",
        "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
-      {"device", "NAME", "cpu", "cpu", kEngine},
+      {"device", "NAME", "auto", "auto or cpu", kEngine},
       {"quantization", "NAME", "none", "none (int8 comes in a later version)", kEngine},
       {"kv-cache-dtype", "TYPE", "auto", "auto or float32", kEngine},
       {"threads", "N", "all processors", "compute threads", kEngine},
@@ -47,27 +57,34 @@ std::vector<FlagSpec> engine_flags() {
       {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
       {"preemption-mode", "MODE", "auto", "recompute, swap, or auto: recompute one sequence, swap several", kMemory},
       {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
+      {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
+       kMemory},
       {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
       {"max-num-batched-tokens", "N", "2048", "decoder tokens a step", kMemory},
       {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
       {"max-model-len", "N", "the model's", "longest encoder input and longest decoder sequence", kMemory},
       {"debug-poison", "", "",
        "fill freed KV blocks with NaN, shuffle block order, watch cross KV: slow, for finding bugs", kMemory},
+      refused("enable-lora", "", Feature::kLora),
+      refused("lora-modules", "LIST", Feature::kLora),
+      refused("enable-chunked-prefill", "", Feature::kChunkedPrefill),
+      refused("enable-prefix-caching", "", Feature::kPrefixCaching),
+      refused("speculative-config", "JSON", Feature::kSpeculation),
+      refused("speculative-model", "NAME", Feature::kSpeculation),
+      refused("num-speculative-tokens", "N", Feature::kSpeculation, "0"),
+      refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
+      refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
 }
 
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
   EngineConfig config;
+  config.from_environment = flags.from_environment();
   ASSIGN_OR_RETURN(config.model, resolve_model(flags.positional().at(0)));
-  for (const auto& [flag, known] : {std::pair<std::string_view, std::vector<std::string>>{"device", {"auto", "cpu"}},
-                                    {"quantization", {"auto", "none"}},
-                                    {"kv-cache-dtype", {"auto", "float32"}}}) {
-    const auto given = flags.text(flag);
-    if (given.has_value() && std::find(known.begin(), known.end(), *given) == known.end()) {
-      return unimplemented("--", flag, " ", *given, ": this version has ", join(known, ", "));
-    }
-  }
   config.dtype = flags.text_or("dtype", config.dtype);
+  config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
+  config.quantization = flags.text_or("quantization", config.quantization);
+  config.device = flags.text_or("device", config.device);
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);
   config.preemption_mode = flags.text_or("preemption-mode", config.preemption_mode);
@@ -90,6 +107,11 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::optional<uint64_t> swap_space, flags.bytes("swap-space"));
   config.swap_space = swap_space.value_or(config.swap_space);
   ASSIGN_OR_RETURN(config.watermark, flags.number("watermark", 0, 0.99, config.watermark));
+  const std::string share = flags.text_or("share-identical-inputs", "on");
+  if (share != "on" && share != "off") {
+    return invalid_argument("--share-identical-inputs ", share, ": expected on or off");
+  }
+  config.share_identical_inputs = share == "on";
   ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));
   config.seed = static_cast<uint64_t>(seed);
 #ifdef TRANSEPT_POISON

@@ -1,11 +1,11 @@
 #include "apps/flags.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 
 #include "base/checked_math.h"
+#include "base/environment.h"
 
 namespace transept {
 namespace {
@@ -23,7 +23,9 @@ std::optional<bool> parse_switch(std::string_view text) {
 
 Status unknown_flag(const std::vector<FlagSpec>& table, const std::string& name) {
   std::vector<std::string> names;
-  for (const FlagSpec& flag : table) names.push_back(flag.name);
+  for (const FlagSpec& flag : table) {
+    if (flag.refusal.empty()) names.push_back(flag.name);
+  }
   const std::string near = nearest(name, names);
   return invalid_argument("unknown flag --", name, near.empty() ? "" : "; did you mean --" + near + "?");
 }
@@ -48,21 +50,13 @@ std::string wrapped(std::string_view text, size_t indent, size_t width) {
 
 }  // namespace
 
-std::string environment_name(std::string_view flag) {
-  std::string name = "TRANSEPT_";
-  for (const char c : flag) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return name;
-}
-
 StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments) {
   Flags flags;
   for (const FlagSpec& flag : table) {
     const char* value = std::getenv(environment_name(flag.name).c_str());
     if (value == nullptr) continue;
-    if (flag.value_name.empty() && !parse_switch(value).has_value()) {
-      return invalid_argument(environment_name(flag.name), "=", value, ": expected true or false");
-    }
-    flags.values_[flag.name] = value;
+    flags.from_environment_.insert(flag.name);
+    RETURN_IF_ERROR(flags.take(flag, value));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -90,12 +84,26 @@ StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vect
         return invalid_argument("--", name, " wants a value: --", name, " ", flag->value_name);
       value = arguments[++i];
     }
-    if (flag->value_name.empty() && !parse_switch(value).has_value()) {
-      return invalid_argument("--", name, "=", value, ": expected true or false");
-    }
-    flags.values_[name] = value;
+    flags.from_environment_.erase(name);
+    RETURN_IF_ERROR(flags.take(*flag, std::move(value)));
   }
   return flags;
+}
+
+Status Flags::take(const FlagSpec& flag, std::string value) {
+  const std::string& given = values_[flag.name] = std::move(value);
+  const bool is_switch = flag.value_name.empty();
+  if (is_switch && !parse_switch(given).has_value()) return error(flag.name, "expected true or false");
+  if (flag.refusal.empty() || (is_switch ? parse_switch(given) == false : given == flag.harmless)) return ok_status();
+  return unimplemented(name_of(flag.name), ": ", flag.refusal);
+}
+
+std::string Flags::name_of(std::string_view name) const {
+  return from_environment_.contains(std::string(name)) ? environment_name(name) : str_cat("--", name);
+}
+
+Status Flags::error(std::string_view name, std::string_view reason) const {
+  return blame_environment(invalid_argument("--", name, " ", text_or(name, ""), ": ", reason), from_environment_);
 }
 
 std::optional<std::string> Flags::text(std::string_view name) const {
@@ -115,7 +123,7 @@ StatusOr<int64_t> Flags::integer(std::string_view name, int64_t min, int64_t max
   int64_t number = 0;
   const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
   if (error != std::errc() || end != value->data() + value->size() || number < min || number > max) {
-    return invalid_argument("--", name, " ", *value, ": expected a whole number from ", min, " to ", max);
+    return this->error(name, str_cat("expected a whole number from ", min, " to ", max));
   }
   return number;
 }
@@ -126,16 +134,23 @@ StatusOr<double> Flags::number(std::string_view name, double min, double max, do
   double number = 0;
   const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
   if (error != std::errc() || end != value->data() + value->size() || !(number >= min && number <= max)) {
-    return invalid_argument("--", name, " ", *value, ": expected a number from ", min, " to ", max);
+    return this->error(name, str_cat("expected a number from ", min, " to ", max));
   }
   return number;
+}
+
+StatusOr<bool> Flags::boolean(std::string_view name, bool fallback) const {
+  const auto value = text(name);
+  if (!value.has_value()) return fallback;
+  const std::optional<bool> given = value->empty() ? std::nullopt : parse_switch(*value);
+  return given.has_value() ? StatusOr<bool>(*given) : error(name, "expected true or false");
 }
 
 StatusOr<std::optional<uint64_t>> Flags::bytes(std::string_view name) const {
   const auto value = text(name);
   if (!value.has_value()) return std::optional<uint64_t>();
   const StatusOr<uint64_t> size = parse_bytes(*value);
-  if (!size.ok()) return with_prefix(size.status(), str_cat("--", name));
+  if (!size.ok()) return with_prefix(size.status(), name_of(name));
   return std::optional<uint64_t>(*size);
 }
 
@@ -144,12 +159,13 @@ std::string format_flags(const std::vector<FlagSpec>& table) {
   std::string out;
   std::vector<std::string> groups;
   for (const FlagSpec& flag : table) {
+    if (!flag.refusal.empty()) continue;
     if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);
   }
   for (const std::string& group : groups) {
     out += "\n" + group + ":\n";
     for (const FlagSpec& flag : table) {
-      if (flag.group != group) continue;
+      if (flag.group != group || !flag.refusal.empty()) continue;
       std::string line = "  --" + flag.name + (flag.value_name.empty() ? "" : " " + flag.value_name);
       if (line.size() + 2 > kHelpColumn)
         line += "\n" + std::string(kHelpColumn, ' ');

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,16 +19,16 @@ struct FlagSpec {
   std::string default_text;  // shown in the help; "" for none
   std::string help;          // one line
   std::string group;         // heading in the help
+  // Why a known flag is refused (kUnimplemented), by its name; "": it is not. Such a flag is not in the help.
+  std::string refusal = {};
+  std::string harmless = {};  // the value that asks for nothing, and is taken; switches: false is
 };
-
-// "block-size" -> "TRANSEPT_BLOCK_SIZE".
-std::string environment_name(std::string_view flag);
 
 class Flags final {
  public:
   // Reads arguments (after the verb) by the table; what is no flag is positional, "--" ends flags. A flag that is not
   // given may come from its environment variable. Errors: an unknown flag (suggests the nearest), a missing value, a
-  // switch with a value that is no boolean.
+  // switch with a value that is no boolean, a flag that is refused.
   static StatusOr<Flags> parse(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments);
 
   const std::vector<std::string>& positional() const { return positional_; }
@@ -44,13 +45,23 @@ class Flags final {
   }
   bool is_on(std::string_view name) const;  // a switch
 
-  // Errors name the flag, what was given and the range.
+  // Flags whose value is their environment variable's.
+  const std::set<std::string>& from_environment() const { return from_environment_; }
+  // "--block-size", or "TRANSEPT_BLOCK_SIZE" where that gave the value.
+  std::string name_of(std::string_view name) const;
+
+  // Errors name the flag (or its variable), what was given and the range.
   StatusOr<int64_t> integer(std::string_view name, int64_t min, int64_t max, int64_t fallback) const;
   StatusOr<double> number(std::string_view name, double min, double max, double fallback) const;
+  StatusOr<bool> boolean(std::string_view name, bool fallback) const;
   StatusOr<std::optional<uint64_t>> bytes(std::string_view name) const;
 
  private:
+  Status error(std::string_view name, std::string_view reason) const;  // "--block-size 0: REASON"
+  Status take(const FlagSpec& flag, std::string value);
+
   std::map<std::string, std::string> values_;
+  std::set<std::string> from_environment_;
   std::vector<std::string> positional_;
 };
 

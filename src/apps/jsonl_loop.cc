@@ -32,7 +32,7 @@ int run_jsonl(std::string_view verb, const Flags& flags, const std::vector<Json>
   if (const Status files = check_distinct_files(flags, {"input", "output"}); !files.ok())
     return usage_error(verb, files);
   StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true);
-  if (!output.ok()) return usage_error(verb, with_prefix(output.status(), "--output"));
+  if (!output.ok()) return usage_error(verb, with_prefix(output.status(), flags.name_of("output")));
   bool failed = false;
   int64_t count = 0;
   const auto handle = [&](const StatusOr<Json>& body) {
@@ -45,7 +45,7 @@ int run_jsonl(std::string_view verb, const Flags& flags, const std::vector<Json>
   for (const Json& body : inline_bodies) handle(body);
   if (flags.has("input")) {
     StatusOr<LineReader> reader = LineReader::open(*flags.text("input"));
-    if (!reader.ok()) return usage_error(verb, with_prefix(reader.status(), "--input"));
+    if (!reader.ok()) return usage_error(verb, with_prefix(reader.status(), flags.name_of("input")));
     std::string line;
     int64_t num_lines = 0;
     while (reader->next(true, line) != LineReader::Result::kEnd) {

@@ -5,10 +5,19 @@
 
 #include "apps/verbs.h"
 #include "apps/version.h"
+#include "base/environment.h"
 #include "base/log.h"
 
 namespace transept {
 namespace {
+
+constexpr const char* kExitCodes =
+    "\nexit codes:\n"
+    "    0  ok\n"
+    "    1  some inputs failed: each has an error in its result's place\n"
+    "    2  usage or start-up\n"
+    "  130  interrupted (SIGINT, SIGTERM): generate writes what is finished, and says what is not\n"
+    "  141  whoever read standard output went away (SIGPIPE), as in: transept generate ... | head -1\n";
 
 void print_overview(std::FILE* to) {
   std::fprintf(to, "transept %s (%s): encoder/decoder transformers\n\nusage: transept VERB ...\n\n", kVersion, kCommit);
@@ -19,12 +28,14 @@ void print_overview(std::FILE* to) {
   std::fprintf(to,
                "\nMODEL is a folder in Hugging Face layout, or the name of a bundled model (g2p).\n"
                "transept VERB --help lists its flags; each has an environment variable TRANSEPT_<FLAG>.\n"
-               "exit codes: 0 ok, 1 some inputs failed, 2 usage or start-up, 130 interrupted\n");
+               "%s",
+               kExitCodes);
 }
 
 void print_help(const Verb& verb) {
-  std::printf("usage: transept %s %s [FLAGS]\n%s\n%s", std::string(verb.name).c_str(), std::string(verb.usage).c_str(),
-              std::string(verb.summary).c_str(), format_flags(verb.flags()).c_str());
+  std::printf("usage: transept %s %s [FLAGS]\n%s\n%s%s", std::string(verb.name).c_str(),
+              std::string(verb.usage).c_str(), std::string(verb.summary).c_str(), format_flags(verb.flags()).c_str(),
+              kExitCodes);
 }
 
 Status apply_log_level(const Flags& flags) {
@@ -36,7 +47,8 @@ Status apply_log_level(const Flags& flags) {
   else if (level == "info")
     set_log_level(LogLevel::kInfo);
   else
-    return invalid_argument("--log-level ", level, ": one of error, warning, info");
+    return blame_environment(invalid_argument("--log-level ", level, ": one of error, warning, info"),
+                             flags.from_environment());
   return ok_status();
 }
 

@@ -48,7 +48,7 @@ Status check_distinct_files(const Flags& flags, std::initializer_list<std::strin
       const bool same = fs::weakly_canonical(*first, error) == fs::weakly_canonical(*second, error) ||
                         fs::equivalent(*first, *second, error);
       if (same && !fs::is_character_file(*first, error)) {
-        return invalid_argument("--", *a, " and --", *b, " name one file: ", *first);
+        return invalid_argument(flags.name_of(*a), " and ", flags.name_of(*b), " name one file: ", *first);
       }
     }
   }

@@ -1,5 +1,6 @@
 #include "apps/request_flags.h"
 
+#include "base/environment.h"
 #include "request/field_table.h"
 
 namespace transept {
@@ -63,7 +64,10 @@ StatusOr<Json> request_defaults(const Flags& flags) {
     probe.set("prompt", "x");
     probe.set(field.name, flag_value(field, *text));
     const StatusOr<ParsedRequest> parsed = parse_request(probe, Json(0));
-    if (!parsed.ok()) return with_prefix(parsed.status(), str_cat("--", flag_name(field.name), " ", *text));
+    if (!parsed.ok()) {
+      const Status refused = with_prefix(parsed.status(), str_cat("--", flag_name(field.name), " ", *text));
+      return blame_environment(refused, flags.from_environment());
+    }
     defaults.set(field.name, *probe.find(field.name));
   }
   return defaults;

@@ -67,11 +67,15 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("num_swaps_out", stats.num_swaps_out);
   json.set("num_swaps_in", stats.num_swaps_in);
   json.set("encoder_runs", executor.num_encoder_runs);
+  json.set("share_identical_inputs", model.config.share_identical_inputs);
+  json.set("num_encoder_cache_hits", stats.num_encoder_cache_hits);
+  json.set("num_reencodes", stats.num_reencodes);
   json.set("cross_kv_writes", executor.num_cross_kv_writes);
   json.set("bytes_copied", executor.bytes_copied);
   json.set("bytes_swapped_out", executor.bytes_swapped_out);
   json.set("bytes_swapped_in", executor.bytes_swapped_in);
   json.set("step_arena_overflows", executor.num_arena_overflows);
+  json.set("pinned_blocks", blocks.device_usage().pinned);
   json.set("blocks_in_use", blocks.num_device_blocks() - blocks.get_num_free_device_blocks() +
                                 blocks.num_host_blocks() - blocks.get_num_free_host_blocks());
   json.set("peak_rss_bytes", peak_resident_bytes());

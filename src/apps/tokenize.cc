@@ -1,6 +1,5 @@
 // `transept tokenize` and `transept detokenize`: ids from texts, texts from ids. No weights are needed.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "apps/engine_flags.h"
@@ -63,7 +62,7 @@ StatusOr<Json> detokenize(const Tokenizer& tokenizer, int64_t vocab_size, const 
     // Whole numbers may be written 3.0.
     const double number = id.is_number() ? id.as_double() : -1;
     const std::string place = str_cat("token_ids[", ids.size(), "]: ", id.dump());
-    const bool is_id = number >= 0 && number <= INT32_MAX && number == std::floor(number);
+    const bool is_id = number >= 0 && number == std::floor(number);
     if (!is_id) return field_error("token_ids", place + " is not a token id");
     if (number >= static_cast<double>(vocab_size)) {
       return field_error("token_ids", str_cat(place, " is outside the vocabulary of ", vocab_size));
@@ -99,11 +98,13 @@ Status check_arguments(const Flags& flags) {
 
 int run_tokenize(const Flags& flags) {
   if (const Status status = check_arguments(flags); !status.ok()) return usage_error("tokenize", status);
+  const StatusOr<bool> add_special_tokens = flags.boolean("add-special-tokens", true);
+  if (!add_special_tokens.ok()) return usage_error("tokenize", add_special_tokens.status());
   std::vector<Json> bodies;
   for (size_t i = 1; i < flags.positional().size(); ++i) {
     Json body = Json::object();
     body.set("text", flags.positional()[i]);
-    body.set("add_special_tokens", flags.text_or("add-special-tokens", "true") == "true");
+    body.set("add_special_tokens", *add_special_tokens);
     body.set("side", flags.text_or("side", "encoder"));
     body.set("source_lang", flags.text_or("source-lang", ""));
     body.set("target_lang", flags.text_or("target-lang", ""));
@@ -114,21 +115,22 @@ int run_tokenize(const Flags& flags) {
 
 int run_detokenize(const Flags& flags) {
   if (const Status status = check_arguments(flags); !status.ok()) return usage_error("detokenize", status);
+  const StatusOr<bool> skip_special_tokens = flags.boolean("skip-special-tokens", true);
+  if (!skip_special_tokens.ok()) return usage_error("detokenize", skip_special_tokens.status());
   std::vector<Json> bodies;
   if (flags.positional().size() > 1) {
     Json ids = Json::array();
     for (size_t i = 1; i < flags.positional().size(); ++i) {
       const std::string& text = flags.positional()[i];
-      int32_t id = -1;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-      if (error != std::errc() || end != text.data() + text.size() || id < 0) {
+      const StatusOr<Json> id = Json::parse(text);
+      if (!id.ok() || !(id->is_int() || id->is_big_int()) || id->as_double() < 0) {
         return usage_error("detokenize", invalid_argument("\"", text, "\" is not a token id"));
       }
-      ids.push_back(id);
+      ids.push_back(*id);
     }
     Json body = Json::object();
     body.set("token_ids", std::move(ids));
-    body.set("skip_special_tokens", flags.text_or("skip-special-tokens", "true") == "true");
+    body.set("skip_special_tokens", *skip_special_tokens);
     bodies.push_back(std::move(body));
   }
   return run("detokenize", flags, bodies, detokenize);

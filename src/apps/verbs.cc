@@ -66,6 +66,8 @@ std::vector<FlagSpec> bench_flags() {
       engine_flags());
 }
 
+std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/features.md", kInput}}; }
+
 std::vector<FlagSpec> no_flags() { return {}; }
 
 }  // namespace
@@ -80,6 +82,7 @@ const std::vector<Verb>& verbs() {
        "what the encoder gives, for comparing with a reference", dump_flags, run_dump},
       {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench},
       {"serve", "MODEL", "OpenAI-compatible server (comes in a later version)", no_flags, run_serve},
+      {"features", "", "what this version does, and what it refuses and why", features_flags, run_features},
   };
   return table;
 }

@@ -35,5 +35,6 @@ int run_detokenize(const Flags& flags);
 int run_dump(const Flags& flags);
 int run_bench(const Flags& flags);
 int run_serve(const Flags& flags);
+int run_features(const Flags& flags);
 
 }  // namespace transept

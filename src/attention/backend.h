@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,10 @@ enum class AttentionType : uint8_t { kEncoder, kDecoder, kEncoderDecoder };
 // null.
 struct AttentionCapture {
   View<int32_t> heads;
-  TensorView out;  // [heads.size(), num_query_rows, max_kv_len]; places past a sequence's keys are 0
+  View<int32_t> rows = {};  // [query rows] the place of each in `out`, or -1: not wanted. Empty: each at its own place
+  TensorView out;           // [heads.size(), wanted rows, max_kv_len] float32; places past a sequence's keys are 0
+
+  int64_t place(int64_t row) const { return rows.empty() ? row : rows[static_cast<size_t>(row)]; }
 };
 
 struct AttentionArgs {
@@ -67,6 +71,9 @@ class AttentionBackend {
   virtual void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                    const AttentionArgs& args) const = 0;
 };
+
+// Every backend's name, the fastest first.
+std::span<const std::string_view> attention_backend_names();
 
 // Errors: unknown name (lists the known ones). "auto" is the fastest that serves the device.
 StatusOr<std::unique_ptr<AttentionBackend>> make_attention_backend(std::string_view name);

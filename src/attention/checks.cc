@@ -48,7 +48,8 @@ void check_attention_args(const Context& context, AttentionType type, const Atte
   if (args.capture != nullptr) {
     const TensorView& out = args.capture->out;
     CHECK(out.rank == 3 && out.dtype == DType::kFloat32 && out.stride[2] == 1);
-    CHECK(out.dim(0) == static_cast<int64_t>(args.capture->heads.size()) && out.dim(1) == args.q.dim(0) &&
+    const int64_t num_rows = args.capture->rows.empty() ? out.dim(1) : static_cast<int64_t>(args.capture->rows.size());
+    CHECK(out.dim(0) == static_cast<int64_t>(args.capture->heads.size()) && num_rows == args.q.dim(0) &&
           out.dim(2) == metadata.max_kv_len);
   }
 }

@@ -191,8 +191,10 @@ class Run final {
     const View<int32_t> heads = args_.capture->heads;
     const auto found = std::find(heads.begin(), heads.end(), head);
     if (found == heads.end()) return nullptr;
+    const int64_t place = args_.capture->place(row);
+    if (place < 0) return nullptr;
     const TensorView& out = args_.capture->out;
-    return out.row(found - heads.begin()) + row * out.stride[1];
+    return out.row(found - heads.begin()) + place * out.stride[1];
   }
 
   const AttentionMetadata& metadata_;

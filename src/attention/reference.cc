@@ -101,7 +101,9 @@ void capture(const AttentionCapture& capture, const AttentionMetadata& metadata,
   for (size_t c = 0; c < capture.heads.size(); ++c) {
     if (capture.heads[c] != head) continue;
     for (int64_t i = 0; i < num_rows; ++i) {
-      float* out = capture.out.row(static_cast<int64_t>(c)) + (first_row + i) * capture.out.stride[1];
+      const int64_t place = capture.place(first_row + i);
+      if (place < 0) continue;
+      float* out = capture.out.row(static_cast<int64_t>(c)) + place * capture.out.stride[1];
       for (int64_t j = 0; j < capture.out.dim(2); ++j) {
         out[j] = j < num_keys ? static_cast<float>(probabilities[static_cast<size_t>(i * num_keys + j)]) : 0;
       }

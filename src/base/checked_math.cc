@@ -25,7 +25,7 @@ StatusOr<uint64_t> parse_bytes(std::string_view text) {
     for (size_t i = 0; i <= power; ++i) scale *= rest == "b" ? 1000 : 1024;
   }
   const double bytes = number * scale;
-  if (!(bytes < 9.0e18)) return refuse();
+  if (!(bytes < 9.0e18)) return invalid_argument("\"", text, "\" is more than the 7.8 EiB that can be counted");
   return static_cast<uint64_t>(bytes);
 }
 

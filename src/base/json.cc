@@ -19,8 +19,8 @@ Json::Json(uint64_t value) {
     kind_ = Kind::kInt;
     int_ = static_cast<int64_t>(value);
   } else {
-    kind_ = Kind::kDouble;
-    double_ = static_cast<double>(value);
+    kind_ = Kind::kBigInt;
+    big_int_ = new BigInt{str_cat(value), static_cast<double>(value)};
   }
 }
 Json::Json(double value) : kind_(Kind::kDouble), double_(value) {}
@@ -30,11 +30,19 @@ Json::Json(std::string_view value) : kind_(Kind::kString), string_(new std::stri
 Json::Json(Array value) : kind_(Kind::kArray), array_(new Array(std::move(value))) {}
 Json::Json(Object value) : kind_(Kind::kObject), object_(new Object(std::move(value))) {}
 
+Json Json::big_int(std::string digits, double value) {
+  Json json;
+  json.big_int_ = new BigInt{std::move(digits), value};
+  json.kind_ = Kind::kBigInt;
+  return json;
+}
+
 Json::Json(const Json& other) : kind_(other.kind_), int_(0) {
   switch (kind_) {
     case Kind::kNull: break;
     case Kind::kBool: bool_ = other.bool_; break;
     case Kind::kInt: int_ = other.int_; break;
+    case Kind::kBigInt: big_int_ = new BigInt(*other.big_int_); break;
     case Kind::kDouble: double_ = other.double_; break;
     case Kind::kString: string_ = new std::string(*other.string_); break;
     case Kind::kArray: array_ = new Array(*other.array_); break;
@@ -47,6 +55,7 @@ Json::Json(Json&& other) noexcept : kind_(other.kind_), int_(0) {
     case Kind::kNull: break;
     case Kind::kBool: bool_ = other.bool_; break;
     case Kind::kInt: int_ = other.int_; break;
+    case Kind::kBigInt: big_int_ = other.big_int_; break;
     case Kind::kDouble: double_ = other.double_; break;
     case Kind::kString: string_ = other.string_; break;
     case Kind::kArray: array_ = other.array_; break;
@@ -71,6 +80,7 @@ Json::~Json() { destroy(); }
 
 void Json::destroy() {
   switch (kind_) {
+    case Kind::kBigInt: delete big_int_; break;
     case Kind::kString: delete string_; break;
     case Kind::kArray: delete array_; break;
     case Kind::kObject: delete object_; break;
@@ -84,6 +94,7 @@ std::string_view Json::kind_name() const {
     case Kind::kNull: return "null";
     case Kind::kBool: return "a boolean";
     case Kind::kInt:
+    case Kind::kBigInt:
     case Kind::kDouble: return "a number";
     case Kind::kString: return "a string";
     case Kind::kArray: return "a list";
@@ -102,6 +113,7 @@ int64_t Json::as_int() const {
 }
 double Json::as_double() const {
   CHECK(is_number());
+  if (kind_ == Kind::kBigInt) return big_int_->value;
   return kind_ == Kind::kInt ? static_cast<double>(int_) : double_;
 }
 const std::string& Json::as_string() const {
@@ -150,6 +162,7 @@ void Json::dump_to(std::string& out) const {
     case Kind::kNull: out += "null"; break;
     case Kind::kBool: out += bool_ ? "true" : "false"; break;
     case Kind::kInt: append_to(out, int_); break;
+    case Kind::kBigInt: out += big_int_->digits; break;
     case Kind::kDouble:
       if (std::isfinite(double_)) {
         append_to(out, double_);

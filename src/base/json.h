@@ -15,7 +15,8 @@ namespace transept {
 
 class Json final {
  public:
-  enum class Kind : uint8_t { kNull, kBool, kInt, kDouble, kString, kArray, kObject };
+  // kBigInt: a whole number outside int64, which keeps its digits.
+  enum class Kind : uint8_t { kNull, kBool, kInt, kBigInt, kDouble, kString, kArray, kObject };
   using Array = std::vector<Json>;
   using Object = std::vector<std::pair<std::string, Json>>;  // in the order written; keys are unique
 
@@ -24,7 +25,7 @@ class Json final {
   Json(bool value);
   Json(int value);
   Json(int64_t value);
-  Json(uint64_t value);  // above int64: stored as a double
+  Json(uint64_t value);
   Json(double value);
   Json(const char* value);
   Json(std::string value);
@@ -37,6 +38,8 @@ class Json final {
   Json& operator=(Json&&) noexcept;
   ~Json();
 
+  // A whole number outside int64 by its decimal digits, as JSON writes it; `value` is the nearest double.
+  static Json big_int(std::string digits, double value);
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 
@@ -53,7 +56,8 @@ class Json final {
   bool is_null() const { return kind_ == Kind::kNull; }
   bool is_bool() const { return kind_ == Kind::kBool; }
   bool is_int() const { return kind_ == Kind::kInt; }
-  bool is_number() const { return kind_ == Kind::kInt || kind_ == Kind::kDouble; }
+  bool is_big_int() const { return kind_ == Kind::kBigInt; }
+  bool is_number() const { return kind_ == Kind::kInt || kind_ == Kind::kBigInt || kind_ == Kind::kDouble; }
   bool is_string() const { return kind_ == Kind::kString; }
   bool is_array() const { return kind_ == Kind::kArray; }
   bool is_object() const { return kind_ == Kind::kObject; }
@@ -63,7 +67,7 @@ class Json final {
   // REQUIRES: the kind asked for.
   bool as_bool() const;
   int64_t as_int() const;
-  double as_double() const;  // any number
+  double as_double() const;  // any number; the nearest, where its digits are more than a double's
   const std::string& as_string() const;
   const Array& as_array() const;
   Array& as_array();
@@ -77,17 +81,23 @@ class Json final {
   void push_back(Json value);
 
   // One line, no spaces but after ':' and ','. Strings as UTF-8; invalid UTF-8 becomes U+FFFD. NaN and infinities:
-  // null.
+  // null. Whole numbers keep every digit.
   std::string dump() const;
   void dump_to(std::string& out) const;
 
  private:
+  struct BigInt {
+    std::string digits;
+    double value;
+  };
+
   void destroy();
 
   Kind kind_ = Kind::kNull;
   union {
     bool bool_;
     int64_t int_;
+    BigInt* big_int_;
     double double_;
     std::string* string_;
     Array* array_;

@@ -18,7 +18,11 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return add(Json(value)); }
   bool number_integer(number_integer_t value) override { return add(Json(static_cast<int64_t>(value))); }
   bool number_unsigned(number_unsigned_t value) override { return add(Json(static_cast<uint64_t>(value))); }
-  bool number_float(number_float_t value, const string_t&) override { return add(Json(value)); }
+  // Whole numbers past 64 bits come this way too: an id of them is handed back digit for digit.
+  bool number_float(number_float_t value, const string_t& text) override {
+    const bool is_whole = text.find_first_of(".eE") == string_t::npos;
+    return add(is_whole ? Json::big_int(text, value) : Json(value));
+  }
   bool string(string_t& value) override { return add(Json(std::move(value))); }
   bool binary(binary_t&) override { return false; }
   bool start_object(size_t) override { return open(Json::object()); }

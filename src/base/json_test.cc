@@ -42,9 +42,29 @@ TEST(JsonParse, WholeNumbersStayExact) {
   EXPECT_EQ(parsed("9223372036854775807").as_int(), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(parsed("-9223372036854775808").as_int(), std::numeric_limits<int64_t>::min());
   EXPECT_FALSE(parsed("9223372036854775808").is_int());
+  EXPECT_TRUE(parsed("9223372036854775808").is_number());
   EXPECT_EQ(parsed("9223372036854775808").as_double(), 9223372036854775808.0);
   EXPECT_FALSE(parsed("3.0").is_int());
   EXPECT_EQ(parsed("3.0").as_double(), 3.0);
+}
+
+TEST(JsonParse, WholeNumbersPast64BitsKeepTheirDigits) {
+  for (const char* text : {"9223372036854775808", "18446744073709551615", "18446744073709551616",
+                           "-9223372036854775809", "123456789012345678901234567890"}) {
+    Json value = parsed(text);
+    EXPECT_TRUE(value.is_big_int()) << text;
+    EXPECT_EQ(value.dump(), text);
+    EXPECT_EQ(value.as_double(), std::stod(text));
+    EXPECT_EQ(value.kind_name(), "a number");
+    const Json copy = value, moved = std::move(value);
+    EXPECT_EQ(copy.dump(), text);
+    EXPECT_EQ(moved.dump(), text);
+  }
+  EXPECT_FALSE(parsed("1e30").is_big_int());
+  EXPECT_FALSE(parsed("9223372036854775808.0").is_big_int());
+  EXPECT_FALSE(parsed("-9223372036854775808").is_big_int());
+  EXPECT_EQ(Json(std::numeric_limits<uint64_t>::max()).dump(), "18446744073709551615");
+  refusal("1" + std::string(400, '0'));  // no double is near
 }
 
 TEST(JsonParse, KeysStayInOrderAndTheLastOfTwoHolds) {

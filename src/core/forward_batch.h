@@ -34,6 +34,19 @@ struct KvCaches {
   std::span<const TensorView> cross_layers;
 };
 
+// A head of a decoder layer's cross-attention.
+struct LayerHead {
+  int32_t layer = 0;
+  int32_t head = 0;
+};
+
+// Cross-attention probabilities of chosen heads, for chosen rows of a step.
+struct CrossCapture {
+  std::span<const LayerHead> heads;  // ascending by layer
+  View<int32_t> rows;                // [num_tokens] the place of each in `out`, or -1: not wanted
+  TensorView out;                    // [heads.size(), wanted rows, cross.max_kv_len] float32
+};
+
 struct ForwardBatch {
   View<int32_t> input_ids;    // [num_tokens]
   View<int32_t> positions;    // [num_tokens] (models with several position axes: [axes, num_tokens])
@@ -41,6 +54,7 @@ struct ForwardBatch {
   AttentionMetadata self;
   AttentionMetadata cross;
   KvCaches kv;
+  const CrossCapture* capture = nullptr;  // null: nobody asks
 
   int64_t num_tokens() const { return static_cast<int64_t>(input_ids.size()); }
 };

@@ -26,6 +26,8 @@ struct CompletionOutput {
   std::vector<int32_t> token_ids;  // generated ones only, the end token included
   double cumulative_logprob = 0;
   std::optional<std::vector<PositionLogprobs>> logprobs;
+  // return_alignments: for each of token_ids the index in encoder_prompt_token_ids that it attends to most.
+  std::optional<std::vector<int32_t>> alignments;
   FinishReason finish_reason = FinishReason::kNone;
   std::variant<std::monostate, int32_t, std::string> stop_reason;  // a stop id, or a stop string
 };
@@ -44,7 +46,8 @@ struct RequestOutput {
   std::optional<std::string> prompt;
   std::vector<int32_t> prompt_token_ids;
   std::optional<std::vector<std::optional<PositionLogprobs>>> prompt_logprobs;  // the first entry is null
-  std::optional<double> score;                                                  // --score: the sum of prompt_logprobs
+  std::optional<std::vector<int32_t>> prompt_alignments;  // --score with return_alignments; the first entry is -1
+  std::optional<double> score;                            // --score: the sum of prompt_logprobs
   std::vector<CompletionOutput> outputs;
   bool finished = false;
   std::string error;        // "" but when the request failed while it ran

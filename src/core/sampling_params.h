@@ -52,7 +52,8 @@ struct SamplingParams {
   float length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::kFalse;
 
-  bool score_only = false;  // --score: prompt_logprobs and their sum instead of generating
+  bool return_alignments = false;  // for every generated token the encoder position that it attends to most
+  bool score_only = false;         // --score: prompt_logprobs and their sum instead of generating
 
   // Sequences that one request comes to: its beams, or its samples.
   int32_t num_seqs() const { return num_beams > 1 ? num_beams : std::max({n, best_of, 1}); }

@@ -7,7 +7,7 @@
 namespace transept {
 
 BeamGroup::Beam BeamGroup::Beam::fork() const {
-  return {seq_id, text == nullptr ? nullptr : std::make_unique<OutputText>(*text), logprobs};
+  return {seq_id, text == nullptr ? nullptr : std::make_unique<OutputText>(*text), logprobs, alignments};
 }
 
 BeamGroup::BeamGroup(const SequenceGroup& group, const EncoderDecoderInputs& inputs, const Tokenizer* tokenizer)
@@ -48,6 +48,7 @@ void BeamGroup::advance(std::span<const Row> rows, const SampleOutput& samples, 
 void BeamGroup::order_rows(std::span<const Row> rows, const SampleOutput& samples, const SequenceGroup& group) {
   CHECK(rows.size() == beams_.size(), "a step brought ", rows.size(), " of ", beams_.size(), " beams");
   rows_.clear();
+  source_indices_.clear();
   for (const Beam& beam : beams_) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.seq_id == beam.seq_id; });
     CHECK(row != rows.end());
@@ -55,6 +56,7 @@ void BeamGroup::order_rows(std::span<const Row> rows, const SampleOutput& sample
         {group.find(beam.seq_id)->cumulative_logprob(),
          std::span(samples.top)
              .subspan(static_cast<size_t>(row->sample->top_begin), static_cast<size_t>(row->sample->num_top))});
+    source_indices_.push_back(row->sample->source_index);
   }
 }
 
@@ -82,9 +84,14 @@ void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup
   kept.output.token_ids.assign(seq.output_token_ids().begin(), seq.output_token_ids().end());
   kept.output.token_ids.push_back(way.token_id);
   kept.output.cumulative_logprob = way.sum;
-  if (!params_.logprobs.has_value()) return;
-  kept.output.logprobs = beam.logprobs;
-  add_logprobs(way, *kept.output.logprobs);
+  if (params_.logprobs.has_value()) {
+    kept.output.logprobs = beam.logprobs;
+    add_logprobs(way, *kept.output.logprobs);
+  }
+  if (params_.return_alignments) {
+    kept.output.alignments = beam.alignments;
+    kept.output.alignments->push_back(source_indices_[static_cast<size_t>(way.parent)]);
+  }
 }
 
 // The text of an answer, and what ended it. Worked out once, for answers that are returned.
@@ -140,6 +147,7 @@ void BeamGroup::grow(SequenceGroup& group) {
     seq.append_token(way.token_id, static_cast<double>(token.logprob));
     if (beam.text != nullptr) beam.text->append(params_, way.token_id, seq.num_output_tokens());
     if (params_.logprobs.has_value()) add_logprobs(way, beam.logprobs);
+    if (params_.return_alignments) beam.alignments.push_back(source_indices_[static_cast<size_t>(way.parent)]);
   }
   std::swap(beams_, next_beams_);
 }
@@ -165,6 +173,7 @@ std::vector<CompletionOutput> BeamGroup::make_outputs(const SequenceGroup& group
     output.token_ids.assign(seq.output_token_ids().begin(), seq.output_token_ids().end());
     output.cumulative_logprob = seq.cumulative_logprob();
     if (params_.logprobs.has_value()) output.logprobs = beam.logprobs;
+    if (params_.return_alignments) output.alignments = beam.alignments;
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i].index = static_cast<int32_t>(i);

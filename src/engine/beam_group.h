@@ -42,6 +42,7 @@ class BeamGroup final {
     SeqId seq_id;
     std::unique_ptr<OutputText> text;        // only where stop strings must be looked for
     std::vector<PositionLogprobs> logprobs;  // only where they are asked for
+    std::vector<int32_t> alignments;         // the same
 
     Beam fork() const;
   };
@@ -65,6 +66,7 @@ class BeamGroup final {
   BeamStopRule rule_;
   std::vector<Beam> beams_, next_beams_;  // best first
   std::vector<BeamRow> rows_;             // of beams_
+  std::vector<int32_t> source_indices_;   // RowSample::source_index of beams_
   BeamStep step_;
   std::vector<Hypothesis> hypotheses_;  // num_beams at most, best first
 };

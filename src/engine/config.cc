@@ -1,7 +1,11 @@
 #include "engine/config.h"
 
+#include <filesystem>
+
+#include "base/environment.h"
 #include "base/isa.h"
 #include "base/log.h"
+#include "engine/features.h"
 
 namespace transept {
 namespace {
@@ -9,10 +13,10 @@ namespace {
 TokenizerHints hints(const ModelConfig& config) {
   TokenizerHints hints;
   hints.model_type = config.model_type;
-  const auto table = [&](std::string_view key) -> std::optional<std::string> {
+  hints.vocab_size = config.vocab_size;
+  const auto table = [&](std::string_view key) {
     const Json* value = config.raw.find(key);
-    if (value == nullptr || !value->is_string()) return std::nullopt;
-    return value->as_string();
+    return value == nullptr ? Json() : *value;
   };
   hints.grapheme_chars = table("grapheme_chars");
   hints.phoneme_chars = table("phoneme_chars");
@@ -20,6 +24,22 @@ TokenizerHints hints(const ModelConfig& config) {
   hints.pad_token_id = config.pad_token_id;
   if (!config.eos_token_ids.empty()) hints.eos_token_id = config.eos_token_ids.front();
   return hints;
+}
+
+// Errors of a folder's tokenizer name files by their bare names, but for those that could not be read.
+Status with_folder(const Status& status, const std::string& dir) {
+  return error_message(status).starts_with(dir) ? status : with_prefix(status, dir);
+}
+
+// A LoRA adapter is a folder without config.json: its name says more than the missing file does.
+StatusOr<ModelConfig> read_model_config(const std::string& dir) {
+  StatusOr<ModelConfig> config = ModelConfig::load(dir);
+  std::error_code error;
+  const std::string adapter = dir + "/adapter_config.json";
+  if (absl::IsNotFound(config.status()) && std::filesystem::exists(adapter, error)) {
+    return unimplemented(adapter, ": ", feature_row(Feature::kLora).refusal);
+  }
+  return config;
 }
 
 StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
@@ -30,9 +50,6 @@ StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
 }
 
 StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config) {
-  if (config.dtype != "auto" && config.dtype != "float32") {
-    return unimplemented("--dtype ", config.dtype, ": this version computes in float32 (from any storage)");
-  }
   EncoderDecoderModelRunner::Options options;
   ASSIGN_OR_RETURN(options.isa, parse_isa(config.isa));
   options.num_threads = config.threads > 0 ? config.threads : num_available_cpus();
@@ -61,6 +78,7 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const En
   options.blocks.num_device_blocks = runner.info().num_device_blocks;
   options.blocks.num_host_blocks = runner.info().num_host_blocks;
   options.blocks.watermark = config.watermark;
+  options.blocks.share_identical_inputs = config.share_identical_inputs;
   options.blocks.track_freed_blocks = config.debug_poison;
   if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
   options.max_trace_steps = config.max_trace_steps;
@@ -74,25 +92,30 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const En
 StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
   LoadedTokenizer loaded;
   ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(model_dir));
-  ASSIGN_OR_RETURN(loaded.tokenizer, load_tokenizer(model_dir, hints(loaded.model_config)));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model_dir, hints(loaded.model_config));
+  if (!tokenizer.ok()) return with_folder(tokenizer.status(), model_dir);
+  loaded.tokenizer = std::move(tokenizer).value();
   return loaded;
 }
 
-StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
+namespace {
+
+StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& clock) {
   LoadedModel loaded;
   loaded.config = config;
-  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(config.model));
+  ASSIGN_OR_RETURN(loaded.model_config, read_model_config(config.model));
+  RETURN_IF_ERROR(check_features(config, loaded.model_config));
   ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
+  const std::string no_tokenizer = error_message(tokenizer.status());
   if (tokenizer.ok()) {
     loaded.tokenizer = std::move(tokenizer).value();
   } else if (absl::IsNotFound(tokenizer.status()) || absl::IsUnimplemented(tokenizer.status())) {
     // No tokenizer files at all, or of a kind that is not supported: ids still work.
-    log_warning(error_message(tokenizer.status()), ": only token ids can be given");
+    log_warning(config.model, ": ", no_tokenizer, ": only token ids can be given");
   } else {
-    return with_prefix(tokenizer.status(), config.model);
+    return with_folder(tokenizer.status(), config.model);
   }
-  const std::string no_tokenizer = tokenizer.ok() ? "" : error_message(tokenizer.status());
   ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config));
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
@@ -104,6 +127,14 @@ StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock
   ASSIGN_OR_RETURN(const LLMEngine::Options engine, engine_options(config, *runner));
   loaded.engine = std::make_unique<LLMEngine>(engine, std::make_unique<LocalExecutor>(std::move(runner)),
                                               loaded.tokenizer.get(), clock);
+  return loaded;
+}
+
+}  // namespace
+
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
+  StatusOr<LoadedModel> loaded = load_checked(config, clock);
+  if (!loaded.ok()) return blame_environment(loaded.status(), config.from_environment);
   return loaded;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -21,7 +22,10 @@ struct EngineConfig {
   std::string model;  // folder
   std::string attention_backend = "auto";
   std::string isa = "auto";
-  std::string dtype = "auto";            // auto, float32
+  std::string dtype = "auto";  // these four: features.cc has the values that are known
+  std::string kv_cache_dtype = "auto";
+  std::string quantization = "none";
+  std::string device = "auto";
   std::string preemption_mode = "auto";  // auto, recompute, swap
   int32_t threads = 0;                   // 0: the processors that this process may use
   int32_t block_size = 16;
@@ -32,9 +36,11 @@ struct EngineConfig {
   std::optional<uint64_t> kv_cache_memory;  // bytes
   uint64_t swap_space = uint64_t{1} << 30;  // bytes
   double watermark = 0.01;
+  bool share_identical_inputs = true;
   uint64_t seed = 0;
   bool debug_poison = false;
   size_t max_trace_steps = 0;
+  std::set<std::string> from_environment;  // flags that TRANSEPT_<FLAG> gave: errors name the variable
 };
 
 // A model folder ready to serve: its configuration, tokenizer, prompts and engine.

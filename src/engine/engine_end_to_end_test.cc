@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/allocation_count.h"
 #include "base/log.h"
@@ -47,7 +48,7 @@ class EndToEndTest : public ::testing::Test {
     SamplingParams params;
   };
 
-  // Twelve of different lengths, greedy and sampled, one and several outputs.
+  // Twelve of different lengths, greedy, sampled and with beams, one and several outputs.
   static std::vector<Request> requests() {
     std::vector<Request> list;
     for (int32_t i = 0; i < 12; ++i) {
@@ -61,6 +62,7 @@ class EndToEndTest : public ::testing::Test {
       request.params.seed = static_cast<uint64_t>(i);
       request.params.temperature = i % 3 == 0 ? 0.0f : 1.0f;
       request.params.n = i % 4 == 1 ? 3 : 1;
+      request.params.num_beams = i % 4 == 2 ? 3 : 1;
       request.params.eos_token_ids = {2};
       list.push_back(std::move(request));
     }
@@ -150,13 +152,78 @@ TEST_F(EndToEndTest, TextsDoNotDependOnCompanyArrivalOrPool) {
   }
 }
 
-TEST_F(EndToEndTest, EncodesOnceForAnyNumberOfOutputs) {
+TEST_F(EndToEndTest, EncodesOnceForAnyNumberOfOutputsAndBeams) {
+  EngineConfig wide = config();
+  wide.max_num_seqs = 16;
+  for (const bool beams : {false, true}) {
+    LoadedModel model = load(wide);
+    Request request = requests()[1];
+    request.params.n = 16;
+    request.params.num_beams = beams ? 16 : 1;
+    const Texts texts = run(*model.engine, {request});
+    EXPECT_EQ(texts.at(request.id).size(), 16u);
+    EXPECT_EQ(model.engine->executor_stats().num_encoder_runs, 1);
+    EXPECT_EQ(model.engine->executor_stats().num_cross_kv_writes, 1);
+    EXPECT_EQ(model.engine->scheduler().blocks().get_num_free_device_blocks(),
+              model.engine->scheduler().blocks().num_device_blocks());
+  }
+}
+
+// Beams share everything before they part: the only KV that moves is a last block that two of them write to.
+TEST_F(EndToEndTest, BeamsCopyNoMoreThanALastBlockABeam) {
+  Request request = requests()[3];
+  request.inputs.prompt_token_ids.assign(20, 5);
+  request.params = {};
+  request.params.num_beams = 4;
+  request.params.max_tokens = 8;
   LoadedModel model = load(config());
-  Request request = requests()[1];
-  request.params.n = 8;
-  run(*model.engine, {request});
-  EXPECT_EQ(model.engine->executor_stats().num_encoder_runs, 1);
-  EXPECT_EQ(model.engine->executor_stats().num_cross_kv_writes, 1);
+  std::vector<RequestOutput> finished;
+  ASSERT_TRUE(model.engine->add_request(request.id, request.inputs, request.params).ok());
+  const TinyBart bart;
+  const auto block_bytes = static_cast<uint64_t>(bart.decoder_layers * 2 * 4 * bart.d_model) * sizeof(float);
+  uint64_t before = 0, total = 0;
+  for (int step = 0; model.engine->has_unfinished_requests(); ++step) {
+    ASSERT_TRUE(model.engine->step(finished).ok());
+    const uint64_t copied = model.engine->executor_stats().bytes_copied;
+    EXPECT_LE(copied - before, 3 * block_bytes) << "step " << step;
+    // 20 prompt tokens fill 5 blocks: when the beams part they begin new ones.
+    if (step <= 1) {
+      EXPECT_EQ(copied, 0u) << "step " << step;
+    }
+    before = total = copied;
+  }
+  EXPECT_GT(total, 0u) << "beams that never parted inside a block prove nothing";
+}
+
+TEST_F(EndToEndTest, ScoringGivesTheAlignmentsOfTheAnswerThatItScores) {
+  LoadedModel model = load(config());
+  Request request = requests()[4];
+  request.params.temperature = 0;
+  request.params.max_tokens = 12;
+  request.params.return_alignments = true;
+  for (const int32_t beams : {1, 3}) {
+    request.params.num_beams = beams;
+    request.params.score_only = false;
+    std::vector<RequestOutput> finished;
+    ASSERT_TRUE(model.engine->add_request("generate", request.inputs, request.params).ok());
+    while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
+    const CompletionOutput& answer = finished.at(0).outputs.at(0);
+    ASSERT_TRUE(answer.alignments.has_value());
+    ASSERT_EQ(answer.alignments->size(), answer.token_ids.size());
+    Request scored = request;
+    scored.params.score_only = true;
+    scored.params.num_beams = 1;
+    std::vector<int32_t>& prompt = scored.inputs.prompt_token_ids;
+    const size_t num_prompt = prompt.size();
+    prompt.insert(prompt.end(), answer.token_ids.begin(), answer.token_ids.end());
+    ASSERT_TRUE(model.engine->add_request("score", scored.inputs, scored.params).ok());
+    while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
+    const std::vector<int32_t>& alignments = finished.at(1).prompt_alignments.value();
+    EXPECT_EQ(alignments.at(0), -1);
+    EXPECT_EQ(std::vector<int32_t>(alignments.begin() + static_cast<std::ptrdiff_t>(num_prompt), alignments.end()),
+              *answer.alignments);
+    EXPECT_GT(std::set<int32_t>(alignments.begin(), alignments.end()).size(), 2u);
+  }
 }
 
 TEST_F(EndToEndTest, ADecodeStepComputesNoEncoderNorCrossProducts) {
@@ -187,7 +254,7 @@ TEST_F(EndToEndTest, ASteadyStepAllocatesNothing) {
   for (int round = 0; round < 2; ++round) {  // the first round warms every buffer up
     for (size_t i = 0; i < 6; ++i) {
       list[i].params.max_tokens = 40;
-      list[i].params.n = 1;
+      list[i].params.n = list[i].params.num_beams = 1;
       list[i].params.eos_token_ids.clear();
       list[i].params.temperature = i % 2 == 0 ? 0.0f : 0.8f;
       list[i].params.top_p = 0.9f;
@@ -217,6 +284,7 @@ TEST_F(EndToEndTest, LargestLoadsFitTheMeasuredStepMemory) {
   EngineConfig config_ = config();
   config_.max_num_batched_tokens = 64;
   config_.max_num_encoder_tokens = 96;
+  config_.share_identical_inputs = false;  // the load is to be large
   LoadedModel model = load(config_);
   std::vector<Request> list;
   for (int32_t i = 0; i < 24; ++i) {

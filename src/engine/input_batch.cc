@@ -44,6 +44,7 @@ InputBatch::InputBatch(const Limits& limits) : limits_(limits) {
   cross_.reserve(seqs, 0, ceil_div(limits.max_encoder_len, limits.block_size));
   encoder_.reserve(encoder_rows, 0, 0);
   cross_write_buffers_.reserve(0, encoder_rows, 0);
+  captured_rows_.reserve(static_cast<size_t>(std::max(rows, seqs)));
   for (std::vector<int32_t>* list : {&input_ids_, &positions_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
   for (std::vector<int32_t>* list : {&encoder_ids_, &encoder_positions_})
     list->reserve(static_cast<size_t>(encoder_rows));
@@ -104,11 +105,17 @@ void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
   }
   self_.query_start_loc.push_back(0);
   cross_.group_start_loc.push_back(0);
+  const SequenceGroupMetadata* previous = nullptr;
   for (const SequenceGroupMetadata& group : scheduled.groups) {
     first_seq_.push_back(size32(self_.seq_lens.size()));
     for (size_t i = 0; i < group.seq_data.size(); ++i)
       add_sequence(group, i, size32(self_stride), size32(cross_stride));
+    // Neighbours that share a cross table read it together.
+    const bool shares = previous != nullptr && !group.cross_block_table.empty() &&
+                        group.cross_block_table == previous->cross_block_table;
+    if (shares) cross_.group_start_loc.pop_back();
     cross_.group_start_loc.push_back(size32(self_.seq_lens.size()));
+    previous = &group;
   }
   cross_.query_start_loc = self_.query_start_loc;
   forward_.input_ids = input_ids_;
@@ -148,6 +155,9 @@ void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx
 
 void InputBatch::build_requests(const StepPlan& plan) {
   row_requests_.clear();
+  capture_rows_.clear();
+  captured_rows_.clear();
+  num_captured_rows_ = 0;
   for (const RowPlan& row : plan.rows) {
     const int32_t seq = first_seq_[static_cast<size_t>(row.group_idx)] + row.seq_idx;
     const int32_t packed_row = first_rows_[static_cast<size_t>(seq)] + row.row;
@@ -167,7 +177,16 @@ void InputBatch::build_requests(const StepPlan& plan) {
     request.num_logprobs = row.num_logprobs;
     request.num_candidates = row.num_candidates;
     row_requests_.push_back(request);
+    captured_rows_.push_back(row.align ? capture_row(packed_row) : -1);
   }
+}
+
+// The place of a row among those that are captured; several requests may want the same one.
+int32_t InputBatch::capture_row(int32_t packed_row) {
+  if (capture_rows_.empty()) capture_rows_.resize(input_ids_.size(), -1);
+  int32_t& place = capture_rows_[static_cast<size_t>(packed_row)];
+  if (place < 0) place = num_captured_rows_++;
+  return place;
 }
 
 AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const {

@@ -33,6 +33,12 @@ class InputBatch final {
   // Where their cross K and V go: slot_mapping by packed encoder row.
   const AttentionMetadata& cross_write() const { return cross_write_; }
   std::span<const RowRequest> row_requests() const { return row_requests_; }
+  // Rows whose cross-attention is wanted (RowPlan::align): how many, and for each packed row its place among them or
+  // -1. Empty if there are none.
+  int32_t num_captured_rows() const { return num_captured_rows_; }
+  View<int32_t> capture_rows() const { return capture_rows_; }
+  // The same by RowPlan: its place, or -1.
+  int32_t captured_row(size_t plan_row) const { return captured_rows_[plan_row]; }
 
  private:
   // Memory of one AttentionMetadata.
@@ -48,6 +54,7 @@ class InputBatch final {
   void build_rows(const SchedulerOutputs& scheduled);
   void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride, int32_t cross_stride);
   void build_requests(const StepPlan& plan);
+  int32_t capture_row(int32_t packed_row);
   AttentionMetadata view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const;
 
   Limits limits_;
@@ -56,6 +63,8 @@ class InputBatch final {
   std::vector<int32_t> first_rows_;  // [sequences] first packed row of each scheduled sequence, in plan order
   std::vector<int32_t> first_seq_;   // [groups] number of sequences before the group
   std::vector<RowRequest> row_requests_;
+  std::vector<int32_t> capture_rows_, captured_rows_;
+  int32_t num_captured_rows_ = 0;
   MetadataBuffers self_, cross_, encoder_, cross_write_buffers_;
   int32_t max_query_len_ = 0, max_self_len_ = 0, max_cross_len_ = 0;
   ForwardBatch forward_;

@@ -29,14 +29,16 @@ void add_group(const InputBatch::Limits& limits, int32_t context_len, int32_t nu
   plan.scheduled.encodes.push_back({GroupId(0), static_cast<int32_t>(plan.scheduled.groups.size()) - 1, {}});
 }
 
-// Long prompts until the rows are used up, each with its encode while the encoder budget lasts.
+// Long prompts until the rows are used up, each with its encode while the encoder budget lasts; those after it read
+// cross tables that are there already.
 StepPlan prompts(const InputBatch::Limits& limits) {
   StepPlan plan;
   int32_t rows = limits.max_num_tokens, encoder_rows = limits.max_num_encoder_tokens, seqs = limits.max_num_seqs;
   while (seqs > 0 && rows > 0) {
     const int32_t num_rows = std::min(rows, limits.max_decoder_len);
     const int32_t num_encoder = std::min(encoder_rows, limits.max_encoder_len);
-    add_group(limits, 0, num_rows, std::max(num_encoder, 1), num_encoder > 0, true, plan);
+    const bool encodes = num_encoder > 0;
+    add_group(limits, 0, num_rows, encodes ? num_encoder : limits.max_encoder_len, encodes, true, plan);
     rows -= num_rows;
     encoder_rows -= num_encoder;
     --seqs;

@@ -9,11 +9,38 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
     : executor_(std::move(executor)),
       clock_(clock),
       scheduler_(options.scheduler, options.blocks, clock),
+      shared_inputs_(scheduler_, options.blocks.share_identical_inputs),
       output_processor_(scheduler_, tokenizer, clock),
       trace_(options.max_trace_steps) {}
 
 Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs,
                               const SamplingParams& params) {
+  return add_group(request_id, std::move(inputs), params, EncodedInput());
+}
+
+Status LLMEngine::add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
+                              const SamplingParams& params) {
+  if (!shared_inputs_.owns(encoded)) {
+    return field_error("encoded_input",
+                       encoded.has_value() ? "the handle is of another engine" : "the handle is empty");
+  }
+  inputs.encoder_prompt = encoded.text();
+  inputs.encoder_prompt_token_ids = encoded.token_ids();
+  return add_group(request_id, std::move(inputs), params, encoded);
+}
+
+StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) {
+  shared_inputs_.collect_dropped();
+  const int64_t num_tokens = static_cast<int64_t>(inputs.encoder_prompt_token_ids.size());
+  if (num_tokens == 0) return field_error("prompt", "there is no encoder input");
+  // The least that a request over it may ask for.
+  if (const Status fits = scheduler_.check_admission(num_tokens, 1, 1); !fits.ok()) return with_param(fits, "prompt");
+  return shared_inputs_.hold(inputs.encoder_prompt_token_ids, inputs.encoder_prompt);
+}
+
+// `encoded` is empty, or the handle that the encoder side came from.
+Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                            const EncodedInput& encoded) {
   if (requests_.contains(request_id))
     return field_error("id", str_cat("a request \"", request_id, "\" is in flight already"));
   SequenceGroup::Init init;
@@ -21,11 +48,14 @@ Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInput
   init.request_id = request_id;
   init.params = params;
   init.inputs = inputs;
+  init.encoder_hash = encoded.has_value() ? shared_inputs_.attach(init.group_id, encoded)
+                                          : shared_inputs_.attach(init.group_id, inputs.encoder_prompt_token_ids);
   init.first_seq_id = scheduler_.next_seq_id();
   init.arrival_time = clock_.now();
   auto group = std::make_unique<SequenceGroup>(init);
   const SequenceGroup& added = *group;
   if (const Status taken = scheduler_.add_seq_group(std::move(group)); !taken.ok()) {
+    shared_inputs_.detach(init.group_id);
     // The request could run with less of either, or with more memory.
     const Status advised(taken.code(), str_cat(error_message(taken), " (see --max-num-seqs, --kv-cache-memory)"));
     return with_param(advised, params.num_beams > 1 ? "num_beams" : params.n > 1 ? "n" : "max_tokens");
@@ -41,6 +71,7 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   if (found == requests_.end()) return not_found("no request \"", request_id, "\" is in flight");
   RequestOutput output;
   output_processor_.abort(found->second, output);
+  shared_inputs_.detach(found->second);
   requests_.erase(found);
   return output;
 }
@@ -50,6 +81,7 @@ Status LLMEngine::step(std::vector<RequestOutput>& finished) {
   const size_t num_finished_before = finished.size();
   plan_.step = static_cast<uint64_t>(stats_.num_steps);
 
+  shared_inputs_.collect_dropped();
   scheduler_.schedule(plan_.scheduled);
   if (plan_.scheduled.empty()) return ok_status();
   output_processor_.plan_rows(plan_);
@@ -59,8 +91,24 @@ Status LLMEngine::step(std::vector<RequestOutput>& finished) {
   output_processor_.process(plan_, output_, finished);
 
   count_step(num_finished_before, finished, seconds(clock_.now() - begin));
+  count_inputs();
   scheduler_.free_finished_seq_groups();
   return ok_status();
+}
+
+void LLMEngine::count_inputs() {
+  const SchedulerOutputs& scheduled = plan_.scheduled;
+  stats_.num_encoder_cache_hits += scheduled.num_encoder_cache_hits;
+  for (const EncodeSlice& slice : scheduled.encodes) {
+    const SequenceGroup& group = *scheduler_.find(slice.group_id);
+    const bool again =
+        group.encoder_hash().has_value() ? shared_inputs_.count_encode(slice.group_id) : group.num_preemptions() > 0;
+    stats_.num_reencodes += again ? 1 : 0;
+  }
+  for (const SequenceGroupMetadata& group : scheduled.groups) {
+    if (scheduler_.find(group.group_id)->is_finished()) shared_inputs_.detach(group.group_id);
+  }
+  for (const GroupId gone : scheduled.finished) shared_inputs_.detach(gone);
 }
 
 void LLMEngine::count_step(size_t num_finished_before, const std::vector<RequestOutput>& finished,

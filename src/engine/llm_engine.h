@@ -16,8 +16,10 @@
 #include "core/prompt.h"
 #include "core/request_output.h"
 #include "core/sampling_params.h"
+#include "engine/encoded_input.h"
 #include "engine/executor.h"
 #include "engine/output_processor.h"
+#include "engine/shared_inputs.h"
 #include "engine/step_trace.h"
 #include "scheduling/scheduler.h"
 #include "text/tokenizer.h"
@@ -28,8 +30,8 @@ class LLMEngine final {
  public:
   struct Options {
     Scheduler::Options scheduler;
-    BlockSpaceManager::Options blocks;
-    size_t max_trace_steps = 0;  // steps kept for --stats-json; 0: none
+    BlockSpaceManager::Options blocks;  // share_identical_inputs: encoder inputs are compared, equal ones share
+    size_t max_trace_steps = 0;         // steps kept for --stats-json; 0: none
   };
 
   // Borrows the tokenizer (may be null) and the clock.
@@ -37,6 +39,16 @@ class LLMEngine final {
 
   // Errors: a request id that is in flight; a request that could never fit (both counts).
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params);
+
+  // A handle of the encoder side of `inputs` (encoded_input.h). Nothing is computed yet: the first request over it
+  // encodes, and those after it find its cross KV. Errors: no encoder input; one that could never fit (both counts).
+  StatusOr<EncodedInput> encode(const EncoderDecoderInputs& inputs);
+  // A request over a handle: `inputs` brings the decoder side, its encoder side is replaced by the handle's. Errors:
+  // those of add_request; an empty handle, or one of another engine.
+  Status add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
+                     const SamplingParams& params);
+  // Gives up what dropped handles pinned, as every step and every encode() does first: for an engine that stands still.
+  void collect_dropped_inputs() { shared_inputs_.collect_dropped(); }
 
   // What the request has so far, with finish_reason abort. Errors: no such request.
   StatusOr<RequestOutput> abort_request(const std::string& request_id);
@@ -49,8 +61,10 @@ class LLMEngine final {
 
   struct Stats {
     int64_t num_steps = 0;
-    int64_t num_prompt_tokens = 0;   // decoder rows of prompts, recomputed ones included
-    int64_t num_encoder_tokens = 0;  // recomputed ones included
+    int64_t num_prompt_tokens = 0;       // decoder rows of prompts, recomputed ones included
+    int64_t num_encoder_tokens = 0;      // recomputed ones included
+    int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV, and did not encode
+    int64_t num_reencodes = 0;           // encodes of an input whose cross KV was there before, and was given up
     int64_t num_generated_tokens = 0;
     int64_t num_preemptions = 0;
     int64_t num_swaps_out = 0, num_swaps_in = 0;  // groups
@@ -63,11 +77,15 @@ class LLMEngine final {
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
+  Status add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                   const EncodedInput& encoded);
+  void count_inputs();
   void count_step(size_t num_finished_before, const std::vector<RequestOutput>& finished, double seconds);
 
   std::unique_ptr<Executor> executor_;
   const Clock& clock_;
   Scheduler scheduler_;
+  SharedInputs shared_inputs_;
   OutputProcessor output_processor_;
   absl::flat_hash_map<std::string, GroupId> requests_;
   StepPlan plan_;

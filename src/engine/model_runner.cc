@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked_math.h"
+#include "base/log.h"
 #include "engine/largest_step.h"
 #include "engine/system_memory.h"
 #include "models/registry.h"
@@ -125,8 +126,14 @@ Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t wanted = static_cast<uint64_t>(longest * options_.max_num_seqs) * block_bytes;
   const uint64_t left = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory);
   const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, left));
-  constexpr uint64_t kMaxBlocks = 1u << 30;
-  const int64_t num_blocks = static_cast<int64_t>(std::min(memory / block_bytes, kMaxBlocks));
+  if (options_.kv_cache_memory.has_value()) {
+    RETURN_IF_ERROR(check_kv_memory(memory, block_bytes, total_memory_bytes()));
+    if (const uint64_t available = available_memory_bytes(); memory > available) {
+      log_warning("--kv-cache-memory: ", format_bytes(memory), " is more than the ", format_bytes(available),
+                  " of memory that is free now");
+    }
+  }
+  const int64_t num_blocks = static_cast<int64_t>(std::min(memory / block_bytes, kMaxKvBlocks));
   const int64_t watermark_blocks = static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
   if (num_blocks - watermark_blocks < longest) {
     const uint64_t least =
@@ -137,8 +144,9 @@ Status EncoderDecoderModelRunner::size_kv() {
                               " blocks. Give --kv-cache-memory at least ", format_bytes(least),
                               ", or lower --max-model-len");
   }
+  // More host blocks than device blocks could never be filled.
   const int64_t host_blocks =
-      std::min<int64_t>(static_cast<int64_t>(std::min(options_.swap_space / block_bytes, kMaxBlocks)), num_blocks);
+      std::min<int64_t>(static_cast<int64_t>(std::min(options_.swap_space / block_bytes, kMaxKvBlocks)), num_blocks);
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
   ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
@@ -169,16 +177,48 @@ void EncoderDecoderModelRunner::run(Context& context, const StepPlan& plan, Step
   const ForwardBatch& forward = batch_->forward();
   const TensorView hidden =
       context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
-  if (forward.num_tokens() > 0) {
-    attention_->plan(context, forward);
-    model_->decode(context, forward, {0, spec().num_decoder_layers}, hidden);
-  }
+  if (forward.num_tokens() > 0) decode(context, hidden);
   if (context.dry_run) {
     select_dry_run(context, model_->lm_head(), hidden, hidden.dim(0));
   } else {
     select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
+    if (batch_->num_captured_rows() > 0) write_alignments(output);
   }
   output.decode_seconds = seconds_since(begin) - output.encode_seconds;
+}
+
+void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidden) {
+  ForwardBatch forward = batch_->forward();
+  CrossCapture capture;
+  if (batch_->num_captured_rows() > 0 && !context.dry_run) {
+    const int64_t num_heads = static_cast<int64_t>(spec().alignment_heads.size());
+    const int64_t num_rows = batch_->num_captured_rows(), num_keys = forward.cross.max_kv_len;
+    captured_.resize(static_cast<size_t>(num_heads * num_rows * num_keys));
+    capture.heads = spec().alignment_heads;
+    capture.rows = batch_->capture_rows();
+    capture.out = TensorView(captured_.data(), DType::kFloat32, {num_heads, num_rows, num_keys});
+    forward.capture = &capture;
+  }
+  attention_->plan(context, forward);
+  model_->decode(context, forward, {0, spec().num_decoder_layers}, hidden);
+}
+
+// For each row that asks, the key with the largest probability in the mean of the alignment heads; the first of equals.
+void EncoderDecoderModelRunner::write_alignments(StepOutput& output) const {
+  const size_t num_rows = static_cast<size_t>(batch_->num_captured_rows());
+  const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
+  std::vector<float> sums(num_keys);
+  for (size_t i = 0; i < output.samples.rows.size(); ++i) {
+    if (batch_->captured_row(i) < 0) continue;
+    const size_t row = static_cast<size_t>(batch_->captured_row(i));
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (size_t head = 0; head < spec().alignment_heads.size(); ++head) {
+      const float* probabilities = captured_.data() + (head * num_rows + row) * num_keys;
+      for (size_t key = 0; key < num_keys; ++key) sums[key] += probabilities[key];
+    }
+    output.samples.rows[i].source_index =
+        static_cast<int32_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
+  }
 }
 
 void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {

@@ -69,6 +69,8 @@ class EncoderDecoderModelRunner final {
   Context make_context(Arena& arena, bool dry_run);
   void run(Context& context, const StepPlan& plan, StepOutput& output);
   void encode(Context& context, const StepPlan& plan);
+  void decode(Context& context, const TensorView& hidden);
+  void write_alignments(StepOutput& output) const;
   InputBatch::Limits batch_limits() const;
 
   Options options_;
@@ -79,6 +81,7 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<KvStorage> kv_;
   std::shared_ptr<PageBuffer> encoder_buffer_;  // counted: consumers of an encoder output hold it
+  std::vector<float> captured_;                 // CrossCapture::out, outside the arena: hardly any step wants it
   OpCounters counters_;
   ExecutorInfo info_;
   int32_t max_encoder_len_ = 0, max_decoder_len_ = 0;

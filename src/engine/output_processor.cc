@@ -37,6 +37,7 @@ void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs
   auto state = std::make_unique<GroupState>();
   if (group.params().prompt_logprobs.has_value() || group.params().score_only) {
     state->prompt_logprobs.resize(inputs.prompt_token_ids.size());
+    if (group.params().return_alignments) state->prompt_alignments.resize(inputs.prompt_token_ids.size(), -1);
   }
   state->inputs = std::move(inputs);
   if (group.params().num_beams > 1) state->beams = std::make_unique<BeamGroup>(group, state->inputs, tokenizer_);
@@ -76,6 +77,7 @@ void OutputProcessor::plan_group(const SequenceGroup& group, const GroupState& s
         planned.target_token = seq->token_ids()[static_cast<size_t>(target)];
         planned.num_logprobs = params.prompt_logprobs.value_or(0);
         planned.position = static_cast<uint32_t>(target);
+        planned.align = params.return_alignments;
       }
     }
     if (!data.sampled || params.score_only) continue;
@@ -98,6 +100,7 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.seed = params.seed;
   row.position = static_cast<uint32_t>(seq.num_output_tokens());
   row.num_logprobs = params.logprobs.value_or(-1);
+  row.align = params.return_alignments;
   row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
   build_row_edits(params, {state.inputs.encoder_prompt_token_ids, seq.prompt_token_ids(), seq.output_token_ids()},
                   row.edits);
@@ -138,6 +141,7 @@ void OutputProcessor::process_row(const RowPlan& row, const RowSample& sample, c
   if (row.target_token >= 0) {
     state.prompt_logprobs[row.position] = position_logprobs(sample, output);
     state.score += sample.logprob;
+    if (!state.prompt_alignments.empty()) state.prompt_alignments[row.position] = sample.source_index;
     return;
   }
   if (state.beams != nullptr) {
@@ -187,6 +191,7 @@ void OutputProcessor::append_token(SequenceGroup& group, Sequence& seq, const Ro
   }
   seq.append_token(sample.token_id, sample.logprob);
   if (params.logprobs.has_value()) sequence.logprobs.push_back(position_logprobs(sample, output));
+  if (params.return_alignments) sequence.alignments.push_back(sample.source_index);
   const FinishReason reason = sequence.text.append(params, sample.token_id, seq.num_output_tokens());
   if (reason != FinishReason::kNone) finish(group, seq, reason, sequence);
 }
@@ -197,7 +202,7 @@ void OutputProcessor::finish(SequenceGroup& group, Sequence& seq, FinishReason r
 }
 
 OutputProcessor::SequenceState OutputProcessor::make_state(const SequenceGroup& group, const GroupState& state) const {
-  SequenceState sequence{OutputText(tokenizer_, state.inputs.prompt_token_ids, group.params()), {}};
+  SequenceState sequence{OutputText(tokenizer_, state.inputs.prompt_token_ids, group.params()), {}, {}};
   if (group.params().logprobs.has_value()) sequence.logprobs.reserve(static_cast<size_t>(group.params().max_tokens));
   return sequence;
 }
@@ -214,6 +219,7 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   result.prompt_token_ids = std::move(state.inputs.prompt_token_ids);
   if (!state.prompt_logprobs.empty()) result.prompt_logprobs = std::move(state.prompt_logprobs);
   if (group.params().score_only) result.score = state.score;
+  if (!state.prompt_alignments.empty()) result.prompt_alignments = std::move(state.prompt_alignments);
   const TimePoint now = clock_.now();
   if (group.was_scheduled()) result.metrics.queue_s = since(group.arrival_time(), group.first_scheduled_time());
   result.metrics.encode_s = state.encode_s;
@@ -238,6 +244,7 @@ std::vector<CompletionOutput> OutputProcessor::sampled_outputs(const SequenceGro
     output.text = found->second.text.text();
     output.stop_reason = found->second.text.stop_reason();
     if (group.params().logprobs.has_value()) output.logprobs = std::move(found->second.logprobs);
+    if (group.params().return_alignments) output.alignments = std::move(found->second.alignments);
   }
   std::sort(outputs.begin(), outputs.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
   const size_t n = static_cast<size_t>(std::max(group.params().n, 1));

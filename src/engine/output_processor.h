@@ -39,10 +39,12 @@ class OutputProcessor final {
   struct SequenceState {
     OutputText text;
     std::vector<PositionLogprobs> logprobs;
+    std::vector<int32_t> alignments;
   };
   struct GroupState {
     EncoderDecoderInputs inputs;
     std::vector<std::optional<PositionLogprobs>> prompt_logprobs;
+    std::vector<int32_t> prompt_alignments;
     double score = 0;
     TimePoint first_token{};
     double encode_s = -1;

@@ -28,11 +28,39 @@ StatusOr<EncoderDecoderInputs> PromptProcessor::process(const EncoderDecoderProm
                                                         const Options& options) const {
   RETURN_IF_ERROR(refuse_media(prompt));
   EncoderDecoderInputs inputs;
+  RETURN_IF_ERROR(fill_encoder_side(prompt, options, inputs));
+  RETURN_IF_ERROR(fill_decoder_side(prompt, options, inputs));
+  return inputs;
+}
+
+StatusOr<EncoderDecoderInputs> PromptProcessor::process_encoder(const EncoderDecoderPrompt& prompt,
+                                                                const Options& options) const {
+  RETURN_IF_ERROR(refuse_media(prompt));
+  EncoderDecoderInputs inputs;
+  RETURN_IF_ERROR(fill_encoder_side(prompt, options, inputs));
+  return inputs;
+}
+
+StatusOr<EncoderDecoderInputs> PromptProcessor::process_decoder(const EncoderDecoderPrompt& prompt,
+                                                                const Options& options) const {
+  RETURN_IF_ERROR(refuse_media(prompt));
+  EncoderDecoderInputs inputs;
+  RETURN_IF_ERROR(fill_decoder_side(prompt, options, inputs));
+  return inputs;
+}
+
+Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
+                                          EncoderDecoderInputs& inputs) const {
   if (std::holds_alternative<std::monostate>(prompt.encoder.content)) {
     return field_error("encoder_prompt", "a request needs an encoder prompt; only a decoder prompt was given");
   }
   if (const auto* text = std::get_if<TextPrompt>(&prompt.encoder.content)) inputs.encoder_prompt = text->text;
   ASSIGN_OR_RETURN(inputs.encoder_prompt_token_ids, encoder_ids(prompt.encoder, prompt.encoder_param, options));
+  return ok_status();
+}
+
+Status PromptProcessor::fill_decoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
+                                          EncoderDecoderInputs& inputs) const {
   if (prompt.decoder.has_value() && !std::holds_alternative<std::monostate>(prompt.decoder->content)) {
     if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) inputs.prompt = text->text;
     ASSIGN_OR_RETURN(inputs.prompt_token_ids, decoder_ids(*prompt.decoder, prompt.decoder_param, options));
@@ -44,7 +72,7 @@ StatusOr<EncoderDecoderInputs> PromptProcessor::process(const EncoderDecoderProm
     return too_long(prompt.decoder_param, str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ",
                                                   limits_.max_decoder_len, " positions of the decoder"));
   }
-  return inputs;
+  return ok_status();
 }
 
 Status PromptProcessor::refuse_media(const EncoderDecoderPrompt& prompt) const {

@@ -35,6 +35,10 @@ class PromptProcessor final {
   // Errors (with the field's name): an empty prompt, only a decoder prompt, ids outside the vocabulary, more ids than
   // the model has positions (both counts), media for a model without that modality, text without a tokenizer.
   StatusOr<EncoderDecoderInputs> process(const EncoderDecoderPrompt& prompt, const Options& options) const;
+  // One side alone, for requests over a handle (LLMEngine::encode); the other side's fields stay empty. Errors: as
+  // above.
+  StatusOr<EncoderDecoderInputs> process_encoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
+  StatusOr<EncoderDecoderInputs> process_decoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
 
   // Each word bare and with one leading space, no special tokens; the second counts only if it has as many ids and
   // another first id (vLLM's bad words).
@@ -46,6 +50,10 @@ class PromptProcessor final {
   const Limits& limits() const { return limits_; }
 
  private:
+  Status fill_encoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
+                           EncoderDecoderInputs& inputs) const;
+  Status fill_decoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
+                           EncoderDecoderInputs& inputs) const;
   StatusOr<std::vector<int32_t>> encoder_ids(const SingletonPrompt& prompt, const std::string& param,
                                              const Options& options) const;
   StatusOr<std::vector<int32_t>> decoder_ids(const SingletonPrompt& prompt, const std::string& param,

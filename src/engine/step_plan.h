@@ -26,6 +26,7 @@ struct RowPlan {
   uint64_t seed = 0;
   uint32_t position = 0;  // number of tokens before the chosen one: the key of its random number
   int32_t num_logprobs = -1;
+  bool align = false;          // RowSample::source_index is wanted
   int32_t num_candidates = 0;  // > 0: a beam's row, see RowRequest
   RowEdits edits;
 
@@ -33,6 +34,7 @@ struct RowPlan {
     target_token = -1;
     sample_idx = 0;
     num_candidates = 0;
+    align = false;
     edits.clear();
   }
 };

@@ -16,6 +16,7 @@ Status broken(const Parts&... parts) {
 Status BlockSpaceManager::check_invariants() const {
   RETURN_IF_ERROR(check_groups());
   RETURN_IF_ERROR(check_cross_tables());
+  RETURN_IF_ERROR(check_idle_tables());
 
   std::vector<int32_t> device(static_cast<size_t>(device_.num_total()));
   std::vector<int32_t> host(static_cast<size_t>(host_.num_total()));
@@ -35,6 +36,9 @@ Status BlockSpaceManager::check_invariants() const {
     if (group.cross == kNoCross || !seen.insert(group.cross).second) continue;
     if (!count(group.pool, cross_tables_.at(group.cross).blocks))
       return broken("group ", id.value(), ": no such block");
+  }
+  for (const int64_t key : idle_) {
+    if (!count(MemoryPool::kDevice, cross_tables_.at(key).blocks)) return broken("idle table ", key, ": no such block");
   }
   if (const Status status = device_.check_invariants(device); !status.ok()) return with_prefix(status, "device: ");
   if (const Status status = host_.check_invariants(host); !status.ok()) return with_prefix(status, "host: ");
@@ -76,7 +80,8 @@ Status BlockSpaceManager::check_cross_tables() const {
     ++owners[group.cross];
   }
   for (const auto& [key, cross] : cross_tables_) {
-    if (const auto entry = owners.find(key); entry == owners.end() || entry->second != cross.num_owners) {
+    const auto entry = owners.find(key);
+    if ((entry == owners.end() ? 0 : entry->second) != cross.num_owners) {
       return broken("cross table ", key, " counts ", cross.num_owners, " owners");
     }
     if (static_cast<int32_t>(cross.blocks.size()) != num_blocks_for(cross.num_tokens)) {
@@ -87,6 +92,23 @@ Status BlockSpaceManager::check_cross_tables() const {
     const auto cross = cross_tables_.find(key);
     if (cross == cross_tables_.end() || cross->second.hash != hash) return broken("a shared hash leads nowhere");
   }
+  return ok_status();
+}
+
+// Exactly the tables without an owner are idle, and each is there because a pin wants it and can find it.
+Status BlockSpaceManager::check_idle_tables() const {
+  int32_t num_blocks = 0;
+  for (const int64_t key : idle_) {
+    const auto entry = cross_tables_.find(key);
+    if (entry == cross_tables_.end() || entry->second.num_owners > 0) return broken("idle table ", key, " is not idle");
+    if (std::count(idle_.begin(), idle_.end(), key) != 1) return broken("idle table ", key, " is listed twice");
+    if (!is_kept(key, entry->second)) return broken("idle table ", key, " is kept for nobody");
+    num_blocks += static_cast<int32_t>(entry->second.blocks.size());
+  }
+  if (num_blocks != num_idle_blocks_) return broken("idle tables count ", num_idle_blocks_, " blocks");
+  const auto num_unowned = std::count_if(cross_tables_.begin(), cross_tables_.end(),
+                                         [](const auto& entry) { return entry.second.num_owners == 0; });
+  if (num_unowned != static_cast<int64_t>(idle_.size())) return broken("a cross table belongs to nobody");
   return ok_status();
 }
 

@@ -50,11 +50,6 @@ int32_t BlockSpaceManager::num_blocks_for(int64_t num_tokens) const {
 
 // ---- Admission
 
-bool BlockSpaceManager::shares_cross(const Request& request) const {
-  return options_.share_identical_inputs && request.num_encoder_tokens > 0 && request.encoder_hash.has_value() &&
-         shared_cross_.contains(*request.encoder_hash);
-}
-
 int32_t BlockSpaceManager::num_needed_blocks(const Request& request) const {
   const int32_t cross = shares_cross(request) ? 0 : num_blocks_for(request.num_encoder_tokens);
   return cross + num_blocks_for(request.num_tokens);
@@ -63,50 +58,31 @@ int32_t BlockSpaceManager::num_needed_blocks(const Request& request) const {
 AllocStatus BlockSpaceManager::can_allocate(const Request& request) const {
   const int64_t need = int64_t{num_needed_blocks(request)} + request.num_blocks_ahead;
   if (device_.num_total() - need < watermark_blocks_) return AllocStatus::kNever;
-  return device_.num_free() - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;
+  return num_available_blocks(request) - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;
 }
 
 bool BlockSpaceManager::allocate(const Request& request) {
-  CHECK(num_needed_blocks(request) <= device_.num_free(), "allocate without can_allocate");
+  CHECK(num_needed_blocks(request) <= num_available_blocks(request), "allocate without can_allocate");
   CHECK(!groups_.contains(request.group_id), "group ", request.group_id.value(), " has tables already");
   const auto [entry, is_new] = sequences_.try_emplace(request.seq_id);
   CHECK(is_new, "sequence ", request.seq_id.value(), " has a table already");
+
+  Group& group = groups_[request.group_id];
+  group.sequences.push_back(request.seq_id);
+  const bool is_shared = shares_cross(request);
+  // First of all, so that a table which was idle is not given up for the blocks of its own group.
+  if (is_shared) join_cross(group, request);
 
   SequenceTable& table = entry->second;
   table.group_id = request.group_id;
   table.num_tokens = request.num_tokens;
   table.blocks = take_table(std::max(request.num_tokens, request.max_tokens));
-  for (int32_t i = 0; i < num_blocks_for(request.num_tokens); ++i) table.blocks.push_back(device_.allocate());
-
-  Group& group = groups_[request.group_id];
-  group.sequences.push_back(request.seq_id);
-  if (request.num_encoder_tokens == 0) return false;
-  if (shares_cross(request)) {
-    group.cross = shared_cross_.at(*request.encoder_hash);
-    CrossTable& shared = cross_tables_.at(group.cross);
-    CHECK(shared.num_tokens == request.num_encoder_tokens, "one content hash, two lengths");
-    ++shared.num_owners;
-    return false;
+  for (int32_t i = 0; i < num_blocks_for(request.num_tokens); ++i) {
+    table.blocks.push_back(take_block(MemoryPool::kDevice));
   }
-  group.cross = next_cross_++;
-  CrossTable& cross = cross_tables_[group.cross];
-  cross.num_owners = 1;
-  cross.num_tokens = request.num_encoder_tokens;
-  cross.hash = request.encoder_hash;
-  cross.blocks = take_table(request.num_encoder_tokens);
-  for (int32_t i = 0; i < num_blocks_for(request.num_encoder_tokens); ++i) cross.blocks.push_back(device_.allocate());
-  offer_for_sharing(group.cross, cross);
+  if (is_shared || request.num_encoder_tokens == 0) return false;
+  add_cross(group, request);
   return true;
-}
-
-void BlockSpaceManager::offer_for_sharing(int64_t key, const CrossTable& cross) {
-  if (options_.share_identical_inputs && cross.hash) shared_cross_.try_emplace(*cross.hash, key);
-}
-
-void BlockSpaceManager::withdraw_from_sharing(int64_t key, const CrossTable& cross) {
-  if (!cross.hash) return;
-  const auto entry = shared_cross_.find(*cross.hash);
-  if (entry != shared_cross_.end() && entry->second == key) shared_cross_.erase(entry);
 }
 
 // ---- Growth
@@ -135,7 +111,7 @@ bool BlockSpaceManager::can_append_slots(std::span<const SlotRequest> requests) 
     }
     if (num_earlier < device_.num_references(table.blocks.back()) - 1) ++need;
   }
-  return need <= device_.num_free();
+  return need <= num_available_device_blocks();
 }
 
 void BlockSpaceManager::append_slots(SeqId seq_id, int32_t num_tokens, std::vector<BlockCopy>& copies) {
@@ -144,14 +120,14 @@ void BlockSpaceManager::append_slots(SeqId seq_id, int32_t num_tokens, std::vect
   SequenceTable& table = existing(sequences_, seq_id, "sequence");
   CHECK(existing(groups_, table.group_id, "group").pool == MemoryPool::kDevice, "a swapped sequence cannot grow");
   if (writes_shared_block(table)) {
-    const BlockId own = device_.allocate();
+    const BlockId own = take_block(MemoryPool::kDevice);
     copies.push_back({.src = table.blocks.back(), .dst = own});
     release(MemoryPool::kDevice, table.blocks.back());
     table.blocks.back() = own;
   }
   table.num_tokens += num_tokens;
   while (static_cast<int32_t>(table.blocks.size()) < num_blocks_for(table.num_tokens)) {
-    table.blocks.push_back(device_.allocate());
+    table.blocks.push_back(take_block(MemoryPool::kDevice));
   }
 }
 
@@ -198,19 +174,22 @@ AllocStatus BlockSpaceManager::can_swap_in(GroupId group_id) const {
   const int64_t num_growing = static_cast<int64_t>(group.sequences.size()) + (group.cross != kNoCross ? 1 : 0);
   const int64_t need = num_distinct_blocks(group) + num_growing;
   if (need > device_.num_total()) return AllocStatus::kNever;
-  return device_.num_free() - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;
+  return num_available_device_blocks() - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;
 }
 
 bool BlockSpaceManager::can_swap_out(GroupId group_id) const {
   const Group& group = existing(groups_, group_id, "group");
   CHECK(group.pool == MemoryPool::kDevice);
-  if (group.cross != kNoCross && cross_tables_.at(group.cross).num_owners > 1) return false;
+  if (group.cross != kNoCross) {
+    const CrossTable& cross = cross_tables_.at(group.cross);
+    if (cross.num_owners > 1 || cross.state != CrossState::kWritten) return false;
+  }
   return num_distinct_blocks(group) <= host_.num_free();
 }
 
 void BlockSpaceManager::swap_in(GroupId group_id, std::vector<BlockCopy>& moves) {
   Group& group = existing(groups_, group_id, "group");
-  CHECK(group.pool == MemoryPool::kHost && num_distinct_blocks(group) <= device_.num_free());
+  CHECK(group.pool == MemoryPool::kHost && num_distinct_blocks(group) <= num_available_device_blocks());
   move(group, MemoryPool::kDevice, moves);
   if (group.cross != kNoCross) offer_for_sharing(group.cross, cross_tables_.at(group.cross));
 }
@@ -231,7 +210,7 @@ void BlockSpaceManager::move(Group& group, MemoryPool to, std::vector<BlockCopy>
         block = known->second;
         allocator(to).add_reference(block);
       } else {
-        block = allocator(to).allocate();
+        block = take_block(to);
         moved.emplace(source, block);
         moves.push_back({.src = source, .dst = block});
       }
@@ -269,10 +248,12 @@ void BlockSpaceManager::free_cross(GroupId group_id) {
   const int64_t key = std::exchange(entry->second.cross, kNoCross);
   CrossTable& cross = cross_tables_.at(key);
   if (--cross.num_owners == 0) {
-    for (const BlockId block : cross.blocks) release(entry->second.pool, block);
-    withdraw_from_sharing(key, cross);
-    keep_table(std::move(cross.blocks));
-    cross_tables_.erase(key);
+    if (entry->second.pool == MemoryPool::kDevice) offer_for_sharing(key, cross);
+    if (is_kept(key, cross)) {
+      begin_idle(key, cross);
+    } else {
+      drop_cross(key, entry->second.pool);
+    }
   }
   drop_if_empty(group_id);
 }
@@ -290,6 +271,7 @@ void BlockSpaceManager::reset() {
     for (const SeqId seq : sequences) free(seq);
     free_cross(group_id);
   }
+  while (!idle_.empty()) drop_cross(idle_.front(), MemoryPool::kDevice);
   device_.reset();
   host_.reset();
 }
@@ -347,7 +329,8 @@ BlockSpaceManager::Usage BlockSpaceManager::device_usage() const {
     if (group.pool != MemoryPool::kDevice || group.cross == kNoCross || !seen.insert(group.cross).second) continue;
     usage.cross += static_cast<int32_t>(cross_tables_.at(group.cross).blocks.size());
   }
-  usage.self = device_.num_total() - device_.num_free() - usage.cross;
+  usage.pinned = num_idle_blocks_;
+  usage.self = device_.num_total() - num_available_device_blocks() - usage.cross;
   return usage;
 }
 

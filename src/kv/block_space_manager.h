@@ -2,6 +2,10 @@
 // sequences part: copy-on-write), one cross table a group (written once, shared by all its sequences, and by other
 // groups with the same input if sharing is on). Ids, counts and hashes only: no tensor, no Sequence, no byte of KV.
 //
+// A pinned input's cross table stays when its last group has gone. Then it is idle: its blocks count as available
+// wherever somebody asks for room, and are given up, the table used longest ago first, when somebody takes them. So a
+// pin never refuses, delays or preempts anything.
+//
 // Names are vLLM's; the rules in numbers stand in testdata/. An empty block is never reserved: a sequence of n tokens
 // has ceil(n / block_size) blocks. Owned by the scheduler. Not thread-safe (engine thread).
 #pragma once
@@ -35,9 +39,9 @@ class BlockSpaceManager final {
     int32_t block_size = 16;  // slots (tokens) a block
     int32_t num_device_blocks = 0;
     int32_t num_host_blocks = 0;
-    double watermark = 0.01;  // share of the device blocks that admission and swapping in leave free
-    bool share_identical_inputs = false;
-    bool track_freed_blocks = false;                      // BlockMoves::freed_device, freed_host
+    double watermark = 0.01;              // share of the device blocks that admission and swapping in leave free
+    bool share_identical_inputs = false;  // groups with equal hashes; those of a pinned input share in any case
+    bool track_freed_blocks = false;      // BlockMoves::freed_device, freed_host
     std::optional<uint64_t> shuffle_seed = std::nullopt;  // physical block order
 
     // Errors: name the field and its range.
@@ -51,7 +55,7 @@ class BlockSpaceManager final {
     int32_t num_tokens = 0;          // slots wanted now
     int32_t max_tokens = 0;          // how long the sequence may become: memory for its table, no blocks
     int32_t num_encoder_tokens = 0;  // 0: no cross table
-    std::optional<ContentHash> encoder_hash = std::nullopt;  // who has it may share (share_identical_inputs)
+    std::optional<ContentHash> encoder_hash = std::nullopt;  // who has it may share; equal ones mean equal inputs
     int32_t num_blocks_ahead = 0;  // can_allocate() counts these too; allocate() does not take them
   };
 
@@ -63,14 +67,28 @@ class BlockSpaceManager final {
   // REQUIRES: options.validate().ok().
   explicit BlockSpaceManager(const Options& options);
 
-  // need = |cross table, unless another group owns it already| + blocks of the sequence (+ num_blocks_ahead).
-  // kNever: total - need < watermark; kOk: free - need >= watermark; else kLater.
+  // need = |cross table, unless it is there already| + blocks of the sequence (+ num_blocks_ahead).
+  // kNever: total - need < watermark; kOk: available - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
-  // Another group owns the cross table that this one wants.
+  // The cross table that this group wants is there already, and written when this step decodes.
   bool shares_cross(const Request& request) const;
-  // True: the cross table is new and must be written; false: there is none, or it is shared and written already.
-  // REQUIRES: as many free blocks as needed, and neither group nor sequence has a table.
+  // The same, but it is not yet written: who waits will share it.
+  bool awaits_cross(const Request& request) const;
+  // True: the cross table is new and must be written; false: there is none, or it is shared.
+  // REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.
   bool allocate(const Request& request);
+
+  // A cross table is written in one step, before anything of that step reads it: begin (a step is planned that writes
+  // it wholly), then finish (the step was executed) or abandon (it was not). Both end all that have begun.
+  bool needs_cross_write(GroupId group_id) const;  // it has a cross table that is not written, nor begun
+  void begin_cross_write(GroupId group_id);        // REQUIRES: needs_cross_write()
+  void finish_cross_writes();
+  void abandon_cross_writes();
+
+  // Pinning keeps no blocks of its own: the first group with this hash brings the table. Both do nothing if it is so
+  // already.
+  void pin(const ContentHash& hash);
+  void unpin(const ContentHash& hash);
 
   // Whether all of these sequences can grow now, copies of shared last blocks included. The watermark does not count:
   // it is there so that running sequences can grow.
@@ -89,14 +107,14 @@ class BlockSpaceManager final {
   // kNever: it wants more blocks than there are.
   AllocStatus can_swap_in(GroupId group_id) const;
   void swap_in(GroupId group_id, std::vector<BlockCopy>& moves);
-  // False also if the group shares its cross table with another one.
+  // False also if the group shares its cross table with another one, or if that is not written.
   bool can_swap_out(GroupId group_id) const;
   void swap_out(GroupId group_id, std::vector<BlockCopy>& moves);
 
   // Blocks go back to the pool in which they lie. No-ops if there is no such table (any more).
   void free(SeqId seq_id);
   void free_cross(GroupId group_id);
-  // Forgets every table; both pools are full again.
+  // Forgets every table, idle ones too; both pools are full again. Pins stay.
   void reset();
 
   // Blocks freed since the last call, for poisoning; see BlockMoves. Nothing without track_freed_blocks.
@@ -110,6 +128,8 @@ class BlockSpaceManager final {
   bool is_swapped(GroupId group_id) const;
 
   int32_t get_num_free_device_blocks() const { return device_.num_free(); }
+  // Free ones and those of idle tables.
+  int32_t num_available_device_blocks() const { return device_.num_free() + num_idle_blocks_; }
   int32_t get_num_free_host_blocks() const { return host_.num_free(); }
   int32_t num_device_blocks() const { return device_.num_total(); }
   int32_t num_host_blocks() const { return host_.num_total(); }
@@ -120,11 +140,13 @@ class BlockSpaceManager final {
   struct Usage {
     int32_t self = 0;
     int32_t cross = 0;
+    int32_t pinned = 0;  // of idle tables: kept for a pin alone
   };
   Usage device_usage() const;
 
   // Reference counts equal the references of the tables; free + used = total; every table is as long as its tokens
-  // want; each group lies in one pool. The error says what is wrong.
+  // want; each group lies in one pool; a table without a group is pinned, and counted as idle. The error says what is
+  // wrong.
   Status check_invariants() const;
 
  private:
@@ -133,9 +155,11 @@ class BlockSpaceManager final {
     int32_t num_tokens = 0;
     BlockTable blocks;
   };
+  enum class CrossState : uint8_t { kUnwritten, kBegun, kWritten };
   struct CrossTable {
-    int32_t num_owners = 0;
+    int32_t num_owners = 0;  // 0: idle
     int32_t num_tokens = 0;
+    CrossState state = CrossState::kUnwritten;
     std::optional<ContentHash> hash;
     BlockTable blocks;
   };
@@ -149,6 +173,15 @@ class BlockSpaceManager final {
   BlockAllocator& allocator(MemoryPool pool) { return pool == MemoryPool::kDevice ? device_ : host_; }
   const BlockAllocator& allocator(MemoryPool pool) const { return pool == MemoryPool::kDevice ? device_ : host_; }
   int32_t num_needed_blocks(const Request& request) const;
+  int32_t num_available_blocks(const Request& request) const;
+  const CrossTable* find_shareable(const Request& request) const;
+  void join_cross(Group& group, const Request& request);
+  void add_cross(Group& group, const Request& request);
+  void drop_cross(int64_t key, MemoryPool pool);
+  bool is_kept(int64_t key, const CrossTable& cross) const;
+  void begin_idle(int64_t key, const CrossTable& cross);
+  void end_idle(int64_t key, const CrossTable& cross);
+  BlockId take_block(MemoryPool pool);
   void offer_for_sharing(int64_t key, const CrossTable& cross);
   void withdraw_from_sharing(int64_t key, const CrossTable& cross);
   int32_t num_new_blocks(const SequenceTable& table, int32_t num_tokens) const;
@@ -161,6 +194,7 @@ class BlockSpaceManager final {
   void keep_table(BlockTable&& table);
   Status check_groups() const;
   Status check_cross_tables() const;
+  Status check_idle_tables() const;
 
   Options options_;
   int32_t watermark_blocks_;
@@ -170,6 +204,10 @@ class BlockSpaceManager final {
   absl::flat_hash_map<GroupId, Group> groups_;
   absl::flat_hash_map<int64_t, CrossTable> cross_tables_;
   absl::flat_hash_map<ContentHash, int64_t> shared_cross_;  // cross tables on the device that may be shared
+  absl::flat_hash_set<ContentHash> pinned_;
+  std::vector<int64_t> idle_;           // cross tables that no group uses, used longest ago first
+  int32_t num_idle_blocks_ = 0;         // of those
+  std::vector<int64_t> being_written_;  // cross tables, some of which may be gone
   int64_t next_cross_ = 0;
   std::vector<BlockId> freed_device_;
   std::vector<BlockId> freed_host_;

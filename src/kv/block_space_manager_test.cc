@@ -35,10 +35,55 @@ TEST(BlockSpaceManager, SaysWhetherTheCrossTableMustBeWritten) {
   const ContentHash hash{{1, 2, 3, 4}};
   EXPECT_TRUE(manager.allocate(
       {.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_hash = hash}));
+  EXPECT_TRUE(manager.needs_cross_write(GroupId(1)));
+  manager.begin_cross_write(GroupId(1));
+  EXPECT_FALSE(manager.needs_cross_write(GroupId(1)));
   EXPECT_FALSE(manager.allocate(
       {.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_hash = hash}));
   EXPECT_FALSE(manager.allocate({.group_id = GroupId(3), .seq_id = SeqId(3), .num_tokens = 1}));
   EXPECT_EQ(manager.get_cross_block_table(GroupId(1)).data(), manager.get_cross_block_table(GroupId(2)).data());
+  EXPECT_FALSE(manager.needs_cross_write(GroupId(2)));
+  EXPECT_FALSE(manager.needs_cross_write(GroupId(3)));
+}
+
+// What a reclaimed table leaves is poisoned before its next owner writes there, and its memory of the plan is right.
+TEST(BlockSpaceManager, ReportsTheBlocksThatAnIdleTableGaveUp) {
+  BlockSpaceManager::Options options = small_options();
+  options.track_freed_blocks = true;
+  BlockSpaceManager manager(options);
+  const ContentHash hash{{1}};
+  manager.pin(hash);
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_hash = hash});
+  manager.begin_cross_write(GroupId(1));
+  manager.finish_cross_writes();
+  manager.free(SeqId(1));
+  manager.free_cross(GroupId(1));
+  BlockMoves moves;
+  manager.take_freed_blocks(moves);
+  EXPECT_TRUE(moves.freed_device.empty());
+  manager.allocate({.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 24});  // 6 of 8 blocks, 5 are free
+  manager.take_freed_blocks(moves);
+  EXPECT_EQ(moves.freed_device.size(), 3u);
+  EXPECT_EQ(manager.get_num_free_device_blocks(), 2);
+  EXPECT_TRUE(manager.check_invariants().ok());
+}
+
+TEST(BlockSpaceManager, ResetGivesIdleTablesUpAndKeepsPins) {
+  BlockSpaceManager manager(small_options());
+  const ContentHash hash{{1}};
+  manager.pin(hash);
+  for (int round = 0; round < 2; ++round) {
+    manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_hash = hash});
+    manager.begin_cross_write(GroupId(1));
+    manager.finish_cross_writes();
+    manager.free(SeqId(1));
+    manager.free_cross(GroupId(1));
+    EXPECT_EQ(manager.device_usage().pinned, 3);
+    manager.reset();
+    EXPECT_EQ(manager.get_num_free_device_blocks(), 8);
+    EXPECT_EQ(manager.num_available_device_blocks(), 8);
+    EXPECT_TRUE(manager.check_invariants().ok());
+  }
 }
 
 TEST(BlockSpaceManager, ForksThatAllWriteNeedOneCopyLess) {
@@ -75,6 +120,8 @@ TEST(BlockSpaceManager, ReportsFreedBlocksOfBothPools) {
   options.track_freed_blocks = true;
   BlockSpaceManager manager(options);
   manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4, .num_encoder_tokens = 4});
+  manager.begin_cross_write(GroupId(1));
+  manager.finish_cross_writes();
   BlockMoves moves;
   manager.swap_out(GroupId(1), moves.swap_out);
   manager.take_freed_blocks(moves);
@@ -104,6 +151,7 @@ TEST(BlockSpaceManagerDeathTest, CatchesMisuse) {
   EXPECT_DEATH(manager.append_slots(SeqId(9), 1, moves), "sequence 9 has no table");
   EXPECT_DEATH(manager.truncate(SeqId(1), 5), "truncate to 5 of 4");
   EXPECT_DEATH(manager.swap_in(GroupId(1), moves), "kHost");
+  EXPECT_DEATH(manager.begin_cross_write(GroupId(1)), "group 1: a cross table is written once");
   manager.swap_out(GroupId(1), moves);
   EXPECT_DEATH(manager.append_slots(SeqId(1), 1, moves), "a swapped sequence cannot grow");
 }

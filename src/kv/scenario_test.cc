@@ -2,13 +2,17 @@
 //
 //   pool device=4 host=4 block=4 watermark=0 [share=1]   a new manager
 //   can_allocate g1 decoder=4 encoder=4 [hash=7] [ahead=1] -> ok | later | never
-//   allocate g1 decoder=4 encoder=4 [hash=7]             -> ok, and the tables are taken | later | never
+//   allocate g1 decoder=4 encoder=4 [hash=7] [write=0]   -> ok, and the tables are taken | later | never
+//                                                        (write=0: a new cross table is not written yet)
+//   write g1 | begin_write g1, then finish_writes | abandon_writes
+//   awaits g1 decoder=4 encoder=4 hash=7 -> yes | no
+//   pin 7 | unpin 7                                      the hash
 //   append g1.0 3                                        -> the number of blocks copied | no room
 //   fork g1.0 g1.1 | truncate g1.0 5 | free g1.0 | free g1 (all its sequences) | free_cross g1 | reset
 //   can_swap_out g1 -> yes | no       swap_out g1 -> moves as src>dst, in order
 //   can_swap_in g1  -> ok | later | never             swap_in g1 -> moves
 //   table g1.0 -> block ids           cross g1 -> block ids
-//   expect free_device=2 free_host=4 self=1 cross=1 watermark=0
+//   expect free_device=2 available=3 free_host=4 self=1 cross=1 pinned=1 watermark=0
 #include <gtest/gtest.h>
 
 #include <map>
@@ -73,6 +77,10 @@ class Runner {
     if (command == "truncate") return truncate(line);
     if (command == "free") return free(line.next());
     if (command == "free_cross") return manager_->free_cross(group_of(line.next())), "";
+    if (command == "pin") return manager_->pin(hash_of(line.next())), "";
+    if (command == "unpin") return manager_->unpin(hash_of(line.next())), "";
+    if (command == "awaits") return manager_->awaits_cross(request(line)) ? "yes" : "no";
+    if (command.find("write") != std::string::npos) return write(command, line);
     return swap(command, line);
   }
 
@@ -97,20 +105,36 @@ class Runner {
     request.num_tokens = line.number("decoder", 0);
     request.num_encoder_tokens = line.number("encoder", 0);
     request.num_blocks_ahead = line.number("ahead", 0);
-    if (const auto hash = line.option("hash")) {
-      request.encoder_hash = ContentHash{{static_cast<uint64_t>(std::stoi(*hash))}};
-    }
+    if (const auto hash = line.option("hash")) request.encoder_hash = hash_of(*hash);
     return request;
   }
 
+  static ContentHash hash_of(const std::string& name) { return {{static_cast<uint64_t>(std::stoi(name))}}; }
+
   std::string allocate(ScenarioLine& line) {
+    const bool writes = line.number("write", 1) != 0;
     const BlockSpaceManager::Request wanted = request(line);
     const AllocStatus status = manager_->can_allocate(wanted);
     if (status == AllocStatus::kOk) {
-      manager_->allocate(wanted);
+      const bool is_new = manager_->allocate(wanted);
+      EXPECT_EQ(manager_->needs_cross_write(wanted.group_id), is_new);
+      if (is_new && writes) write(wanted.group_id);
       seqs_[wanted.group_id].insert(wanted.seq_id);
     }
     return name_of(status);
+  }
+
+  void write(GroupId group) {
+    manager_->begin_cross_write(group);
+    manager_->finish_cross_writes();
+  }
+
+  std::optional<std::string> write(const std::string& command, ScenarioLine& line) {
+    if (command == "write") return write(group_of(line.next())), "";
+    if (command == "begin_write") return manager_->begin_cross_write(group_of(line.next())), "";
+    if (command == "finish_writes") return manager_->finish_cross_writes(), "";
+    if (command == "abandon_writes") return manager_->abandon_cross_writes(), "";
+    return std::nullopt;
   }
 
   std::string append(ScenarioLine& line) {
@@ -158,6 +182,8 @@ class Runner {
 
   std::string expect(ScenarioLine& line) {
     const std::map<std::string, int32_t> actual = {{"free_device", manager_->get_num_free_device_blocks()},
+                                                   {"available", manager_->num_available_device_blocks()},
+                                                   {"pinned", manager_->device_usage().pinned},
                                                    {"free_host", manager_->get_num_free_host_blocks()},
                                                    {"self", manager_->device_usage().self},
                                                    {"cross", manager_->device_usage().cross},

@@ -64,7 +64,7 @@ void CrossAttention::write_kv(Context& context, const AttentionBackend& backend,
 
 void CrossAttention::forward(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
                              const TensorView& kv_cache, const TensorView& x, const TensorView& residual,
-                             const TensorView& y) const {
+                             const TensorView& y, AttentionCapture* capture) const {
   Arena::Scope scope(context.arena);
   const int64_t rows = x.dim(0);
   const int64_t dim = q_.out_features();
@@ -76,8 +76,23 @@ void CrossAttention::forward(Context& context, const AttentionBackend& backend, 
   args.out = mixed.split_heads(num_heads_);
   args.kv_cache = kv_cache;
   args.scale = scale_;
+  args.capture = capture;
   backend.run(context, AttentionType::kEncoderDecoder, metadata, args);
   out_.forward(context, mixed, {.residual = residual}, y);
+}
+
+LayerCapture::LayerCapture(const CrossCapture* wanted, int32_t layer) {
+  if (wanted == nullptr) return;
+  int64_t first = -1;
+  for (size_t i = 0; i < wanted->heads.size(); ++i) {
+    if (wanted->heads[i].layer != layer) continue;
+    if (first < 0) first = static_cast<int64_t>(i);
+    heads_.push_back(wanted->heads[i].head);
+  }
+  if (heads_.empty()) return;
+  capture_.heads = heads_;
+  capture_.rows = wanted->rows;
+  capture_.out = wanted->out.rows(first, first + static_cast<int64_t>(heads_.size()));
 }
 
 }  // namespace transept

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "attention/backend.h"
 #include "layers/linear.h"
@@ -49,7 +50,8 @@ class CrossAttention final {
 
   // y = out_proj(attention of x over the cached K and V) + residual.
   void forward(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
-               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y) const;
+               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y,
+               AttentionCapture* capture = nullptr) const;
 
  private:
   CrossAttention(Linear q, Linear kv, Linear out, const AttentionOptions& options)
@@ -62,6 +64,21 @@ class CrossAttention final {
   Linear q_, kv_, out_;
   int64_t num_heads_;
   float scale_;
+};
+
+// The share of one decoder layer in what a step captures.
+class LayerCapture final {
+ public:
+  // `wanted` null: nothing.
+  LayerCapture(const CrossCapture* wanted, int32_t layer);
+  LayerCapture(const LayerCapture&) = delete;  // the capture's view is of heads_
+  LayerCapture& operator=(const LayerCapture&) = delete;
+
+  AttentionCapture* get() { return heads_.empty() ? nullptr : &capture_; }
+
+ private:
+  std::vector<int32_t> heads_;
+  AttentionCapture capture_;
 };
 
 }  // namespace transept

@@ -117,6 +117,10 @@ class Bart final : public Model {
     spec_.num_decoder_layers = layers;
     spec_.max_encoder_positions = spec_.max_decoder_positions = i32(config.max_positions);
     spec_.kv = {{KvKind::kSelf, layers, heads, head_dim}, {KvKind::kCross, layers, heads, head_dim}};
+    // The last layer stands nearest to the choice of the token (and is the one that Marian trains to align).
+    for (int32_t head = 0; head < static_cast<int32_t>(config.decoder_heads); ++head) {
+      spec_.alignment_heads.push_back({spec_.num_decoder_layers - 1, head});
+    }
     spec_.default_prompt_has_bos = true;
   }
 
@@ -155,7 +159,8 @@ class Bart final : public Model {
       layer.attention.forward(context, attention_, AttentionType::kDecoder, batch.self, batch.kv.self_layers[l], x, x,
                               x);
       layer.attention_norm.forward(context, x, x);
-      layer.cross.forward(context, attention_, batch.cross, batch.kv.cross_layers[l], x, x, x);
+      LayerCapture capture(batch.capture, i);
+      layer.cross.forward(context, attention_, batch.cross, batch.kv.cross_layers[l], x, x, x, capture.get());
       layer.cross_norm.forward(context, x, x);
       layer.feed_forward.forward(context, x, x, x);
       layer.final_norm.forward(context, x, x);

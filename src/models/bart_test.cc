@@ -24,7 +24,7 @@ class BartTest : public ::testing::Test {
     ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::load(dir_.path()));
     ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(dir_.path()));
     ASSIGN_OR_RETURN(attention_, make_attention_backend("reference"));
-    return load_model(config, std::move(weights), {threads_, *attention_});
+    return load_model(config, weights, {threads_, *attention_});
   }
 
   // Logits after encoding `kEncoder` and feeding `kDecoder`.

@@ -15,6 +15,7 @@ struct Family {
   std::string_view model_type;
   std::string_view architecture;
   Loader load;
+  std::span<const std::string_view> modalities = {};  // none: text alone
 };
 
 constexpr Family kFamilies[] = {
@@ -32,19 +33,27 @@ const Family* find_family(const ModelConfig& config) {
 
 }  // namespace
 
-std::vector<std::string> supported_families() {
-  std::vector<std::string> names;
-  for (const Family& family : kFamilies) names.emplace_back(family.model_type);
-  return names;
+std::vector<FamilyTraits> family_traits() {
+  std::vector<FamilyTraits> traits;
+  for (const Family& family : kFamilies) traits.push_back({family.model_type, family.modalities});
+  return traits;
 }
 
-StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
+std::optional<FamilyTraits> family_of(const ModelConfig& config) {
+  const Family* family = find_family(config);
+  if (family == nullptr) return std::nullopt;
+  return FamilyTraits{family->model_type, family->modalities};
+}
+
+StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
                                             const ModelLoadOptions& options) {
   const Family* family = find_family(config);
   if (family == nullptr) {
+    std::vector<std::string> supported;
+    for (const FamilyTraits& known : family_traits()) supported.emplace_back(known.model_type);
     return unimplemented(config.path, "/config.json: architectures: ",
                          config.architectures.empty() ? config.model_type : join(config.architectures, ", "),
-                         " is not supported; supported: ", join(supported_families(), ", "));
+                         " is not supported; supported: ", join(supported, ", "));
   }
   if (!config.model_type.empty() && config.model_type != family->model_type) {
     log_warning(config.path, "/config.json: model_type ", config.model_type, " contradicts architectures; read as ",

@@ -11,10 +11,30 @@ namespace {
 
 constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
-Status refuse_text(const FieldSpec& field, std::string_view got) {
-  return field_error(field.name, str_cat(field.name, " must be ", describe(field), ", not ", got));
+// A bound of a whole number, every digit of it: the widest are int64's, which no double holds.
+int64_t whole_bound(double bound) {
+  constexpr double kPastInt64 = 9223372036854775808.0;
+  return bound >= kPastInt64 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(bound);
 }
+
+Status refuse_text(const FieldSpec& field, std::string_view got, std::string_view wanted) {
+  return field_error(field.name, str_cat(field.name, " must be ", wanted, ", not ", got));
+}
+Status refuse_text(const FieldSpec& field, std::string_view got) { return refuse_text(field, got, describe(field)); }
 Status refuse(const FieldSpec& field, const Json& value) { return refuse_text(field, shown(value)); }
+
+// A whole number of the wrong size: with both bounds, however wide.
+Status refuse_size(const FieldSpec& field, const Json& value) {
+  return refuse_text(field, shown(value),
+                     str_cat("a whole number from ", whole_bound(field.min), " to ", whole_bound(field.max)));
+}
+
+// An id of a list, or alone, that is none.
+Status refuse_id(const FieldSpec& field, const Json& value) {
+  const std::string given = shown(value);
+  if (!value.is_number()) return refuse_text(field, given);
+  return field_error(field.name, str_cat(field.name, ": ", given, " is not a token id (", kTokenIdRange, ")"));
+}
 
 // Too long a list says so with both numbers; what is in it is checked by the caller.
 Status check_count(const FieldSpec& field, size_t count) {
@@ -34,7 +54,8 @@ std::optional<T>& slot_of(const FieldSpec& field, ParsedRequest& request) {
 Status read_int(const FieldSpec& field, const Json& value, ParsedRequest& request) {
   const std::optional<int64_t> number = whole_number_of(value);
   const auto approximate = static_cast<double>(number.value_or(0));
-  if (!number.has_value() || approximate < field.min || approximate > field.max) return refuse(field, value);
+  if (!value.is_number()) return refuse(field, value);
+  if (!number.has_value() || approximate < field.min || approximate > field.max) return refuse_size(field, value);
   if (std::holds_alternative<std::optional<int64_t>*>(field.slot(request))) {
     slot_of<int64_t>(field, request) = *number;
   } else {
@@ -84,7 +105,7 @@ StatusOr<std::vector<int32_t>> token_ids(const FieldSpec& field, const Json& lis
   ids.reserve(list.as_array().size());
   for (const Json& item : list.as_array()) {
     const std::optional<int32_t> id = token_id_of(item);
-    if (!id.has_value()) return refuse(field, item);
+    if (!id.has_value()) return refuse_id(field, item);
     ids.push_back(*id);
   }
   return ids;
@@ -94,7 +115,7 @@ Status read_token_ids(const FieldSpec& field, const Json& value, ParsedRequest& 
   auto& slot = slot_of<std::vector<int32_t>>(field, request);
   if (field.kind == FieldKind::kTokenIdOrList && !value.is_array()) {
     const std::optional<int32_t> id = token_id_of(value);
-    if (!id.has_value()) return refuse(field, value);
+    if (!id.has_value()) return refuse_id(field, value);
     slot = {*id};
     return ok_status();
   }
@@ -179,7 +200,9 @@ std::string shown(const Json& value) {
   constexpr size_t kShown = 60;
   if (value.is_array() || value.is_object()) return std::string(value.kind_name());
   if (value.is_string() && value.as_string().size() > kShown) return "a long string";
-  return value.dump();
+  std::string text = value.dump();
+  if (value.is_number() && text.size() > kShown) return str_cat("a number of ", text.size(), " digits");
+  return text;
 }
 
 Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& request) {
@@ -202,7 +225,7 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
       return ok_status();
     case FieldKind::kTokenId: {
       const std::optional<int32_t> id = token_id_of(value);
-      if (!id.has_value()) return refuse(field, value);
+      if (!id.has_value()) return refuse_id(field, value);
       slot_of<int32_t>(field, request) = *id;
       return ok_status();
     }

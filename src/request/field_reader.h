@@ -10,6 +10,7 @@ namespace transept {
 Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& request);
 
 // A token id as a JSON number: a whole one from 0 to INT32_MAX.
+inline constexpr std::string_view kTokenIdRange = "a whole number from 0 to 2147483647";
 std::optional<int32_t> token_id_of(const Json& value);
 
 // A whole number within int64, written 3 or 3.0.

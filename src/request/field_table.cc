@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "core/capabilities.h"
+
 namespace transept {
 namespace {
 
@@ -50,6 +52,7 @@ constexpr FieldSpec kFields[] = {
     {"ignore_eos", K::kBool, sampling<&O::ignore_eos>, "Go on after the model's end token."},
     {"logprobs", K::kInt, sampling<&O::logprobs>, "Log-probabilities of this many best tokens and the chosen one, at every place.", 0, kMaxLogprobs},
     {"prompt_logprobs", K::kInt, sampling<&O::prompt_logprobs>, "The same over the decoder prompt.", 0, kMaxLogprobs},
+    {"return_alignments", K::kBool, sampling<&O::return_alignments>, "Return for every token the index of the encoder token that it attends to most."},
     {"presence_penalty", K::kNumber, sampling<&O::presence_penalty>, "Lowers the score of every token that was generated before.", -2, 2},
     {"frequency_penalty", K::kNumber, sampling<&O::frequency_penalty>, "Lowers a token's score each time that it was generated.", -2, 2},
     {"repetition_penalty", K::kNumber, sampling<&O::repetition_penalty>, "Above 1 makes tokens of the decoder prompt and the answer less likely.", 0, 1000, true},
@@ -73,8 +76,6 @@ constexpr FieldSpec kFields[] = {
     {"add_special_tokens", K::kBool, prompting<&P::add_special_tokens>, "Give texts the family's special tokens (the default)."},
     {"source_lang", K::kString, prompting<&P::source_lang>, "Language of the encoder prompt, as the model's tokenizer names it."},
     {"target_lang", K::kString, prompting<&P::target_lang>, "Language of the answer, as the model's tokenizer names it."},
-    {.name = "return_alignments", .kind = K::kBool, .slot = flag<&R::return_alignments>,
-     .doc = "Return which encoder tokens each token attends to.", .refusal = "alignments are not supported yet"},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>,
      .doc = "Send the answer as it comes.", .refusal = "streaming needs the server; a line of results is written whole"},
 
@@ -85,19 +86,19 @@ constexpr FieldSpec kFields[] = {
     {.name = "timestamps", .kind = K::kAny, .slot = none, .doc = "Timestamps in the answer.",
      .models = FieldModels::kSpeech, .refusal = "speech models are not supported yet"},
     {.name = "num_beam_groups", .kind = K::kAny, .slot = none, .doc = "Diverse beam search.", .min = 1,
-     .refusal = "diverse beam search is not supported"},
+     .refusal = feature_row(Feature::kDiverseBeamSearch).refusal},
     {.name = "diversity_penalty", .kind = K::kAny, .slot = none, .doc = "Diverse beam search.",
-     .refusal = "diverse beam search is not supported"},
+     .refusal = feature_row(Feature::kDiverseBeamSearch).refusal},
     {.name = "response_format", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_json", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_regex", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_choice", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_grammar", .kind = K::kAny, .slot = none, .doc = "Structured output.",
-     .refusal = "structured output is not supported"},
+     .refusal = feature_row(Feature::kStructuredOutput).refusal},
 };
 // clang-format on
 

@@ -146,6 +146,37 @@ TEST(FieldTable, RefusesEveryValueOutOfRangeByName) {
   }
 }
 
+TEST(FieldTable, SaysTheLimitAndTheValueOfEveryWholeNumberPastIt) {
+  for (const FieldSpec& field : request_fields()) {
+    if (field.kind != FieldKind::kInt) continue;
+    const bool is_seed = field.name == "seed";
+    const std::string max = is_seed ? "9223372036854775807" : str_cat(static_cast<int64_t>(field.max));
+    const std::string min = is_seed ? "-9223372036854775808" : str_cat(static_cast<int64_t>(field.min));
+    const std::string above = is_seed ? "9223372036854775808" : str_cat(static_cast<int64_t>(field.max) + 1);
+    const std::string below = is_seed ? "-9223372036854775809" : str_cat(static_cast<int64_t>(field.min) - 1);
+    for (const std::string& value : {above, below, std::string("123456789012345678901234567890")}) {
+      const auto request = parse_with(field.name, json(value));
+      ASSERT_FALSE(request.ok()) << field.name << ": " << value;
+      EXPECT_EQ(error_message(request.status()),
+                str_cat(field.name, " must be a whole number from ", min, " to ", max, ", not ", value));
+    }
+  }
+  for (const char* name : {"stop_token_ids", "suppress_tokens", "begin_suppress_tokens", "forced_eos_token_id"}) {
+    EXPECT_EQ(error_message(parse_with(name, json("[2147483648]")).status()),
+              str_cat(name, ": 2147483648 is not a token id (a whole number from 0 to 2147483647)"));
+  }
+  for (const char* name : {"forced_bos_token_id", "forced_eos_token_id"}) {
+    EXPECT_EQ(error_message(parse_with(name, json("2147483648")).status()),
+              str_cat(name, ": 2147483648 is not a token id (a whole number from 0 to 2147483647)"));
+  }
+  EXPECT_THAT(error_message(parse_with("bad_words_ids", json("[[99999999999999999999]]")).status()),
+              HasSubstr("99999999999999999999 is not a token id (a whole number from 0 to 2147483647)"));
+  EXPECT_THAT(error_message(parse_with("prompt", json("[2147483648]")).status()),
+              HasSubstr("2147483648 is not a token id (a whole number from 0 to 2147483647)"));
+  EXPECT_THAT(error_message(parse_with("n", json("1" + std::string(200, '0'))).status()),
+              HasSubstr("not a number of 201 digits"));
+}
+
 TEST(FieldTable, TakesBoundsAndNull) {
   for (const FieldSpec& field : request_fields()) {
     for (const Json& value : in_range(field)) {
@@ -221,6 +252,7 @@ TEST(FieldTable, RowsAreDocumentedAndUnique) {
                            "ignore_eos",
                            "logprobs",
                            "prompt_logprobs",
+                           "return_alignments",
                            "presence_penalty",
                            "frequency_penalty",
                            "repetition_penalty",
@@ -245,7 +277,6 @@ TEST(FieldTable, RowsAreDocumentedAndUnique) {
                            "add_special_tokens",
                            "source_lang",
                            "target_lang",
-                           "return_alignments",
                            "stream",
                            "language",
                            "task",

@@ -39,6 +39,14 @@ TEST(ParseRequest, TakesIdsAndFallsBackToTheLine) {
   for (const char* text : {"5", "[]", "\"x\"", "null"}) EXPECT_FALSE(parse(text).ok()) << text;
 }
 
+TEST(ParseRequest, IdsPast64BitsComeBackDigitForDigit) {
+  for (const char* id : {"18446744073709551615", "-9223372036854775809", "123456789012345678901234567890"}) {
+    const auto request = parse(str_cat("{\"id\": ", id, ", \"prompt\": \"x\"}"));
+    ASSERT_TRUE(request.ok()) << id << request.status();
+    EXPECT_EQ(request->id.dump(), id);
+  }
+}
+
 TEST(ParseRequest, ReadsSingletons) {
   for (const char* prompt : {R"("abc")", R"({"prompt": "abc"})", R"({"prompt": "abc", "multi_modal_data": null})"}) {
     const auto request = parse_prompt(prompt);

@@ -39,7 +39,7 @@ StatusOr<TokensPrompt> read_ids(const Json& value, std::string_view param) {
   for (const Json& item : value.as_array()) {
     const std::optional<int32_t> id = token_id_of(item);
     if (!id.has_value()) {
-      return field_error(param, str_cat(param, ": ", shown(item), " is not a token id (a whole number from 0)"));
+      return field_error(param, str_cat(param, ": ", shown(item), " is not a token id (", kTokenIdRange, ")"));
     }
     prompt.token_ids.push_back(*id);
   }

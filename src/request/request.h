@@ -30,6 +30,7 @@ struct RequestOverrides {
   std::optional<bool> ignore_eos, include_stop_str_in_output, skip_special_tokens;
 
   std::optional<int32_t> logprobs, prompt_logprobs;
+  std::optional<bool> return_alignments;
 
   std::optional<float> repetition_penalty, presence_penalty, frequency_penalty;
   std::optional<int32_t> no_repeat_ngram_size, encoder_no_repeat_ngram_size;
@@ -60,7 +61,7 @@ struct ParsedRequest {
   EncoderDecoderPrompt prompt;
   RequestOverrides sampling;
   PromptOptions prompt_options;
-  std::optional<bool> stream, return_alignments;  // true is refused for now: request_fields() says why
+  std::optional<bool> stream;  // true is refused for now: request_fields() says why
   std::vector<std::string> warnings;              // fields that nothing knows, each with the nearest known name
 };
 

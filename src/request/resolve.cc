@@ -94,6 +94,7 @@ class Resolver final {
     params_.best_of = std::max(params_.n, request_.best_of.value_or(params_.n));
     params_.logprobs = request_.logprobs;
     params_.prompt_logprobs = request_.prompt_logprobs;
+    params_.return_alignments = request_.return_alignments.value_or(false);
   }
 
   // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014) over the

@@ -23,6 +23,14 @@ Json ids_json(const std::vector<int32_t>& ids) {
   return Json(std::move(list));
 }
 
+// -1, where nothing predicts the token, is null.
+Json alignments_json(const std::vector<int32_t>& indices) {
+  Json::Array list;
+  list.reserve(indices.size());
+  for (const int32_t index : indices) index < 0 ? list.emplace_back() : list.emplace_back(index);
+  return Json(std::move(list));
+}
+
 Json text_json(const std::optional<std::string>& text) { return text.has_value() ? Json(*text) : Json(); }
 
 // {"<token id>": {"logprob", "rank", "decoded_token"}, ..}
@@ -66,6 +74,7 @@ Json output_json(const CompletionOutput& output, FunctionRef<std::string(int32_t
   object.emplace_back("token_ids", ids_json(output.token_ids));
   object.emplace_back("cumulative_logprob", output.cumulative_logprob);
   object.emplace_back("logprobs", std::move(logprobs));
+  if (output.alignments.has_value()) object.emplace_back("alignments", alignments_json(*output.alignments));
   object.emplace_back("finish_reason", finish_reason_json(output.finish_reason));
   object.emplace_back("stop_reason", stop_reason_json(output.stop_reason));
   return Json(std::move(object));
@@ -96,6 +105,9 @@ Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::strin
       positions.push_back(position.has_value() ? position_json(*position, token_text) : Json());
     }
     object.emplace_back("prompt_logprobs", std::move(positions));
+  }
+  if (output.prompt_alignments.has_value()) {
+    object.emplace_back("prompt_alignments", alignments_json(*output.prompt_alignments));
   }
   if (output.score.has_value()) object.emplace_back("score", *output.score);
   Json::Array outputs;

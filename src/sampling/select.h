@@ -41,6 +41,8 @@ struct RowSample {
   int32_t rank = 0;     // 1: the best; 0 when num_logprobs < 0
   int32_t num_top = 0;  // its entries in SampleOutput::top
   int64_t top_begin = 0;
+  // The encoder position that the row attends to most, where alignments are asked for (the model runner's doing).
+  int32_t source_index = -1;
 };
 
 // Reused from step to step: vectors keep their memory.

@@ -12,7 +12,7 @@ namespace {
 
 struct Totals {
   int64_t steps = 0, finished = 0, aborted = 0, refused = 0, swapped_out = 0, swapped_in = 0, preempted = 0;
-  int64_t chunks = 0, copies = 0, shared_encodes = 0;
+  int64_t chunks = 0, copies = 0, hits = 0, idle_hits = 0, reclaimed = 0, lost = 0, lost_encodes = 0;
 };
 
 class History {
@@ -27,6 +27,8 @@ class History {
         add();
       } else if (choice == 3 && draw(0, 2) == 0) {
         abort_one();
+      } else if (choice == 4 && draw(0, 2) == 0) {
+        pin();
       } else {
         RETURN_IF_ERROR(step());
       }
@@ -39,6 +41,11 @@ class History {
     }
     if (!requests_.empty()) return absl::InternalError("a request was lost");
     const BlockSpaceManager& blocks = engine_.scheduler().blocks();
+    if (blocks.num_available_device_blocks() != block_options_.num_device_blocks) {
+      return absl::InternalError("blocks are neither free nor idle");
+    }
+    for (const auto& input : pinned_) engine_.scheduler().unpin_input(ContentHash{{input.first, input.second}});
+    RETURN_IF_ERROR(engine_.scheduler().check_invariants());
     if (blocks.get_num_free_device_blocks() != block_options_.num_device_blocks ||
         blocks.get_num_free_host_blocks() != block_options_.num_host_blocks) {
       return absl::InternalError("blocks are lost");
@@ -75,8 +82,8 @@ class History {
 
   void add() {
     FakeRequest request;
-    const int32_t num_encoder = draw(0, 4) == 0 ? 0 : draw(1, 12);
-    const int32_t input = draw(0, 3);  // few inputs, so that some are identical
+    const int32_t num_encoder = draw(0, 4) == 0 ? 0 : 3 * draw(1, 4);
+    const int32_t input = draw(0, 1);  // few inputs, so that some are identical
     for (int32_t i = 0; i < num_encoder; ++i) request.encoder.push_back(input + i);
     request.encoder_hash = ContentHash{{static_cast<uint64_t>(num_encoder), static_cast<uint64_t>(input)}};
     const int32_t num_decoder = draw(1, 8);
@@ -105,13 +112,34 @@ class History {
     ++totals_.aborted;
   }
 
+  void pin() {
+    const std::pair<uint64_t, uint64_t> input(static_cast<uint64_t>(3 * draw(1, 4)), static_cast<uint64_t>(draw(0, 1)));
+    const ContentHash hash{{input.first, input.second}};
+    if (pinned_.insert(input).second) return engine_.scheduler().pin_input(hash);
+    pinned_.erase(input);
+    engine_.scheduler().unpin_input(hash);
+  }
+
   Status step() {
     const bool had_work = engine_.scheduler().has_unfinished();
     const size_t num_results = engine_.results().size();
-    const bool worked = engine_.step();
-    if (worked != had_work) return absl::InternalError("a step with nothing planned, and work to do");
+    const int32_t num_pinned = engine_.scheduler().blocks().device_usage().pinned;
+    if (engine_.begin_step() != had_work) return absl::InternalError("a step with nothing planned, and work to do");
     const SchedulerOutputs& plan = engine_.plan();
     RETURN_IF_ERROR(check_plan(plan));
+    RETURN_IF_ERROR(engine_.scheduler().check_invariants());
+    totals_.hits += plan.num_encoder_cache_hits;
+    const bool moves_blocks =
+        !plan.moves.copy.empty() || !plan.moves.swap_in.empty() || !plan.moves.swap_out.empty() || !had_work;
+    if (!moves_blocks && draw(0, 9) == 0) {  // the executor fails, and the step is planned again
+      ++totals_.lost;
+      totals_.lost_encodes += static_cast<int64_t>(plan.encodes.size());
+      return ok_status();
+    }
+    if (had_work) engine_.finish_step();
+    const int32_t fewer_pinned = num_pinned - engine_.scheduler().blocks().device_usage().pinned;
+    totals_.reclaimed += fewer_pinned > 0 && plan.num_encoder_cache_hits == 0;
+    totals_.idle_hits += fewer_pinned > 0 && plan.num_encoder_cache_hits > 0;
     ++totals_.steps;
     totals_.preempted += plan.num_preempted;
     totals_.swapped_out += plan.num_swapped_out;
@@ -173,6 +201,7 @@ class History {
   BlockSpaceManager::Options block_options_;
   FakeEngine engine_;
   std::map<GroupId, FakeRequest> requests_;  // unfinished
+  std::set<std::pair<uint64_t, uint64_t>> pinned_;
   uint64_t next_id_ = 1;
 };
 
@@ -191,6 +220,11 @@ TEST(Scheduler, RandomHistoriesGiveEveryTextItsOwn) {
   EXPECT_GT(totals.swapped_in, 100);
   EXPECT_GT(totals.chunks, 100);
   EXPECT_GT(totals.copies, 100);
+  EXPECT_GT(totals.hits, 1000);
+  EXPECT_GT(totals.idle_hits, 100);
+  EXPECT_GT(totals.reclaimed, 100);
+  EXPECT_GT(totals.lost, 100);
+  EXPECT_GT(totals.lost_encodes, 100);
 }
 
 // ---- The same requests under every pool, block size, budget, mode and order of arrival: always the same texts.

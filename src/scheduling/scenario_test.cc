@@ -8,9 +8,11 @@
 //           (g2=1+1: two sequences with a row each; in brackets if none of a group's rows is sampled)
 //   steps 5                       the same, so many times, unseen
 //   begin -> ... and then end     the two halves of a step
+//   lose -> as begin              the step is planned and never executed
+//   pin 7 | unpin 7               inputs with this hash
 //   abort g1 -> yes | no
 //   plan g1 -> self 1+1 cross 1 encoder 4 logits 0      blocks a sequence, cross blocks, encoder ids, first logits rows
-//   expect free_device=16 free_host=16 running=0 waiting=0 swapped=0 tokens=16 encoder=16
+//   expect free_device=16 free_host=16 pinned=0 running=0 waiting=0 swapped=0 tokens=16 encoder=16 encodes=2 hits=1
 //   finish -> ok                  steps until nothing is left; then no block is in use
 #include <gtest/gtest.h>
 
@@ -41,6 +43,9 @@ class Runner {
     if (command == "steps") return steps(std::stoi(line.next())), "";
     if (command == "begin") return begin();
     if (command == "end") return end();
+    if (command == "lose") return begin();
+    if (command == "pin") return engine_->scheduler().pin_input(hash_of(line.next())), "";
+    if (command == "unpin") return engine_->scheduler().unpin_input(hash_of(line.next())), "";
     if (command == "abort") return abort(group_of(line.next()));
     if (command == "plan") return plan(group_of(line.next()));
     if (command == "expect") return expect(line), "";
@@ -84,14 +89,14 @@ class Runner {
     request.params.ignore_eos = true;
     if (line.number("logprobs", 0) != 0) request.params.prompt_logprobs = 1;
     request.params.score_only = line.number("score", 0) != 0;
-    if (const auto hash = line.option("hash")) {
-      request.encoder_hash = ContentHash{{static_cast<uint64_t>(std::stoi(*hash))}};
-    }
+    if (const auto hash = line.option("hash")) request.encoder_hash = hash_of(*hash);
     const Status status = engine_->add(id, request);
     if (!status.ok()) return error_message(status);
     requests_[id] = request;
     return "ok";
   }
+
+  static ContentHash hash_of(const std::string& name) { return {{static_cast<uint64_t>(std::stoi(name))}}; }
 
   std::string begin() {
     before_ = states();
@@ -194,6 +199,8 @@ class Runner {
         {"tokens", plan.num_decoder_tokens},
         {"encoder", plan.num_encoder_tokens},
         {"encodes", engine_->model().num_encodes()},
+        {"pinned", scheduler.blocks().device_usage().pinned},
+        {"hits", plan.num_encoder_cache_hits},
     };
     for (const auto& [name, value] : line.all_options()) {
       const auto entry = actual.find(name);

@@ -9,6 +9,7 @@ namespace transept {
 
 void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.clear();
+  blocks_.abandon_cross_writes();
   Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.max_num_seqs};
   schedule_running(budget, outputs);
   // Who was preempted just now would only be in the way of those for whom it made room.
@@ -91,6 +92,7 @@ void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
 bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
   BlockSpaceManager::Request request = admission_request(group);
+  if (blocks_.awaits_cross(request)) return false;
   if (!blocks_.shares_cross(request) && group.num_encoder_tokens() > budget.encoder_tokens) return false;
   const int32_t num_tail_blocks = request.num_blocks_ahead;
   const int32_t num_promised = num_promised_blocks();
@@ -99,7 +101,8 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
   CHECK(status != AllocStatus::kNever || num_promised > 0, "a group was taken that can never be admitted");
   if (status != AllocStatus::kOk) return false;
 
-  const bool encode = blocks_.allocate(request);
+  const bool is_new_input = blocks_.allocate(request);
+  if (group.has_encoder() && !is_new_input) ++outputs.num_encoder_cache_hits;
   group.fork_at_ = group.num_unfinished() > 1 ? request.num_tokens : 0;
   group.num_tail_blocks_ = num_tail_blocks;
   group.state_ = SequenceGroup::State::kRunning;
@@ -112,14 +115,6 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
   choose_rows(group, budget.tokens);
   slots_.clear();  // allocated already
   plan(group, budget, outputs);
-  if (encode) {
-    outputs.encodes.push_back({.group_id = group.group_id(),
-                               .group_idx = static_cast<int32_t>(outputs.groups.size()) - 1,
-                               .layers = {0, options_.num_encoder_layers}});
-    outputs.groups.back().encoder_seq_data.encode_now = true;
-    outputs.num_encoder_tokens += group.num_encoder_tokens();
-    budget.encoder_tokens -= group.num_encoder_tokens();
-  }
   return true;
 }
 
@@ -212,7 +207,7 @@ void Scheduler::choose_rows(const SequenceGroup& group, int32_t max_rows) {
   }
 }
 
-// Puts the chosen rows into the plan and takes their slots.
+// Puts the chosen rows into the plan, takes their slots, and sees to it that the cross table is written.
 void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   for (const auto& [seq_id, num_tokens] : slots_) blocks_.append_slots(seq_id, num_tokens, outputs.moves.copy);
 
@@ -230,13 +225,29 @@ void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutput
     budget.tokens -= rows.count;
     ++outputs.num_seqs;
   }
-  if (group.has_encoder()) {
-    const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
-    const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
-    metadata.encoder_seq_data.token_ids.assign(ids.begin(), ids.end());
-    metadata.encoder_seq_data.num_tokens = group.num_encoder_tokens();
-    metadata.cross_block_table.assign(cross.begin(), cross.end());
-  }
+  if (!group.has_encoder()) return;
+  plan_encoder(group, metadata);
+  if (blocks_.needs_cross_write(group.group_id())) plan_encode(group, budget, outputs);
+}
+
+void Scheduler::plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata) {
+  const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
+  const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
+  metadata.encoder_seq_data.token_ids.assign(ids.begin(), ids.end());
+  metadata.encoder_seq_data.num_tokens = group.num_encoder_tokens();
+  metadata.cross_block_table.assign(cross.begin(), cross.end());
+}
+
+// The last group of the plan encodes, all layers at once. It was just admitted; or the step that was to encode was not
+// executed, and then the budget suffices, because it did then.
+void Scheduler::plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
+  blocks_.begin_cross_write(group.group_id());
+  outputs.encodes.push_back({.group_id = group.group_id(),
+                             .group_idx = static_cast<int32_t>(outputs.groups.size()) - 1,
+                             .layers = {0, options_.num_encoder_layers}});
+  outputs.groups.back().encoder_seq_data.encode_now = true;
+  outputs.num_encoder_tokens += group.num_encoder_tokens();
+  budget.encoder_tokens -= group.num_encoder_tokens();
 }
 
 void Scheduler::fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data) {

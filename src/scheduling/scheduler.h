@@ -8,6 +8,9 @@
 // Out of blocks: the last running group (by arrival) is preempted, by recompute or by swapping, so the oldest group
 // always gets on; alone it always fits, because add_seq_group refuses what cannot.
 //
+// Groups whose encoder inputs have the same hash share one cross table (BlockSpaceManager): one of them encodes, in the
+// step in which the first of the others decodes, or before. Who shares is preempted by recompute.
+//
 // Owned by the engine. Not thread-safe (engine thread). The life of a step:
 //
 //   scheduler.schedule(outputs);             execute(outputs);
@@ -62,7 +65,7 @@ class Scheduler final {
   bool abort_seq_group(GroupId group_id);
 
   // Plans a step into `outputs`, whose memory is used again. An empty plan: there is nothing to do, and it
-  // need not be executed.
+  // need not be executed. What an earlier plan was to encode, and was not marked computed, is encoded again.
   void schedule(SchedulerOutputs& outputs);
 
   // The plan was executed: its rows are in the cache now. Call before tokens are appended. Groups that were aborted in
@@ -77,6 +80,11 @@ class Scheduler final {
   void finish_sequence(SequenceGroup& group, SeqId seq_id, FinishReason reason);
   // The same, and it is dropped (a beam that lost).
   void remove_sequence(SequenceGroup& group, SeqId seq_id);
+  // The cross table of inputs with this hash stays, while there is room, when their last group has ended. Between
+  // steps.
+  void pin_input(const ContentHash& hash) { blocks_.pin(hash); }
+  void unpin_input(const ContentHash& hash) { blocks_.unpin(hash); }
+
   // Frees groups whose sequences are all finished, with their cross tables. Pointers to them are gone then.
   void free_finished_seq_groups();
 
@@ -116,6 +124,8 @@ class Scheduler final {
   BlockSpaceManager::Request admission_request(const SequenceGroup& group) const;
   void choose_rows(const SequenceGroup& group, int32_t max_rows);
   void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  void plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata);
+  void plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   static void fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data);
   void fork_recomputed(SequenceGroup& group);
   void preempt_last(SchedulerOutputs& outputs);

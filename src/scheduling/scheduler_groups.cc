@@ -90,6 +90,7 @@ SequenceGroup* Scheduler::find(GroupId group_id) const {
 // ---- Sequences
 
 void Scheduler::mark_computed(const SchedulerOutputs& outputs) {
+  blocks_.finish_cross_writes();
   for (const SequenceGroupMetadata& metadata : outputs.groups) {
     SequenceGroup* group = find(metadata.group_id);
     if (group == nullptr) continue;

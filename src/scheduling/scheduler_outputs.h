@@ -82,8 +82,9 @@ struct SchedulerOutputs {
   int32_t num_preempted = 0;    // groups, by either way
   int32_t num_swapped_out = 0;  // groups
   int32_t num_swapped_in = 0;
-  int32_t num_admitted = 0;  // groups out of waiting
-  int32_t num_running = 0;   // groups after planning
+  int32_t num_admitted = 0;            // groups out of waiting
+  int32_t num_encoder_cache_hits = 0;  // of those: their cross table was there, and they do not encode
+  int32_t num_running = 0;             // groups after planning
   int32_t num_waiting = 0;
   int32_t num_swapped = 0;
 
@@ -94,7 +95,7 @@ struct SchedulerOutputs {
     moves.clear();
     finished.clear();
     num_seqs = num_decoder_tokens = num_encoder_tokens = 0;
-    num_preempted = num_swapped_out = num_swapped_in = num_admitted = 0;
+    num_preempted = num_swapped_out = num_swapped_in = num_admitted = num_encoder_cache_hits = 0;
     num_running = num_waiting = num_swapped = 0;
   }
 };

@@ -8,20 +8,29 @@
 
 namespace transept {
 
-StatusOr<CharacterTokenizer::Table> CharacterTokenizer::Table::parse(std::string_view name,
-                                                                     const std::optional<std::string>& characters) {
-  if (!characters.has_value()) return invalid_argument("config.json: ", name, " is missing");
-  if (!is_valid_utf8(*characters)) return invalid_argument("config.json: ", name, " is not valid UTF-8");
+StatusOr<CharacterTokenizer::Table> CharacterTokenizer::Table::parse(std::string_view name, const Json& characters,
+                                                                     int64_t vocab_size) {
+  const auto refuse = [&](const auto&... reason) {
+    return with_param(invalid_argument("config.json: ", name, ": ", reason...), name);
+  };
+  if (characters.is_null()) return refuse("is missing");
+  if (!characters.is_string()) return refuse("expected a string of characters, got ", characters.kind_name());
+  const std::string& text = characters.as_string();
+  if (!is_valid_utf8(text)) return refuse("is not valid UTF-8");
   Table table;
-  for (size_t begin = 0, end = 0; begin < characters->size(); begin = end) {
-    const uint32_t c = next_code_point(*characters, end);
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    const uint32_t c = next_code_point(text, end);
     // Of a character that stands there twice the last place counts, so that the four "_" of the special ids give "_"
     // the id of an unknown character.
     table.id_of[c] = static_cast<int32_t>(table.characters.size());
-    table.characters.push_back(characters->substr(begin, end - begin));
+    table.characters.push_back(text.substr(begin, end - begin));
   }
-  if (table.characters.size() < static_cast<size_t>(kFirstCharacter)) {
-    return invalid_argument("config.json: ", name, " has fewer than the 4 characters of the special tokens");
+  const int64_t count = static_cast<int64_t>(table.characters.size());
+  if (count <= kFirstCharacter) {
+    return refuse("has ", count, " characters, and none behind the ", kFirstCharacter, " of the special tokens");
+  }
+  if (vocab_size > 0 && count > vocab_size) {
+    return refuse("has ", count, " characters, more than the vocabulary of ", vocab_size);
   }
   return table;
 }
@@ -33,8 +42,10 @@ std::string CharacterTokenizer::Table::spell(int32_t token_id) const {
 
 StatusOr<std::unique_ptr<CharacterTokenizer>> CharacterTokenizer::create(const TokenizerHints& hints) {
   auto tokenizer = std::make_unique<CharacterTokenizer>();
-  ASSIGN_OR_RETURN(tokenizer->graphemes_, Table::parse("grapheme_chars", hints.grapheme_chars));
-  ASSIGN_OR_RETURN(tokenizer->phonemes_, Table::parse("phoneme_chars", hints.phoneme_chars));
+  ASSIGN_OR_RETURN(tokenizer->graphemes_, Table::parse("grapheme_chars", hints.grapheme_chars, hints.vocab_size));
+  ASSIGN_OR_RETURN(tokenizer->phonemes_, Table::parse("phoneme_chars", hints.phoneme_chars, hints.vocab_size));
+  const size_t longest = std::max(tokenizer->graphemes_.characters.size(), tokenizer->phonemes_.characters.size());
+  tokenizer->vocab_size_ = static_cast<int32_t>(std::max(hints.vocab_size, static_cast<int64_t>(longest)));
   tokenizer->bos_id_ = hints.bos_token_id.value_or(tokenizer->bos_id_);
   tokenizer->eos_id_ = hints.eos_token_id.value_or(tokenizer->eos_id_);
   return tokenizer;
@@ -57,7 +68,9 @@ StatusOr<std::vector<int32_t>> CharacterTokenizer::encode(std::string_view text,
 }
 
 void CharacterTokenizer::append_bytes(std::span<const int32_t> /*previous*/, int32_t token_id, std::string& out) const {
-  if (token_id >= kFirstCharacter) out += phonemes_.spell(token_id);
+  if (token_id < kFirstCharacter || token_id >= vocab_size_) return;
+  const std::string character = phonemes_.spell(token_id);
+  out += character.empty() ? "\xEF\xBF\xBD" : character;
 }
 
 std::optional<int32_t> CharacterTokenizer::string_to_token(std::string_view token) const {
@@ -66,10 +79,6 @@ std::optional<int32_t> CharacterTokenizer::string_to_token(std::string_view toke
   const auto found = phonemes_.id_of.find(next_code_point(token, length));
   if (length != token.size() || found == phonemes_.id_of.end()) return std::nullopt;
   return found->second;
-}
-
-int32_t CharacterTokenizer::vocab_size() const {
-  return static_cast<int32_t>(std::max(graphemes_.characters.size(), phonemes_.characters.size()));
 }
 
 StatusOr<std::unique_ptr<Tokenizer>> make_character_tokenizer(const TokenizerHints& hints) {

@@ -18,7 +18,9 @@ namespace transept {
 
 class CharacterTokenizer final : public Tokenizer {
  public:
-  // Errors: a table is missing, has fewer than 4 characters or is no valid UTF-8.
+  // Errors: a table is missing or no string, is no valid UTF-8, has no character behind the 4 of the special tokens, or
+  // has more than the model's vocabulary has ids. Phonemes may be fewer than ids, as in every published model of this
+  // kind: an id of the vocabulary that phoneme_chars has no character for reads as U+FFFD, never as nothing.
   static StatusOr<std::unique_ptr<CharacterTokenizer>> create(const TokenizerHints& hints);
 
   StatusOr<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const override;
@@ -30,7 +32,7 @@ class CharacterTokenizer final : public Tokenizer {
   }
   std::optional<int32_t> string_to_token(std::string_view token) const override;
   bool is_special(int32_t token_id) const override { return token_id >= 0 && token_id < kFirstCharacter; }
-  int32_t vocab_size() const override;
+  int32_t vocab_size() const override { return vocab_size_; }
 
  private:
   static constexpr int32_t kUnknown = 3;
@@ -40,13 +42,14 @@ class CharacterTokenizer final : public Tokenizer {
     std::vector<std::string> characters;
     absl::flat_hash_map<uint32_t, int32_t> id_of;
 
-    static StatusOr<Table> parse(std::string_view name, const std::optional<std::string>& characters);
+    static StatusOr<Table> parse(std::string_view name, const Json& characters, int64_t vocab_size);
     std::string spell(int32_t token_id) const;
   };
 
   const Table& table(TokenizerSide side) const { return side == TokenizerSide::kEncoder ? graphemes_ : phonemes_; }
 
   Table graphemes_, phonemes_;
+  int32_t vocab_size_ = 0;  // the model's, else of the longer table
   int32_t bos_id_ = 1, eos_id_ = 2;
 };
 

@@ -26,7 +26,7 @@ TEST(CharacterTokenizerTest, EncodesWithTheSidesTable) {
 TEST(CharacterTokenizerTest, DecodesPhonemesAndNothingForIdsUpToThree) {
   const auto tokenizer = CharacterTokenizer::create(hints());
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  const std::vector<int32_t> ids = {1, 6, 5, 3, 4, 0, 99, -1, 2};
+  const std::vector<int32_t> ids = {1, 6, 5, 3, 4, 0, 99, -1, 2};  // 99 is outside the vocabulary
   EXPECT_EQ((*tokenizer)->decode(ids, true), "ˈbɑ");
   EXPECT_EQ((*tokenizer)->decode(ids, false), "ˈbɑ");
   IncrementalDetokenizer text(**tokenizer, std::vector<int32_t>{1}, true);
@@ -45,12 +45,48 @@ TEST(CharacterTokenizerTest, DamagedTablesAreNamed) {
   const auto message = [](const TokenizerHints& damaged) {
     return error_message(CharacterTokenizer::create(damaged).status());
   };
-  EXPECT_EQ(message({.phoneme_chars = "____a"}), "config.json: grapheme_chars is missing");
-  EXPECT_EQ(message({.grapheme_chars = "____a"}), "config.json: phoneme_chars is missing");
-  EXPECT_EQ(message({.grapheme_chars = "abc", .phoneme_chars = "____a"}),
-            "config.json: grapheme_chars has fewer than the 4 characters of the special tokens");
+  EXPECT_EQ(message({.phoneme_chars = "____a"}), "config.json: grapheme_chars: is missing");
+  EXPECT_EQ(message({.grapheme_chars = "____a"}), "config.json: phoneme_chars: is missing");
+  EXPECT_EQ(message({.grapheme_chars = Json::array(), .phoneme_chars = "____a"}),
+            "config.json: grapheme_chars: expected a string of characters, got a list");
+  EXPECT_EQ(message({.grapheme_chars = "____a", .phoneme_chars = 7}),
+            "config.json: phoneme_chars: expected a string of characters, got a number");
+  for (const auto& [table, count] : {std::pair("", 0), std::pair("abc", 3), std::pair("____", 4)}) {
+    const std::string why = str_cat(": has ", count, " characters, and none behind the 4 of the special tokens");
+    EXPECT_EQ(message({.grapheme_chars = table, .phoneme_chars = "____a"}), "config.json: grapheme_chars" + why);
+    EXPECT_EQ(message({.grapheme_chars = "____a", .phoneme_chars = table}), "config.json: phoneme_chars" + why);
+  }
   EXPECT_EQ(message({.grapheme_chars = "____\xFF", .phoneme_chars = "____a"}),
-            "config.json: grapheme_chars is not valid UTF-8");
+            "config.json: grapheme_chars: is not valid UTF-8");
+}
+
+TEST(CharacterTokenizerTest, TablesAreMeasuredAgainstTheVocabulary) {
+  const auto create = [](int64_t vocab_size) {
+    TokenizerHints sized = hints();
+    sized.vocab_size = vocab_size;
+    return CharacterTokenizer::create(sized);
+  };
+  EXPECT_EQ(error_message(create(10).status()),
+            "config.json: grapheme_chars: has 11 characters, more than the vocabulary of 10");
+  EXPECT_EQ(error_param(create(10).status()), "grapheme_chars");
+  EXPECT_EQ(error_message(
+                CharacterTokenizer::create({.vocab_size = 6, .grapheme_chars = "____ab", .phoneme_chars = "____abc"})
+                    .status()),
+            "config.json: phoneme_chars: has 7 characters, more than the vocabulary of 6");
+  EXPECT_TRUE(create(11).ok());
+  const auto tokenizer = create(63);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ((*tokenizer)->vocab_size(), 63);
+}
+
+TEST(CharacterTokenizerTest, AnIdWithoutACharacterIsSeenInTheText) {
+  TokenizerHints sized = hints();
+  sized.vocab_size = 63;
+  const auto tokenizer = CharacterTokenizer::create(sized);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  // The phonemes' table ends at 6, the graphemes' at 10, the vocabulary at 62.
+  EXPECT_EQ((*tokenizer)->decode(std::vector<int32_t>{4, 7, 10, 62, 5, 63}, true), "ɑ\uFFFD\uFFFD\uFFFDb");
+  EXPECT_EQ((*tokenizer)->token_to_string(62), "");
 }
 
 }  // namespace

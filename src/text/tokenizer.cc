@@ -42,7 +42,7 @@ std::string Tokenizer::decode(std::span<const int32_t> token_ids, bool skip_spec
 StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints) {
   if (files.tokenizer_json.has_value()) return make_json_tokenizer(files);
   if (files.vocab_json.has_value() && files.merges_txt.has_value()) return make_vocab_merges_tokenizer(files, hints);
-  if (hints.grapheme_chars.has_value() || hints.phoneme_chars.has_value()) return make_character_tokenizer(hints);
+  if (!hints.grapheme_chars.is_null() || !hints.phoneme_chars.is_null()) return make_character_tokenizer(hints);
   ASSIGN_OR_RETURN(const TokenizerConfig config, TokenizerConfig::parse(files));
   if (!config.tokenizer_class.empty()) {
     return unimplemented("tokenizer_config.json: tokenizer_class: ", config.tokenizer_class, " is not supported yet");

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/status.h"
 
 namespace transept {
@@ -56,9 +57,10 @@ class Tokenizer {
 
 // What loading must know of the model besides the tokenizer's own files.
 struct TokenizerHints {
-  std::string model_type = {};                     // config.json
-  std::optional<std::string> grapheme_chars = {};  // character vocabularies (bart-g2p): config.json's tables
-  std::optional<std::string> phoneme_chars = {};
+  std::string model_type = {};  // config.json
+  int64_t vocab_size = 0;       // config.json; 0: it does not say
+  // Character vocabularies (bart-g2p): config.json's tables as they stand there; null: absent.
+  Json grapheme_chars = {}, phoneme_chars = {};
   std::optional<int32_t> bos_token_id = {}, eos_token_id = {}, pad_token_id = {};
 };
 

@@ -1,0 +1,160 @@
+// The table of what this version does, and of what it refuses and why: one row a feature. A row that is refused for
+// now becomes a supported one by taking its `refusal` away. Which family and which attention backend a row holds for is
+// worked out by engine/features.h, which knows both. Constant data: thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#include "tensor/dtype.h"
+
+namespace transept {
+
+enum class Feature : uint8_t {
+  // Prompts
+  kTextPrompts,
+  kTokenPrompts,
+  kAudio,
+  kImage,
+  // Decoding
+  kGreedy,
+  kSampling,
+  kSeveralAnswers,
+  kBestOf,
+  kBeamSearch,
+  kDiverseBeamSearch,
+  kPenalties,
+  kBans,
+  kForcedTokens,
+  kEnds,
+  kStructuredOutput,
+  // Results
+  kLogprobs,
+  kPromptLogprobs,
+  kScore,
+  kAlignments,
+  kStreaming,
+  // Batching and memory
+  kContinuousBatching,
+  kPagedSelfKv,
+  kPagedCrossKv,
+  kBlockSizes,
+  kRecompute,
+  kSwap,
+  kPoison,
+  kSharedInputs,
+  kPinnedInputs,
+  kPrefixCaching,
+  kChunkedPrefill,
+  kSpeculation,
+  // Numbers
+  kStoredWeights,
+  kQuantization,
+  kFloat32,
+  kBFloat16,
+  kFloat16,
+  kFloat32Kv,
+  kBFloat16Kv,
+  kFloat16Kv,
+  kInt8Kv,
+  // Models and machines
+  kSlidingWindow,
+  kLora,
+  kCpu,
+  kOtherDevices,
+  kTensorParallel,
+  kPipelineParallel,
+};
+
+struct FeatureRow {
+  Feature feature;
+  std::string_view group;  // heading in docs/features.md
+  std::string_view name;
+  // What asks for it, comma-separated; "" : nothing does, it is always there.
+  std::string_view flags = {};   // "--num-beams"; of the binary
+  std::string_view fields = {};  // of a request
+  std::string_view others = {};  // keys of model files, parts of a prompt: "config.json: sliding_window"
+  // A clause that says why no model has it on any backend; "": what follows decides.
+  std::string_view refusal = {};
+  std::string_view modality = {};        // only models that take it
+  std::optional<DType> kv_dtype = {};    // only backends that keep KV in it
+  bool needs_attention_capture = false;  // only backends that hand out probabilities
+};
+
+namespace feature_groups {
+inline constexpr std::string_view kPrompts = "Prompts", kDecoding = "Decoding", kResults = "Results",
+                                  kMemory = "Batching and memory", kNumbers = "Numbers",
+                                  kModels = "Models and machines";
+}  // namespace feature_groups
+
+// clang-format off
+inline constexpr FeatureRow kFeatures[] = {
+    {.feature = Feature::kTextPrompts, .group = feature_groups::kPrompts, .name = "text for encoder and decoder", .fields = "prompt, decoder_prompt"},
+    {.feature = Feature::kTokenPrompts, .group = feature_groups::kPrompts, .name = "token ids for encoder and decoder", .fields = "prompt, decoder_prompt"},
+    {.feature = Feature::kAudio, .group = feature_groups::kPrompts, .name = "audio", .others = "multi_modal_data: audio", .modality = "audio"},
+    {.feature = Feature::kImage, .group = feature_groups::kPrompts, .name = "images", .others = "multi_modal_data: image", .modality = "image"},
+
+    {.feature = Feature::kGreedy, .group = feature_groups::kDecoding, .name = "greedy", .fields = "temperature"},
+    {.feature = Feature::kSampling, .group = feature_groups::kDecoding, .name = "sampling", .fields = "temperature, top_k, top_p, min_p, seed"},
+    {.feature = Feature::kSeveralAnswers, .group = feature_groups::kDecoding, .name = "several answers", .fields = "n, num_return_sequences"},
+    {.feature = Feature::kBestOf, .group = feature_groups::kDecoding, .name = "best of more answers", .fields = "best_of", .refusal = "best_of above n is not supported yet"},
+    {.feature = Feature::kBeamSearch, .group = feature_groups::kDecoding, .name = "beam search", .fields = "num_beams, use_beam_search", .refusal = "beam search is not supported yet"},
+    {.feature = Feature::kDiverseBeamSearch, .group = feature_groups::kDecoding, .name = "diverse beam search", .fields = "num_beam_groups, diversity_penalty", .refusal = "diverse beam search is not supported"},
+    {.feature = Feature::kPenalties, .group = feature_groups::kDecoding, .name = "penalties", .fields = "repetition_penalty, presence_penalty, frequency_penalty"},
+    {.feature = Feature::kBans, .group = feature_groups::kDecoding, .name = "biases and bans", .fields = "logit_bias, bad_words, bad_words_ids, suppress_tokens, begin_suppress_tokens, no_repeat_ngram_size"},
+    {.feature = Feature::kForcedTokens, .group = feature_groups::kDecoding, .name = "forced tokens", .fields = "forced_bos_token_id, forced_eos_token_id"},
+    {.feature = Feature::kEnds, .group = feature_groups::kDecoding, .name = "ends", .fields = "max_tokens, min_tokens, stop, stop_token_ids, ignore_eos"},
+    {.feature = Feature::kStructuredOutput, .group = feature_groups::kDecoding, .name = "structured output", .fields = "response_format, guided_json, guided_regex, guided_choice, guided_grammar", .refusal = "structured output is not supported"},
+
+    {.feature = Feature::kLogprobs, .group = feature_groups::kResults, .name = "log-probabilities of the answer", .fields = "logprobs"},
+    {.feature = Feature::kPromptLogprobs, .group = feature_groups::kResults, .name = "log-probabilities of the decoder prompt", .fields = "prompt_logprobs"},
+    {.feature = Feature::kScore, .group = feature_groups::kResults, .name = "scores of given answers", .flags = "--score"},
+    {.feature = Feature::kAlignments, .group = feature_groups::kResults, .name = "alignments", .fields = "return_alignments", .refusal = "alignments are not supported yet", .needs_attention_capture = true},
+    {.feature = Feature::kStreaming, .group = feature_groups::kResults, .name = "streaming", .fields = "stream", .refusal = "streaming needs the server; a line of results is written whole"},
+
+    {.feature = Feature::kContinuousBatching, .group = feature_groups::kMemory, .name = "continuous batching", .flags = "--max-num-seqs, --max-num-batched-tokens, --max-num-encoder-tokens"},
+    {.feature = Feature::kPagedSelfKv, .group = feature_groups::kMemory, .name = "paged self-attention KV, shared by the answers of a request", .flags = "--kv-cache-memory, --watermark"},
+    {.feature = Feature::kPagedCrossKv, .group = feature_groups::kMemory, .name = "paged cross-attention KV, one table a request", .flags = "--kv-cache-memory, --watermark"},
+    {.feature = Feature::kBlockSizes, .group = feature_groups::kMemory, .name = "any block size from 1 to 1024 tokens", .flags = "--block-size"},
+    {.feature = Feature::kRecompute, .group = feature_groups::kMemory, .name = "preemption by recompute", .flags = "--preemption-mode"},
+    {.feature = Feature::kSwap, .group = feature_groups::kMemory, .name = "preemption by swap", .flags = "--preemption-mode, --swap-space"},
+    {.feature = Feature::kPoison, .group = feature_groups::kMemory, .name = "poisoned and shuffled blocks", .flags = "--debug-poison"},
+    {.feature = Feature::kSharedInputs, .group = feature_groups::kMemory, .name = "one encode for equal inputs", .refusal = "every request encodes its own input so far"},
+    {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .refusal = "an encoded input lives as long as its request so far"},
+    {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts", .flags = "--enable-prefix-caching", .refusal = "prefix caching is not supported: decoder prompts are a few tokens long"},
+    {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill", .flags = "--enable-chunked-prefill", .refusal = "chunked prefill is not supported: a prompt goes through in one step, and the step's budgets hold the longest one"},
+    {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding", .flags = "--speculative-config, --speculative-model, --num-speculative-tokens", .refusal = "speculative decoding is not supported"},
+
+    {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights stored as float32, bfloat16 or float16", .others = "model.safetensors"},
+    {.feature = Feature::kQuantization, .group = feature_groups::kNumbers, .name = "quantised weights", .flags = "--quantization", .others = "config.json: quantization_config", .refusal = "quantised weights are not supported yet"},
+    {.feature = Feature::kFloat32, .group = feature_groups::kNumbers, .name = "arithmetic in float32", .flags = "--dtype"},
+    {.feature = Feature::kBFloat16, .group = feature_groups::kNumbers, .name = "arithmetic in bfloat16", .flags = "--dtype", .refusal = "this version computes in float32, from weights of any storage"},
+    {.feature = Feature::kFloat16, .group = feature_groups::kNumbers, .name = "arithmetic in float16", .flags = "--dtype", .refusal = "this version computes in float32, from weights of any storage"},
+    {.feature = Feature::kFloat32Kv, .group = feature_groups::kNumbers, .name = "KV cache in float32", .flags = "--kv-cache-dtype", .kv_dtype = DType::kFloat32},
+    {.feature = Feature::kBFloat16Kv, .group = feature_groups::kNumbers, .name = "KV cache in bfloat16", .flags = "--kv-cache-dtype", .kv_dtype = DType::kBFloat16},
+    {.feature = Feature::kFloat16Kv, .group = feature_groups::kNumbers, .name = "KV cache in float16", .flags = "--kv-cache-dtype", .kv_dtype = DType::kFloat16},
+    {.feature = Feature::kInt8Kv, .group = feature_groups::kNumbers, .name = "KV cache in int8", .flags = "--kv-cache-dtype", .kv_dtype = DType::kInt8},
+
+    {.feature = Feature::kSlidingWindow, .group = feature_groups::kModels, .name = "sliding-window attention", .others = "config.json: sliding_window, attention_window", .refusal = "sliding-window attention is not supported"},
+    {.feature = Feature::kLora, .group = feature_groups::kModels, .name = "LoRA adapters", .flags = "--enable-lora, --lora-modules", .others = "adapter_config.json", .refusal = "LoRA adapters are not supported: merge them into the model's weights"},
+    {.feature = Feature::kCpu, .group = feature_groups::kModels, .name = "the processor: generic x86-64, AVX2, AVX-512", .flags = "--device, --isa"},
+    {.feature = Feature::kOtherDevices, .group = feature_groups::kModels, .name = "other devices", .flags = "--device", .refusal = "this version runs on the processor alone"},
+    {.feature = Feature::kTensorParallel, .group = feature_groups::kModels, .name = "tensor parallelism", .flags = "--tensor-parallel-size", .refusal = "tensor parallelism is not supported: one process runs the whole model"},
+    {.feature = Feature::kPipelineParallel, .group = feature_groups::kModels, .name = "pipeline parallelism", .flags = "--pipeline-parallel-size", .refusal = "pipeline parallelism is not supported: one process runs the whole model"},
+};
+// clang-format on
+
+constexpr const FeatureRow& feature_row(Feature feature) { return kFeatures[static_cast<size_t>(feature)]; }
+
+constexpr bool rows_stand_at_their_feature() {
+  for (size_t i = 0; i < std::size(kFeatures); ++i) {
+    if (static_cast<size_t>(kFeatures[i].feature) != i) return false;
+  }
+  return std::size(kFeatures) == static_cast<size_t>(Feature::kPipelineParallel) + 1;
+}
+static_assert(rows_stand_at_their_feature());
+
+}  // namespace transept

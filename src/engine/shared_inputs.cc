@@ -1,0 +1,137 @@
+#include "engine/shared_inputs.h"
+
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+
+namespace transept {
+
+// What handles leave when they are dropped, on whatever thread. Outlives the engine if they do.
+struct EncodedInput::DroppedPins {
+  std::mutex mutex;
+  std::vector<ContentHash> hashes;  // guarded by mutex
+};
+
+struct EncodedInput::Pin {
+  std::shared_ptr<DroppedPins> dropped;
+  ContentHash hash;
+  std::shared_ptr<const std::vector<int32_t>> ids;
+  std::optional<std::string> text;
+
+  Pin(std::shared_ptr<DroppedPins> list, const ContentHash& input,
+      std::shared_ptr<const std::vector<int32_t>> input_ids, std::optional<std::string> input_text)
+      : dropped(std::move(list)), hash(input), ids(std::move(input_ids)), text(std::move(input_text)) {}
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+  ~Pin() {
+    const std::lock_guard lock(dropped->mutex);
+    dropped->hashes.push_back(hash);
+  }
+};
+
+const std::vector<int32_t>& EncodedInput::token_ids() const {
+  CHECK(has_value(), "an empty handle");
+  return *pin_->ids;
+}
+
+const std::optional<std::string>& EncodedInput::text() const {
+  CHECK(has_value(), "an empty handle");
+  return pin_->text;
+}
+
+SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical)
+    : SharedInputs(scheduler, share_identical, [key = ContentHashKey::random()](std::span<const int32_t> ids) {
+        return content_hash(key, std::as_bytes(ids));
+      }) {}
+
+SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical, HashIds hash)
+    : scheduler_(scheduler),
+      share_identical_(share_identical),
+      hash_(std::move(hash)),
+      dropped_(std::make_shared<EncodedInput::DroppedPins>()) {}
+
+SharedInputs::~SharedInputs() = default;
+
+// The input's hash; it is known from now on, though nobody uses it yet.
+ContentHash SharedInputs::intern(const std::vector<int32_t>& ids) {
+  ContentHash hash = hash_(ids);
+  for (hash.words[3] = 0;; ++hash.words[3]) {
+    const auto entry = inputs_.find(hash);
+    if (entry == inputs_.end()) break;
+    // The ids decide, never the hash alone.
+    if (*entry->second.ids == ids) return hash;
+  }
+  add(hash, ids);
+  return hash;
+}
+
+// A hash that nobody else has, of no content.
+ContentHash SharedInputs::intern_alone(const std::vector<int32_t>& ids) {
+  const ContentHash hash{{0, 0, 0, ++next_alone_}};
+  add(hash, ids);
+  return hash;
+}
+
+void SharedInputs::add(const ContentHash& hash, const std::vector<int32_t>& ids) {
+  inputs_[hash].ids = std::make_shared<const std::vector<int32_t>>(ids);
+  scheduler_.pin_input(hash);
+}
+
+std::optional<ContentHash> SharedInputs::attach(GroupId group_id, const std::vector<int32_t>& encoder_ids) {
+  if (!share_identical_ || encoder_ids.empty()) return std::nullopt;
+  return attach(group_id, intern(encoder_ids));
+}
+
+ContentHash SharedInputs::attach(GroupId group_id, const EncodedInput& handle) {
+  CHECK(owns(handle), "a handle of another engine");
+  return attach(group_id, handle.pin_->hash);
+}
+
+ContentHash SharedInputs::attach(GroupId group_id, const ContentHash& hash) {
+  CHECK(groups_.emplace(group_id, hash).second, "group ", group_id.value(), " has an input already");
+  ++inputs_.at(hash).num_users;
+  return hash;
+}
+
+void SharedInputs::detach(GroupId group_id) {
+  const auto entry = groups_.find(group_id);
+  if (entry == groups_.end()) return;
+  const ContentHash hash = entry->second;
+  groups_.erase(entry);
+  leave(hash);
+}
+
+EncodedInput SharedInputs::hold(const std::vector<int32_t>& encoder_ids, std::optional<std::string> text) {
+  const ContentHash hash = share_identical_ ? intern(encoder_ids) : intern_alone(encoder_ids);
+  Input& input = inputs_.at(hash);
+  ++input.num_users;
+  return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, hash, input.ids, std::move(text)));
+}
+
+bool SharedInputs::owns(const EncodedInput& handle) const {
+  return handle.has_value() && handle.pin_->dropped == dropped_;
+}
+
+void SharedInputs::collect_dropped() {
+  std::vector<ContentHash> hashes;
+  {
+    const std::lock_guard lock(dropped_->mutex);
+    hashes.swap(dropped_->hashes);
+  }
+  for (const ContentHash& hash : hashes) leave(hash);
+}
+
+bool SharedInputs::count_encode(GroupId group_id) {
+  const auto entry = groups_.find(group_id);
+  return entry != groups_.end() && std::exchange(inputs_.at(entry->second).was_encoded, true);
+}
+
+void SharedInputs::leave(const ContentHash& hash) {
+  const auto entry = inputs_.find(hash);
+  if (--entry->second.num_users > 0) return;
+  inputs_.erase(entry);
+  scheduler_.unpin_input(hash);
+}
+
+}  // namespace transept
