@@ -98,6 +98,7 @@ RandomRequest random_request(Random& random) {
   choose_ends(random, params);
   if (random.one_in(6)) params.prompt_logprobs = random.draw(0, 3);
   if (random.one_in(5)) params.logprobs = random.draw(0, 4);
+  params.return_alignments = !request.inputs.encoder_prompt_token_ids.empty() && random.one_in(6);
   if (random.one_in(12)) {
     params.score_only = true;
     params.prompt_logprobs = 0;
@@ -146,6 +147,7 @@ std::string RandomRequest::text() const {
   number("ignore_eos", params.ignore_eos, false);
   number("logprobs", params.logprobs.value_or(-1), -1);
   number("prompt_logprobs", params.prompt_logprobs.value_or(-1), -1);
+  number("return_alignments", params.return_alignments, false);
   number("score_only", params.score_only, false);
   return text;
 }
