@@ -469,5 +469,26 @@ TEST(EngineCounters, OneEncodeForSixteenSamplesAndOneForSixteenBeams) {
   }
 }
 
+// 1 and 2 may come once each, and the end after neither: {5} alone is an answer, and after two steps no beam can go on.
+TEST(EngineProperty, ASearchThatComesToADeadEndStillHasItsHypotheses) {
+  LLMEngine::Options options;
+  options.blocks = {.block_size = 4, .num_device_blocks = 50, .num_host_blocks = 0, .watermark = 0};
+  RandomRequest request;
+  request.inputs.encoder_prompt_token_ids = {1, 2, 3};
+  request.inputs.prompt_token_ids = {0};
+  request.params.max_tokens = 8;
+  request.params.num_beams = 3;
+  request.params.eos_token_ids = {5};
+  request.params.no_repeat_ngram_size = 1;
+  request.params.suppress_tokens = {0, 3, 4, 6, 7, 8, 9, 10, 11, 12};
+  request.params.bad_words_ids = {{1, 5}, {2, 5}};
+  FakeClock clock;
+  LLMEngine engine(options, std::make_unique<FakeModelExecutor>(options.blocks, InputBatch::Limits{.block_size = 4}),
+                   nullptr, clock);
+  const RequestOutput output = answer_of(engine, request);
+  EXPECT_EQ(difference(request, output, decode_obviously(request.inputs, request.params, fake_scores)), "");
+  EXPECT_EQ(output.outputs.at(0).token_ids, (std::vector<int32_t>{5}));  // transformers 5.23 says so too
+}
+
 }  // namespace
 }  // namespace transept::testing
