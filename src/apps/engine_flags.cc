@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/environment.h"
 #include "core/capabilities.h"
 
 namespace transept {
@@ -109,7 +110,8 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   ASSIGN_OR_RETURN(config.watermark, flags.number("watermark", 0, 0.99, config.watermark));
   const std::string share = flags.text_or("share-identical-inputs", "on");
   if (share != "on" && share != "off") {
-    return invalid_argument("--share-identical-inputs ", share, ": expected on or off");
+    return blame_environment(invalid_argument("--share-identical-inputs ", share, ": expected on or off"),
+                             flags.from_environment());
   }
   config.share_identical_inputs = share == "on";
   ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));

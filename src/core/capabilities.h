@@ -73,7 +73,7 @@ struct FeatureRow {
   Feature feature;
   std::string_view group;  // heading in docs/features.md
   std::string_view name;
-  // What asks for it, comma-separated; "" : nothing does, it is always there.
+  // What asks for it, comma-separated; "": nothing does, it is always there.
   std::string_view flags = {};   // "--num-beams"; of the binary
   std::string_view fields = {};  // of a request
   std::string_view others = {};  // keys of model files, parts of a prompt: "config.json: sliding_window"
@@ -100,11 +100,11 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kGreedy, .group = feature_groups::kDecoding, .name = "greedy", .fields = "temperature"},
     {.feature = Feature::kSampling, .group = feature_groups::kDecoding, .name = "sampling", .fields = "temperature, top_k, top_p, min_p, seed"},
     {.feature = Feature::kSeveralAnswers, .group = feature_groups::kDecoding, .name = "several answers", .fields = "n, num_return_sequences"},
-    {.feature = Feature::kBestOf, .group = feature_groups::kDecoding, .name = "best of more answers", .fields = "best_of", .refusal = "best_of above n is not supported yet"},
-    {.feature = Feature::kBeamSearch, .group = feature_groups::kDecoding, .name = "beam search", .fields = "num_beams, use_beam_search", .refusal = "beam search is not supported yet"},
+    {.feature = Feature::kBestOf, .group = feature_groups::kDecoding, .name = "best of more answers", .fields = "best_of"},
+    {.feature = Feature::kBeamSearch, .group = feature_groups::kDecoding, .name = "beam search", .fields = "num_beams, use_beam_search, length_penalty, early_stopping"},
     {.feature = Feature::kDiverseBeamSearch, .group = feature_groups::kDecoding, .name = "diverse beam search", .fields = "num_beam_groups, diversity_penalty", .refusal = "diverse beam search is not supported"},
     {.feature = Feature::kPenalties, .group = feature_groups::kDecoding, .name = "penalties", .fields = "repetition_penalty, presence_penalty, frequency_penalty"},
-    {.feature = Feature::kBans, .group = feature_groups::kDecoding, .name = "biases and bans", .fields = "logit_bias, bad_words, bad_words_ids, suppress_tokens, begin_suppress_tokens, no_repeat_ngram_size"},
+    {.feature = Feature::kBans, .group = feature_groups::kDecoding, .name = "biases and bans", .fields = "logit_bias, bad_words, bad_words_ids, suppress_tokens, begin_suppress_tokens, no_repeat_ngram_size, encoder_no_repeat_ngram_size"},
     {.feature = Feature::kForcedTokens, .group = feature_groups::kDecoding, .name = "forced tokens", .fields = "forced_bos_token_id, forced_eos_token_id"},
     {.feature = Feature::kEnds, .group = feature_groups::kDecoding, .name = "ends", .fields = "max_tokens, min_tokens, stop, stop_token_ids, ignore_eos"},
     {.feature = Feature::kStructuredOutput, .group = feature_groups::kDecoding, .name = "structured output", .fields = "response_format, guided_json, guided_regex, guided_choice, guided_grammar", .refusal = "structured output is not supported"},
@@ -112,7 +112,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kLogprobs, .group = feature_groups::kResults, .name = "log-probabilities of the answer", .fields = "logprobs"},
     {.feature = Feature::kPromptLogprobs, .group = feature_groups::kResults, .name = "log-probabilities of the decoder prompt", .fields = "prompt_logprobs"},
     {.feature = Feature::kScore, .group = feature_groups::kResults, .name = "scores of given answers", .flags = "--score"},
-    {.feature = Feature::kAlignments, .group = feature_groups::kResults, .name = "alignments", .fields = "return_alignments", .refusal = "alignments are not supported yet", .needs_attention_capture = true},
+    {.feature = Feature::kAlignments, .group = feature_groups::kResults, .name = "alignments", .fields = "return_alignments", .needs_attention_capture = true},
     {.feature = Feature::kStreaming, .group = feature_groups::kResults, .name = "streaming", .fields = "stream", .refusal = "streaming needs the server; a line of results is written whole"},
 
     {.feature = Feature::kContinuousBatching, .group = feature_groups::kMemory, .name = "continuous batching", .flags = "--max-num-seqs, --max-num-batched-tokens, --max-num-encoder-tokens"},
@@ -122,8 +122,8 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kRecompute, .group = feature_groups::kMemory, .name = "preemption by recompute", .flags = "--preemption-mode"},
     {.feature = Feature::kSwap, .group = feature_groups::kMemory, .name = "preemption by swap", .flags = "--preemption-mode, --swap-space"},
     {.feature = Feature::kPoison, .group = feature_groups::kMemory, .name = "poisoned and shuffled blocks", .flags = "--debug-poison"},
-    {.feature = Feature::kSharedInputs, .group = feature_groups::kMemory, .name = "one encode for equal inputs", .refusal = "every request encodes its own input so far"},
-    {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .refusal = "an encoded input lives as long as its request so far"},
+    {.feature = Feature::kSharedInputs, .group = feature_groups::kMemory, .name = "one encode for equal inputs in flight", .flags = "--share-identical-inputs"},
+    {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .others = "EncodedInput of engine/encoded_input.h"},
     {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts", .flags = "--enable-prefix-caching", .refusal = "prefix caching is not supported: decoder prompts are a few tokens long"},
     {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill", .flags = "--enable-chunked-prefill", .refusal = "chunked prefill is not supported: a prompt goes through in one step, and the step's budgets hold the longest one"},
     {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding", .flags = "--speculative-config, --speculative-model, --num-speculative-tokens", .refusal = "speculative decoding is not supported"},

@@ -177,12 +177,14 @@ bool OutputProcessor::fail_without_token(const RowSample& sample, GroupState& st
 }
 
 void OutputProcessor::advance_beams(const StepOutput& output, SequenceGroup& group, GroupState& state) {
-  // One beam may have come to a dead end; all of them, or scores that are not numbers, are an error.
+  // Beams may come to a dead end, all of them too if something has ended before; without any hypothesis, or with scores
+  // that are not numbers, it is an error.
   const auto is_alive = [](const BeamGroup::Row& row) { return row.sample->token_id >= 0; };
   const auto has_no_numbers = [](const BeamGroup::Row& row) { return row.sample->token_id == kNotNumbers; };
   const std::vector<BeamGroup::Row>& rows = state.beam_rows;
   auto failed = std::find_if(rows.begin(), rows.end(), has_no_numbers);
-  if (failed == rows.end() && std::none_of(rows.begin(), rows.end(), is_alive)) failed = rows.begin();
+  if (failed == rows.end() && !state.beams->has_hypothesis() && std::none_of(rows.begin(), rows.end(), is_alive))
+    failed = rows.begin();
   if (failed != rows.end()) {
     fail_without_token(*failed->sample, state);
     for (const BeamGroup::Row& row : rows) scheduler_.finish_sequence(group, row.seq_id, FinishReason::kAbort);
