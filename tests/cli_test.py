@@ -369,7 +369,10 @@ class CliTest(unittest.TestCase):
     def test_progress_on_a_terminal_only(self):
         path = self.write("in.jsonl", *[{"prompt": "cat", "max_tokens": 60, "ignore_eos": True} for _ in range(64)])
         self.assertNotIn("tokens/s", run("generate", "g2p", "--input", path, "--log-level", "error")[2])
-        leader, follower = pty.openpty()
+        try:
+            leader, follower = pty.openpty()
+        except OSError as why:  # a bare container has no /dev/pts
+            self.skipTest(f"no terminal can be had here: {why}")
         process = subprocess.Popen([str(BINARY), "generate", "g2p", "--input", str(path), "--log-level", "error"],
                                    stdout=subprocess.DEVNULL, stderr=follower)
         os.close(follower)
