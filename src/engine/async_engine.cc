@@ -88,10 +88,9 @@ std::unique_ptr<LLMEngine> AsyncEngine::stop() {
 // ---- The engine thread
 
 void AsyncEngine::run() {
-  using Patience = EngineMailbox::Patience;
   EngineMailbox::Work work;
   while (true) {
-    mailbox_->take(in_flight_.empty() ? Patience::kEndless : is_stalled_ ? Patience::kMoment : Patience::kNone, work);
+    mailbox_->take(in_flight_.empty(), work);
     for (EngineMailbox::NewRequest& request : work.added) admit(request);
     if (work.stop) break;
     for (const std::shared_ptr<RequestChannel>& channel : work.aborted) abort_in_flight(channel);
@@ -149,10 +148,7 @@ void AsyncEngine::expire() {
 
 void AsyncEngine::step() {
   outputs_.clear();
-  const int64_t num_steps = engine_->stats().num_steps;
   if (const Status stepped = engine_->step(outputs_); !stepped.ok()) return fail(stepped);
-  // Nobody fits until something outside the engine changes: no reason to spin.
-  is_stalled_ = engine_->stats().num_steps == num_steps;
   for (RequestOutput& output : outputs_) {
     const auto found = in_flight_.find(output.request_id);
     CHECK(found != in_flight_.end(), "the engine answered \"", output.request_id, "\", which is not in flight");

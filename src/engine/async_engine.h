@@ -141,7 +141,6 @@ class AsyncEngine final {
   std::vector<std::string> ended_ids_;
   EngineSnapshot snapshot_;  // the next one to be published
   EngineSnapshot::Counts counts_;
-  bool is_stalled_ = false;  // the last plan was empty
   std::thread thread_;
 };
 

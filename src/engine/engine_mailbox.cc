@@ -82,18 +82,16 @@ EngineSnapshot EngineMailbox::snapshot() const {
   return snapshot;
 }
 
-void EngineMailbox::take(Patience patience, Work& work) {
+void EngineMailbox::take(bool may_sleep, Work& work) {
   work.added.clear();
   work.aborted.clear();
   std::unique_lock lock(mutex_);
   const auto has_work = [this] { return stop_ || !added_.empty() || !aborted_.empty(); };
-  if (patience == Patience::kEndless && !has_work()) {
+  if (may_sleep && !has_work()) {
     is_idle_ = true;
     became_idle_.notify_all();
     wake_engine_.wait(lock, has_work);
     is_idle_ = false;
-  } else if (patience == Patience::kMoment) {
-    wake_engine_.wait_for(lock, std::chrono::milliseconds(1), has_work);
   }
   std::swap(added_, work.added);
   std::swap(aborted_, work.aborted);

@@ -79,13 +79,8 @@ class EngineMailbox final {
     std::vector<std::shared_ptr<RequestChannel>> aborted;
     bool stop = false;
   };
-  // Takes what has come.
-  enum class Patience : uint8_t {
-    kNone,
-    kMoment,  // waits a millisecond for something to come
-    kEndless  // sleeps until something has come
-  };
-  void take(Patience patience, Work& work);
+  // Takes what has come; with `may_sleep` it waits until something has.
+  void take(bool may_sleep, Work& work);
   // These have ended: their ids are free again. Before their streams are told, so that whoever reads the end may use
   // the id at once.
   void forget(const std::vector<std::string>& request_ids);

@@ -331,9 +331,9 @@ class History final {
 
   // The request is over.
   std::string conclude(const std::string& id, const std::string& problem) {
-    const std::string text = requests_.at(id).text();
-    requests_.erase(id);
-    return problem.empty() ? "" : str_cat(id, ": ", text, "\n  ", problem);
+    std::string told = problem.empty() ? "" : str_cat(id, ": ", requests_.at(id).text(), "\n  ", problem);
+    requests_.erase(id);  // `id` may be its key
+    return told;
   }
 
   std::string check_end() const {
