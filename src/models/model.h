@@ -30,10 +30,10 @@ struct ModelSpec {
   int32_t num_decoder_layers = 0;
   int32_t max_encoder_positions = 0;
   int32_t max_decoder_positions = 0;
-  std::vector<KvSpec> kv;               // one of kind kSelf, and one of kind kCross for encoder/decoder models
-  std::vector<std::string> modalities;  // keys of multi_modal_data that it takes; none: text only
+  std::vector<KvSpec> kv;                  // one of kind kSelf, and one of kind kCross for encoder/decoder models
+  std::vector<std::string> modalities;     // keys of multi_modal_data that it takes; none: text only
   std::vector<LayerHead> alignment_heads;  // whose mean says which encoder position a token is about; by layer
-  bool default_prompt_has_bos = false;  // default decoder prompt [decoder_start, bos] instead of [decoder_start]
+  bool default_prompt_has_bos = false;     // default decoder prompt [decoder_start, bos] instead of [decoder_start]
 };
 
 // The encoder's result for the packed inputs of one EncodeBatch: [num_tokens, d_model]. A counted handle with any

@@ -61,8 +61,8 @@ struct ParsedRequest {
   EncoderDecoderPrompt prompt;
   RequestOverrides sampling;
   PromptOptions prompt_options;
-  std::optional<bool> stream;  // true is refused for now: request_fields() says why
-  std::vector<std::string> warnings;              // fields that nothing knows, each with the nearest known name
+  std::optional<bool> stream;         // true is refused for now: request_fields() says why
+  std::vector<std::string> warnings;  // fields that nothing knows, each with the nearest known name
 };
 
 // The id of a request, for its result or its error: `line`'s own where it is a string or a number, else `fallback`.
