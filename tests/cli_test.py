@@ -75,6 +75,18 @@ class CliTest(unittest.TestCase):
         out = run("generate", "g2p", "hello", "--json", "--max-tokens", "3", env=env)[1]
         self.assertEqual(len(lines(out)[0]["outputs"][0]["token_ids"]), 3)
 
+    def test_a_streamed_text_is_the_whole_text(self):
+        text = "an unbelievably extraordinary encyclopedia"
+        whole = run("generate", "g2p", text)
+        self.assertEqual(run("generate", "g2p", "--stream", text), whole)
+        for arguments in (["a", "b"], ["a", "--json"], ["a", "--num-beams", "2"]):
+            code, out, err = run("generate", "g2p", "--stream", *arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertIn("--stream", err)
+        code, _, err = run("generate", "g2p", "--stream", "a", "--n", "2")
+        self.assertEqual(code, 1)
+        self.assertIn("n is 2", err)
+
     # ---- JSON lines
 
     def test_lines_come_back_in_order_with_errors_in_their_place(self):
@@ -144,6 +156,19 @@ class CliTest(unittest.TestCase):
             self.assertEqual((got["encoder_runs"], got["num_encoder_cache_hits"], got["num_reencodes"]), (runs, 6 - runs, 0))
         self.assertEqual(texts[0], texts[1])
         self.assertEqual(texts[0], texts[2])
+
+    def test_a_request_past_its_time_is_an_error_in_its_place(self):
+        path = self.write("in.jsonl", *[{"prompt": "word", "max_tokens": 100, "ignore_eos": True, "n": 16} for _ in range(20)])
+        stats = self.scratch / "stats.json"
+        code, out, _ = run("generate", "g2p", "--input", path, "--request-timeout", "0.001", "--stats-json", stats)
+        got = lines(out)
+        self.assertEqual((code, [r["id"] for r in got]), (1, list(range(20))))
+        self.assertEqual({r["error"]["code"] for r in got}, {"timeout"})
+        self.assertIn("deadline", got[0]["error"]["message"])
+        self.assertEqual(json.loads(stats.read_text())["blocks_in_use"], 0)
+        code, _, err = run("generate", "g2p", "x", "--request-timeout", "soon")
+        self.assertEqual(code, 2)
+        self.assertIn("--request-timeout", err)
 
     def test_ids_may_repeat(self):
         path = self.write("in.jsonl", *[{"id": "same", "prompt": w} for w in ("cat", "dog", "bird")])

@@ -1,4 +1,5 @@
-// `transept bench latency|throughput MODEL`: unique random inputs of fixed lengths, outputs of a forced length.
+// `transept bench latency|throughput MODEL`: unique random inputs of fixed lengths, outputs of a forced length. Runs
+// the engine without its thread: it times single steps.
 #include <algorithm>
 #include <cstdio>
 #include <random>

@@ -73,7 +73,8 @@ LineReader::Result LineReader::next(bool wait, std::string& line) {
     if (ended_) return Result::kEnd;
     if (!wait) {
       pollfd ready{fd_, POLLIN, 0};
-      if (::poll(&ready, 1, 0) == 0) return Result::kNothingYet;
+      const int num_ready = ::poll(&ready, 1, 0);
+      if (num_ready == 0 || (num_ready < 0 && errno == EINTR)) return Result::kNothingYet;
     }
     buffer_.erase(0, begin_);
     searched_ -= begin_;

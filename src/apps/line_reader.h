@@ -22,6 +22,9 @@ class LineReader final {
   // is cut to max_bytes + 1 (which the JSON reader then refuses by its length), the rest of it skipped.
   Result next(bool wait, std::string& line);
 
+  // For poll(), while next(false) gives kNothingYet.
+  int fd() const { return fd_; }
+
   // Errors: reading failed on the way (names the file); what came before was handed out.
   const Status& status() const { return status_; }
 

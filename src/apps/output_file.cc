@@ -26,6 +26,11 @@ OutputFile::~OutputFile() {
   if (file_ != nullptr && file_ != stdout) std::fclose(file_);
 }
 
+void OutputFile::write(std::string_view text) {
+  failed_ |= std::fwrite(text.data(), 1, text.size(), file_) != text.size();
+  if (live_) failed_ |= std::fflush(file_) != 0;
+}
+
 void OutputFile::write_line(std::string_view line) {
   failed_ |= std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fputc('\n', file_) == EOF;
   if (live_) failed_ |= std::fflush(file_) != 0;

@@ -19,6 +19,7 @@ class OutputFile final {
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
+  void write(std::string_view text);
   void write_line(std::string_view line);
   // Errors: something could not be written (a full disk, a closed pipe).
   Status close();

@@ -15,11 +15,14 @@ constexpr int kBarWidth = 24;
 
 Progress::Progress(std::string_view what) : what_(what), is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
+bool Progress::is_due() const {
+  if (!is_terminal_) return false;
+  return !is_drawn_ || std::chrono::steady_clock::now() - last_ >= std::chrono::milliseconds(100);
+}
+
 void Progress::update(int64_t done, int64_t total, std::string_view rate) {
-  if (!is_terminal_) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (is_drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
-  last_ = now;
+  if (!is_due()) return;
+  last_ = std::chrono::steady_clock::now();
   std::string line = "\r\033[K";
   if (total > 0) {
     const int filled = static_cast<int>(done * kBarWidth / total);

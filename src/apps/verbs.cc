@@ -22,6 +22,8 @@ std::vector<FlagSpec> generate_flags() {
       {"json", "", "", "results as JSON lines also for texts given as arguments", kInput},
       {"score", "", "", "instead of generating: log-probabilities of each request's decoder_prompt, and their sum",
        kInput},
+      {"stream", "", "", "one text given as an argument: show the answer as it comes", kInput},
+      {"request-timeout", "SECONDS", "none", "give a request up so long after it was read, its wait included", kInput},
       {"stats-json", "FILE", "", "counters, rates, memory and a trace of every step", kInput},
   };
   return concat(concat(std::move(table), request_flags()), engine_flags());

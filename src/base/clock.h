@@ -1,6 +1,7 @@
 // Time as a dependency: everything that asks for the time is given a Clock, so that tests decide what time it is.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 namespace transept {
@@ -20,14 +21,14 @@ class SteadyClock final : public Clock {
   TimePoint now() const override { return std::chrono::steady_clock::now(); }
 };
 
-// For tests. Not thread-safe.
+// For tests. Thread-safe: the test moves it while the engine thread reads it.
 class FakeClock final : public Clock {
  public:
-  TimePoint now() const override { return now_; }
-  void advance(Duration by) { now_ += by; }
+  TimePoint now() const override { return now_.load(); }
+  void advance(Duration by) { now_.store(now_.load() + by); }
 
  private:
-  TimePoint now_{};
+  std::atomic<TimePoint> now_{TimePoint{}};
 };
 
 inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }

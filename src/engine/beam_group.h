@@ -34,6 +34,9 @@ class BeamGroup final {
   // is over all of them are finished. Fewer hypotheses than asked for are only possible where fewer answers exist.
   void advance(std::span<const Row> rows, const SampleOutput& samples, Scheduler& scheduler, SequenceGroup& group);
 
+  // Something has ended already: the search has an answer, even if no beam can go on.
+  bool has_hypothesis() const { return !hypotheses_.empty(); }
+
   // The n best so far, best first: hypotheses, and, of a search that was cut short, running beams (kAbort).
   std::vector<CompletionOutput> make_outputs(const SequenceGroup& group) const;
 

@@ -8,7 +8,9 @@
 
 #include "base/allocation_count.h"
 #include "base/log.h"
+#include "engine/async_engine.h"
 #include "engine/config.h"
+#include "engine/stream_deltas.h"
 #include "models/tiny_bart.h"
 
 namespace transept {
@@ -150,6 +152,48 @@ TEST_F(EndToEndTest, TextsDoNotDependOnCompanyArrivalOrPool) {
       EXPECT_GT(model.engine->executor_stats().bytes_swapped_in, 0u);
     }
   }
+}
+
+TEST_F(EndToEndTest, TextsDoNotDependOnTheThreadThatRunsTheEngine) {
+  LoadedModel model = load(config());
+  const std::vector<Request> list = requests();
+  const Texts expected = run(*model.engine, list);
+  // Loaded here, run over there, with its pool of compute threads; half of the answers are streamed.
+  AsyncEngine async(std::move(model.engine), {}, clock_);
+  std::vector<RequestStream> streams;
+  for (const Request& request : list) {
+    StatusOr<RequestStream> stream = async.add_request(
+        {.id = request.id, .inputs = request.inputs, .params = request.params, .stream = streams.size() % 2 == 0});
+    ASSERT_TRUE(stream.ok());
+    streams.push_back(std::move(stream).value());
+  }
+  Texts texts;
+  for (RequestStream& stream : streams) {
+    RequestOutput whole;
+    while (!whole.finished) {
+      StatusOr<RequestOutput> piece = stream.next();
+      ASSERT_TRUE(piece.ok()) << piece.status();
+      merge_delta(whole, std::move(piece).value());
+    }
+    for (const CompletionOutput& output : whole.outputs) texts[whole.request_id].push_back(output.token_ids);
+  }
+  EXPECT_EQ(texts, expected);
+  model.engine = async.stop();
+  EXPECT_EQ(run(*model.engine, list), expected) << "and back here";
+}
+
+TEST_F(EndToEndTest, StreamedBeamsComeAtTheEnd) {
+  LoadedModel model = load(config());
+  Request request = requests()[3];
+  request.params.num_beams = 4;
+  request.params.n = 2;
+  const Texts expected = run(*model.engine, {request});
+  ASSERT_TRUE(model.engine->add_request("b", request.inputs, request.params, {.stream = true}).ok());
+  std::vector<RequestOutput> outputs;
+  while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(outputs).ok());
+  ASSERT_EQ(outputs.size(), 1u);
+  ASSERT_EQ(outputs[0].outputs.size(), 2u);
+  EXPECT_EQ(outputs[0].outputs[1].token_ids, expected.at(request.id)[1]);
 }
 
 TEST_F(EndToEndTest, EncodesOnceForAnyNumberOfOutputsAndBeams) {

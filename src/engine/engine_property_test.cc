@@ -24,9 +24,9 @@ namespace transept::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kNumHistories = 60;
+constexpr uint64_t kNumHistories = 200;
 #else
-constexpr uint64_t kNumHistories = 1200;
+constexpr uint64_t kNumHistories = 2500;
 #endif
 constexpr double kTolerance = 1e-4;  // of log-probabilities and their sums
 
@@ -76,6 +76,26 @@ bool has_right_logprobs(const CompletionOutput& got, const ObviousOutput& want, 
   return true;
 }
 
+// The encoder position of each token from `first` on.
+bool has_right_alignments(const RandomRequest& request, const std::vector<int32_t>& tokens, size_t first,
+                          const std::vector<int32_t>& alignments) {
+  if (alignments.size() != tokens.size()) return false;
+  for (size_t i = first; i < tokens.size(); ++i) {
+    const std::span<const int32_t> before = std::span(tokens).first(i);
+    if (alignments[i] != fake_source_index(request.inputs.encoder_prompt_token_ids, before)) return false;
+  }
+  return true;
+}
+
+bool has_right_alignments(const RandomRequest& request, const CompletionOutput& output) {
+  if (output.alignments.has_value() != request.params.return_alignments) return false;
+  if (!output.alignments.has_value()) return true;
+  std::vector<int32_t> tokens = request.inputs.prompt_token_ids, alignments(tokens.size(), -1);
+  tokens.insert(tokens.end(), output.token_ids.begin(), output.token_ids.end());
+  alignments.insert(alignments.end(), output.alignments->begin(), output.alignments->end());
+  return has_right_alignments(request, tokens, request.inputs.prompt_token_ids.size(), alignments);
+}
+
 std::string prompt_difference(const RandomRequest& request, const RequestOutput& got, const ObviousAnswer& want) {
   const bool wants = request.params.prompt_logprobs.has_value() || request.params.score_only;
   if (got.prompt_logprobs.has_value() != wants) return "prompt_logprobs are missing, or there unasked";
@@ -94,6 +114,11 @@ std::string prompt_difference(const RandomRequest& request, const RequestOutput&
       return str_cat("prompt_logprobs of token ", i, ": not ", want.prompt_logprobs[i - 1]);
     }
     score += want.prompt_logprobs[i - 1];
+  }
+  const bool wants_alignments = request.params.return_alignments;
+  if (got.prompt_alignments.has_value() != wants_alignments ||
+      (wants_alignments && !has_right_alignments(request, prompt, 1, *got.prompt_alignments))) {
+    return "prompt_alignments";
   }
   if (request.params.score_only && !is_near(got.score.value_or(NAN), score)) return str_cat("the score is not ", score);
   return "";
@@ -137,6 +162,7 @@ std::string difference(const RandomRequest& request, const RequestOutput& got, c
                          is_near(output.cumulative_logprob, truth.cumulative_logprob);
     if (!is_same) return str_cat("output ", i, " is ", output_text(output), "\n  must be ", output_text(truth));
     if (!has_right_logprobs(output, truth, request.params)) return str_cat("logprobs of output ", i);
+    if (!has_right_alignments(request, output)) return str_cat("alignments of output ", i);
   }
   return "";
 }
@@ -145,7 +171,7 @@ std::string difference(const RandomRequest& request, const RequestOutput& got, c
 
 struct Totals {
   int64_t requests = 0, finished = 0, too_close = 0, aborted = 0, refused = 0, nothing_left = 0;
-  int64_t beam_searches = 0, stops = 0, lengths = 0, steps = 0, encodes = 0;
+  int64_t beam_searches = 0, stops = 0, lengths = 0, steps = 0, encodes = 0, over_handles = 0, encoder_hits = 0;
   int64_t preempted = 0, swapped_out = 0, swapped_in = 0;
   uint64_t bytes_copied = 0;
 };
@@ -164,6 +190,8 @@ class History final {
   // "" or what went wrong.
   std::string run() {
     std::string problem = live();
+    handles_.clear();
+    engine_->collect_dropped_inputs();
     if (problem.empty()) problem = check_end();
     count_totals();
     return problem.empty() ? "" : str_cat(options_text(), "\n", problem);
@@ -175,7 +203,7 @@ class History final {
     options.blocks.block_size = random_.any_of({1, 2, 3, 4, 8, 16, 32});
     const int32_t num_slots = random_.any_of({36, 48, 64, 80, 120, 300});
     options.blocks.num_device_blocks = std::max(num_slots / options.blocks.block_size, 4);
-    options.blocks.num_host_blocks = random_.one_in(4) ? 0 : random_.draw(1, options.blocks.num_device_blocks);
+    options.blocks.num_host_blocks = random_.one_in(8) ? 0 : random_.draw(1, options.blocks.num_device_blocks);
     options.blocks.watermark = random_.any_of({0.0, 0.0, 0.1});
     options.blocks.share_identical_inputs = random_.one_in(2);
     options.blocks.track_freed_blocks = true;
@@ -221,17 +249,32 @@ class History final {
   }
 
   std::string add() {
-    const RandomRequest request = random_request(random_);
+    RandomRequest request = random_request(random_);
+    const EncodedInput* handle = random_.one_in(3) ? any_handle(request) : nullptr;
     const std::string id = str_cat("r", next_id_++);
     ++totals_.requests;
-    if (is_verbose_) std::fprintf(stderr, "%s: %s\n", id.c_str(), request.text().c_str());
-    const Status status = engine_->add_request(id, request.inputs, request.params);
+    const Status status = handle == nullptr ? engine_->add_request(id, request.inputs, request.params)
+                                            : engine_->add_request(id, *handle, request.inputs, request.params);
+    if (handle != nullptr) request.inputs.encoder_prompt_token_ids = handle->token_ids();
+    if (is_verbose_) std::fprintf(stderr, "%s%s: %s\n", id.c_str(), handle ? " (handle)" : "", request.text().c_str());
+    if (random_.one_in(3) && !handles_.empty()) handles_.erase(handles_.begin());
     if (status.ok() != fits(request)) {
       return str_cat(id, ": ", request.text(), "\n  ", status.ok() ? "was taken" : error_message(status));
     }
     if (status.ok()) requests_.emplace(id, request);
     totals_.refused += status.ok() ? 0 : 1;
     return "";
+  }
+
+  // One that is there, or a new one of this request's input. None if there is no such input, or no room for it.
+  const EncodedInput* any_handle(const RandomRequest& request) {
+    if (handles_.empty() || random_.one_in(2)) {
+      StatusOr<EncodedInput> handle = engine_->encode(request.inputs);
+      if (!handle.ok()) return nullptr;
+      handles_.push_back(*std::move(handle));
+    }
+    ++totals_.over_handles;
+    return &handles_[static_cast<size_t>(random_.draw(0, static_cast<int32_t>(handles_.size()) - 1))];
   }
 
   // The rule of admission: the worst case, nothing shared.
@@ -308,6 +351,7 @@ class History final {
     totals_.swapped_out += engine_->stats().num_swaps_out;
     totals_.swapped_in += engine_->stats().num_swaps_in;
     totals_.encodes += engine_->executor_stats().num_encoder_runs;
+    totals_.encoder_hits += engine_->stats().num_encoder_cache_hits;
     totals_.bytes_copied += engine_->executor_stats().bytes_copied;
   }
 
@@ -318,6 +362,7 @@ class History final {
   FakeClock clock_;
   std::unique_ptr<LLMEngine> engine_;
   std::map<std::string, RandomRequest> requests_;  // in flight
+  std::vector<EncodedInput> handles_;
   int32_t next_id_ = 0;
 };
 
@@ -349,7 +394,9 @@ void expect_coverage(const Totals& totals) {
   EXPECT_GT(totals.stops, 5 * few);
   EXPECT_GT(totals.lengths, 5 * few);
   EXPECT_GT(totals.preempted - totals.swapped_out, few);
-  EXPECT_GT(totals.swapped_in, few);
+  EXPECT_GT(totals.swapped_in, few / 2);
+  EXPECT_GT(totals.over_handles, 5 * few);
+  EXPECT_GT(totals.encoder_hits, few);
   EXPECT_GT(totals.bytes_copied, 0u);
 }
 
@@ -369,10 +416,10 @@ TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
   std::signal(SIGABRT, previous);
   std::printf(
       "%ld requests in %ld steps: %ld beam searches, %ld refused, %ld aborted, %ld without a token left, %ld "
-      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes\n",
+      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld found\n",
       totals.requests, totals.steps, totals.beam_searches, totals.refused, totals.aborted, totals.nothing_left,
       totals.too_close, 100.0 * static_cast<double>(totals.too_close) / static_cast<double>(totals.requests),
-      totals.preempted, totals.swapped_out, totals.encodes);
+      totals.preempted, totals.swapped_out, totals.encodes, totals.encoder_hits);
   if (only == 0 && num_failures == 0) expect_coverage(totals);
 }
 
@@ -420,6 +467,27 @@ TEST(EngineCounters, OneEncodeForSixteenSamplesAndOneForSixteenBeams) {
     EXPECT_EQ(engine.executor_stats().num_encoder_runs, 1);
     EXPECT_EQ(engine.executor_stats().num_cross_kv_writes, 1);
   }
+}
+
+// 1 and 2 may come once each, and the end after neither: {5} alone is an answer, and after two steps no beam can go on.
+TEST(EngineProperty, ASearchThatComesToADeadEndStillHasItsHypotheses) {
+  LLMEngine::Options options;
+  options.blocks = {.block_size = 4, .num_device_blocks = 50, .num_host_blocks = 0, .watermark = 0};
+  RandomRequest request;
+  request.inputs.encoder_prompt_token_ids = {1, 2, 3};
+  request.inputs.prompt_token_ids = {0};
+  request.params.max_tokens = 8;
+  request.params.num_beams = 3;
+  request.params.eos_token_ids = {5};
+  request.params.no_repeat_ngram_size = 1;
+  request.params.suppress_tokens = {0, 3, 4, 6, 7, 8, 9, 10, 11, 12};
+  request.params.bad_words_ids = {{1, 5}, {2, 5}};
+  FakeClock clock;
+  LLMEngine engine(options, std::make_unique<FakeModelExecutor>(options.blocks, InputBatch::Limits{.block_size = 4}),
+                   nullptr, clock);
+  const RequestOutput output = answer_of(engine, request);
+  EXPECT_EQ(difference(request, output, decode_obviously(request.inputs, request.params, fake_scores)), "");
+  EXPECT_EQ(output.outputs.at(0).token_ids, (std::vector<int32_t>{5}));  // transformers 5.23 says so too
 }
 
 }  // namespace

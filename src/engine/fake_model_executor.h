@@ -26,6 +26,9 @@ inline constexpr int32_t kFakeVocabSize = 13;
 // Raw scores of the token after `decoder` (prompt and answer so far), in [-4, 4).
 std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const int32_t> decoder);
 
+// The encoder position to which the last of `decoder` attends. REQUIRES: an encoder input.
+int32_t fake_source_index(std::span<const int32_t> encoder, std::span<const int32_t> decoder);
+
 class FakeModelExecutor final : public Executor {
  public:
   // What may be broken, so that tests can show that it is noticed.

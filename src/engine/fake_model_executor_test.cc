@@ -36,13 +36,21 @@ std::vector<float> scores_of(uint64_t state) {
   return scores;
 }
 
-}  // namespace
-
-std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
+uint64_t state_of(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
   uint64_t state = 1;
   for (size_t i = 0; i < encoder.size(); ++i) state = mix(state, encoded(encoder, i));
   for (size_t i = 0; i < decoder.size(); ++i) state = mix(state, self_word(decoder[i], static_cast<int64_t>(i)));
-  return scores_of(state);
+  return state;
+}
+
+}  // namespace
+
+std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
+  return scores_of(state_of(encoder, decoder));
+}
+
+int32_t fake_source_index(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
+  return static_cast<int32_t>(state_of(encoder, decoder) % encoder.size());
 }
 
 FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
@@ -135,12 +143,18 @@ void FakeModelExecutor::select_rows(SampleOutput& output) {
     while (batch.self.query_start_loc[static_cast<size_t>(seq) + 1] <= row) ++seq;
     const int32_t first_row = batch.self.query_start_loc[static_cast<size_t>(seq)];
     const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
-    std::vector<float> scores = scores_of(read(seq, context_len + row - first_row + 1));
+    const uint64_t state = read(seq, context_len + row - first_row + 1);
+    std::vector<float> scores = scores_of(state);
     RowSample& sample = output.rows[i];
     sample.top_begin = static_cast<int64_t>(output.top.size());
     output.top.resize(output.top.size() + static_cast<size_t>(num_top_entries(requests[i], kFakeVocabSize)));
     select_row(context, requests[i], scores, scratch_, sample,
                std::span(output.top).subspan(static_cast<size_t>(sample.top_begin)));
+    const int32_t num_cross = batch.cross.seq_lens[static_cast<size_t>(seq)];
+    if (batch_.captured_row(i) < 0 || num_cross == 0) continue;
+    const int32_t captured = batch_.capture_rows()[static_cast<size_t>(row)];
+    CHECK(captured == batch_.captured_row(i) && captured < batch_.num_captured_rows());
+    sample.source_index = static_cast<int32_t>(state % static_cast<uint64_t>(num_cross));
   }
 }
 

@@ -13,20 +13,20 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
       output_processor_(scheduler_, tokenizer, clock),
       trace_(options.max_trace_steps) {}
 
-Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs,
-                              const SamplingParams& params) {
-  return add_group(request_id, std::move(inputs), params, EncodedInput());
+Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                              const RequestOptions& options) {
+  return add_group(request_id, std::move(inputs), params, EncodedInput(), options);
 }
 
 Status LLMEngine::add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
-                              const SamplingParams& params) {
+                              const SamplingParams& params, const RequestOptions& options) {
   if (!shared_inputs_.owns(encoded)) {
     return field_error("encoded_input",
                        encoded.has_value() ? "the handle is of another engine" : "the handle is empty");
   }
   inputs.encoder_prompt = encoded.text();
   inputs.encoder_prompt_token_ids = encoded.token_ids();
-  return add_group(request_id, std::move(inputs), params, encoded);
+  return add_group(request_id, std::move(inputs), params, encoded, options);
 }
 
 StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) {
@@ -40,7 +40,7 @@ StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) {
 
 // `encoded` is empty, or the handle that the encoder side came from.
 Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                            const EncodedInput& encoded) {
+                            const EncodedInput& encoded, const RequestOptions& options) {
   if (requests_.contains(request_id))
     return field_error("id", str_cat("a request \"", request_id, "\" is in flight already"));
   SequenceGroup::Init init;
@@ -51,7 +51,7 @@ Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs 
   init.encoder_hash = encoded.has_value() ? shared_inputs_.attach(init.group_id, encoded)
                                           : shared_inputs_.attach(init.group_id, inputs.encoder_prompt_token_ids);
   init.first_seq_id = scheduler_.next_seq_id();
-  init.arrival_time = clock_.now();
+  init.arrival_time = options.arrival_time.value_or(clock_.now());
   auto group = std::make_unique<SequenceGroup>(init);
   const SequenceGroup& added = *group;
   if (const Status taken = scheduler_.add_seq_group(std::move(group)); !taken.ok()) {
@@ -60,7 +60,7 @@ Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs 
     const Status advised(taken.code(), str_cat(error_message(taken), " (see --max-num-seqs, --kv-cache-memory)"));
     return with_param(advised, params.num_beams > 1 ? "num_beams" : params.n > 1 ? "n" : "max_tokens");
   }
-  output_processor_.add_group(added, std::move(inputs));
+  output_processor_.add_group(added, std::move(inputs), options.stream);
   requests_.emplace(request_id, init.group_id);
   ++next_group_id_;
   return ok_status();
@@ -76,9 +76,9 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   return output;
 }
 
-Status LLMEngine::step(std::vector<RequestOutput>& finished) {
+Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   const TimePoint begin = clock_.now();
-  const size_t num_finished_before = finished.size();
+  const size_t num_outputs_before = outputs.size();
   plan_.step = static_cast<uint64_t>(stats_.num_steps);
 
   shared_inputs_.collect_dropped();
@@ -88,9 +88,9 @@ Status LLMEngine::step(std::vector<RequestOutput>& finished) {
   RETURN_IF_ERROR(executor_->submit(plan_));
   RETURN_IF_ERROR(executor_->collect(plan_.step, output_));
   scheduler_.mark_computed(plan_.scheduled);
-  output_processor_.process(plan_, output_, finished);
+  output_processor_.process(plan_, output_, outputs);
 
-  count_step(num_finished_before, finished, seconds(clock_.now() - begin));
+  count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
   count_inputs();
   scheduler_.free_finished_seq_groups();
   return ok_status();
@@ -111,13 +111,13 @@ void LLMEngine::count_inputs() {
   for (const GroupId gone : scheduled.finished) shared_inputs_.detach(gone);
 }
 
-void LLMEngine::count_step(size_t num_finished_before, const std::vector<RequestOutput>& finished,
-                           double step_seconds) {
+void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double step_seconds) {
   const SchedulerOutputs& scheduled = plan_.scheduled;
   trace_.begin_step(plan_.step, scheduled, step_seconds);
-  for (size_t i = num_finished_before; i < finished.size(); ++i) {
-    trace_.add_finished(finished[i].request_id);
-    requests_.erase(finished[i].request_id);
+  for (size_t i = num_outputs_before; i < outputs.size(); ++i) {
+    if (!outputs[i].finished) continue;
+    trace_.add_finished(outputs[i].request_id);
+    requests_.erase(outputs[i].request_id);
   }
   if (trace_.is_recording()) {
     for (const SequenceGroupMetadata& group : scheduled.groups) {

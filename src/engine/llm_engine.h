@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@
 
 namespace transept {
 
+struct RequestOptions {
+  bool stream = false;  // step() gives what is new after each step, not of beams and of best_of
+  std::optional<TimePoint> arrival_time = std::nullopt;  // by the engine's clock; unset: now
+};
+
 class LLMEngine final {
  public:
   struct Options {
@@ -38,7 +44,8 @@ class LLMEngine final {
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
   // Errors: a request id that is in flight; a request that could never fit (both counts).
-  Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params);
+  Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                     const RequestOptions& options = {});
 
   // A handle of the encoder side of `inputs` (encoded_input.h). Nothing is computed yet: the first request over it
   // encodes, and those after it find its cross KV. Errors: no encoder input; one that could never fit (both counts).
@@ -46,15 +53,16 @@ class LLMEngine final {
   // A request over a handle: `inputs` brings the decoder side, its encoder side is replaced by the handle's. Errors:
   // those of add_request; an empty handle, or one of another engine.
   Status add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
-                     const SamplingParams& params);
+                     const SamplingParams& params, const RequestOptions& options = {});
   // Gives up what dropped handles pinned, as every step and every encode() does first: for an engine that stands still.
   void collect_dropped_inputs() { shared_inputs_.collect_dropped(); }
 
   // What the request has so far, with finish_reason abort. Errors: no such request.
   StatusOr<RequestOutput> abort_request(const std::string& request_id);
 
-  // One step. Requests that finished with it are appended to `finished`. Errors: the executor's; nothing is lost then.
-  Status step(std::vector<RequestOutput>& finished);
+  // One step. Requests that finished with it are appended to `outputs`, and unfinished pieces of those that are
+  // streamed: merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then.
+  Status step(std::vector<RequestOutput>& outputs);
 
   bool has_unfinished_requests() const { return scheduler_.has_unfinished(); }
   size_t num_unfinished_requests() const { return requests_.size(); }
@@ -78,9 +86,9 @@ class LLMEngine final {
 
  private:
   Status add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                   const EncodedInput& encoded);
+                   const EncodedInput& encoded, const RequestOptions& options);
   void count_inputs();
-  void count_step(size_t num_finished_before, const std::vector<RequestOutput>& finished, double seconds);
+  void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
 
   std::unique_ptr<Executor> executor_;
   const Clock& clock_;

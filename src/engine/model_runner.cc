@@ -209,7 +209,7 @@ void EncoderDecoderModelRunner::write_alignments(StepOutput& output) const {
   const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
   std::vector<float> sums(num_keys);
   for (size_t i = 0; i < output.samples.rows.size(); ++i) {
-    if (batch_->captured_row(i) < 0) continue;
+    if (batch_->captured_row(i) < 0 || num_keys == 0) continue;  // a decoder-only request attends to nothing
     const size_t row = static_cast<size_t>(batch_->captured_row(i));
     std::fill(sums.begin(), sums.end(), 0.0f);
     for (size_t head = 0; head < spec().alignment_heads.size(); ++head) {

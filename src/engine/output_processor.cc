@@ -1,6 +1,9 @@
 #include "engine/output_processor.h"
 
 #include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/check.h"
 
@@ -33,7 +36,7 @@ double since(TimePoint from, TimePoint to) { return seconds(to - from); }
 OutputProcessor::OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock)
     : scheduler_(scheduler), tokenizer_(tokenizer), clock_(clock) {}
 
-void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs inputs) {
+void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream) {
   auto state = std::make_unique<GroupState>();
   if (group.params().prompt_logprobs.has_value() || group.params().score_only) {
     state->prompt_logprobs.resize(inputs.prompt_token_ids.size());
@@ -41,6 +44,9 @@ void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs
   }
   state->inputs = std::move(inputs);
   if (group.params().num_beams > 1) state->beams = std::make_unique<BeamGroup>(group, state->inputs, tokenizer_);
+  const SamplingParams& params = group.params();
+  const bool is_settled_as_it_comes = state->beams == nullptr && params.num_seqs() <= params.n && !params.score_only;
+  if (stream && is_settled_as_it_comes) state->stream = std::make_unique<StopPrefixes>(params.stop);
   groups_.emplace(group.group_id(), std::move(state));
 }
 
@@ -106,7 +112,7 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
                   row.edits);
 }
 
-void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& finished) {
+void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& outputs) {
   const TimePoint now = clock_.now();
   for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
     GroupState& state = *groups_.at(metadata.group_id);
@@ -130,9 +136,16 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
     if (group.params().score_only && metadata.seq_data.size() == 1 && metadata.seq_data[0].sampled) {
       scheduler_.finish_sequence(group, metadata.seq_data[0].seq_id, FinishReason::kLength);
     }
-    if (!group.is_finished()) continue;
-    finished.push_back(make_output(group, state));
-    groups_.erase(metadata.group_id);
+    if (group.is_finished()) {
+      outputs.push_back(make_output(group, state));
+      groups_.erase(metadata.group_id);
+    } else if (state.stream != nullptr) {
+      RequestOutput piece;
+      piece.outputs = sampled_outputs(group, state);
+      if (piece.outputs.empty()) continue;
+      piece.request_id = group.request_id();
+      outputs.push_back(std::move(piece));
+    }
   }
 }
 
@@ -164,12 +177,14 @@ bool OutputProcessor::fail_without_token(const RowSample& sample, GroupState& st
 }
 
 void OutputProcessor::advance_beams(const StepOutput& output, SequenceGroup& group, GroupState& state) {
-  // One beam may have come to a dead end; all of them, or scores that are not numbers, are an error.
+  // Beams may come to a dead end, all of them too if something has ended before; without any hypothesis, or with scores
+  // that are not numbers, it is an error.
   const auto is_alive = [](const BeamGroup::Row& row) { return row.sample->token_id >= 0; };
   const auto has_no_numbers = [](const BeamGroup::Row& row) { return row.sample->token_id == kNotNumbers; };
   const std::vector<BeamGroup::Row>& rows = state.beam_rows;
   auto failed = std::find_if(rows.begin(), rows.end(), has_no_numbers);
-  if (failed == rows.end() && std::none_of(rows.begin(), rows.end(), is_alive)) failed = rows.begin();
+  if (failed == rows.end() && !state.beams->has_hypothesis() && std::none_of(rows.begin(), rows.end(), is_alive))
+    failed = rows.begin();
   if (failed != rows.end()) {
     fail_without_token(*failed->sample, state);
     for (const BeamGroup::Row& row : rows) scheduler_.finish_sequence(group, row.seq_id, FinishReason::kAbort);
@@ -202,7 +217,7 @@ void OutputProcessor::finish(SequenceGroup& group, Sequence& seq, FinishReason r
 }
 
 OutputProcessor::SequenceState OutputProcessor::make_state(const SequenceGroup& group, const GroupState& state) const {
-  SequenceState sequence{OutputText(tokenizer_, state.inputs.prompt_token_ids, group.params()), {}, {}};
+  SequenceState sequence{OutputText(tokenizer_, state.inputs.prompt_token_ids, group.params()), {}, {}, {}};
   if (group.params().logprobs.has_value()) sequence.logprobs.reserve(static_cast<size_t>(group.params().max_tokens));
   return sequence;
 }
@@ -234,22 +249,37 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
 std::vector<CompletionOutput> OutputProcessor::sampled_outputs(const SequenceGroup& group, GroupState& state) const {
   std::vector<CompletionOutput> outputs;
   for (const std::unique_ptr<Sequence>& seq : group.seqs()) {
-    CompletionOutput& output = outputs.emplace_back();
-    output.index = seq->index();
-    output.token_ids.assign(seq->output_token_ids().begin(), seq->output_token_ids().end());
-    output.cumulative_logprob = seq->cumulative_logprob();
-    output.finish_reason = seq->finish_reason();
-    const auto found = state.sequences.find(seq->id());
-    if (found == state.sequences.end()) continue;
-    output.text = found->second.text.text();
-    output.stop_reason = found->second.text.stop_reason();
-    if (group.params().logprobs.has_value()) output.logprobs = std::move(found->second.logprobs);
-    if (group.params().return_alignments) output.alignments = std::move(found->second.alignments);
+    if (state.stream == nullptr || has_news(*seq, state)) outputs.push_back(unsent(group, *seq, state));
   }
   std::sort(outputs.begin(), outputs.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
   const size_t n = static_cast<size_t>(std::max(group.params().n, 1));
   if (outputs.size() > n) keep_best(n, outputs);
   return outputs;
+}
+
+bool OutputProcessor::has_news(const Sequence& seq, const GroupState& state) {
+  const auto found = state.sequences.find(seq.id());
+  if (found == state.sequences.end()) return seq.is_finished();
+  return found->second.sent.has_news(static_cast<size_t>(seq.num_output_tokens()), seq.is_finished());
+}
+
+// All of the sequence that was not sent: all of it, where nothing is streamed.
+CompletionOutput OutputProcessor::unsent(const SequenceGroup& group, const Sequence& seq, GroupState& state) const {
+  CompletionOutput output;
+  output.index = seq.index();
+  output.cumulative_logprob = seq.cumulative_logprob();
+  output.finish_reason = seq.finish_reason();
+  const auto found = state.sequences.find(seq.id());
+  if (found == state.sequences.end()) return output;  // it has not had a token
+  SequenceState& sequence = found->second;
+  const std::span<const int32_t> ids = sequence.sent.take_ids(seq.output_token_ids());
+  output.token_ids.assign(ids.begin(), ids.end());
+  const std::string_view text = sequence.text.text();
+  output.text = state.stream == nullptr ? text : sequence.sent.take_text(text, seq.is_finished(), *state.stream);
+  output.stop_reason = sequence.text.stop_reason();
+  if (group.params().logprobs.has_value()) output.logprobs = std::exchange(sequence.logprobs, {});
+  if (group.params().return_alignments) output.alignments = std::exchange(sequence.alignments, {});
+  return output;
 }
 
 bool OutputProcessor::abort(GroupId group_id, RequestOutput& output) {

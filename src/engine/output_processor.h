@@ -13,6 +13,7 @@
 #include "engine/beam_group.h"
 #include "engine/output_text.h"
 #include "engine/step_plan.h"
+#include "engine/stream_deltas.h"
 #include "scheduling/scheduler.h"
 #include "text/tokenizer.h"
 
@@ -23,14 +24,16 @@ class OutputProcessor final {
   // Borrows all three; the tokenizer may be null (texts stay empty).
   OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock);
 
-  // Before the group is scheduled for the first time.
-  void add_group(const SequenceGroup& group, EncoderDecoderInputs inputs);
+  // Before the group is scheduled for the first time. With `stream`, process() gives its tokens as they come (not of
+  // beams and of best_of, which are not settled before the end).
+  void add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream = false);
 
   // Rows to choose and to score for the groups of this plan.
   void plan_rows(StepPlan& plan) const;
 
-  // The step was executed. Sequences end here; finished requests are appended to `finished`, and forgotten.
-  void process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& finished);
+  // The step was executed. Sequences end here; finished requests are appended to `outputs`, and forgotten, and what is
+  // new of those that are streamed. Their finished output, too, holds only what was not sent before.
+  void process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& outputs);
 
   // What an aborted request has so far. False: no such group.
   bool abort(GroupId group_id, RequestOutput& output);
@@ -38,8 +41,9 @@ class OutputProcessor final {
  private:
   struct SequenceState {
     OutputText text;
-    std::vector<PositionLogprobs> logprobs;
-    std::vector<int32_t> alignments;
+    std::vector<PositionLogprobs> logprobs;  // that were not sent
+    std::vector<int32_t> alignments;         // the same
+    StreamCursor sent;
   };
   struct GroupState {
     EncoderDecoderInputs inputs;
@@ -51,6 +55,7 @@ class OutputProcessor final {
     bool has_first_token = false;
     std::string error, error_param;
     absl::flat_hash_map<SeqId, SequenceState> sequences;  // not for beams
+    std::unique_ptr<StopPrefixes> stream;                 // null: nothing is sent before the end
     std::unique_ptr<BeamGroup> beams;                     // null: no beam search
     std::vector<BeamGroup::Row> beam_rows;                // of this step
   };
@@ -68,6 +73,8 @@ class OutputProcessor final {
   SequenceState make_state(const SequenceGroup& group, const GroupState& state) const;
   RequestOutput make_output(const SequenceGroup& group, GroupState& state) const;
   std::vector<CompletionOutput> sampled_outputs(const SequenceGroup& group, GroupState& state) const;
+  static bool has_news(const Sequence& seq, const GroupState& state);
+  CompletionOutput unsent(const SequenceGroup& group, const Sequence& seq, GroupState& state) const;
 
   Scheduler& scheduler_;
   const Tokenizer* tokenizer_;

@@ -30,8 +30,9 @@ void OutputText::finish() {
   if (detokenizer_.has_value()) detokenizer_->finish();
 }
 
-std::string OutputText::text() const {
-  return detokenizer_.has_value() ? detokenizer_->text().substr(0, text_length_.value_or(std::string::npos)) : "";
+std::string_view OutputText::text() const {
+  if (!detokenizer_.has_value()) return {};
+  return std::string_view(detokenizer_->text()).substr(0, text_length_.value_or(std::string_view::npos));
 }
 
 }  // namespace transept

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "core/sampling_params.h"
@@ -24,8 +25,8 @@ class OutputText final {
   // Nothing will follow: bytes of an incomplete character become U+FFFD.
   void finish();
 
-  // What the user is shown; so far, if it has not ended.
-  std::string text() const;
+  // What the user is shown; so far, if it has not ended. Valid until the text grows.
+  std::string_view text() const;
   const std::variant<std::monostate, int32_t, std::string>& stop_reason() const { return stop_reason_; }
 
  private:

@@ -98,7 +98,8 @@ RandomRequest random_request(Random& random) {
   choose_ends(random, params);
   if (random.one_in(6)) params.prompt_logprobs = random.draw(0, 3);
   if (random.one_in(5)) params.logprobs = random.draw(0, 4);
-  if (random.one_in(20)) {
+  params.return_alignments = !request.inputs.encoder_prompt_token_ids.empty() && random.one_in(6);
+  if (random.one_in(12)) {
     params.score_only = true;
     params.prompt_logprobs = 0;
     params.max_tokens = params.n = params.best_of = params.num_beams = 1;
@@ -146,6 +147,7 @@ std::string RandomRequest::text() const {
   number("ignore_eos", params.ignore_eos, false);
   number("logprobs", params.logprobs.value_or(-1), -1);
   number("prompt_logprobs", params.prompt_logprobs.value_or(-1), -1);
+  number("return_alignments", params.return_alignments, false);
   number("score_only", params.score_only, false);
   return text;
 }

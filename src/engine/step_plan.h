@@ -24,7 +24,7 @@ struct RowPlan {
   float top_p = 1;
   float min_p = 0;
   uint64_t seed = 0;
-  uint32_t position = 0;  // number of tokens before the chosen one: the key of its random number
+  uint32_t position = 0;  // number of generated tokens before it (of the target, in the prompt): keys the random number
   int32_t num_logprobs = -1;
   bool align = false;          // RowSample::source_index is wanted
   int32_t num_candidates = 0;  // > 0: a beam's row, see RowRequest

@@ -1,0 +1,148 @@
+// The engine for callers on many threads: one thread of its own runs the LLMEngine; everybody else adds requests, reads
+// their streams and aborts them. Bounded in every direction: so many requests may wait, a reader that does not read
+// costs one answer's memory and nobody's time, and a request may have a deadline.
+//
+//   AsyncEngine engine(std::move(model.engine), {.max_queued_requests = 512}, clock);
+//   ASSIGN_OR_RETURN(RequestStream stream, engine.add_request({.id = "a", .inputs = inputs, .params = params}));
+//   StatusOr<RequestOutput> answer = stream.next();
+//
+// Thread-safe. Construction and destruction belong to one thread, which may not be inside on_ready.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/engine_mailbox.h"
+#include "engine/llm_engine.h"
+
+namespace transept {
+
+struct RequestSpec {
+  std::string id;
+  EncoderDecoderInputs inputs;
+  SamplingParams params;
+  bool stream = false;                // outputs as they come; otherwise one, at the end
+  std::optional<TimePoint> deadline;  // of the engine's clock; counts while the request waits, too
+  // For event loops: called on the engine thread when the stream has gone from nothing to read to something to read,
+  // and when it ends; read then until there is nothing. May come before add_request returns. It holds everybody up, so
+  // it must only pass the word on: it may not wait, and take no lock that is held while a stream is destroyed. It may
+  // add, abort and destroy streams; it may not drain, stop or destroy the engine.
+  std::function<void()> on_ready;
+};
+
+// A request's outputs, in order; letting go of a stream that has not ended aborts its request. Movable. Used by one
+// thread at a time. May outlive the engine.
+class RequestStream final {
+ public:
+  RequestStream(RequestStream&&) noexcept = default;
+  RequestStream& operator=(RequestStream&& other) noexcept;
+  ~RequestStream() { let_go(); }
+
+  const std::string& request_id() const { return channel_->request_id(); }
+
+  // What has come since the last call; waits until there is something. Unfinished outputs (RequestSpec::stream) hold
+  // what is new alone, and so does the finished one after them: merge_delta of all of them is the whole answer. Pieces
+  // that were not read in time come as one. The finished output is the last.
+  // Errors end the stream: kDeadlineExceeded (says after how long); the request could never fit (kInvalidArgument, both
+  // counts); the engine stopped first (kUnavailable) or failed; the model gave no usable scores.
+  StatusOr<RequestOutput> next() { return *channel_->take(std::nullopt); }
+  // The same, but waits so long at most; nullopt: nothing came.
+  std::optional<StatusOr<RequestOutput>> next_for(Duration timeout) { return channel_->take(timeout); }
+  std::optional<StatusOr<RequestOutput>> try_next() { return channel_->take(Duration::zero()); }
+
+  // The finished output or the error was read. REQUIRES of the functions above: not yet.
+  bool has_ended() const { return channel_->has_ended(); }
+
+  // The stream goes on to its finished output, with finish_reason abort and what there is by then.
+  void abort() { mailbox_->abort(channel_); }
+
+ private:
+  friend class AsyncEngine;
+  RequestStream(std::shared_ptr<RequestChannel> channel, std::shared_ptr<EngineMailbox> mailbox)
+      : channel_(std::move(channel)), mailbox_(std::move(mailbox)) {}
+  void let_go();
+
+  std::shared_ptr<RequestChannel> channel_;  // null: moved from
+  std::shared_ptr<EngineMailbox> mailbox_;
+};
+
+class AsyncEngine final {
+ public:
+  struct Options {
+    int32_t max_queued_requests = 512;  // that have not had their first step
+  };
+
+  // Starts the thread. Borrows the clock, and what the engine borrows (the tokenizer).
+  AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& options, const Clock& clock);
+  ~AsyncEngine();
+  AsyncEngine(const AsyncEngine&) = delete;
+  AsyncEngine& operator=(const AsyncEngine&) = delete;
+
+  // Errors: an id that is in flight (kInvalidArgument, `id`); a full queue (kResourceExhausted, both numbers);
+  // draining or stopped (kUnavailable); what made the engine fail. All else comes through the stream.
+  StatusOr<RequestStream> add_request(RequestSpec spec);
+
+  // Its stream gets the finished output, with finish_reason abort, after the step that runs now at the latest.
+  // Errors: kNotFound.
+  Status abort(const std::string& request_id);
+
+  // Takes no new requests from here on, and waits until those in flight have ended. Errors: kDeadlineExceeded (how many
+  // are left after so long). Waits by the system's clock.
+  Status drain(Duration timeout);
+
+  // Ends what is left with kUnavailable, ends the thread after the step that it is in, and gives the engine back. Once.
+  std::unique_ptr<LLMEngine> stop();
+
+  // What made the engine fail; ok: nothing did. A step's error ends every stream in flight, and the engine with them.
+  Status failure() const { return mailbox_->failure(); }
+
+  int32_t num_queued() const { return mailbox_->num_queued(); }
+  // As of the last step (of before the one that runs now).
+  EngineSnapshot snapshot() const { return mailbox_->snapshot(); }
+
+ private:
+  struct InFlight {
+    std::shared_ptr<RequestChannel> channel;
+    TimePoint arrival{};
+    std::optional<TimePoint> deadline;
+  };
+  struct Ending {
+    std::shared_ptr<RequestChannel> channel;
+    StatusOr<RequestOutput> result;
+  };
+
+  void run();
+  void admit(EngineMailbox::NewRequest& request);
+  void abort_in_flight(const std::shared_ptr<RequestChannel>& channel);
+  void expire();
+  void step();
+  void fail(const Status& error);
+  void end_all(const Status& error, int64_t& count);
+  void end(const std::string& request_id, StatusOr<RequestOutput> result);
+  void deliver_endings();
+  void publish();
+
+  std::shared_ptr<EngineMailbox> mailbox_;
+  const Clock& clock_;
+  // Below: the engine thread's, until it has ended.
+  std::unique_ptr<LLMEngine> engine_;
+  absl::flat_hash_map<std::string, InFlight> in_flight_;
+  int64_t num_deadlines_ = 0;  // of requests in flight
+  std::vector<RequestOutput> outputs_;
+  std::vector<Ending> endings_;
+  std::vector<std::string> ended_ids_;
+  EngineSnapshot snapshot_;  // the next one to be published
+  EngineSnapshot::Counts counts_;
+  bool is_stalled_ = false;  // the last plan was empty
+  std::thread thread_;
+};
+
+}  // namespace transept

@@ -1,0 +1,448 @@
+// Proves the engine's thread: whoever asks is answered, once, by the right answer; aborts, deadlines, a full queue, a
+// failing executor and the end of the engine reach exactly those whom they concern; nothing stays.
+#include "engine/async_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "engine/gated_executor.h"
+#include "engine/stream_deltas.h"
+
+namespace transept {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using testing::FakeExecutor;
+using testing::GatedExecutor;
+using ::testing::HasSubstr;
+using testing::StepGate;
+using Code = absl::StatusCode;
+
+class AsyncEngineTest : public ::testing::Test {
+ protected:
+  AsyncEngineTest() { rebuild(16, 64); }
+
+  // Whatever a test leaves: the engine ends, and no block is in use.
+  ~AsyncEngineTest() override {
+    gate_->open();
+    if (engine_ != nullptr) stop();
+  }
+
+  void rebuild(int32_t max_num_seqs, int32_t max_queued) {
+    gate_->open();
+    engine_ = nullptr;
+    gate_ = std::make_shared<StepGate>();
+    LLMEngine::Options options;
+    options.scheduler.max_num_batched_tokens = 64;
+    options.scheduler.max_num_encoder_tokens = 64;
+    options.scheduler.max_num_seqs = max_num_seqs;
+    options.scheduler.num_encoder_layers = 1;
+    options.blocks.block_size = 4;
+    options.blocks.num_device_blocks = 64;
+    options.blocks.num_host_blocks = 64;
+    options.blocks.watermark = 0;
+    auto engine = std::make_unique<LLMEngine>(options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);
+    engine_ = std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{max_queued}, clock_);
+  }
+
+  void stop() {
+    const std::unique_ptr<LLMEngine> engine = engine_->stop();
+    const BlockSpaceManager& blocks = engine->scheduler().blocks();
+    EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks()) << "blocks are left";
+    EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks()) << "host blocks are left";
+    EXPECT_EQ(engine->num_unfinished_requests(), 0u);
+    engine_ = nullptr;
+  }
+
+  static RequestSpec spec(const std::string& id, int32_t max_tokens, uint64_t seed) {
+    RequestSpec spec;
+    spec.id = id;
+    spec.inputs.encoder_prompt_token_ids.assign(5, 3);
+    spec.inputs.prompt_token_ids.assign(2, 2);
+    spec.params.max_tokens = max_tokens;
+    spec.params.seed = seed;
+    return spec;
+  }
+
+  RequestStream add(RequestSpec spec) {
+    StatusOr<RequestStream> stream = engine_->add_request(std::move(spec));
+    CHECK(stream.ok(), error_message(stream.status()));
+    return std::move(stream).value();
+  }
+  RequestStream add(const std::string& id, int32_t max_tokens, uint64_t seed) {
+    return add(spec(id, max_tokens, seed));
+  }
+
+  // One step and no more has been finished and told since the last call.
+  void run_steps(int64_t count) {
+    gate_->wait_for_step();
+    gate_->open_for(count);
+    gate_->wait_for_step();
+  }
+
+  static std::vector<int32_t> foretold(uint64_t seed, int32_t count) {
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < count; ++i) ids.push_back(FakeExecutor::token(seed, 0, static_cast<uint32_t>(i)));
+    return ids;
+  }
+
+  FakeClock clock_;
+  std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>();
+  std::unique_ptr<AsyncEngine> engine_;
+};
+
+TEST_F(AsyncEngineTest, AnswersEveryStreamWithItsOwnAnswer) {
+  gate_->open();
+  std::vector<RequestStream> streams;
+  for (uint64_t i = 0; i < 40; ++i) streams.push_back(add(str_cat("r", i), 3 + static_cast<int32_t>(i % 9), i));
+  for (uint64_t i = 40; i-- > 0;) {
+    EXPECT_EQ(streams[i].request_id(), str_cat("r", i));
+    EXPECT_FALSE(streams[i].has_ended());
+    const StatusOr<RequestOutput> output = streams[i].next();
+    ASSERT_TRUE(output.ok()) << output.status();
+    EXPECT_EQ(output->request_id, str_cat("r", i));
+    EXPECT_TRUE(output->finished);
+    EXPECT_EQ(output->outputs[0].token_ids, foretold(i, 3 + static_cast<int32_t>(i % 9)));
+    EXPECT_TRUE(streams[i].has_ended());
+  }
+}
+
+TEST_F(AsyncEngineTest, WaitsNoLongerThanAsked) {
+  RequestStream stream = add("a", 3, 1);
+  EXPECT_FALSE(stream.try_next().has_value());
+  EXPECT_FALSE(stream.next_for(5ms).has_value());
+  gate_->open();
+  EXPECT_TRUE(stream.next().ok());
+  EXPECT_EQ(stream.next().status().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(AsyncEngineTest, TheTimeInTheQueueCountsFromTheCall) {
+  RequestStream first = add("a", 1, 1);
+  gate_->wait_for_step();
+  RequestStream second = add("b", 1, 2);  // the engine takes it after the step that is under way
+  clock_.advance(2s);
+  gate_->open();
+  EXPECT_DOUBLE_EQ(second.next()->metrics.queue_s, 2.0);
+}
+
+TEST_F(AsyncEngineTest, WhatCannotFitIsToldThroughTheStream) {
+  gate_->open();
+  RequestStream stream = add("big", 1000, 1);
+  const StatusOr<RequestOutput> output = stream.next();
+  EXPECT_EQ(output.status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(error_param(output.status()), "max_tokens");
+  EXPECT_THAT(error_message(output.status()), HasSubstr("64"));
+  EXPECT_TRUE(stream.has_ended());
+  EXPECT_EQ(engine_->snapshot().counts.failed, 1);
+}
+
+// ---- Ids
+
+TEST_F(AsyncEngineTest, AnIdInFlightIsRefusedAndFreeAtTheEnd) {
+  RequestStream first = add("a", 2, 1);
+  const StatusOr<RequestStream> second = engine_->add_request(spec("a", 2, 1));
+  EXPECT_EQ(error_param(second.status()), "id");
+  gate_->open();
+  for (uint64_t round = 0; round < 200; ++round) {  // whoever reads the end may use the id at once
+    ASSERT_TRUE(first.next().ok());
+    first = add("a", 2, round);
+  }
+}
+
+TEST_F(AsyncEngineTest, AnOldStreamDoesNotAbortANewRequestOfItsId) {
+  RequestStream first = add("a", 1, 1);
+  gate_->wait_for_step();
+  RequestStream keep_running = add("b", 4, 2);
+  gate_->open_for(1);
+  gate_->wait_for_step();  // "a" has ended, and nobody has read it
+  RequestStream second = add("a", 2, 7);
+  first.abort();
+  { const RequestStream dropped = std::move(first); }
+  gate_->open();
+  EXPECT_EQ(second.next()->outputs[0].token_ids, foretold(7, 2));
+}
+
+// ---- Aborting
+
+TEST_F(AsyncEngineTest, AbortBeforeTheEngineTakesIt) {
+  RequestStream running = add("a", 9, 1);
+  gate_->wait_for_step();
+  RequestStream stream = add("b", 9, 2);
+  EXPECT_TRUE(engine_->abort("b").ok());
+  EXPECT_TRUE(engine_->abort("b").ok());  // twice is once
+  run_steps(1);
+  const StatusOr<RequestOutput> output = stream.next();
+  ASSERT_TRUE(output.ok());
+  EXPECT_TRUE(output->finished);
+  EXPECT_EQ(output->outputs[0].finish_reason, FinishReason::kAbort);
+  EXPECT_TRUE(output->outputs[0].token_ids.empty());
+  gate_->open();
+  EXPECT_EQ(running.next()->outputs[0].token_ids, foretold(1, 9)) << "a neighbour was touched";
+  EXPECT_EQ(engine_->snapshot().counts.aborted, 1);
+}
+
+TEST_F(AsyncEngineTest, AbortWhileItRuns) {
+  RequestStream stream = add("a", 9, 1);
+  RequestStream other = add("b", 9, 2);
+  run_steps(2);
+  stream.abort();
+  gate_->open();
+  const StatusOr<RequestOutput> output = stream.next();
+  EXPECT_EQ(output->outputs[0].finish_reason, FinishReason::kAbort);
+  EXPECT_LE(output->outputs[0].token_ids.size(), 3u) << "after the step under way";
+  EXPECT_EQ(output->outputs[0].token_ids, foretold(1, static_cast<int32_t>(output->outputs[0].token_ids.size())));
+  EXPECT_EQ(other.next()->outputs[0].token_ids, foretold(2, 9));
+}
+
+TEST_F(AsyncEngineTest, AbortAfterTheEndIsNotFoundAndChangesNothing) {
+  gate_->open();
+  RequestStream stream = add("a", 2, 1);
+  ASSERT_TRUE(engine_->drain(60s).ok());
+  EXPECT_EQ(engine_->abort("a").code(), Code::kNotFound);
+  stream.abort();
+  EXPECT_EQ(stream.next()->outputs[0].finish_reason, FinishReason::kLength);
+  EXPECT_EQ(engine_->abort("never").code(), Code::kNotFound);
+}
+
+TEST_F(AsyncEngineTest, LettingGoOfAStreamAbortsItsRequestWithinAStep) {
+  RequestStream other = add("b", 9, 2);
+  {
+    const RequestStream dropped = add("a", 30, 1);
+    run_steps(2);
+    EXPECT_THAT(engine_->snapshot().running, ElementsAre("b", "a"));
+  }
+  run_steps(1);
+  EXPECT_THAT(engine_->snapshot().running, ElementsAre("b"));
+  gate_->open();
+  EXPECT_EQ(other.next()->outputs[0].token_ids, foretold(2, 9));
+  EXPECT_EQ(engine_->snapshot().counts.aborted, 1);
+}
+
+TEST_F(AsyncEngineTest, AMovedStreamGoesOn) {
+  RequestStream first = add("a", 2, 1);
+  RequestStream second = std::move(first);
+  RequestStream third = add("b", 30, 2);
+  third = std::move(second);  // lets "b" go
+  gate_->open();
+  EXPECT_EQ(third.next()->outputs[0].token_ids, foretold(1, 2));
+}
+
+// ---- Deadlines
+
+TEST_F(AsyncEngineTest, ADeadlinePassesInTheQueue) {
+  gate_->open();
+  rebuild(1, 64);  // one sequence at a time
+  RequestStream running = add("a", 5, 1);
+  RequestSpec hasty = spec("b", 5, 2);
+  hasty.deadline = clock_.now() + 3s;
+  RequestStream waiting = add(std::move(hasty));
+  run_steps(1);
+  clock_.advance(2s);
+  run_steps(1);
+  EXPECT_FALSE(waiting.try_next().has_value());
+  clock_.advance(2s);
+  run_steps(1);
+  const StatusOr<RequestOutput> output = *waiting.next_for(60s);
+  EXPECT_EQ(output.status().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(error_message(output.status()), HasSubstr("4 s"));
+  EXPECT_THAT(error_message(output.status()), HasSubstr("waited"));
+  gate_->open();
+  EXPECT_EQ(running.next()->outputs[0].token_ids, foretold(1, 5));
+  EXPECT_EQ(engine_->snapshot().counts.expired, 1);
+}
+
+TEST_F(AsyncEngineTest, ADeadlinePassesInFlight) {
+  RequestStream other = add("b", 9, 2);
+  RequestSpec hasty = spec("a", 9, 1);
+  hasty.deadline = clock_.now() + 1s;
+  RequestStream stream = add(std::move(hasty));
+  run_steps(3);
+  clock_.advance(1500ms);
+  run_steps(1);
+  const StatusOr<RequestOutput> output = stream.next();
+  EXPECT_EQ(output.status().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(error_message(output.status()), HasSubstr("1.5 s"));
+  EXPECT_THAT(error_message(output.status()), HasSubstr("tokens were generated"));
+  EXPECT_THAT(engine_->snapshot().running, ElementsAre("b"));
+  gate_->open();
+  EXPECT_EQ(other.next()->outputs[0].token_ids, foretold(2, 9));
+}
+
+TEST_F(AsyncEngineTest, ADeadlineThatIsKeptDoesNothing) {
+  gate_->open();
+  RequestSpec calm = spec("a", 9, 1);
+  calm.deadline = clock_.now() + 1s;
+  EXPECT_TRUE(add(std::move(calm)).next().ok());
+  EXPECT_EQ(engine_->snapshot().counts.expired, 0);
+}
+
+// ---- The queue
+
+TEST_F(AsyncEngineTest, AFullQueueRefusesWithBothNumbersAndOpensAgain) {
+  gate_->open();
+  rebuild(1, 2);
+  RequestStream running = add("a", 2, 1);
+  run_steps(1);  // "a" has had its first step
+  RequestStream one = add("b", 2, 2), two = add("c", 2, 3);
+  const StatusOr<RequestStream> refused = engine_->add_request(spec("d", 2, 4));
+  EXPECT_EQ(refused.status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(error_message(refused.status()), HasSubstr("2 requests wait, and the limit is 2"));
+  EXPECT_EQ(engine_->num_queued(), 2);
+  EXPECT_EQ(engine_->snapshot().counts.refused, 1);
+  run_steps(1);  // "a" ends; the others are still to have their first steps
+  EXPECT_FALSE(engine_->add_request(spec("d", 2, 4)).ok());
+  run_steps(1);  // "b" has had its first
+  RequestStream taken = add("d", 2, 4);
+  gate_->open();
+  EXPECT_EQ(taken.next()->outputs[0].token_ids, foretold(4, 2));
+  EXPECT_EQ(two.next()->outputs[0].token_ids, foretold(3, 2));
+}
+
+TEST_F(AsyncEngineTest, SnapshotsTellWhoIsWhereAndWhatIsUsed) {
+  gate_->open();
+  rebuild(2, 64);
+  RequestStream a = add("a", 9, 1);
+  gate_->wait_for_step();
+  RequestStream b = add("b", 9, 2);
+  RequestStream c = add("c", 9, 3);
+  run_steps(3);
+  RequestStream d = add("d", 9, 4);  // not taken yet
+  const EngineSnapshot snapshot = engine_->snapshot();
+  EXPECT_THAT(snapshot.running, ElementsAre("a", "b"));
+  EXPECT_THAT(snapshot.waiting, ElementsAre("c", "d"));
+  EXPECT_THAT(snapshot.swapped, ElementsAre());
+  EXPECT_EQ(snapshot.num_queued, 2);
+  EXPECT_EQ(snapshot.max_queued, 64);
+  EXPECT_EQ(snapshot.blocks.total, 64);
+  EXPECT_EQ(snapshot.blocks.cross, 4) << "two for 5 encoder tokens, twice";
+  EXPECT_EQ(snapshot.blocks.self, 2) << "a fed 2 + 2 tokens, b 2 + 1; a block holds 4";
+  EXPECT_EQ(snapshot.blocks.free, 64 - snapshot.blocks.self - snapshot.blocks.cross);
+  EXPECT_EQ(snapshot.blocks.host_free, 64);
+  EXPECT_EQ(snapshot.stats.num_steps, 3);
+}
+
+// ---- Streams
+
+TEST_F(AsyncEngineTest, AStreamBringsEveryStepAndASlowReaderEverythingAtOnce) {
+  RequestSpec fast_spec = spec("fast", 6, 1), slow_spec = spec("slow", 6, 2);
+  fast_spec.stream = slow_spec.stream = true;
+  int num_calls = 0;  // written by the engine thread, read when it stands at the gate
+  slow_spec.on_ready = [&] { ++num_calls; };
+  RequestStream fast = add(std::move(fast_spec)), slow = add(std::move(slow_spec));
+  gate_->wait_for_step();
+  for (int32_t i = 0; i < 4; ++i) {
+    run_steps(1);
+    const StatusOr<RequestOutput> piece = *fast.try_next();
+    ASSERT_TRUE(piece.ok());
+    EXPECT_FALSE(piece->finished);
+    EXPECT_EQ(piece->outputs[0].token_ids, std::vector<int32_t>{FakeExecutor::token(1, 0, static_cast<uint32_t>(i))});
+    EXPECT_FALSE(fast.try_next().has_value());
+  }
+  EXPECT_EQ(num_calls, 1) << "nobody read: no reason to call again";
+  const StatusOr<RequestOutput> late = *slow.try_next();
+  EXPECT_FALSE(late->finished);
+  const size_t num_ids = late->outputs[0].token_ids.size();
+  EXPECT_EQ(late->outputs[0].token_ids, foretold(2, static_cast<int32_t>(num_ids)));
+  EXPECT_GE(num_ids, 3u) << "the second request may have come a step later";
+  gate_->open();
+  ASSERT_TRUE(engine_->drain(60s).ok());
+  RequestOutput whole = *late;
+  merge_delta(whole, std::move(**slow.try_next()));
+  EXPECT_TRUE(whole.finished);
+  EXPECT_EQ(whole.outputs[0].token_ids, foretold(2, 6));
+}
+
+TEST_F(AsyncEngineTest, APieceThatCameBeforeTheDeadlineIsReadBeforeTheError) {
+  RequestSpec hasty = spec("a", 9, 1);
+  hasty.stream = true;
+  hasty.deadline = clock_.now() + 1s;
+  RequestStream stream = add(std::move(hasty));
+  run_steps(2);
+  clock_.advance(2s);
+  gate_->open();
+  ASSERT_TRUE(engine_->drain(60s).ok());
+  EXPECT_EQ((*stream.try_next())->outputs[0].token_ids.at(0), FakeExecutor::token(1, 0, 0));
+  EXPECT_EQ(stream.try_next()->status().code(), Code::kDeadlineExceeded);
+}
+
+// ---- Callbacks
+
+TEST_F(AsyncEngineTest, OnReadyIsCalledOnTheEngineThreadAndMayLetTheStreamGo) {
+  gate_->open();
+  std::promise<std::thread::id> called;
+  RequestSpec asked = spec("a", 2, 1);
+  asked.on_ready = [&] { called.set_value(std::this_thread::get_id()); };
+  RequestStream stream = add(std::move(asked));
+  EXPECT_NE(called.get_future().get(), std::this_thread::get_id());
+  EXPECT_EQ((*stream.try_next())->outputs[0].token_ids, foretold(1, 2));
+
+  std::promise<void> let_go;
+  std::promise<RequestStream> handed_over;
+  auto future = std::make_shared<std::future<RequestStream>>(handed_over.get_future());
+  RequestSpec dropped = spec("b", 2, 1);
+  dropped.on_ready = [&, future] {
+    { const RequestStream inside = future->get(); }
+    let_go.set_value();
+  };
+  handed_over.set_value(add(std::move(dropped)));
+  let_go.get_future().get();
+  EXPECT_EQ(add("c", 2, 3).next()->outputs[0].token_ids, foretold(3, 2));
+}
+
+// ---- Ends
+
+TEST_F(AsyncEngineTest, AFailingExecutorIsToldToEverybody) {
+  std::vector<RequestStream> streams;
+  streams.push_back(add("a", 9, 1));
+  streams.push_back(add("b", 9, 2));
+  run_steps(2);
+  streams.push_back(add("late", 9, 3));  // not taken yet
+  gate_->fail();
+  for (RequestStream& stream : streams) {
+    const StatusOr<RequestOutput> output = stream.next();
+    EXPECT_EQ(output.status().code(), Code::kInternal);
+    EXPECT_THAT(error_message(output.status()), HasSubstr("the device is gone"));
+  }
+  EXPECT_EQ(engine_->add_request(spec("after", 2, 4)).status().code(), Code::kInternal);
+  EXPECT_EQ(engine_->failure().code(), Code::kInternal);
+  EXPECT_TRUE(engine_->drain(60s).ok());
+  const EngineSnapshot snapshot = engine_->snapshot();
+  EXPECT_EQ(snapshot.blocks.free, snapshot.blocks.total);
+  EXPECT_EQ(snapshot.counts.failed, 3);
+}
+
+TEST_F(AsyncEngineTest, DrainingEndsWhatIsInFlightAndRefusesTheRest) {
+  RequestStream stream = add("a", 5, 1);
+  const Status late = engine_->drain(5ms);
+  EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(error_message(late), HasSubstr("1 requests"));
+  EXPECT_EQ(engine_->add_request(spec("b", 5, 1)).status().code(), Code::kUnavailable);
+  gate_->open();
+  EXPECT_TRUE(engine_->drain(60s).ok());
+  EXPECT_EQ((*stream.try_next())->outputs[0].token_ids, foretold(1, 5)) << "drained means told";
+}
+
+TEST_F(AsyncEngineTest, StreamsOutliveTheEngine) {
+  RequestStream running = add("a", 40, 1), dropped = add("b", 50, 2);
+  run_steps(2);
+  RequestStream waiting = add("c", 5, 3);
+  std::thread opener([this] {  // once stop() has closed the door, the step under way ends, and no other begins
+    while (!absl::IsUnavailable(engine_->add_request(spec("a", 1, 1)).status())) std::this_thread::yield();
+    gate_->open_for(1);
+  });
+  stop();
+  opener.join();
+  for (RequestStream* stream : {&running, &waiting}) {
+    const StatusOr<RequestOutput> output = stream->next();
+    EXPECT_EQ(output.status().code(), Code::kUnavailable);
+    EXPECT_THAT(error_message(output.status()), HasSubstr("stopped"));
+  }
+  dropped.abort();
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,122 @@
+#include "engine/engine_mailbox.h"
+
+namespace transept {
+
+Status EngineMailbox::add(NewRequest request) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_.ok()) return closed_;
+  const std::string& id = request.channel->request_id();
+  if (in_flight_.contains(id)) return field_error("id", str_cat("a request \"", id, "\" is in flight already"));
+  if (num_queued_locked() >= max_queued_) {
+    ++num_refused_;
+    return resource_exhausted("the queue is full: ", num_queued_locked(), " requests wait, and the limit is ",
+                              max_queued_);
+  }
+  in_flight_.emplace(id, request.channel);
+  added_.push_back(std::move(request));
+  wake_engine_.notify_one();
+  return ok_status();
+}
+
+bool EngineMailbox::abort(const std::string& request_id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = in_flight_.find(request_id);
+  if (found == in_flight_.end()) return false;
+  aborted_.push_back(found->second);
+  wake_engine_.notify_one();
+  return true;
+}
+
+void EngineMailbox::abort(const std::shared_ptr<RequestChannel>& channel) {
+  const std::lock_guard lock(mutex_);
+  // By identity: the id may be another request's by now.
+  const auto found = in_flight_.find(channel->request_id());
+  if (found == in_flight_.end() || found->second != channel) return;
+  aborted_.push_back(channel);
+  wake_engine_.notify_one();
+}
+
+void EngineMailbox::refuse_new_requests() {
+  const std::lock_guard lock(mutex_);
+  close_locked();
+}
+
+void EngineMailbox::close_locked() {
+  if (closed_.ok()) closed_ = absl::UnavailableError("the engine is shutting down and takes no new requests");
+}
+
+bool EngineMailbox::wait_until_idle(Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return became_idle_.wait_for(lock, timeout, [this] { return (is_idle_ || stop_) && in_flight_.empty(); });
+}
+
+void EngineMailbox::stop() {
+  const std::lock_guard lock(mutex_);
+  close_locked();
+  stop_ = true;
+  wake_engine_.notify_one();
+}
+
+int32_t EngineMailbox::num_queued() const {
+  const std::lock_guard lock(mutex_);
+  return num_queued_locked();
+}
+
+int32_t EngineMailbox::num_in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int32_t>(in_flight_.size());
+}
+
+Status EngineMailbox::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+EngineSnapshot EngineMailbox::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  EngineSnapshot snapshot = published_;
+  for (const NewRequest& request : added_) snapshot.waiting.push_back(request.channel->request_id());
+  snapshot.num_queued = num_queued_locked();
+  snapshot.max_queued = max_queued_;
+  snapshot.counts.refused = num_refused_;
+  return snapshot;
+}
+
+void EngineMailbox::take(Patience patience, Work& work) {
+  work.added.clear();
+  work.aborted.clear();
+  std::unique_lock lock(mutex_);
+  const auto has_work = [this] { return stop_ || !added_.empty() || !aborted_.empty(); };
+  if (patience == Patience::kEndless && !has_work()) {
+    is_idle_ = true;
+    became_idle_.notify_all();
+    wake_engine_.wait(lock, has_work);
+    is_idle_ = false;
+  } else if (patience == Patience::kMoment) {
+    wake_engine_.wait_for(lock, std::chrono::milliseconds(1), has_work);
+  }
+  std::swap(added_, work.added);
+  std::swap(aborted_, work.aborted);
+  work.stop = stop_;
+  num_taken_ += static_cast<int32_t>(work.added.size());
+}
+
+void EngineMailbox::forget(const std::vector<std::string>& request_ids) {
+  if (request_ids.empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (const std::string& id : request_ids) in_flight_.erase(id);
+  if (in_flight_.empty()) became_idle_.notify_all();
+}
+
+void EngineMailbox::fail(const Status& error) {
+  const std::lock_guard lock(mutex_);
+  failure_ = closed_ = error;
+}
+
+void EngineMailbox::publish(EngineSnapshot& next) {
+  const std::lock_guard lock(mutex_);
+  std::swap(published_, next);
+  num_taken_ = 0;
+}
+
+}  // namespace transept

@@ -1,0 +1,117 @@
+// Everything that other threads and the engine thread say to each other, behind one mutex that nobody holds for longer
+// than it takes to swap a list: new requests and aborts in, the engine's state out. The engine thread sleeps here when
+// there is nothing to do.
+//
+// Owned by the AsyncEngine and by every stream together, so a stream may outlive the engine. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/prompt.h"
+#include "core/sampling_params.h"
+#include "engine/llm_engine.h"
+#include "engine/request_channel.h"
+
+namespace transept {
+
+// How the engine stood between two steps. A value.
+struct EngineSnapshot {
+  std::vector<std::string> running, waiting, swapped;  // request ids, in order of arrival
+  struct Blocks {
+    int32_t total = 0, free = 0, self = 0, cross = 0, pinned = 0;  // on the device
+    int32_t host_total = 0, host_free = 0;
+  } blocks;
+  int32_t num_queued = 0;  // requests that have not had their first step
+  int32_t max_queued = 0;
+  struct Counts {          // since the start
+    int64_t finished = 0;  // with an answer
+    int64_t aborted = 0;   // by abort, or because their stream was let go
+    int64_t expired = 0;   // past their deadline
+    int64_t failed = 0;    // with any other error
+    int64_t refused = 0;   // not taken: the queue was full
+  } counts;
+  LLMEngine::Stats stats;
+  ExecutorStats executor;
+};
+
+class EngineMailbox final {
+ public:
+  explicit EngineMailbox(int32_t max_queued) : max_queued_(max_queued) {}
+
+  struct NewRequest {
+    std::shared_ptr<RequestChannel> channel;
+    EncoderDecoderInputs inputs;
+    SamplingParams params;
+    RequestOptions options;
+    TimePoint arrival{};
+    std::optional<TimePoint> deadline;
+  };
+
+  // ---- Any thread
+  // Errors: kInvalidArgument (`id`: in flight already), kResourceExhausted (the queue is full, with both numbers),
+  // kUnavailable (no new work), or what made the engine fail.
+  Status add(NewRequest request);
+  bool abort(const std::string& request_id);                   // false: none of that id is in flight
+  void abort(const std::shared_ptr<RequestChannel>& channel);  // ignored if it ended meanwhile
+
+  void refuse_new_requests();
+  // Until every request has ended and every stream has been told. False: it took longer than that.
+  bool wait_until_idle(Duration timeout);
+  void stop();
+
+  int32_t num_queued() const;
+  int32_t num_in_flight() const;
+  Status failure() const;
+  EngineSnapshot snapshot() const;
+
+  // ---- Engine thread
+  struct Work {
+    std::vector<NewRequest> added;
+    std::vector<std::shared_ptr<RequestChannel>> aborted;
+    bool stop = false;
+  };
+  // Takes what has come.
+  enum class Patience : uint8_t {
+    kNone,
+    kMoment,  // waits a millisecond for something to come
+    kEndless  // sleeps until something has come
+  };
+  void take(Patience patience, Work& work);
+  // These have ended: their ids are free again. Before their streams are told, so that whoever reads the end may use
+  // the id at once.
+  void forget(const std::vector<std::string>& request_ids);
+  // From here on add() gives this error.
+  void fail(const Status& error);
+  // The state after a step; `next` gets the memory of the one before. `num_queued` of it: those that wait inside.
+  void publish(EngineSnapshot& next);
+
+ private:
+  void close_locked();
+  int32_t num_queued_locked() const { return published_.num_queued + num_taken_ + static_cast<int32_t>(added_.size()); }
+
+  const int32_t max_queued_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_engine_, became_idle_;
+  // All below under mutex_.
+  std::vector<NewRequest> added_;
+  std::vector<std::shared_ptr<RequestChannel>> aborted_;
+  absl::flat_hash_map<std::string, std::shared_ptr<RequestChannel>> in_flight_;
+  EngineSnapshot published_;
+  int32_t num_taken_ = 0;  // by the engine, since it published
+  int64_t num_refused_ = 0;
+  Status closed_;   // why nothing new is taken; ok: it is
+  Status failure_;  // of the engine
+  bool stop_ = false;
+  bool is_idle_ = false;
+};
+
+}  // namespace transept

@@ -1,0 +1,75 @@
+// For tests of the engine's thread: FakeExecutor's answers, but a step ends only when the test lets it.
+#pragma once
+
+#include <condition_variable>
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#include "engine/fake_executor.h"
+
+namespace transept::testing {
+
+// How many more steps may end. Thread-safe; shared by the test and its executor.
+class StepGate final {
+ public:
+  void open_for(int64_t num_steps) {
+    const std::lock_guard lock(mutex_);
+    num_allowed_ += num_steps;
+    changed_.notify_all();
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    num_allowed_ = std::numeric_limits<int64_t>::max() / 2;
+    changed_.notify_all();
+  }
+  // The step that stands at the gate, and all after it, end with an error.
+  void fail() {
+    const std::lock_guard lock(mutex_);
+    fails_ = true;
+    changed_.notify_all();
+  }
+  // Until a step stands at the closed gate: everything before it has been dealt with.
+  void wait_for_step() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_waiting_ && num_allowed_ == 0; });
+  }
+
+  // Engine thread.
+  Status pass() {
+    std::unique_lock lock(mutex_);
+    is_waiting_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return num_allowed_ > 0 || fails_; });
+    is_waiting_ = false;
+    if (fails_) return absl::InternalError("the device is gone");
+    --num_allowed_;
+    return ok_status();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t num_allowed_ = 0;
+  bool is_waiting_ = false;
+  bool fails_ = false;
+};
+
+class GatedExecutor final : public Executor {
+ public:
+  explicit GatedExecutor(std::shared_ptr<StepGate> gate) : gate_(std::move(gate)) {}
+
+  const ExecutorInfo& info() const override { return fake_.info(); }
+  Status submit(const StepPlan& plan) override { return fake_.submit(plan); }
+  Status collect(uint64_t step, StepOutput& output) override {
+    RETURN_IF_ERROR(gate_->pass());
+    return fake_.collect(step, output);
+  }
+  ExecutorStats stats() const override { return fake_.stats(); }
+
+ private:
+  FakeExecutor fake_;
+  std::shared_ptr<StepGate> gate_;
+};
+
+}  // namespace transept::testing

@@ -1,0 +1,60 @@
+// One request's way from the engine thread to its reader: what the engine has brought and the reader has not taken. A
+// slow reader never holds the engine up, and costs no more memory than the answer itself: pieces that nobody has read
+// yet are merged into one.
+//
+// Owned by the reader's RequestStream and by the engine together. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/request_output.h"
+
+namespace transept {
+
+class RequestChannel final {
+ public:
+  // `on_ready` (may be empty): see RequestSpec.
+  RequestChannel(std::string request_id, std::function<void()> on_ready)
+      : request_id_(std::move(request_id)), on_ready_(std::move(on_ready)) {}
+
+  const std::string& request_id() const { return request_id_; }
+
+  // ---- Engine thread. Nothing follows a finished output or an error.
+  void push(RequestOutput&& output);
+  void fail(const Status& error);
+
+  // ---- Reader
+  // What is new, waiting for it up to `timeout` (none: as long as it takes). nullopt: nothing came. What was pushed
+  // before an error is handed out before it.
+  std::optional<StatusOr<RequestOutput>> take(std::optional<Duration> timeout);
+  // The finished output or the error was taken.
+  bool has_ended() const;
+  // Nobody will read any more; when it returns, on_ready is not running (unless it is on_ready that calls) and never
+  // will. True: the request had not ended.
+  bool close();
+
+ private:
+  bool has_news() const { return pending_.has_value() || (ended_ && !error_.ok() && !end_was_taken_); }
+  void notify(std::unique_lock<std::mutex>& lock);
+
+  const std::string request_id_;
+  const std::function<void()> on_ready_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // All below under mutex_.
+  std::optional<RequestOutput> pending_;
+  Status error_;
+  bool ended_ = false;  // nothing will be pushed any more
+  bool end_was_taken_ = false;
+  bool closed_ = false;
+  std::thread::id notifier_;  // who is inside on_ready_
+};
+
+}  // namespace transept
