@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """tokens/s and step time of a bart-large shape in float32: transept beside CTranslate2, and beside what bounds both.
 
-    .venv/bin/python bench/compare_ctranslate2.py [--quick] [--input-len 256] [--output-len 64] [--batch 1 8]
+    .venv/bin/python bench/compare_ctranslate2.py [--quick] [--input-len 256] [--output-len 64] [--batch 1 8] [--beams 4]
 
 Same machine, same threads, same run: rounds alternate between the two. Inputs are random and all different, outputs have a
-forced length, decoding is greedy. Each figure is the median over the rounds. The step time is the slope between two output
+forced length; decoding is greedy, then with beams (one request). Each figure is the median over the rounds. The step time is the slope between two output
 lengths, for both engines alike; `encode` is the rest of the call. First both engines answer one request, and their tokens
 are compared: they run the same model.
 
@@ -41,20 +41,20 @@ class CTranslate2:
         self.translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", inter_threads=1,
                                                  intra_threads=threads)
 
-    def translate(self, sources, num_tokens):
-        results = self.translator.translate_batch([[token(i) for i in ids] for ids in sources], beam_size=1,
+    def translate(self, sources, num_tokens, beams=1):
+        results = self.translator.translate_batch([[token(i) for i in ids] for ids in sources], beam_size=beams,
                                                   min_decoding_length=num_tokens, max_decoding_length=num_tokens)
         tokens = [result.hypotheses[0] for result in results]
         if any(len(row) != num_tokens for row in tokens):
             sys.exit(f"CTranslate2 gave {[len(row) for row in tokens]} tokens instead of {num_tokens}")
         return tokens
 
-    def calls(self, batch, input_len, num_tokens, repeats):
+    def calls(self, batch, beams, input_len, num_tokens, repeats):
         seconds = []
         for repeat in range(repeats + 1):  # the first one warms up
             sources = [[self.rng.randrange(4, self.shape["vocab"]) for _ in range(input_len)] for _ in range(batch)]
             start = time.perf_counter()
-            self.translate(sources, num_tokens)
+            self.translate(sources, num_tokens, beams)
             seconds.append(time.perf_counter() - start)
         return seconds[1:]
 
@@ -64,10 +64,10 @@ class Transept:
         self.folder, self.threads, self.facts, self.seed, self.hits = folder, threads, {}, 0, 0
         self.name = "transept float32"
 
-    def calls(self, batch, input_len, num_tokens, repeats):
+    def calls(self, batch, beams, input_len, num_tokens, repeats):
         self.seed += 1  # other inputs every time
         command = [str(BUILD / "transept"), "bench", "latency", str(self.folder), "--input-len", str(input_len), "--output-len",
-                   str(num_tokens), "--batch-size", str(batch), "--repeats", str(repeats), "--threads", str(self.threads),
+                   str(num_tokens), "--batch-size", str(batch), "--num-beams", str(beams), "--repeats", str(repeats), "--threads", str(self.threads),
                    "--seed", str(self.seed), "--json"]
         self.facts = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         self.hits += self.facts["num_encoder_cache_hits"]
@@ -110,13 +110,15 @@ def measure_machine():
     return found
 
 
-def bounds(shape, batch, input_len, output_len, machine):
+def bounds(shape, batch, beams, input_len, output_len, machine):
     """(seconds of an encode, seconds of a step, what bounds the step)."""
     d, layers = shape["d_model"], shape["layers"]
     decoder = layers * (6 * d * d + 2 * d * shape["ffn"]) + shape["vocab"] * d  # weights that a step reads
     keys = input_len + output_len / 2
-    step_bytes = 4 * (decoder + batch * keys * 2 * d * layers)
-    step_flop = batch * (2 * decoder + 4 * keys * d * layers)
+    # Beams read the cross keys of their group once, and their own self keys.
+    self_keys = output_len / 2
+    step_bytes = 4 * (decoder + batch * (input_len + beams * self_keys) * 2 * d * layers)
+    step_flop = batch * beams * (2 * decoder + 4 * keys * d * layers)
     encoder = layers * (4 * d * d + 2 * d * shape["ffn"]) + layers * 2 * d * d  # and cross K, V
     encode_flop = batch * input_len * (2 * encoder + 4 * input_len * d * layers)
     by_bytes, by_flop = step_bytes / machine["read"], step_flop / machine["multiply"]
@@ -125,14 +127,14 @@ def bounds(shape, batch, input_len, output_len, machine):
 
 # ---- measuring
 
-def measure(engines, batch, options):
+def measure(engines, batch, beams, options):
     """{engine: {call, step, encode, tokens_per_s}} in seconds, medians over alternating rounds."""
     short = max(2, options.output_len // 4)
     calls = {engine: {length: [] for length in (options.output_len, short)} for engine in engines}
     for _ in range(options.rounds):
         for engine in engines:
             for length, seconds in calls[engine].items():
-                seconds += engine.calls(batch, options.input_len, length, options.repeats)
+                seconds += engine.calls(batch, beams, options.input_len, length, options.repeats)
     figures = {}
     for engine, by_length in calls.items():
         call, brief = (statistics.median(by_length[length]) for length in (options.output_len, short))
@@ -148,6 +150,7 @@ def main():
     parser.add_argument("--input-len", type=int, default=256)
     parser.add_argument("--output-len", type=int, default=64)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--beams", type=int, nargs="+", default=[4], help="beam searches of one request, after the greedy batches")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3, help="calls a round (transept reports their median)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -166,11 +169,23 @@ def main():
     agreed = check_same_model(ours, peer, shape)
     machine = measure_machine()
     rows = []
-    for batch in options.batch:
-        figures = measure([ours, peer], batch, options)
-        encode, step, why = bounds(shape, batch, options.input_len, options.output_len, machine)
-        rows.append((batch, figures[ours], figures[peer], encode, step, why))
+    for batch, beams in [(batch, 1) for batch in options.batch] + [(1, beams) for beams in options.beams]:
+        figures = measure([ours, peer], batch, beams, options)
+        encode, step, why = bounds(shape, batch, beams, options.input_len, options.output_len, machine)
+        rows.append((batch, beams, figures[ours], figures[peer], encode, step, why))
     report(options, ours, peer, machine, agreed, rows)
+    report_beams(ours, options)
+
+
+def report_beams(ours, options):
+    """What more beams of one group cost: the median over alternating rounds of a step's own time."""
+    steps = {1: [], 8: []}
+    for _ in range(options.rounds):
+        for beams, seen in steps.items():
+            ours.calls(1, beams, options.input_len, options.output_len, options.repeats)
+            seen.append(ours.facts["step_ms"])
+    one, eight = (statistics.median(seen) for seen in steps.values())
+    print(f"a step with 8 beams of one group: {eight:.2f} ms, {eight / one:.2f} times a step with one ({one:.2f} ms)")
 
 
 def report(options, ours, peer, machine, agreed, rows):
@@ -180,20 +195,20 @@ def report(options, ours, peer, machine, agreed, rows):
     print(f"transept {facts['version']} ({facts['commit']}), {facts['isa']} kernels, seeds 1 to {ours.seed}; {peer.name}, seed 7; "
           f"the first {agreed[0]} of {agreed[1]} tokens of a common request are equal; {ours.hits} inputs shared an encode")
     print(f"this machine, now: {machine['read'] / 1e9:.1f} GB/s read from memory, {machine['multiply'] / 1e9:.0f} GFLOP/s in float32\n")
-    print(f"{'batch':>5}  {'engine':<28}{'tokens/s':>10}{'step ms':>10}{'encode ms':>11}{'call ms (range)':>26}{'of bound':>10}")
-    for batch, mine, theirs, encode, step, why in rows:
+    print(f"{'batch':>5}{'beams':>6}  {'engine':<28}{'tokens/s':>10}{'step ms':>10}{'encode ms':>11}{'call ms (range)':>26}{'of bound':>10}")
+    for batch, beams, mine, theirs, encode, step, why in rows:
         for name, f in ((ours.name, mine), (peer.name, theirs)):
             low, high = (1e3 * value for value in f["range"])
             call = f"{1e3 * f['call']:.0f} ({low:.0f} to {high:.0f})"
-            print(f"{batch:>5}  {name:<28}{f['tokens_per_s']:>10.1f}{1e3 * f['step']:>10.2f}{1e3 * f['encode']:>11.1f}{call:>26}"
+            print(f"{batch:>5}{beams:>6}  {name:<28}{f['tokens_per_s']:>10.1f}{1e3 * f['step']:>10.2f}{1e3 * f['encode']:>11.1f}{call:>26}"
                   f"{100 * step / f['step']:>8.0f} %")
-        print(f"{batch:>5}  {'bound (step by ' + why + ')':<28}{'':>10}{1e3 * step:>10.2f}{1e3 * encode:>11.1f}")
+        print(f"{batch:>5}{beams:>6}  {'bound (step by ' + why + ')':<28}{'':>10}{1e3 * step:>10.2f}{1e3 * encode:>11.1f}")
         print(f"       ratio {mine['tokens_per_s'] / theirs['tokens_per_s']:.2f}x tokens/s, step {theirs['step'] / mine['step']:.2f}x\n")
     if options.json:
         keys = ("version", "commit", "isa", "threads", "dtype")
         options.json.write_text(json.dumps({**{k: facts[k] for k in keys}, "encoder_cache_hits": ours.hits, "peer": peer.name, "machine": machine,
                                             "input_len": options.input_len, "output_len": options.output_len, "seeds": [1, ours.seed],
-                                            "rows": [dict(zip(("batch", "transept", "peer", "encode_bound", "step_bound", "bound_by"), row))
+                                            "rows": [dict(zip(("batch", "beams", "transept", "peer", "encode_bound", "step_bound", "bound_by"), row))
                                                      for row in rows]}, indent=2) + "\n")
 
 

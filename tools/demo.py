@@ -67,6 +67,20 @@ def show_samples(word):
         print("  " + paint("  ".join(f"{p['decoded_token'].strip() or '␣'} {math.exp(p['logprob']):.2f}" for p in pieces), "dim"))
 
 
+def show_beams(word):
+    heading(f"The three best of six beams for “{word}”, and the letter that each phoneme of the best looks at")
+    request = {"prompt": word, "num_beams": 6, "n": 3, "return_alignments": True, "logprobs": 0}
+    results, _ = generate([request])
+    for beam in results[0]["outputs"]:
+        print(f"  {paint(beam['text'], 'green')}  {paint('log-probability %.2f' % beam['cumulative_logprob'], 'dim')}")
+    best, letters = results[0]["outputs"][0], ["", *word, ""]  # between the two special tokens; an English letter is one token
+    if len(letters) != len(results[0]["encoder_prompt_token_ids"]):
+        return
+    pieces = [next(iter(entry.values()))["decoded_token"] for entry in best["logprobs"]]
+    print("  " + paint("  ".join(f"{piece} {letters[at]}" for piece, at in zip(pieces, best["alignments"]) if letters[at].strip()
+                                 and piece.strip() and not piece.startswith("<")), "dim"))
+
+
 # ---- the held-out words
 
 def edit_distance(a, b):
@@ -122,6 +136,7 @@ def main():
     print(paint("Transept", "bold") + ": a transformer with an encoder and a decoder, trained for this repository (models/g2p)")
     show_words(words)
     show_samples(words[0] if sys.argv[1:] else AMBIGUOUS)
+    show_beams(words[0] if sys.argv[1:] else AMBIGUOUS)
     show_mistakes(*show_batch())
     heading("Type next")
     print("  " + paint('build/release/transept generate g2p "any words of yours"', "cyan") + "\n")

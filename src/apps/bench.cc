@@ -19,7 +19,7 @@ struct Workload {
   int32_t input_len = 0, output_len = 0;
   int64_t batch = 0;  // requests that arrive together
   int64_t repeats = 0;
-  float temperature = 0;
+  int64_t num_beams = 1;
 };
 
 struct Call {
@@ -51,6 +51,7 @@ StatusOr<Workload> read_workload(const Flags& flags, bool latency) {
   } else {
     ASSIGN_OR_RETURN(work.batch, flags.integer("num-prompts", 1, 1 << 24, 64));
   }
+  ASSIGN_OR_RETURN(work.num_beams, flags.integer("num-beams", 1, 64, 1));
   ASSIGN_OR_RETURN(work.repeats, flags.integer("repeats", 1, 10000, latency ? 5 : 1));
   return work;
 }
@@ -89,6 +90,7 @@ StatusOr<Call> run_call(const Workload& work, LoadedModel& model, std::mt19937_6
   SamplingParams params;
   params.max_tokens = work.output_len;
   params.ignore_eos = true;
+  params.num_beams = static_cast<int32_t>(work.num_beams);
   params.eos_token_ids = model.generation.eos_token_ids;
   std::vector<EncoderDecoderInputs> inputs;
   for (std::vector<int32_t>& ids : unique_inputs(work, vocab, random)) {
@@ -133,6 +135,7 @@ Json report(const std::string& mode, const Workload& work, const LoadedModel& mo
   json.set("input_len", work.input_len);
   json.set("output_len", work.output_len);
   json.set("batch_size", work.batch);
+  json.set("num_beams", work.num_beams);
   json.set("repeats", work.repeats);
   json.set("call_ms", median(seconds) * 1e3);
   json.set("call_ms_min", *std::min_element(seconds.begin(), seconds.end()) * 1e3);
@@ -149,8 +152,9 @@ Json report(const std::string& mode, const Workload& work, const LoadedModel& mo
 
 void print_report(const Json& json) {
   const auto number = [&](const char* name) { return json.find(name)->as_double(); };
-  std::printf("input %.0f tokens, output %.0f tokens, %.0f at once, %s kernels, %.0f threads\n", number("input_len"),
-              number("output_len"), number("batch_size"), json.find("isa")->as_string().c_str(), number("threads"));
+  std::printf("input %.0f tokens, output %.0f tokens, %.0f at once, %.0f beams, %s kernels, %.0f threads\n",
+              number("input_len"), number("output_len"), number("batch_size"), number("num_beams"),
+              json.find("isa")->as_string().c_str(), number("threads"));
   std::printf("call    %10.2f ms   (%.2f to %.2f)\n", number("call_ms"), number("call_ms_min"), number("call_ms_max"));
   std::printf("encode  %10.2f ms   (%.0f inputs encoded in all, %.0f shared)\n", number("encode_ms"),
               number("encoder_runs"), number("num_encoder_cache_hits"));

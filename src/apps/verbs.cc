@@ -60,6 +60,7 @@ std::vector<FlagSpec> bench_flags() {
           {"input-len", "N", "32", "encoder tokens of each request (random, all different)", kWorkload},
           {"output-len", "N", "32", "tokens that each request generates", kWorkload},
           {"batch-size", "N", "1", "latency: requests at once", kWorkload},
+          {"num-beams", "N", "1", "beam search with so many beams", kWorkload},
           {"num-prompts", "N", "64", "throughput: requests in all, all arriving at once", kWorkload},
           {"repeats", "N", "5 (throughput: 1)", "measured calls after one that warms up; medians are reported",
            kWorkload},

@@ -172,6 +172,7 @@ TEST(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
   const TimePoint end =
       clock.now() + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(stress_seconds()));
   std::vector<std::thread> threads;
+  threads.reserve(kNumThreads);
   for (int i = 0; i < kNumThreads; ++i) {
     threads.emplace_back([&, i] { Caller(*engine, clock, counts, i).run(end); });
   }

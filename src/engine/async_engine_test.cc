@@ -86,6 +86,7 @@ class AsyncEngineTest : public ::testing::Test {
 
   static std::vector<int32_t> foretold(uint64_t seed, int32_t count) {
     std::vector<int32_t> ids;
+    ids.reserve(static_cast<size_t>(count));
     for (int32_t i = 0; i < count; ++i) ids.push_back(FakeExecutor::token(seed, 0, static_cast<uint32_t>(i)));
     return ids;
   }
@@ -98,6 +99,7 @@ class AsyncEngineTest : public ::testing::Test {
 TEST_F(AsyncEngineTest, AnswersEveryStreamWithItsOwnAnswer) {
   gate_->open();
   std::vector<RequestStream> streams;
+  streams.reserve(40);
   for (uint64_t i = 0; i < 40; ++i) streams.push_back(add(str_cat("r", i), 3 + static_cast<int32_t>(i % 9), i));
   for (uint64_t i = 40; i-- > 0;) {
     EXPECT_EQ(streams[i].request_id(), str_cat("r", i));

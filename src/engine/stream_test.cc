@@ -103,8 +103,8 @@ const std::vector<std::string> kStops = {"ab", "aab", "END", "é", "\n\n", "b\n"
 class StreamTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::vector<std::string> table;
-    for (int32_t i = 0; i < FakeExecutor::kVocabSize; ++i) table.push_back(kPieces[random_() % kPieces.size()]);
+    std::vector<std::string> table(FakeExecutor::kVocabSize);
+    for (std::string& piece : table) piece = kPieces[random_() % kPieces.size()];
     tokenizer_ = std::make_unique<TableTokenizer>(std::move(table));
     plain_ = make_engine(*tokenizer_, clock_);
     streaming_ = make_engine(*tokenizer_, clock_);
@@ -227,6 +227,7 @@ TEST_F(StreamTest, TheBeginningOfAStopStringIsHeldBackUntilItIsNone) {
   params.stop = {"END"};
   ASSERT_TRUE(engine->add_request("a", inputs(), params, {.stream = true}).ok());
   std::vector<std::string> texts;
+  texts.reserve(5);
   std::vector<RequestOutput> pieces;
   while (engine->has_unfinished_requests()) ASSERT_TRUE(engine->step(pieces).ok());
   for (const RequestOutput& piece : pieces) texts.push_back(piece.outputs[0].text);
