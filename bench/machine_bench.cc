@@ -51,7 +51,7 @@ void BM_Read(benchmark::State& state) {
   std::fill_n(data, count, 1.0f);
   const int64_t slice = count / (kTasksPerThread * threads.num_threads());
   double best = 1e9;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const double time =
         seconds_of(threads, [&](int64_t task, int) { benchmark::DoNotOptimize(sum_of(data + task * slice, slice)); });
     best = std::min(best, time);
@@ -103,7 +103,7 @@ void BM_Multiply(benchmark::State& state) {
   const bool wide = isa >= Isa::kAvx512;
   ThreadPool threads(num_available_cpus());
   double best = 1e9;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const double time = seconds_of(
         threads, [&](int64_t, int) { benchmark::DoNotOptimize(wide ? multiply_avx512() : multiply_avx2()); });
     best = std::min(best, time);

@@ -265,15 +265,16 @@ class CliTest(unittest.TestCase):
         for name, value in [("BLOCK_SIZE", "0"), ("DTYPE", "float16"), ("QUANTIZATION", "int8"), ("ISA", "mmx"),
                             ("ATTENTION_BACKEND", "cuda"), ("PREEMPTION_MODE", "hope"), ("MAX_MODEL_LEN", "99999"),
                             ("KV_CACHE_MEMORY", "lots"), ("KV_CACHE_MEMORY", "1000TiB"), ("WATERMARK", "2"),
-                            ("SEED", "-1"), ("DEBUG_POISON", "maybe"), ("LOG_LEVEL", "loud"), ("MAX_TOKENS", "0"),
+                            ("SEED", "-1"), ("DEBUG_POISON", "maybe"), ("SHARE_IDENTICAL_INPUTS", "perhaps"), ("LOG_LEVEL", "loud"), ("MAX_TOKENS", "0"),
                             ("TEMPERATURE", "hot"), ("ENABLE_LORA", "1")]:
             code, out, err = run("generate", "g2p", "x", env={f"TRANSEPT_{name}": value})
             self.assertEqual((code, out), (2, ""), name)
             self.assertRegex(err, rf"(?m)^transept generate: TRANSEPT_{name}[=:]", name)
-        for name in ("INPUT", "OUTPUT"):
-            code, _, err = run("tokenize", "g2p", *([] if name == "INPUT" else ["x"]), env={f"TRANSEPT_{name}": "/no/such/file"})
-            self.assertEqual(code, 2)
-            self.assertIn(f"TRANSEPT_{name}: /no/such/file: ", err)
+        for verb in ("generate", "tokenize"):
+            for name in ("INPUT", "OUTPUT"):
+                code, _, err = run(verb, "g2p", *([] if name == "INPUT" else ["x"]), env={f"TRANSEPT_{name}": "/no/such/file"})
+                self.assertEqual(code, 2)
+                self.assertIn(f"transept {verb}: TRANSEPT_{name}: /no/such/file: ", err)
         # The flag beside it wins, and is the one to blame.
         err = run("generate", "g2p", "x", "--block-size", "-3", env={"TRANSEPT_BLOCK_SIZE": "16"})[2]
         self.assertIn("--block-size -3: ", err)

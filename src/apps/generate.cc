@@ -89,7 +89,7 @@ int run_generate(const Flags& flags) {
   std::optional<LineReader> reader;
   if (!is_text_run) {
     StatusOr<LineReader> opened = LineReader::open(*flags.text("input"));
-    if (!opened.ok()) return usage_error("generate", with_prefix(opened.status(), "--input"));
+    if (!opened.ok()) return usage_error("generate", with_prefix(opened.status(), flags.name_of("input")));
     reader.emplace(std::move(opened).value());
   }
   const SteadyClock clock;
@@ -100,7 +100,7 @@ int run_generate(const Flags& flags) {
     is_missing ? log_warning(note) : log_info(note);
   }
   StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true);
-  if (!output.ok()) return usage_error("generate", with_prefix(output.status(), "--output"));
+  if (!output.ok()) return usage_error("generate", with_prefix(output.status(), flags.name_of("output")));
 
   const StatusOr<std::unique_ptr<ReadyQueue>> ready = ReadyQueue::create();
   if (!ready.ok()) return usage_error("generate", ready.status());

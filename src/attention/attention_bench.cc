@@ -41,7 +41,7 @@ void BM_CrossOfFiveBeams(benchmark::State& state) { run(state, AttentionType::kE
 void BM_Self(benchmark::State& state) { run(state, AttentionType::kDecoder, 1); }
 void BM_Encoder(benchmark::State& state) { run(state, AttentionType::kEncoder, 1); }
 
-void levels(benchmark::internal::Benchmark* b, std::vector<std::array<int64_t, 3>> shapes) {
+void levels(benchmark::internal::Benchmark* b, const std::vector<std::array<int64_t, 3>>& shapes) {
   b->ArgNames({"owners", "rows", "keys", "isa"})->UseManualTime()->Unit(benchmark::kMicrosecond);
   for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
     for (const auto& [owners, rows, keys] : shapes) b->Args({owners, rows, keys, static_cast<int64_t>(isa)});

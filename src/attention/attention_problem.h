@@ -219,22 +219,26 @@ class AttentionSetup final {
         TensorView(cache, DType::kUInt8, {blocks, kNumLayers * layer}).columns(kLayer * layer, (kLayer + 1) * layer);
   }
 
+  // use(owner, which of its sequences, that sequence's place, row in the sequence, row in the batch)
+  template <typename Use>
+  void for_each_row(const Use& use) const {
+    int64_t seq = 0, r = 0;
+    for (const KeyOwner& owner : p_.owners) {
+      for (size_t s = 0; s < owner.rows.size(); ++s, ++seq) {
+        for (int i = 0; i < owner.rows[s]; ++i, ++r) use(owner, static_cast<int>(s), seq, i, r);
+      }
+    }
+  }
+
   void fill_q() {
     args_.q = rows_of_heads(q_, p_.num_rows(), p_.heads);
     args_.out = rows_of_heads(out_, p_.num_rows(), p_.heads);
-    int64_t r = 0;
-    for (const KeyOwner& owner : p_.owners) {
-      for (size_t s = 0; s < owner.rows.size(); ++s) {
-        for (int i = 0; i < owner.rows[s]; ++i, ++r) {
-          for (int h = 0; h < p_.heads; ++h) {
-            float* q = args_.q.row(r) + h * args_.q.stride[1];
-            for (int d = 0; d < p_.dim; ++d) {
-              q[d] = q_value(owner.id, static_cast<int>(s), p_.context(owner) + i, h, d);
-            }
-          }
-        }
+    for_each_row([&](const KeyOwner& owner, int s, int64_t /*seq*/, int i, int64_t r) {
+      for (int h = 0; h < p_.heads; ++h) {
+        float* q = args_.q.row(r) + h * args_.q.stride[1];
+        for (int d = 0; d < p_.dim; ++d) q[d] = q_value(owner.id, s, p_.context(owner) + i, h, d);
       }
-    }
+    });
   }
 
   // [num_seqs, heads, rows, keys], with the axes that do not matter broadcast.
@@ -246,19 +250,14 @@ class AttentionSetup final {
     if (p_.bias == BiasForm::kByKey) stride = {0, 0, 0, 1};
     if (p_.bias == BiasForm::kByHead) stride = {0, 1, 0, 0};
     bias_data_.assign(static_cast<size_t>(seqs * p_.heads * rows * keys), std::nanf(""));
-    int64_t seq = 0;
-    for (const KeyOwner& owner : p_.owners) {
-      for (size_t s = 0; s < owner.rows.size(); ++s, ++seq) {
-        for (int h = 0; h < p_.heads; ++h) {
-          for (int i = 0; i < owner.rows[s]; ++i) {
-            for (int j = 0; j < owner.keys; ++j) {
-              bias_data_[static_cast<size_t>(seq * stride[0] + h * stride[1] + i * stride[2] + j * stride[3])] =
-                  bias_value(p_, owner.id, static_cast<int>(s), h, p_.context(owner) + i, j);
-            }
-          }
+    for_each_row([&](const KeyOwner& owner, int s, int64_t seq, int i, int64_t /*r*/) {
+      for (int h = 0; h < p_.heads; ++h) {
+        for (int j = 0; j < owner.keys; ++j) {
+          bias_data_[static_cast<size_t>(seq * stride[0] + h * stride[1] + i * stride[2] + j * stride[3])] =
+              bias_value(p_, owner.id, s, h, p_.context(owner) + i, j);
         }
       }
-    }
+    });
     TensorView view(bias_data_.data(), DType::kFloat32, {seqs, p_.heads, rows, keys});
     view.stride = stride;
     bias_ = AttentionBias::tensor(view);

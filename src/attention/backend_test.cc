@@ -267,7 +267,7 @@ class BitsTest : public BackendTest {
   // Rows of owner `which` among p's rows.
   static std::vector<float> rows_of(const AttentionProblem& p, const AttentionResult& result, uint32_t id) {
     size_t begin = 0;
-    const auto width = static_cast<size_t>(p.heads * p.dim);
+    const size_t width = static_cast<size_t>(p.heads) * static_cast<size_t>(p.dim);
     for (const KeyOwner& owner : p.owners) {
       size_t rows = 0;
       for (const int r : owner.rows) rows += static_cast<size_t>(r);
@@ -324,7 +324,7 @@ TEST_P(BitsTest, OfAPromptAreThoseOfItsTokensOneByOne) {
   p.bias = BiasForm::kFull;
   p.owners = {{9, kKeys, {kKeys}}};
   const AttentionResult whole = run(p);
-  const auto width = static_cast<size_t>(p.heads * p.dim);
+  const size_t width = static_cast<size_t>(p.heads) * static_cast<size_t>(p.dim);
   for (const int rows : {1, 5, 64}) {
     for (int keys = rows; keys <= kKeys; keys += rows) {
       p.owners = {{9, keys, {rows}}};
@@ -344,7 +344,7 @@ TEST_P(BitsTest, OfABeamAreThoseOfASequenceAlone) {
   p.owners = {{4, 100, beams}};
   const AttentionResult group = run(p);
   // The same sequences, each as a group of its own: sequence s of owner 4 has its own q.
-  const auto width = static_cast<size_t>(p.heads * p.dim);
+  const size_t width = static_cast<size_t>(p.heads) * static_cast<size_t>(p.dim);
   for (size_t s = 0; s < beams.size(); ++s) {
     AttentionProblem other = p;
     other.owners = {{4, 100, std::vector<int>(s + 1, 1)}};

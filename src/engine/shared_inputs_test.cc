@@ -123,12 +123,14 @@ TEST_F(SharedInputsTest, HandlesAreDroppedAnywhere) {
     SharedInputs inputs(scheduler_, true);
     std::vector<std::thread> threads;
     std::vector<EncodedInput> handles;
+    handles.reserve(8);
+    threads.reserve(8);
     for (int32_t i = 0; i < 8; ++i) handles.push_back(inputs.hold({i % 3}, std::nullopt));
     left = {handles[0], handles[1]};
     for (EncodedInput& handle : handles) {
       threads.emplace_back([mine = std::move(handle)] {
         for (int i = 0; i < 1000; ++i) {
-          EncodedInput copy = mine;
+          const EncodedInput copy = mine;  // NOLINT(performance-unnecessary-copy-initialization): copies are counted
           EXPECT_EQ(copy.token_ids().size(), 1u);
         }
       });

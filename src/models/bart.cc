@@ -254,7 +254,8 @@ class BartLoader final {
     options.prefix = prefix;
     options.dim = config_.d_model;
     options.num_heads = num_heads;
-    options.scale = 1.0f / std::sqrt(static_cast<float>(config_.d_model / num_heads));
+    const int64_t head_dim = config_.d_model / num_heads;
+    options.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
     return options;
   }
 

@@ -11,6 +11,7 @@ using EarlyStopping = SamplingParams::EarlyStopping;
 // "parent:token" of each continuation.
 std::vector<std::string> names(const std::vector<BeamContinuation>& ways) {
   std::vector<std::string> list;
+  list.reserve(ways.size());
   for (const BeamContinuation& way : ways)
     list.push_back(std::to_string(way.parent) + ":" + std::to_string(way.token_id));
   return list;

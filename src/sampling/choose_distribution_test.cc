@@ -90,6 +90,7 @@ std::vector<double> normalized(std::vector<double> p) {
 
 std::vector<double> softmax(const std::vector<float>& scores, double temperature = 1) {
   std::vector<double> p;
+  p.reserve(scores.size());
   for (const float score : scores)
     p.push_back(score == kNever ? 0 : std::exp(static_cast<double>(score) / temperature));
   return normalized(p);

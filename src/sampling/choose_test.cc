@@ -50,6 +50,7 @@ class ChooseTest : public ::testing::Test {
 
 std::vector<double> softmax(const std::vector<float>& scores, double temperature) {
   std::vector<double> p;
+  p.reserve(scores.size());
   for (const float score : scores) p.push_back(score == kNever ? 0 : std::exp(score / temperature));
   const double total = std::accumulate(p.begin(), p.end(), 0.0);
   for (double& value : p) value /= total;
