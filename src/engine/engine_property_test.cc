@@ -390,7 +390,9 @@ void expect_coverage(const Totals& totals) {
   const int64_t few = totals.requests / 50;
   EXPECT_GT(totals.beam_searches, 5 * few);
   EXPECT_GT(totals.aborted, few);
-  EXPECT_GT(totals.nothing_left, 0);
+  if (totals.requests >= 5000) {  // one in a thousand
+    EXPECT_GT(totals.nothing_left, 0);
+  }
   EXPECT_GT(totals.stops, 5 * few);
   EXPECT_GT(totals.lengths, 5 * few);
   EXPECT_GT(totals.preempted - totals.swapped_out, few);
