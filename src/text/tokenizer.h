@@ -45,6 +45,12 @@ class Tokenizer {
   }
   virtual std::optional<int32_t> string_to_token(std::string_view token) const = 0;
 
+  // The token that stands for a language, by the code that the tokenizer's class takes ("fr_XX", "fra_Latn", "fr").
+  // Errors, under `field`'s name: an unknown language (lists the known ones); a model without languages.
+  virtual StatusOr<int32_t> language_token(std::string_view /*language*/, std::string_view field) const {
+    return field_error(field, "this model has no languages to choose from");
+  }
+
   // Left out of texts by skip_special_tokens.
   virtual bool is_special(int32_t token_id) const = 0;
 
