@@ -5,7 +5,9 @@
 #include <cstring>
 #include <limits>
 
+#include "attention/bias_kernel.h"
 #include "attention/checks.h"
+#include "ops/vec_generic.h"
 
 namespace transept {
 namespace {
@@ -49,10 +51,18 @@ double dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-double bias_at(const AttentionBias* bias, int64_t seq, int64_t head, int64_t row, int64_t key) {
-  if (bias == nullptr || bias->kind == AttentionBias::Kind::kNone) return 0;
-  const auto& stride = bias->materialized.stride;
-  return bias->materialized.f32()[seq * stride[0] + head * stride[1] + row * stride[2] + key * stride[3]];
+// The bias of one row and head for keys [0, out.size()), written out.
+void materialize(const RowBias& bias, std::span<float> out) {
+  using Vec = generic::Vec;
+  const auto num_keys = static_cast<int64_t>(out.size());
+  with_bias<Vec>(bias, [&](auto&& finish) {
+    for (int64_t j = 0; j < num_keys; j += Vec::kLanes) {
+      const int64_t left = num_keys - j;
+      Vec::store_n(out.data() + j, finish(Vec::zero(), Vec::zero(), j, left),
+                   static_cast<int>(std::min<int64_t>(left, Vec::kLanes)));
+    }
+    return 0.0f;
+  });
 }
 
 // One row of scores to probabilities. A row that sees nothing becomes zeros.
@@ -66,8 +76,8 @@ void softmax(std::span<double> scores) {
   for (double& score : scores) score = sum == 0 ? 0 : score / sum;
 }
 
-// Sequence seq, head h of q. scores: [rows, keys].
-void attend(const Keys& keys, int64_t seq, int64_t head, std::span<double> scores) {
+// Sequence seq, head h of q. scores: [rows, keys]; biases: [keys].
+void attend(const Keys& keys, int64_t seq, int64_t head, std::span<double> scores, std::span<float> biases) {
   const AttentionMetadata& metadata = keys.metadata;
   const AttentionArgs& args = keys.args;
   const int64_t first_row = metadata.query_start_loc[static_cast<size_t>(seq)];
@@ -78,9 +88,11 @@ void attend(const Keys& keys, int64_t seq, int64_t head, std::span<double> score
     const float* q = args.q.row(first_row + i) + head * args.q.stride[1];
     const std::span<double> row = scores.subspan(static_cast<size_t>(i * num_keys), static_cast<size_t>(num_keys));
     const int64_t visible = num_visible_keys(metadata, args.causal, seq, i);
+    const AttentionBias bias = args.bias == nullptr ? AttentionBias::none() : *args.bias;
+    materialize(bias.of_row(seq, head, i, row_position(metadata, seq, i)), biases.first(row.size()));
     for (int64_t j = 0; j < num_keys; ++j) {
       row[static_cast<size_t>(j)] = j < visible ? args.scale * dot(q, keys.at(seq, kv_head, j, false), keys.head_dim) +
-                                                      bias_at(args.bias, seq, head, i, j)
+                                                      biases[static_cast<size_t>(j)]
                                                 : -std::numeric_limits<double>::infinity();
     }
     softmax(row);
@@ -131,6 +143,8 @@ void ReferenceBackend::run(Context& context, AttentionType type, const Attention
   const Arena::Scope scope(context.arena);
   const int64_t scores_of_one = int64_t{metadata.max_query_len} * metadata.max_kv_len;
   const std::span<double> scores = context.arena.allocate_span<double>(scores_of_one * context.threads.num_threads());
+  const int64_t biases_of_one = metadata.max_kv_len;
+  const std::span<float> biases = context.arena.allocate_span<float>(biases_of_one * context.threads.num_threads());
   if (context.dry_run) return;
   const int64_t num_heads = args.q.dim(1), dim = args.q.dim(2);
   const Keys keys{metadata, args, is_dense, num_kv_heads(args), dim};
@@ -138,7 +152,8 @@ void ReferenceBackend::run(Context& context, AttentionType type, const Attention
     const int64_t seq = task / num_heads, head = task % num_heads;
     const std::span<double> mine =
         scores.subspan(static_cast<size_t>(thread * scores_of_one), static_cast<size_t>(scores_of_one));
-    attend(keys, seq, head, mine);
+    attend(keys, seq, head, mine,
+           biases.subspan(static_cast<size_t>(thread * biases_of_one), static_cast<size_t>(biases_of_one)));
     if (args.capture != nullptr) capture(*args.capture, metadata, seq, head, mine);
   });
 }
