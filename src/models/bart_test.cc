@@ -1,7 +1,5 @@
 // Proves how BART reads its checkpoint: what is missing or misshapen is named, every tensor matters, and what a layer
 // computes is computed once. (That the numbers are right is shown by the reference's answers in tests/.)
-#include "models/bart.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
