@@ -1,6 +1,6 @@
 // Blenderbot of 90M parameters (Roller et al. 2020): post-norm, learned positions, an embedding norm, to which the
-// decoder adds its positions only afterwards. Checkpoints: facebook/blenderbot_small-90M. Source: transformers,
-// models/blenderbot_small/modeling_blenderbot_small.py.
+// decoder adds its positions only afterwards. Checkpoints: facebook/blenderbot_small-90M. Source: transformers 4,
+// models/blenderbot_small/modeling_blenderbot_small.py (transformers 5 leaves scale_embedding out of the decoder).
 #include "models/bart_like.h"
 #include "models/families.h"
 
