@@ -17,12 +17,6 @@ constexpr uint64_t pair_key(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
 
-// For error texts: a damaged file may hold a very long token.
-std::string quoted(std::string_view token) {
-  constexpr size_t kShown = 60;
-  return str_cat("\"", sanitize_utf8(token.substr(0, kShown)), token.size() > kShown ? "..." : "", "\"");
-}
-
 }  // namespace
 
 BpeModel::BpeModel(Vocabulary vocabulary, Options options)
@@ -42,16 +36,16 @@ BpeModel::BpeModel(Vocabulary vocabulary, Options options)
 
 Status BpeModel::add_merge(std::string_view left, std::string_view right) {
   const std::optional<int32_t> left_id = vocabulary_.find(left);
-  if (!left_id.has_value()) return invalid_argument(quoted(left), " is not in the vocabulary");
+  if (!left_id.has_value()) return invalid_argument(quoted_token(left), " is not in the vocabulary");
   const std::optional<int32_t> right_id = vocabulary_.find(right);
-  if (!right_id.has_value()) return invalid_argument(quoted(right), " is not in the vocabulary");
+  if (!right_id.has_value()) return invalid_argument(quoted_token(right), " is not in the vocabulary");
   const size_t prefix = options_.continuing_subword_prefix.size();
   if (right.size() < prefix) {
-    return invalid_argument(quoted(right), " does not begin with the continuing_subword_prefix");
+    return invalid_argument(quoted_token(right), " does not begin with the continuing_subword_prefix");
   }
   const std::string joined = str_cat(left, right.substr(prefix));
   const std::optional<int32_t> joined_id = vocabulary_.find(joined);
-  if (!joined_id.has_value()) return invalid_argument(quoted(joined), " is not in the vocabulary");
+  if (!joined_id.has_value()) return invalid_argument(quoted_token(joined), " is not in the vocabulary");
   merges_.insert_or_assign(pair_key(*left_id, *right_id), Merge{.rank = num_merges_++, .id = *joined_id});
   return ok_status();
 }

@@ -34,6 +34,8 @@ class BpeModel final : public SubwordModel {
   // The member "model" of a tokenizer.json. Errors name the field.
   static StatusOr<std::unique_ptr<BpeModel>> parse(const JsonField& model);
   // vocab.json and merges.txt. Errors name the file.
+  static StatusOr<std::unique_ptr<BpeModel>> parse_merges(Vocabulary vocabulary, Options options,
+                                                          std::string_view merges_txt);
   static StatusOr<std::unique_ptr<BpeModel>> parse_files(std::string_view vocab_json, std::string_view merges_txt);
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }

@@ -59,5 +59,7 @@ std::string normalize(std::string_view text, NormalForm form);
 
 // Character by character, without context (no final sigma).
 std::string lowercase(std::string_view text);
+// With context: a capital sigma at the end of a word becomes a final one.
+std::string lowercase_in_context(std::string_view text);
 
 }  // namespace transept
