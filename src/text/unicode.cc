@@ -103,6 +103,26 @@ bool is_word_character(uint32_t c) {
          is_enclosed_letter(c);
 }
 
+size_t grapheme_end(std::string_view text, size_t begin) {
+  constexpr uint32_t kFirstExtending = 0x300;  // below, nothing is joined but a line's end
+  size_t end = begin;
+  uint32_t previous = next_code_point(text, end);
+  utf8proc_int32_t state = 0;
+  while (end < text.size()) {
+    size_t after = end;
+    const uint32_t next = next_code_point(text, after);
+    if (previous < kFirstExtending && next < kFirstExtending) {
+      if (previous != '\r' || next != '\n') return end;
+    } else if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous),
+                                                static_cast<utf8proc_int32_t>(next), &state)) {
+      return end;
+    }
+    previous = next;
+    end = after;
+  }
+  return end;
+}
+
 std::string normalize(std::string_view text, NormalForm form) {
   if (is_ascii(text)) return std::string(text);
   int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
