@@ -135,14 +135,11 @@ StatusOr<std::unique_ptr<BlenderbotSmallModel>> BlenderbotSmallModel::parse(cons
 
 class BlenderbotSmallDecoder final : public TokenDecoder {
  public:
-  void append_bytes(std::string_view token, bool /*is_first*/, std::string& out) const override {
+  void append_bytes(const EarlierTokens& earlier, std::string_view token, std::string& out) const override {
+    const std::string_view last = earlier.last();
+    if (!last.empty() && !last.ends_with(kContinued)) out.push_back(' ');
     if (token.ends_with(kContinued)) token.remove_suffix(kContinued.size());
     out += token;
-  }
-  void append_next_bytes(std::string_view previous, std::string_view token, std::string& out) const override {
-    if (token.empty()) return;
-    if (!previous.ends_with(kContinued)) out.push_back(' ');
-    append_bytes(token, /*is_first=*/false, out);
   }
   void append_end(std::string_view last, std::string& out) const override {
     if (last.ends_with(kContinued)) out += kContinued;

@@ -30,9 +30,9 @@ class ByteModel final : public SubwordModel {
 // A byte is spelled as the character of its number.
 class ByteDecoder final : public TokenDecoder {
  public:
-  void append_bytes(std::string_view token, bool /*is_first*/, std::string& out) const override {
+  void append_bytes(const EarlierTokens& /*earlier*/, std::string_view token, std::string& out) const override {
     size_t length = 0;
-    const uint32_t c = token.empty() ? kNumBytes : next_code_point(token, length);
+    const uint32_t c = next_code_point(token, length);
     if (c < kNumBytes && length == token.size()) {
       out.push_back(static_cast<char>(c));
     } else {

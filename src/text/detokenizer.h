@@ -37,7 +37,7 @@ class IncrementalDetokenizer final {
   size_t num_prompt_characters_ = 0;  // decode(prompt) has as many that are not final: the next to come
   std::vector<int32_t> token_ids_;    // the prompt's and the generated ones that show in the text
   bool finished_ = false;
-  std::string pending_;               // an incomplete character
+  std::string pending_;  // an incomplete character
   std::string text_;
 };
 

@@ -62,7 +62,7 @@ Status PipelineTokenizer::check_embedding(TokenizerSide of, int64_t num_embeddin
 }
 
 StatusOr<std::vector<int32_t>> PipelineTokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-  ASSIGN_OR_RETURN(std::optional<int32_t> language, parts_.languages.token_for(options));
+  ASSIGN_OR_RETURN(const std::optional<int32_t> language, parts_.languages.token_for(options));
   if (text.size() > kMaxTextBytes) {
     return invalid_argument("a text of ", text.size(), " bytes is longer than the ", kMaxTextBytes, " allowed");
   }
@@ -71,17 +71,20 @@ StatusOr<std::vector<int32_t>> PipelineTokenizer::encode(std::string_view text, 
     valid = sanitize_utf8(text);
     text = valid;
   }
-  if (!options.add_special_tokens || parts_.languages.text_chooses(text)) language.reset();
-  const bool language_is_last = parts_.languages.place() == Languages::Place::kAfterEnd;
-  std::vector<int32_t> ids;
-  if (language.has_value() && !language_is_last) ids.push_back(*language);
   const Side& here = side(options.side);
-  const PostProcessor& frame = here.post_processor;
-  if (options.add_special_tokens) ids.insert(ids.end(), frame.prefix.begin(), frame.prefix.end());
+  const bool language_is_last = parts_.languages.place() == Languages::Place::kAfterEnd;
+  const bool has_language = language.has_value() && !parts_.languages.text_chooses(text);
+  std::vector<int32_t> ids;
   SearchBudget budget(text.size());
+  if (!options.add_special_tokens) {
+    RETURN_IF_ERROR(encode_text(text, here, budget, ids));
+    return ids;
+  }
+  if (has_language && !language_is_last) ids.push_back(*language);
+  for (const int32_t id : here.post_processor.prefix) ids.push_back(id);
   RETURN_IF_ERROR(encode_text(text, here, budget, ids));
-  if (options.add_special_tokens) ids.insert(ids.end(), frame.suffix.begin(), frame.suffix.end());
-  if (language.has_value() && language_is_last) ids.push_back(*language);
+  for (const int32_t id : here.post_processor.suffix) ids.push_back(id);
+  if (has_language && language_is_last) ids.push_back(*language);
   return ids;
 }
 
@@ -120,15 +123,13 @@ Status PipelineTokenizer::encode_normalized(std::string_view text, const Side& s
 
 void PipelineTokenizer::append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const {
   const std::string_view token = spelling(token_id);
-  if (previous.empty()) {
-    parts_.decoder->append_bytes(token, /*is_first=*/true, out);
-  } else {
-    parts_.decoder->append_next_bytes(spelling(previous.back()), token, out);
-  }
+  if (token.empty()) return;
+  parts_.decoder->append_bytes({previous, [this](int32_t id) { return spelling(id); }}, token, out);
 }
 
 void PipelineTokenizer::append_end(std::span<const int32_t> token_ids, std::string& out) const {
-  if (!token_ids.empty()) parts_.decoder->append_end(spelling(token_ids.back()), out);
+  const auto spell = [this](int32_t id) { return spelling(id); };
+  parts_.decoder->append_end(EarlierTokens{token_ids, spell}.last(), out);
 }
 
 std::string_view PipelineTokenizer::spelling(int32_t token_id, TokenizerSide of) const {

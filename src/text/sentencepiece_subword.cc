@@ -1,39 +1,42 @@
 #include "text/sentencepiece_subword.h"
 
-#include <charconv>
 #include <optional>
+
+#include "text/byte_token.h"
 
 namespace transept {
 namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // ▁
 
-// "<0x41>" -> 'A'.
-std::optional<char> byte_of_piece(std::string_view piece) {
-  constexpr std::string_view kBegin = "<0x", kEnd = ">";
-  constexpr size_t kDigits = 2;
-  if (piece.size() != kBegin.size() + kDigits + kEnd.size() || !piece.starts_with(kBegin) || !piece.ends_with(kEnd)) {
-    return std::nullopt;
-  }
-  const std::string_view digits = piece.substr(kBegin.size(), kDigits);
-  uint8_t byte = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return static_cast<char>(byte);
+std::string_view without_spaces(std::string_view token) {
+  while (token.starts_with(kSpace)) token.remove_prefix(kSpace.size());
+  return token;
 }
 
 class PieceDecoder final : public TokenDecoder {
  public:
-  explicit PieceDecoder(bool has_bytes) : has_bytes_(has_bytes) {}
+  PieceDecoder(bool has_bytes, bool trims) : has_bytes_(has_bytes), trims_(trims) {}
 
-  void append_bytes(std::string_view token, bool is_first, std::string& out) const override {
-    if (has_bytes_) {
-      if (const std::optional<char> byte = byte_of_piece(token)) {
-        out.push_back(*byte);
-        return;
-      }
+  void append_bytes(const EarlierTokens& earlier, std::string_view token, std::string& out) const override {
+    if (trims_) {
+      if (without_spaces(token).empty()) return;
+      if (!append_spaces_before(earlier, out)) token = without_spaces(token);
+    } else if (token.starts_with(kSpace) && earlier.none()) {
+      token.remove_prefix(kSpace.size());
     }
-    if (is_first && token.starts_with(kSpace)) token.remove_prefix(kSpace.size());
+    const std::optional<uint8_t> byte = has_bytes_ ? parse_byte_token(token) : std::nullopt;
+    if (byte.has_value()) {
+      out.push_back(static_cast<char>(*byte));
+    } else {
+      append_spelled(token, out);
+    }
+  }
+
+  bool replaces_each_byte() const override { return has_bytes_; }
+
+ private:
+  static void append_spelled(std::string_view token, std::string& out) {
     while (!token.empty()) {
       const size_t space = token.find(kSpace);
       out += token.substr(0, space);
@@ -43,8 +46,17 @@ class PieceDecoder final : public TokenDecoder {
     }
   }
 
- private:
-  bool has_bytes_;
+  // Tokens of nothing but spaces wait until something follows, so that a text does not end with them; nor does it begin
+  // with them. Whether something stands before them.
+  static bool append_spaces_before(const EarlierTokens& earlier, std::string& out) {
+    size_t first = earlier.ids.size();
+    while (first > 0 && without_spaces(earlier.spelling(earlier.ids[first - 1])).empty()) --first;
+    if (first == 0) return false;
+    for (; first < earlier.ids.size(); ++first) append_spelled(earlier.spelling(earlier.ids[first]), out);
+    return true;
+  }
+
+  bool has_bytes_, trims_;
 };
 
 // The end of a token such as ">>fra<<" that the text begins with; 0 if it does not.
@@ -67,12 +79,12 @@ SentencePieceSubword::SentencePieceSubword(Parts parts) : parts_(std::move(parts
   }
 }
 
-std::unique_ptr<TokenDecoder> SentencePieceSubword::make_decoder() const {
+std::unique_ptr<TokenDecoder> SentencePieceSubword::make_decoder(bool trims) const {
   bool has_bytes = false;
   for (int32_t i = 0; i < parts_.pieces->num_pieces() && !has_bytes; ++i) {
     has_bytes = parts_.pieces->type(i) == SentencePieceModel::PieceType::kByte;
   }
-  return std::make_unique<PieceDecoder>(has_bytes);
+  return std::make_unique<PieceDecoder>(has_bytes, trims);
 }
 
 SentencePieceSubword::Agreement SentencePieceSubword::agreement() const {

@@ -29,9 +29,9 @@ class SentencePieceSubword final : public SubwordModel {
   explicit SentencePieceSubword(Parts parts);
 
   const Vocabulary& vocabulary() const override { return parts_.vocabulary; }
-  // How tokens of this model are decoded: "▁" is a space, that at the very beginning is left out; "<0x41>" is a byte,
-  // where the model has such pieces.
-  std::unique_ptr<TokenDecoder> make_decoder() const;
+  // How tokens of this model are decoded: "▁" is a space; "<0x41>" is a byte, where the model has such pieces. Of the
+  // spaces at the very beginning the first is left out or, with `trims`, all of them and those at the end.
+  std::unique_ptr<TokenDecoder> make_decoder(bool trims) const;
 
   // How many of the model's ordinary pieces the vocabulary knows, and how many there are.
   struct Agreement {

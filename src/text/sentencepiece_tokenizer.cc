@@ -173,7 +173,7 @@ StatusOr<std::unique_ptr<Tokenizer>> make_sentencepiece_tokenizer(const Tokenize
   }
   PipelineTokenizer::Parts pipeline;
   auto model = std::make_unique<SentencePieceSubword>(std::move(parts));
-  pipeline.decoder = model->make_decoder();
+  pipeline.decoder = model->make_decoder(/*trims=*/kind == TokenizerKind::kPLBart);
   pipeline.model = std::move(model);
   return assemble_family(file.name, kind, config, frame, hints, std::move(pipeline));
 }

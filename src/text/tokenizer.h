@@ -37,6 +37,10 @@ class Tokenizer {
   // `previous` is empty at the very beginning, where SentencePiece drops the space of a word start.
   virtual void append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const = 0;
 
+  // What becomes of bytes that are no UTF-8: one U+FFFD for each of them (byte tokens of SentencePiece), or one for
+  // each maximal invalid piece (byte-level vocabularies).
+  virtual bool replaces_each_byte() const { return false; }
+
   // The bytes that a text ends with when nothing follows `token_ids`, and that anything that follows takes back
   // (BlenderbotSmall's "@@").
   virtual void append_end(std::span<const int32_t> /*token_ids*/, std::string& /*out*/) const {}

@@ -97,7 +97,7 @@ StatusOr<std::unique_ptr<Tokenizer>> make_m2m100_tokenizer(const TokenizerFiles&
     lister.add(plain_special_token(languages[i]), model->vocabulary().num_tokens() + static_cast<int32_t>(i));
   }
   PipelineTokenizer::Parts parts;
-  parts.decoder = model->make_decoder();
+  parts.decoder = model->make_decoder(/*trims=*/true);
   parts.model = std::move(model);
   const Frame frame{.prefix = {}, .suffix = {"eos_token"}};
   return assemble_family(kVocabFile, TokenizerKind::kM2M100, config, frame, hints, std::move(parts));
@@ -120,7 +120,7 @@ StatusOr<std::unique_ptr<Tokenizer>> make_marian_tokenizer(const TokenizerFiles&
   RETURN_IF_ERROR(check_end_token(source_vocab.name, source->vocabulary(), config));
   RETURN_IF_ERROR(check_end_token(target_vocab.name, target->vocabulary(), config));
   parts.languages = marian_languages(source->vocabulary());
-  parts.decoder = target->make_decoder();
+  parts.decoder = target->make_decoder(/*trims=*/true);
   parts.model = std::move(source);
   PipelineTokenizer::Side& decoder_side = parts.decoder_side.emplace();
   decoder_side.model = std::move(target);
