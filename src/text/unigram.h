@@ -61,7 +61,7 @@ class UnigramSearch final {
       const size_t character = character_bytes(text[begin]);
       bool has_character = false;
       pieces_.trie.for_each_prefix(text.substr(begin), [&](size_t length, int32_t id) {
-        const double score = pieces_.scores[static_cast<size_t>(id)] + score_so_far;
+        const Stored score = static_cast<Stored>(pieces_.scores[static_cast<size_t>(id)]) + score_so_far;
         Node& node = node_at(nodes, begin + length - first);
         if (node.begin == kUnreached || score > node.score) {
           node = {static_cast<Stored>(score), static_cast<uint32_t>(begin - first), id};
