@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "models/bart.h"
-#include "models/t5.h"
+#include "models/families.h"
 
 namespace transept {
 namespace {
@@ -16,15 +15,13 @@ struct Family {
   std::string_view model_type;
   std::string_view architecture;
   Loader load;
-  std::span<const std::string_view> modalities = {};  // none: text alone
+  std::span<const std::string_view> modalities;
 };
 
-constexpr Family kFamilies[] = {
-    {"bart", "BartForConditionalGeneration", load_bart},
-    {"t5", "T5ForConditionalGeneration", load_t5},
-    {"mt5", "MT5ForConditionalGeneration", load_mt5},
-    {"umt5", "UMT5ForConditionalGeneration", load_umt5},
-};
+#define TRANSEPT_FAMILY_ROW(loader, model_type, architecture, modalities) \
+  Family{model_type, architecture, loader, modalities},
+constexpr Family kFamilies[] = {TRANSEPT_FAMILIES(TRANSEPT_FAMILY_ROW)};
+#undef TRANSEPT_FAMILY_ROW
 
 // Relatives that people may take for supported, and why they are not.
 struct Refusal {

@@ -1,5 +1,6 @@
-#include "models/t5.h"
-
+// T5 (Raffel et al. 2020), T5 v1.1 and Flan, mT5, umT5, ByT5, MADLAD-400: pre-norm layers with RMS norms, without any
+// bias, without positions but for a learned bias of the scores by distance, and without a scale of the scores.
+// Source: transformers/models/{t5,mt5,umt5}/modeling_*.py, version 4 where version 5 differs.
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "layers/embedding.h"
 #include "layers/feed_forward.h"
 #include "layers/rms_norm.h"
+#include "models/families.h"
 
 namespace transept {
 namespace {
