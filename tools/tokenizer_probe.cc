@@ -1,6 +1,8 @@
 // `tokenize` and `detokenize` as the transept binary offers them, over src/text alone: what
 // tools/tokenizer_differential.py drives while the binary is not built, or is not to be waited for. Not shipped.
 //   tokenizer_probe tokenize|detokenize MODEL --input FILE.jsonl
+// And what a SentencePiece model alone makes of texts:
+//   tokenizer_probe pieces FILE.model --input FILE.jsonl
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -8,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/mmap_file.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer.h"
 
 namespace transept {
@@ -64,23 +67,55 @@ Json detokenize(const Tokenizer& tokenizer, const Json& request) {
   return answer;
 }
 
-int run(const std::string& verb, const std::string& dir, const std::string& input) {
-  const auto tokenizer = load_tokenizer(dir, read_hints(dir));
-  if (!tokenizer.ok()) {
-    std::cerr << error_message(tokenizer.status()) << '\n';
-    return 1;
+Json pieces(const SentencePieceModel& model, const Json& request) {
+  Json answer = Json::object();
+  answer.set("id", *request.find("id"));
+  std::vector<SentencePieceModel::Piece> found;
+  const Status status = model.append_pieces(request.find("text")->as_string(), found);
+  if (!status.ok()) {
+    answer.set("error", error_message(status));
+    return answer;
   }
+  Json id_list = Json::array();
+  Json texts = Json::array();
+  for (const SentencePieceModel::Piece& piece : found) {
+    id_list.push_back(piece.id);
+    texts.push_back(piece.text);
+  }
+  answer.set("token_ids", std::move(id_list));
+  answer.set("tokens", std::move(texts));
+  return answer;
+}
+
+int fail(const Status& status) {
+  std::cerr << error_message(status) << '\n';
+  return 1;
+}
+
+template <typename Answer>
+int answer_all(const std::string& input, Answer answer) {
   std::ifstream file(input);
   for (std::string line; std::getline(file, line);) {
     const StatusOr<Json> request = Json::parse(line);
-    if (!request.ok()) {
-      std::cerr << error_message(request.status()) << '\n';
-      return 1;
-    }
-    std::cout << (verb == "tokenize" ? tokenize(**tokenizer, *request) : detokenize(**tokenizer, *request)).dump()
-              << '\n';
+    if (!request.ok()) return fail(request.status());
+    std::cout << answer(*request).dump() << '\n';
   }
   return 0;
+}
+
+int run(const std::string& verb, const std::string& path, const std::string& input) {
+  if (verb == "pieces") {
+    const StatusOr<std::string> bytes = read_file(path);
+    if (!bytes.ok()) return fail(bytes.status());
+    const auto model = SentencePieceModel::parse(path, *bytes);
+    if (!model.ok()) return fail(model.status());
+    return answer_all(input, [&](const Json& request) { return pieces(**model, request); });
+  }
+  const auto tokenizer = load_tokenizer(path, read_hints(path));
+  if (!tokenizer.ok()) return fail(tokenizer.status());
+  return answer_all(input, [&](const Json& request) {
+    return verb == "tokenize" ? tokenize(**tokenizer, request) : detokenize(**tokenizer, request);
+  });
 }
 
 }  // namespace
@@ -88,7 +123,7 @@ int run(const std::string& verb, const std::string& dir, const std::string& inpu
 
 int main(int argc, char** argv) {
   if (argc != 5 || std::string(argv[3]) != "--input") {
-    std::cerr << "tokenizer_probe tokenize|detokenize MODEL --input FILE.jsonl\n";
+    std::cerr << "tokenizer_probe tokenize|detokenize|pieces MODEL --input FILE.jsonl\n";
     return 2;
   }
   return transept::run(argv[1], argv[2], argv[4]);

@@ -14,6 +14,15 @@ TokenizerHints hints(const ModelConfig& config) {
   TokenizerHints hints;
   hints.model_type = config.model_type;
   hints.vocab_size = config.vocab_size;
+  const auto text = [&](std::string_view key) {
+    const Json* value = config.raw.find(key);
+    return value != nullptr && value->is_string() ? value->as_string() : std::string();
+  };
+  hints.tokenizer_class = text("tokenizer_class");
+  const Json* decoder_vocab_size = config.raw.find("decoder_vocab_size");
+  if (decoder_vocab_size != nullptr && decoder_vocab_size->is_int()) {
+    hints.decoder_vocab_size = decoder_vocab_size->as_int();
+  }
   const auto table = [&](std::string_view key) {
     const Json* value = config.raw.find(key);
     return value == nullptr ? Json() : *value;

@@ -23,6 +23,8 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   limits.score_only = options.score_only;
   ASSIGN_OR_RETURN(prepared.params, resolve(request.sampling, generation, limits));
   prepared.params.score_only = options.score_only;
+  // A target language that is the decoder's start token itself leaves a prompt of one token; it stands there already.
+  if (prepared.inputs.names_language) prepared.params.forced_bos_token_id.reset();
   if (request.prompt_options.bad_words.has_value()) {
     ASSIGN_OR_RETURN(auto words, prompts.bad_words_ids(*request.prompt_options.bad_words));
     auto& ids = prepared.params.bad_words_ids;

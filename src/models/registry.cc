@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "models/bart.h"
+#include "models/families.h"
 
 namespace transept {
 namespace {
@@ -15,12 +15,13 @@ struct Family {
   std::string_view model_type;
   std::string_view architecture;
   Loader load;
-  std::span<const std::string_view> modalities = {};  // none: text alone
+  std::span<const std::string_view> modalities;
 };
 
-constexpr Family kFamilies[] = {
-    {"bart", "BartForConditionalGeneration", load_bart},
-};
+#define TRANSEPT_FAMILY_ROW(loader, model_type, architecture, modalities) \
+  Family{model_type, architecture, loader, modalities},
+constexpr Family kFamilies[] = {TRANSEPT_FAMILIES(TRANSEPT_FAMILY_ROW)};
+#undef TRANSEPT_FAMILY_ROW
 
 const Family* find_family(const ModelConfig& config) {
   for (const Family& family : kFamilies) {

@@ -1,8 +1,6 @@
 #include "text/bpe.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <functional>
 
 #include "base/utf8.h"
 #include "text/unicode.h"
@@ -11,19 +9,45 @@ namespace transept {
 namespace {
 
 constexpr int32_t kNone = -1;
-constexpr size_t kMaxSymbols = size_t{1} << 30;  // positions are 32-bit numbers
 
 constexpr uint64_t pair_key(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
 
-// For error texts: a damaged file may hold a very long token.
-std::string quoted(std::string_view token) {
-  constexpr size_t kShown = 60;
-  return str_cat("\"", sanitize_utf8(token.substr(0, kShown)), token.size() > kShown ? "..." : "", "\"");
-}
-
 }  // namespace
+
+// The list of merges as SymbolMerger asks for it.
+class BpeModel::Pairs final {
+ public:
+  using Symbol = BpeModel::Symbol;
+  using Rank = int32_t;
+  struct Found {
+    int32_t rank, tag;
+  };
+
+  explicit Pairs(const BpeModel& model) : model_(model) {}
+
+  std::optional<Found> find(const Symbol& left, const Symbol& right) const {
+    const Merge* merge = model_.find_merge(left.id, right.id);
+    if (merge == nullptr) return std::nullopt;
+    return Found{merge->rank, merge->id};
+  }
+  // The reference asks only whether they still become the same token.
+  bool is_current(const Symbol& left, const Symbol& right, int32_t tag) const {
+    const Merge* merge = model_.find_merge(left.id, right.id);
+    return merge != nullptr && merge->id == tag;
+  }
+  void join(Symbol& left, Symbol& /*right*/, int32_t tag) const { left.id = tag; }
+
+ private:
+  const BpeModel& model_;
+};
+
+struct BpeModel::Workspace {
+  std::vector<Symbol> symbols;
+  SymbolMerger<Pairs> merger;
+  std::string spelling;
+};
 
 BpeModel::BpeModel(Vocabulary vocabulary, Options options)
     : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {
@@ -42,16 +66,16 @@ BpeModel::BpeModel(Vocabulary vocabulary, Options options)
 
 Status BpeModel::add_merge(std::string_view left, std::string_view right) {
   const std::optional<int32_t> left_id = vocabulary_.find(left);
-  if (!left_id.has_value()) return invalid_argument(quoted(left), " is not in the vocabulary");
+  if (!left_id.has_value()) return invalid_argument(quoted_token(left), " is not in the vocabulary");
   const std::optional<int32_t> right_id = vocabulary_.find(right);
-  if (!right_id.has_value()) return invalid_argument(quoted(right), " is not in the vocabulary");
+  if (!right_id.has_value()) return invalid_argument(quoted_token(right), " is not in the vocabulary");
   const size_t prefix = options_.continuing_subword_prefix.size();
   if (right.size() < prefix) {
-    return invalid_argument(quoted(right), " does not begin with the continuing_subword_prefix");
+    return invalid_argument(quoted_token(right), " does not begin with the continuing_subword_prefix");
   }
   const std::string joined = str_cat(left, right.substr(prefix));
   const std::optional<int32_t> joined_id = vocabulary_.find(joined);
-  if (!joined_id.has_value()) return invalid_argument(quoted(joined), " is not in the vocabulary");
+  if (!joined_id.has_value()) return invalid_argument(quoted_token(joined), " is not in the vocabulary");
   merges_.insert_or_assign(pair_key(*left_id, *right_id), Merge{.rank = num_merges_++, .id = *joined_id});
   return ok_status();
 }
@@ -85,10 +109,11 @@ Status BpeModel::append_word(std::string_view word, Workspace& work, std::vector
     }
   }
   RETURN_IF_ERROR(start_word(word, work));
-  if (work.symbols.size() > kMaxSymbols) return invalid_argument("a word of this text is too long");
-  merge_all(work);
+  using Merger = SymbolMerger<Pairs>;
+  if (work.symbols.size() > Merger::kMaxSymbols) return invalid_argument("a word of this text is too long");
+  work.merger.merge(work.symbols, Pairs(*this));
   for (const Symbol& symbol : work.symbols) {
-    if (symbol.id != kNone) ids.push_back(symbol.id);
+    if (symbol.previous != Merger::kJoined) ids.push_back(symbol.id);
   }
   return ok_status();
 }
@@ -97,7 +122,7 @@ Status BpeModel::append_word(std::string_view word, Workspace& work, std::vector
 // do in the reference.
 Status BpeModel::start_word(std::string_view word, Workspace& work) const {
   work.symbols.clear();
-  const auto add = [&](int32_t id) { work.symbols.push_back({id, kNone, kNone}); };
+  const auto add = [&](int32_t id) { work.symbols.push_back({.id = id}); };
   const bool has_affixes = !options_.continuing_subword_prefix.empty() || !options_.end_of_word_suffix.empty();
   bool unk_waits = false;
   for (size_t begin = 0, end = 0; begin < word.size(); begin = end) {
@@ -130,51 +155,8 @@ bool BpeModel::start_bytes(std::string_view character, Workspace& work) const {
   for (const char c : character) {
     if (id_of_byte_[static_cast<uint8_t>(c)] == kNone) return false;
   }
-  for (const char c : character) work.symbols.push_back({id_of_byte_[static_cast<uint8_t>(c)], kNone, kNone});
+  for (const char c : character) work.symbols.push_back({.id = id_of_byte_[static_cast<uint8_t>(c)]});
   return true;
-}
-
-void BpeModel::push_candidate(int32_t position, Workspace& work) const {
-  const Symbol& left = work.symbols[static_cast<size_t>(position)];
-  if (left.next == kNone) return;
-  const Merge* merge = find_merge(left.id, work.symbols[static_cast<size_t>(left.next)].id);
-  if (merge == nullptr) return;
-  work.queue.push_back({merge->rank, position, merge->id});
-}
-
-void BpeModel::merge_all(Workspace& work) const {
-  std::vector<Symbol>& symbols = work.symbols;
-  std::vector<Candidate>& queue = work.queue;
-  const auto count = static_cast<int32_t>(symbols.size());
-  queue.clear();
-  for (int32_t i = 0; i < count; ++i) {
-    symbols[static_cast<size_t>(i)].previous = i - 1;
-    symbols[static_cast<size_t>(i)].next = i + 1 < count ? i + 1 : kNone;
-  }
-  for (int32_t i = 0; i + 1 < count; ++i) push_candidate(i, work);
-  std::make_heap(queue.begin(), queue.end(), std::greater<>());
-  while (!queue.empty()) {
-    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
-    const Candidate best = queue.back();
-    queue.pop_back();
-    Symbol& left = symbols[static_cast<size_t>(best.position)];
-    if (left.id == kNone || left.next == kNone) continue;
-    Symbol& right = symbols[static_cast<size_t>(left.next)];
-    // The two may have changed since they were queued. The reference asks only whether they still become the same
-    // token.
-    const Merge* merge = find_merge(left.id, right.id);
-    if (merge == nullptr || merge->id != best.id) continue;
-    left.id = best.id;
-    left.next = right.next;
-    right.id = kNone;
-    if (left.next != kNone) symbols[static_cast<size_t>(left.next)].previous = best.position;
-    for (const int32_t position : {left.previous, best.position}) {
-      if (position == kNone) continue;
-      const size_t old_size = queue.size();
-      push_candidate(position, work);
-      if (queue.size() > old_size) std::push_heap(queue.begin(), queue.end(), std::greater<>());
-    }
-  }
 }
 
 }  // namespace transept

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "text/json_field.h"
 #include "text/subword_model.h"
+#include "text/symbol_merger.h"
 #include "text/vocabulary.h"
 
 namespace transept {
@@ -34,6 +35,8 @@ class BpeModel final : public SubwordModel {
   // The member "model" of a tokenizer.json. Errors name the field.
   static StatusOr<std::unique_ptr<BpeModel>> parse(const JsonField& model);
   // vocab.json and merges.txt. Errors name the file.
+  static StatusOr<std::unique_ptr<BpeModel>> parse_merges(Vocabulary vocabulary, Options options,
+                                                          std::string_view merges_txt);
   static StatusOr<std::unique_ptr<BpeModel>> parse_files(std::string_view vocab_json, std::string_view merges_txt);
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
@@ -43,21 +46,12 @@ class BpeModel final : public SubwordModel {
   struct Merge {
     int32_t rank, id;
   };
-  // A token in the making: a row of a doubly linked list.
+  // A token in the making.
   struct Symbol {
-    int32_t id, previous, next;  // -1 at the ends; id -1: joined to the one before
+    int32_t id, previous = 0, next = 0;
   };
-  struct Candidate {
-    int32_t rank, position, id;
-    bool operator>(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : position > other.position;
-    }
-  };
-  struct Workspace {
-    std::vector<Symbol> symbols;
-    std::vector<Candidate> queue;  // a heap, the best candidate first
-    std::string spelling;
-  };
+  class Pairs;
+  struct Workspace;
 
   BpeModel(Vocabulary vocabulary, Options options);
 
@@ -72,8 +66,6 @@ class BpeModel final : public SubwordModel {
   Status append_word(std::string_view word, Workspace& work, std::vector<int32_t>& ids) const;
   Status start_word(std::string_view word, Workspace& work) const;
   bool start_bytes(std::string_view character, Workspace& work) const;
-  void push_candidate(int32_t position, Workspace& work) const;
-  void merge_all(Workspace& work) const;
 
   Vocabulary vocabulary_;
   Options options_;

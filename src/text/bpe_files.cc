@@ -75,7 +75,12 @@ StatusOr<std::unique_ptr<BpeModel>> BpeModel::parse(const JsonField& model) {
 StatusOr<std::unique_ptr<BpeModel>> BpeModel::parse_files(std::string_view vocab_json, std::string_view merges_txt) {
   ASSIGN_OR_RETURN(const Json vocab, parse_json_file(kVocabFile, vocab_json));
   ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::parse(JsonField(kVocabFile, vocab)));
-  std::unique_ptr<BpeModel> bpe(new BpeModel(std::move(vocabulary), Options()));
+  return parse_merges(std::move(vocabulary), Options(), merges_txt);
+}
+
+StatusOr<std::unique_ptr<BpeModel>> BpeModel::parse_merges(Vocabulary vocabulary, Options options,
+                                                           std::string_view merges_txt) {
+  std::unique_ptr<BpeModel> bpe(new BpeModel(std::move(vocabulary), std::move(options)));
   for (int64_t number = 1; !merges_txt.empty(); ++number) {
     const size_t end = std::min(merges_txt.find('\n'), merges_txt.size());
     std::string_view line = merges_txt.substr(0, end);

@@ -1,5 +1,7 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
 
 namespace transept {
@@ -8,6 +10,13 @@ namespace {
 // Room for an answer of usual length: most never allocate again.
 constexpr size_t kReservedTokens = 256;
 constexpr size_t kReservedTextBytes = 1024;
+
+// Of valid UTF-8.
+size_t num_characters(std::string_view text) {
+  constexpr int kContinuation = 0x80, kContinuationMask = 0xC0;
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & kContinuationMask) != kContinuation; }));
+}
 
 }  // namespace
 
@@ -20,13 +29,28 @@ IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, std::
     text_.clear();
   }
   text_.reserve(kReservedTextBytes);
-  prompt_character_is_pending_ = !pending_.empty();
+  std::string end;
+  tokenizer_->append_end(token_ids_, end);
+  num_prompt_characters_ = num_characters(end) + (pending_.empty() ? 0 : 1);
 }
 
 void IncrementalDetokenizer::append(int32_t token_id) {
   if (skip_special_tokens_ && tokenizer_->is_special(token_id)) return;
   tokenizer_->append_bytes(token_ids_, token_id, pending_);
   token_ids_.push_back(token_id);
+  emit_complete();
+}
+
+void IncrementalDetokenizer::finish() {
+  if (finished_) return;
+  finished_ = true;
+  tokenizer_->append_end(token_ids_, pending_);
+  emit_complete();
+  if (!pending_.empty()) emit(kReplacementUtf8);
+  pending_.clear();
+}
+
+void IncrementalDetokenizer::emit_complete() {
   size_t done = 0;
   while (done < pending_.size()) {
     const Utf8Step step = read_utf8(std::string_view(pending_).substr(done));
@@ -38,15 +62,14 @@ void IncrementalDetokenizer::append(int32_t token_id) {
   pending_.erase(0, done);
 }
 
-void IncrementalDetokenizer::finish() {
-  if (!pending_.empty()) emit(kReplacementUtf8);
-  pending_.clear();
-}
-
 void IncrementalDetokenizer::emit(std::string_view character) {
-  // decode(prompt) shows half a character as U+FFFD: whatever it becomes belongs to the prompt's text.
-  if (!prompt_character_is_pending_) text_.append(character);
-  prompt_character_is_pending_ = false;
+  // decode(prompt) shows half a character as U+FFFD, and an end that what follows takes back: as many of the characters
+  // that take their place belong to the prompt's text.
+  if (num_prompt_characters_ > 0) {
+    --num_prompt_characters_;
+    return;
+  }
+  text_.append(character);
 }
 
 }  // namespace transept

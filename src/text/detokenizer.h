@@ -28,13 +28,16 @@ class IncrementalDetokenizer final {
   const std::string& text() const { return text_; }
 
  private:
+  // Makes every complete character of pending_ final.
+  void emit_complete();
   void emit(std::string_view character);
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
-  bool prompt_character_is_pending_ = false;  // what pending_ begins with is the prompt's
-  std::vector<int32_t> token_ids_;            // the prompt's and the generated ones that show in the text
-  std::string pending_;                       // an incomplete character
+  size_t num_prompt_characters_ = 0;  // decode(prompt) has as many that are not final: the next to come
+  std::vector<int32_t> token_ids_;    // the prompt's and the generated ones that show in the text
+  bool finished_ = false;
+  std::string pending_;  // an incomplete character
   std::string text_;
 };
 

@@ -1,8 +1,10 @@
 // tokenizer.json, the one file of Hugging Face's tokenizers. Its "truncation" and "padding" are not read: transformers
 // sets both anew for every call.
+#include <algorithm>
 #include <utility>
 
 #include "text/bpe.h"
+#include "text/language_codes.h"
 #include "text/pipeline_tokenizer.h"
 #include "text/tokenizer_loader.h"
 
@@ -36,9 +38,40 @@ Status parse_added_tokens(const JsonField& field, const Vocabulary& vocabulary, 
   return ok_status();
 }
 
+// The class that the files name; where they name none, the one whose languages are all there: a model type may stand
+// for two classes.
+TokenizerKind language_kind(const TokenizerConfig& config, const TokenizerHints& hints,
+                            const Languages::FindToken& find_token) {
+  const TokenizerKind kind = find_tokenizer_kind(config, hints);
+  if (!named_tokenizer_class(config, hints).empty()) return kind;
+  const auto knows_all = [&](std::span<const std::string_view> codes) {
+    return std::all_of(codes.begin(), codes.end(), [&](std::string_view code) { return find_token(code).has_value(); });
+  };
+  if (kind == TokenizerKind::kMBart && knows_all(mbart50_languages())) return TokenizerKind::kMBart50;
+  if (kind == TokenizerKind::kM2M100 && knows_all(nllb_languages())) return TokenizerKind::kNllb;
+  return kind;
+}
+
+// transformers sets the frame of these classes anew for every pair of languages, whatever the file says.
+Status add_languages(const TokenizerConfig& config, const TokenizerHints& hints, PipelineTokenizer::Parts& parts) {
+  const Vocabulary& vocabulary = parts.model->vocabulary();
+  const auto find_token = [&](std::string_view token) {
+    const std::optional<int32_t> added = parts.added_tokens.find(token);
+    return added.has_value() ? added : vocabulary.find(token);
+  };
+  ASSIGN_OR_RETURN(parts.languages, Languages::of_kind(language_kind(config, hints, find_token), config, find_token));
+  if (parts.languages.empty()) return ok_status();
+  const std::string_view named = config.named("eos_token");
+  const std::string_view eos = named.empty() ? "</s>" : named;
+  const std::optional<int32_t> eos_id = find_token(eos);
+  if (!eos_id.has_value()) return invalid_argument(kFile, ": the eos_token ", quoted_token(eos), " is missing");
+  parts.post_processor = {.prefix = {}, .suffix = {*eos_id}};
+  return ok_status();
+}
+
 }  // namespace
 
-StatusOr<std::unique_ptr<Tokenizer>> make_json_tokenizer(const TokenizerFiles& files) {
+StatusOr<std::unique_ptr<Tokenizer>> make_json_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints) {
   ASSIGN_OR_RETURN(const Json json, parse_json_file(kFile, *files.tokenizer_json));
   ASSIGN_OR_RETURN(const TokenizerConfig config, TokenizerConfig::parse(files));
   const JsonField root(kFile, json);
@@ -57,9 +90,8 @@ StatusOr<std::unique_ptr<Tokenizer>> make_json_tokenizer(const TokenizerFiles& f
   RETURN_IF_ERROR(add_config_tokens(config, vocabulary, /*keep_ids=*/false, parts.added_tokens));
   Status status = parts.added_tokens.finish(parts.normalizer);
   if (!status.ok()) return root.member("added_tokens").error(error_message(status));
-  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = PipelineTokenizer::create(std::move(parts));
-  if (!tokenizer.ok()) return with_prefix(tokenizer.status(), kFile);
-  return tokenizer;
+  RETURN_IF_ERROR(add_languages(config, hints, parts));
+  return PipelineTokenizer::create(std::move(parts), kFile, hints);
 }
 
 }  // namespace transept

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "text/added_tokens.h"
+#include "text/languages.h"
 #include "text/normalizer.h"
 #include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
@@ -22,31 +23,52 @@ namespace transept {
 
 class PipelineTokenizer final : public Tokenizer {
  public:
-  struct Parts {
-    Normalizer normalizer;
-    PreTokenizer pre_tokenizer;
+  // What the encoder's and the decoder's side may have each for itself.
+  struct Side {
     std::unique_ptr<SubwordModel> model;
     AddedTokens added_tokens;  // finished
     PostProcessor post_processor;
+  };
+  struct Parts : Side {
+    std::optional<Side> decoder_side;  // none: the same as the encoder's
+    Normalizer normalizer;
+    PreTokenizer pre_tokenizer;
     std::unique_ptr<TokenDecoder> decoder;
+    Languages languages;  // their tokens stand outside of the post-processor's
   };
 
-  // Errors: a special token of the post-processor that is in no vocabulary.
-  static StatusOr<std::unique_ptr<PipelineTokenizer>> create(Parts parts);
+  // Errors: a special token of the post-processor that is in no vocabulary; a token that is not an added one, or a
+  // language, whose id the model has no embedding for (by `hints`; errors name `file`).
+  static StatusOr<std::unique_ptr<PipelineTokenizer>> create(Parts parts, std::string_view file,
+                                                             const TokenizerHints& hints);
 
   StatusOr<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const override;
   void append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const override;
+  void append_end(std::span<const int32_t> token_ids, std::string& out) const override;
+  // The decoder's side: what answers are made of.
   std::string token_to_string(int32_t token_id) const override { return std::string(spelling(token_id)); }
+  std::string side_token_to_string(int32_t token_id, TokenizerSide side) const override {
+    return std::string(spelling(token_id, side));
+  }
   std::optional<int32_t> string_to_token(std::string_view token) const override;
+  StatusOr<int32_t> language_token(std::string_view language, std::string_view field) const override {
+    return parts_.languages.find(language, field);
+  }
   bool is_special(int32_t token_id) const override;
   int32_t vocab_size() const override;
 
  private:
   explicit PipelineTokenizer(Parts parts) : parts_(std::move(parts)) {}
 
-  Status encode_text(std::string_view text, SearchBudget& budget, std::vector<int32_t>& ids) const;
-  Status encode_normalized(std::string_view text, SearchBudget& budget, std::vector<int32_t>& ids) const;
-  std::string_view spelling(int32_t token_id) const;
+  const Side& side(TokenizerSide side) const {
+    return side == TokenizerSide::kDecoder && parts_.decoder_side.has_value() ? *parts_.decoder_side : parts_;
+  }
+  Status check_frame(TokenizerSide side) const;
+  Status check_embedding(TokenizerSide side, int64_t num_embeddings) const;
+  Status encode_text(std::string_view text, const Side& side, SearchBudget& budget, std::vector<int32_t>& ids) const;
+  Status encode_normalized(std::string_view text, const Side& side, SearchBudget& budget,
+                           std::vector<int32_t>& ids) const;
+  std::string_view spelling(int32_t token_id, TokenizerSide side = TokenizerSide::kDecoder) const;
 
   Parts parts_;
 };

@@ -1,5 +1,7 @@
 #include "text/token_decoder.h"
 
+#include <algorithm>
+
 #include "text/byte_level.h"
 
 namespace transept {
@@ -7,12 +9,23 @@ namespace {
 
 class ByteLevelDecoder final : public TokenDecoder {
  public:
-  void append_bytes(std::string_view token, bool /*is_first*/, std::string& out) const override {
+  void append_bytes(const EarlierTokens& /*earlier*/, std::string_view token, std::string& out) const override {
     append_token_bytes(token, out);
   }
 };
 
 }  // namespace
+
+bool EarlierTokens::none() const {
+  return std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return spelling(id).empty(); });
+}
+
+std::string_view EarlierTokens::last() const {
+  for (size_t i = ids.size(); i > 0; --i) {
+    if (const std::string_view token = spelling(ids[i - 1]); !token.empty()) return token;
+  }
+  return {};
+}
 
 std::unique_ptr<TokenDecoder> TokenDecoder::byte_level() { return std::make_unique<ByteLevelDecoder>(); }
 

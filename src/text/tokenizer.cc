@@ -5,14 +5,14 @@
 
 #include "base/mmap_file.h"
 #include "base/utf8.h"
+#include "text/tokenizer_kind.h"
 #include "text/tokenizer_loader.h"
 
 namespace transept {
 namespace {
 
 // Files of other kinds of tokenizers: said by name where nothing else is found.
-constexpr std::string_view kUnsupportedFiles[] = {
-    "sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "source.spm", "vocab.txt", "tekken.json"};
+constexpr std::string_view kUnsupportedFiles[] = {"vocab.txt", "tekken.json"};
 
 bool exists(const std::string& dir, std::string_view name) {
   std::error_code error;
@@ -36,18 +36,26 @@ std::string Tokenizer::decode(std::span<const int32_t> token_ids, bool skip_spec
     append_bytes(shown, id, bytes);
     shown.push_back(id);
   }
+  append_end(shown, bytes);
   return is_valid_utf8(bytes) ? bytes : sanitize_utf8(bytes);
 }
 
 StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints) {
-  if (files.tokenizer_json.has_value()) return make_json_tokenizer(files);
+  if (files.tokenizer_json.has_value()) return make_json_tokenizer(files, hints);
   if (files.vocab_json.has_value() && files.merges_txt.has_value()) return make_vocab_merges_tokenizer(files, hints);
+  if (files.source_spm.has_value() || files.target_spm.has_value()) return make_marian_tokenizer(files, hints);
+  if (has_sentencepiece_file(files)) return make_sentencepiece_tokenizer(files, hints);
   if (!hints.grapheme_chars.is_null() || !hints.phoneme_chars.is_null()) return make_character_tokenizer(hints);
   ASSIGN_OR_RETURN(const TokenizerConfig config, TokenizerConfig::parse(files));
-  if (!config.tokenizer_class.empty()) {
-    return unimplemented("tokenizer_config.json: tokenizer_class: ", config.tokenizer_class, " is not supported yet");
+  const TokenizerKind kind = find_tokenizer_kind(config, hints);
+  if (kind == TokenizerKind::kByT5) return make_byte_tokenizer(files, hints);
+  const std::string_view named = named_tokenizer_class(config, hints);
+  if (kind == TokenizerKind::kUnknown && !named.empty()) {
+    return unimplemented("tokenizer_config.json: tokenizer_class: ", named, " is not supported yet");
   }
-  return not_found("no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
+  return not_found("no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt, nor a SentencePiece model (",
+                   kSpieceFile, ", ", kSentencePieceBpeFile, ", ", kTokenizerModelFile,
+                   ", or source.spm, target.spm and vocab.json)");
 }
 
 StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints) {
@@ -56,6 +64,12 @@ StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, cons
       {"tokenizer.json", &files.tokenizer_json},
       {"vocab.json", &files.vocab_json},
       {"merges.txt", &files.merges_txt},
+      {kSpieceFile, &files.spiece_model},
+      {kSentencePieceBpeFile, &files.sentencepiece_bpe_model},
+      {kTokenizerModelFile, &files.tokenizer_model},
+      {"source.spm", &files.source_spm},
+      {"target.spm", &files.target_spm},
+      {"target_vocab.json", &files.target_vocab_json},
       {"added_tokens.json", &files.added_tokens_json},
       {"special_tokens_map.json", &files.special_tokens_map_json},
       {"tokenizer_config.json", &files.tokenizer_config_json}};

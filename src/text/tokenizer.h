@@ -37,6 +37,14 @@ class Tokenizer {
   // `previous` is empty at the very beginning, where SentencePiece drops the space of a word start.
   virtual void append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const = 0;
 
+  // What becomes of bytes that are no UTF-8: one U+FFFD for each of them (byte tokens of SentencePiece), or one for
+  // each maximal invalid piece (byte-level vocabularies).
+  virtual bool replaces_each_byte() const { return false; }
+
+  // The bytes that a text ends with when nothing follows `token_ids`, and that anything that follows takes back
+  // (BlenderbotSmall's "@@").
+  virtual void append_end(std::span<const int32_t> /*token_ids*/, std::string& /*out*/) const {}
+
   // How the vocabulary file spells a token; "" if there is none of that id.
   virtual std::string token_to_string(int32_t token_id) const = 0;
   // The same where the two sides spell one id differently (character tables).
@@ -63,15 +71,19 @@ class Tokenizer {
 
 // What loading must know of the model besides the tokenizer's own files.
 struct TokenizerHints {
-  std::string model_type = {};  // config.json
-  int64_t vocab_size = 0;       // config.json; 0: it does not say
+  // Of config.json.
+  std::string model_type = {}, tokenizer_class = {};
+  int64_t vocab_size = 0;          // 0: it does not say
+  int64_t decoder_vocab_size = 0;  // where the two sides differ (Marian); 0: it does not say
   // Character vocabularies (bart-g2p): config.json's tables as they stand there; null: absent.
   Json grapheme_chars = {}, phoneme_chars = {};
   std::optional<int32_t> bos_token_id = {}, eos_token_id = {}, pad_token_id = {};
 };
 
-// Reads a model folder: tokenizer.json, else vocab.json + merges.txt (added_tokens.json, special_tokens_map.json and
-// tokenizer_config.json beside either), else the hints' character tables. Errors name file, field and reason.
+// Reads a model folder: tokenizer.json, else vocab.json + merges.txt, else SentencePiece files (with a vocab.json
+// beside them where the class has one), else the hints' character tables, else nothing but bytes where the class says
+// so; added_tokens.json, special_tokens_map.json and tokenizer_config.json beside each. Errors name file, field and
+// reason.
 StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints);
 
 }  // namespace transept

@@ -6,7 +6,6 @@
 namespace transept {
 namespace {
 
-constexpr std::string_view kConfigFile = "tokenizer_config.json";
 constexpr std::string_view kMapFile = "special_tokens_map.json";
 constexpr std::string_view kAddedFile = "added_tokens.json";
 
@@ -45,6 +44,7 @@ Status parse_special_tokens(const JsonField& root, TokenizerConfig& config) {
     if (!field.present() || has_name(config, name)) continue;
     ASSIGN_OR_RETURN(AddedToken token, AddedToken::parse(field, special_token()));
     token.special = true;
+    if (field.json().is_string()) config.plain_names.emplace_back(name);
     config.named_tokens.emplace_back(name, std::move(token));
   }
   for (const std::string_view list : {"additional_special_tokens", "extra_special_tokens"}) {
@@ -100,8 +100,8 @@ Status parse_added_file(const JsonField& root, TokenizerConfig& config) {
 StatusOr<TokenizerConfig> TokenizerConfig::parse(const TokenizerFiles& files) {
   TokenizerConfig config;
   if (files.tokenizer_config_json.has_value()) {
-    ASSIGN_OR_RETURN(const Json root, parse_json_file(kConfigFile, *files.tokenizer_config_json));
-    RETURN_IF_ERROR(parse_config_file(JsonField(kConfigFile, root), config));
+    ASSIGN_OR_RETURN(config.raw, parse_json_file(kFile, *files.tokenizer_config_json));
+    RETURN_IF_ERROR(parse_config_file(JsonField(kFile, config.raw), config));
   }
   if (files.special_tokens_map_json.has_value()) {
     ASSIGN_OR_RETURN(const Json root, parse_json_file(kMapFile, *files.special_tokens_map_json));
@@ -127,7 +127,17 @@ std::string_view TokenizerConfig::named(std::string_view name) const {
 }
 
 void TokenizerConfig::set_default(std::string_view name, AddedToken rules) {
-  if (!has_name(*this, name)) named_tokens.emplace_back(name, std::move(rules));
+  if (!has_name(*this, name)) {
+    named_tokens.emplace_back(name, std::move(rules));
+    return;
+  }
+  if (std::find(plain_names.begin(), plain_names.end(), name) == plain_names.end()) return;
+  for (auto& [other, token] : named_tokens) {
+    if (other != name) continue;
+    rules.content = std::move(token.content);
+    token = std::move(rules);
+    return;
+  }
 }
 
 Status add_config_tokens(const TokenizerConfig& config, const Vocabulary& vocabulary, bool keep_ids, AddedTokens& out) {

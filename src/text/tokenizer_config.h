@@ -17,14 +17,20 @@ namespace transept {
 // The texts of a model folder's tokenizer files, as far as they are there.
 struct TokenizerFiles {
   std::optional<std::string> tokenizer_json, vocab_json, merges_txt;
+  std::optional<std::string> spiece_model, sentencepiece_bpe_model, tokenizer_model;  // of these the first counts
+  std::optional<std::string> source_spm, target_spm, target_vocab_json;
   std::optional<std::string> added_tokens_json, special_tokens_map_json, tokenizer_config_json;
 };
 
 struct TokenizerConfig {
+  static constexpr std::string_view kFile = "tokenizer_config.json";
+
+  Json raw;                     // the whole tokenizer_config.json, for what a class reads itself
   std::string tokenizer_class;  // without "Fast" at its end; "" if it is not said
   std::optional<bool> add_prefix_space, add_bos_token, add_eos_token;
   // "bos_token", "eos_token", ... in transformers' order.
   std::vector<std::pair<std::string, AddedToken>> named_tokens;
+  std::vector<std::string> plain_names;  // of those, the ones that are written as a string, without rules
   std::vector<AddedToken> additional_special_tokens;
   struct ListedToken {
     int32_t id;
@@ -37,9 +43,13 @@ struct TokenizerConfig {
   // Errors name file and field.
   static StatusOr<TokenizerConfig> parse(const TokenizerFiles& files);
 
+  // A member of tokenizer_config.json.
+  JsonField field(std::string_view name) const { return JsonField(kFile, raw).member(name); }
+
   // The content of a named token, "" if there is none.
   std::string_view named(std::string_view name) const;
-  // Names a token that no file names. `rules` gives its content too.
+  // Names a token that no file names. `rules` gives its content too; to one that a file names without rules it gives
+  // them.
   void set_default(std::string_view name, AddedToken rules);
 };
 

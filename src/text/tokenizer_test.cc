@@ -125,22 +125,26 @@ TEST_F(FolderTest, ThenVocabAndMergesThenCharacterTables) {
 }
 
 TEST_F(FolderTest, OtherKindsAreRefusedByName) {
+  const Status nothing = load_tokenizer(dir_, {}).status();
+  EXPECT_EQ(nothing.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(error_message(nothing),
+            "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt, nor a SentencePiece model "
+            "(spiece.model, sentencepiece.bpe.model, tokenizer.model, or source.spm, target.spm and vocab.json)");
+  write("tokenizer_config.json", R"({"tokenizer_class": "CpmTokenizer"})");
   EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()),
-            "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
-  write("tokenizer_config.json", R"({"tokenizer_class": "ByT5Tokenizer"})");
-  EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()),
-            "tokenizer_config.json: tokenizer_class: ByT5Tokenizer is not supported yet");
+            "tokenizer_config.json: tokenizer_class: CpmTokenizer is not supported yet");
   write("tokenizer_config.json", "{}");
-  write("spiece.model", "");
-  EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()), "a tokenizer of spiece.model is not supported yet");
+  write("vocab.txt", "");
+  EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()), "a tokenizer of vocab.txt is not supported yet");
   write("vocab.json", "{}");
   write("merges.txt", "");
   EXPECT_EQ(error_message(load_tokenizer(dir_, {.model_type = "xlm"}).status()),
             "vocab.json and merges.txt: a tokenizer for the model type \"xlm\" is not supported yet");
-  write("tokenizer_config.json", R"({"tokenizer_class": "BlenderbotSmallTokenizer"})");
-  EXPECT_NE(error_message(load_tokenizer(dir_, {.model_type = "blenderbot-small"}).status())
-                .find("tokenizer_class: BlenderbotSmallTokenizer is not supported"),
-            std::string::npos);
+  write("tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})");
+  EXPECT_EQ(error_message(load_tokenizer(dir_, {.model_type = "bart"}).status()),
+            "tokenizer_config.json: tokenizer_class: CLIPTokenizer is not supported with vocab.json and merges.txt "
+            "(supported: BartTokenizer, BlenderbotTokenizer, WhisperTokenizer, GPT2Tokenizer, "
+            "BlenderbotSmallTokenizer)");
 }
 
 // Each damage is one replacement in a good file.

@@ -103,6 +103,26 @@ bool is_word_character(uint32_t c) {
          is_enclosed_letter(c);
 }
 
+size_t grapheme_end(std::string_view text, size_t begin) {
+  constexpr uint32_t kFirstExtending = 0x300;  // below, nothing is joined but a line's end
+  size_t end = begin;
+  uint32_t previous = next_code_point(text, end);
+  utf8proc_int32_t state = 0;
+  while (end < text.size()) {
+    size_t after = end;
+    const uint32_t next = next_code_point(text, after);
+    if (previous < kFirstExtending && next < kFirstExtending) {
+      if (previous != '\r' || next != '\n') return end;
+    } else if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous),
+                                                static_cast<utf8proc_int32_t>(next), &state)) {
+      return end;
+    }
+    previous = next;
+    end = after;
+  }
+  return end;
+}
+
 std::string normalize(std::string_view text, NormalForm form) {
   if (is_ascii(text)) return std::string(text);
   int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
@@ -138,6 +158,54 @@ std::string lowercase(std::string_view text) {
       append_utf8(out, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
     }
   }
+  return out;
+}
+
+namespace {
+
+constexpr uint32_t kCapitalSigma = 0x3A3;
+
+// The properties Cased and Case_Ignorable, as far as utf8proc's tables tell them.
+bool is_cased(uint32_t c) {
+  const auto point = static_cast<utf8proc_int32_t>(c);
+  return utf8proc_islower(point) != 0 || utf8proc_isupper(point) != 0 || category(c) == UTF8PROC_CATEGORY_LT;
+}
+
+bool is_case_ignorable(uint32_t c) {
+  constexpr uint32_t kMiddle[] = {'\'',   '.',    ':',    0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
+                                  0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
+  const utf8proc_category_t found = category(c);
+  return found == UTF8PROC_CATEGORY_MN || found == UTF8PROC_CATEGORY_ME || found == UTF8PROC_CATEGORY_CF ||
+         found == UTF8PROC_CATEGORY_LM || found == UTF8PROC_CATEGORY_SK ||
+         std::find(std::begin(kMiddle), std::end(kMiddle), c) != std::end(kMiddle);
+}
+
+}  // namespace
+
+std::string lowercase_in_context(std::string_view text) {
+  constexpr std::string_view kSigmaUtf8 = "\xCE\xA3";
+  if (text.find(kSigmaUtf8) == std::string_view::npos) return lowercase(text);
+  std::string out;
+  bool cased_before = false;         // the last character that is not case-ignorable is cased
+  size_t sigma = std::string::npos;  // in `out`: a sigma behind a cased letter, with nothing cased behind it so far
+  const auto finish = [&] {
+    if (sigma != std::string::npos) out.replace(sigma, kSigmaUtf8.size(), "\xCF\x82");
+    sigma = std::string::npos;
+  };
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    const uint32_t c = next_code_point(text, end);
+    if (!is_case_ignorable(c)) {
+      if (is_cased(c)) {
+        sigma = std::string::npos;
+      } else {
+        finish();
+      }
+    }
+    if (c == kCapitalSigma && cased_before) sigma = out.size();
+    out += lowercase(text.substr(begin, end - begin));
+    if (!is_case_ignorable(c)) cased_before = is_cased(c);
+  }
+  finish();
   return out;
 }
 

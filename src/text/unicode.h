@@ -52,6 +52,10 @@ bool is_punctuation(uint32_t code_point);
 // \w of UTS 18: alphabetic, marks, decimal digits, connectors, joiners.
 bool is_word_character(uint32_t code_point);
 
+// Where the extended grapheme cluster that begins at `begin` ends (UAX 29). REQUIRES: begin < text.size(); that a
+// cluster begins there.
+size_t grapheme_end(std::string_view text, size_t begin);
+
 enum class NormalForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 
 // Takes time linear in the text but for sorting the marks of one base character.
@@ -59,5 +63,7 @@ std::string normalize(std::string_view text, NormalForm form);
 
 // Character by character, without context (no final sigma).
 std::string lowercase(std::string_view text);
+// With context: a capital sigma at the end of a word becomes a final one.
+std::string lowercase_in_context(std::string_view text);
 
 }  // namespace transept

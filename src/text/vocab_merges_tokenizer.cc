@@ -5,51 +5,37 @@
 
 #include "text/bpe.h"
 #include "text/pipeline_tokenizer.h"
+#include "text/tokenizer_kind.h"
 #include "text/tokenizer_loader.h"
 
 namespace transept {
 namespace {
 
-enum class Family { kBart, kBlenderbot, kGpt2, kWhisper };
+constexpr std::string_view kVocabFile = "vocab.json";
 
-struct Kind {
-  std::string_view tokenizer_class, model_type;
-  Family family;
-};
+constexpr TokenizerKind kKinds[] = {TokenizerKind::kBart, TokenizerKind::kBlenderbot, TokenizerKind::kWhisper,
+                                    TokenizerKind::kGpt2, TokenizerKind::kBlenderbotSmall};
 
-constexpr Kind kKinds[] = {{"BartTokenizer", "bart", Family::kBart},
-                           {"RobertaTokenizer", "roberta", Family::kBart},
-                           {"LEDTokenizer", "led", Family::kBart},
-                           {"LongformerTokenizer", "longformer", Family::kBart},
-                           {"MvpTokenizer", "mvp", Family::kBart},
-                           {"BlenderbotTokenizer", "blenderbot", Family::kBlenderbot},
-                           {"WhisperTokenizer", "whisper", Family::kWhisper},
-                           {"GPT2Tokenizer", "gpt2", Family::kGpt2}};
-
-StatusOr<Family> find_family(const TokenizerConfig& config, const TokenizerHints& hints) {
-  std::string supported;
-  for (const Kind& kind : kKinds) {
-    if (kind.tokenizer_class == config.tokenizer_class) return kind.family;
-    supported += str_cat(supported.empty() ? "" : ", ", kind.tokenizer_class);
-  }
-  // A class that only says "from the tokenizers library" leaves the question to the model.
-  if (config.tokenizer_class.empty() || config.tokenizer_class == "PreTrainedTokenizer") {
-    for (const Kind& kind : kKinds) {
-      if (kind.model_type == hints.model_type) return kind.family;
-    }
+StatusOr<TokenizerKind> find_kind(const TokenizerConfig& config, const TokenizerHints& hints) {
+  const TokenizerKind kind = find_tokenizer_kind(config, hints);
+  if (std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds)) return kind;
+  const std::string_view named = named_tokenizer_class(config, hints);
+  if (named.empty()) {
     return unimplemented("vocab.json and merges.txt: a tokenizer for the model type \"", hints.model_type,
                          "\" is not supported yet");
   }
-  return unimplemented("tokenizer_config.json: tokenizer_class: ", config.tokenizer_class,
-                       " is not supported with vocab.json and merges.txt (supported: ", supported, ")");
+  std::vector<std::string> supported;
+  for (const TokenizerKind known : kKinds) supported.emplace_back(tokenizer_class_name(known));
+  return unimplemented("tokenizer_config.json: tokenizer_class: ", named,
+                       " is not supported with vocab.json and merges.txt (supported: ", join(supported, ", "), ")");
 }
 
 // The names that transformers' class gives where no file does.
-void set_default_names(Family family, TokenizerConfig& config) {
+void set_default_names(TokenizerKind kind, TokenizerConfig& config) {
   const auto set = [&](std::string_view name, std::string_view content, bool lstrip = false) {
     config.set_default(name, AddedToken{.content = std::string(content), .lstrip = lstrip, .special = true});
   };
-  if (family == Family::kGpt2 || family == Family::kWhisper) {
+  if (kind == TokenizerKind::kGpt2 || kind == TokenizerKind::kWhisper) {
     for (const std::string_view name : {"bos_token", "eos_token", "unk_token"}) set(name, "<|endoftext|>");
     return;
   }
@@ -67,23 +53,24 @@ StatusOr<int32_t> id_of(std::string_view content, const PipelineTokenizer::Parts
   return invalid_argument("vocab.json: the special token \"", content, "\" is missing");
 }
 
-StatusOr<PostProcessor> make_post_processor(Family family, const TokenizerConfig& config,
+StatusOr<PostProcessor> make_post_processor(TokenizerKind kind, const TokenizerConfig& config,
                                             const PipelineTokenizer::Parts& parts) {
   std::vector<std::string_view> prefix, suffix;
-  switch (family) {
-    case Family::kBart:
+  switch (kind) {
+    case TokenizerKind::kBart:
       prefix = {config.named("cls_token")};
       suffix = {config.named("sep_token")};
       break;
-    case Family::kBlenderbot: suffix = {config.named("eos_token")}; break;
-    case Family::kGpt2:
+    case TokenizerKind::kBlenderbot: suffix = {config.named("eos_token")}; break;
+    case TokenizerKind::kGpt2:
       if (config.add_bos_token.value_or(false)) prefix = {config.named("bos_token")};
       if (config.add_eos_token.value_or(false)) suffix = {config.named("eos_token")};
       break;
-    case Family::kWhisper:
+    case TokenizerKind::kWhisper:
       prefix = {"<|startoftranscript|>", "<|notimestamps|>"};
       suffix = {config.named("eos_token")};
       break;
+    default: break;
   }
   PostProcessor post;
   for (const std::string_view content : prefix) {
@@ -102,16 +89,17 @@ StatusOr<PostProcessor> make_post_processor(Family family, const TokenizerConfig
 StatusOr<std::unique_ptr<Tokenizer>> make_vocab_merges_tokenizer(const TokenizerFiles& files,
                                                                  const TokenizerHints& hints) {
   ASSIGN_OR_RETURN(TokenizerConfig config, TokenizerConfig::parse(files));
-  ASSIGN_OR_RETURN(const Family family, find_family(config, hints));
-  set_default_names(family, config);
+  ASSIGN_OR_RETURN(const TokenizerKind kind, find_kind(config, hints));
+  if (kind == TokenizerKind::kBlenderbotSmall) return make_blenderbot_small_tokenizer(files, hints);
+  set_default_names(kind, config);
   PipelineTokenizer::Parts parts;
   ASSIGN_OR_RETURN(parts.model, BpeModel::parse_files(*files.vocab_json, *files.merges_txt));
-  parts.pre_tokenizer = PreTokenizer::byte_level(config.add_prefix_space.value_or(family == Family::kBlenderbot));
+  parts.pre_tokenizer = PreTokenizer::byte_level(config.add_prefix_space.value_or(kind == TokenizerKind::kBlenderbot));
   parts.decoder = TokenDecoder::byte_level();
   RETURN_IF_ERROR(add_config_tokens(config, parts.model->vocabulary(), /*keep_ids=*/true, parts.added_tokens));
   RETURN_IF_ERROR(parts.added_tokens.finish(parts.normalizer));
-  ASSIGN_OR_RETURN(parts.post_processor, make_post_processor(family, config, parts));
-  return PipelineTokenizer::create(std::move(parts));
+  ASSIGN_OR_RETURN(parts.post_processor, make_post_processor(kind, config, parts));
+  return PipelineTokenizer::create(std::move(parts), kVocabFile, hints);
 }
 
 }  // namespace transept

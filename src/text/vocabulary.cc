@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace transept {
+
+std::string quoted_token(std::string_view token) {
+  constexpr size_t kShown = 60;
+  return str_cat("\"", sanitize_utf8(token.substr(0, kShown)), token.size() > kShown ? "..." : "", "\"");
+}
 
 StatusOr<Vocabulary> Vocabulary::parse(const JsonField& field) {
   RETURN_IF_ERROR(field.expect_object());
@@ -10,30 +17,41 @@ StatusOr<Vocabulary> Vocabulary::parse(const JsonField& field) {
   if (entries.size() > static_cast<size_t>(kMaxVocabSize)) {
     return field.error(str_cat(entries.size(), " tokens are more than the ", kMaxVocabSize, " allowed"));
   }
-  size_t num_characters = 0;
-  int32_t end_id = 0;
+  std::vector<Token> tokens;
+  tokens.reserve(entries.size());
   for (const auto& [token, id] : entries) {
-    num_characters += token.size();
     // The path of the field is only built for errors: there may be a million entries.
     if (!id.is_int() || id.as_int() < 0 || id.as_int() >= kMaxVocabSize) {
       return field.member(token, id).error(str_cat("expected an id from 0 to ", kMaxVocabSize - 1));
     }
-    end_id = std::max(end_id, static_cast<int32_t>(id.as_int() + 1));
+    tokens.push_back({token, static_cast<int32_t>(id.as_int())});
+  }
+  Vocabulary vocabulary = from_tokens(tokens);
+  for (const Token& token : tokens) {
+    if (vocabulary.token(token.id) != token.text) return field.error(str_cat("two tokens share the id ", token.id));
+  }
+  return vocabulary;
+}
+
+Vocabulary Vocabulary::from_tokens(std::span<const Token> tokens) {
+  size_t num_characters = 0;
+  int32_t end_id = 0;
+  for (const Token& token : tokens) {
+    num_characters += token.text.size();
+    end_id = std::max(end_id, token.id + 1);
   }
   Vocabulary vocabulary;
   vocabulary.characters_.reserve(num_characters);
   vocabulary.by_id_.resize(static_cast<size_t>(end_id));
-  vocabulary.by_token_.reserve(entries.size());
-  for (const auto& [token, id] : entries) {
-    Entry& entry = vocabulary.by_id_[static_cast<size_t>(id.as_int())];
-    if (entry.used) return field.error(str_cat("two tokens share the id ", id.as_int()));
+  vocabulary.by_token_.reserve(tokens.size());
+  for (const auto& [text, id] : tokens) {
+    Entry& entry = vocabulary.by_id_[static_cast<size_t>(id)];
+    if (entry.used) continue;
     std::vector<char>& characters = vocabulary.characters_;
-    entry = {.offset = static_cast<uint32_t>(characters.size()),
-             .length = static_cast<uint32_t>(token.size()),
-             .used = true};
-    characters.insert(characters.end(), token.begin(), token.end());  // within what was reserved: nothing moves
-    vocabulary.by_token_.emplace(std::string_view(characters.data() + entry.offset, entry.length),
-                                 static_cast<int32_t>(id.as_int()));
+    entry = {
+        .offset = static_cast<uint32_t>(characters.size()), .length = static_cast<uint32_t>(text.size()), .used = true};
+    characters.insert(characters.end(), text.begin(), text.end());  // within what was reserved: nothing moves
+    vocabulary.by_token_.emplace(std::string_view(characters.data() + entry.offset, entry.length), id);
   }
   return vocabulary;
 }

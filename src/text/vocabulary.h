@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,10 +22,20 @@ struct StringViewHash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
+// For error texts: in quotes, valid UTF-8, and no longer than one can read.
+std::string quoted_token(std::string_view token);
+
 class Vocabulary final {
  public:
   // Reads {"token": id, ...}. Errors: an id that is no number below kMaxVocabSize, or that two tokens share.
   static StatusOr<Vocabulary> parse(const JsonField& field);
+
+  // Of equal texts, and of equal ids, the first counts. REQUIRES: ids from 0 to kMaxVocabSize - 1.
+  struct Token {
+    std::string_view text;
+    int32_t id;
+  };
+  static Vocabulary from_tokens(std::span<const Token> tokens);
 
   std::optional<int32_t> find(std::string_view token) const;
 

@@ -1,0 +1,17 @@
+// The languages that multilingual families know, in the order in which their tokens follow one another: no file of a
+// checkpoint holds this order. Source: FAIRSEQ_LANGUAGE_CODES of transformers' tokenization files.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace transept {
+
+std::span<const std::string_view> mbart_languages();             // "en_XX": 25
+std::span<const std::string_view> mbart50_languages();           // the same and 27 more
+std::span<const std::string_view> nllb_languages();              // "eng_Latn": 202
+std::span<const std::string_view> m2m100_languages();            // "en", written __en__: 100
+std::span<const std::string_view> wmt21_languages();             // the same way: 8
+std::span<const std::string_view> plbart_languages(bool multi);  // "java", written __java__: 3 or 7
+
+}  // namespace transept

@@ -1,0 +1,41 @@
+// The bytes of a SentencePiece model file: a protocol buffer (proto2) of message ModelProto, as far as reading texts
+// needs it. A value that borrows the bytes.
+// Source: sentencepiece_model.proto of google/sentencepiece; the wire format of protocol buffers.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/sentencepiece.h"
+
+namespace transept {
+
+struct SentencePieceFile {
+  enum class ModelType : uint8_t { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
+
+  struct Piece {
+    std::string_view text;
+    float score = 0;
+    SentencePieceModel::PieceType type = SentencePieceModel::PieceType::kNormal;
+  };
+
+  std::vector<Piece> pieces;
+  // trainer_spec
+  ModelType model_type = ModelType::kUnigram;
+  bool byte_fallback = false;
+  bool treat_whitespace_as_suffix = false;
+  // normalizer_spec
+  std::string_view precompiled_charsmap;
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+
+  // Unknown fields are skipped; of a field that is written twice the last one holds. Errors name `file`, the field and
+  // the reason: a length that runs past the end of its message, a number of more than ten bytes, a field of another
+  // wire type than the message has, a group (which the format has given up), a type that is none of the enumeration.
+  static StatusOr<SentencePieceFile> parse(std::string_view file, std::string_view bytes);
+};
+
+}  // namespace transept

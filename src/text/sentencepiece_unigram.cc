@@ -1,0 +1,64 @@
+// SentencePiece's unigram model.
+#include <algorithm>
+#include <cfloat>
+
+#include "text/sentencepiece_cutter.h"
+#include "text/unigram.h"
+
+namespace transept {
+namespace {
+
+using Type = SentencePieceModel::PieceType;
+using Search = UnigramSearch<float>;
+
+class UnigramCutter final : public SentencePieceCutter {
+ public:
+  explicit UnigramCutter(Search search) : search_(std::move(search)) {}
+
+  Status cut(std::string_view text, std::vector<Cut>& cuts) const override {
+    Search::Workspace work;
+    search_.cut(text, work, [&](TextRange range, int32_t id) { cuts.push_back({range, id}); });
+    return ok_status();
+  }
+
+ private:
+  Search search_;
+};
+
+}  // namespace
+
+std::unique_ptr<SentencePieceCutter> make_unigram_cutter(const SentencePiecePieces& pieces) {
+  constexpr float kUnknownPenalty = 10;
+  float least = FLT_MAX;
+  float greatest = FLT_MIN;  // the reference's slip: the least positive number, so never below zero
+  for (int32_t id = 0; id < pieces.size(); ++id) {
+    if (pieces.type(id) != Type::kNormal) continue;
+    least = std::min(least, pieces.score(id));
+    greatest = std::max(greatest, pieces.score(id));
+  }
+  Search::Pieces found;
+  std::vector<PieceTrie::Entry> entries;
+  found.scores.resize(static_cast<size_t>(pieces.size()));
+  for (int32_t id = 0; id < pieces.size(); ++id) {
+    const Type type = pieces.type(id);
+    if (type != Type::kNormal && type != Type::kUserDefined) continue;
+    entries.push_back({pieces.text(id), id});
+    // A user-defined piece wins over any cut of the same bytes.
+    const float bonus = static_cast<float>(pieces.text(id).size()) * greatest;
+    found.scores[static_cast<size_t>(id)] = type == Type::kNormal ? pieces.score(id) : bonus - 0.1;
+  }
+  found.trie = PieceTrie(std::move(entries));
+  found.unk_score = least - kUnknownPenalty;
+  found.unk_id = pieces.unk_id();
+  return std::make_unique<UnigramCutter>(Search(std::move(found)));
+}
+
+PieceTrie user_defined_pieces(const SentencePiecePieces& pieces) {
+  std::vector<PieceTrie::Entry> entries;
+  for (int32_t id = 0; id < pieces.size(); ++id) {
+    if (pieces.type(id) == Type::kUserDefined) entries.push_back({pieces.text(id), id});
+  }
+  return PieceTrie(std::move(entries));
+}
+
+}  // namespace transept

@@ -1,0 +1,88 @@
+// The merging of byte-pair encoding: of all neighbours that can be joined the pair with the least rank is, the leftmost
+// of several, until there is none. O(n log n) for n symbols. Which pairs can be joined, and in what order, is the
+// caller's.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace transept {
+
+// `Pairs` says:
+//   using Symbol, with members `previous` and `next` of int32_t;
+//   using Rank, an ordered number;
+//   std::optional<Merge> find(left, right): what the two become, with members `rank` and `tag` (int32_t);
+//   bool is_current(left, right, tag): whether the two, which may have changed since, still become that;
+//   void join(left, right, tag): makes `left` both.
+template <typename Pairs>
+class SymbolMerger final {
+ public:
+  using Symbol = typename Pairs::Symbol;
+
+  static constexpr int32_t kNone = -1;    // no neighbour
+  static constexpr int32_t kJoined = -2;  // `previous` of a symbol that was joined to the one before
+  static constexpr size_t kMaxSymbols = size_t{1} << 30;
+
+  // Sets the links itself. Afterwards the symbols that are left are those whose `previous` is not kJoined.
+  // REQUIRES: at most kMaxSymbols.
+  void merge(std::vector<Symbol>& symbols, const Pairs& pairs) {
+    const auto count = static_cast<int32_t>(symbols.size());
+    for (int32_t i = 0; i < count; ++i) {
+      at(symbols, i).previous = i - 1;  // kNone for the first
+      at(symbols, i).next = i + 1 < count ? i + 1 : kNone;
+    }
+    queue_.clear();
+    for (int32_t i = 0; i + 1 < count; ++i) push(symbols, pairs, i);
+    std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
+    while (!queue_.empty()) {
+      std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
+      const Candidate best = queue_.back();
+      queue_.pop_back();
+      join(symbols, pairs, best);
+    }
+  }
+
+ private:
+  struct Candidate {
+    typename Pairs::Rank rank;
+    int32_t position, tag;
+    bool operator>(const Candidate& other) const {
+      return rank != other.rank ? rank > other.rank : position > other.position;
+    }
+  };
+
+  static Symbol& at(std::vector<Symbol>& symbols, int32_t position) { return symbols[static_cast<size_t>(position)]; }
+
+  bool push(std::vector<Symbol>& symbols, const Pairs& pairs, int32_t position) {
+    const Symbol& left = at(symbols, position);
+    if (left.next == kNone) return false;
+    const auto merge = pairs.find(left, at(symbols, left.next));
+    if (!merge.has_value()) return false;
+    queue_.push_back({merge->rank, position, merge->tag});
+    return true;
+  }
+
+  void join(std::vector<Symbol>& symbols, const Pairs& pairs, const Candidate& best) {
+    Symbol& left = at(symbols, best.position);
+    if (left.previous == kJoined || left.next == kNone) return;
+    Symbol& right = at(symbols, left.next);
+    if (!pairs.is_current(left, right, best.tag)) return;
+    pairs.join(left, right, best.tag);
+    left.next = right.next;
+    right.previous = kJoined;
+    if (left.next != kNone) at(symbols, left.next).previous = best.position;
+    for (const int32_t position : {left.previous, best.position}) {
+      if (position != kNone && push(symbols, pairs, position)) {
+        std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+      }
+    }
+  }
+
+  std::vector<Candidate> queue_;  // a heap, the best first
+};
+
+}  // namespace transept

@@ -1,0 +1,117 @@
+// The unigram model's search: of all ways to cut a text into pieces the one with the greatest sum of scores (Viterbi).
+// Immutable after construction, so thread-safe.
+// Source: Kudo, Subword Regularization (2018); Model::EncodeOptimized in unigram_model.cc of google/sentencepiece;
+// encode_optimized in models/unigram/model.rs of Hugging Face's tokenizers. The two differ in what they compute with,
+// which decides between cuts that are almost equally good: the parameter `Stored`, float or double.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/piece_trie.h"
+#include "text/text_range.h"
+
+namespace transept {
+
+// The kind of numbers that a path's score is kept in.
+template <typename Stored>
+class UnigramSearch final {
+ public:
+  struct Pieces {
+    PieceTrie trie;              // of ids
+    std::vector<double> scores;  // by id
+    Stored unk_score = 0;        // of one unknown character
+    std::optional<int32_t> unk_id;
+  };
+  // One step of a path: where it began, and which piece it took.
+  struct Node {
+    Stored score = 0;  // of the path up to here
+    uint32_t begin = kUnreached;
+    int32_t id = 0;
+  };
+  // Kept from text to text, so that its memory is.
+  struct Workspace {
+    std::vector<Node> nodes;
+    std::vector<std::pair<TextRange, int32_t>> path;
+  };
+
+  UnigramSearch() = default;
+  explicit UnigramSearch(Pieces pieces) : pieces_(std::move(pieces)) {}
+
+  const std::optional<int32_t>& unk_id() const { return pieces_.unk_id; }
+
+  // Calls emit(range, id) for each piece of the best cut, in order; an unknown character is a piece of its own. False:
+  // one is needed, and there is no unk_id. Where all cuts meet, the way up to there is settled: the memory is linear
+  // in the longest stretch without such a place. REQUIRES: valid UTF-8 of less than 4 GiB.
+  template <typename Emit>
+  bool cut(std::string_view text, Workspace& work, Emit emit) const {
+    std::vector<Node>& nodes = work.nodes;
+    nodes.assign(1, Node());
+    size_t first = 0;  // nodes[i] stands at first + i
+    for (size_t begin = 0; begin < text.size();) {
+      if (begin - first + 1 == nodes.size() && begin > first) {
+        settle(first, work, emit);
+        first = begin;
+      }
+      const Stored score_so_far = nodes[begin - first].score;
+      const size_t character = character_bytes(text[begin]);
+      bool has_character = false;
+      pieces_.trie.for_each_prefix(text.substr(begin), [&](size_t length, int32_t id) {
+        const Stored score = static_cast<Stored>(pieces_.scores[static_cast<size_t>(id)]) + score_so_far;
+        Node& node = node_at(nodes, begin + length - first);
+        if (node.begin == kUnreached || score > node.score) {
+          node = {static_cast<Stored>(score), static_cast<uint32_t>(begin - first), id};
+        }
+        has_character |= length == character;
+      });
+      if (!has_character) {
+        const Stored score = pieces_.unk_score + score_so_far;
+        Node& node = node_at(nodes, begin + character - first);
+        if (node.begin == kUnreached || score > node.score) {
+          if (!pieces_.unk_id.has_value()) return false;
+          node = {score, static_cast<uint32_t>(begin - first), *pieces_.unk_id};
+        }
+      }
+      begin += character;
+    }
+    if (!text.empty()) settle(first, work, emit);
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kUnreached = UINT32_MAX;
+
+  static size_t character_bytes(char lead) {
+    const auto byte = static_cast<uint8_t>(lead);
+    return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+  }
+
+  static Node& node_at(std::vector<Node>& nodes, size_t index) {
+    if (index >= nodes.size()) nodes.resize(index + 1);
+    return nodes[index];
+  }
+
+  // Emits the path to the last node, which becomes the first.
+  template <typename Emit>
+  static void settle(size_t first, Workspace& work, Emit& emit) {
+    std::vector<Node>& nodes = work.nodes;
+    work.path.clear();
+    for (size_t end = nodes.size() - 1; end > 0;) {
+      const Node& node = nodes[end];
+      work.path.push_back({{first + node.begin, first + end}, node.id});
+      end = node.begin;
+    }
+    for (auto step = work.path.rbegin(); step != work.path.rend(); ++step) emit(step->first, step->second);
+    const Stored score = nodes.back().score;
+    nodes.assign(1, Node());
+    nodes.front().score = score;
+  }
+
+  Pieces pieces_;
+};
+
+}  // namespace transept
