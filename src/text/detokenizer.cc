@@ -1,5 +1,7 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
 
 namespace transept {
@@ -20,10 +22,15 @@ IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, std::
     text_.clear();
   }
   text_.reserve(kReservedTextBytes);
-  prompt_character_is_pending_ = !pending_.empty();
+  num_prompt_characters_ = num_replacements(pending_.size());
+}
+
+size_t IncrementalDetokenizer::num_replacements(size_t num_bytes) const {
+  return tokenizer_->replaces_each_byte() ? num_bytes : std::min<size_t>(num_bytes, 1);
 }
 
 void IncrementalDetokenizer::append(int32_t token_id) {
+  if (token_id < 0 || token_id >= tokenizer_->vocab_size()) return;
   if (skip_special_tokens_ && tokenizer_->is_special(token_id)) return;
   tokenizer_->append_bytes(token_ids_, token_id, pending_);
   token_ids_.push_back(token_id);
@@ -32,21 +39,28 @@ void IncrementalDetokenizer::append(int32_t token_id) {
     const Utf8Step step = read_utf8(std::string_view(pending_).substr(done));
     if (step.kind == Utf8Step::Kind::kIncomplete) break;
     const auto length = static_cast<size_t>(step.num_bytes);
-    emit(step.kind == Utf8Step::Kind::kValid ? std::string_view(pending_).substr(done, length) : kReplacementUtf8);
+    if (step.kind == Utf8Step::Kind::kValid) {
+      emit(std::string_view(pending_).substr(done, length));
+    } else {
+      for (size_t i = 0; i < num_replacements(length); ++i) emit(kReplacementUtf8);
+    }
     done += length;
   }
   pending_.erase(0, done);
 }
 
 void IncrementalDetokenizer::finish() {
-  if (!pending_.empty()) emit(kReplacementUtf8);
+  for (size_t i = 0; i < num_replacements(pending_.size()); ++i) emit(kReplacementUtf8);
   pending_.clear();
 }
 
 void IncrementalDetokenizer::emit(std::string_view character) {
   // decode(prompt) shows half a character as U+FFFD: whatever it becomes belongs to the prompt's text.
-  if (!prompt_character_is_pending_) text_.append(character);
-  prompt_character_is_pending_ = false;
+  if (num_prompt_characters_ > 0) {
+    --num_prompt_characters_;
+  } else {
+    text_.append(character);
+  }
 }
 
 }  // namespace transept

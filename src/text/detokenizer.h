@@ -29,12 +29,14 @@ class IncrementalDetokenizer final {
 
  private:
   void emit(std::string_view character);
+  // How many characters stand for `num_bytes` bytes that are no UTF-8.
+  size_t num_replacements(size_t num_bytes) const;
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
-  bool prompt_character_is_pending_ = false;  // what pending_ begins with is the prompt's
-  std::vector<int32_t> token_ids_;            // the prompt's and the generated ones that show in the text
-  std::string pending_;                       // an incomplete character
+  size_t num_prompt_characters_ = 0;  // of the prompt's text that are yet to come: they replace what pending_ held
+  std::vector<int32_t> token_ids_;    // the prompt's and the generated ones that show in the text
+  std::string pending_;               // an incomplete character
   std::string text_;
 };
 

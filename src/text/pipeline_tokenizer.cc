@@ -52,18 +52,25 @@ Status PipelineTokenizer::encode_text(std::string_view text, SearchBudget& budge
   for (const AddedTokens::Segment& segment : segments) {
     if (segment.token_id != AddedTokens::kText) {
       ids.push_back(segment.token_id);
-    } else if (parts_.normalizer.empty()) {
-      RETURN_IF_ERROR(encode_normalized(segment.range.of(text), budget, ids));
-    } else {
-      ASSIGN_OR_RETURN(const std::string normalized,
-                       parts_.normalizer.apply(std::string(segment.range.of(text)), budget));
-      RETURN_IF_ERROR(encode_normalized(normalized, budget, ids));
+      continue;
     }
+    const std::string_view part = segment.range.of(text);
+    bool at_front = parts_.pre_tokenizer.asks_for_front() && segment.range.begin == 0;
+    if (parts_.normalizer.empty()) {
+      RETURN_IF_ERROR(encode_normalized(part, at_front, budget, ids));
+      continue;
+    }
+    if (at_front) {
+      ASSIGN_OR_RETURN(const bool drops_front, parts_.normalizer.drops_front(std::string(part), budget));
+      at_front = !drops_front;
+    }
+    ASSIGN_OR_RETURN(const std::string normalized, parts_.normalizer.apply(std::string(part), budget));
+    RETURN_IF_ERROR(encode_normalized(normalized, at_front, budget, ids));
   }
   return ok_status();
 }
 
-Status PipelineTokenizer::encode_normalized(std::string_view text, SearchBudget& budget,
+Status PipelineTokenizer::encode_normalized(std::string_view text, bool at_front, SearchBudget& budget,
                                             std::vector<int32_t>& ids) const {
   std::vector<AddedTokens::Segment> segments;
   parts_.added_tokens.split_normalized(text, segments);
@@ -72,14 +79,17 @@ Status PipelineTokenizer::encode_normalized(std::string_view text, SearchBudget&
       ids.push_back(segment.token_id);
       continue;
     }
-    ASSIGN_OR_RETURN(const Words words, parts_.pre_tokenizer.split(segment.range.of(text), budget));
+    const bool segment_at_front = at_front && segment.range.begin == 0;
+    ASSIGN_OR_RETURN(const Words words, parts_.pre_tokenizer.split(segment.range.of(text), segment_at_front, budget));
     RETURN_IF_ERROR(parts_.model->append_ids(words, ids));
   }
   return ok_status();
 }
 
 void PipelineTokenizer::append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const {
-  parts_.decoder->append_bytes(spelling(token_id), previous.empty(), out);
+  const std::string_view token = spelling(token_id);
+  if (token.empty()) return;
+  parts_.decoder->append_bytes({previous, [this](int32_t id) { return spelling(id); }}, token, out);
 }
 
 std::string_view PipelineTokenizer::spelling(int32_t token_id) const {

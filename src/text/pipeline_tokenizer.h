@@ -40,12 +40,13 @@ class PipelineTokenizer final : public Tokenizer {
   std::optional<int32_t> string_to_token(std::string_view token) const override;
   bool is_special(int32_t token_id) const override;
   int32_t vocab_size() const override;
+  bool replaces_each_byte() const override { return parts_.decoder->replaces_each_byte(); }
 
  private:
   explicit PipelineTokenizer(Parts parts) : parts_(std::move(parts)) {}
 
   Status encode_text(std::string_view text, SearchBudget& budget, std::vector<int32_t>& ids) const;
-  Status encode_normalized(std::string_view text, SearchBudget& budget, std::vector<int32_t>& ids) const;
+  Status encode_normalized(std::string_view text, bool at_front, SearchBudget& budget, std::vector<int32_t>& ids) const;
   std::string_view spelling(int32_t token_id) const;
 
   Parts parts_;

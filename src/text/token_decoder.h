@@ -1,25 +1,43 @@
 // From the spelling of tokens back to text. Immutable, so thread-safe.
+// Source: decoders/ of Hugging Face's tokenizers.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "text/json_field.h"
 
 namespace transept {
 
+// The tokens that stand before one. Borrows all of it.
+struct EarlierTokens {
+  std::span<const int32_t> ids;
+  FunctionRef<std::string_view(int32_t)> spelling;  // "" : no token, which counts for nothing
+
+  bool none() const;
+  // The spelling of the last of them, "" if there is none.
+  std::string_view last() const;
+};
+
 class TokenDecoder {
  public:
-  // The member "decoder" of a tokenizer.json: ByteLevel. Errors name the field; another type is refused by name.
+  // The member "decoder" of a tokenizer.json: ByteLevel; Sequence, Replace, Strip, Metaspace, WordPiece, ByteFallback,
+  // Fuse, as far as a text can be made of them token by token; BPEDecoder; null (tokens with spaces between them).
+  // Errors name the field; another type is refused by name.
   static StatusOr<std::unique_ptr<TokenDecoder>> parse(const JsonField& field);
   static std::unique_ptr<TokenDecoder> byte_level();
   virtual ~TokenDecoder() = default;
 
-  // Appends the bytes that a token adds to a text, which may be half a character. `is_first`: no token stands before
-  // it.
-  virtual void append_bytes(std::string_view token, bool is_first, std::string& out) const = 0;
+  // Appends the bytes that a token adds to a text, which may be half a character.
+  virtual void append_bytes(const EarlierTokens& earlier, std::string_view token, std::string& out) const = 0;
+
+  // Tokenizer::replaces_each_byte.
+  virtual bool replaces_each_byte() const { return false; }
 };
 
 }  // namespace transept

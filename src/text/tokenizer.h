@@ -37,6 +37,10 @@ class Tokenizer {
   // `previous` is empty at the very beginning, where SentencePiece drops the space of a word start.
   virtual void append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const = 0;
 
+  // What becomes of bytes that are no UTF-8: one U+FFFD for each of them (byte tokens of SentencePiece), or one for
+  // each maximal invalid piece (byte-level vocabularies).
+  virtual bool replaces_each_byte() const { return false; }
+
   // How the vocabulary file spells a token; "" if there is none of that id.
   virtual std::string token_to_string(int32_t token_id) const = 0;
   // The same where the two sides spell one id differently (character tables).
@@ -57,7 +61,7 @@ class Tokenizer {
   // One past the largest id (the model's vocab_size may be larger).
   virtual int32_t vocab_size() const = 0;
 
-  // Whole text of ids. Invalid UTF-8 gives one U+FFFD for each maximal invalid piece.
+  // Whole text of ids. Invalid UTF-8 gives U+FFFD, as replaces_each_byte() says.
   std::string decode(std::span<const int32_t> token_ids, bool skip_special_tokens) const;
 };
 

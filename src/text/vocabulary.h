@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,8 @@ class Vocabulary final {
  public:
   // Reads {"token": id, ...}. Errors: an id that is no number below kMaxVocabSize, or that two tokens share.
   static StatusOr<Vocabulary> parse(const JsonField& field);
+  // Tokens in the order of their ids; of equal ones the last is found. Errors: more than kMaxVocabSize.
+  static StatusOr<Vocabulary> from_list(std::span<const std::string_view> tokens);
 
   std::optional<int32_t> find(std::string_view token) const;
 
@@ -36,6 +39,8 @@ class Vocabulary final {
   int32_t end_id() const { return static_cast<int32_t>(by_id_.size()); }
 
  private:
+  void add(std::string_view token, int32_t id);
+
   struct Entry {
     uint32_t offset = 0, length = 0;  // into characters_
     bool used = false;
