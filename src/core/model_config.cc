@@ -154,8 +154,10 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   config.path = dir;
   ASSIGN_OR_RETURN(config.raw, read_json_object(file));
   const ConfigReader reader(config.raw, file);
-  ASSIGN_OR_RETURN(config.model_type, reader.string("model_type"));
   RETURN_IF_ERROR(read_architectures(reader, config));
+  // umT5 as published names its architecture alone.
+  const auto nameless = config.architectures.empty() ? std::nullopt : std::optional<std::string>("");
+  ASSIGN_OR_RETURN(config.model_type, reader.string("model_type", nameless));
   if (!is_absent(config.raw.find("vocab_size"))) {
     ASSIGN_OR_RETURN(config.vocab_size, reader.integer("vocab_size", 1, kMaxVocabSize));
   }

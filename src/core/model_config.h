@@ -13,7 +13,7 @@ namespace transept {
 
 struct ModelConfig {
   std::string path;                        // the model's folder
-  std::string model_type;                  // "bart"
+  std::string model_type;                  // "bart"; "" only where architectures say what it is
   std::vector<std::string> architectures;  // ["BartForConditionalGeneration"]
   int64_t vocab_size = 0;                  // 0: the file does not say (a folder with a tokenizer alone)
   int64_t decoder_vocab_size = 0;          // vocab_size, but where each side has its own (Marian)

@@ -17,6 +17,7 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   ModelLimits limits;
   limits.vocab_size = prompts.vocab_size();
   limits.max_decoder_positions = prompts.limits().max_decoder_len;
+  limits.positions_are_set = prompts.decoder_len_is_set();
   limits.decoder_prompt_tokens = static_cast<int32_t>(prepared.inputs.prompt_token_ids.size());
   limits.engine_seed = options.engine_seed;
   limits.request_index = options.request_key;

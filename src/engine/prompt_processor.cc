@@ -75,8 +75,9 @@ Status PromptProcessor::fill_decoder_side(const EncoderDecoderPrompt& prompt, co
   }
   const int32_t num_prompt = static_cast<int32_t>(inputs.prompt_token_ids.size());
   if (num_prompt > limits_.max_decoder_len) {
-    return too_long(prompt.decoder_param, str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ",
-                                                  limits_.max_decoder_len, " positions of the decoder"));
+    return too_long(prompt.decoder_param,
+                    str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ", limits_.max_decoder_len,
+                            decoder_len_is_set() ? " that --max-model-len allows" : " positions of the decoder"));
   }
   return ok_status();
 }
@@ -116,7 +117,8 @@ StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPromp
   if (static_cast<int64_t>(ids.size()) > limits_.max_encoder_len) {
     return too_long(param,
                     str_cat("the encoder prompt has ", ids.size(), " tokens, more than the ", limits_.max_encoder_len,
-                            " positions of the encoder; truncate_prompt_tokens keeps the last so many"));
+                            encoder_len_is_set() ? " that --max-model-len allows" : " positions of the encoder",
+                            "; truncate_prompt_tokens keeps the last so many"));
   }
   return ids;
 }

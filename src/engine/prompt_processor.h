@@ -49,6 +49,9 @@ class PromptProcessor final {
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }
   const Limits& limits() const { return limits_; }
+  // True if --max-model-len or its default stands below what the model has.
+  bool encoder_len_is_set() const { return limits_.max_encoder_len < spec_.max_encoder_positions; }
+  bool decoder_len_is_set() const { return limits_.max_decoder_len < spec_.max_decoder_positions; }
 
  private:
   Status fill_encoder_side(const EncoderDecoderPrompt& prompt, const Options& options,

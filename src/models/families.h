@@ -14,14 +14,17 @@ namespace transept {
 inline constexpr std::span<const std::string_view> kTextAlone{};
 
 // FAMILY(loader, model_type, architecture, modalities), in the order of docs/features.md.
-#define TRANSEPT_FAMILIES(FAMILY)                                                         \
-  FAMILY(load_bart, "bart", "BartForConditionalGeneration", kTextAlone)                   \
-  FAMILY(load_mbart, "mbart", "MBartForConditionalGeneration", kTextAlone)                \
-  FAMILY(load_marian, "marian", "MarianMTModel", kTextAlone)                              \
-  FAMILY(load_pegasus, "pegasus", "PegasusForConditionalGeneration", kTextAlone)          \
-  FAMILY(load_m2m_100, "m2m_100", "M2M100ForConditionalGeneration", kTextAlone)           \
-  FAMILY(load_blenderbot, "blenderbot", "BlenderbotForConditionalGeneration", kTextAlone) \
-  FAMILY(load_blenderbot_small, "blenderbot-small", "BlenderbotSmallForConditionalGeneration", kTextAlone)
+#define TRANSEPT_FAMILIES(FAMILY)                                                                          \
+  FAMILY(load_bart, "bart", "BartForConditionalGeneration", kTextAlone)                                    \
+  FAMILY(load_mbart, "mbart", "MBartForConditionalGeneration", kTextAlone)                                 \
+  FAMILY(load_marian, "marian", "MarianMTModel", kTextAlone)                                               \
+  FAMILY(load_pegasus, "pegasus", "PegasusForConditionalGeneration", kTextAlone)                           \
+  FAMILY(load_m2m_100, "m2m_100", "M2M100ForConditionalGeneration", kTextAlone)                            \
+  FAMILY(load_blenderbot, "blenderbot", "BlenderbotForConditionalGeneration", kTextAlone)                  \
+  FAMILY(load_blenderbot_small, "blenderbot-small", "BlenderbotSmallForConditionalGeneration", kTextAlone) \
+  FAMILY(load_t5, "t5", "T5ForConditionalGeneration", kTextAlone)                                          \
+  FAMILY(load_mt5, "mt5", "MT5ForConditionalGeneration", kTextAlone)                                       \
+  FAMILY(load_umt5, "umt5", "UMT5ForConditionalGeneration", kTextAlone)
 
 // Every loader: checks the family's fields of config.json and reads its weights, which the model keeps. Errors name
 // file and field, or tensor.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,7 +37,8 @@ struct ModelSpec {
   int32_t encoder_vocab_size = 0;  // 0: the same (Marian may keep two)
   int32_t num_encoder_layers = 0;
   int32_t num_decoder_layers = 0;
-  int32_t max_encoder_positions = 0;
+  static constexpr int32_t kNoLimit = std::numeric_limits<int32_t>::max();
+  int32_t max_encoder_positions = 0;  // kNoLimit: any number (relative positions)
   int32_t max_decoder_positions = 0;
   std::vector<KvSpec> kv;                  // one of kind kSelf, and one of kind kCross for encoder/decoder models
   std::vector<std::string> modalities;     // keys of multi_modal_data that it takes; none: text only
