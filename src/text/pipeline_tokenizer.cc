@@ -114,8 +114,7 @@ Status PipelineTokenizer::encode_text(std::string_view text, const Side& side, S
 }
 
 Status PipelineTokenizer::encode_normalized(std::string_view text, const Side& side, bool at_front,
-                                            SearchBudget& budget,
-                                            std::vector<int32_t>& ids) const {
+                                            SearchBudget& budget, std::vector<int32_t>& ids) const {
   std::vector<AddedTokens::Segment> segments;
   side.added_tokens.split_normalized(text, segments);
   for (const AddedTokens::Segment& segment : segments) {

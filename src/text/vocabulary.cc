@@ -45,7 +45,13 @@ Vocabulary Vocabulary::from_tokens(std::span<const Token> tokens) {
   vocabulary.by_id_.resize(static_cast<size_t>(end_id));
   vocabulary.by_token_.reserve(tokens.size());
   for (const auto& [text, id] : tokens) {
-    if (!vocabulary.by_id_[static_cast<size_t>(id)].used) vocabulary.add(text, id, /*replace=*/false);
+    Entry& entry = vocabulary.by_id_[static_cast<size_t>(id)];
+    if (entry.used) continue;
+    std::vector<char>& characters = vocabulary.characters_;
+    entry = {
+        .offset = static_cast<uint32_t>(characters.size()), .length = static_cast<uint32_t>(text.size()), .used = true};
+    characters.insert(characters.end(), text.begin(), text.end());  // within what was reserved: nothing moves
+    vocabulary.by_token_.emplace(std::string_view(characters.data() + entry.offset, entry.length), id);
   }
   return vocabulary;
 }
@@ -54,27 +60,10 @@ StatusOr<Vocabulary> Vocabulary::from_list(std::span<const std::string_view> tok
   if (tokens.size() > static_cast<size_t>(kMaxVocabSize)) {
     return invalid_argument(tokens.size(), " tokens are more than the ", kMaxVocabSize, " allowed");
   }
-  size_t num_characters = 0;
-  for (const std::string_view token : tokens) num_characters += token.size();
-  Vocabulary vocabulary;
-  vocabulary.characters_.reserve(num_characters);
-  vocabulary.by_id_.resize(tokens.size());
-  vocabulary.by_token_.reserve(tokens.size());
-  for (size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens[id], static_cast<int32_t>(id), /*replace=*/true);
-  return vocabulary;
-}
-
-// REQUIRES: room in characters_, so that nothing moves.
-void Vocabulary::add(std::string_view token, int32_t id, bool replace) {
-  const auto offset = static_cast<uint32_t>(characters_.size());
-  by_id_[static_cast<size_t>(id)] = {.offset = offset, .length = static_cast<uint32_t>(token.size()), .used = true};
-  characters_.insert(characters_.end(), token.begin(), token.end());
-  const std::string_view kept(characters_.data() + offset, token.size());
-  if (replace) {
-    by_token_.insert_or_assign(kept, id);
-  } else {
-    by_token_.emplace(kept, id);
-  }
+  std::vector<Token> last_first;
+  last_first.reserve(tokens.size());
+  for (size_t id = tokens.size(); id > 0; --id) last_first.push_back({tokens[id - 1], static_cast<int32_t>(id - 1)});
+  return from_tokens(last_first);
 }
 
 std::optional<int32_t> Vocabulary::find(std::string_view token) const {

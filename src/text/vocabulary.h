@@ -50,9 +50,6 @@ class Vocabulary final {
   int32_t end_id() const { return static_cast<int32_t>(by_id_.size()); }
 
  private:
-  // `replace`: whether of equal texts the last is found, else the first.
-  void add(std::string_view token, int32_t id, bool replace);
-
   struct Entry {
     uint32_t offset = 0, length = 0;  // into characters_
     bool used = false;
