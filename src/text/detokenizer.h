@@ -31,6 +31,8 @@ class IncrementalDetokenizer final {
   // Makes every complete character of pending_ final.
   void emit_complete();
   void emit(std::string_view character);
+  // How many characters stand for `num_bytes` bytes that are no UTF-8.
+  size_t num_replacements(size_t num_bytes) const;
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
