@@ -78,8 +78,10 @@ TEST_P(GoldenTokenizerTest, GivesTheReferencesTexts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(ByteLevel, GoldenTokenizerTest,
-                         testing::Values("text/bart", "text/bart-bare-bf16", "text/bart-cnn",
+INSTANTIATE_TEST_SUITE_P(Folders, GoldenTokenizerTest,
+                         testing::Values("text/t5", "text/t5-flan", "text/t5-long-fp16", "text/umt5",
+                                         "tokenizers/unigram-nmt-nfkc", "tokenizers/unigram-byte-fallback-json",
+                                         "text/bart", "text/bart-bare-bf16", "text/bart-cnn",
                                          "text/bart-scaled-sharded", "text/bart-tied-fp16", "text/blenderbot",
                                          "tokenizers/byte-level-bpe", "tokenizers/byte-level-bpe-prefix-space",
                                          "tokenizers/added-token-flags", "tokenizers/whisper-tiny"),
