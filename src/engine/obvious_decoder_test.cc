@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 

@@ -56,7 +56,11 @@ Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, co
     return field_error("encoder_prompt", "a request needs an encoder prompt; only a decoder prompt was given");
   }
   if (const auto* text = std::get_if<TextPrompt>(&prompt.encoder.content)) inputs.encoder_prompt = text->text;
-  RETURN_IF_ERROR(language_token(options.source_lang, "source_lang").status());
+  // Of a text the tokenizer says what its language must be.
+  const bool is_text = std::holds_alternative<TextPrompt>(prompt.encoder.content);
+  if (!is_text && tokenizer_ != nullptr && spec_.default_prompt == DefaultPrompt::kLanguage) {
+    RETURN_IF_ERROR(language_token(options.source_lang, "source_lang").status());
+  }
   ASSIGN_OR_RETURN(inputs.encoder_prompt_token_ids, encoder_ids(prompt.encoder, prompt.encoder_param, options));
   return ok_status();
 }
@@ -64,7 +68,7 @@ Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, co
 Status PromptProcessor::fill_decoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
                                           EncoderDecoderInputs& inputs) const {
   ASSIGN_OR_RETURN(const std::optional<int32_t> target_language, language_token(options.target_lang, "target_lang"));
-  if (target_language.has_value()) {
+  if (target_language.has_value() && spec_.default_prompt == DefaultPrompt::kLanguage) {
     RETURN_IF_ERROR(check_ids({*target_language}, "target_lang", spec_.vocab_size));
   }
   if (prompt.decoder.has_value() && !std::holds_alternative<std::monostate>(prompt.decoder->content)) {

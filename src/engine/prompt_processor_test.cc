@@ -138,6 +138,9 @@ TEST(Languages, AreRefusedUnderTheirFieldsName) {
   PromptProcessor::Options options;
   options.source_lang = "klingon";
   EXPECT_EQ(error_param(processor({}, tokenizer).process(prompt, options).status()), "source_lang");
+  prompt.encoder.content = TokensPrompt{{5}};
+  const Case with_languages{.kind = DefaultPrompt::kLanguage};
+  EXPECT_EQ(error_param(processor(with_languages, tokenizer).process(prompt, options).status()), "source_lang");
 }
 
 TEST(Vocabularies, MayDifferOnTheTwoSides) {

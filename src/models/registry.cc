@@ -43,6 +43,12 @@ constexpr Refusal kRefusals[] = {
     {"t5gemma", "rotary positions and sliding windows"},
     {"LEDForConditionalGeneration", "sliding windows with global tokens"},
     {"led", "sliding windows with global tokens"},
+    {"PegasusXForConditionalGeneration", "block-local attention with global tokens"},
+    {"pegasus_x", "block-local attention with global tokens"},
+    {"BigBirdPegasusForConditionalGeneration", "block-sparse attention"},
+    {"bigbird_pegasus", "block-sparse attention"},
+    {"NllbMoeForConditionalGeneration", "mixture of experts"},
+    {"nllb-moe", "mixture of experts"},
 };
 
 // "NAME (why it is not)" of what the config asks for.

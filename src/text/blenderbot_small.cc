@@ -17,9 +17,6 @@ constexpr std::string_view kEndOfWord = "</w>";          // behind the last char
 constexpr std::string_view kUnknownSymbol = " unknown";  // no line of merges.txt can spell it
 constexpr std::string_view kNewLine = "__newln__";
 
-// What Python's str.isspace knows.
-bool is_python_space(uint32_t c) { return is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
-
 // Appends `word`, which holds no white space, to the words that are encoded one by one: ".,!?()" begin a word, an
 // apostrophe is one, and so is the end of a line that follows the word at once, though not after an apostrophe.
 void append_words(std::string_view word, bool ends_line, Words& out) {
@@ -67,7 +64,7 @@ class BlenderbotSmallModel final : public SubwordModel {
       if (begin < end) append_words(text.substr(begin, end - begin), end < text.size() && text[end] == '\n', out);
     };
     for (size_t at = 0, end = 0; at < text.size(); at = end) {
-      if (!is_python_space(next_code_point(text, end))) continue;
+      if (!is_white_space(next_code_point(text, end))) continue;
       word(at);
       begin = end;
     }

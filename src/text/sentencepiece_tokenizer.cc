@@ -127,10 +127,6 @@ Status lay_out_fairseq(const ModelFile& file, TokenizerKind kind, TokenizerConfi
   for (size_t i = 0; i < languages.size(); ++i) {
     lister.add(plain_special_token(languages[i]), behind_pieces + static_cast<int32_t>(i));
   }
-  // PLBart's larger list has no place for a mask.
-  if (kind == TokenizerKind::kPLBart && config.field("language_codes").string_or("").value_or("") == "multi") {
-    return ok_status();
-  }
   AddedToken mask = plain_special_token("<mask>");
   mask.lstrip = true;
   config.set_default("mask_token", mask);

@@ -149,10 +149,14 @@ Status add_config_tokens(const TokenizerConfig& config, const Vocabulary& vocabu
     const auto rules = special.find(listed.token.content);
     const AddedToken& token = listed.has_rules || rules == special.end() ? listed.token : *rules->second;
     const Status status = out.add(token, vocabulary, keep_ids ? std::optional<int32_t>(listed.id) : std::nullopt);
-    if (!status.ok()) return with_prefix(status, "added tokens");
+    if (!status.ok()) {
+      return with_prefix(
+          status, str_cat("tokenizer_config.json or added_tokens.json: the added token ", quoted_token(token.content)));
+    }
   }
   const auto add_special = [&](const AddedToken& token) {
-    if (!out.contains(token.content)) return with_prefix(out.add(token, vocabulary), "special tokens");
+    if (!out.contains(token.content))
+      return with_prefix(out.add(token, vocabulary), str_cat("the special token ", quoted_token(token.content)));
     out.mark_special(token.content);
     return ok_status();
   };
