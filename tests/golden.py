@@ -116,9 +116,8 @@ def tiny_pool(config, defaults, requests, block_size):
     heads = config.get("decoder_attention_heads") or config["num_heads"]
     head_dim = config.get("d_kv") or config["d_model"] // heads
     layers = config.get("decoder_layers") or config.get("num_decoder_layers") or config["num_layers"]
-    padded = 8 * blocks_of(head_dim, 8)  # the cpu backend keeps values in vectors of 8
     # A layer of a block begins at a line of the cache.
-    block_bytes = layers * 64 * blocks_of(4 * heads * (head_dim + padded) * block_size, 64)
+    block_bytes = layers * 64 * blocks_of(2 * 4 * heads * head_dim * block_size, 64)
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
     return int(1.15 * blocks * block_bytes)
 
