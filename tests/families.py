@@ -25,6 +25,7 @@ LAYOUTS = {layout.model_type: layout for layout in (
     Layout("M2M100ForConditionalGeneration", "m2m_100", pre_norm=True, default="language"),
     Layout("BlenderbotForConditionalGeneration", "blenderbot", pre_norm=True, offset=0),
     Layout("BlenderbotSmallForConditionalGeneration", "blenderbot-small", embedding_norm=True, offset=0),
+    Layout("PLBartForConditionalGeneration", "plbart", embedding_norm=True, offset=2, default="language"),
 )}
 
 
@@ -75,6 +76,11 @@ MODELS = {
          "scale_embedding": True, "decoder_start_token_id": 0, "layernorm_variant": "xlm"},
         {"dtype": torch.float32, "final_logits_bias": True, "table": 1.5, "seed": 17},
         {}),
+    "plbart-bfloat16": (  # the decoder begins with the language: it stands once, and is not forced again
+        {"model_type": "plbart", **sizes(35, (2, 5, 40), (1, 7, 40)), "activation_function": "gelu", "scale_embedding": True,
+         "decoder_start_token_id": 9, "normalize_before": False, "add_final_layer_norm": False, "normalize_embedding": True},
+        {"dtype": torch.bfloat16, "final_logits_bias": True, "bare": True, "table": 1.5, "seed": 18},
+        {"forced_bos_token_id": 9}),
 }
 
 

@@ -104,6 +104,10 @@ class Oracle:
         second = {"start": None, "bos": self.bos, "language": self.defaults.get("forced_bos_token_id")}[self.default_kind()]
         return [self.start] + ([second] if second not in (None, self.start) else [])
 
+    def names_language(self, request):
+        """The default prompt holds the target language, be it the start token itself: it is not forced again."""
+        return self.default_kind() == "language" and self.has_default_prompt(request) and "forced_bos_token_id" in self.defaults
+
     def has_default_prompt(self, request):
         prompt = request["prompt"]
         explicit = prompt.get("decoder_prompt") if isinstance(prompt, dict) else None
@@ -143,7 +147,8 @@ class Oracle:
             scores[0, self.eos] = -math.inf
         if len(generated) < request.get("min_tokens", 0):  # the files' min_length says nothing about a request's own ends
             scores[0, request.get("stop_token_ids", [])] = -math.inf
-        if setting("forced_bos_token_id") is not None and len(prompt_ids) == 1 and not generated:
+        forces_bos = setting("forced_bos_token_id") is not None and not self.names_language(request)
+        if forces_bos and len(prompt_ids) == 1 and not generated:
             scores = self.only(setting("forced_bos_token_id"))
         if setting("forced_eos_token_id") is not None and len(generated) == max_tokens - 1:
             scores = self.only(setting("forced_eos_token_id"))
@@ -205,7 +210,7 @@ class Oracle:
         """Where transformers' own generate can express a request, it must give the same tokens."""
         known = {"id", "prompt", "decoder_prompt", "max_tokens", "temperature", "num_beams", "logprobs", "add_special_tokens",
                  "repetition_penalty", "no_repeat_ngram_size", "suppress_tokens", "min_tokens"}
-        if not set(request) <= known or request["temperature"] != 0:
+        if not set(request) <= known or request["temperature"] != 0 or self.names_language(request):
             return 0
         wanted = expected["outputs"][0]["token_ids"]
         options = {k: request[k] for k in ("repetition_penalty", "no_repeat_ngram_size", "suppress_tokens") if k in request}

@@ -106,7 +106,8 @@ def check_against_generate(oracle, request, expected):
     """Where transformers' own generate can express a request, it must give the same tokens."""
     known = {"id", "prompt", "decoder_prompt", "max_tokens", "temperature", "num_beams", "n", "num_return_sequences", "length_penalty",
              "early_stopping", "add_special_tokens", "repetition_penalty", "no_repeat_ngram_size", "suppress_tokens", "use_beam_search"}
-    if not set(request) <= known or len(expected["prompt_token_ids"]) > 1 and oracle.has_default_prompt(request):
+    has_two = len(expected["prompt_token_ids"]) > 1 and oracle.has_default_prompt(request)
+    if not set(request) <= known or has_two or oracle.names_language(request):
         return 0
     chosen, prompt = settings(oracle, request), expected["prompt_token_ids"]
     options = {k: request[k] for k in ("repetition_penalty", "no_repeat_ngram_size", "suppress_tokens") if k in request}

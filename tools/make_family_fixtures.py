@@ -195,6 +195,20 @@ def line(name, cls, model_type, files, config, texts, options):
             "encode": rows, "decode": decoded(first, texts), "special": special, "size": max(ids) + 1}
 
 
+def write_seeds(made):
+    """A byte that chooses the class, a tokenizer_config.json in a line, a text."""
+    SEEDS.mkdir(parents=True, exist_ok=True)
+    classes = ("T5", "Pegasus", "MBart", "MBart50", "Nllb", "PLBart", "XLMRoberta", "M2M100", "Marian", "ByT5", "BlenderbotSmall")
+    for entry in made:
+        config = json.loads(entry["files"]["tokenizer_config.json"])
+        number = classes.index(config.pop("tokenizer_class").removesuffix("Tokenizer"))
+        # The small vocabulary of the fuzzer has other ids, and few tokens make small seeds.
+        config.pop("added_tokens_decoder", None)
+        config.pop("additional_special_tokens", None)
+        text = "ab <mask> a</s> b <extra_id_0>é >>fra<< a b.\n"
+        (SEEDS / entry["name"]).write_bytes(bytes([number]) + json.dumps(config).encode() + b"\n" + text.encode())
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     train_models()
@@ -202,6 +216,7 @@ def main():
     with open(FOLDER / "families.jsonl", "w") as out:
         for entry in made:
             out.write(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
+    write_seeds(made)
 
 
 if __name__ == "__main__":

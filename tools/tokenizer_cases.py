@@ -219,13 +219,13 @@ PIECES = (
 )
 
 
-def random_text(rng, assigned):
+def random_text(rng, assigned, pieces=PIECES):
     """Words, spaces, added tokens, odd characters; a tenth are code points of any assigned kind."""
     parts = []
     for _ in range(rng.choice((0, 1, 2, 3, 5, 8, 13, 30))):
         kind = rng.random()
         if kind < 0.65:
-            parts.append(rng.choice(PIECES))
+            parts.append(rng.choice(pieces))
         elif kind < 0.75:
             parts.append("".join(chr(rng.randrange(32, 127)) for _ in range(rng.randrange(1, 12))))
         elif kind < 0.85:
@@ -240,6 +240,8 @@ def random_text(rng, assigned):
 def assigned_characters():
     """Those that this Python and the library's tables, which are of several ages, agree on."""
     strip, punctuation = normalizers.StripAccents(), pre_tokenizers.Punctuation("removed")
+    bert_accents = normalizers.BertNormalizer(False, False, True, False)
+    bert_clean = normalizers.BertNormalizer(True, False, False, False)
     forms = [(form, getattr(normalizers, form)()) for form in ("NFC", "NFD", "NFKC", "NFKD")]
 
     def agreed(c):
@@ -247,6 +249,9 @@ def assigned_characters():
         if category in ("Cn", "Cs", "Co"):
             return False
         is_punctuation = category[0] == "P" or (ord(c) < 128 and category[0] == "S")
+        if (bert_accents.normalize_str(c) == "") != (category == "Mn") or c not in "\0\t\n\r\ufffd" and \
+                (bert_clean.normalize_str(c) == "") != (category in ("Cc", "Cf")):
+            return False
         return (strip.normalize_str(c) == "") == (category[0] == "M") and \
             (punctuation.pre_tokenize_str(c) == []) == is_punctuation and \
             all(normalizer.normalize_str(c) == unicodedata.normalize(form, c) for form, normalizer in forms)

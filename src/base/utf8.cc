@@ -56,7 +56,9 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
-std::string sanitize_utf8(std::string_view text) {
+namespace {
+
+std::string sanitize(std::string_view text, bool each_byte) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
@@ -64,12 +66,18 @@ std::string sanitize_utf8(std::string_view text) {
     if (step.kind == Utf8Step::Kind::kValid) {
       out.append(text.substr(0, static_cast<size_t>(step.num_bytes)));
     } else {
-      out.append(kReplacementUtf8);
+      for (int i = 0; i < (each_byte ? step.num_bytes : 1); ++i) out.append(kReplacementUtf8);
     }
     text.remove_prefix(static_cast<size_t>(step.num_bytes));
   }
   return out;
 }
+
+}  // namespace
+
+std::string sanitize_utf8(std::string_view text) { return sanitize(text, /*each_byte=*/false); }
+
+std::string sanitize_utf8_bytes(std::string_view text) { return sanitize(text, /*each_byte=*/true); }
 
 bool is_valid_utf8(std::string_view text) {
   while (!text.empty()) {

@@ -24,6 +24,8 @@ void append_utf8(std::string& out, uint32_t code_point);
 
 // The text with every maximal invalid piece (an incomplete end included) replaced by U+FFFD.
 std::string sanitize_utf8(std::string_view text);
+// The same with one U+FFFD for every byte of such a piece.
+std::string sanitize_utf8_bytes(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
 

@@ -22,6 +22,7 @@ inline constexpr std::span<const std::string_view> kTextAlone{};
   FAMILY(load_m2m_100, "m2m_100", "M2M100ForConditionalGeneration", kTextAlone)                            \
   FAMILY(load_blenderbot, "blenderbot", "BlenderbotForConditionalGeneration", kTextAlone)                  \
   FAMILY(load_blenderbot_small, "blenderbot-small", "BlenderbotSmallForConditionalGeneration", kTextAlone) \
+  FAMILY(load_plbart, "plbart", "PLBartForConditionalGeneration", kTextAlone)                              \
   FAMILY(load_t5, "t5", "T5ForConditionalGeneration", kTextAlone)                                          \
   FAMILY(load_mt5, "mt5", "MT5ForConditionalGeneration", kTextAlone)                                       \
   FAMILY(load_umt5, "umt5", "UMT5ForConditionalGeneration", kTextAlone)

@@ -1,8 +1,7 @@
 #include "text/bpe.h"
 
-#include <cstdio>
-
 #include "base/utf8.h"
+#include "text/byte_token.h"
 #include "text/unicode.h"
 
 namespace transept {
@@ -58,9 +57,7 @@ BpeModel::BpeModel(Vocabulary vocabulary, Options options)
     id_of_low_character_[c] = vocabulary_.find(character).value_or(kNone);
   }
   for (unsigned byte = 0; byte < 256; ++byte) {
-    char name[8];
-    std::snprintf(name, sizeof name, "<0x%02X>", byte);
-    id_of_byte_[byte] = vocabulary_.find(name).value_or(kNone);
+    id_of_byte_[byte] = vocabulary_.find(byte_token(static_cast<uint8_t>(byte))).value_or(kNone);
   }
 }
 

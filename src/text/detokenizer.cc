@@ -31,10 +31,15 @@ IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, std::
   text_.reserve(kReservedTextBytes);
   std::string end;
   tokenizer_->append_end(token_ids_, end);
-  num_prompt_characters_ = num_characters(end) + (pending_.empty() ? 0 : 1);
+  num_prompt_characters_ = num_characters(end) + num_replacements(pending_.size());
+}
+
+size_t IncrementalDetokenizer::num_replacements(size_t num_bytes) const {
+  return tokenizer_->replaces_each_byte() ? num_bytes : std::min<size_t>(num_bytes, 1);
 }
 
 void IncrementalDetokenizer::append(int32_t token_id) {
+  if (token_id < 0 || token_id >= tokenizer_->vocab_size()) return;
   if (skip_special_tokens_ && tokenizer_->is_special(token_id)) return;
   tokenizer_->append_bytes(token_ids_, token_id, pending_);
   token_ids_.push_back(token_id);
@@ -46,8 +51,14 @@ void IncrementalDetokenizer::finish() {
   finished_ = true;
   tokenizer_->append_end(token_ids_, pending_);
   emit_complete();
-  if (!pending_.empty()) emit(kReplacementUtf8);
+  for (size_t i = 0; i < num_replacements(pending_.size()); ++i) emit(kReplacementUtf8);
   pending_.clear();
+}
+
+bool IncrementalDetokenizer::has_end() const {
+  std::string end;
+  tokenizer_->append_end(token_ids_, end);
+  return !end.empty();
 }
 
 void IncrementalDetokenizer::emit_complete() {
@@ -56,7 +67,11 @@ void IncrementalDetokenizer::emit_complete() {
     const Utf8Step step = read_utf8(std::string_view(pending_).substr(done));
     if (step.kind == Utf8Step::Kind::kIncomplete) break;
     const auto length = static_cast<size_t>(step.num_bytes);
-    emit(step.kind == Utf8Step::Kind::kValid ? std::string_view(pending_).substr(done, length) : kReplacementUtf8);
+    if (step.kind == Utf8Step::Kind::kValid) {
+      emit(std::string_view(pending_).substr(done, length));
+    } else {
+      for (size_t i = 0; i < num_replacements(length); ++i) emit(kReplacementUtf8);
+    }
     done += length;
   }
   pending_.erase(0, done);

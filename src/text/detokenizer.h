@@ -27,10 +27,15 @@ class IncrementalDetokenizer final {
 
   const std::string& text() const { return text_; }
 
+  // Whether the text would end with something that the next token may take back (Tokenizer::append_end).
+  bool has_end() const;
+
  private:
   // Makes every complete character of pending_ final.
   void emit_complete();
   void emit(std::string_view character);
+  // How many characters stand for `num_bytes` bytes that are no UTF-8.
+  size_t num_replacements(size_t num_bytes) const;
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;

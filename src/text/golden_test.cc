@@ -22,6 +22,11 @@ bool flag(const Json& request, std::string_view key) {
   return value == nullptr || value->as_bool();
 }
 
+std::string text_of(const Json& request, std::string_view key) {
+  const Json* value = request.find(key);
+  return value == nullptr ? "" : value->as_string();
+}
+
 class GoldenTokenizerTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -35,7 +40,10 @@ class GoldenTokenizerTest : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(text.ok()) << text.status();
     const StatusOr<Json> config = Json::parse(*text);
     ASSERT_TRUE(config.ok()) << config.status();
-    auto loaded = load_tokenizer(model, {.model_type = config->find("model_type")->as_string()});
+    TokenizerHints hints{.model_type = config->find("model_type")->as_string()};
+    if (const Json* named = config->find("tokenizer_class")) hints.tokenizer_class = named->as_string();
+    if (const Json* size = config->find("vocab_size")) hints.vocab_size = size->as_int();
+    auto loaded = load_tokenizer(model, hints);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     tokenizer_ = std::move(loaded).value();
   }
@@ -51,12 +59,20 @@ TEST_P(GoldenTokenizerTest, GivesTheReferencesIds) {
   ASSERT_FALSE(requests.empty());
   for (size_t i = 0; i < requests.size(); ++i) {
     const std::string& text = requests[i].find("text")->as_string();
-    const auto ids = tokenizer_->encode(text, {.add_special_tokens = flag(requests[i], "add_special_tokens")});
+    const std::string source = text_of(requests[i], "source_lang");
+    const std::string target = text_of(requests[i], "target_lang");
+    const EncodeOptions options{
+        .add_special_tokens = flag(requests[i], "add_special_tokens"),
+        .side = text_of(requests[i], "side") == "decoder" ? TokenizerSide::kDecoder : TokenizerSide::kEncoder,
+        .source_lang = source,
+        .target_lang = target};
+    const auto ids = tokenizer_->encode(text, options);
     ASSERT_TRUE(ids.ok()) << ids.status();
     EXPECT_EQ(*ids, ids_of(*expected[i].find("token_ids"))) << requests[i].dump();
     const Json* tokens = expected[i].find("tokens");
     for (size_t t = 0; tokens != nullptr && t < ids->size(); ++t) {
-      EXPECT_EQ(tokenizer_->token_to_string((*ids)[t]), tokens->as_array()[t].as_string()) << requests[i].dump();
+      EXPECT_EQ(tokenizer_->side_token_to_string((*ids)[t], options.side), tokens->as_array()[t].as_string())
+          << requests[i].dump();
     }
   }
 }
@@ -78,17 +94,23 @@ TEST_P(GoldenTokenizerTest, GivesTheReferencesTexts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(ByteLevel, GoldenTokenizerTest,
-                         testing::Values("text/bart", "text/bart-bare-bf16", "text/bart-cnn",
-                                         "text/bart-scaled-sharded", "text/bart-tied-fp16", "text/blenderbot",
-                                         "tokenizers/byte-level-bpe", "tokenizers/byte-level-bpe-prefix-space",
-                                         "tokenizers/added-token-flags", "tokenizers/whisper-tiny"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Folders, GoldenTokenizerTest,
+    testing::Values("text/bart", "text/bart-bare-bf16", "text/bart-cnn", "text/bart-scaled-sharded",
+                    "text/bart-tied-fp16", "text/blenderbot", "text/blenderbot-small", "text/byt5", "text/m2m-100",
+                    "text/marian", "text/mbart", "text/mbart-50", "text/mt5", "text/nllb", "text/pegasus",
+                    "text/plbart", "text/t5", "text/t5-flan", "text/t5-long-fp16", "text/umt5",
+                    "tokenizers/added-token-flags", "tokenizers/blenderbot-small", "tokenizers/byt5",
+                    "tokenizers/byte-level-bpe", "tokenizers/byte-level-bpe-prefix-space", "tokenizers/m2m-100",
+                    "tokenizers/marian", "tokenizers/mbart", "tokenizers/mbart-50", "tokenizers/sentencepiece-bpe-nllb",
+                    "tokenizers/unigram-byte-fallback", "tokenizers/unigram-byte-fallback-json",
+                    "tokenizers/unigram-nmt-nfkc", "tokenizers/whisper-tiny"),
+    [](const auto& test) {
+      std::string name = test.param;
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace transept

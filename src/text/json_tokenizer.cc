@@ -7,6 +7,7 @@
 #include "text/language_codes.h"
 #include "text/pipeline_tokenizer.h"
 #include "text/tokenizer_loader.h"
+#include "text/unigram_model.h"
 
 namespace transept {
 namespace {
@@ -15,10 +16,14 @@ constexpr std::string_view kFile = "tokenizer.json";
 
 StatusOr<std::unique_ptr<SubwordModel>> parse_model(const JsonField& field) {
   RETURN_IF_ERROR(field.expect_object());
-  // Files of before 2021 say no type; only byte-pair encodings among them have merges.
-  ASSIGN_OR_RETURN(const std::string type,
-                   field.member("type").string_or(field.member("merges").present() ? "BPE" : ""));
+  // Files of before 2021 say no type; only byte-pair encodings among them have merges, and only unigram models a list.
+  const JsonField vocab = field.member("vocab");
+  const bool is_list = vocab.present() && vocab.json().is_array();
+  ASSIGN_OR_RETURN(const std::string type, field.member("type").string_or(field.member("merges").present() ? "BPE"
+                                                                          : is_list                        ? "Unigram"
+                                                                                                           : ""));
   if (type == "BPE") return BpeModel::parse(field);
+  if (type == "Unigram") return UnigramModel::parse(field);
   if (type.empty()) return field.member("type").as_string().status();
   return field.member("type").not_supported(type);
 }

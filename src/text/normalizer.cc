@@ -1,7 +1,11 @@
 #include "text/normalizer.h"
 
+#include <optional>
 #include <utility>
 
+#include "base/base64.h"
+#include "text/cleaning_steps.h"
+#include "text/precompiled_charsmap.h"
 #include "text/text_pattern.h"
 #include "text/unicode.h"
 
@@ -27,6 +31,18 @@ class LowercaseStep final : public Normalizer::Step {
   StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override { return lowercase(text); }
 };
 
+// The character that the text begins with; nothing if it is empty.
+std::optional<uint32_t> first_character(std::string_view text) {
+  size_t end = 0;
+  if (text.empty()) return std::nullopt;
+  return next_code_point(text, end);
+}
+
+bool is_mark_at_front(std::string_view text) {
+  const std::optional<uint32_t> first = first_character(text);
+  return first.has_value() && is_mark(*first);
+}
+
 class StripAccentsStep final : public Normalizer::Step {
  public:
   StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override {
@@ -37,6 +53,7 @@ class StripAccentsStep final : public Normalizer::Step {
     }
     return out;
   }
+  bool drops_front(std::string_view text) const override { return is_mark_at_front(text); }
 };
 
 class StripStep final : public Normalizer::Step {
@@ -58,6 +75,10 @@ class StripStep final : public Normalizer::Step {
       end = before;
     }
     return text.substr(begin, end - begin);
+  }
+  bool drops_front(std::string_view text) const override {
+    const std::optional<uint32_t> first = first_character(text);
+    return left_ && first.has_value() && is_white_space(*first);
   }
 
  private:
@@ -94,10 +115,31 @@ class ReplaceStep final : public Normalizer::Step {
     out.append(text, copied);
     return out;
   }
+  bool drops_front(std::string_view text) const override {
+    if (!content_.empty()) return false;
+    SearchBudget budget(text.size());
+    const StatusOr<std::vector<TextRange>> matches = pattern_->find_all(text, budget);
+    return matches.ok() && !matches->empty() && matches->front().begin == 0 && matches->front().size() > 0;
+  }
 
  private:
   std::unique_ptr<TextPattern> pattern_;
   std::string content_;
+};
+
+class PrecompiledStep final : public Normalizer::Step {
+ public:
+  explicit PrecompiledStep(PrecompiledCharsmap charsmap) : charsmap_(std::move(charsmap)) {}
+
+  StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override {
+    std::string out;
+    out.reserve(text.size() + text.size() / 8);
+    RETURN_IF_ERROR(charsmap_.append_by_graphemes(text, out));
+    return out;
+  }
+
+ private:
+  PrecompiledCharsmap charsmap_;
 };
 
 StatusOr<std::unique_ptr<Normalizer::Step>> parse_strip(const JsonField& field) {
@@ -112,6 +154,16 @@ StatusOr<std::unique_ptr<Normalizer::Step>> parse_replace(const JsonField& field
   return std::make_unique<ReplaceStep>(std::move(pattern), std::move(content));
 }
 
+StatusOr<std::unique_ptr<Normalizer::Step>> parse_precompiled(const JsonField& field) {
+  const JsonField map = field.member("precompiled_charsmap");
+  ASSIGN_OR_RETURN(const std::string text, map.as_string());
+  const std::optional<std::string> bytes = decode_base64(text);
+  if (!bytes.has_value()) return map.error("is not base64");
+  StatusOr<PrecompiledCharsmap> charsmap = PrecompiledCharsmap::parse(*bytes);
+  if (!charsmap.ok()) return map.error(error_message(charsmap.status()));
+  return std::make_unique<PrecompiledStep>(std::move(charsmap).value());
+}
+
 StatusOr<std::unique_ptr<Normalizer::Step>> parse_step(const JsonField& field) {
   ASSIGN_OR_RETURN(const std::string type, field.member("type").as_string());
   constexpr std::pair<std::string_view, NormalForm> kForms[] = {
@@ -123,6 +175,9 @@ StatusOr<std::unique_ptr<Normalizer::Step>> parse_step(const JsonField& field) {
   if (type == "StripAccents") return std::make_unique<StripAccentsStep>();
   if (type == "Strip") return parse_strip(field);
   if (type == "Replace") return parse_replace(field);
+  if (type == "Precompiled") return parse_precompiled(field);
+  if (type == "Nmt") return make_nmt_step();
+  if (type == "BertNormalizer") return parse_bert_step(field);
   if (type == "Prepend") {
     ASSIGN_OR_RETURN(std::string prefix, field.member("prepend").as_string());
     return std::make_unique<PrependStep>(std::move(prefix));
@@ -171,6 +226,16 @@ StatusOr<std::string> Normalizer::apply(std::string text, SearchBudget& budget) 
     if (grew_too_much(original_size, text.size())) return grew_too_much_error();
   }
   return text;
+}
+
+StatusOr<bool> Normalizer::drops_front(std::string text, SearchBudget& budget) const {
+  const size_t original_size = text.size();
+  for (const std::unique_ptr<Step>& step : steps_) {
+    if (step->drops_front(text)) return true;
+    ASSIGN_OR_RETURN(text, step->apply(std::move(text), budget));
+    if (grew_too_much(original_size, text.size())) return grew_too_much_error();
+  }
+  return false;
 }
 
 }  // namespace transept

@@ -19,13 +19,15 @@ class Normalizer final {
    public:
     virtual ~Step() = default;
     virtual StatusOr<std::string> apply(std::string text, SearchBudget& budget) const = 0;
+    // Whether the step takes the text's first character away and puts nothing in its place.
+    virtual bool drops_front(std::string_view /*text*/) const { return false; }
   };
 
   // Leaves texts as they are.
   Normalizer() = default;
 
   // The member "normalizer" of a tokenizer.json (null: none): Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents,
-  // Strip, Prepend, Replace. Errors name the field; another type is refused by name.
+  // Strip, Prepend, Replace, Precompiled, Nmt, BertNormalizer. Errors name the field; another type is refused by name.
   static StatusOr<Normalizer> parse(const JsonField& field);
 
   bool empty() const { return steps_.empty(); }
@@ -33,6 +35,9 @@ class Normalizer final {
   // REQUIRES: valid UTF-8. Errors: kResourceExhausted where a text grows out of all proportion, or the budget for
   // regular expressions does not last.
   StatusOr<std::string> apply(std::string text, SearchBudget& budget) const;
+  // Of the text that apply() is about to get: whether its first character is dropped on the way, so that the result
+  // does not begin where the text does.
+  StatusOr<bool> drops_front(std::string text, SearchBudget& budget) const;
 
  private:
   Status append(const JsonField& field);

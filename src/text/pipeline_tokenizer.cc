@@ -95,19 +95,26 @@ Status PipelineTokenizer::encode_text(std::string_view text, const Side& side, S
   for (const AddedTokens::Segment& segment : segments) {
     if (segment.token_id != AddedTokens::kText) {
       ids.push_back(segment.token_id);
-    } else if (parts_.normalizer.empty()) {
-      RETURN_IF_ERROR(encode_normalized(segment.range.of(text), side, budget, ids));
-    } else {
-      ASSIGN_OR_RETURN(const std::string normalized,
-                       parts_.normalizer.apply(std::string(segment.range.of(text)), budget));
-      RETURN_IF_ERROR(encode_normalized(normalized, side, budget, ids));
+      continue;
     }
+    const std::string_view part = segment.range.of(text);
+    bool at_front = parts_.pre_tokenizer.asks_for_front() && segment.range.begin == 0;
+    if (parts_.normalizer.empty()) {
+      RETURN_IF_ERROR(encode_normalized(part, side, at_front, budget, ids));
+      continue;
+    }
+    if (at_front) {
+      ASSIGN_OR_RETURN(const bool drops_front, parts_.normalizer.drops_front(std::string(part), budget));
+      at_front = !drops_front;
+    }
+    ASSIGN_OR_RETURN(const std::string normalized, parts_.normalizer.apply(std::string(part), budget));
+    RETURN_IF_ERROR(encode_normalized(normalized, side, at_front, budget, ids));
   }
   return ok_status();
 }
 
-Status PipelineTokenizer::encode_normalized(std::string_view text, const Side& side, SearchBudget& budget,
-                                            std::vector<int32_t>& ids) const {
+Status PipelineTokenizer::encode_normalized(std::string_view text, const Side& side, bool at_front,
+                                            SearchBudget& budget, std::vector<int32_t>& ids) const {
   std::vector<AddedTokens::Segment> segments;
   side.added_tokens.split_normalized(text, segments);
   for (const AddedTokens::Segment& segment : segments) {
@@ -115,7 +122,8 @@ Status PipelineTokenizer::encode_normalized(std::string_view text, const Side& s
       ids.push_back(segment.token_id);
       continue;
     }
-    ASSIGN_OR_RETURN(const Words words, parts_.pre_tokenizer.split(segment.range.of(text), budget));
+    const bool segment_at_front = at_front && segment.range.begin == 0;
+    ASSIGN_OR_RETURN(const Words words, parts_.pre_tokenizer.split(segment.range.of(text), segment_at_front, budget));
     RETURN_IF_ERROR(side.model->append_ids(words, ids));
   }
   return ok_status();

@@ -56,6 +56,7 @@ class PipelineTokenizer final : public Tokenizer {
   }
   bool is_special(int32_t token_id) const override;
   int32_t vocab_size() const override;
+  bool replaces_each_byte() const override { return parts_.decoder->replaces_each_byte(); }
 
  private:
   explicit PipelineTokenizer(Parts parts) : parts_(std::move(parts)) {}
@@ -66,7 +67,7 @@ class PipelineTokenizer final : public Tokenizer {
   Status check_frame(TokenizerSide side) const;
   Status check_embedding(TokenizerSide side, int64_t num_embeddings) const;
   Status encode_text(std::string_view text, const Side& side, SearchBudget& budget, std::vector<int32_t>& ids) const;
-  Status encode_normalized(std::string_view text, const Side& side, SearchBudget& budget,
+  Status encode_normalized(std::string_view text, const Side& side, bool at_front, SearchBudget& budget,
                            std::vector<int32_t>& ids) const;
   std::string_view spelling(int32_t token_id, TokenizerSide side = TokenizerSide::kDecoder) const;
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "text/byte_level.h"
+#include "text/metaspace.h"
 #include "text/normalizer.h"
 #include "text/text_pattern.h"
 #include "text/unicode.h"
@@ -167,7 +168,7 @@ class ByteLevelStep final : public PreTokenizer::Step {
   ByteLevelStep(bool add_prefix_space, bool use_regex) : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
 
   Status apply(Words& words, SearchBudget& /*budget*/) const override {
-    Words out;
+    Words out{.text = {}, .ranges = {}, .at_front = words.at_front};
     out.text.reserve(words.text.size() + words.text.size() / 4);
     std::vector<TextRange> parts;
     std::string with_space;
@@ -195,6 +196,51 @@ class ByteLevelStep final : public PreTokenizer::Step {
 
  private:
   bool add_prefix_space_, use_regex_;
+};
+
+// Spaces become the replacement, and words begin with one.
+class MetaspaceStep final : public PreTokenizer::Step {
+ public:
+  explicit MetaspaceStep(Metaspace metaspace) : metaspace_(std::move(metaspace)) {}
+
+  Status apply(Words& words, SearchBudget& /*budget*/) const override {
+    Words out{.text = {}, .ranges = {}, .at_front = words.at_front};
+    out.text.reserve(words.text.size() + words.text.size() / 2);
+    for (const TextRange word : words.ranges) {
+      append_word(word.of(words.text), words.at_front && word.begin == 0, out);
+    }
+    words = std::move(out);
+    return ok_status();
+  }
+  bool asks_for_front() const override { return metaspace_.scheme == Metaspace::Scheme::kFirst; }
+
+ private:
+  void append_word(std::string_view word, bool is_first, Words& out) const {
+    const std::string& mark = metaspace_.replacement;
+    size_t begin = out.text.size();
+    const auto end_word = [&] {
+      if (out.text.size() > begin) out.ranges.push_back({begin, out.text.size()});
+      begin = out.text.size();
+    };
+    const bool prepends =
+        metaspace_.scheme == Metaspace::Scheme::kAlways || (metaspace_.scheme == Metaspace::Scheme::kFirst && is_first);
+    if (prepends && !word.starts_with(' ') && !word.starts_with(mark)) out.text += mark;
+    while (!word.empty()) {
+      const bool is_space = word.front() == ' ';
+      if (is_space || word.starts_with(mark)) {
+        // What was prepended is no word of its own.
+        if (metaspace_.split) end_word();
+        out.text += mark;
+        word.remove_prefix(is_space ? 1 : mark.size());
+      } else {
+        out.text.push_back(word.front());
+        word.remove_prefix(1);
+      }
+    }
+    end_word();
+  }
+
+  Metaspace metaspace_;
 };
 
 StatusOr<Behavior> parse_behavior(const JsonField& field) {
@@ -226,9 +272,15 @@ StepOr parse_byte_level(const JsonField& field, std::optional<bool> add_prefix_s
   return std::make_unique<ByteLevelStep>(add_prefix_space.value_or(own), use_regex);
 }
 
+StepOr parse_metaspace(const JsonField& field) {
+  ASSIGN_OR_RETURN(Metaspace metaspace, Metaspace::parse(field));
+  return std::make_unique<MetaspaceStep>(std::move(metaspace));
+}
+
 StepOr parse_step(const JsonField& field, std::optional<bool> add_prefix_space) {
   ASSIGN_OR_RETURN(const std::string type, field.member("type").as_string());
   if (type == "ByteLevel") return parse_byte_level(field, add_prefix_space);
+  if (type == "Metaspace") return parse_metaspace(field);
   if (type == "Split") return parse_split(field);
   if (type == "Whitespace") return std::make_unique<WhitespaceStep>();
   if (type == "WhitespaceSplit") return std::make_unique<CharacterStep>(is_white_space, Behavior::kRemoved);
@@ -271,12 +323,13 @@ Status PreTokenizer::append(const JsonField& field, std::optional<bool> add_pref
   }
   if (steps_.size() >= kMaxSteps) return field.error("more than 64 steps");
   ASSIGN_OR_RETURN(std::unique_ptr<Step> step, parse_step(field, add_prefix_space));
+  asks_for_front_ |= step->asks_for_front();
   steps_.push_back(std::move(step));
   return ok_status();
 }
 
-StatusOr<Words> PreTokenizer::split(std::string_view text, SearchBudget& budget) const {
-  Words words{.text = std::string(text), .ranges = {}};
+StatusOr<Words> PreTokenizer::split(std::string_view text, bool at_front, SearchBudget& budget) const {
+  Words words{.text = std::string(text), .ranges = {}, .at_front = at_front};
   if (!text.empty()) words.ranges.push_back({0, text.size()});
   for (const std::unique_ptr<Step>& step : steps_) {
     RETURN_IF_ERROR(step->apply(words, budget));

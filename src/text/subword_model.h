@@ -16,6 +16,7 @@ namespace transept {
 struct Words {
   std::string text;  // valid UTF-8
   std::vector<TextRange> ranges;
+  bool at_front = false;  // the text begins where the whole text does, so a word at 0 is the very first
 };
 
 class SubwordModel {

@@ -1,4 +1,5 @@
 // From the spelling of tokens back to text. Immutable, so thread-safe.
+// Source: decoders/ of Hugging Face's tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,9 @@ struct EarlierTokens {
 
 class TokenDecoder {
  public:
-  // The member "decoder" of a tokenizer.json: ByteLevel. Errors name the field; another type is refused by name.
+  // The member "decoder" of a tokenizer.json: ByteLevel; Sequence, Replace, Strip, Metaspace, WordPiece, ByteFallback,
+  // Fuse, as far as a text can be made of them token by token; BPEDecoder; null (tokens with spaces between them).
+  // Errors name the field; another type is refused by name.
   static StatusOr<std::unique_ptr<TokenDecoder>> parse(const JsonField& field);
   static std::unique_ptr<TokenDecoder> byte_level();
   virtual ~TokenDecoder() = default;

@@ -32,12 +32,13 @@ std::string Tokenizer::decode(std::span<const int32_t> token_ids, bool skip_spec
   shown.reserve(token_ids.size());
   std::string bytes;
   for (const int32_t id : token_ids) {
-    if (skip_special_tokens && is_special(id)) continue;
+    if (id < 0 || id >= vocab_size() || (skip_special_tokens && is_special(id))) continue;
     append_bytes(shown, id, bytes);
     shown.push_back(id);
   }
   append_end(shown, bytes);
-  return is_valid_utf8(bytes) ? bytes : sanitize_utf8(bytes);
+  if (is_valid_utf8(bytes)) return bytes;
+  return replaces_each_byte() ? sanitize_utf8_bytes(bytes) : sanitize_utf8(bytes);
 }
 
 StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints) {

@@ -65,7 +65,7 @@ class Tokenizer {
   // One past the largest id (the model's vocab_size may be larger).
   virtual int32_t vocab_size() const = 0;
 
-  // Whole text of ids. Invalid UTF-8 gives one U+FFFD for each maximal invalid piece.
+  // Whole text of ids. Invalid UTF-8 gives U+FFFD, as replaces_each_byte() says.
   std::string decode(std::span<const int32_t> token_ids, bool skip_special_tokens) const;
 };
 

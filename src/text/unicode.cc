@@ -90,6 +90,13 @@ bool is_numeric(uint32_t c) { return is_number_category(category(c)); }
 
 bool is_mark(uint32_t c) { return c >= 0x80 && is_mark_category(category(c)); }
 
+bool is_nonspacing_mark(uint32_t code_point) { return category(code_point) == UTF8PROC_CATEGORY_MN; }
+
+bool is_control(uint32_t code_point) {
+  const utf8proc_category_t c = category(code_point);
+  return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_CO;
+}
+
 bool is_punctuation(uint32_t c) {
   const utf8proc_category_t found = category(c);
   if (found >= UTF8PROC_CATEGORY_PC && found <= UTF8PROC_CATEGORY_PO) return true;

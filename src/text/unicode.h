@@ -47,6 +47,10 @@ bool is_white_space(uint32_t code_point);
 bool is_numeric(uint32_t code_point);
 // \p{M}: Mn, Mc, Me.
 bool is_mark(uint32_t code_point);
+// Mn.
+bool is_nonspacing_mark(uint32_t code_point);
+// Cc, Cf, Co.
+bool is_control(uint32_t code_point);
 // \p{P}, and the ASCII symbols.
 bool is_punctuation(uint32_t code_point);
 // \w of UTS 18: alphabetic, marks, decimal digits, connectors, joiners.

@@ -56,6 +56,16 @@ Vocabulary Vocabulary::from_tokens(std::span<const Token> tokens) {
   return vocabulary;
 }
 
+StatusOr<Vocabulary> Vocabulary::from_list(std::span<const std::string_view> tokens) {
+  if (tokens.size() > static_cast<size_t>(kMaxVocabSize)) {
+    return invalid_argument(tokens.size(), " tokens are more than the ", kMaxVocabSize, " allowed");
+  }
+  std::vector<Token> last_first;
+  last_first.reserve(tokens.size());
+  for (size_t id = tokens.size(); id > 0; --id) last_first.push_back({tokens[id - 1], static_cast<int32_t>(id - 1)});
+  return from_tokens(last_first);
+}
+
 std::optional<int32_t> Vocabulary::find(std::string_view token) const {
   const auto found = by_token_.find(token);
   if (found == by_token_.end()) return std::nullopt;

@@ -29,6 +29,8 @@ class Vocabulary final {
  public:
   // Reads {"token": id, ...}. Errors: an id that is no number below kMaxVocabSize, or that two tokens share.
   static StatusOr<Vocabulary> parse(const JsonField& field);
+  // Tokens in the order of their ids; of equal ones the last is found. Errors: more than kMaxVocabSize.
+  static StatusOr<Vocabulary> from_list(std::span<const std::string_view> tokens);
 
   // Of equal texts, and of equal ids, the first counts. REQUIRES: ids from 0 to kMaxVocabSize - 1.
   struct Token {

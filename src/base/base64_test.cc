@@ -1,0 +1,28 @@
+// The vectors of RFC 4648, section 10, and what is no base64.
+#include "base/base64.h"
+
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+TEST(Base64Test, ReadsTheVectorsOfTheStandard) {
+  EXPECT_EQ(decode_base64(""), "");
+  EXPECT_EQ(decode_base64("Zg=="), "f");
+  EXPECT_EQ(decode_base64("Zm8="), "fo");
+  EXPECT_EQ(decode_base64("Zm9v"), "foo");
+  EXPECT_EQ(decode_base64("Zm9vYg=="), "foob");
+  EXPECT_EQ(decode_base64("Zm9vYmE="), "fooba");
+  EXPECT_EQ(decode_base64("Zm9vYmFy"), "foobar");
+  EXPECT_EQ(decode_base64("+/+/AAD/"), std::string("\xFB\xFF\xBF\x00\x00\xFF", 6));
+}
+
+TEST(Base64Test, RefusesEverythingElse) {
+  for (const char* text :
+       {"Z", "Zg", "Zg=", "Zg==Zg==", "=", "====", "Zh==", "Zm9=", "Zm 9v", "Zm9v\n", "Zm-_", "Zm9\xC3"}) {
+    EXPECT_EQ(decode_base64(text), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace transept
