@@ -59,6 +59,21 @@ def beams(d, inherits):
                                          "n": d.rng.randint(1, width)})
 
 
+def core(d, inherits):
+    """As beams, for a family of which the rest is known."""
+    plain = lambda **fields: lambda: {"prompt": d.tokens(), "max_tokens": d.length(), **{k: v() if callable(v) else v for k, v in fields.items()}}
+    decoder = lambda: {"prompt_token_ids": d.ids(4)[:-1]}
+    for width in (2, 5):
+        d.add(f"beams-{width}", plain(num_beams=width, n=2))
+        d.add(f"beams-{width}-decoder", plain(num_beams=width, n=2, decoder_prompt=decoder))
+    for early, penalty in ((True, 2.0), (False, -1.0), (False, 1.0), ("never", 0.5)):
+        d.add(f"stop-{early}-{penalty:g}", plain(num_beams=3, early_stopping=early, length_penalty=penalty, logit_bias={"2": 1.5}))
+    d.add("forced-bos", plain(num_beams=3, forced_bos_token_id=12))
+    d.add("forced-bos-start", plain(num_beams=3, forced_bos_token_id=12, decoder_prompt=lambda: {"prompt_token_ids": [d.oracle.start]}))
+    for i in range(2 if inherits else 0):
+        d.add(f"inherited-{i}", lambda: {"prompt": d.tokens()})
+
+
 ALIGNMENT_EDGE = 1e-4  # least gap between the two largest attentions
 
 
@@ -77,10 +92,10 @@ def aligned(d, case, request, expected, num_wanted):
     return max(len(set(indices)) for indices in found) >= num_wanted
 
 
-def alignments(d):
+def alignments(d, count):
     """Greedy and beams; each drawn until its attention moves."""
     greedy = {"temperature": 0, "num_beams": 1}
-    for i in range(8):
+    for i in range(count):
         for _ in range(200):
             beams = {"temperature": 0, "num_beams": 3, "n": 2} if i % 2 else greedy
             request = {"id": "", "prompt": d.tokens(d.rng.choice([9, 17, 40])), "max_tokens": 12, **beams}
@@ -93,17 +108,17 @@ def alignments(d):
             d.requests, d.expected = ([x for x in list_ if x["id"] != f"align-{i}"] for list_ in (d.requests, d.expected))
 
 
-def write_alignments(folder, oracle, rng, corpus):
+def write_alignments(folder, oracle, rng, corpus, only_core):
     drawer = BeamDrawer(oracle, rng, corpus, False)
-    alignments(drawer)
+    alignments(drawer, 2 if only_core else 8)
     write_jsonl(folder / "alignments.jsonl", drawer.requests)
     write_jsonl(folder / "alignments_expected.jsonl", drawer.expected)
     return len(drawer.requests)
 
 
-def write(folder, oracle, rng, corpus):
+def write(folder, oracle, rng, corpus, only_core):
     drawer = BeamDrawer(oracle, rng, corpus, False)
-    beams(drawer, "num_beams" in oracle.defaults)
+    (core if only_core else beams)(drawer, "num_beams" in oracle.defaults)
     requests, expected = drawer.take()
     write_jsonl(folder / "beams.jsonl", requests)
     write_jsonl(folder / "beams_expected.jsonl", expected)

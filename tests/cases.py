@@ -245,14 +245,49 @@ def detokenized(d):
         d.expected.append({"id": f"d{i:02d}", "text": d.oracle.text_of_ids(ids, skip)})
 
 
+def core(d):
+    """What a family's file can get wrong: positions, prompts and ends; and a few processors."""
+    plain = lambda **fields: lambda: {"prompt": d.tokens(), "max_tokens": d.length(), **{k: v() if callable(v) else v for k, v in fields.items()}}
+    some = lambda count: d.ids(count + 1)[:-1]
+    for length in (1, 2, 16, 33, d.oracle.config["max_position_embeddings"]):
+        d.add(f"encoder-{length}", lambda: {"prompt": d.tokens(length), "max_tokens": d.length(), "logprobs": 3})
+    if d.oracle.default_kind() != "language":  # whose texts take a language, and a tokenizer that knows it
+        d.add("form-text", lambda: {"prompt": d.text(), "max_tokens": d.length()})
+        d.add("explicit-text-text", lambda: {"prompt": {"encoder_prompt": d.text(), "decoder_prompt": d.text()[:25]}, "max_tokens": d.length()})
+        d.add("explicit-text-empty", lambda: {"prompt": {"encoder_prompt": d.text(), "decoder_prompt": ""}, "max_tokens": d.length()})
+    d.add("field-tokens", plain(decoder_prompt=lambda: {"prompt_token_ids": some(6)}))
+    d.add("field-started", plain(decoder_prompt=lambda: {"prompt_token_ids": [d.oracle.start, *some(3)]}))
+    d.add("decoder-long", plain(max_tokens=40, ignore_eos=True, decoder_prompt=lambda: {"prompt_token_ids": some(20)}))
+    d.add("max-tokens-default", lambda: {"prompt": d.tokens()})
+    d.add("logprobs-prompt", plain(logprobs=2, prompt_logprobs=3, decoder_prompt=lambda: {"prompt_token_ids": some(6)}))
+    d.add("ends-itself", lambda: {"prompt": d.tokens(), "max_tokens": 40, "logprobs": 2}, lambda request, output: output["finish_reason"] == "stop")
+    d.add("min-tokens", plain(max_tokens=24, min_tokens=12))
+    d.add("repetition", plain(repetition_penalty=1.4))
+    d.add("encoder-ngram-2", plain(encoder_no_repeat_ngram_size=2, no_repeat_ngram_size=2))
+    d.add("forced-bos", plain(forced_bos_token_id=12))  # idle where the default prompt is two tokens long
+    d.add("forced-bos-start", plain(forced_bos_token_id=12, decoder_prompt=lambda: {"prompt_token_ids": [d.oracle.start]}),
+          lambda request, output: output["token_ids"][0] == 12)
+    d.add("forced-eos", plain(max_tokens=7, forced_eos_token_id=2))
+    for i in range(8):
+        d.add(f"batch-{i}", lambda: {"prompt": d.tokens(d.rng.choice(LENGTHS[:-1])), "max_tokens": d.rng.choice([1, 9, 33])})
+
+
+def core_scores(d):
+    for i in range(6):
+        d.requests.append({"id": f"score-{i}", "prompt": d.tokens(), "prompt_logprobs": i % 3,
+                           "decoder_prompt": {"prompt_token_ids": d.ids(d.rng.choice([2, 5, 40]))[:-1]}})
+        d.expected.append(d.oracle.score(d.requests[-1]))
+
+
 FILES = {"requests": (forms, lengths, probabilities, ends, processors), "batch": (batch,), "errors": (errors,), "score": (scores,),
          "tokenize": (tokenized,), "detokenize": (detokenized,)}
+CORE_FILES = {"requests": (core,), "score": (core_scores,)}
 
 
-def write_all(folder, oracle, rng, corpus, greedy_field):
+def write_all(folder, oracle, rng, corpus, greedy_field, only_core):
     """Writes every X.jsonl with its X_expected.jsonl (requests: expected.jsonl); returns the counts."""
     drawer, counts = Drawer(oracle, rng, corpus, greedy_field), {}
-    for name, makers in FILES.items():
+    for name, makers in (CORE_FILES if only_core else FILES).items():
         for make in makers:
             make(drawer)
         requests, expected = drawer.take()

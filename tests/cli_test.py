@@ -175,6 +175,170 @@ class CliTest(unittest.TestCase):
         code, out, _ = run("generate", "g2p", "--input", path)
         self.assertEqual((code, len({r["outputs"][0]["text"] for r in lines(out)})), (0, 3))
 
+    # ---- Text files, line by line
+
+    def translate(self, *arguments, stdin=b"", **more):
+        """The same as run(), in bytes: a filter keeps them."""
+        done = subprocess.run([str(BINARY), "translate", "g2p", *map(str, arguments)], input=stdin, capture_output=True,
+                              timeout=120, **more)
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    def test_translate_gives_a_line_for_a_line(self):
+        words = {word: run("generate", "g2p", word)[1].strip().encode() for word in ("hello", "world", "cat")}
+        whole = b"hello\n\nworld\r\n \t\ncat"
+        wanted = words["hello"] + b"\n\n" + words["world"] + b"\r\n\n" + words["cat"] + b"\n"
+        for arguments in ([], ["-"]):
+            self.assertEqual(self.translate(*arguments, stdin=whole), (0, wanted, ""))
+        one, two = self.scratch / "one", self.scratch / "two"
+        one.write_bytes(b"\xef\xbb\xbfhello\n\n")
+        two.write_bytes(b"world\r\n \t\n")
+        self.assertEqual(self.translate(one, two, "-", stdin=b"cat"), (0, wanted, ""))
+        output = self.scratch / "out"
+        self.assertEqual(self.translate(one, two, "-", "--output", output, stdin=b"cat"), (0, b"", ""))
+        self.assertEqual(output.read_bytes(), wanted)
+        self.assertEqual(self.translate(stdin=b""), (0, b"", ""))
+        self.assertEqual(self.translate(stdin=b"\n\n"), (0, b"\n\n", ""))
+
+    def test_translate_keeps_the_order_of_many_lines(self):
+        words = [word for word in (ROOT / "tests" / "corpus.txt").read_text(encoding="utf-8").split() if word.isalpha()][:700]
+        text = "".join(f"{word}\n" for word in words).encode()
+        code, out, err = self.translate("--max-num-seqs", "7", stdin=text)
+        self.assertEqual((code, err), (0, ""))
+        got = out.decode().split("\n")[:-1]
+        self.assertEqual(len(got), len(words))
+        answers = dict(zip(words, got))
+        path = self.write("in.jsonl", *[{"prompt": word} for word in answers])
+        alone = [r["outputs"][0]["text"] for r in lines(run("generate", "g2p", "--input", path)[1])]
+        self.assertEqual(list(answers.values()), alone)
+
+    def test_a_line_that_cannot_be_translated_is_named_and_leaves_an_empty_one(self):
+        path = self.scratch / "in.txt"
+        path.write_bytes(b"cat\n" + b"x" * 300 + b"\ncat\r\n" + b"y" * 200 + b"\r\n" + b"z" * (9 << 20) + b"\ncat\n")
+        code, out, err = self.translate(path)
+        first, *rest = out.split(b"\n")
+        self.assertEqual((code, rest), (1, [b"", first + b"\r", b"\r", b"", first, b""]))
+        self.assertIn(f"{path}:2: the encoder prompt has 302 tokens, more than the 128 positions", err)
+        self.assertIn(f"{path}:4: the encoder prompt has 202 tokens", err)
+        self.assertIn(f"{path}:5: the line is longer than 8388608 bytes", err)
+        code, out, _ = self.translate(path, "--n-best", "1")
+        self.assertEqual((code, [line.split(b" ||| ")[0] for line in out.splitlines()]), (1, [b"0", b"2", b"5"]))
+        self.assertEqual(self.translate(path, "--truncate-prompt-tokens", "9", "--max-tokens", "9")[0], 1)
+
+    def test_an_answer_that_is_cut_is_told(self):
+        path = self.scratch / "in.txt"
+        path.write_text("cat\n")
+        code, out, err = self.translate(path, "--ignore-eos", "true")
+        self.assertEqual((code, out.count(b"\n")), (0, 1))
+        self.assertIn(f"{path}:1: the answer is cut at 126 tokens", err)
+        self.assertEqual(self.translate("--max-tokens", "2", stdin=b"encyclopedia\n")[2], "")
+
+    def test_n_best_lists_are_numbered_and_ranked(self):
+        text = b"hello\n\nencyclopedia\n"
+        best = self.translate("--num-beams", "5", stdin=text)[1].decode().split("\n")
+        code, out, err = self.translate("--num-beams", "5", "--n-best", "3", stdin=text)
+        self.assertEqual((code, err), (0, ""))
+        rows = [line.split(" ||| ") for line in out.decode().splitlines()]
+        self.assertEqual([row[0] for row in rows], ["0"] * 3 + ["1"] + ["2"] * 3)
+        self.assertEqual([rows[0][1], rows[3][1], rows[4][1]], best[:3])
+        self.assertEqual(rows[3][1:], ["", "0.000000"])
+        for begin in (0, 4):
+            scores = [float(row[2]) for row in rows[begin:begin + 3]]
+            self.assertEqual((scores, len({row[1] for row in rows[begin:begin + 3]})), (sorted(scores, reverse=True), 3))
+        # The scores are those that `generate` gives; without a width there are as many beams as answers.
+        request = self.write("in.jsonl", {"prompt": "hello", "num_beams": 3, "n": 3})
+        outputs = lines(run("generate", "g2p", "--input", request)[1])[0]["outputs"]
+        rows = [line.split(" ||| ") for line in self.translate("--n-best", "3", stdin=b"hello")[1].decode().splitlines()]
+        self.assertEqual([row[1:] for row in rows], [[o["text"], f"{o['beam_score']:.6f}"] for o in outputs])
+        for output in outputs:
+            self.assertAlmostEqual(output["beam_score"], output["cumulative_logprob"] / (len(output["token_ids"]) + 1), places=6)
+        drawn = self.translate("--n-best", "2", "--temperature", "1.5", "--seed", "4", stdin=b"encyclopedia")[1]
+        self.assertEqual(len(drawn.splitlines()), 2)
+
+    def test_a_decoder_prompt_is_how_every_translation_begins(self):
+        code, out, _ = self.translate("--decoder-prompt", "b", stdin=b"cat\n\ncat")
+        first, second, third, end = out.split(b"\n")
+        self.assertEqual((code, first[:1], second, third, end), (0, b"b", b"", first, b""))
+        request = self.write("in.jsonl", {"prompt": "cat", "decoder_prompt": "b"})
+        self.assertEqual(first[1:].decode(), lines(run("generate", "g2p", "--input", request)[1])[0]["outputs"][0]["text"])
+
+    def test_translate_takes_any_bytes(self):
+        code, out, err = self.translate(stdin=b"\0\ncaf\xe9\ncat\n\xff\xfe\n")
+        self.assertEqual((code, out.count(b"\n")), (0, 4))
+        self.assertEqual([n for n in (1, 2, 3, 4) if f"standard input:{n}: is not UTF-8" in err], [2, 4])
+
+    def test_translate_refuses_what_no_line_would_survive(self):
+        path = self.scratch / "in.txt"
+        path.write_text("cat\n")
+        link = self.scratch / "link"
+        link.symlink_to(path)
+        for arguments, word in [([], "which model"), (["g2p", path, "--target-lang", "fr"], "--target-lang fr: "),
+                                (["g2p", path, "--source-lang", "fr"], "--source-lang fr: "),
+                                (["g2p", path, "--n-best", "5", "--num-beams", "4"], "--n-best 5: "),
+                                (["g2p", path, "--n-best", "17"], "--n-best 17: "),
+                                (["g2p", path, "--max-tokens", "999"], "--max-tokens 999: "),
+                                (["g2p", path, "--decoder-prompt", "x" * 200], "--decoder-prompt"),
+                                (["g2p", path, "--logprobs", "2"], "unknown flag --logprobs"),
+                                (["g2p", "/no/such/file"], "/no/such/file: "), (["g2p", self.scratch], "is a folder"),
+                                (["g2p", path, "--output", path], "is also --output"),
+                                (["g2p", path, "--output", link], "is also --output"),
+                                (["g2p", path, "--output", "/no/such/folder/x"], "--output: /no/such/folder/x: ")]:
+            code, out, err = run("translate", *arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertIn(word, err, arguments)
+        self.assertEqual(path.read_text(), "cat\n")
+        self.assertIn("TRANSEPT_TARGET_LANG=fr: ", run("translate", "g2p", path, env={"TRANSEPT_TARGET_LANG": "fr"})[2])
+        with path.open("ab") as appended:
+            done = subprocess.run([str(BINARY), "translate", "g2p", str(path)], stdout=appended, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"where standard output goes", done.stderr)
+
+    def test_translate_answers_while_the_pipe_is_open(self):
+        process = subprocess.Popen([str(BINARY), "translate", "g2p"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        for word in (b"hello\n", b"\n", b"cat\n"):
+            process.stdin.write(word)
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline() == b"\n", word == b"\n")
+        process.stdin.close()
+        self.assertEqual(process.wait(timeout=60), 0)
+
+    def test_translate_reads_a_pipe_by_name_once(self):
+        fifo = self.scratch / "fifo"
+        os.mkfifo(fifo)
+        process = subprocess.Popen([str(BINARY), "translate", "g2p", str(fifo)], stdout=subprocess.PIPE)
+        fifo.write_bytes(b"hello\ncat\n")
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out.count(b"\n")), (0, 2))
+
+    def test_a_translation_whose_reader_goes_away_ends(self):
+        path = self.scratch / "in.txt"
+        path.write_text("cat\n" * 200000)
+        command = [str(BINARY), "translate", "g2p", str(path)]
+        for ignored, wanted in ((signal.SIG_DFL, -signal.SIGPIPE), (signal.SIG_IGN, 2)):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, restore_signals=False,
+                                       preexec_fn=lambda: signal.signal(signal.SIGPIPE, ignored))
+            process.stdout.readline()
+            process.stdout.close()
+            begin = time.monotonic()
+            self.assertEqual(process.wait(timeout=60), wanted)
+            self.assertLess(time.monotonic() - begin, 10, "stops at once")
+
+    def test_an_interrupted_translation_ends_behind_a_whole_line(self):
+        path = self.scratch / "in.txt"
+        path.write_text("hello\ncat\n\n" * 100000)
+        hello, cat = (run("generate", "g2p", word)[1] for word in ("hello", "cat"))
+        output = self.scratch / "out.txt"
+        process = subprocess.Popen([str(BINARY), "translate", "g2p", str(path), "--output", str(output)], stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        while not (output.exists() and output.stat().st_size > 0) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 130)
+        got = output.read_text().splitlines(keepends=True)
+        self.assertEqual(got, ([hello, cat, "\n"] * 100000)[:len(got)])
+        self.assertRegex(err, rf"interrupted: {len(got)} of \d+ lines finished and written; the first that is not: \"{path}:{len(got) + 1}\"; ")
+
     # ---- Other verbs
 
     def test_tokenize_and_back(self):
@@ -201,7 +365,7 @@ class CliTest(unittest.TestCase):
 
     def test_help_is_complete(self):
         self.assertEqual(run("--help")[0], 0)
-        for verb in ("generate", "tokenize", "detokenize", "dump", "bench"):
+        for verb in ("generate", "translate", "tokenize", "detokenize", "dump", "bench"):
             code, out, _ = run(verb, "--help")
             self.assertEqual(code, 0)
             self.assertIn(f"usage: transept {verb}", out)
@@ -367,15 +531,14 @@ class CliTest(unittest.TestCase):
         self.assertIn("l399", err)
         self.assertNotIn('"s0"', err)
 
-    def test_progress_on_a_terminal_only(self):
-        path = self.write("in.jsonl", *[{"prompt": "cat", "max_tokens": 60, "ignore_eos": True} for _ in range(64)])
-        self.assertNotIn("tokens/s", run("generate", "g2p", "--input", path, "--log-level", "error")[2])
+    def on_a_terminal(self, *arguments):
+        """What the command writes to a terminal on standard error."""
         try:
             leader, follower = pty.openpty()
         except OSError as why:  # a bare container has no /dev/pts
             self.skipTest(f"no terminal can be had here: {why}")
-        process = subprocess.Popen([str(BINARY), "generate", "g2p", "--input", str(path), "--log-level", "error"],
-                                   stdout=subprocess.DEVNULL, stderr=follower)
+        process = subprocess.Popen([str(BINARY), *map(str, arguments), "--log-level", "error"], stdout=subprocess.DEVNULL,
+                                   stderr=follower)
         os.close(follower)
         shown = b""
         deadline = time.monotonic() + 60
@@ -389,7 +552,15 @@ class CliTest(unittest.TestCase):
             shown += chunk
         process.wait(timeout=60)
         os.close(leader)
-        self.assertIn(b"tokens/s", shown)
+        return shown
+
+    def test_progress_on_a_terminal_only(self):
+        path = self.write("in.jsonl", *[{"prompt": "cat", "max_tokens": 60, "ignore_eos": True} for _ in range(64)])
+        self.assertNotIn("tokens/s", run("generate", "g2p", "--input", path, "--log-level", "error")[2])
+        self.assertIn(b"tokens/s", self.on_a_terminal("generate", "g2p", "--input", path))
+        text = self.write("in.txt", *["cat"] * 3000)
+        self.assertEqual(run("translate", "g2p", text)[2], "")
+        self.assertRegex(self.on_a_terminal("translate", "g2p", text), rb"\[[#.]{24}\] \d+/3000 lines")
 
 
 if __name__ == "__main__":

@@ -113,7 +113,9 @@ def flags_of(way, config, defaults, requests):
 def tiny_pool(config, defaults, requests, block_size):
     """Bytes of a pool that holds little more than the longest request: cross and self tables, and two blocks to spare."""
     positions = config.get("max_position_embeddings", 128)
-    bytes_per_token = 2 * 4 * config["d_model"] * config["decoder_layers"]
+    heads = config.get("decoder_attention_heads", 1)
+    padded = heads * 8 * blocks_of(config["d_model"] // heads, 8)  # the cpu backend keeps values in vectors of 8
+    bytes_per_token = 4 * (config["d_model"] + padded) * config["decoder_layers"]
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
     return int(1.15 * blocks * block_size * bytes_per_token)
 

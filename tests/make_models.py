@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Makes tests/models: tiny BART models with random weights in the layouts of published checkpoints, and the reference's
-answers to requests about them.
+"""Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
+to requests about them: BART in every way, its like families (tests/families.py) with a core of them.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
     .venv/bin/python tests/make_models.py            # the same bytes every time
+    .venv/bin/python tests/make_models.py bart-float32 mbart-bfloat16
 
 Weights are drawn, rounded to the type in which they are stored, and widened again for the reference. The vocabulary is a
 byte-level BPE trained on tests/corpus.txt, which is ours. Every greedy step of an answer has a gap of more than 2e-3
 between the two best scores, so that any right float32 engine gives the same tokens: requests are drawn until that holds.
 """
 import json
-import math
 import random
 import shutil
+import sys
 from pathlib import Path
 
 import torch
@@ -22,6 +23,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 
 import beam_cases
 import cases
+import families
 from oracle import Oracle
 
 HERE = Path(__file__).resolve().parent
@@ -54,27 +56,31 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
-    for name, (fields, storage, defaults) in MODELS.items():
+    wanted = sys.argv[1:] or [*MODELS, *families.MODELS]
+    for name in wanted:
+        fields, storage, defaults = MODELS[name] if name in MODELS else families.MODELS[name]
         folder = HERE / "models" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        config = make_config(fields)
-        ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+        config = families.make_config(fields, VOCABULARY, POSITIONS)
+        ids = {key: config[key] for key in ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id")}
         write_json(folder / "config.json", config)
         write_json(folder / "generation_config.json", {**ids, **defaults})
-        save_weights(folder, make_weights(config, storage), storage)
+        save_weights(folder, families.make_weights(config, storage), storage)
         for path in folder.glob("*.safetensors"):
             path.chmod(0o644)
         tokenizer.save(str(folder / "tokenizer.json"))
         oracle = Oracle(folder, folder / "tokenizer.json")
         if not storage.get("tokenizer_json", True):
             split_tokenizer(folder)
-        counts = cases.write_all(folder, oracle, random.Random(storage["seed"]), HERE / "corpus.txt", "num_beams" in defaults)
+        rng = lambda shift: random.Random(storage["seed"] + shift)
+        core = name in families.MODELS
+        counts = cases.write_all(folder, oracle, rng(0), HERE / "corpus.txt", "num_beams" in defaults, core)
         both = zip(*(read_jsonl(folder / name) for name in ("requests.jsonl", "expected.jsonl")))
         agreed = sum(oracle.check_against_generate(request, expected) for request, expected in both)
-        beams_agreed, num_beams = beam_cases.write(folder, oracle, random.Random(storage["seed"] + 100), HERE / "corpus.txt")
+        beams_agreed, num_beams = beam_cases.write(folder, oracle, rng(100), HERE / "corpus.txt", core)
         agreed, counts["beams"] = agreed + beams_agreed, num_beams
-        counts["alignments"] = beam_cases.write_alignments(folder, oracle, random.Random(storage["seed"] + 200), HERE / "corpus.txt")
+        counts["alignments"] = beam_cases.write_alignments(folder, oracle, rng(200), HERE / "corpus.txt", core)
         print(name, ", ".join(f"{count} {kind}" for kind, count in counts.items()), f"; {agreed} equal to transformers' generate")
 
 
@@ -107,58 +113,9 @@ def split_tokenizer(folder):
 
 # ---- weights
 
-def make_config(fields):
-    return {"architectures": ["BartForConditionalGeneration"], "model_type": "bart", "is_encoder_decoder": True,
-            "vocab_size": VOCABULARY, "max_position_embeddings": POSITIONS, "scale_embedding": False,
-            "dropout": 0.0, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2,
-            "forced_eos_token_id": None, **fields}
-
-
-def make_weights(config, storage):
-    """Names without `model.`; scales chosen so that attention is selective and answers vary."""
-    generator = torch.Generator().manual_seed(storage["seed"])
-    draw = lambda *shape, scale: torch.randn(*shape, generator=generator) * scale
-    width, weights = config["d_model"], {}
-
-    def linear(name, outputs, inputs, gain=1.0):
-        weights[f"{name}.weight"] = draw(outputs, inputs, scale=gain / math.sqrt(inputs))
-        weights[f"{name}.bias"] = draw(outputs, scale=0.1)
-
-    def norm(name):
-        weights[f"{name}.weight"] = 1 + draw(width, scale=0.1)
-        weights[f"{name}.bias"] = draw(width, scale=0.1)
-
-    def attention(name):
-        for part, gain in (("k_proj", 2.5), ("v_proj", 1.5), ("q_proj", 2.5), ("out_proj", 1.0)):
-            linear(f"{name}.{part}", width, width, gain)
-
-    weights["shared.weight"] = draw(VOCABULARY, width, scale=0.5 / (math.sqrt(width) if config["scale_embedding"] else 1))
-    weights["shared.weight"][2] *= 2.4  # the end token comes now and then
-    for side in ("encoder", "decoder"):
-        weights[f"{side}.embed_positions.weight"] = draw(POSITIONS + 2, width, scale=0.5)
-        norm(f"{side}.layernorm_embedding")
-        for i in range(config[f"{side}_layers"]):
-            layer = f"{side}.layers.{i}"
-            attention(f"{layer}.self_attn")
-            norm(f"{layer}.self_attn_layer_norm")
-            if side == "decoder":
-                attention(f"{layer}.encoder_attn")
-                norm(f"{layer}.encoder_attn_layer_norm")
-            linear(f"{layer}.fc1", config[f"{side}_ffn_dim"], width, 1.5)
-            linear(f"{layer}.fc2", width, config[f"{side}_ffn_dim"], 1.5)
-            norm(f"{layer}.final_layer_norm")
-    if not config.get("tie_word_embeddings", True):
-        weights["lm_head.weight"] = draw(VOCABULARY, width, scale=0.5)
-        weights["lm_head.weight"][2] *= 2.4
-    if storage.get("final_logits_bias"):
-        weights["final_logits_bias"] = draw(1, VOCABULARY, scale=0.5)
-    return weights
-
-
 def save_weights(folder, weights, storage):
     if storage.get("written_out"):
-        for side in ("encoder", "decoder"):
-            weights[f"{side}.embed_tokens.weight"] = weights["shared.weight"].clone()
+        families.write_out_copies(weights)
     own = ("lm_head.weight", "final_logits_bias")
     prefix = "" if storage.get("bare") else "model."
     weights = {(name if name in own else prefix + name): tensor.to(storage["dtype"]).contiguous() for name, tensor in sorted(weights.items())}

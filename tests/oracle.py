@@ -1,4 +1,4 @@
-"""The reference's answers: transformers' BART in double precision, decoded greedily by computing the whole prefix anew for
+"""The reference's answers: transformers' models in double precision, decoded greedily by computing the whole prefix anew for
 every token, without a cache. Runs in a virtual environment with torch, transformers, tokenizers and safetensors.
 
 What a request means stands in docs/api.md. Score processors are transformers' own classes where it has them.
@@ -7,10 +7,13 @@ import json
 import math
 
 import torch
+import transformers
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import BartConfig, BartForConditionalGeneration, GenerationConfig
+from transformers import AutoConfig, GenerationConfig
 from transformers.generation import logits_process as processors
+
+import families
 
 EDGE = 2e-3  # least gap between the two best scores of a step: below it two right engines may differ
 
@@ -25,18 +28,28 @@ def load_state(folder):
 
 
 def load_model(folder):
-    config = BartConfig.from_pretrained(folder)
-    model = BartForConditionalGeneration(config).double().eval()
+    config = AutoConfig.from_pretrained(folder)
+    model = getattr(transformers, config.architectures[0])(config).double().eval()
     model.generation_config = GenerationConfig.from_pretrained(folder)
     state = load_state(folder)
-    shared = state["model.shared.weight"]
-    for name in ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"):
-        state.setdefault(name, shared)
+    if "model.shared.weight" in state:
+        for name in ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"):
+            state.setdefault(name, state["model.shared.weight"])
+    state.setdefault("lm_head.weight", state["model.decoder.embed_tokens.weight"])
     missing, unexpected = model.load_state_dict(state, strict=False)
-    assert not unexpected and set(missing) <= {"final_logits_bias"}, (missing, unexpected)
+    computed = {f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")} if has_computed_positions(config) else set()
+    assert not unexpected and set(missing) <= {"final_logits_bias", *computed}, (missing, unexpected)
     if not config.tie_word_embeddings:  # loading must not have tied what the files keep apart
-        assert not torch.equal(model.lm_head.weight, shared)
+        assert not torch.equal(model.lm_head.weight, model.model.decoder.embed_tokens.weight)
+    if config.model_type == "blenderbot-small" and config.scale_embedding:
+        # transformers 4 scales on both sides, as the published model was trained; 5 has lost it in the decoder.
+        scaled = state["model.shared.weight"] * math.sqrt(config.d_model)
+        model.model.decoder.embed_tokens = torch.nn.Embedding.from_pretrained(scaled)
     return model
+
+
+def has_computed_positions(config):
+    return families.LAYOUTS[config.model_type].offset is None
 
 
 class Unfit(Exception):
@@ -49,8 +62,8 @@ class Oracle:
         self.tokenizer = Tokenizer.from_file(str(tokenizer_file))
         self.config = json.loads((folder / "config.json").read_text())
         self.defaults = json.loads((folder / "generation_config.json").read_text())
-        self.start, self.bos, self.eos = 2, 0, 2
-        self.vocab_size = self.config["vocab_size"]
+        self.start, self.bos, self.eos = (self.defaults[f"{key}_token_id"] for key in ("decoder_start", "bos", "eos"))
+        self.vocab_size = self.config["vocab_size"]  # the encoder's
 
     # ---- prompts
 
@@ -76,13 +89,24 @@ class Oracle:
         if "truncate_prompt_tokens" in request:
             encoder_ids = encoder_ids[-request["truncate_prompt_tokens"]:]
         if decoder is None:
-            return (encoder_text, encoder_ids), (None, [self.start, self.bos])
+            return (encoder_text, encoder_ids), (None, self.default_prompt())
         decoder_text, decoder_ids = self.singleton(decoder, True)
         if decoder_text is not None and decoder_ids[-1:] == [self.eos]:
             decoder_ids = decoder_ids[:-1]
         if decoder_ids[:1] != [self.start]:
             decoder_ids = [self.start] + decoder_ids
         return (encoder_text, encoder_ids), (decoder_text, decoder_ids)
+
+    def default_kind(self):
+        return families.LAYOUTS[self.config["model_type"]].default
+
+    def default_prompt(self):
+        second = {"start": None, "bos": self.bos, "language": self.defaults.get("forced_bos_token_id")}[self.default_kind()]
+        return [self.start] + ([second] if second not in (None, self.start) else [])
+
+    def names_language(self, request):
+        """The default prompt holds the target language, be it the start token itself: it is not forced again."""
+        return self.default_kind() == "language" and self.has_default_prompt(request) and "forced_bos_token_id" in self.defaults
 
     def has_default_prompt(self, request):
         prompt = request["prompt"]
@@ -123,7 +147,8 @@ class Oracle:
             scores[0, self.eos] = -math.inf
         if len(generated) < request.get("min_tokens", 0):  # the files' min_length says nothing about a request's own ends
             scores[0, request.get("stop_token_ids", [])] = -math.inf
-        if setting("forced_bos_token_id") is not None and len(prompt_ids) == 1 and not generated:
+        forces_bos = setting("forced_bos_token_id") is not None and not self.names_language(request)
+        if forces_bos and len(prompt_ids) == 1 and not generated:
             scores = self.only(setting("forced_bos_token_id"))
         if setting("forced_eos_token_id") is not None and len(generated) == max_tokens - 1:
             scores = self.only(setting("forced_eos_token_id"))
@@ -131,10 +156,10 @@ class Oracle:
             scores[0, setting("suppress_tokens")] = -math.inf
         if setting("begin_suppress_tokens") and not generated:
             scores[0, setting("begin_suppress_tokens")] = -math.inf
-        return scores[0]
+        return torch.log_softmax(scores[0], -1) if self.defaults.get("renormalize_logits") else scores[0]
 
     def only(self, token):
-        scores = torch.full((1, self.vocab_size), -math.inf, dtype=torch.double)
+        scores = torch.full((1, self.model.lm_head.out_features), -math.inf, dtype=torch.double)
         scores[0, token] = 0
         return scores
 
@@ -185,7 +210,7 @@ class Oracle:
         """Where transformers' own generate can express a request, it must give the same tokens."""
         known = {"id", "prompt", "decoder_prompt", "max_tokens", "temperature", "num_beams", "logprobs", "add_special_tokens",
                  "repetition_penalty", "no_repeat_ngram_size", "suppress_tokens", "min_tokens"}
-        if not set(request) <= known or request["temperature"] != 0:
+        if not set(request) <= known or request["temperature"] != 0 or self.names_language(request):
             return 0
         wanted = expected["outputs"][0]["token_ids"]
         options = {k: request[k] for k in ("repetition_penalty", "no_repeat_ngram_size", "suppress_tokens") if k in request}

@@ -19,8 +19,8 @@ def settings(oracle, request):
 def generate(oracle, request):
     """(expected result, least gap of a decision)."""
     (encoder_text, encoder_ids), (prompt_text, prompt_ids) = oracle.prompts(request)
-    # A bos that the default prompt supplied counts as generated: transformers generates it by force.
-    supplied = 1 if oracle.has_default_prompt(request) else 0
+    # A bos or language that the default prompt supplied counts as generated: transformers generates it by force.
+    supplied = len(oracle.default_prompt()) - 1 if oracle.has_default_prompt(request) else 0
     found, gap = search(oracle, request, encoder_ids, prompt_ids, supplied)
     outputs = []
     for index, (_, total, tokens) in enumerate(found[:settings(oracle, request)["n"]]):
@@ -106,7 +106,8 @@ def check_against_generate(oracle, request, expected):
     """Where transformers' own generate can express a request, it must give the same tokens."""
     known = {"id", "prompt", "decoder_prompt", "max_tokens", "temperature", "num_beams", "n", "num_return_sequences", "length_penalty",
              "early_stopping", "add_special_tokens", "repetition_penalty", "no_repeat_ngram_size", "suppress_tokens", "use_beam_search"}
-    if not set(request) <= known or oracle.has_default_prompt(request):
+    has_two = len(expected["prompt_token_ids"]) > 1 and oracle.has_default_prompt(request)
+    if not set(request) <= known or has_two or oracle.names_language(request):
         return 0
     chosen, prompt = settings(oracle, request), expected["prompt_token_ids"]
     options = {k: request[k] for k in ("repetition_penalty", "no_repeat_ngram_size", "suppress_tokens") if k in request}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench: the micro benchmarks, then bart-large's shape beside CTranslate2 where that is installed."""
+"""./dev bench: the micro benchmarks, then published shapes beside CTranslate2 where that is installed."""
 import argparse
 import subprocess
 import sys
@@ -49,7 +49,7 @@ def main():
     run_micro(options.filter, options.quick)
     if options.filter:
         return
-    print("\n== bart-large beside CTranslate2", flush=True)
+    print("\n== beside CTranslate2", flush=True)
     python = peer_python()
     if not python:
         print("CTranslate2 is not installed: ./dev bench --peers")

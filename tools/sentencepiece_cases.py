@@ -80,17 +80,30 @@ def varint(value):
     return bytes([*out, value])
 
 
+def with_pieces(model, change):
+    """The model with change(index, piece's message) for each piece; None leaves it out."""
+    out, index = b"", 0
+    for number, message in fields(model):
+        if number == 1:
+            message, index = change(index, message), index + 1
+        if message is not None:
+            out += varint(number << 3 | 2) + varint(len(message)) + message
+    return out
+
+
+def first_pieces(model, count):
+    return with_pieces(model, lambda index, message: message if index < count else None)
+
+
 def without_every_third(model):
     """The model with a third of its pieces of type unused, as a restricted vocabulary leaves them."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    out, piece = b"", 0
-    for number, message in fields(model):
-        if number == 1:
-            if piece % 3 == 2 and len(processor.id_to_piece(piece)) > 1 and not processor.is_unknown(piece):
-                message += b"\x18\x05"  # field 3, a second time: 5
-            piece += 1
-        out += varint(number << 3 | 2) + varint(len(message)) + message
-    return out
+
+    def change(index, message):
+        unused = index % 3 == 2 and len(processor.id_to_piece(index)) > 1 and not processor.is_unknown(index)
+        return message + b"\x18\x05" if unused else message  # field 3, a second time: 5
+
+    return with_pieces(model, change)
 
 
 def sentencepiece_models():

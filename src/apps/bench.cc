@@ -86,7 +86,7 @@ std::vector<std::vector<int32_t>> unique_inputs(const Workload& work, int32_t vo
 
 // One call: everything arrives at once, and the clock runs until the last token.
 StatusOr<Call> run_call(const Workload& work, LoadedModel& model, std::mt19937_64& random) {
-  const int32_t vocab = model.runner->spec().vocab_size;
+  const int32_t vocab = model.runner->spec().encoder_vocab();
   SamplingParams params;
   params.max_tokens = work.output_len;
   params.ignore_eos = true;

@@ -63,7 +63,7 @@ std::vector<FlagSpec> engine_flags() {
       {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
       {"max-num-batched-tokens", "N", "2048", "decoder tokens a step", kMemory},
       {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
-      {"max-model-len", "N", "the model's", "longest encoder input and longest decoder sequence", kMemory},
+      {"max-model-len", "N", "the model's, or 8192", "longest encoder input and longest decoder sequence", kMemory},
       {"debug-poison", "", "",
        "fill freed KV blocks with NaN, shuffle block order, watch cross KV: slow, for finding bugs", kMemory},
       refused("enable-lora", "", Feature::kLora),

@@ -1,29 +1,100 @@
-// `transept generate`: prompts from arguments or JSONL lines through the engine, results in input order.
-#include <algorithm>
+// `transept generate`: prompts from arguments or JSON lines through the engine, results in input order.
 #include <optional>
 
-#include "apps/engine_flags.h"
-#include "apps/generate_run.h"
-#include "apps/interrupt.h"
+#include "apps/line_reader.h"
 #include "apps/request_flags.h"
-#include "apps/stats_json.h"
+#include "apps/run_job.h"
 #include "apps/verbs.h"
 #include "base/log.h"
-#include "request/resolve.h"
+#include "request/request.h"
+#include "request/result_json.h"
 
 namespace transept {
 namespace {
 
-Status write_stats(const Flags& flags, const LoadedModel& model, const GenerateRun& run, double elapsed) {
-  const auto path = flags.text("stats-json");
-  if (!path.has_value()) return ok_status();
-  Json stats = engine_stats_json(model, elapsed);
-  stats.set("num_requests", run.num_requests());
-  stats.set("num_failed", run.num_failed());
-  ASSIGN_OR_RETURN(OutputFile file, OutputFile::open(*path, false));
-  file.write_line(stats.dump());
-  return file.close();
-}
+// Results as JSON lines, or as their texts alone.
+class GenerateJob : public Job {
+ public:
+  explicit GenerateJob(bool as_json) : as_json_(as_json) {}
+
+  bool may_leave_gaps() const override { return as_json_; }
+
+  Status begin(const LoadedModel& model) override {
+    tokenizer_ = model.tokenizer.get();
+    return ok_status();
+  }
+
+  std::string result(const JobItem& item, const RequestOutput& output) override {
+    if (as_json_) {
+      const auto token_text = [&](int32_t id) {
+        return tokenizer_ == nullptr ? std::string() : tokenizer_->decode({&id, 1}, false);
+      };
+      return to_json(item.id, output, token_text).dump() + "\n";
+    }
+    std::string lines;
+    for (const CompletionOutput& completion : output.outputs) lines += completion.text + "\n";
+    return lines;
+  }
+
+  std::string failure(const JobItem& item, const Status& status) override {
+    if (as_json_) return error_json(item.id, status).dump() + "\n";
+    log_error("prompt ", item.index + 1, ": ", error_message(status));
+    return "\n";
+  }
+
+ private:
+  bool as_json_;
+  const Tokenizer* tokenizer_ = nullptr;
+};
+
+class ArgumentsJob final : public GenerateJob {
+ public:
+  ArgumentsJob(std::vector<std::string> texts, bool as_json) : GenerateJob(as_json), texts_(std::move(texts)) {}
+
+  std::optional<int64_t> total() const override { return static_cast<int64_t>(texts_.size()); }
+
+  Next next(OrderedRun& run) override {
+    if (run.num_added() == texts_.size()) return Next::kEnd;
+    Json body = Json::object();
+    body.set("prompt", texts_[run.num_added()]);
+    run.add_request(body, {.id = Json(run.num_requests())});
+    return Next::kAdded;
+  }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+class JsonLinesJob final : public GenerateJob {
+ public:
+  explicit JsonLinesJob(LineReader reader) : GenerateJob(true), reader_(std::move(reader)) {}
+
+  int fd() const override { return reader_.fd(); }
+  Status status() const override { return reader_.status(); }
+
+  Next next(OrderedRun& run) override {
+    LineReader::Result got;
+    do {
+      got = reader_.next(false, line_);
+      num_lines_ += got == LineReader::Result::kLine ? 1 : 0;
+    } while (got == LineReader::Result::kLine && trim(line_).empty());
+    if (got == LineReader::Result::kEnd) return Next::kEnd;
+    if (got == LineReader::Result::kNothingYet) return Next::kNothingYet;
+    const Json fallback_id(run.num_requests());
+    const StatusOr<Json> body = Json::parse(line_);
+    if (body.ok()) {
+      run.add_request(*body, {.id = request_id(*body, fallback_id)});
+    } else {
+      run.add_failure({.id = fallback_id}, with_prefix(body.status(), str_cat("line ", num_lines_)));
+    }
+    return Next::kAdded;
+  }
+
+ private:
+  LineReader reader_;
+  std::string line_;
+  int64_t num_lines_ = 0;
+};
 
 // What is shown as it comes is one text, and is certain from its first word on.
 Status check_stream(const Flags& flags) {
@@ -46,82 +117,31 @@ Status check_inputs(const Flags& flags) {
   return check_distinct_files(flags, {"input", "output", "stats-json"});
 }
 
-StatusOr<GenerateRun::Options> run_options(const Flags& flags) {
-  GenerateRun::Options options;
+StatusOr<OrderedRun::Options> run_options(const Flags& flags) {
+  OrderedRun::Options options;
   ASSIGN_OR_RETURN(options.defaults, request_defaults(flags));
   options.score_only = flags.is_on("score");
-  options.as_json = flags.has("input") || flags.is_on("json") || options.score_only || flags.has("logprobs");
   options.stream = flags.is_on("stream");
-  if (flags.has("request-timeout")) {
-    ASSIGN_OR_RETURN(const double timeout, flags.number("request-timeout", 0.001, 1e6, 0));
-    options.request_timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout));
-  }
+  ASSIGN_OR_RETURN(options.request_timeout, request_timeout(flags));
   return options;
-}
-
-// At most a screenful of ids; `unread` lines of the input were not even looked at.
-std::string describe_unfinished(const std::vector<std::string>& ids, bool has_unread, int64_t num_read) {
-  constexpr size_t kMaxListed = 32;
-  std::string text;
-  if (!ids.empty()) {
-    std::vector<std::string> listed(ids.begin(),
-                                    ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), kMaxListed)));
-    text = "; not finished: " + join(listed, ", ");
-    if (ids.size() > kMaxListed) text += str_cat(", ... (", ids.size(), " in all, the last ", ids.back(), ")");
-  }
-  if (has_unread) text += str_cat("; the input behind request ", num_read, " was not read");
-  return text;
 }
 
 }  // namespace
 
 int run_generate(const Flags& flags) {
-  const auto begin = std::chrono::steady_clock::now();
   if (const Status inputs = check_inputs(flags); !inputs.ok()) return usage_error("generate", inputs);
-  StatusOr<EngineConfig> config = engine_config(flags);
-  if (!config.ok()) return usage_error("generate", config.status());
-  StatusOr<GenerateRun::Options> options = run_options(flags);
+  StatusOr<OrderedRun::Options> options = run_options(flags);
   if (!options.ok()) return usage_error("generate", options.status());
-  const bool is_text_run = flags.positional().size() > 1;
-  if (is_text_run && !flags.has("log-level")) set_log_level(LogLevel::kWarning);
-  config->max_trace_steps = flags.has("stats-json") ? 100000 : 0;
-
-  std::optional<LineReader> reader;
-  if (!is_text_run) {
-    StatusOr<LineReader> opened = LineReader::open(*flags.text("input"));
-    if (!opened.ok()) return usage_error("generate", with_prefix(opened.status(), flags.name_of("input")));
-    reader.emplace(std::move(opened).value());
+  if (flags.positional().size() > 1) {
+    if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
+    ArgumentsJob job({flags.positional().begin() + 1, flags.positional().end()},
+                     flags.is_on("json") || options->score_only || flags.has("logprobs"));
+    return run_job("generate", flags, std::move(options).value(), job);
   }
-  const SteadyClock clock;
-  StatusOr<LoadedModel> model = load_engine(*config, clock);
-  if (!model.ok()) return usage_error("generate", model.status());
-  for (const std::string& note : startup_notes(model->generation)) {
-    const bool is_missing = note.find("not supported") != std::string::npos;
-    is_missing ? log_warning(note) : log_info(note);
-  }
-  StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true);
-  if (!output.ok()) return usage_error("generate", with_prefix(output.status(), flags.name_of("output")));
-
-  const StatusOr<std::unique_ptr<ReadyQueue>> ready = ReadyQueue::create();
-  if (!ready.ok()) return usage_error("generate", ready.status());
-
-  catch_interrupts();
-  AsyncEngine engine(std::move(model->engine), {.max_queued_requests = GenerateRun::kMaxInFlight}, clock);
-  GenerateRun run(*model, engine, clock, *std::move(options), **ready, *output);
-  std::vector<std::string> texts(flags.positional().begin() + 1, flags.positional().end());
-  Status status = is_text_run ? run.run_texts(texts) : run.run_lines(*reader);
-  model->engine = engine.stop();
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const std::vector<std::string> unfinished = run.unfinished();
-  if (status.ok()) status = output->close();
-  if (status.ok()) status = write_stats(flags, *model, run, elapsed);
-  if (!status.ok()) return usage_error("generate", status);
-  if (interrupted()) {
-    log_error("interrupted: ", static_cast<size_t>(run.num_requests()) - unfinished.size(), " of ", run.num_requests(),
-              " requests finished and written", describe_unfinished(unfinished, run.has_unread(), run.num_requests()));
-    return kExitInterrupted;
-  }
-  return run.num_failed() > 0 ? kExitSomeFailed : kExitOk;
+  StatusOr<LineReader> reader = LineReader::open(*flags.text("input"));
+  if (!reader.ok()) return usage_error("generate", with_prefix(reader.status(), flags.name_of("input")));
+  JsonLinesJob job(std::move(reader).value());
+  return run_job("generate", flags, std::move(options).value(), job);
 }
 
 }  // namespace transept

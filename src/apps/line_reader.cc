@@ -42,6 +42,7 @@ LineReader::LineReader(LineReader&& other) noexcept
       searched_(other.searched_),
       cut_(std::move(other.cut_)),
       skipping_(other.skipping_),
+      had_carriage_return_(other.had_carriage_return_),
       status_(std::move(other.status_)),
       path_(std::move(other.path_)) {}
 
@@ -52,7 +53,7 @@ bool LineReader::take_line(std::string& line) {
     line = skipping_ ? std::exchange(cut_, {}) : buffer_.substr(begin_, std::min(end - begin_, max_bytes_ + 1));
     skipping_ = false;
     begin_ = searched_ = end + 1;
-    if (!line.empty() && line.back() == '\r') line.pop_back();
+    drop_carriage_return(line);
     return true;
   }
   searched_ = buffer_.size();
@@ -64,7 +65,14 @@ bool LineReader::take_line(std::string& line) {
   skipping_ = !ended_;
   if (skipping_ || cut_.empty()) return false;
   line = std::exchange(cut_, {});
+  drop_carriage_return(line);
   return true;
+}
+
+// One that ends a line; not one at which a long line was cut.
+void LineReader::drop_carriage_return(std::string& line) {
+  had_carriage_return_ = line.ends_with('\r') && line.size() <= max_bytes_;
+  if (had_carriage_return_) line.pop_back();
 }
 
 LineReader::Result LineReader::next(bool wait, std::string& line) {

@@ -18,9 +18,12 @@ class LineReader final {
   LineReader(LineReader&& other) noexcept;
   LineReader& operator=(LineReader&&) = delete;
 
-  // The next line without its end. kNothingYet only if `wait` is false, or a signal came. A line longer than max_bytes
-  // is cut to max_bytes + 1 (which the JSON reader then refuses by its length), the rest of it skipped.
+  // The next line without its end (LF, CRLF, or the file's). kNothingYet only if `wait` is false, or a signal came. A
+  // line longer than max_bytes is cut to max_bytes + 1 (so its length tells), the rest of it skipped.
   Result next(bool wait, std::string& line);
+
+  // Whether the last line ended in CRLF.
+  bool had_carriage_return() const { return had_carriage_return_; }
 
   // For poll(), while next(false) gives kNothingYet.
   int fd() const { return fd_; }
@@ -28,11 +31,13 @@ class LineReader final {
   // Errors: reading failed on the way (names the file); what came before was handed out.
   const Status& status() const { return status_; }
 
+  size_t max_bytes() const { return max_bytes_; }
   void set_max_bytes(size_t max_bytes) { max_bytes_ = max_bytes; }
 
  private:
   LineReader(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
   bool take_line(std::string& line);
+  void drop_carriage_return(std::string& line);
 
   int fd_;
   bool ended_ = false;
@@ -42,6 +47,7 @@ class LineReader final {
   size_t searched_ = 0;  // no line end before
   std::string cut_;      // the front of a line that is too long
   bool skipping_ = false;
+  bool had_carriage_return_ = false;
   Status status_;
   std::string path_;
 };

@@ -16,7 +16,7 @@ constexpr const char* kExitCodes =
     "    0  ok\n"
     "    1  some inputs failed: each has an error in its result's place\n"
     "    2  usage or start-up\n"
-    "  130  interrupted (SIGINT, SIGTERM): generate writes what is finished, and says what is not\n"
+    "  130  interrupted (SIGINT, SIGTERM): what is finished is written, what is not is named\n"
     "  141  whoever read standard output went away (SIGPIPE), as in: transept generate ... | head -1\n";
 
 void print_overview(std::FILE* to) {

@@ -43,6 +43,21 @@ Status OutputFile::close() {
   return failed_ ? absl::DataLossError(path_ + ": not everything could be written") : ok_status();
 }
 
+Status check_output_apart(const Flags& flags, std::span<const std::string> inputs) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto place = [](const std::string& path, const char* stream) { return path == "-" ? stream : path; };
+  const std::string given = flags.text_or("output", "-");
+  const fs::path output = place(given, "/dev/stdout");
+  if (!fs::is_regular_file(output, error)) return ok_status();
+  for (const std::string& input : inputs) {
+    if (!fs::equivalent(output, place(input, "/dev/stdin"), error)) continue;
+    return invalid_argument(input == "-" ? "standard input" : input, ": is also ",
+                            given == "-" ? "where standard output goes" : flags.name_of("output"));
+  }
+  return ok_status();
+}
+
 Status check_distinct_files(const Flags& flags, std::initializer_list<std::string_view> names) {
   namespace fs = std::filesystem;
   std::error_code error;

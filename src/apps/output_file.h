@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ class OutputFile final {
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
+  // Nothing has failed so far.
+  bool is_ok() const { return !failed_; }
+
   void write(std::string_view text);
   void write_line(std::string_view line);
   // Errors: something could not be written (a full disk, a closed pipe).
@@ -32,6 +36,9 @@ class OutputFile final {
   bool live_;
   bool failed_ = false;
 };
+
+// Errors: --output names one of the files that are to be read, or standard output goes there. Names both.
+Status check_output_apart(const Flags& flags, std::span<const std::string> inputs);
 
 // Errors: two of these flags name one file (a result would wipe out what is still to be read). Names both flags.
 Status check_distinct_files(const Flags& flags, std::initializer_list<std::string_view> names);

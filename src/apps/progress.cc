@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/strings.h"
@@ -25,7 +26,7 @@ void Progress::update(int64_t done, int64_t total, std::string_view rate) {
   last_ = std::chrono::steady_clock::now();
   std::string line = "\r\033[K";
   if (total > 0) {
-    const int filled = static_cast<int>(done * kBarWidth / total);
+    const int filled = static_cast<int>(std::min(done, total) * kBarWidth / total);
     line += "[" + std::string(static_cast<size_t>(filled), '#') +
             std::string(static_cast<size_t>(kBarWidth - filled), '.') + "] ";
     line += str_cat(done, "/", total);

@@ -1,5 +1,7 @@
 #include "apps/request_flags.h"
 
+#include <algorithm>
+
 #include "base/environment.h"
 #include "request/field_table.h"
 
@@ -43,10 +45,10 @@ Json flag_value(const FieldSpec& field, const std::string& text) {
 
 }  // namespace
 
-std::vector<FlagSpec> request_flags() {
+std::vector<FlagSpec> request_flags(std::span<const std::string_view> without) {
   std::vector<FlagSpec> table;
   for (const FieldSpec& field : request_fields()) {
-    if (!is_flag(field)) continue;
+    if (!is_flag(field) || std::find(without.begin(), without.end(), field.name) != without.end()) continue;
     table.push_back({flag_name(field.name), value_name(field.kind), "", std::string(field.doc),
                      "Request fields (defaults for requests that leave them out)"});
   }

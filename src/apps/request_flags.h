@@ -2,6 +2,8 @@
 // leaves the field out.
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "apps/flags.h"
@@ -9,7 +11,8 @@
 
 namespace transept {
 
-std::vector<FlagSpec> request_flags();
+// All but those of the fields that `without` names.
+std::vector<FlagSpec> request_flags(std::span<const std::string_view> without = {});
 
 // The given ones as an object of fields. Values are read as JSON where they are JSON, else as text. Errors: a value
 // that the field's row refuses, by the flag's name.

@@ -29,6 +29,20 @@ std::vector<FlagSpec> generate_flags() {
   return concat(concat(std::move(table), request_flags()), engine_flags());
 }
 
+std::vector<FlagSpec> translate_flags() {
+  std::vector<FlagSpec> table = {
+      {"output", "FILE", "standard output", "where translations go, a line for a line", kInput},
+      {"n-best", "K", "", "the K best answers to each line: \"INDEX ||| TEXT ||| SCORE\", input lines from 0", kInput},
+      {"decoder-prompt", "TEXT", "", "how every translation begins, behind the target language", kInput},
+      {"request-timeout", "SECONDS", "none", "give a line up so long after it was read, its wait included", kInput},
+      {"stats-json", "FILE", "", "counters, rates, memory and a trace of every step", kInput},
+  };
+  // What is not a line of text, and how many lines there are.
+  static constexpr std::string_view kWithout[] = {
+      "n", "best_of", "num_return_sequences", "use_beam_search", "logprobs", "prompt_logprobs", "return_alignments"};
+  return concat(concat(std::move(table), request_flags(kWithout)), engine_flags());
+}
+
 std::vector<FlagSpec> tokenize_flags() {
   return {
       {"input", "FILE", "",
@@ -79,6 +93,8 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table = {
       {"generate", "MODEL [PROMPT...]", "text in, text out: prompts as arguments or JSON lines", generate_flags,
        run_generate},
+      {"translate", "MODEL [FILE...]", "text files line by line; standard input where there is no FILE, or for -",
+       translate_flags, run_translate},
       {"tokenize", "MODEL [TEXT...]", "ids from text", tokenize_flags, run_tokenize},
       {"detokenize", "MODEL [ID...]", "text from ids", detokenize_flags, run_detokenize},
       {"dump", "encoder MODEL TEXT|ids.json --output FILE.npy",

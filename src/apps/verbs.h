@@ -30,6 +30,7 @@ const std::vector<Verb>& verbs();
 int usage_error(std::string_view verb, const Status& status);
 
 int run_generate(const Flags& flags);
+int run_translate(const Flags& flags);
 int run_tokenize(const Flags& flags);
 int run_detokenize(const Flags& flags);
 int run_dump(const Flags& flags);

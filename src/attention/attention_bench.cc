@@ -1,6 +1,7 @@
 // Attention of the shapes that decide: decode reading a long cross cache (batch and beams), decode over its own cache,
 // a prompt, an encoder. GB/s counts the K and V that must be read once, beside a plain read of as many bytes.
-// Arguments: sequences or groups, rows each, keys, backend level.
+// Arguments: sequences or groups, rows each, keys, backend level. The T5 cases stand beside the same work without a
+// bias: the two are run in turn, and T5/none is the ratio of their best times.
 #include "attention/attention_problem.h"
 #include "ops/bench_support.h"
 
@@ -10,21 +11,29 @@ namespace {
 // heads x head_dim of a small Whisper and of BART.
 constexpr int kHeads = 8, kDim = 64;
 
-void run(benchmark::State& state, AttentionType type, int group) {
+AttentionProblem shape_of(const benchmark::State& state, AttentionType type, int group) {
   const auto owners = static_cast<int>(state.range(0)), rows = static_cast<int>(state.range(1)),
              keys = static_cast<int>(state.range(2));
-  const auto isa = static_cast<Isa>(state.range(3));
-  if (isa > detect_isa()) return state.SkipWithError("level not present");
   AttentionProblem p;
   p.type = type;
   p.gap = 0;
   p.heads = p.kv_heads = kHeads;
   p.dim = kDim;
   p.causal = type == AttentionType::kDecoder;
-  double pairs = 0;
   for (int i = 0; i < owners; ++i) {
     p.owners.push_back({static_cast<uint32_t>(i), keys, std::vector<int>(static_cast<size_t>(group), rows)});
-    for (int r = 0; r < rows; ++r) pairs += group * p.visible(p.owners.back(), r);
+  }
+  return p;
+}
+
+void run(benchmark::State& state, AttentionType type, int group) {
+  const auto isa = static_cast<Isa>(state.range(3));
+  if (isa > detect_isa()) return state.SkipWithError("level not present");
+  const AttentionProblem p = shape_of(state, type, group);
+  double pairs = 0, keys = 0;
+  for (const KeyOwner& owner : p.owners) {
+    keys += owner.keys;
+    for (int r = 0; r < owner.rows[0]; ++r) pairs += group * p.visible(owner, r);
   }
   ThreadPool threads(num_available_cpus());
   Arena arena(size_t{64} << 20);
@@ -32,10 +41,37 @@ void run(benchmark::State& state, AttentionType type, int group) {
   const auto backend = std::move(make_attention_backend("cpu").value());
   AttentionSetup setup(p, *backend, false);
   setup.run(context);
-  const double bytes = 2.0 * owners * keys * kHeads * kDim * sizeof(float);
+  const double bytes = 2.0 * keys * kHeads * kDim * sizeof(float);
   report_best(state, threads, bytes, 4.0 * pairs * kHeads * kDim, [&] { setup.run_again(context); });
 }
 
+// Attention under T5's bias in turn with attention under none. Heads and dimensions are t5-base's but for their number.
+void run_t5(benchmark::State& state, AttentionType type) {
+  const auto isa = static_cast<Isa>(state.range(3));
+  if (isa > detect_isa()) return state.SkipWithError("level not present");
+  AttentionProblem plain = shape_of(state, type, 1), biased = plain;
+  biased.bias = BiasForm::kT5;
+  ThreadPool threads(num_available_cpus());
+  Arena arena(size_t{64} << 20);
+  Context context{.threads = threads, .arena = arena, .isa = isa};
+  const auto backend = std::move(make_attention_backend("cpu").value());
+  AttentionSetup without(plain, *backend, false), with(biased, *backend, false);
+  without.run(context);
+  with.run(context);
+  double best_without = 1e9, best_with = 1e9;
+  for (auto _ : state) {
+    const double time = seconds_of([&] { with.run_again(context); });
+    best_with = std::min(best_with, time);
+    best_without = std::min(best_without, seconds_of([&] { without.run_again(context); }));
+    state.SetIterationTime(time);
+  }
+  state.counters["best_us"] = best_with * 1e6;
+  state.counters["T5/none"] = best_with / best_without;
+  state.counters["step_KB"] = static_cast<double>(arena.high_water_bytes()) / 1024;
+}
+
+void BM_SelfUnderT5(benchmark::State& state) { run_t5(state, AttentionType::kDecoder); }
+void BM_EncoderUnderT5(benchmark::State& state) { run_t5(state, AttentionType::kEncoder); }
 void BM_Cross(benchmark::State& state) { run(state, AttentionType::kEncoderDecoder, 1); }
 void BM_CrossOfFiveBeams(benchmark::State& state) { run(state, AttentionType::kEncoderDecoder, 5); }
 void BM_Self(benchmark::State& state) { run(state, AttentionType::kDecoder, 1); }
@@ -52,6 +88,8 @@ BENCHMARK(BM_Cross)->Apply([](auto* b) { levels(b, {{1, 1, 1500}, {8, 1, 1500}, 
 BENCHMARK(BM_CrossOfFiveBeams)->Apply([](auto* b) { levels(b, {{1, 1, 1500}, {8, 1, 1500}}); });
 BENCHMARK(BM_Self)->Apply([](auto* b) { levels(b, {{1, 1, 100}, {32, 1, 200}, {1, 224, 224}}); });
 BENCHMARK(BM_Encoder)->Apply([](auto* b) { levels(b, {{1, 1500, 1500}, {16, 64, 64}}); });
+BENCHMARK(BM_SelfUnderT5)->Apply([](auto* b) { levels(b, {{1, 1, 100}, {32, 1, 200}, {1, 224, 224}}); });
+BENCHMARK(BM_EncoderUnderT5)->Apply([](auto* b) { levels(b, {{1, 512, 512}, {16, 64, 64}, {1, 8192, 8192}}); });
 
 }  // namespace
 }  // namespace transept

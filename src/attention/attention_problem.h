@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -18,13 +19,14 @@
 
 namespace transept {
 
-enum class BiasForm : uint8_t { kNone, kFull, kByKey, kByHead, kKeysApart, kMasking };
+enum class BiasForm : uint8_t { kNone, kFull, kByKey, kByHead, kKeysApart, kMasking, kT5, kAlibi };
 
 // Who owns keys: a sequence (encoder, self) or a group of sequences (cross).
 struct KeyOwner {
   uint32_t id = 0;
   int keys = 0;
   std::vector<int> rows;  // new rows of each sequence; self, encoder: one sequence
+  int cross_context = 0;  // cross: rows before the new ones, which have no keys of their own
 };
 
 struct AttentionProblem {
@@ -32,12 +34,15 @@ struct AttentionProblem {
   int heads = 4, kv_heads = 4, dim = 16, block_size = 16;
   bool causal = true;
   BiasForm bias = BiasForm::kNone;
+  bool materialize = false;  // also what can be computed on the fly
   int gap = 3;  // floats between rows of q, k, v and out that belong to nobody; 0: aligned, as the engine has them
   std::vector<KeyOwner> owners;
 
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
   // Position of a sequence's first new row.
-  int context(const KeyOwner& owner) const { return type == AttentionType::kDecoder ? owner.keys - owner.rows[0] : 0; }
+  int context(const KeyOwner& owner) const {
+    return type == AttentionType::kDecoder ? owner.keys - owner.rows[0] : owner.cross_context;
+  }
   int visible(const KeyOwner& owner, int row) const {
     return causal ? std::min(owner.keys, context(owner) + row + 1) : owner.keys;
   }
@@ -60,6 +65,28 @@ inline float value_at(uint32_t which, uint32_t owner, uint32_t a, uint32_t b, ui
   return static_cast<float>(static_cast<int64_t>(h >> 40) - (1 << 23)) * (2.0f / (1 << 23));
 }
 
+constexpr int kT5Buckets = 32, kT5MaxDistance = 128;
+
+// What T5 learnt for a head and bucket.
+inline float t5_value(int head, int64_t bucket) {
+  return value_at(3, 1, static_cast<uint32_t>(head), static_cast<uint32_t>(bucket), 99);
+}
+
+// T5's buckets as the paper's code has them, in double precision.
+inline int64_t naive_t5_bucket(int distance, bool bidirectional) {
+  const int buckets = bidirectional ? kT5Buckets / 2 : kT5Buckets, exact = buckets / 2;
+  const int far = bidirectional ? std::abs(distance) : std::max(-distance, 0);
+  const int first = bidirectional && distance > 0 ? buckets : 0;
+  if (far < exact) return first + far;
+  const double share =
+      std::log(static_cast<double>(far) / exact) / std::log(static_cast<double>(kT5MaxDistance) / exact);
+  return first + std::min<int64_t>(exact + static_cast<int64_t>(share * (buckets - exact) + 1e-9), buckets - 1);
+}
+
+inline float alibi_slope(const AttentionProblem& p, int head) {
+  return static_cast<float>(std::exp2(-8.0 * (head + 1) / p.heads));
+}
+
 inline float bias_value(const AttentionProblem& p, uint32_t owner, int seq, int head, int position, int key) {
   constexpr float kMasked = -std::numeric_limits<float>::infinity();
   const uint32_t row = static_cast<uint32_t>(seq * 1000 + position);
@@ -70,6 +97,8 @@ inline float bias_value(const AttentionProblem& p, uint32_t owner, int seq, int 
     case BiasForm::kByKey: return value_at(3, 0, 0, 0, static_cast<uint32_t>(key));
     case BiasForm::kByHead: return value_at(3, 0, 0, static_cast<uint32_t>(head), 0);
     case BiasForm::kMasking: return (key + head) % 3 == 0 ? kMasked : 0;
+    case BiasForm::kT5: return t5_value(head, naive_t5_bucket(key - position, p.type != AttentionType::kDecoder));
+    case BiasForm::kAlibi: return -alibi_slope(p, head) * static_cast<float>(std::abs(key - position));
   }
   return 0;
 }
@@ -186,7 +215,10 @@ class AttentionSetup final {
     metadata_.seq_lens = seq_lens_;
     if (p_.type == AttentionType::kDecoder) metadata_.context_lens = context_;
     if (p_.type == AttentionType::kEncoder) metadata_.kv_start_loc = kv_start_;
-    if (p_.type == AttentionType::kEncoderDecoder) metadata_.group_start_loc = group_start_;
+    if (p_.type == AttentionType::kEncoderDecoder) {
+      metadata_.group_start_loc = group_start_;
+      metadata_.context_lens = context_;
+    }
     args_.scale = p_.scale();
     args_.causal = p_.causal;
     args_.num_kv_heads = p_.kv_heads;
@@ -241,9 +273,24 @@ class AttentionSetup final {
     });
   }
 
-  // [num_seqs, heads, rows, keys], with the axes that do not matter broadcast.
   void fill_bias() {
-    if (p_.bias == BiasForm::kNone) return;
+    if (p_.bias == BiasForm::kT5 && !p_.materialize) {
+      const T5Buckets buckets{p_.type != AttentionType::kDecoder, kT5Buckets, kT5MaxDistance};
+      for (int bucket = 0; bucket < kT5Buckets; ++bucket) {
+        for (int h = 0; h < p_.heads; ++h) bias_data_.push_back(t5_value(h, bucket));
+      }
+      t5_ = t5_bias(buckets, bias_data_, p_.heads);
+      bias_ = t5_->bias();
+    } else if (p_.bias == BiasForm::kAlibi && !p_.materialize) {
+      for (int h = 0; h < p_.heads; ++h) bias_data_.push_back(alibi_slope(p_, h));
+      bias_ = AttentionBias::alibi(bias_data_);
+    } else if (p_.bias != BiasForm::kNone) {
+      materialize_bias();
+    }
+  }
+
+  // [num_seqs, heads, rows, keys], with the axes that do not matter broadcast.
+  void materialize_bias() {
     const int64_t seqs = metadata_.num_seqs, rows = metadata_.max_query_len, keys = metadata_.max_kv_len;
     std::array<int64_t, 4> stride{p_.heads * rows * keys, rows * keys, keys, 1};
     if (p_.bias == BiasForm::kKeysApart) stride = {p_.heads * rows * keys, rows * keys, 1, rows};
@@ -299,6 +346,7 @@ class AttentionSetup final {
   AttentionMetadata metadata_;
   AttentionArgs args_;
   AttentionBias bias_;
+  std::optional<DistanceBias> t5_;
   std::vector<int32_t> query_start_, context_, seq_lens_, kv_start_, group_start_, tables_;
   std::vector<int64_t> slots_;
   std::vector<float> bias_data_;

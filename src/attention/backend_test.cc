@@ -143,8 +143,8 @@ TEST_P(BackendTest, IsRightForEveryBlockSize) {
 
 TEST_P(BackendTest, IsRightUnderEveryBias) {
   for (const AttentionType type : kTypes) {
-    for (const BiasForm bias :
-         {BiasForm::kFull, BiasForm::kByKey, BiasForm::kByHead, BiasForm::kKeysApart, BiasForm::kMasking}) {
+    for (const BiasForm bias : {BiasForm::kFull, BiasForm::kByKey, BiasForm::kByHead, BiasForm::kKeysApart,
+                                BiasForm::kMasking, BiasForm::kT5, BiasForm::kAlibi}) {
       AttentionProblem p = problem(type);
       p.bias = bias;
       p.dim = 20;
@@ -178,9 +178,20 @@ TEST_P(BackendTest, CausalityIsAFieldNotAType) {
 
 TEST_P(BackendTest, CapturesProbabilitiesOfChosenHeads) {
   for (const AttentionType type : kTypes) {
-    AttentionProblem p = problem(type);
-    p.bias = BiasForm::kMasking;
-    expect_right(p, {3, 1});
+    for (const BiasForm bias : {BiasForm::kMasking, BiasForm::kT5, BiasForm::kAlibi}) {
+      AttentionProblem p = problem(type);
+      p.bias = bias;
+      expect_right(p, {3, 1});
+    }
+  }
+}
+
+TEST_P(BackendTest, CrossRowsStandAtPositionsOfTheirOwn) {
+  for (const BiasForm bias : {BiasForm::kT5, BiasForm::kAlibi}) {
+    AttentionProblem p = problem(AttentionType::kEncoderDecoder);
+    p.bias = bias;
+    p.owners = {{1, 130, {1, 1}, 40}, {2, 300, {2}, 7}, {3, 20, {1}, 500}};
+    expect_right(p);
   }
 }
 
@@ -195,7 +206,7 @@ TEST_P(BackendTest, RandomProblems) {
     p.heads = p.kv_heads * pick(1, 3);
     p.dim = pick(1, 70);
     p.block_size = pick(1, 40);
-    p.bias = static_cast<BiasForm>(pick(0, 5));
+    p.bias = static_cast<BiasForm>(pick(0, 7));
     const int owners = pick(1, 6);
     for (int o = 0; o < owners; ++o) {
       KeyOwner owner{.id = static_cast<uint32_t>(o + 10 * i), .keys = pick(0, 200), .rows = {}};
@@ -337,6 +348,42 @@ TEST_P(BitsTest, OfAPromptAreThoseOfItsTokensOneByOne) {
   }
 }
 
+// A bias that is computed where it is added gives the bits of the same numbers written out, at any length: within and
+// beyond T5's max_distance, and behind the last whole vector and tile.
+TEST_P(BitsTest, OfABiasOnTheFlyAreThoseOfTheBiasWrittenOut) {
+  for (const BiasForm bias : {BiasForm::kT5, BiasForm::kAlibi}) {
+    for (const int keys : {1, 2, 7, 16, 63, 64, 65, 127, 128, 129, 130, 200, 385, 1000, 2048}) {
+      for (const AttentionType type : {AttentionType::kEncoder, AttentionType::kDecoder}) {
+        AttentionProblem p = problem(type);
+        p.heads = p.kv_heads = keys > 500 ? 1 : 3;
+        p.dim = 6;
+        p.bias = bias;
+        p.owners = {{5, keys, {keys}}};
+        const AttentionResult fused = run(p);
+        p.materialize = true;
+        ASSERT_TRUE(same_bits(fused.out, run(p).out)) << keys << " keys, bias " << static_cast<int>(bias);
+      }
+    }
+  }
+}
+
+TEST_P(BitsTest, OfADecodeAtEveryPositionAreThoseOfThePromptUnderT5sBias) {
+  constexpr int kKeys = 300;
+  AttentionProblem p = problem(AttentionType::kDecoder);
+  p.dim = 12;
+  p.bias = BiasForm::kT5;
+  p.owners = {{9, kKeys, {kKeys}}};
+  const AttentionResult whole = run(p);
+  const size_t width = static_cast<size_t>(p.heads) * static_cast<size_t>(p.dim);
+  for (int keys = 1; keys <= kKeys; ++keys) {
+    p.owners = {{9, keys, {std::min(keys, keys % 7 == 0 ? 3 : 1)}}};
+    p.block_size = keys % 3 == 0 ? 5 : 16;
+    const AttentionResult part = run(p, 1);
+    const auto at = whole.out.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(keys) * width - part.out.size());
+    ASSERT_TRUE(same_bits(part.out, std::vector<float>(at, at + static_cast<ptrdiff_t>(part.out.size())))) << keys;
+  }
+}
+
 TEST_P(BitsTest, OfABeamAreThoseOfASequenceAlone) {
   AttentionProblem p = problem(AttentionType::kEncoderDecoder);
   p.dim = 64;
@@ -351,6 +398,32 @@ TEST_P(BitsTest, OfABeamAreThoseOfASequenceAlone) {
     const AttentionResult fewer = run(other, 1);
     ASSERT_EQ(std::memcmp(fewer.out.data(), group.out.data(), (s + 1) * width * sizeof(float)), 0);
   }
+}
+
+// T5's bias costs a head a short table and a step nothing: what attention takes from the arena for 8192 tokens is what
+// it takes for 1024, and less than one head's scores of one row of tiles.
+TEST(MemoryTest, OfAStepUnderT5sBiasDoesNotGrowWithTheLength) {
+  const auto step_memory = [](int length, BiasForm bias) {
+    AttentionProblem p;
+    p.type = AttentionType::kEncoder;
+    p.causal = false;
+    p.heads = p.kv_heads = 1;
+    p.dim = 8;
+    p.gap = 0;
+    p.bias = bias;
+    p.owners = {{1, length, {length}}};
+    ThreadPool pool(2);
+    Arena arena(size_t{8} << 20);
+    Context context{.threads = pool, .arena = arena, .isa = detect_isa()};
+    const auto backend = std::move(make_attention_backend("cpu").value());
+    AttentionSetup(p, *backend).run(context);
+    EXPECT_EQ(arena.num_overflows(), 0);
+    return arena.high_water_bytes();
+  };
+  const size_t items = 8192 / 96 * sizeof(int64_t) * 4;  // the list of pieces of work, by rows
+  EXPECT_LE(step_memory(8192, BiasForm::kT5), step_memory(1024, BiasForm::kNone) + items);
+  EXPECT_EQ(step_memory(8192, BiasForm::kT5), step_memory(8192, BiasForm::kNone));
+  EXPECT_LT(step_memory(8192, BiasForm::kT5), size_t{8192} * sizeof(float) * 64);
 }
 
 TEST(BackendFactoryTest, KnowsItsNames) {

@@ -45,6 +45,11 @@ void check_attention_args(const Context& context, AttentionType type, const Atte
   CHECK(context.dry_run || metadata.query_start_loc.size() == static_cast<size_t>(metadata.num_seqs) + 1);
   CHECK(args.k.empty() || args.k.dim(2) == args.q.dim(2));
   CHECK(args.q.dim(1) % num_kv_heads(args) == 0);
+  if (args.bias != nullptr && args.bias->needs_position()) {
+    CHECK(args.bias->num_heads == args.q.dim(1));
+    // Rows of cross-attention know their positions only from here.
+    CHECK(context.dry_run || type != AttentionType::kEncoderDecoder || !metadata.context_lens.empty());
+  }
   if (args.capture != nullptr) {
     const TensorView& out = args.capture->out;
     CHECK(out.rank == 3 && out.dtype == DType::kFloat32 && out.stride[2] == 1);

@@ -24,13 +24,17 @@ inline int64_t num_kv_heads(const AttentionArgs& args) {
   return args.num_kv_heads > 0 ? args.num_kv_heads : args.q.dim(1);
 }
 
+// Where the row_idx-th new row of a sequence stands among its keys.
+inline int64_t row_position(const AttentionMetadata& metadata, int64_t seq, int64_t row_idx) {
+  return row_idx + (metadata.context_lens.empty() ? 0 : metadata.context_lens[static_cast<size_t>(seq)]);
+}
+
 // Keys that the row_idx-th new row of a sequence sees: [0, result).
 inline int64_t num_visible_keys(const AttentionMetadata& metadata, bool causal, int64_t seq, int64_t row_idx) {
   const auto s = static_cast<size_t>(seq);
   const int64_t keys = metadata.seq_lens[s];
   if (!causal) return keys;
-  const int64_t context = metadata.context_lens.empty() ? 0 : metadata.context_lens[s];
-  const int64_t visible = context + row_idx + 1;
+  const int64_t visible = row_position(metadata, seq, row_idx) + 1;
   return visible < keys ? visible : keys;
 }
 

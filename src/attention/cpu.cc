@@ -126,8 +126,7 @@ class Run final {
         is_dense_(type == AttentionType::kEncoder),
         kv_heads_(num_kv_heads(args)),
         heads_a_kv_(args.q.dim(1) / kv_heads_),
-        bias_(args.bias != nullptr && args.bias->kind == AttentionBias::Kind::kMaterialized ? &args.bias->materialized
-                                                                                            : nullptr) {}
+        bias_(args.bias != nullptr ? *args.bias : AttentionBias::none()) {}
 
   int64_t heads_a_kv() const { return heads_a_kv_; }
   int64_t kv_heads() const { return kv_heads_; }
@@ -167,6 +166,7 @@ class Run final {
     for (int64_t r = item.row_begin; r < item.row_end; ++r) {
       while (r >= metadata_.query_start_loc[static_cast<size_t>(seq) + 1]) ++seq;
       const int64_t row_idx = r - metadata_.query_start_loc[static_cast<size_t>(seq)];
+      const int64_t position = row_position(metadata_, seq, row_idx);
       const int64_t visible = num_visible_keys(metadata_, args_.causal, seq, row_idx);
       task.num_keys = std::max(task.num_keys, visible);
       for (int64_t h = kv_head * heads_a_kv_; h < (kv_head + 1) * heads_a_kv_; ++h) {
@@ -174,12 +174,7 @@ class Run final {
         row.q = args_.q.row(r) + h * args_.q.stride[1];
         row.out = args_.out.row(r) + h * args_.out.stride[1];
         row.visible = visible;
-        row.bias = nullptr;
-        if (bias_ != nullptr) {
-          const auto& stride = bias_->stride;
-          row.bias = bias_->f32() + seq * stride[0] + h * stride[1] + row_idx * stride[2];
-          task.bias_stride = stride[3];
-        }
+        row.bias = bias_.of_row(seq, h, row_idx, position);
         row.probabilities = probabilities(h, r);
       }
     }
@@ -203,7 +198,7 @@ class Run final {
   bool is_dense_;
   int64_t kv_heads_;
   int64_t heads_a_kv_;
-  const TensorView* bias_;
+  AttentionBias bias_;
 };
 
 }  // namespace

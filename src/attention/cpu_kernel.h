@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "attention/bias_kernel.h"
 #include "attention/cpu_kernels.h"
 #include "ops/transpose.h"
 #include "ops/vec_math.h"
@@ -147,18 +148,6 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V>&
   }
 }
 
-// The row's bias of keys [c, c + kLanes) of the tile; zero past its last key.
-template <class V>
-inline typename V::Reg load_bias(const AttentionTask& task, const AttentionRow& row, const KeyTile<V>& tile, int c) {
-  const float* bias = row.bias + (tile.first + c) * task.bias_stride;
-  const int left = tile.count - c;
-  const int lanes = left < V::kLanes ? left : V::kLanes;
-  if (task.bias_stride == 1) return lanes == V::kLanes ? V::load(bias) : V::load_n(bias, lanes);
-  float spread[V::kLanes];
-  for (int i = 0; i < V::kLanes; ++i) spread[i] = i < lanes ? bias[i * task.bias_stride] : 0.0f;
-  return V::load(spread);
-}
-
 // scale * score + bias, -inf where the row does not see the key; the largest of them.
 // kWhole: the tile is full and the row sees all of it.
 template <class V, bool kWhole>
@@ -166,16 +155,17 @@ inline float finish_scores(const AttentionTask& task, const AttentionRow& row, c
   const int64_t visible = row.visible - tile.first;
   const int count = kWhole ? kTileKeys : tile.count;
   const typename V::Reg scale = V::set1(task.scale);
-  typename V::Reg max = V::set1(-HUGE_VALF);
+  return with_bias<V>(row.bias, [&](auto&& finish) {
+    typename V::Reg max = V::set1(-HUGE_VALF);
 #pragma GCC unroll 4
-  for (int c = 0; c < count; c += V::kLanes) {
-    typename V::Reg s = V::mul(V::load(scores + c), scale);
-    if (row.bias != nullptr) s = V::add(s, load_bias<V>(task, row, tile, c));
-    if (!kWhole) s = V::keep_first(s, visible - c, -HUGE_VALF);
-    max = V::max(s, max);
-    V::store(scores + c, s);
-  }
-  return V::reduce_max(max);
+    for (int c = 0; c < count; c += V::kLanes) {
+      typename V::Reg s = finish(V::load(scores + c), scale, tile.first + c, tile.count - c);
+      if (!kWhole) s = V::keep_first(s, visible - c, -HUGE_VALF);
+      max = V::max(s, max);
+      V::store(scores + c, s);
+    }
+    return V::reduce_max(max);
+  });
 }
 
 // Scores to exponentials under the row's new maximum; what was summed under the old one is scaled down.

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "attention/bias_kind.h"
+
 namespace transept {
 
 static constexpr int kTileKeys = 64;  // keys a step of the online softmax; position 0 of a sequence begins the first
@@ -11,7 +13,7 @@ static constexpr int kTileKeys = 64;  // keys a step of the online softmax; posi
 struct AttentionRow {
   const float* q;
   float* out;
-  const float* bias;     // of key 0, or null
+  RowBias bias;
   int64_t visible;       // keys [0, visible) count
   float* probabilities;  // [keys], or null
   float max;
@@ -25,7 +27,6 @@ struct AttentionTask {
   int64_t num_keys;  // the most that any row sees
   int head_dim;
   float scale;
-  int64_t bias_stride;  // between keys
 
   // Dense keys (blocks null): row j at k + j * kv_stride. Otherwise key j lies in block blocks[j / block_size] at
   // cache + block * block_stride: K [head_dim, block_size], V [block_size, head_dim].

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <limits>
 
+#include "attention/bias_kernel.h"
 #include "attention/checks.h"
+#include "ops/vec_generic.h"
 
 namespace transept {
 namespace {
@@ -49,10 +51,18 @@ double dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-double bias_at(const AttentionBias* bias, int64_t seq, int64_t head, int64_t row, int64_t key) {
-  if (bias == nullptr || bias->kind == AttentionBias::Kind::kNone) return 0;
-  const auto& stride = bias->materialized.stride;
-  return bias->materialized.f32()[seq * stride[0] + head * stride[1] + row * stride[2] + key * stride[3]];
+// The bias of one row and head for keys [0, out.size()), written out.
+void materialize(const RowBias& bias, std::span<float> out) {
+  using Vec = generic::Vec;
+  const auto num_keys = static_cast<int64_t>(out.size());
+  with_bias<Vec>(bias, [&](auto&& finish) {
+    for (int64_t j = 0; j < num_keys; j += Vec::kLanes) {
+      const int64_t left = num_keys - j;
+      Vec::store_n(out.data() + j, finish(Vec::zero(), Vec::zero(), j, left),
+                   static_cast<int>(std::min<int64_t>(left, Vec::kLanes)));
+    }
+    return 0.0f;
+  });
 }
 
 // One row of scores to probabilities. A row that sees nothing becomes zeros.
@@ -66,48 +76,50 @@ void softmax(std::span<double> scores) {
   for (double& score : scores) score = sum == 0 ? 0 : score / sum;
 }
 
-// Sequence seq, head h of q. scores: [rows, keys].
-void attend(const Keys& keys, int64_t seq, int64_t head, std::span<double> scores) {
+void capture(const AttentionCapture& capture, int64_t head, int64_t row, std::span<const double> probabilities) {
+  const int64_t place = capture.place(row);
+  for (size_t c = 0; c < capture.heads.size() && place >= 0; ++c) {
+    if (capture.heads[c] != head) continue;
+    float* out = capture.out.row(static_cast<int64_t>(c)) + place * capture.out.stride[1];
+    for (size_t j = 0; j < static_cast<size_t>(capture.out.dim(2)); ++j) {
+      out[j] = j < probabilities.size() ? static_cast<float>(probabilities[j]) : 0;
+    }
+  }
+}
+
+// Memory for one row of one head, [keys] each.
+struct Scratch {
+  std::span<double> scores;
+  std::span<float> bias;
+};
+
+// Sequence seq, head h of q, row by row.
+void attend(const Keys& keys, int64_t seq, int64_t head, const Scratch& scratch) {
   const AttentionMetadata& metadata = keys.metadata;
   const AttentionArgs& args = keys.args;
   const int64_t first_row = metadata.query_start_loc[static_cast<size_t>(seq)];
   const int64_t num_rows = metadata.query_start_loc[static_cast<size_t>(seq) + 1] - first_row;
-  const int64_t num_keys = metadata.seq_lens[static_cast<size_t>(seq)];
+  const auto num_keys = static_cast<size_t>(metadata.seq_lens[static_cast<size_t>(seq)]);
   const int64_t kv_head = head / (args.q.dim(1) / keys.num_heads);
+  const std::span<double> row = scratch.scores.first(num_keys);
+  const std::span<float> bias = scratch.bias.first(num_keys);
+  const AttentionBias biases = args.bias == nullptr ? AttentionBias::none() : *args.bias;
   for (int64_t i = 0; i < num_rows; ++i) {
     const float* q = args.q.row(first_row + i) + head * args.q.stride[1];
-    const std::span<double> row = scores.subspan(static_cast<size_t>(i * num_keys), static_cast<size_t>(num_keys));
-    const int64_t visible = num_visible_keys(metadata, args.causal, seq, i);
-    for (int64_t j = 0; j < num_keys; ++j) {
-      row[static_cast<size_t>(j)] = j < visible ? args.scale * dot(q, keys.at(seq, kv_head, j, false), keys.head_dim) +
-                                                      bias_at(args.bias, seq, head, i, j)
-                                                : -std::numeric_limits<double>::infinity();
+    const auto visible = static_cast<size_t>(num_visible_keys(metadata, args.causal, seq, i));
+    materialize(biases.of_row(seq, head, i, row_position(metadata, seq, i)), bias);
+    for (size_t j = 0; j < num_keys; ++j) {
+      const float* k = keys.at(seq, kv_head, static_cast<int64_t>(j), false);
+      row[j] = j < visible ? args.scale * dot(q, k, keys.head_dim) + bias[j] : -std::numeric_limits<double>::infinity();
     }
     softmax(row);
     float* out = args.out.row(first_row + i) + head * args.out.stride[1];
     for (int64_t d = 0; d < keys.head_dim; ++d) {
       double sum = 0;
-      for (int64_t j = 0; j < visible; ++j) sum += row[static_cast<size_t>(j)] * keys.at(seq, kv_head, j, true)[d];
+      for (size_t j = 0; j < visible; ++j) sum += row[j] * keys.at(seq, kv_head, static_cast<int64_t>(j), true)[d];
       out[d] = static_cast<float>(sum);
     }
-  }
-}
-
-void capture(const AttentionCapture& capture, const AttentionMetadata& metadata, int64_t seq, int64_t head,
-             std::span<const double> probabilities) {
-  const int64_t first_row = metadata.query_start_loc[static_cast<size_t>(seq)];
-  const int64_t num_rows = metadata.query_start_loc[static_cast<size_t>(seq) + 1] - first_row;
-  const int64_t num_keys = metadata.seq_lens[static_cast<size_t>(seq)];
-  for (size_t c = 0; c < capture.heads.size(); ++c) {
-    if (capture.heads[c] != head) continue;
-    for (int64_t i = 0; i < num_rows; ++i) {
-      const int64_t place = capture.place(first_row + i);
-      if (place < 0) continue;
-      float* out = capture.out.row(static_cast<int64_t>(c)) + place * capture.out.stride[1];
-      for (int64_t j = 0; j < capture.out.dim(2); ++j) {
-        out[j] = j < num_keys ? static_cast<float>(probabilities[static_cast<size_t>(i * num_keys + j)]) : 0;
-      }
-    }
+    if (args.capture != nullptr) capture(*args.capture, head, first_row + i, row);
   }
 }
 
@@ -129,17 +141,15 @@ void ReferenceBackend::run(Context& context, AttentionType type, const Attention
   if (writes_cache(type, args) && !context.dry_run) write_cache(metadata, args);
   if (args.q.empty()) return;
   const Arena::Scope scope(context.arena);
-  const int64_t scores_of_one = int64_t{metadata.max_query_len} * metadata.max_kv_len;
-  const std::span<double> scores = context.arena.allocate_span<double>(scores_of_one * context.threads.num_threads());
+  const int64_t num_keys = metadata.max_kv_len, num_threads = context.threads.num_threads();
+  const std::span<double> scores = context.arena.allocate_span<double>(num_keys * num_threads);
+  const std::span<float> bias = context.arena.allocate_span<float>(num_keys * num_threads);
   if (context.dry_run) return;
   const int64_t num_heads = args.q.dim(1), dim = args.q.dim(2);
   const Keys keys{metadata, args, is_dense, num_kv_heads(args), dim};
   context.threads.parallel_for(metadata.num_seqs * num_heads, [&](int64_t task, int thread) {
-    const int64_t seq = task / num_heads, head = task % num_heads;
-    const std::span<double> mine =
-        scores.subspan(static_cast<size_t>(thread * scores_of_one), static_cast<size_t>(scores_of_one));
-    attend(keys, seq, head, mine);
-    if (args.capture != nullptr) capture(*args.capture, metadata, seq, head, mine);
+    const auto begin = static_cast<size_t>(thread * num_keys), count = static_cast<size_t>(num_keys);
+    attend(keys, task / num_heads, task % num_heads, {scores.subspan(begin, count), bias.subspan(begin, count)});
   });
 }
 

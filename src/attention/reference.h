@@ -1,6 +1,6 @@
-// Attention as it is written down: every score of a sequence and head in memory, masked, turned into probabilities in
-// double precision, times V. The oracle of the other backends, with the plainest block: K [block_size, heads,
-// head_dim], then V the same.
+// Attention as it is written down: every score of a row in memory, its bias written out, masked, turned into
+// probabilities in double precision, times V. The oracle of the other backends, with the plainest block: K [block_size,
+// heads, head_dim], then V the same.
 #pragma once
 
 #include "attention/backend.h"

@@ -32,6 +32,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 void append_to(std::string& out, std::string_view part) { out.append(part); }
+void append_to(std::string& out, float value) { append_number(out, value); }
 void append_to(std::string& out, double value) { append_number(out, value); }
 void append_to(std::string& out, int64_t value) { append_number(out, value); }
 void append_to(std::string& out, uint64_t value) { append_number(out, value); }

@@ -11,7 +11,8 @@
 namespace transept {
 
 void append_to(std::string& out, std::string_view part);
-void append_to(std::string& out, double value);  // shortest form that reads back as the same number
+void append_to(std::string& out, float value);  // shortest forms that read back as the same number: 0.7f is 0.7
+void append_to(std::string& out, double value);
 void append_to(std::string& out, int64_t value);
 void append_to(std::string& out, uint64_t value);
 
@@ -25,6 +26,8 @@ std::string str_cat(const Parts&... parts) {
       append_to(out, std::string_view(part ? "true" : "false"));
     } else if constexpr (std::same_as<Part, char>) {
       append_to(out, std::string_view(&part, 1));
+    } else if constexpr (std::same_as<Part, float>) {
+      append_to(out, part);
     } else if constexpr (std::floating_point<Part>) {
       append_to(out, static_cast<double>(part));
     } else if constexpr (std::signed_integral<Part>) {

@@ -21,6 +21,12 @@ TEST(Strings, DoublesInTheirShortestForm) {
   EXPECT_EQ(str_cat(-std::numeric_limits<double>::max()), "-1.7976931348623157e+308");
 }
 
+TEST(Strings, FloatsInTheirOwnShortestForm) {
+  EXPECT_EQ(str_cat(0.7f), "0.7");
+  EXPECT_EQ(str_cat(-1.1f, " ", 16777216.0f), "-1.1 16777216");
+  EXPECT_EQ(str_cat(std::numeric_limits<float>::max()), "3.4028235e+38");
+}
+
 TEST(Strings, SplitKeepsEmptyParts) {
   EXPECT_EQ(split("a,,b,", ','), (std::vector<std::string_view>{"a", "", "b", ""}));
   EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));

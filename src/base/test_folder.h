@@ -25,7 +25,11 @@ class TestFolder final {
 
   const std::string& path() const { return path_; }
   void write(std::string_view name, std::string_view content) const {
-    std::ofstream(std::filesystem::path(path_) / name, std::ios::binary) << content;
+    const std::filesystem::path file = std::filesystem::path(path_) / name;
+    // Not written over: ext4 waits for the disk when a file that was cut to nothing is closed.
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+    std::ofstream(file, std::ios::binary) << content;
   }
 
  private:

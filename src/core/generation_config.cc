@@ -211,11 +211,11 @@ class Loader final {
 StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const ModelConfig& config) {
   GenerationConfig out;
   const std::string path = str_cat(dir, "/", kFile);
-  const Loader legacy(config.raw, dir + "/config.json", config.vocab_size);
+  const Loader legacy(config.raw, dir + "/config.json", config.decoder_vocab_size);
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
     ASSIGN_OR_RETURN(const Json object, read_json_object(path));
-    const Loader loader(object, path, config.vocab_size);
+    const Loader loader(object, path, config.decoder_vocab_size);
     out.source = kFile;
     RETURN_IF_ERROR(loader.read(out));
     RETURN_IF_ERROR(loader.read_special_ids(out));

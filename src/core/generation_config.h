@@ -38,7 +38,7 @@ struct GenerationConfig {
   std::string source;                    // the file that was read: generation_config.json or config.json
   std::vector<std::string> unsupported;  // "guidance_scale: 3": non-default fields that nothing here implements
 
-  // Errors name file and field; token ids are checked against config.vocab_size. Where generation_config.json lacks
+  // Errors name file and field; token ids are checked against config.decoder_vocab_size. Where generation_config.json lacks
   // bos, eos, pad or decoder_start ids, config.json's hold: without an end token nothing would ever stop.
   static StatusOr<GenerationConfig> load(const std::string& dir, const ModelConfig& config);
 };

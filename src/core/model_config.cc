@@ -33,11 +33,13 @@ std::string shown(const Json& value) {
   return text.size() <= kShown ? text : std::string(value.kind_name());
 }
 
-// Ids of the model's own files lie inside its vocabulary (where config.json says how large that is).
+// Ids of the model's own files lie inside its vocabulary (where config.json says how large that is): what the decoder
+// gives and takes inside the decoder's.
 Status check_special_ids(const ModelConfig& config, const ConfigReader& reader) {
   const auto check = [&](std::string_view key, int32_t id) {
-    if (config.vocab_size == 0 || id < config.vocab_size) return ok_status();
-    return reader.error(key, str_cat("id ", id, " is outside the vocabulary of ", config.vocab_size));
+    const int64_t size = config.decoder_vocab_size;
+    if (size == 0 || id < size) return ok_status();
+    return reader.error(key, str_cat("id ", id, " is outside the vocabulary of ", size));
   };
   if (config.bos_token_id) RETURN_IF_ERROR(check("bos_token_id", *config.bos_token_id));
   if (config.pad_token_id) RETURN_IF_ERROR(check("pad_token_id", *config.pad_token_id));
@@ -152,10 +154,18 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   config.path = dir;
   ASSIGN_OR_RETURN(config.raw, read_json_object(file));
   const ConfigReader reader(config.raw, file);
-  ASSIGN_OR_RETURN(config.model_type, reader.string("model_type"));
   RETURN_IF_ERROR(read_architectures(reader, config));
+  // umT5 as published names its architecture alone.
+  const auto nameless = config.architectures.empty() ? std::nullopt : std::optional<std::string>("");
+  ASSIGN_OR_RETURN(config.model_type, reader.string("model_type", nameless));
   if (!is_absent(config.raw.find("vocab_size"))) {
     ASSIGN_OR_RETURN(config.vocab_size, reader.integer("vocab_size", 1, kMaxVocabSize));
+  }
+  config.decoder_vocab_size = config.vocab_size;
+  ASSIGN_OR_RETURN(const bool is_shared, reader.boolean("share_encoder_decoder_embeddings", true));
+  if (!is_shared && config.vocab_size != 0) {
+    ASSIGN_OR_RETURN(config.decoder_vocab_size,
+                     reader.integer("decoder_vocab_size", 1, kMaxVocabSize, config.vocab_size));
   }
   ASSIGN_OR_RETURN(config.bos_token_id, reader.token_id("bos_token_id"));
   ASSIGN_OR_RETURN(config.pad_token_id, reader.token_id("pad_token_id"));

@@ -13,9 +13,10 @@ namespace transept {
 
 struct ModelConfig {
   std::string path;                        // the model's folder
-  std::string model_type;                  // "bart"
+  std::string model_type;                  // "bart"; "" only where architectures say what it is
   std::vector<std::string> architectures;  // ["BartForConditionalGeneration"]
   int64_t vocab_size = 0;                  // 0: the file does not say (a folder with a tokenizer alone)
+  int64_t decoder_vocab_size = 0;          // vocab_size, but where each side has its own (Marian)
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::vector<int32_t> eos_token_ids;
   Json raw;  // the whole file

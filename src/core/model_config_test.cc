@@ -40,6 +40,12 @@ TEST(ModelConfig, AFolderWithATokenizerAloneNeedsOnlyTheType) {
   EXPECT_EQ(config->vocab_size, 0);
 }
 
+TEST(ModelConfig, AnArchitectureMayStandForTheType) {
+  const auto config = load(R"({"architectures": ["UMT5ForConditionalGeneration"]})");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->model_type, "");
+}
+
 TEST(ModelConfig, RefusesDamageByFileAndField) {
   struct Case {
     const char *config, *field;
@@ -47,6 +53,7 @@ TEST(ModelConfig, RefusesDamageByFileAndField) {
   const Case cases[] = {
       {R"({})", "model_type"},
       {R"({"model_type": 5})", "model_type"},
+      {R"({"architectures": []})", "model_type"},
       {R"({"model_type": "x", "vocab_size": 0})", "vocab_size"},
       {R"({"model_type": "x", "vocab_size": -1})", "vocab_size"},
       {R"({"model_type": "x", "vocab_size": 1e30})", "vocab_size"},

@@ -44,6 +44,7 @@ struct EncoderDecoderInputs {
   std::optional<std::string> prompt;              // the decoder's
   std::vector<int32_t> prompt_token_ids;          // the decoder's, never empty
   int32_t num_default_generated = 0;  // a bos or language that the default prompt supplied (beam search counts it)
+  bool names_language = false;        // the default prompt holds the target language: no token is forced again for it
 };
 
 }  // namespace transept

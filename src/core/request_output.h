@@ -25,6 +25,7 @@ struct CompletionOutput {
   std::string text;
   std::vector<int32_t> token_ids;  // generated ones only, the end token included
   double cumulative_logprob = 0;
+  std::optional<double> beam_score;  // beam search: what ranks the answers, sum / length ^ length_penalty
   std::optional<std::vector<PositionLogprobs>> logprobs;
   // return_alignments: for each of token_ids the index in encoder_prompt_token_ids that it attends to most.
   std::optional<std::vector<int32_t>> alignments;

@@ -48,6 +48,9 @@ AsyncEngine::AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& optio
       clock_(clock),
       engine_(std::move(engine)) {
   publish();
+  // An engine that sleeps gives back what a dropped handle held, too. By shared ownership: handles may outlive us.
+  engine_->set_on_input_dropped(
+      std::make_shared<const std::function<void()>>([mailbox = mailbox_] { mailbox->input_dropped(); }));
   thread_ = std::thread([this] { run(); });
 }
 
@@ -59,12 +62,20 @@ StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
   auto channel = std::make_shared<RequestChannel>(std::move(spec.id), std::move(spec.on_ready));
   const TimePoint now = clock_.now();
   RETURN_IF_ERROR(mailbox_->add({.channel = channel,
+                                 .encoded = std::move(spec.encoded),
                                  .inputs = std::move(spec.inputs),
                                  .params = std::move(spec.params),
                                  .options = {.stream = spec.stream, .arrival_time = now},
                                  .arrival = now,
                                  .deadline = spec.deadline}));
   return RequestStream(std::move(channel), mailbox_);
+}
+
+std::future<StatusOr<EncodedInput>> AsyncEngine::encode(EncoderDecoderInputs inputs) {
+  EngineMailbox::EncodeCall call{std::move(inputs), {}};
+  std::future<StatusOr<EncodedInput>> handle = call.handle.get_future();
+  mailbox_->encode(std::move(call));
+  return handle;
 }
 
 Status AsyncEngine::abort(const std::string& request_id) {
@@ -82,6 +93,7 @@ std::unique_ptr<LLMEngine> AsyncEngine::stop() {
   CHECK(thread_.joinable(), "the engine was stopped before");
   mailbox_->stop();
   thread_.join();
+  engine_->set_on_input_dropped(nullptr);
   return std::move(engine_);
 }
 
@@ -91,12 +103,14 @@ void AsyncEngine::run() {
   EngineMailbox::Work work;
   while (true) {
     mailbox_->take(in_flight_.empty(), work);
+    if (work.inputs_dropped) engine_->collect_dropped_inputs();
+    for (EngineMailbox::EncodeCall& call : work.encodes) call.handle.set_value(engine_->encode(call.inputs));
     for (EngineMailbox::NewRequest& request : work.added) admit(request);
     if (work.stop) break;
     for (const std::shared_ptr<RequestChannel>& channel : work.aborted) abort_in_flight(channel);
     if (num_deadlines_ > 0) expire();
     // Published before it is told: whoever has read an end finds it in the next snapshot.
-    if (!work.added.empty() || !endings_.empty()) publish();
+    if (!work.added.empty() || !endings_.empty() || work.inputs_dropped) publish();
     deliver_endings();
     if (in_flight_.empty()) continue;
     step();
@@ -113,7 +127,13 @@ void AsyncEngine::admit(EngineMailbox::NewRequest& request) {
   in_flight_.emplace(id, InFlight{request.channel, request.arrival, request.deadline});
   num_deadlines_ += request.deadline.has_value() ? 1 : 0;
   Status added = mailbox_->failure();
-  if (added.ok()) added = engine_->add_request(id, std::move(request.inputs), request.params, request.options);
+  // Out of the list: the handle is dropped with this call, not when the list is next used.
+  const EncodedInput encoded = std::move(request.encoded);
+  if (added.ok()) {
+    added = encoded.has_value()
+                ? engine_->add_request(id, encoded, std::move(request.inputs), request.params, request.options)
+                : engine_->add_request(id, std::move(request.inputs), request.params, request.options);
+  }
   if (added.ok()) return;
   ++counts_.failed;
   end(id, added);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ namespace transept {
 
 struct RequestSpec {
   std::string id;
+  EncodedInput encoded;  // of encode(); if it has a value, it replaces the encoder side of `inputs`
   EncoderDecoderInputs inputs;
   SamplingParams params;
   bool stream = false;                // outputs as they come; otherwise one, at the end
@@ -89,6 +91,11 @@ class AsyncEngine final {
   // Errors: an id that is in flight (kInvalidArgument, `id`); a full queue (kResourceExhausted, both numbers);
   // draining or stopped (kUnavailable); what made the engine fail. All else comes through the stream.
   StatusOr<RequestStream> add_request(RequestSpec spec);
+
+  // A handle of the encoder side of `inputs`, for several requests over one encode (encoded_input.h). Nothing is
+  // computed yet; it is ready after the step that runs now, at the latest. Errors: no encoder input; one that could
+  // never fit (both counts); draining or stopped (kUnavailable); what made the engine fail.
+  std::future<StatusOr<EncodedInput>> encode(EncoderDecoderInputs inputs);
 
   // Its stream gets the finished output, with finish_reason abort, after the step that runs now at the latest.
   // Errors: kNotFound.

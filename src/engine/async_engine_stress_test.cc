@@ -72,6 +72,15 @@ class Caller final {
     auto num_calls = std::make_shared<std::atomic<int64_t>>(0);
     if (random_() % 2 == 0) spec.on_ready = [num_calls] { ++*num_calls; };
     const bool is_called = spec.on_ready != nullptr;
+    if (random_() % 4 == 0) {  // over a handle: one of its own, or the one that it had before
+      if (random_() % 2 == 0 || !handle_.has_value()) {
+        StatusOr<EncodedInput> handle = engine_.encode(spec.inputs).get();
+        ASSERT_TRUE(handle.ok()) << handle.status();
+        handle_ = std::move(*handle);
+      }
+      spec.encoded = handle_;
+      spec.inputs.encoder_prompt_token_ids = handle_.token_ids();
+    }
     const RequestSpec asked = spec;
 
     StatusOr<RequestStream> stream = engine_.add_request(std::move(spec));
@@ -163,6 +172,7 @@ class Caller final {
   std::mt19937_64 random_;
   int64_t num_requests_ = 0;
   std::set<std::string> dropped_;
+  EncodedInput handle_;
 };
 
 TEST(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
@@ -179,7 +189,8 @@ TEST(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
   std::thread watcher([&] {  // what /metrics and /debug/state do
     while (clock.now() < end) {
       const EngineSnapshot snapshot = engine->snapshot();
-      EXPECT_EQ(snapshot.blocks.free + snapshot.blocks.self + snapshot.blocks.cross, snapshot.blocks.total);
+      const EngineSnapshot::Blocks& blocks = snapshot.blocks;
+      EXPECT_EQ(blocks.free + blocks.self + blocks.cross + blocks.pinned, blocks.total);
       EXPECT_LE(snapshot.num_queued, kMaxQueued);
       EXPECT_LE(snapshot.running.size(), 24u);
       std::this_thread::sleep_for(1ms);

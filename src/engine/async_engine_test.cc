@@ -395,6 +395,70 @@ TEST_F(AsyncEngineTest, OnReadyIsCalledOnTheEngineThreadAndMayLetTheStreamGo) {
   EXPECT_EQ(add("c", 2, 3).next()->outputs[0].token_ids, foretold(3, 2));
 }
 
+// ---- Handles
+
+TEST_F(AsyncEngineTest, RequestsOverAHandleShareOneEncodeEvenOneAfterTheOther) {
+  gate_->open();
+  StatusOr<EncodedInput> handle = engine_->encode(spec("", 1, 1).inputs).get();
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    RequestSpec over = spec(str_cat("r", seed), 4, seed);
+    over.inputs.encoder_prompt_token_ids.clear();
+    over.encoded = *handle;
+    const StatusOr<RequestOutput> output = add(std::move(over)).next();
+    ASSERT_TRUE(output.ok()) << output.status();
+    EXPECT_EQ(output->encoder_prompt_token_ids, handle->token_ids());
+    EXPECT_EQ(output->outputs[0].token_ids, foretold(seed, 4));
+  }
+  EXPECT_EQ(engine_->snapshot().stats.num_encoder_tokens, 5);
+  EXPECT_EQ(engine_->snapshot().stats.num_encoder_cache_hits, 2);
+}
+
+TEST_F(AsyncEngineTest, AnEngineThatSleepsGivesBackWhatADroppedHandleHeld) {
+  gate_->open();
+  StatusOr<EncodedInput> handle = engine_->encode(spec("", 1, 1).inputs).get();
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  RequestSpec over = spec("a", 2, 1);
+  over.encoded = *handle;
+  ASSERT_TRUE(add(std::move(over)).next().ok());
+  ASSERT_TRUE(engine_->drain(60s).ok()) << "it sleeps";
+  EXPECT_EQ(engine_->snapshot().blocks.free, 64 - 2) << "two for 5 encoder tokens";
+  *handle = EncodedInput();
+  const auto patience = std::chrono::steady_clock::now() + 60s;
+  while (engine_->snapshot().blocks.free < 64 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(engine_->snapshot().blocks.free, 64);
+}
+
+TEST_F(AsyncEngineTest, AHandleIsReadyAfterTheStepThatRuns) {
+  RequestStream running = add("a", 9, 1);
+  gate_->wait_for_step();
+  std::future<StatusOr<EncodedInput>> handle = engine_->encode(spec("", 1, 1).inputs);
+  EXPECT_EQ(handle.wait_for(5ms), std::future_status::timeout);
+  run_steps(1);
+  EXPECT_TRUE(handle.get().ok());
+}
+
+TEST_F(AsyncEngineTest, WhatNoHandleCanBeMadeOfIsTold) {
+  gate_->open();
+  EXPECT_EQ(error_param(engine_->encode({}).get().status()), "prompt");
+  EncoderDecoderInputs big;
+  big.encoder_prompt_token_ids.assign(1000, 3);
+  EXPECT_EQ(engine_->encode(std::move(big)).get().status().code(), Code::kInvalidArgument);
+
+  StatusOr<EncodedInput> foreign = engine_->encode(spec("", 1, 1).inputs).get();
+  ASSERT_TRUE(foreign.ok());
+  rebuild(16, 64);
+  gate_->open();
+  RequestSpec over = spec("a", 2, 1);
+  over.encoded = *foreign;
+  EXPECT_EQ(error_param(add(std::move(over)).next().status()), "encoded_input");
+
+  ASSERT_TRUE(engine_->drain(60s).ok());
+  EXPECT_EQ(engine_->encode(spec("", 1, 1).inputs).get().status().code(), Code::kUnavailable);
+}
+
 // ---- Ends
 
 TEST_F(AsyncEngineTest, AFailingExecutorIsToldToEverybody) {

@@ -84,6 +84,7 @@ void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup
   kept.output.token_ids.assign(seq.output_token_ids().begin(), seq.output_token_ids().end());
   kept.output.token_ids.push_back(way.token_id);
   kept.output.cumulative_logprob = way.sum;
+  kept.output.beam_score = score;
   if (params_.logprobs.has_value()) {
     kept.output.logprobs = beam.logprobs;
     add_logprobs(way, *kept.output.logprobs);

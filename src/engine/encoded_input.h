@@ -7,7 +7,7 @@
 // (once no request reads it).
 //
 // Counted, copied and moved at will. Copies may be made and dropped on any thread, and may outlive the engine; one
-// object is not to be used by two threads at once. Making and using one is the engine thread's business.
+// object is not to be used by two threads at once. LLMEngine makes and uses them on its own thread, AsyncEngine on any.
 #pragma once
 
 #include <cstdint>

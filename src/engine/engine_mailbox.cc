@@ -1,5 +1,7 @@
 #include "engine/engine_mailbox.h"
 
+#include <utility>
+
 namespace transept {
 
 Status EngineMailbox::add(NewRequest request) {
@@ -33,6 +35,19 @@ void EngineMailbox::abort(const std::shared_ptr<RequestChannel>& channel) {
   const auto found = in_flight_.find(channel->request_id());
   if (found == in_flight_.end() || found->second != channel) return;
   aborted_.push_back(channel);
+  wake_engine_.notify_one();
+}
+
+void EngineMailbox::encode(EncodeCall call) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_.ok()) return call.handle.set_value(closed_);
+  encodes_.push_back(std::move(call));
+  wake_engine_.notify_one();
+}
+
+void EngineMailbox::input_dropped() {
+  const std::lock_guard lock(mutex_);
+  inputs_dropped_ = true;
   wake_engine_.notify_one();
 }
 
@@ -85,8 +100,11 @@ EngineSnapshot EngineMailbox::snapshot() const {
 void EngineMailbox::take(bool may_sleep, Work& work) {
   work.added.clear();
   work.aborted.clear();
+  work.encodes.clear();
   std::unique_lock lock(mutex_);
-  const auto has_work = [this] { return stop_ || !added_.empty() || !aborted_.empty(); };
+  const auto has_work = [this] {
+    return stop_ || inputs_dropped_ || !added_.empty() || !aborted_.empty() || !encodes_.empty();
+  };
   if (may_sleep && !has_work()) {
     is_idle_ = true;
     became_idle_.notify_all();
@@ -95,6 +113,8 @@ void EngineMailbox::take(bool may_sleep, Work& work) {
   }
   std::swap(added_, work.added);
   std::swap(aborted_, work.aborted);
+  std::swap(encodes_, work.encodes);
+  work.inputs_dropped = std::exchange(inputs_dropped_, false);
   work.stop = stop_;
   num_taken_ += static_cast<int32_t>(work.added.size());
 }

@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,11 +50,18 @@ class EngineMailbox final {
 
   struct NewRequest {
     std::shared_ptr<RequestChannel> channel;
+    EncodedInput encoded;  // if it has a value, it replaces the encoder side of `inputs`
     EncoderDecoderInputs inputs;
     SamplingParams params;
     RequestOptions options;
     TimePoint arrival{};
     std::optional<TimePoint> deadline;
+  };
+
+  // An input that waits to become a handle.
+  struct EncodeCall {
+    EncoderDecoderInputs inputs;
+    std::promise<StatusOr<EncodedInput>> handle;
   };
 
   // ---- Any thread
@@ -62,6 +70,11 @@ class EngineMailbox final {
   Status add(NewRequest request);
   bool abort(const std::string& request_id);                   // false: none of that id is in flight
   void abort(const std::shared_ptr<RequestChannel>& channel);  // ignored if it ended meanwhile
+
+  // Errors: kUnavailable (no new work), or what made the engine fail: the call is told at once then.
+  void encode(EncodeCall call);
+  // The last copy of a handle was dropped.
+  void input_dropped();
 
   void refuse_new_requests();
   // Until every request has ended and every stream has been told. False: it took longer than that.
@@ -77,6 +90,8 @@ class EngineMailbox final {
   struct Work {
     std::vector<NewRequest> added;
     std::vector<std::shared_ptr<RequestChannel>> aborted;
+    std::vector<EncodeCall> encodes;
+    bool inputs_dropped = false;
     bool stop = false;
   };
   // Takes what has come; with `may_sleep` it waits until something has.
@@ -99,6 +114,8 @@ class EngineMailbox final {
   // All below under mutex_.
   std::vector<NewRequest> added_;
   std::vector<std::shared_ptr<RequestChannel>> aborted_;
+  std::vector<EncodeCall> encodes_;
+  bool inputs_dropped_ = false;
   absl::flat_hash_map<std::string, std::shared_ptr<RequestChannel>> in_flight_;
   EngineSnapshot published_;
   int32_t num_taken_ = 0;  // by the engine, since it published

@@ -68,7 +68,7 @@ bool is_listed_right(const PositionLogprobs& entries, const std::vector<double>&
 
 bool has_right_logprobs(const CompletionOutput& got, const ObviousOutput& want, const SamplingParams& params) {
   if (got.logprobs.has_value() != params.logprobs.has_value()) return false;
-  if (!params.logprobs.has_value() || params.num_beams > 1) return true;
+  if (!params.logprobs.has_value()) return true;
   if (got.logprobs->size() != want.token_ids.size()) return false;
   for (size_t i = 0; i < want.token_ids.size(); ++i) {
     if (!is_listed_right((*got.logprobs)[i], want.logprobs[i], *params.logprobs, want.token_ids[i])) return false;

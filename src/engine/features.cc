@@ -85,23 +85,46 @@ std::vector<std::unique_ptr<AttentionBackend>> all_backends() {
   return backends;
 }
 
-// One row of the printed table: for every family yes, no, or the backends that have it; and the reasons.
+// Families that no row tells apart: a column of the table.
+struct FamilyColumn {
+  FamilyTraits traits;   // the first one's, under the column's name
+  std::string families;  // all of them
+};
+
+std::vector<FamilyColumn> family_columns() {
+  std::vector<FamilyColumn> columns;
+  for (const FamilyTraits& family : family_traits()) {
+    const auto same = std::find_if(columns.begin(), columns.end(), [&](const FamilyColumn& column) {
+      return std::ranges::equal(column.traits.modalities, family.modalities);
+    });
+    if (same != columns.end()) {
+      same->families += str_cat(", ", family.model_type);
+      continue;
+    }
+    columns.push_back({family, std::string(family.model_type)});
+    if (family.modalities.empty()) columns.back().traits.model_type = "text";
+  }
+  return columns;
+}
+
+// One row of the printed table: for every column yes, no, or the backends that have it; and the reasons.
 struct PrintedRow {
   std::vector<std::string> cells;
   std::vector<std::string> reasons;  // all different
 };
 
-PrintedRow print_row(const FeatureRow& row, const std::vector<std::unique_ptr<AttentionBackend>>& backends) {
+PrintedRow print_row(const FeatureRow& row, const std::vector<FamilyColumn>& columns,
+                     const std::vector<std::unique_ptr<AttentionBackend>>& backends) {
   PrintedRow printed;
   const auto note = [&](const std::string& reason) {
     if (std::find(printed.reasons.begin(), printed.reasons.end(), reason) == printed.reasons.end()) {
       printed.reasons.push_back(reason);
     }
   };
-  for (const FamilyTraits& family : family_traits()) {
+  for (const FamilyColumn& column : columns) {
     std::vector<std::string> having;
     for (const auto& backend : backends) {
-      const std::string refusal = refusal_of(row.feature, family, *backend);
+      const std::string refusal = refusal_of(row.feature, column.traits, *backend);
       if (refusal.empty()) {
         having.emplace_back(backend->name());
       } else {
@@ -179,21 +202,25 @@ Status check_features(const EngineConfig& config, const ModelConfig& model) {
 
 std::string features_markdown() {
   const auto backends = all_backends();
-  const std::string columns = join({attention_backend_names().begin(), attention_backend_names().end()}, ", ");
+  const std::vector<FamilyColumn> columns = family_columns();
+  const std::string names = join({attention_backend_names().begin(), attention_backend_names().end()}, ", ");
   std::string out(kIntroduction);
+  for (const FamilyColumn& column : columns) {
+    out += str_cat("\n", column.traits.model_type, " models: ", column.families, ".\n");
+  }
   std::string_view group;
   for (const FeatureRow& row : kFeatures) {
     if (row.group != group) {
       group = row.group;
       out += str_cat("\n## ", group, "\n\n| feature | asked for by |");
       std::string rule = "|---|---|";
-      for (const FamilyTraits& family : family_traits()) {
-        out += str_cat(" ", family.model_type, " on ", columns, " |");
+      for (const FamilyColumn& column : columns) {
+        out += str_cat(" ", column.traits.model_type, " models on ", names, " |");
         rule += "---|";
       }
       out += str_cat(" why not |\n", rule, "---|\n");
     }
-    const PrintedRow printed = print_row(row, backends);
+    const PrintedRow printed = print_row(row, columns, backends);
     out += str_cat("| ", row.name, " | ", asked_by(row), " | ", join(printed.cells, " | "), " | ",
                    join(printed.reasons, "; "), " |\n");
   }
@@ -203,20 +230,24 @@ std::string features_markdown() {
 std::string features_text() {
   constexpr size_t kNameWidth = 64, kCellWidth = 16;
   const auto backends = all_backends();
+  const std::vector<FamilyColumn> columns = family_columns();
   const auto padded = [](std::string text, size_t width) {
     text.resize(std::max(width, text.size() + 1), ' ');
     return text;
   };
   std::string out;
+  for (const FamilyColumn& column : columns) {
+    out += str_cat(column.traits.model_type, " models: ", column.families, "\n");
+  }
   std::string_view group;
   for (const FeatureRow& row : kFeatures) {
     if (row.group != group) {
       group = row.group;
       std::string heading = padded(str_cat(group, ":"), kNameWidth + 2);
-      for (const FamilyTraits& family : family_traits()) heading += padded(std::string(family.model_type), kCellWidth);
-      out += str_cat(out.empty() ? "" : "\n", trim(heading), "\n");
+      for (const FamilyColumn& column : columns) heading += padded(std::string(column.traits.model_type), kCellWidth);
+      out += str_cat("\n", trim(heading), "\n");
     }
-    const PrintedRow printed = print_row(row, backends);
+    const PrintedRow printed = print_row(row, columns, backends);
     std::string line = padded(str_cat("  ", row.name), kNameWidth + 2);
     for (const std::string& cell : printed.cells) line += padded(cell, kCellWidth);
     line += join(printed.reasons, "; ");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,11 @@ class LLMEngine final {
                      const SamplingParams& params, const RequestOptions& options = {});
   // Gives up what dropped handles pinned, as every step and every encode() does first: for an engine that stands still.
   void collect_dropped_inputs() { shared_inputs_.collect_dropped(); }
+  // Called on whatever thread drops a handle's last copy, until it is set anew; null: nobody. It may outlive the
+  // engine as handles do.
+  void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) {
+    shared_inputs_.set_on_drop(std::move(on_drop));
+  }
 
   // What the request has so far, with finish_reason abort. Errors: no such request.
   StatusOr<RequestOutput> abort_request(const std::string& request_id);

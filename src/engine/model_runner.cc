@@ -15,6 +15,11 @@ namespace {
 
 // What start-up leaves to the rest of the machine when it takes "what is left".
 constexpr double kShareOfFreeMemory = 0.9;
+// Of models without a limit of their own: the longest input and sequence, unless --max-model-len says otherwise; the
+// most that it may say; and what a request is taken to be like when the KV pool is sized for max_num_seqs of them.
+constexpr int32_t kDefaultMaxLen = 8192;
+constexpr int32_t kMostMaxLen = 1 << 20;
+constexpr int32_t kUsualLen = 1024;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -29,16 +34,9 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
                                                                                        const Options& options) {
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
   RETURN_IF_ERROR(runner->load(config));
-  if (const auto length = options.max_model_len; length.has_value()) {
-    const int32_t positions = std::max(runner->spec().max_encoder_positions, runner->spec().max_decoder_positions);
-    if (*length > positions)
-      return invalid_argument("--max-model-len ", *length, ": the model has ", positions, " positions");
-  }
-  runner->settle_limits();
+  RETURN_IF_ERROR(runner->settle_limits());
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
-  runner->encoder_buffer_ = std::make_shared<PageBuffer>(static_cast<size_t>(runner->options_.max_num_encoder_tokens) *
-                                                         static_cast<size_t>(runner->spec().d_model) * sizeof(float));
-  runner->size_arena();
+  RETURN_IF_ERROR(runner->size_arena());
   RETURN_IF_ERROR(runner->size_kv());
   return runner;
 }
@@ -59,18 +57,38 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   return ok_status();
 }
 
-void EncoderDecoderModelRunner::settle_limits() {
-  max_encoder_len_ = spec().max_encoder_positions;
-  max_decoder_len_ = spec().max_decoder_positions;
-  if (options_.max_model_len.has_value()) {
-    max_encoder_len_ = std::min(max_encoder_len_, *options_.max_model_len);
-    max_decoder_len_ = std::min(max_decoder_len_, *options_.max_model_len);
+Status EncoderDecoderModelRunner::settle_limits() {
+  const int32_t positions = std::max(spec().max_encoder_positions, spec().max_decoder_positions);
+  const bool unlimited = positions == ModelSpec::kNoLimit;
+  const std::optional<int32_t> asked = options_.max_model_len;
+  if (asked.has_value() && *asked > (unlimited ? kMostMaxLen : positions)) {
+    return unlimited ? invalid_argument("--max-model-len ", *asked, ": at most ", kMostMaxLen)
+                     : invalid_argument("--max-model-len ", *asked, ": the model has ", positions, " positions");
+  }
+  memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory);
+  const int32_t most = asked.value_or(unlimited ? default_max_len() : positions);
+  max_encoder_len_ = std::min(spec().max_encoder_positions, most);
+  max_decoder_len_ = std::min(spec().max_decoder_positions, most);
+  if (unlimited) {
+    report_.push_back(str_cat("lengths: the model sets no limit: up to ", most, " tokens of input, and of answer with ",
+                              "its prompt, ", asked.has_value() ? "" : "by default ",
+                              !asked.has_value() && most < kDefaultMaxLen ? "as the KV cache holds no more " : "",
+                              "(--max-model-len)"));
   }
   // A prompt and an encoder input go through in one piece each: the budgets hold at least one longest.
   options_.max_num_batched_tokens =
       std::max({options_.max_num_batched_tokens, max_decoder_len_, options_.max_num_seqs});
   options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens, max_encoder_len_);
   info_.num_encoder_layers = spec().num_encoder_layers;
+  return ok_status();
+}
+
+int32_t EncoderDecoderModelRunner::default_max_len() const {
+  const uint64_t memory = options_.kv_cache_memory.value_or(memory_left_);
+  const auto num_blocks = static_cast<int64_t>(std::min(memory / kv_layout(1, 0).block_bytes(), kMaxKvBlocks));
+  const int64_t usable = num_blocks - static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
+  const int64_t of_each_side = std::max<int64_t>(usable / 2, 1) * options_.block_size;
+  return static_cast<int32_t>(std::min<int64_t>(of_each_side, kDefaultMaxLen));
 }
 
 InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
@@ -86,7 +104,20 @@ Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
   return Context{threads_, arena, options_.isa, dry_run, dry_run ? nullptr : &counters_};
 }
 
-void EncoderDecoderModelRunner::size_arena() {
+Status EncoderDecoderModelRunner::check_step_memory(uint64_t bytes) const {
+  const uint64_t total = total_memory_bytes();
+  if (bytes <= total) return ok_status();
+  return resource_exhausted("a step of ", options_.max_num_batched_tokens, " decoder and ",
+                            options_.max_num_encoder_tokens, " encoder tokens wants ", format_bytes(bytes),
+                            ", more than the ", format_bytes(total), " of memory that this machine has: lower ",
+                            "--max-model-len, --max-num-batched-tokens or --max-num-encoder-tokens");
+}
+
+Status EncoderDecoderModelRunner::size_arena() {
+  const size_t encoder_bytes =
+      static_cast<size_t>(options_.max_num_encoder_tokens) * static_cast<size_t>(spec().d_model) * sizeof(float);
+  RETURN_IF_ERROR(check_step_memory(encoder_bytes));
+  encoder_buffer_ = std::make_shared<PageBuffer>(encoder_bytes);
   Arena measuring = Arena::measuring();
   // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
   const KvStorage::Layout layout = kv_layout(1, 0);
@@ -101,10 +132,12 @@ void EncoderDecoderModelRunner::size_arena() {
     batch_->build(plan, {self, cross});
     run(context, plan, output);
   }
+  RETURN_IF_ERROR(check_step_memory(encoder_bytes + measuring.high_water_bytes()));
   arena_ = std::make_unique<Arena>(measuring.high_water_bytes());
   report_.push_back(str_cat("step memory: ", format_bytes(arena_->capacity_bytes()), " for ",
                             options_.max_num_batched_tokens, " decoder tokens, ", options_.max_num_encoder_tokens,
                             " encoder tokens and ", options_.max_num_seqs, " sequences a step"));
+  return ok_status();
 }
 
 KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const {
@@ -121,11 +154,16 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
 
 Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
-  const int64_t longest =
-      ceil_div(max_encoder_len_, options_.block_size) + ceil_div(max_decoder_len_, options_.block_size);
-  const uint64_t wanted = static_cast<uint64_t>(longest * options_.max_num_seqs) * block_bytes;
-  const uint64_t left = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory);
-  const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, left));
+  const auto blocks_of_request = [&](int32_t most_tokens) {
+    return ceil_div(std::min(max_encoder_len_, most_tokens), options_.block_size) +
+           ceil_div(std::min(max_decoder_len_, most_tokens), options_.block_size);
+  };
+  const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
+  // A model's positions say what its requests are like; a default that stands in for them says nothing.
+  const bool unlimited = spec().max_decoder_positions == ModelSpec::kNoLimit;
+  const int64_t load = blocks_of_request(unlimited ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
+  const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
+  const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, memory_left_));
   if (options_.kv_cache_memory.has_value()) {
     RETURN_IF_ERROR(check_kv_memory(memory, block_bytes, total_memory_bytes()));
     if (const uint64_t available = available_memory_bytes(); memory > available) {

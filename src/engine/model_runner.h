@@ -31,7 +31,8 @@ class EncoderDecoderModelRunner final {
     int32_t max_num_seqs = 64;
     int32_t max_num_batched_tokens = 2048;
     int32_t max_num_encoder_tokens = 4096;
-    std::optional<int32_t> max_model_len;  // caps both sides; unset: the model's positions
+    // Caps both sides. Unset: the model's positions; where it has no limit, 8192, or what the KV pool holds if less.
+    std::optional<int32_t> max_model_len;
     std::optional<uint64_t>
         kv_cache_memory;      // bytes; unset: what the largest load can use, within what the machine has left
     uint64_t swap_space = 0;  // bytes
@@ -62,8 +63,10 @@ class EncoderDecoderModelRunner final {
   explicit EncoderDecoderModelRunner(const Options& options);
 
   Status load(const ModelConfig& config);
-  void settle_limits();
-  void size_arena();
+  Status settle_limits();
+  int32_t default_max_len() const;
+  Status check_step_memory(uint64_t bytes) const;
+  Status size_arena();
   Status size_kv();
   KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
   Context make_context(Arena& arena, bool dry_run);
@@ -85,6 +88,7 @@ class EncoderDecoderModelRunner final {
   OpCounters counters_;
   ExecutorInfo info_;
   int32_t max_encoder_len_ = 0, max_decoder_len_ = 0;
+  uint64_t memory_left_ = 0;  // bytes that the KV pool may take, as start-up found them
   std::vector<std::string> report_;
 };
 

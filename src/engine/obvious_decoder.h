@@ -27,7 +27,7 @@ struct ObviousOutput {
   double cumulative_logprob = 0;
   FinishReason finish_reason = FinishReason::kNone;
   std::variant<std::monostate, int32_t, std::string> stop_reason;
-  std::vector<std::vector<double>> logprobs;  // [tokens, vocab] of the edited distribution; not for beams
+  std::vector<std::vector<double>> logprobs;  // [tokens, vocab] of the edited distribution; of beams if asked for
 };
 
 struct ObviousAnswer {

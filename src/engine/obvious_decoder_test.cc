@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -69,6 +70,7 @@ class Decoder {
   struct Beam {
     Tokens tokens;
     double sum = 0;
+    std::vector<std::shared_ptr<const Scores>> rows = {};  // that each token was chosen from, if they are wanted
   };
   struct Hypothesis {
     ObviousOutput output;
@@ -301,10 +303,14 @@ class Decoder {
   std::vector<Beam> continuations(const std::vector<Beam>& running) const {
     std::vector<Beam> all;
     for (const Beam& beam : running) {
-      const Scores scores = edited(log_softmax(raw_scores(joined(prompt_, beam.tokens))), beam.tokens);
-      for (size_t id = 0; id < scores.size(); ++id) {
-        if (scores[id] == kNever) continue;
-        all.push_back({joined(beam.tokens, {static_cast<int32_t>(id)}), beam.sum + scores[id]});
+      const auto row =
+          std::make_shared<const Scores>(edited(log_softmax(raw_scores(joined(prompt_, beam.tokens))), beam.tokens));
+      for (size_t id = 0; id < row->size(); ++id) {
+        if ((*row)[id] == kNever) continue;
+        Beam& next = all.emplace_back(beam);
+        next.tokens.push_back(static_cast<int32_t>(id));
+        next.sum += (*row)[id];
+        if (params_.logprobs.has_value()) next.rows.push_back(row);
       }
     }
     std::stable_sort(all.begin(), all.end(), [](const Beam& a, const Beam& b) { return a.sum > b.sum; });
@@ -332,6 +338,7 @@ class Decoder {
     result.output.cumulative_logprob = beam.sum;
     result.output.finish_reason = end.reason;
     result.output.stop_reason = end.stop_reason;
+    for (const auto& row : beam.rows) result.output.logprobs.push_back(*row);
     result.score = normalized(beam.sum, static_cast<int32_t>(beam.tokens.size()));
     return result;
   }

@@ -30,6 +30,8 @@ class OutputText final {
   const std::variant<std::monostate, int32_t, std::string>& stop_reason() const { return stop_reason_; }
 
  private:
+  void look_for_stops(const SamplingParams& params, int32_t num_generated, StopDecision& decision);
+
   std::optional<IncrementalDetokenizer> detokenizer_;
   size_t num_checked_ = 0;             // of the text: searched for stop strings
   std::optional<size_t> text_length_;  // where a stop string cut it

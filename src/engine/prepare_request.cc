@@ -17,12 +17,15 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   ModelLimits limits;
   limits.vocab_size = prompts.vocab_size();
   limits.max_decoder_positions = prompts.limits().max_decoder_len;
+  limits.positions_are_set = prompts.decoder_len_is_set();
   limits.decoder_prompt_tokens = static_cast<int32_t>(prepared.inputs.prompt_token_ids.size());
   limits.engine_seed = options.engine_seed;
   limits.request_index = options.request_key;
   limits.score_only = options.score_only;
   ASSIGN_OR_RETURN(prepared.params, resolve(request.sampling, generation, limits));
   prepared.params.score_only = options.score_only;
+  // A target language that is the decoder's start token itself leaves a prompt of one token; it stands there already.
+  if (prepared.inputs.names_language) prepared.params.forced_bos_token_id.reset();
   if (request.prompt_options.bad_words.has_value()) {
     ASSIGN_OR_RETURN(auto words, prompts.bad_words_ids(*request.prompt_options.bad_words));
     auto& ids = prepared.params.bad_words_ids;

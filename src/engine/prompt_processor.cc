@@ -21,6 +21,7 @@ PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConf
   // A missing decoder_start falls back to bos.
   const auto start = first(generation.decoder_start_token_id, config.decoder_start_token_id);
   decoder_start_ = first(start, bos_).value_or(0);
+  forced_bos_ = generation.forced_bos_token_id;
   eos_ = generation.eos_token_ids.empty() ? config.eos_token_ids : generation.eos_token_ids;
 }
 
@@ -55,22 +56,32 @@ Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, co
     return field_error("encoder_prompt", "a request needs an encoder prompt; only a decoder prompt was given");
   }
   if (const auto* text = std::get_if<TextPrompt>(&prompt.encoder.content)) inputs.encoder_prompt = text->text;
+  // Of a text the tokenizer says what its language must be.
+  const bool is_text = std::holds_alternative<TextPrompt>(prompt.encoder.content);
+  if (!is_text && tokenizer_ != nullptr && spec_.default_prompt == DefaultPrompt::kLanguage) {
+    RETURN_IF_ERROR(language_token(options.source_lang, "source_lang").status());
+  }
   ASSIGN_OR_RETURN(inputs.encoder_prompt_token_ids, encoder_ids(prompt.encoder, prompt.encoder_param, options));
   return ok_status();
 }
 
 Status PromptProcessor::fill_decoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
                                           EncoderDecoderInputs& inputs) const {
+  ASSIGN_OR_RETURN(const std::optional<int32_t> target_language, language_token(options.target_lang, "target_lang"));
+  if (target_language.has_value() && spec_.default_prompt == DefaultPrompt::kLanguage) {
+    RETURN_IF_ERROR(check_ids({*target_language}, "target_lang", spec_.vocab_size));
+  }
   if (prompt.decoder.has_value() && !std::holds_alternative<std::monostate>(prompt.decoder->content)) {
     if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) inputs.prompt = text->text;
     ASSIGN_OR_RETURN(inputs.prompt_token_ids, decoder_ids(*prompt.decoder, prompt.decoder_param, options));
   } else {
-    inputs.prompt_token_ids = default_decoder_prompt(&inputs.num_default_generated);
+    fill_default_decoder_prompt(target_language, inputs);
   }
   const int32_t num_prompt = static_cast<int32_t>(inputs.prompt_token_ids.size());
   if (num_prompt > limits_.max_decoder_len) {
-    return too_long(prompt.decoder_param, str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ",
-                                                  limits_.max_decoder_len, " positions of the decoder"));
+    return too_long(prompt.decoder_param,
+                    str_cat("the decoder prompt has ", num_prompt, " tokens, more than the ", limits_.max_decoder_len,
+                            decoder_len_is_set() ? " that --max-model-len allows" : " positions of the decoder"));
   }
   return ok_status();
 }
@@ -102,7 +113,7 @@ StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPromp
   } else {
     ids = std::get<TokensPrompt>(prompt.content).token_ids;
   }
-  RETURN_IF_ERROR(check_ids(ids, param));
+  RETURN_IF_ERROR(check_ids(ids, param, spec_.encoder_vocab()));
   if (options.truncate_prompt_tokens.has_value()) {
     const size_t keep = static_cast<size_t>(*options.truncate_prompt_tokens);
     if (ids.size() > keep) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(keep));
@@ -110,7 +121,8 @@ StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPromp
   if (static_cast<int64_t>(ids.size()) > limits_.max_encoder_len) {
     return too_long(param,
                     str_cat("the encoder prompt has ", ids.size(), " tokens, more than the ", limits_.max_encoder_len,
-                            " positions of the encoder; truncate_prompt_tokens keeps the last so many"));
+                            encoder_len_is_set() ? " that --max-model-len allows" : " positions of the encoder",
+                            "; truncate_prompt_tokens keeps the last so many"));
   }
   return ids;
 }
@@ -127,18 +139,33 @@ StatusOr<std::vector<int32_t>> PromptProcessor::decoder_ids(const SingletonPromp
   } else {
     ids = std::get<TokensPrompt>(prompt.content).token_ids;
   }
-  RETURN_IF_ERROR(check_ids(ids, param));
+  RETURN_IF_ERROR(check_ids(ids, param, spec_.vocab_size));
   if (ids.empty() || ids.front() != decoder_start_) ids.insert(ids.begin(), decoder_start_);
   return ids;
 }
 
-std::vector<int32_t> PromptProcessor::default_decoder_prompt(int32_t* num_default_generated) const {
-  std::vector<int32_t> ids = {decoder_start_};
-  if (spec_.default_prompt_has_bos && bos_.has_value() && *bos_ != decoder_start_) {
-    ids.push_back(*bos_);
-    *num_default_generated = 1;
+StatusOr<std::optional<int32_t>> PromptProcessor::language_token(const std::string& language,
+                                                                 std::string_view field) const {
+  if (language.empty()) return std::optional<int32_t>();
+  if (tokenizer_ == nullptr) {
+    return field_error(field, str_cat("languages need a tokenizer (", no_tokenizer_, ")"));
   }
-  return ids;
+  ASSIGN_OR_RETURN(const int32_t id, tokenizer_->language_token(language, field));
+  return std::optional<int32_t>(id);
+}
+
+void PromptProcessor::fill_default_decoder_prompt(std::optional<int32_t> target_language,
+                                                  EncoderDecoderInputs& inputs) const {
+  std::optional<int32_t> second;
+  if (spec_.default_prompt == DefaultPrompt::kBos) second = bos_;
+  if (spec_.default_prompt == DefaultPrompt::kLanguage) {
+    second = target_language.has_value() ? target_language : forced_bos_;
+    inputs.names_language = second.has_value();
+  }
+  inputs.prompt_token_ids = {decoder_start_};
+  if (!second.has_value() || *second == decoder_start_) return;
+  inputs.prompt_token_ids.push_back(*second);
+  inputs.num_default_generated = 1;
 }
 
 StatusOr<std::vector<int32_t>> PromptProcessor::tokenize(const std::string& text, const std::string& param,
@@ -153,10 +180,10 @@ StatusOr<std::vector<int32_t>> PromptProcessor::tokenize(const std::string& text
   return ids.ok() ? std::move(ids) : StatusOr<std::vector<int32_t>>(with_param(ids.status(), param));
 }
 
-Status PromptProcessor::check_ids(const std::vector<int32_t>& ids, const std::string& param) const {
+Status PromptProcessor::check_ids(const std::vector<int32_t>& ids, const std::string& param, int32_t vocab_size) const {
   for (const int32_t id : ids) {
-    if (id < 0 || id >= spec_.vocab_size) {
-      return field_error(param, str_cat("token id ", id, " is outside the vocabulary of ", spec_.vocab_size));
+    if (id < 0 || id >= vocab_size) {
+      return field_error(param, str_cat("token id ", id, " is outside the vocabulary of ", vocab_size));
     }
   }
   return ok_status();

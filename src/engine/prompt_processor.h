@@ -33,7 +33,8 @@ class PromptProcessor final {
                   const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer = "");
 
   // Errors (with the field's name): an empty prompt, only a decoder prompt, ids outside the vocabulary, more ids than
-  // the model has positions (both counts), media for a model without that modality, text without a tokenizer.
+  // the model has positions (both counts), media for a model without that modality, text without a tokenizer, a
+  // language that the tokenizer does not know (lists those that it does).
   StatusOr<EncoderDecoderInputs> process(const EncoderDecoderPrompt& prompt, const Options& options) const;
   // One side alone, for requests over a handle (LLMEngine::encode); the other side's fields stay empty. Errors: as
   // above.
@@ -48,6 +49,9 @@ class PromptProcessor final {
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }
   const Limits& limits() const { return limits_; }
+  // True if --max-model-len or its default stands below what the model has.
+  bool encoder_len_is_set() const { return limits_.max_encoder_len < spec_.max_encoder_positions; }
+  bool decoder_len_is_set() const { return limits_.max_decoder_len < spec_.max_decoder_positions; }
 
  private:
   Status fill_encoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
@@ -60,9 +64,11 @@ class PromptProcessor final {
                                              const Options& options) const;
   StatusOr<std::vector<int32_t>> tokenize(const std::string& text, const std::string& param, bool add_special_tokens,
                                           TokenizerSide side, const Options& options) const;
-  Status check_ids(const std::vector<int32_t>& ids, const std::string& param) const;
+  Status check_ids(const std::vector<int32_t>& ids, const std::string& param, int32_t vocab_size) const;
   Status refuse_media(const EncoderDecoderPrompt& prompt) const;
-  std::vector<int32_t> default_decoder_prompt(int32_t* num_default_generated) const;
+  // The token of the request's language; none where it names none.
+  StatusOr<std::optional<int32_t>> language_token(const std::string& language, std::string_view field) const;
+  void fill_default_decoder_prompt(std::optional<int32_t> target_language, EncoderDecoderInputs& inputs) const;
 
   ModelSpec spec_;
   Limits limits_;
@@ -70,6 +76,7 @@ class PromptProcessor final {
   std::string no_tokenizer_;  // why there is none
   int32_t decoder_start_ = 0;
   std::optional<int32_t> bos_;
+  std::optional<int32_t> forced_bos_;  // generation_config's
   std::vector<int32_t> eos_;
 };
 

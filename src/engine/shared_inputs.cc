@@ -10,7 +10,19 @@ namespace transept {
 // What handles leave when they are dropped, on whatever thread. Outlives the engine if they do.
 struct EncodedInput::DroppedPins {
   std::mutex mutex;
-  std::vector<ContentHash> hashes;  // guarded by mutex
+  // Both guarded by mutex.
+  std::vector<ContentHash> hashes;
+  std::shared_ptr<const std::function<void()>> on_drop;
+
+  void add(const ContentHash& hash) {
+    std::shared_ptr<const std::function<void()>> tell;
+    {
+      const std::lock_guard lock(mutex);
+      hashes.push_back(hash);
+      tell = on_drop;
+    }
+    if (tell != nullptr) (*tell)();
+  }
 };
 
 struct EncodedInput::Pin {
@@ -24,10 +36,7 @@ struct EncodedInput::Pin {
       : dropped(std::move(list)), hash(input), ids(std::move(input_ids)), text(std::move(input_text)) {}
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
-  ~Pin() {
-    const std::lock_guard lock(dropped->mutex);
-    dropped->hashes.push_back(hash);
-  }
+  ~Pin() { dropped->add(hash); }
 };
 
 const std::vector<int32_t>& EncodedInput::token_ids() const {
@@ -120,6 +129,11 @@ void SharedInputs::collect_dropped() {
     hashes.swap(dropped_->hashes);
   }
   for (const ContentHash& hash : hashes) leave(hash);
+}
+
+void SharedInputs::set_on_drop(std::shared_ptr<const std::function<void()>> on_drop) {
+  const std::lock_guard lock(dropped_->mutex);
+  dropped_->on_drop.swap(on_drop);
 }
 
 bool SharedInputs::count_encode(GroupId group_id) {

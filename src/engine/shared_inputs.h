@@ -49,6 +49,8 @@ class SharedInputs final {
   bool owns(const EncodedInput& handle) const;
   // Forgets the handles whose last copies were dropped since the last call.
   void collect_dropped();
+  // Called on whatever thread drops a handle's last copy, after the fact; null: nobody.
+  void set_on_drop(std::shared_ptr<const std::function<void()>> on_drop);
 
   // A group with a hash encodes now. True: its input was encoded before, has been in flight or held ever since, and is
   // encoded again because its cross KV was given up or lies on the host.

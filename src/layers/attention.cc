@@ -5,7 +5,13 @@ namespace {
 
 LinearSource source(const AttentionOptions& options, const std::string& name, bool has_bias = true) {
   const std::string prefix = options.prefix + "." + name;
-  return {prefix + ".weight", has_bias ? prefix + ".bias" : "", options.dim};
+  return {prefix + ".weight", has_bias && options.has_biases ? prefix + ".bias" : "", options.inner_dim()};
+}
+
+StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads) {
+  LinearSource out = source(options, options.out);
+  out.out_features = options.dim;
+  return Linear::load(weights, {{out}, options.inner_dim()}, threads);
 }
 
 }  // namespace
@@ -15,13 +21,13 @@ StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionO
       {source(options, options.q), source(options, options.k, options.k_has_bias), source(options, options.v)},
       options.dim};
   ASSIGN_OR_RETURN(Linear qkv, Linear::load(weights, qkv_spec, threads));
-  ASSIGN_OR_RETURN(Linear out, Linear::load(weights, {{source(options, options.out)}, options.dim}, threads));
+  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, threads));
   return SelfAttention(std::move(qkv), std::move(out), options);
 }
 
 void SelfAttention::forward(Context& context, const AttentionBackend& backend, AttentionType type,
                             const AttentionMetadata& metadata, const TensorView& kv_cache, const TensorView& x,
-                            const TensorView& residual, const TensorView& y) const {
+                            const TensorView& residual, const TensorView& y, const AttentionBias* bias) const {
   Arena::Scope scope(context.arena);
   const int64_t rows = x.dim(0);
   const int64_t dim = out_.in_features();
@@ -36,6 +42,7 @@ void SelfAttention::forward(Context& context, const AttentionBackend& backend, A
   args.kv_cache = kv_cache;
   args.scale = scale_;
   args.causal = type == AttentionType::kDecoder;
+  args.bias = bias;
   backend.run(context, type, metadata, args);
   out_.forward(context, mixed, {.residual = residual}, y);
 }
@@ -45,7 +52,7 @@ StatusOr<CrossAttention> CrossAttention::load(WeightMap& weights, const Attentio
   ASSIGN_OR_RETURN(Linear q, Linear::load(weights, {{source(options, options.q)}, options.dim}, threads));
   const LinearSpec kv_spec{{source(options, options.k, options.k_has_bias), source(options, options.v)}, options.dim};
   ASSIGN_OR_RETURN(Linear kv, Linear::load(weights, kv_spec, threads));
-  ASSIGN_OR_RETURN(Linear out, Linear::load(weights, {{source(options, options.out)}, options.dim}, threads));
+  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, threads));
   return CrossAttention(std::move(q), std::move(kv), std::move(out), options);
 }
 

@@ -19,8 +19,13 @@ struct AttentionOptions {
   std::string q = "q_proj", k = "k_proj", v = "v_proj", out = "out_proj";
   int64_t dim = 0;
   int64_t num_heads = 0;
+  int64_t head_dim = 0;  // 0: dim / num_heads
   float scale = 1;
+  bool has_biases = true;
   bool k_has_bias = true;  // Whisper's has none
+
+  // Width of Q, K, V and of what `out` projects back to dim.
+  int64_t inner_dim() const { return head_dim == 0 ? dim : num_heads * head_dim; }
 };
 
 class SelfAttention final {
@@ -28,8 +33,10 @@ class SelfAttention final {
   static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads);
 
   // y = out_proj(attention(x)) + residual. x, residual, y: [rows, dim]. `type` kEncoder (kv_cache empty) or kDecoder.
+  // bias: added to the scores; null: none.
   void forward(Context& context, const AttentionBackend& backend, AttentionType type, const AttentionMetadata& metadata,
-               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y) const;
+               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y,
+               const AttentionBias* bias = nullptr) const;
 
  private:
   SelfAttention(Linear qkv, Linear out, const AttentionOptions& options)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace transept {
 namespace {
 
@@ -13,6 +15,14 @@ constexpr int64_t kRowsPerTask = 16;
 StatusOr<Embedding> Embedding::load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim) {
   ASSIGN_OR_RETURN(WeightView table, weights.get(name, {num_rows, dim}));
   return Embedding(std::move(table));
+}
+
+Embedding Embedding::from_values(std::vector<float> values, int64_t num_rows, int64_t dim) {
+  CHECK(static_cast<int64_t>(values.size()) == num_rows * dim);
+  auto owned = std::make_shared<const std::vector<float>>(std::move(values));
+  Embedding embedding(WeightView{"", DType::kFloat32, {num_rows, dim}, std::as_bytes(std::span(*owned))});
+  embedding.values_ = std::move(owned);
+  return embedding;
 }
 
 void Embedding::look_up(Context& context, View<int32_t> ids, int32_t offset, float scale, const TensorView& y) const {

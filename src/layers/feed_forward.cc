@@ -1,23 +1,34 @@
 #include "layers/feed_forward.h"
 
+#include "ops/activation.h"
+
 namespace transept {
 
 StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& options, ThreadPool& threads) {
-  const auto source = [](const std::string& prefix, int64_t out) {
-    return LinearSource{prefix + ".weight", prefix + ".bias", out};
+  const auto source = [&](const std::string& prefix, int64_t out) {
+    return LinearSource{prefix + ".weight", options.has_biases ? prefix + ".bias" : "", out};
   };
-  ASSIGN_OR_RETURN(Linear up, Linear::load(weights, {{source(options.up, options.hidden_dim)}, options.dim}, threads));
+  LinearSpec up_spec{{source(options.up, options.hidden_dim)}, options.dim};
+  if (!options.gate.empty()) up_spec.sources.insert(up_spec.sources.begin(), source(options.gate, options.hidden_dim));
+  ASSIGN_OR_RETURN(Linear up, Linear::load(weights, up_spec, threads));
   ASSIGN_OR_RETURN(Linear down,
                    Linear::load(weights, {{source(options.down, options.dim)}, options.hidden_dim}, threads));
-  return FeedForward(std::move(up), std::move(down), options.activation);
+  return FeedForward(std::move(up), std::move(down), options);
 }
 
 void FeedForward::forward(Context& context, const TensorView& x, const TensorView& residual,
                           const TensorView& y) const {
   Arena::Scope scope(context.arena);
   const TensorView hidden = context.arena.tensor(DType::kFloat32, {x.dim(0), up_.out_features()});
-  up_.forward(context, x, {.activation = activation_}, hidden);
-  down_.forward(context, hidden, {.residual = residual}, y);
+  if (!gated_) {
+    up_.forward(context, x, {.activation = activation_}, hidden);
+    down_.forward(context, hidden, {.residual = residual}, y);
+    return;
+  }
+  up_.forward(context, x, {}, hidden);
+  const TensorView gated = hidden.columns(0, down_.in_features());
+  gated_activation(context, activation_, hidden, gated);
+  down_.forward(context, gated, {.residual = residual}, y);
 }
 
 }  // namespace transept

@@ -4,13 +4,16 @@
 
 namespace transept {
 
-// y = W2 activation(W1 x + b1) + b2 + residual. Immutable, thread-safe.
+// y = W2 activation(W1 x + b1) + b2 + residual; gated: y = W2 (activation(W0 x) * W1 x) + residual, W0 and W1 in one
+// product. Immutable, thread-safe.
 class FeedForward final {
  public:
   struct Options {
     std::string up, down;  // prefixes of the two matrices, each with .weight and .bias
     int64_t dim = 0, hidden_dim = 0;
     Activation activation = Activation::kGelu;
+    std::string gate = {};  // prefix of W0; "": not gated
+    bool has_biases = true;
   };
   static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, ThreadPool& threads);
 
@@ -18,11 +21,12 @@ class FeedForward final {
   void forward(Context& context, const TensorView& x, const TensorView& residual, const TensorView& y) const;
 
  private:
-  FeedForward(Linear up, Linear down, Activation activation)
-      : up_(std::move(up)), down_(std::move(down)), activation_(activation) {}
+  FeedForward(Linear up, Linear down, const Options& options)
+      : up_(std::move(up)), down_(std::move(down)), activation_(options.activation), gated_(!options.gate.empty()) {}
 
-  Linear up_, down_;
+  Linear up_, down_;  // gated: up_ is [W0 W1]
   Activation activation_;
+  bool gated_;
 };
 
 }  // namespace transept

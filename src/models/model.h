@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,19 +22,30 @@
 
 namespace transept {
 
+// What the decoder begins with behind its start token, where a request says nothing.
+enum class DefaultPrompt : uint8_t {
+  kStart,     // nothing
+  kBos,       // the bos token (BART)
+  kLanguage,  // the target language: the request's, else generation_config's forced_bos_token_id, else nothing
+};
+
 // What the engine must know of a model.
 struct ModelSpec {
   std::string family;  // "bart"
   int32_t d_model = 0;
-  int32_t vocab_size = 0;
+  int32_t vocab_size = 0;          // the decoder's
+  int32_t encoder_vocab_size = 0;  // 0: the same (Marian may keep two)
   int32_t num_encoder_layers = 0;
   int32_t num_decoder_layers = 0;
-  int32_t max_encoder_positions = 0;
+  static constexpr int32_t kNoLimit = std::numeric_limits<int32_t>::max();
+  int32_t max_encoder_positions = 0;  // kNoLimit: any number (relative positions)
   int32_t max_decoder_positions = 0;
   std::vector<KvSpec> kv;                  // one of kind kSelf, and one of kind kCross for encoder/decoder models
   std::vector<std::string> modalities;     // keys of multi_modal_data that it takes; none: text only
   std::vector<LayerHead> alignment_heads;  // whose mean says which encoder position a token is about; by layer
-  bool default_prompt_has_bos = false;     // default decoder prompt [decoder_start, bos] instead of [decoder_start]
+  DefaultPrompt default_prompt = DefaultPrompt::kStart;
+
+  int32_t encoder_vocab() const { return encoder_vocab_size > 0 ? encoder_vocab_size : vocab_size; }
 };
 
 // The encoder's result for the packed inputs of one EncodeBatch: [num_tokens, d_model]. A counted handle with any

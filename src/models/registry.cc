@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "models/bart.h"
+#include "models/families.h"
 
 namespace transept {
 namespace {
@@ -15,12 +15,53 @@ struct Family {
   std::string_view model_type;
   std::string_view architecture;
   Loader load;
-  std::span<const std::string_view> modalities = {};  // none: text alone
+  std::span<const std::string_view> modalities;
 };
 
-constexpr Family kFamilies[] = {
-    {"bart", "BartForConditionalGeneration", load_bart},
+#define TRANSEPT_FAMILY_ROW(loader, model_type, architecture, modalities) \
+  Family{model_type, architecture, loader, modalities},
+constexpr Family kFamilies[] = {TRANSEPT_FAMILIES(TRANSEPT_FAMILY_ROW)};
+#undef TRANSEPT_FAMILY_ROW
+
+// Relatives that people may take for supported, and why they are not.
+struct Refusal {
+  std::string_view name;  // of an architecture, or a model_type
+  std::string_view reason;
 };
+
+constexpr std::string_view kEncoderAlone = "an encoder alone, which generates nothing";
+
+constexpr Refusal kRefusals[] = {
+    {"T5EncoderModel", kEncoderAlone},
+    {"MT5EncoderModel", kEncoderAlone},
+    {"UMT5EncoderModel", kEncoderAlone},
+    {"LongT5ForConditionalGeneration", "local and transient-global attention"},
+    {"longt5", "local and transient-global attention"},
+    {"SwitchTransformersForConditionalGeneration", "mixture of experts"},
+    {"switch_transformers", "mixture of experts"},
+    {"T5GemmaForConditionalGeneration", "rotary positions and sliding windows"},
+    {"t5gemma", "rotary positions and sliding windows"},
+    {"LEDForConditionalGeneration", "sliding windows with global tokens"},
+    {"led", "sliding windows with global tokens"},
+    {"PegasusXForConditionalGeneration", "block-local attention with global tokens"},
+    {"pegasus_x", "block-local attention with global tokens"},
+    {"BigBirdPegasusForConditionalGeneration", "block-sparse attention"},
+    {"bigbird_pegasus", "block-sparse attention"},
+    {"NllbMoeForConditionalGeneration", "mixture of experts"},
+    {"nllb-moe", "mixture of experts"},
+};
+
+// "NAME (why it is not)" of what the config asks for.
+std::string refused_name(const ModelConfig& config) {
+  const std::string asked = config.architectures.empty() ? config.model_type : join(config.architectures, ", ");
+  for (const Refusal& refusal : kRefusals) {
+    const auto& names = config.architectures;
+    const bool named = names.empty() ? config.model_type == refusal.name
+                                     : std::find(names.begin(), names.end(), refusal.name) != names.end();
+    if (named) return str_cat(asked, " (", refusal.reason, ")");
+  }
+  return asked;
+}
 
 const Family* find_family(const ModelConfig& config) {
   for (const Family& family : kFamilies) {
@@ -51,8 +92,7 @@ StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, const std
   if (family == nullptr) {
     std::vector<std::string> supported;
     for (const FamilyTraits& known : family_traits()) supported.emplace_back(known.model_type);
-    return unimplemented(config.path, "/config.json: architectures: ",
-                         config.architectures.empty() ? config.model_type : join(config.architectures, ", "),
+    return unimplemented(config.path, "/config.json: architectures: ", refused_name(config),
                          " is not supported; supported: ", join(supported, ", "));
   }
   if (!config.model_type.empty() && config.model_type != family->model_type) {

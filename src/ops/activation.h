@@ -1,4 +1,4 @@
-// Scalar activations: the definitions that fused epilogues are checked against.
+// Scalar activations, the definitions that fused epilogues are checked against; and the one that needs two inputs.
 #pragma once
 
 #include "ops/gemm.h"
@@ -7,5 +7,9 @@ namespace transept {
 
 // gelu: x/2 (1 + erf(x / sqrt 2)); gelu_tanh: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu: x / (1 + exp(-x)).
 float activate(Activation activation, float x);
+
+// y = activation(gate) * x, element by element (Shazeer: GLU Variants Improve Transformer, 2020).
+// gate_and_x: [rows, 2 n] float32, gate in the first n columns; y: [rows, n], may be either half.
+void gated_activation(Context& context, Activation activation, const TensorView& gate_and_x, const TensorView& y);
 
 }  // namespace transept

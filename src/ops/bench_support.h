@@ -40,23 +40,23 @@ class PlainRead final {
   PageBuffer pages_;
 };
 
+template <class Work>
+double seconds_of(Work&& work) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 // Times `work` (which reads `bytes` and does `flop` operations) in the state's loop and reports the best run.
 template <class Work>
 void report_best(benchmark::State& state, ThreadPool& threads, double bytes, double flop, Work&& work) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds = [](Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
   PlainRead read(static_cast<size_t>(bytes));
   double best = 1e9, best_read = 1e9;
   for (auto _ : state) {
-    Clock::time_point begin = Clock::now();
-    read.run(threads);
-    best_read = std::min(best_read, seconds(begin));
+    best_read = std::min(best_read, seconds_of([&] { read.run(threads); }));
     work();  // its bytes back into the cache
-    begin = Clock::now();
-    work();
-    const double time = seconds(begin);
+    const double time = seconds_of(work);
     best = std::min(best, time);
     state.SetIterationTime(time);
   }

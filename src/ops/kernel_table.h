@@ -15,9 +15,11 @@ constexpr OpKernels make_op_kernels() {
       .gemm_pack = &gemm_pack<V>,
       .gemm_tiles = &gemm_tiles<V>,
       .layer_norm = &layer_norm_row<V>,
+      .rms_norm = &rms_norm_row<V>,
       .log_sum_exp_max = &log_sum_exp_max_row<V>,
       .arg_max = &arg_max_row<V>,
       .activate = &activate_row<V>,
+      .gated_activation = &gated_activation_row<V>,
   };
 }
 

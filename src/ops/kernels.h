@@ -40,9 +40,12 @@ struct OpKernels {
                      int64_t panel_begin, int64_t panel_end);
 
   void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);
+  void (*rms_norm)(const float* x, int64_t n, const float* weight, float epsilon, float* y);
   float (*log_sum_exp_max)(const float* x, int64_t n, float* max);  // *max, and the sum of exp(x - *max)
   int64_t (*arg_max)(const float* x, int64_t n);
   void (*activate)(Activation activation, const float* x, int64_t n, float* y);
+  // y = activation(gate) * x; y may be either of them.
+  void (*gated_activation)(Activation activation, const float* gate, const float* x, int64_t n, float* y);
 };
 
 namespace generic {

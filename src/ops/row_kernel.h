@@ -1,5 +1,5 @@
-// Reductions over one row, written once for every level (ops/kernels.h has the rule for such files).
-// The order of every sum is fixed by the row's length and the level.
+// Reductions over one row, and what is done to each element of one, written once for every level (ops/kernels.h has the
+// rule for such files). The order of every sum is fixed by the row's length and the level.
 #pragma once
 
 #include <math.h>
@@ -41,6 +41,23 @@ void layer_norm_row(const float* x, int64_t n, const float* weight, const float*
       V::store(y + i, V::fma(normal, V::load(weight + i), V::load(bias + i)));
     } else {
       V::store_n(y + i, V::fma(normal, V::load_n(weight + i, lanes), V::load_n(bias + i, lanes)), lanes);
+    }
+  });
+}
+
+template <class V>
+void rms_norm_row(const float* x, int64_t n, const float* weight, float epsilon, float* y) {
+  using Reg = typename V::Reg;
+  Reg sum[2] = {V::zero(), V::zero()};
+  int odd = 0;
+  for_each_vec<V>(x, n, [&](Reg v, int64_t, int) { sum[odd] = V::fma(v, v, sum[odd]), odd ^= 1; });
+  const float mean_square = V::reduce_add(V::add(sum[0], sum[1])) / static_cast<float>(n);
+  const Reg scale = V::set1(1.0f / sqrtf(mean_square + epsilon));
+  for_each_vec<V>(x, n, [&](Reg v, int64_t i, int lanes) {
+    if (lanes == V::kLanes) {
+      V::store(y + i, V::mul(V::mul(v, scale), V::load(weight + i)));
+    } else {
+      V::store_n(y + i, V::mul(V::mul(v, scale), V::load_n(weight + i, lanes)), lanes);
     }
   });
 }
@@ -88,22 +105,37 @@ int64_t arg_max_row(const float* x, int64_t n) {
   return -1;  // nothing but NaN
 }
 
-template <class V, Activation kActivation>
-inline void activate_as(const float* x, int64_t n, float* y) {
-  for_each_vec<V>(x, n, [&](typename V::Reg v, int64_t i, int lanes) {
-    V::store_n(y + i, vec_activate<V, kActivation>(v), lanes);
-  });
+// Calls body(activate) with the function of one vector that `activation` is.
+template <class V, class Body>
+inline void with_activation(Activation activation, Body&& body) {
+  using Reg = typename V::Reg;
+  switch (activation) {
+    case Activation::kNone: return body([](Reg v) { return v; });
+    case Activation::kRelu: return body([](Reg v) { return vec_activate<V, Activation::kRelu>(v); });
+    case Activation::kGelu: return body([](Reg v) { return vec_activate<V, Activation::kGelu>(v); });
+    case Activation::kGeluTanh: return body([](Reg v) { return vec_activate<V, Activation::kGeluTanh>(v); });
+    case Activation::kSilu: return body([](Reg v) { return vec_activate<V, Activation::kSilu>(v); });
+  }
 }
 
 template <class V>
 void activate_row(Activation activation, const float* x, int64_t n, float* y) {
-  switch (activation) {
-    case Activation::kNone: return activate_as<V, Activation::kNone>(x, n, y);
-    case Activation::kRelu: return activate_as<V, Activation::kRelu>(x, n, y);
-    case Activation::kGelu: return activate_as<V, Activation::kGelu>(x, n, y);
-    case Activation::kGeluTanh: return activate_as<V, Activation::kGeluTanh>(x, n, y);
-    case Activation::kSilu: return activate_as<V, Activation::kSilu>(x, n, y);
-  }
+  with_activation<V>(activation, [&](auto&& act) {
+    for_each_vec<V>(x, n, [&](typename V::Reg v, int64_t i, int lanes) { V::store_n(y + i, act(v), lanes); });
+  });
+}
+
+template <class V>
+void gated_activation_row(Activation activation, const float* gate, const float* x, int64_t n, float* y) {
+  with_activation<V>(activation, [&](auto&& act) {
+    for_each_vec<V>(gate, n, [&](typename V::Reg g, int64_t i, int lanes) {
+      if (lanes == V::kLanes) {
+        V::store(y + i, V::mul(act(g), V::load(x + i)));
+      } else {
+        V::store_n(y + i, V::mul(act(g), V::load_n(x + i, lanes)), lanes);
+      }
+    });
+  });
 }
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Layer norm, log-sum-exp and arg-max at every level present, against double precision.
+// Norms, gated activations, log-sum-exp and arg-max at every level present, against double precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "ops/activation.h"
 #include "ops/norm.h"
 #include "ops/softmax.h"
 
@@ -61,6 +62,63 @@ TEST_P(RowTest, LayerNormMatchesDoublePrecision) {
       layer_norm(context_, x_view, weight.data(), bias.data(), 1e-5f, x_view);
       for (int64_t i = 0; i < rows; ++i) {
         ASSERT_EQ(std::memcmp(x_view.row(i), y_view.row(i), static_cast<size_t>(n) * sizeof(float)), 0);
+      }
+    }
+  }
+}
+
+TEST_P(RowTest, RmsNormMatchesAPlainLoop) {
+  for (const int64_t n : {1, 3, 16, 17, 64, 100, 768, 1030}) {
+    for (const int64_t rows : {1, 3, 40}) {
+      std::vector<float> x = random_floats(rows * (n + 2), 1, 3), y(x.size(), 7.0f);
+      const std::vector<float> weight = random_floats(n);
+      const TensorView x_view = TensorView(x.data(), DType::kFloat32, {rows, n + 2}).columns(0, n);
+      const TensorView y_view = TensorView(y.data(), DType::kFloat32, {rows, n + 2}).columns(0, n);
+      rms_norm(context_, x_view, weight.data(), 1e-6f, y_view);
+      for (int64_t i = 0; i < rows; ++i) {
+        double square = 0;
+        for (int64_t j = 0; j < n; ++j) square += std::pow(x_view.row(i)[j], 2) / static_cast<double>(n);
+        for (int64_t j = 0; j < n; ++j) {
+          const double expected = x_view.row(i)[j] / std::sqrt(square + 1e-6) * weight[static_cast<size_t>(j)];
+          ASSERT_NEAR(y_view.row(i)[j], expected, 1e-6 * (1 + std::abs(expected)))
+              << "n " << n << " at " << i << ", " << j;
+        }
+        ASSERT_EQ(y_view.row(i)[n], 7.0f) << "written past the row's end";
+      }
+      rms_norm(context_, x_view, weight.data(), 1e-6f, x_view);
+      for (int64_t i = 0; i < rows; ++i) {
+        ASSERT_EQ(std::memcmp(x_view.row(i), y_view.row(i), static_cast<size_t>(n) * sizeof(float)), 0);
+      }
+    }
+  }
+  // A row of zeros is divided by the root of epsilon alone.
+  std::vector<float> zeros(20), weight(20, 1.0f);
+  const TensorView view(zeros.data(), DType::kFloat32, {1, 20});
+  rms_norm(context_, view, weight.data(), 1e-6f, view);
+  EXPECT_EQ(zeros, std::vector<float>(20));
+}
+
+TEST_P(RowTest, GatedActivationsMatchTheirDefinition) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
+    for (const int64_t n : {1, 5, 16, 40, 2048, 9001}) {
+      for (const int64_t rows : {1, 3, 30}) {
+        const int64_t width = 2 * n + 3;
+        std::vector<float> x = random_floats(rows * width, 0, 2), y(static_cast<size_t>(rows * (n + 1)), 7.0f);
+        const TensorView x_view = TensorView(x.data(), DType::kFloat32, {rows, width}).columns(0, 2 * n);
+        const TensorView y_view = TensorView(y.data(), DType::kFloat32, {rows, n + 1}).columns(0, n);
+        gated_activation(context_, activation, x_view, y_view);
+        for (int64_t i = 0; i < rows; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            const float gate = activate(activation, x_view.row(i)[j]);
+            ASSERT_NEAR(y_view.row(i)[j], gate * x_view.row(i)[n + j], 1e-5) << "n " << n << " at " << i << ", " << j;
+          }
+          ASSERT_EQ(y_view.row(i)[n], 7.0f) << "written past the row's end";
+        }
+        gated_activation(context_, activation, x_view, x_view.columns(0, n));  // in the gate's place
+        for (int64_t i = 0; i < rows; ++i) {
+          ASSERT_EQ(std::memcmp(x_view.row(i), y_view.row(i), static_cast<size_t>(n) * sizeof(float)), 0);
+        }
       }
     }
   }

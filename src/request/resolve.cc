@@ -139,17 +139,16 @@ class Resolver final {
     const int32_t prompt = limits_.decoder_prompt_tokens, positions = limits_.max_decoder_positions;
     if (prompt > positions || (prompt == positions && !limits_.score_only)) {
       return with_param(absl::OutOfRangeError(str_cat("the decoder prompt of ", prompt, " tokens ",
-                                                      prompt > positions ? "exceeds" : "fills", " the model's ",
-                                                      positions, " positions")),
+                                                      prompt > positions ? "exceeds" : "fills", positions_text())),
                         "decoder_prompt");
     }
     if (limits_.score_only) return ok_status();  // nothing is generated
     const int32_t room = positions - prompt;
     if (request_.max_tokens && *request_.max_tokens > room) {
-      return with_param(absl::OutOfRangeError(str_cat(
-                            "max_tokens ", *request_.max_tokens, " and the decoder prompt of ", prompt,
-                            " tokens exceed the model's ", positions, " positions: at most ", room, " are left")),
-                        "max_tokens");
+      return with_param(
+          absl::OutOfRangeError(str_cat("max_tokens ", *request_.max_tokens, " and the decoder prompt of ", prompt,
+                                        " tokens exceed", positions_text(), ": at most ", room, " are left")),
+          "max_tokens");
     }
     RETURN_IF_ERROR(resolve_max_tokens(room));
     if (request_.min_tokens && *request_.min_tokens > params_.max_tokens) {
@@ -161,6 +160,12 @@ class Resolver final {
     params_.min_tokens = request_.min_tokens.value_or(0);
     params_.min_tokens_before_eos = request_.min_tokens.value_or(std::clamp(inherited, 0, params_.max_tokens));
     return ok_status();
+  }
+
+  std::string positions_text() const {
+    const int32_t positions = limits_.max_decoder_positions;
+    return limits_.positions_are_set ? str_cat(" the ", positions, " tokens that --max-model-len allows")
+                                     : str_cat(" the model's ", positions, " positions");
   }
 
   Status resolve_max_tokens(int32_t room) {

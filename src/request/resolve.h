@@ -17,6 +17,7 @@ namespace transept {
 struct ModelLimits {
   int64_t vocab_size = 0;             // every token id is below
   int32_t max_decoder_positions = 0;  // decoder prompt + generated tokens at most
+  bool positions_are_set = false;     // by --max-model-len or its default, not by the model
   int32_t decoder_prompt_tokens = 0;  // of this request, >= 1
   uint64_t engine_seed = 0;           // with request_index: the seed of requests that name none
   uint64_t request_index = 0;

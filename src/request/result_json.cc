@@ -73,6 +73,7 @@ Json output_json(const CompletionOutput& output, FunctionRef<std::string(int32_t
   object.emplace_back("text", output.text);
   object.emplace_back("token_ids", ids_json(output.token_ids));
   object.emplace_back("cumulative_logprob", output.cumulative_logprob);
+  if (output.beam_score.has_value()) object.emplace_back("beam_score", *output.beam_score);
   object.emplace_back("logprobs", std::move(logprobs));
   if (output.alignments.has_value()) object.emplace_back("alignments", alignments_json(*output.alignments));
   object.emplace_back("finish_reason", finish_reason_json(output.finish_reason));

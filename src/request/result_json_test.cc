@@ -29,6 +29,16 @@ TEST(ResultJson, WritesAPlainResult) {
             R"("metrics": {"queue_s": 0, "encode_s": 0.5, "first_token_s": null, "total_s": 2}})");
 }
 
+TEST(ResultJson, BeamsHaveTheScoreThatRanksThem) {
+  RequestOutput output;
+  CompletionOutput& one = output.outputs.emplace_back();
+  EXPECT_EQ(to_json("r1", output, token_text).dump().find("beam_score"), std::string::npos);
+  one.cumulative_logprob = -3;
+  one.beam_score = -0.75;
+  EXPECT_NE(to_json("r1", output, token_text).dump().find(R"("cumulative_logprob": -3, "beam_score": -0.75, )"),
+            std::string::npos);
+}
+
 TEST(ResultJson, WritesLogprobsAndStopReasons) {
   RequestOutput output;
   output.prompt_logprobs = {std::nullopt, PositionLogprobs{{4, -0.1f, 1}}};

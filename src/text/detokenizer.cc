@@ -55,6 +55,12 @@ void IncrementalDetokenizer::finish() {
   pending_.clear();
 }
 
+bool IncrementalDetokenizer::has_end() const {
+  std::string end;
+  tokenizer_->append_end(token_ids_, end);
+  return !end.empty();
+}
+
 void IncrementalDetokenizer::emit_complete() {
   size_t done = 0;
   while (done < pending_.size()) {

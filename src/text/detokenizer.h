@@ -27,6 +27,9 @@ class IncrementalDetokenizer final {
 
   const std::string& text() const { return text_; }
 
+  // Whether the text would end with something that the next token may take back (Tokenizer::append_end).
+  bool has_end() const;
+
  private:
   // Makes every complete character of pending_ final.
   void emit_complete();

@@ -161,18 +161,18 @@ TEST(TokenizerErrorTest, DamagedTokenizerJsonNamesFileFieldAndReason) {
   };
   EXPECT_EQ(message(R"("version": "1.0")", R"("version": "2.0")"),
             "tokenizer.json: version: only version 1.0 is known");
-  EXPECT_EQ(message(R"("type": "BPE")", R"("type": "Unigram")"),
-            "tokenizer.json: model.type: Unigram is not supported yet");
-  EXPECT_EQ(message(R"("type": "NFC")", R"("type": "Precompiled")"),
-            "tokenizer.json: normalizer.normalizers[0].type: Precompiled is not supported yet");
+  EXPECT_EQ(message(R"("type": "BPE")", R"("type": "WordLevel")"),
+            "tokenizer.json: model.type: WordLevel is not supported yet");
+  EXPECT_EQ(message(R"("type": "NFC")", R"("type": "ByteLevel")"),
+            "tokenizer.json: normalizer.normalizers[0].type: ByteLevel is not supported yet");
   EXPECT_EQ(message(R"("Regex": "\\s+")", R"("Regex": "(")").substr(0, 83),
             "tokenizer.json: normalizer.normalizers[2].pattern.Regex: not a valid regular expres");
   EXPECT_EQ(message(R"("Regex": "\\s+")", R"("String": "")"),
             "tokenizer.json: normalizer.normalizers[2].pattern.String: an empty pattern is not supported yet");
-  EXPECT_EQ(message(R"("pre_tokenizer": {"type": "ByteLevel")", R"("pre_tokenizer": {"type": "Metaspace")"),
-            "tokenizer.json: pre_tokenizer.type: Metaspace is not supported yet");
-  EXPECT_EQ(message(R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "WordPiece")"),
-            "tokenizer.json: decoder.type: WordPiece is not supported yet");
+  EXPECT_EQ(message(R"("pre_tokenizer": {"type": "ByteLevel")", R"("pre_tokenizer": {"type": "UnicodeScripts")"),
+            "tokenizer.json: pre_tokenizer.type: UnicodeScripts is not supported yet");
+  EXPECT_EQ(message(R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "CTC")"),
+            "tokenizer.json: decoder.type: CTC is not supported yet");
   EXPECT_EQ(message(R"("sep": ["</s>", 2])", R"("sep": ["</s>", 999])"),
             "tokenizer.json: post_processor: token id 999 is not in the vocabulary");
   EXPECT_EQ(message(R"("sep": ["</s>", 2])", R"("sep": ["</s>", -2])"),

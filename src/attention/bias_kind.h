@@ -1,0 +1,25 @@
+// Which bias, and what a kernel is told of it. A header of its own, without the standard library, because kernel files
+// include it (ops/kernels.h).
+#pragma once
+
+#include <stdint.h>
+
+namespace transept {
+
+enum class BiasKind : uint8_t { kNone, kMaterialized, kByDistance, kAlibi };
+
+// Floats behind either end of a kByDistance table, which repeat that end: a vector may begin or end past it.
+static constexpr int64_t kDistancePadding = 16;
+
+// The bias of one query and head. Positions are counted as a sequence's keys are: distance = key - query.
+struct RowBias {
+  BiasKind kind = BiasKind::kNone;
+  // kMaterialized: of key 0. kByDistance: of distance 0, inside a table of [-max_distance - kDistancePadding,
+  // max_distance + kDistancePadding). kAlibi: the head's slope.
+  const float* values = nullptr;
+  int64_t key_stride = 0;    // kMaterialized: floats between keys
+  int64_t max_distance = 0;  // kByDistance
+  int64_t position = 0;      // of the query
+};
+
+}  // namespace transept

@@ -1,0 +1,23 @@
+// Tables of sinusoidal positions (Vaswani et al. 2017, section 3.5), for checkpoints that do not hold them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace transept {
+
+// Both put the sines of a row first and its cosines behind them; they part in the wavelengths.
+enum class Sinusoid : uint8_t {
+  // sin and cos of pos / 10000^(2i / dim): Marian, Pegasus. With an odd dim the sines have the column more.
+  // Source: transformers, models/marian/modeling_marian.py, MarianSinusoidalPositionalEmbedding.create_weight.
+  kByDim,
+  // sin and cos of pos * exp(-i ln(10000) / (half - 1)), half = dim / 2, so that the last wavelength is 10000 exactly:
+  // fairseq, and M2M100 after it. With an odd dim the last column is 0. Source: transformers,
+  // models/m2m_100/modeling_m2m_100.py, M2M100SinusoidalPositionalEmbedding.get_embedding.
+  kByHalf,
+};
+
+// Rows of positions 0 to num_rows - 1: [num_rows, dim]. REQUIRES: dim >= 4 (kByHalf has no wavelengths below).
+std::vector<float> sinusoidal_table(Sinusoid kind, int64_t num_rows, int64_t dim);
+
+}  // namespace transept

@@ -1,0 +1,50 @@
+// The families that are BART in all but a few choices: encoder and decoder of one width, attention with biases on all
+// four projections, a feed-forward of two matrices, layer norms of epsilon 1e-5, an output layer tied to the token
+// embedding. A family's file names its choices as a BartLikeTraits and calls load_bart_like; it computes nothing.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "layers/sinusoidal.h"
+#include "models/model.h"
+
+namespace transept {
+
+// Where a layer's norms stand: before each sublayer (and one more behind the last layer), or behind each residual sum.
+enum class NormPlace : uint8_t { kAfter, kBefore };
+
+// Whether a norm stands behind the token embedding, and on which side of adding the positions.
+enum class EmbeddingNorm : uint8_t { kNone, kAfterPositions, kBeforePositions };
+
+struct PositionTraits {
+  enum class Kind : uint8_t {
+    kLearned,   // a table in the checkpoint
+    kStored,    // sinusoidal; the checkpoint may hold the table, else it is computed
+    kComputed,  // sinusoidal; a table in the checkpoint is known and not read, as in the reference
+  };
+  Kind kind = Kind::kLearned;
+  Sinusoid sinusoid = Sinusoid::kByDim;
+  int32_t offset = 0;  // the row of position 0: fairseq keeps the rows before for padding
+};
+
+struct BartLikeTraits {
+  std::string_view family;  // model_type
+  NormPlace norm_place = NormPlace::kAfter;
+  EmbeddingNorm encoder_embedding_norm = EmbeddingNorm::kNone;
+  EmbeddingNorm decoder_embedding_norm = EmbeddingNorm::kNone;
+  PositionTraits positions;
+  DefaultPrompt default_prompt = DefaultPrompt::kStart;
+  // What holds where config.json does not say.
+  bool scale_embedding = false;
+  std::string_view activation = "gelu";
+};
+
+// Reads sizes and switches of config.json, every one range-checked, and every weight by name and shape. Tensors may
+// stand with the prefix "model." or without it, and the tied table under any of its names. Switches of config.json that
+// contradict the family's arithmetic (normalize_before and its like) are warned of and have no effect, as in
+// transformers, whose published checkpoints hold some. Errors name file and field, or tensor.
+StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,
+                                                std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options);
+
+}  // namespace transept

@@ -1,0 +1,71 @@
+#include "models/bart_like_config.h"
+
+#include "base/log.h"
+
+namespace transept {
+namespace {
+
+constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMinDim = 4, kMaxDim = 1 << 20, kMaxPositions = 1 << 24;
+
+StatusOr<Activation> read_activation(const BartLikeTraits& traits, const ConfigReader& reader) {
+  ASSIGN_OR_RETURN(const std::string name, reader.string("activation_function", std::string(traits.activation)));
+  if (name == "gelu") return Activation::kGelu;
+  if (name == "relu") return Activation::kRelu;
+  if (name == "silu" || name == "swish") return Activation::kSilu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
+  return reader.error("activation_function",
+                      str_cat("\"", name, "\" is not supported; one of gelu, relu, silu, swish, gelu_new"));
+}
+
+StatusOr<BartLikeConfig::Side> read_side(const ConfigReader& reader, std::string_view side, int64_t d_model) {
+  const auto key = [side](std::string_view rest) { return str_cat(side, rest); };
+  BartLikeConfig::Side out;
+  ASSIGN_OR_RETURN(out.layers, reader.integer(key("_layers"), 1, kMaxLayers));
+  ASSIGN_OR_RETURN(out.heads, reader.integer(key("_attention_heads"), 1, kMaxHeads));
+  ASSIGN_OR_RETURN(out.ffn_dim, reader.integer(key("_ffn_dim"), 1, kMaxDim));
+  if (d_model % out.heads != 0) {
+    return reader.error(key("_attention_heads"), str_cat(out.heads, " heads do not divide d_model ", d_model));
+  }
+  return out;
+}
+
+// Switches of the time when one class served all families. transformers reads none of them any more: the family alone
+// decides. Checkpoints that were trained since then may hold anything there.
+void warn_of_contradictions(const BartLikeTraits& traits, const ConfigReader& reader) {
+  const bool is_before = traits.norm_place == NormPlace::kBefore;
+  const struct {
+    std::string_view key;
+    bool value;
+  } switches[] = {{"normalize_before", is_before},
+                  {"add_final_layer_norm", is_before},
+                  {"normalize_embedding", traits.encoder_embedding_norm != EmbeddingNorm::kNone},
+                  {"static_position_embeddings", traits.positions.kind != PositionTraits::Kind::kLearned}};
+  for (const auto& [key, value] : switches) {
+    const StatusOr<bool> given = reader.boolean(key, value);
+    if (given.ok() && *given == value) continue;
+    log_warning(reader.file(), ": ", key, ": has no effect: ", traits.family, " models are computed as if it were ",
+                value ? "true" : "false");
+  }
+}
+
+}  // namespace
+
+StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, const ModelConfig& config) {
+  const ConfigReader reader(config.raw, config.path + "/config.json");
+  BartLikeConfig out;
+  ASSIGN_OR_RETURN(out.d_model, reader.integer("d_model", kMinDim, kMaxDim));
+  ASSIGN_OR_RETURN(out.max_positions, reader.integer("max_position_embeddings", 1, kMaxPositions));
+  ASSIGN_OR_RETURN(out.encoder, read_side(reader, "encoder", out.d_model));
+  ASSIGN_OR_RETURN(out.decoder, read_side(reader, "decoder", out.d_model));
+  if (config.vocab_size == 0) return reader.error("vocab_size", "is missing");
+  out.encoder.vocab_size = config.vocab_size;
+  out.decoder.vocab_size = config.decoder_vocab_size;
+  ASSIGN_OR_RETURN(out.share_embeddings, reader.boolean("share_encoder_decoder_embeddings", true));
+  ASSIGN_OR_RETURN(out.activation, read_activation(traits, reader));
+  ASSIGN_OR_RETURN(out.scale_embedding, reader.boolean("scale_embedding", traits.scale_embedding));
+  ASSIGN_OR_RETURN(out.tie_word_embeddings, reader.boolean("tie_word_embeddings", true));
+  warn_of_contradictions(traits, reader);
+  return out;
+}
+
+}  // namespace transept

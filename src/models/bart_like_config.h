@@ -1,0 +1,35 @@
+// Sizes of a BART-like model, from config.json. A value.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/status.h"
+#include "core/model_config.h"
+#include "models/bart_like.h"
+#include "ops/activation_kind.h"
+
+namespace transept {
+
+struct BartLikeConfig {
+  struct Side {
+    int64_t vocab_size = 0;
+    int64_t layers = 0, heads = 0, ffn_dim = 0;
+  };
+  int64_t d_model = 0;
+  int64_t max_positions = 0;
+  Side encoder, decoder;
+  Activation activation = Activation::kGelu;
+  bool scale_embedding = false;
+  bool tie_word_embeddings = true;
+  bool share_embeddings = true;  // one table for both sides; false: each has its own, by its own vocabulary
+
+  float embedding_scale() const { return scale_embedding ? std::sqrt(static_cast<float>(d_model)) : 1.0f; }
+  int64_t head_dim(const Side& side) const { return d_model / side.heads; }
+};
+
+// Errors name file and field: a size that is missing or out of range, heads that do not divide d_model, an activation
+// that is not supported.
+StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, const ModelConfig& config);
+
+}  // namespace transept

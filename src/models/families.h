@@ -1,0 +1,37 @@
+// The families: one line each, and nothing else knows them by name. A line here and the file that defines its loader is
+// all that a family is to the rest. registry.cc makes the table of it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "models/model.h"
+
+namespace transept {
+
+// Keys of multi_modal_data that a family takes.
+inline constexpr std::span<const std::string_view> kTextAlone{};
+
+// FAMILY(loader, model_type, architecture, modalities), in the order of docs/features.md.
+#define TRANSEPT_FAMILIES(FAMILY)                                                                          \
+  FAMILY(load_bart, "bart", "BartForConditionalGeneration", kTextAlone)                                    \
+  FAMILY(load_mbart, "mbart", "MBartForConditionalGeneration", kTextAlone)                                 \
+  FAMILY(load_marian, "marian", "MarianMTModel", kTextAlone)                                               \
+  FAMILY(load_pegasus, "pegasus", "PegasusForConditionalGeneration", kTextAlone)                           \
+  FAMILY(load_m2m_100, "m2m_100", "M2M100ForConditionalGeneration", kTextAlone)                            \
+  FAMILY(load_blenderbot, "blenderbot", "BlenderbotForConditionalGeneration", kTextAlone)                  \
+  FAMILY(load_blenderbot_small, "blenderbot-small", "BlenderbotSmallForConditionalGeneration", kTextAlone) \
+  FAMILY(load_t5, "t5", "T5ForConditionalGeneration", kTextAlone)                                          \
+  FAMILY(load_mt5, "mt5", "MT5ForConditionalGeneration", kTextAlone)                                       \
+  FAMILY(load_umt5, "umt5", "UMT5ForConditionalGeneration", kTextAlone)
+
+// Every loader: checks the family's fields of config.json and reads its weights, which the model keeps. Errors name
+// file and field, or tensor.
+#define TRANSEPT_DECLARE_FAMILY(loader, model_type, architecture, modalities)                            \
+  StatusOr<std::unique_ptr<Model>> loader(const ModelConfig& config, std::shared_ptr<WeightMap> weights, \
+                                          const ModelLoadOptions& options);
+TRANSEPT_FAMILIES(TRANSEPT_DECLARE_FAMILY)
+#undef TRANSEPT_DECLARE_FAMILY
+
+}  // namespace transept

@@ -1,0 +1,139 @@
+// Proves that no weight is loaded and forgotten: every tensor of every checkpoint in tests/models is moved in turn, and
+// the logits must move with it. A folder there takes part by being there; a tensor that cannot move them is named in
+// cannot_matter(), and must then not move them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include "base/mmap_file.h"
+#include "base/test_folder.h"
+#include "core/model_config.h"
+#include "models/registry.h"
+#include "models/run_model.h"
+#include "weights/safetensors.h"
+#include "weights/safetensors_test_util.h"
+
+namespace transept {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::RunModel;
+using testing::TestFolder;
+using testing::TestTensor;
+
+constexpr float kMoved = 1e-3f;  // more than rounding, less than any of the moves below has come to
+
+std::vector<std::string> checkpoints() {
+  std::vector<std::string> folders;
+  for (const fs::directory_entry& entry : fs::directory_iterator(TRANSEPT_SOURCE_DIR "/tests/models")) {
+    folders.push_back(entry.path().filename().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+struct Tensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+std::vector<Tensor> read_tensors(const fs::path& folder) {
+  const std::map<std::string, DType> dtypes = {
+      {"F32", DType::kFloat32}, {"BF16", DType::kBFloat16}, {"F16", DType::kFloat16}};
+  std::vector<Tensor> tensors;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const auto file = MmapFile::open(entry.path().string());
+    const auto views = parse_safetensors((*file)->bytes(), "file");
+    for (const SafetensorsTensor& view : *views) {
+      tensors.push_back({view.name, view.shape, to_floats({view.name, dtypes.at(view.dtype), view.shape, view.data})});
+    }
+  }
+  return tensors;
+}
+
+// At random: attention does not see a key bias that is the same for every key, nor a norm a constant shift of its rows.
+void move(std::vector<float>& values) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> shift(-0.4f, 0.4f);
+  for (float& value : values) value += shift(random);
+}
+
+class Perturbation : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    source_ = fs::path(TRANSEPT_SOURCE_DIR) / "tests" / "models" / GetParam();
+    fs::copy(source_ / "config.json", dir_.path());
+    tensors_ = read_tensors(source_);
+    for (const Tensor& tensor : tensors_) names_.insert(bare(tensor.name));
+  }
+
+  static std::string bare(const std::string& name) { return name.starts_with("model.") ? name.substr(6) : name; }
+
+  std::vector<float> logits() {
+    std::vector<TestTensor> list;
+    for (const Tensor& tensor : tensors_)
+      list.push_back({tensor.name, "F32", tensor.shape, testing::bytes_of(tensor.values)});
+    dir_.write("model.safetensors", testing::safetensors_bytes(list));
+    const auto config = ModelConfig::load(dir_.path());
+    auto opened = WeightMap::open(dir_.path());
+    EXPECT_TRUE(config.ok() && opened.ok()) << config.status() << opened.status();
+    const std::shared_ptr<WeightMap> weights = std::move(opened).value();
+    const auto model = load_model(*config, weights, {run_.threads(), *attention_});
+    EXPECT_TRUE(model.ok()) << model.status();
+    const Json* tie = config->raw.find("tie_word_embeddings");
+    is_tied_ = tie == nullptr || tie->as_bool();
+    return model.ok() ? run_.logits(**model) : std::vector<float>();
+  }
+
+  // What no right engine's logits depend on.
+  bool cannot_matter(const std::string& name) const {
+    // Softmax takes it out: q.(k + b) adds the same to every key.
+    if (name.ends_with("k_proj.bias")) return true;
+    // Copies of the tied table, or, where nothing is tied, the shared table that both sides have a copy of.
+    const bool is_copy = name.ends_with("embed_tokens.weight") || name == "lm_head.weight";
+    if (is_tied_) return is_copy && names_.contains("shared.weight");
+    return name == "shared.weight" && names_.contains("encoder.embed_tokens.weight");
+  }
+
+  TestFolder dir_;
+  fs::path source_;
+  std::vector<Tensor> tensors_;
+  std::set<std::string> names_;  // without the prefix
+  bool is_tied_ = true;
+  std::unique_ptr<AttentionBackend> attention_ = std::move(make_attention_backend("reference")).value();
+  RunModel run_{*attention_};
+};
+
+TEST_P(Perturbation, MovingATensorMovesTheLogits) {
+  const std::vector<float> before = logits();
+  for (Tensor& tensor : tensors_) {
+    const std::vector<float> values = tensor.values;
+    move(tensor.values);
+    const std::vector<float> after = logits();
+    tensor.values = values;
+    ASSERT_EQ(after.size(), before.size());
+    float moved = 0;
+    for (size_t i = 0; i < after.size(); ++i) moved = std::max(moved, std::abs(after[i] - before[i]));
+    if (cannot_matter(bare(tensor.name))) {
+      EXPECT_LT(moved, kMoved) << tensor.name;
+    } else {
+      EXPECT_GT(moved, kMoved) << tensor.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Perturbation, ::testing::ValuesIn(checkpoints()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace transept
