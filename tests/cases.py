@@ -172,7 +172,7 @@ def batch(d):
 
 def errors(d):
     """Bad requests, each with the fields that its error may name, among good ones."""
-    ok, too_many = {"prompt": d.tokens(5), "max_tokens": 4, **d.base}, d.oracle.config["max_position_embeddings"] + 1
+    ok, too_many = {"prompt": d.tokens(5), "max_tokens": 4, **d.base}, d.oracle.longest() + 1
     prompt = ["prompt", "prompt_token_ids", "encoder_prompt"]
     bad = {
         "temperature-negative": ({"temperature": -0.5}, ["temperature"]),
@@ -249,7 +249,7 @@ def core(d):
     """What a family's file can get wrong: positions, prompts and ends; and a few processors."""
     plain = lambda **fields: lambda: {"prompt": d.tokens(), "max_tokens": d.length(), **{k: v() if callable(v) else v for k, v in fields.items()}}
     some = lambda count: d.ids(count + 1)[:-1]
-    for length in (1, 2, 16, 33, d.oracle.config["max_position_embeddings"]):
+    for length in (1, 2, 16, 33, d.oracle.longest()):
         d.add(f"encoder-{length}", lambda: {"prompt": d.tokens(length), "max_tokens": d.length(), "logprobs": 3})
     if d.oracle.default_kind() != "language":  # whose texts take a language, and a tokenizer that knows it
         d.add("form-text", lambda: {"prompt": d.text(), "max_tokens": d.length()})

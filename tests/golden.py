@@ -112,12 +112,15 @@ def flags_of(way, config, defaults, requests):
 
 def tiny_pool(config, defaults, requests, block_size):
     """Bytes of a pool that holds little more than the longest request: cross and self tables, and two blocks to spare."""
-    positions = config.get("max_position_embeddings", 128)
-    heads = config.get("decoder_attention_heads", 1)
-    padded = heads * 8 * blocks_of(config["d_model"] // heads, 8)  # the cpu backend keeps values in vectors of 8
-    bytes_per_token = 4 * (config["d_model"] + padded) * config["decoder_layers"]
+    positions = config.get("max_position_embeddings", 150)  # T5 has no limit; 150 is the most that any of its requests asks
+    heads = config.get("decoder_attention_heads") or config["num_heads"]
+    head_dim = config.get("d_kv") or config["d_model"] // heads
+    layers = config.get("decoder_layers") or config.get("num_decoder_layers") or config["num_layers"]
+    padded = 8 * blocks_of(head_dim, 8)  # the cpu backend keeps values in vectors of 8
+    # A layer of a block begins at a line of the cache.
+    block_bytes = layers * 64 * blocks_of(4 * heads * (head_dim + padded) * block_size, 64)
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
-    return int(1.15 * blocks * block_size * bytes_per_token)
+    return int(1.15 * blocks * block_bytes)
 
 
 def needed_blocks(request, defaults, positions, block_size):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
-to requests about them: BART in every way, its like families (tests/families.py) with a core of them.
+to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of them.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
     .venv/bin/python tests/make_models.py            # the same bytes every time
@@ -24,6 +24,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 import beam_cases
 import cases
 import families
+import t5_family
 from oracle import Oracle
 
 HERE = Path(__file__).resolve().parent
@@ -56,17 +57,20 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
-    wanted = sys.argv[1:] or [*MODELS, *families.MODELS]
+    models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS}
+    wanted = sys.argv[1:] or models_of_all
     for name in wanted:
-        fields, storage, defaults = MODELS[name] if name in MODELS else families.MODELS[name]
+        fields, storage, defaults = models_of_all[name]
         folder = HERE / "models" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        config = families.make_config(fields, VOCABULARY, POSITIONS)
+        of_t5 = name in t5_family.MODELS
+        config = t5_family.make_config(fields, VOCABULARY) if of_t5 else families.make_config(fields, VOCABULARY, POSITIONS)
         ids = {key: config[key] for key in ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id")}
         write_json(folder / "config.json", config)
         write_json(folder / "generation_config.json", {**ids, **defaults})
-        save_weights(folder, families.make_weights(config, storage), storage)
+        weights = (t5_family if of_t5 else families).make_weights(config, storage)
+        save_weights(folder, weights, storage, "" if of_t5 or storage.get("bare") else "model.")
         for path in folder.glob("*.safetensors"):
             path.chmod(0o644)
         tokenizer.save(str(folder / "tokenizer.json"))
@@ -74,7 +78,7 @@ def main():
         if not storage.get("tokenizer_json", True):
             split_tokenizer(folder)
         rng = lambda shift: random.Random(storage["seed"] + shift)
-        core = name in families.MODELS
+        core = name not in MODELS
         counts = cases.write_all(folder, oracle, rng(0), HERE / "corpus.txt", "num_beams" in defaults, core)
         both = zip(*(read_jsonl(folder / name) for name in ("requests.jsonl", "expected.jsonl")))
         agreed = sum(oracle.check_against_generate(request, expected) for request, expected in both)
@@ -113,11 +117,10 @@ def split_tokenizer(folder):
 
 # ---- weights
 
-def save_weights(folder, weights, storage):
+def save_weights(folder, weights, storage, prefix):
     if storage.get("written_out"):
         families.write_out_copies(weights)
     own = ("lm_head.weight", "final_logits_bias")
-    prefix = "" if storage.get("bare") else "model."
     weights = {(name if name in own else prefix + name): tensor.to(storage["dtype"]).contiguous() for name, tensor in sorted(weights.items())}
     shards = storage.get("shards", 1)
     if shards == 1:

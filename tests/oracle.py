@@ -14,6 +14,7 @@ from transformers import AutoConfig, GenerationConfig
 from transformers.generation import logits_process as processors
 
 import families
+import t5_family
 
 EDGE = 2e-3  # least gap between the two best scores of a step: below it two right engines may differ
 
@@ -23,15 +24,20 @@ def load_state(folder):
     state = {}
     for path in sorted(folder.glob("*.safetensors")):
         state.update(load_file(path))
-    heads = ("model.", "lm_head.", "final_logits_bias")
-    return {name if name.startswith(heads) else f"model.{name}": tensor.double() for name, tensor in state.items()}
+    return {name: tensor.double() for name, tensor in state.items()}
 
 
 def load_model(folder):
+    raw = json.loads((folder / "config.json").read_text())
+    if t5_family.is_t5(raw):
+        model = t5_family.load_model(folder, load_state(folder), raw)
+        model.generation_config = GenerationConfig.from_pretrained(folder)
+        return model
     config = AutoConfig.from_pretrained(folder)
     model = getattr(transformers, config.architectures[0])(config).double().eval()
     model.generation_config = GenerationConfig.from_pretrained(folder)
-    state = load_state(folder)
+    heads = ("model.", "lm_head.", "final_logits_bias")
+    state = {name if name.startswith(heads) else f"model.{name}": tensor for name, tensor in load_state(folder).items()}
     if "model.shared.weight" in state:
         for name in ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"):
             state.setdefault(name, state["model.shared.weight"])
@@ -98,7 +104,11 @@ class Oracle:
         return (encoder_text, encoder_ids), (decoder_text, decoder_ids)
 
     def default_kind(self):
-        return families.LAYOUTS[self.config["model_type"]].default
+        return "start" if t5_family.is_t5(self.config) else families.LAYOUTS[self.config["model_type"]].default
+
+    def longest(self):
+        """The longest encoder input that a request may have; of T5, that these cases have."""
+        return self.config.get("max_position_embeddings", t5_family.LONGEST)
 
     def default_prompt(self):
         second = {"start": None, "bos": self.bos, "language": self.defaults.get("forced_bos_token_id")}[self.default_kind()]
@@ -178,7 +188,7 @@ class Oracle:
     def max_tokens(self, request, prompt_ids):
         if "max_tokens" in request:
             return request["max_tokens"]
-        return self.defaults.get("max_length", self.config["max_position_embeddings"]) - len(prompt_ids)
+        return self.defaults.get("max_length", self.longest()) - len(prompt_ids)
 
     def generate(self, request):
         """(expected result, least gap between the two best scores of a step)."""
