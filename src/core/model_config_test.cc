@@ -34,6 +34,21 @@ TEST(ModelConfig, ReadsTheCommonFields) {
   EXPECT_EQ(config->raw.find("d_model")->as_int(), 32);
 }
 
+// Marian may keep a vocabulary for each side: what the decoder begins and ends with lies in its own.
+TEST(ModelConfig, TheDecodersIdsLieInItsOwnVocabulary) {
+  constexpr const char* kConfig = R"({"model_type": "marian", "vocab_size": 5, "decoder_vocab_size": 9,
+      "share_encoder_decoder_embeddings": $, "eos_token_id": 8})";
+  const auto with = [&](std::string_view value) {
+    std::string config = kConfig;
+    return load(config.replace(config.find('$'), 1, value));
+  };
+  const auto separate = with("false");
+  ASSERT_TRUE(separate.ok()) << separate.status().message();
+  EXPECT_EQ(separate->vocab_size, 5);
+  EXPECT_EQ(separate->decoder_vocab_size, 9);
+  EXPECT_THAT(error_message(with("true").status()), HasSubstr("eos_token_id: id 8 is outside the vocabulary of 5"));
+}
+
 TEST(ModelConfig, AFolderWithATokenizerAloneNeedsOnlyTheType) {
   const auto config = load(R"({"model_type": "t5"})");
   ASSERT_TRUE(config.ok());
@@ -60,6 +75,10 @@ TEST(ModelConfig, RefusesDamageByFileAndField) {
       {R"({"model_type": "x", "vocab_size": 2.5})", "vocab_size"},
       {R"({"model_type": "x", "vocab_size": "560"})", "vocab_size"},
       {R"({"model_type": "x", "vocab_size": 5, "bos_token_id": 5})", "bos_token_id"},
+      {R"({"model_type": "x", "vocab_size": 5, "share_encoder_decoder_embeddings": false, "decoder_vocab_size": 0})",
+       "decoder_vocab_size"},
+      {R"({"model_type": "x", "vocab_size": 5, "share_encoder_decoder_embeddings": 1})",
+       "share_encoder_decoder_embeddings"},
       {R"({"model_type": "x", "vocab_size": 5, "eos_token_id": [1, 5]})", "eos_token_id"},
       {R"({"model_type": "x", "pad_token_id": -1})", "pad_token_id"},
       {R"({"model_type": "x", "decoder_start_token_id": 2147483648})", "decoder_start_token_id"},

@@ -68,6 +68,26 @@ TEST_F(BartLikeTest, RefusesConfigsOutOfRangeByField) {
   EXPECT_THAT(error_message(load(bart, TinyBart().tensors()).status()), HasSubstr("encoder_attention_heads"));
 }
 
+// transformers reads none of these any more, so a checkpoint of today may hold anything there.
+TEST_F(BartLikeTest, SwitchesThatContradictTheFamilyChangeNothing) {
+  const TinyBart bart;
+  auto model = load(bart, bart.tensors());
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<float> expected = run_.logits(**model);
+  auto config = ModelConfig::load(dir_.path());
+  ASSERT_TRUE(config.ok()) << config.status();
+  for (const char* key :
+       {"normalize_before", "add_final_layer_norm", "normalize_embedding", "static_position_embeddings"}) {
+    config->raw.set(key, std::string(key) != "normalize_embedding");
+  }
+  auto weights = WeightMap::open(dir_.path());
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const std::shared_ptr<WeightMap> shared = std::move(weights).value();
+  auto contradicted = load_model(*config, shared, {run_.threads(), *attention_});
+  ASSERT_TRUE(contradicted.ok()) << contradicted.status();
+  EXPECT_EQ(run_.logits(**contradicted), expected);
+}
+
 // Which of a tied table's names a file keeps depends on the tool that wrote it.
 TEST_F(BartLikeTest, FindsTheTiedTableUnderEveryName) {
   const TinyBart bart;

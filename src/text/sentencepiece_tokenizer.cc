@@ -111,6 +111,7 @@ Status lay_out_fairseq(const ModelFile& file, TokenizerKind kind, TokenizerConfi
   const auto behind_languages = behind_pieces + static_cast<int32_t>(languages.size());
   RETURN_IF_ERROR(check_size(file, int64_t{behind_languages} + 1));
   std::vector<Vocabulary::Token> tokens;
+  tokens.reserve(std::size(kFirst) + static_cast<size_t>(num_pieces));
   for (int32_t i = 0; i < static_cast<int32_t>(std::size(kFirst)); ++i) tokens.push_back({kFirst[i], i});
   for (int32_t i = 0; i < num_pieces; ++i) tokens.push_back({parts.pieces->piece(i), i + kOffset});
   parts.vocabulary = Vocabulary::from_tokens(tokens);

@@ -78,5 +78,16 @@ TEST(UnicodeTest, WalksTextBothWays) {
   EXPECT_EQ(starts, (std::vector<size_t>{6, 3, 1, 0}));
 }
 
+// As str.lower() of Python.
+TEST(UnicodeTest, LowercaseInContextKnowsTheFinalSigma) {
+  EXPECT_EQ(lowercase_in_context("ΟΔΟΣ ΣΑΣ"), "οδος σας");
+  EXPECT_EQ(lowercase_in_context("Σ"), "σ");
+  EXPECT_EQ(lowercase_in_context("ΑΣ."), "ας.");
+  EXPECT_EQ(lowercase_in_context("ΑΣ.Β"), "ασ.β");
+  EXPECT_EQ(lowercase_in_context("Α\u0301ΣΣ\u0301"), "α\u0301σς\u0301");
+  EXPECT_EQ(lowercase_in_context("1Σ Σ1 İ"), "1σ σ1 i\u0307");
+  EXPECT_EQ(lowercase("ΑΣ"), "ασ");
+}
+
 }  // namespace
 }  // namespace transept
