@@ -113,11 +113,9 @@ def flags_of(way, config, defaults, requests):
 def tiny_pool(config, defaults, requests, block_size):
     """Bytes of a pool that holds little more than the longest request: cross and self tables, and two blocks to spare."""
     positions = config.get("max_position_embeddings", 150)  # T5 has no limit; 150 is the most that any of its requests asks
-    heads = config.get("decoder_attention_heads") or config["num_heads"]
-    head_dim = config.get("d_kv") or config["d_model"] // heads
+    width = config["d_kv"] * config["num_heads"] if "d_kv" in config else config["d_model"]
     layers = config.get("decoder_layers") or config.get("num_decoder_layers") or config["num_layers"]
-    # A layer of a block begins at a line of the cache.
-    block_bytes = layers * 64 * blocks_of(2 * 4 * heads * head_dim * block_size, 64)
+    block_bytes = layers * 64 * blocks_of(2 * 4 * width * block_size, 64)  # a layer of a block begins at a line of the cache
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
     return int(1.15 * blocks * block_bytes)
 
