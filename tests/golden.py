@@ -112,12 +112,25 @@ def flags_of(way, config, defaults, requests):
 
 def tiny_pool(config, defaults, requests, block_size):
     """Bytes of a pool that holds little more than the longest request: cross and self tables, and two blocks to spare."""
-    positions = config.get("max_position_embeddings", 150)  # T5 has no limit; 150 is the most that any of its requests asks
+    positions = config.get("max_position_embeddings") or most_asked(defaults, requests)  # T5 has no limit
     width = config["d_kv"] * config["num_heads"] if "d_kv" in config else config["d_model"]
     layers = config.get("decoder_layers") or config.get("num_decoder_layers") or config["num_layers"]
     block_bytes = layers * 64 * blocks_of(2 * 4 * width * block_size, 64)  # a layer of a block begins at a line of the cache
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
     return int(1.15 * blocks * block_bytes)
+
+
+def most_asked(defaults, requests):
+    """Tokens that the longest request may come to: what it gives (a byte of text may be a token) and what it wants."""
+    def given(value):
+        if isinstance(value, str):
+            return len(value.encode()) + 8
+        if isinstance(value, dict):
+            return sum(given(part) for part in value.values())
+        return len(value) if isinstance(value, list) else 0
+    fields = ("prompt", "prompt_token_ids", "encoder_prompt", "decoder_prompt")
+    return max(sum(given(request.get(name)) for name in fields) + request.get("max_tokens", defaults.get("max_length", 150))
+               for request in requests)
 
 
 def needed_blocks(request, defaults, positions, block_size):
