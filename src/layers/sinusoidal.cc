@@ -24,7 +24,7 @@ std::vector<float> sinusoidal_table(Sinusoid kind, int64_t num_rows, int64_t dim
   for (int64_t i = 0; i < std::max(num_sines, num_cosines); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dim);
     wavelengths.push_back(std::pow(kLongestWavelength, exponent));
-    const double step = std::log(kLongestWavelength) / static_cast<double>(dim / 2 - 1);
+    const double step = std::log(kLongestWavelength) / static_cast<double>(num_cosines - 1);
     frequencies.push_back(std::exp(static_cast<float>(i) * static_cast<float>(-step)));
   }
   const auto angle = [&](int64_t position, int64_t column) {

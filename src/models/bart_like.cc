@@ -59,7 +59,7 @@ class Loader final {
   // under all of them, which are the same: published files were written by several generations of tools. Where nothing
   // is tied a side's own table goes before the shared one.
   std::string token_table(const std::string& side) const {
-    const std::string own = side + ".embed_tokens.weight", shared = "shared.weight";
+    std::string own = side + ".embed_tokens.weight", shared = "shared.weight";
     if (!config_.share_embeddings) return own;
     std::vector<std::string> names = {own, shared};
     if (config_.tie_word_embeddings) {

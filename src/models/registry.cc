@@ -53,7 +53,7 @@ constexpr Refusal kRefusals[] = {
 
 // "NAME (why it is not)" of what the config asks for.
 std::string refused_name(const ModelConfig& config) {
-  const std::string asked = config.architectures.empty() ? config.model_type : join(config.architectures, ", ");
+  std::string asked = config.architectures.empty() ? config.model_type : join(config.architectures, ", ");
   for (const Refusal& refusal : kRefusals) {
     const auto& names = config.architectures;
     const bool named = names.empty() ? config.model_type == refusal.name
