@@ -18,7 +18,7 @@ constexpr size_t kMaxWaitingResults = 65536;
 Status OrderedRun::run(Job& job) {
   job_ = &job;
   progress_.emplace(job.unit());
-  const Status status = pump(job);
+  Status status = pump(job);
   progress_->clear();
   return status;
 }
