@@ -297,11 +297,22 @@ class AttentionSetup final {
     if (p_.bias == BiasForm::kByKey) stride = {0, 0, 0, 1};
     if (p_.bias == BiasForm::kByHead) stride = {0, 1, 0, 0};
     bias_data_.assign(static_cast<size_t>(seqs * p_.heads * rows * keys), std::nanf(""));
+    // Of what depends on the distance alone each value is computed once: [heads, distances].
+    const bool by_distance = p_.bias == BiasForm::kT5 || p_.bias == BiasForm::kAlibi;
+    const int farthest = metadata_.max_kv_len +
+                         (context_.empty() ? 0 : *std::max_element(context_.begin(), context_.end())) +
+                         metadata_.max_query_len;
+    std::vector<float> values;
+    for (int h = 0; h < p_.heads && by_distance; ++h) {
+      for (int d = -farthest; d <= farthest; ++d)
+        values.push_back(bias_value(p_, 0, 0, h, std::max(-d, 0), std::max(d, 0)));
+    }
     for_each_row([&](const KeyOwner& owner, int s, int64_t seq, int i, int64_t /*r*/) {
       for (int h = 0; h < p_.heads; ++h) {
         for (int j = 0; j < owner.keys; ++j) {
           bias_data_[static_cast<size_t>(seq * stride[0] + h * stride[1] + i * stride[2] + j * stride[3])] =
-              bias_value(p_, owner.id, s, h, p_.context(owner) + i, j);
+              by_distance ? values[static_cast<size_t>(h * (2 * farthest + 1) + farthest + j - p_.context(owner) - i)]
+                          : bias_value(p_, owner.id, s, h, p_.context(owner) + i, j);
         }
       }
     });

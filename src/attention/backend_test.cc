@@ -186,6 +186,18 @@ TEST_P(BackendTest, CapturesProbabilitiesOfChosenHeads) {
   }
 }
 
+TEST_P(BackendTest, IsRightFarBeyondT5sFarthestDistance) {
+  AttentionProblem p = problem(AttentionType::kDecoder);
+  p.bias = BiasForm::kT5;
+  p.owners = {{1, 2048, {3}}, {2, 700, {1}}, {3, 300, {9}}};
+  expect_right(p);
+  p = problem(AttentionType::kEncoder);
+  p.bias = BiasForm::kT5;
+  p.heads = p.kv_heads = 1;
+  p.owners = {{4, 320, {320}}};
+  expect_right(p);
+}
+
 TEST_P(BackendTest, CrossRowsStandAtPositionsOfTheirOwn) {
   for (const BiasForm bias : {BiasForm::kT5, BiasForm::kAlibi}) {
     AttentionProblem p = problem(AttentionType::kEncoderDecoder);
@@ -354,11 +366,13 @@ TEST_P(BitsTest, OfABiasOnTheFlyAreThoseOfTheBiasWrittenOut) {
   for (const BiasForm bias : {BiasForm::kT5, BiasForm::kAlibi}) {
     for (const int keys : {1, 2, 7, 16, 63, 64, 65, 127, 128, 129, 130, 200, 385, 1000, 2048}) {
       for (const AttentionType type : {AttentionType::kEncoder, AttentionType::kDecoder}) {
+        const bool is_long = keys > 500;  // and slow: there the reference sees the last rows alone
+        if (is_long && type == AttentionType::kEncoder && GetParam().backend == "reference") continue;
         AttentionProblem p = problem(type);
-        p.heads = p.kv_heads = keys > 500 ? 1 : 3;
+        p.heads = p.kv_heads = is_long ? 1 : 3;
         p.dim = 6;
         p.bias = bias;
-        p.owners = {{5, keys, {keys}}};
+        p.owners = {{5, keys, {is_long && type == AttentionType::kDecoder ? 30 : keys}}};
         const AttentionResult fused = run(p);
         p.materialize = true;
         ASSERT_TRUE(same_bits(fused.out, run(p).out)) << keys << " keys, bias " << static_cast<int>(bias);

@@ -1,6 +1,7 @@
 // Encoding speed in bytes of text a second: words of prose, one endless word, a regular expression for the split; and
-// detokenizing in tokens a second. Without ../shared the small vocabulary of testdata/ is used, whose words are
-// shorter.
+// detokenizing in tokens a second. TRANSEPT_BENCH_TOKENIZER names a model's folder or a SentencePiece file (otherwise
+// the small vocabulary of testdata/ is used, whose words are shorter), TRANSEPT_BENCH_TEXT a file for encode_file, line
+// by line: that is what bench/compare_tokenizers.py runs beside the reference.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "base/mmap_file.h"
 #include "base/strings.h"
 #include "text/detokenizer.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer_loader.h"
 
 namespace transept {
@@ -85,6 +87,43 @@ void detokenize(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(ids->size()));
 }
 BENCHMARK(detokenize);
+
+// Encodes every line of the file; counts bytes, and as `ids` what came of them.
+template <typename Encode>
+void encode_lines(benchmark::State& state, std::string_view text, Encode encode) {
+  size_t num_ids = 0;
+  while (state.KeepRunning()) {
+    num_ids = 0;
+    for (const std::string_view line : split(text, '\n')) num_ids += encode(line);
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
+  state.counters["ids"] = static_cast<double>(num_ids);
+}
+
+void encode_file(benchmark::State& state) {
+  const char* text_path = std::getenv("TRANSEPT_BENCH_TEXT");
+  const char* model_path = std::getenv("TRANSEPT_BENCH_TOKENIZER");
+  if (text_path == nullptr || model_path == nullptr) return state.SkipWithError("TRANSEPT_BENCH_TEXT is not set");
+  const StatusOr<std::string> text = read_file(text_path);
+  if (!text.ok()) return state.SkipWithError("no text");
+  if (std::filesystem::is_directory(model_path)) {
+    const auto tokenizer = load_tokenizer(model_path, {});
+    if (!tokenizer.ok()) return state.SkipWithError("no tokenizer");
+    encode_lines(state, *text, [&](std::string_view line) {
+      return (*tokenizer)->encode(line, {.add_special_tokens = false}).value().size();
+    });
+  } else {
+    const StatusOr<std::string> bytes = read_file(model_path);
+    const auto model = SentencePieceModel::parse(model_path, bytes.ok() ? *bytes : "");
+    if (!model.ok()) return state.SkipWithError("no SentencePiece model");
+    std::vector<int32_t> ids;
+    encode_lines(state, *text, [&](std::string_view line) {
+      ids.clear();
+      return (*model)->append_ids(line, ids).ok() ? ids.size() : 0;
+    });
+  }
+}
+BENCHMARK(encode_file)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace transept
