@@ -62,8 +62,8 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   const SteadyClock clock;
   ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock));
   ASSIGN_OR_RETURN(const EncoderDecoderInputs inputs, model.prompts->process(prompt, {}));
-  ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_prompt_token_ids));
-  const int64_t rows = static_cast<int64_t>(inputs.encoder_prompt_token_ids.size());
+  ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_content()));
+  const int64_t rows = inputs.num_encoder_tokens();
   return write_npy(flags.name_of("output"), path, rows, model.runner->spec().d_model, hidden);
 }
 

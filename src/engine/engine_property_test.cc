@@ -255,7 +255,7 @@ class History final {
     ++totals_.requests;
     const Status status = handle == nullptr ? engine_->add_request(id, request.inputs, request.params)
                                             : engine_->add_request(id, *handle, request.inputs, request.params);
-    if (handle != nullptr) request.inputs.encoder_prompt_token_ids = handle->token_ids();
+    if (handle != nullptr) request.inputs.encoder_prompt_token_ids = handle->content().token_ids;
     if (is_verbose_) std::fprintf(stderr, "%s%s: %s\n", id.c_str(), handle ? " (handle)" : "", request.text().c_str());
     if (random_.one_in(3) && !handles_.empty()) handles_.erase(handles_.begin());
     if (status.ok() != fits(request)) {

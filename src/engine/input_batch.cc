@@ -48,6 +48,7 @@ InputBatch::InputBatch(const Limits& limits) : limits_(limits) {
   for (std::vector<int32_t>* list : {&input_ids_, &positions_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
   for (std::vector<int32_t>* list : {&encoder_ids_, &encoder_positions_})
     list->reserve(static_cast<size_t>(encoder_rows));
+  encoder_features_.reserve(static_cast<size_t>(seqs));
   first_rows_.reserve(static_cast<size_t>(seqs));
   first_seq_.reserve(static_cast<size_t>(seqs));
   row_requests_.reserve(static_cast<size_t>(std::max(rows, seqs)));
@@ -62,6 +63,7 @@ void InputBatch::build(const StepPlan& plan, const KvCaches& kv) {
 
 void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
   encoder_ids_.clear();
+  encoder_features_.clear();
   encoder_positions_.clear();
   encoder_.clear();
   cross_write_buffers_.clear();
@@ -69,19 +71,21 @@ void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
   int32_t max_len = 0;
   for (const EncodeSlice& slice : scheduled.encodes) {
     const SequenceGroupMetadata& group = scheduled.groups[static_cast<size_t>(slice.group_idx)];
-    const std::vector<int32_t>& ids = group.encoder_seq_data.token_ids;
-    const int32_t length = size32(ids.size());
-    encoder_ids_.insert(encoder_ids_.end(), ids.begin(), ids.end());
+    const EncoderSequenceData& input = group.encoder_seq_data;
+    const int32_t length = input.num_tokens;
+    encoder_ids_.insert(encoder_ids_.end(), input.token_ids.begin(), input.token_ids.end());
+    if (input.features != nullptr) encoder_features_.push_back(input.features.get());
     for (int32_t i = 0; i < length; ++i) {
       encoder_positions_.push_back(i);
       cross_write_buffers_.slot_mapping.push_back(slot(group.cross_block_table, i, limits_.block_size));
     }
     encoder_.seq_lens.push_back(length);
-    encoder_.query_start_loc.push_back(size32(encoder_ids_.size()));
+    encoder_.query_start_loc.push_back(size32(encoder_positions_.size()));
     max_len = std::max(max_len, length);
   }
   encoder_.kv_start_loc = encoder_.query_start_loc;
   encode_.input_ids = encoder_ids_;
+  encode_.features = encoder_features_;
   encode_.positions = encoder_positions_;
   encode_.attention = view(encoder_, 0);
   encode_.attention.max_query_len = encode_.attention.max_kv_len = max_len;

@@ -60,6 +60,7 @@ class InputBatch final {
   Limits limits_;
   std::vector<int32_t> input_ids_, positions_, logits_rows_;
   std::vector<int32_t> encoder_ids_, encoder_positions_;
+  std::vector<const EncoderFeatures*> encoder_features_;
   std::vector<int32_t> first_rows_;  // [sequences] first packed row of each scheduled sequence, in plan order
   std::vector<int32_t> first_seq_;   // [groups] number of sequences before the group
   std::vector<RowRequest> row_requests_;

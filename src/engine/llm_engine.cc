@@ -25,17 +25,18 @@ Status LLMEngine::add_request(const std::string& request_id, const EncodedInput&
                        encoded.has_value() ? "the handle is of another engine" : "the handle is empty");
   }
   inputs.encoder_prompt = encoded.text();
-  inputs.encoder_prompt_token_ids = encoded.token_ids();
+  inputs.encoder_prompt_token_ids = encoded.content().token_ids;
+  inputs.encoder_features = encoded.content().features;
   return add_group(request_id, std::move(inputs), params, encoded, options);
 }
 
 StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) {
   shared_inputs_.collect_dropped();
-  const int64_t num_tokens = static_cast<int64_t>(inputs.encoder_prompt_token_ids.size());
+  const int64_t num_tokens = inputs.num_encoder_tokens();
   if (num_tokens == 0) return field_error("prompt", "there is no encoder input");
   // The least that a request over it may ask for.
   if (const Status fits = scheduler_.check_admission(num_tokens, 1, 1); !fits.ok()) return with_param(fits, "prompt");
-  return shared_inputs_.hold(inputs.encoder_prompt_token_ids, inputs.encoder_prompt);
+  return shared_inputs_.hold(inputs.encoder_content(), inputs.encoder_prompt);
 }
 
 // `encoded` is empty, or the handle that the encoder side came from.
@@ -49,7 +50,7 @@ Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs 
   init.params = params;
   init.inputs = inputs;
   init.encoder_hash = encoded.has_value() ? shared_inputs_.attach(init.group_id, encoded)
-                                          : shared_inputs_.attach(init.group_id, inputs.encoder_prompt_token_ids);
+                                          : shared_inputs_.attach(init.group_id, inputs.encoder_content());
   init.first_seq_id = scheduler_.next_seq_id();
   init.arrival_time = options.arrival_time.value_or(clock_.now());
   auto group = std::make_unique<SequenceGroup>(init);

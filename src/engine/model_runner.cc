@@ -279,23 +279,25 @@ void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {
   }
 }
 
-StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(std::span<const int32_t> token_ids) {
-  if (static_cast<int64_t>(token_ids.size()) > max_encoder_len_) {
-    return field_error("prompt", str_cat("the encoder input has ", token_ids.size(), " tokens, more than the ",
-                                         max_encoder_len_, " that the model takes"));
+StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(const EncoderContent& input) {
+  const int32_t length = input.num_positions();
+  if (length > max_encoder_len_) {
+    return field_error("prompt", str_cat("the encoder input has ", length, " tokens, more than the ", max_encoder_len_,
+                                         " that the model takes"));
   }
-  const int32_t length = static_cast<int32_t>(token_ids.size());
-  std::vector<int32_t> positions(token_ids.size());
+  std::vector<int32_t> positions(static_cast<size_t>(length));
   for (int32_t i = 0; i < length; ++i) positions[static_cast<size_t>(i)] = i;
   const std::vector<int32_t> start_loc = {0, length}, lens = {length};
+  const EncoderFeatures* const features = input.features.get();
   EncodeBatch batch;
-  batch.input_ids = token_ids;
+  batch.input_ids = input.token_ids;
+  if (features != nullptr) batch.features = {&features, 1};
   batch.positions = positions;
   batch.attention.num_seqs = 1;
   batch.attention.max_query_len = batch.attention.max_kv_len = length;
   batch.attention.query_start_loc = batch.attention.kv_start_loc = start_loc;
   batch.attention.seq_lens = lens;
-  std::vector<float> hidden(token_ids.size() * static_cast<size_t>(spec().d_model));
+  std::vector<float> hidden(positions.size() * static_cast<size_t>(spec().d_model));
   EncodeState state;
   state.hidden = TensorView(hidden.data(), DType::kFloat32, {length, spec().d_model});
   Context context = make_context(*arena_, false);
