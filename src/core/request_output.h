@@ -44,6 +44,7 @@ struct RequestOutput {
   std::string request_id;
   std::optional<std::string> encoder_prompt;
   std::vector<int32_t> encoder_prompt_token_ids;
+  double audio_seconds = 0;  // of the encoder's audio
   std::optional<std::string> prompt;
   std::vector<int32_t> prompt_token_ids;
   std::optional<std::vector<std::optional<PositionLogprobs>>> prompt_logprobs;  // the first entry is null

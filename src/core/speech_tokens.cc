@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/check.h"
 #include "base/strings.h"
 #include "core/speech_languages.h"
 
@@ -12,6 +13,8 @@ namespace {
 // The language of models that name none in their prompt (the .en ones).
 constexpr std::string_view kOnlyLanguage = "en";
 constexpr size_t kMaxLanguages = 10'000;
+// Where no file says it: openai-whisper's own rule (model.py, is_multilingual).
+constexpr int64_t kLeastMultilingualVocabulary = 51865;
 
 // Reads generation_config.json's fields; ids must be in the vocabulary.
 class Reader final {
@@ -102,7 +105,10 @@ StatusOr<SpeechTokens> SpeechTokens::load(const ModelConfig& config, const Gener
   if (multilingual != nullptr && !multilingual->is_null() && !multilingual->is_bool()) {
     return invalid_argument(config.path, "/", generation.source, ": is_multilingual: expected true or false");
   }
-  const bool english_only = multilingual != nullptr && multilingual->is_bool() && !multilingual->as_bool();
+  const bool says_nothing = (multilingual == nullptr || multilingual->is_null()) && languages.empty();
+  const bool english_only = says_nothing
+                                ? config.decoder_vocab_size < kLeastMultilingualVocabulary
+                                : multilingual != nullptr && multilingual->is_bool() && !multilingual->as_bool();
 
   if (!tokens.no_timestamps) tokens.no_timestamps = token_id("<|notimestamps|>");
   if (!tokens.start_of_previous) tokens.start_of_previous = token_id("<|startofprev|>");
@@ -118,6 +124,14 @@ StatusOr<SpeechTokens> SpeechTokens::load(const ModelConfig& config, const Gener
   }
   std::ranges::sort(tokens.languages, {}, &Language::token_id);
   return tokens;
+}
+
+TimestampRules SpeechTokens::rules(int32_t eos_token_id) const {
+  CHECK(no_timestamps.has_value(), "a model without timestamps");
+  return {.timestamp_begin = *no_timestamps + 1,
+          .no_timestamps_token_id = *no_timestamps,
+          .eos_token_id = eos_token_id,
+          .max_initial_timestamp_index = max_initial_timestamp_index};
 }
 
 StatusOr<std::optional<int32_t>> SpeechTokens::language_token(std::string_view language, std::string_view field) const {

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "core/generation_config.h"
 #include "core/model_config.h"
+#include "core/sampling_params.h"
 
 namespace transept {
 
@@ -33,6 +34,9 @@ struct SpeechTokens {
   std::optional<int32_t> timestamp_begin() const {
     return no_timestamps.has_value() ? std::optional(*no_timestamps + 1) : std::nullopt;
   }
+
+  // For SamplingParams. REQUIRES: no_timestamps has a value.
+  TimestampRules rules(int32_t eos_token_id) const;
 
   // The language's token, by code or English name; none, for a model of one language that is this one. Errors, under
   // `field`'s name: a language that the model does not know (lists those it does).

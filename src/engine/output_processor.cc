@@ -230,6 +230,7 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   result.request_id = group.request_id();
   result.encoder_prompt = std::move(state.inputs.encoder_prompt);
   result.encoder_prompt_token_ids = std::move(state.inputs.encoder_prompt_token_ids);
+  if (state.inputs.encoder_features != nullptr) result.audio_seconds = state.inputs.encoder_features->audio_seconds;
   result.prompt = std::move(state.inputs.prompt);
   result.prompt_token_ids = std::move(state.inputs.prompt_token_ids);
   if (!state.prompt_logprobs.empty()) result.prompt_logprobs = std::move(state.prompt_logprobs);

@@ -51,6 +51,8 @@ struct PromptOptions {
   std::optional<bool> add_special_tokens;
   std::optional<int32_t> truncate_prompt_tokens;  // keep the last k encoder ids; > 0
   std::optional<std::string> source_lang, target_lang;
+  std::optional<std::string> language, task;  // of a transcript
+  std::optional<bool> timestamps;
   // Words that must not be generated: the prompt processor tokenises them (SEMANTICS.md) and appends the ids to
   // SamplingParams::bad_words_ids. None is empty.
   std::optional<std::vector<std::string>> bad_words;
