@@ -84,7 +84,9 @@ Status LLMEngine::open_group(const std::string& request_id, EncoderDecoderInputs
   if (!fits.ok()) return with_param(fits, "max_tokens");
   OpenRequest open{std::move(inputs), params, options, encoded};
   open.options.arrival_time = options.arrival_time.value_or(clock_.now());
-  if (!open.encoded.has_value()) ASSIGN_OR_RETURN(open.encoded, encode(open.inputs));
+  if (!open.encoded.has_value()) {
+    ASSIGN_OR_RETURN(open.encoded, encode(open.inputs));
+  }
   EncoderDecoderInputs prefix = open.inputs;
   prefix.open_token.reset();
   prefix.prompt_token_ids.resize(num_before);

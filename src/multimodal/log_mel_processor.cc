@@ -1,7 +1,5 @@
-#include <filesystem>
-
 #include "base/check.h"
-#include "core/config_file.h"
+#include "media/audio_reader.h"
 #include "multimodal/audio_processor.h"
 #include "multimodal/preprocessor_config.h"
 

@@ -11,7 +11,9 @@ StatusOr<PreprocessorConfig> PreprocessorConfig::load(const std::string& model_d
   PreprocessorConfig config;
   std::error_code ignored;
   Json object{Json::Object()};
-  if (std::filesystem::exists(path, ignored)) ASSIGN_OR_RETURN(object, read_json_object(path));
+  if (std::filesystem::exists(path, ignored)) {
+    ASSIGN_OR_RETURN(object, read_json_object(path));
+  }
   config.object_ = std::make_unique<const Json>(std::move(object));
   config.reader_ = std::make_unique<const ConfigReader>(*config.object_, path);
   return config;

@@ -1,6 +1,6 @@
 #include "multimodal/registry.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/strings.h"
 
@@ -38,7 +38,9 @@ StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const M
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
   for (const AudioFamily& family : kAudioFamilies) {
-    if (is_family(family, config)) ASSIGN_OR_RETURN(registry->audio_, family.make(config));
+    if (is_family(family, config)) {
+      ASSIGN_OR_RETURN(registry->audio_, family.make(config));
+    }
   }
   return registry;
 }
