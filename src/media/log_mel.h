@@ -20,7 +20,7 @@ namespace transept {
 // As preprocessor_config.json names them.
 struct LogMelOptions {
   int32_t num_mel_bins = 80;  // feature_size; 1..1024
-  int32_t n_fft = 400;        // samples a frame; even, 2..16384
+  int32_t n_fft = 400;        // samples a frame; even, 2..4096
   int32_t hop_length = 160;   // samples from frame to frame; 1..n_fft
   int32_t sampling_rate = 16000;
 };
@@ -69,14 +69,15 @@ class LogMelStream final {
   int64_t num_samples() const { return num_samples_; }  // pushed so far
 
   // The greatest raw value of all frames so far: of the whole audio, after finish(). -10 before the first (what
-  // silence gives).
   float max() const { return max_; }
 
  private:
-  void emit(bool ended, std::vector<float>& frames);
+  bool mirror_edges();
+  void emit(std::vector<float>& frames);
 
   std::shared_ptr<const LogMelTables> tables_;
-  std::vector<float> pending_;  // samples from first_ on, of the audio with its left edge
+  std::vector<float> pending_;  // from the first sample of the next frame on; its left edge once started_
+  std::vector<float> scratch_;
   int64_t num_samples_ = 0;
   int64_t num_frames_ = 0;  // given so far
   bool started_ = false;
