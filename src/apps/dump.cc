@@ -73,6 +73,7 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input, model.media->audio() != nullptr));
   PromptProcessor::Options options;
   options.media.local_paths = true;
+  options.media_limits.first_window_alone = true;
   ASSIGN_OR_RETURN(const EncoderDecoderInputs inputs, model.prompts->process_encoder(prompt, options));
   ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_content()));
   const int64_t shape[] = {inputs.num_encoder_tokens(), model.runner->spec().d_model};
@@ -89,7 +90,8 @@ Status dump_features(const std::string& model_dir, const std::string& input, con
   }
   Json::Object data;
   data.emplace_back("audio", Json(input));
-  ASSIGN_OR_RETURN(const auto features, media->process(Json(std::move(data)), {.local_paths = true}));
+  ASSIGN_OR_RETURN(const auto features,
+                   media->process(Json(std::move(data)), {.local_paths = true}, {.first_window_alone = true}));
   return write_npy(flag, path, features->shape, features->values);
 }
 

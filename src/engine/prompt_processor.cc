@@ -124,7 +124,8 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
     return field_error("truncate_prompt_tokens",
                        "truncate_prompt_tokens cuts token ids, and the encoder input is audio");
   }
-  ASSIGN_OR_RETURN(inputs.encoder_features, speech_.media->process(*prompt.encoder.multi_modal_data, options.media));
+  ASSIGN_OR_RETURN(inputs.encoder_features,
+                   speech_.media->process(*prompt.encoder.multi_modal_data, options.media, options.media_limits));
   const int32_t num_positions = inputs.encoder_features->num_positions;
   if (num_positions <= limits_.max_encoder_len) return ok_status();
   return too_long("multi_modal_data", str_cat("the audio has ", num_positions, " encoder positions, more than the ",

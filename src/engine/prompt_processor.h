@@ -28,6 +28,7 @@ class PromptProcessor final {
     std::string language, task;  // of a transcript; "": detected, and transcribe
     bool timestamps = false;
     MediaAccess media;
+    MediaLimits media_limits;
   };
   struct Limits {
     int32_t max_encoder_len = 0;

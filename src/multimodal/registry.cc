@@ -76,7 +76,9 @@ StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::process(con
     if (*count == 0) break;
     samples.insert(samples.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*count));
   }
-  if (static_cast<int64_t>(samples.size()) > most) {
+  if (static_cast<int64_t>(samples.size()) > most && limits.first_window_alone) {
+    samples.resize(static_cast<size_t>(most));
+  } else if (static_cast<int64_t>(samples.size()) > most) {
     const double limit = static_cast<double>(most) / static_cast<double>(rate);
     const double stated = reader->info().duration_seconds;
     return with_param(

@@ -27,6 +27,7 @@ struct MediaLimits {
   int32_t max_items = 1;                   // of a request
   size_t max_bytes = size_t{1} << 30;      // of one item, as given
   double max_audio_seconds = 4 * 60 * 60;  // of one item
+  bool first_window_alone = false;         // what is beyond it is left out, instead of an error
 };
 
 // One audio item: a path, {"base64": ..} or {"samples": [..], "sampling_rate": ..}. Errors, under multi_modal_data:
