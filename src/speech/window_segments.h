@@ -22,7 +22,7 @@ struct WindowTokens {
 };
 
 struct WindowSegments {
-  std::vector<Segment> segments = {};    // seek, start, end and tokens are set; never without a token
+  std::vector<Segment> segments = {};    // seek, start, end and tokens are set; none without tokens
   int64_t next_seek = 0;                 // > seek
   bool single_timestamp_ending = false;  // nobody speaks after the last timestamp
 };
