@@ -141,6 +141,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
   loaded.runner = runner.get();
+  loaded.has_alignment_heads = !runner->spec().alignment_heads.empty();
   for (const std::string& line : runner->startup_report()) log_info(line);
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
   if (runner->spec().default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));

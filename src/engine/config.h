@@ -54,6 +54,7 @@ struct LoadedModel {
   std::unique_ptr<PromptProcessor> prompts;
   std::unique_ptr<LLMEngine> engine;
   EncoderDecoderModelRunner* runner = nullptr;  // owned by the engine's executor
+  bool has_alignment_heads = false;             // its cross-attention says when a token was spoken
 };
 
 // What tokenising alone needs: no weights.

@@ -44,8 +44,8 @@ class AudioWindows final {
   // Rows [begin, end) as the processor takes them: log-mel values, or samples. 0 <= begin <= end <= num_frames().
   // Errors: the audio's, which the first pass had not (a file that changes).
   StatusOr<std::vector<float>> rows(int64_t begin, int64_t end);
-  // The encoder's features of rows [begin, ...) as rows() gave them. Thread-safe.
-  std::shared_ptr<const EncoderFeatures> features(int64_t begin, std::span<const float> rows) const;
+  // The encoder's features of one window's rows, as rows() gave them; at most 3000. Thread-safe.
+  std::shared_ptr<const EncoderFeatures> features(std::span<const float> rows) const;
   int64_t row_width() const { return width_; }
 
  private:
@@ -54,7 +54,6 @@ class AudioWindows final {
   Status scan(const Options& options);
   Status rewind();
   Status read_more();
-  void append(std::span<const float> samples);
 
   AudioSource source_;
   const AudioProcessor& processor_;

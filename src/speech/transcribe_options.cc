@@ -30,7 +30,7 @@ Status check_transcribe_options(const TranscribeOptions& options) {
     const Status ladder = temperature_ladder(options.temperature, options.temperature_increment).status();
     if (!ladder.ok()) return with_param(ladder, "temperature_increment_on_fallback");
   }
-  RETURN_IF_ERROR(check_number("beam_size", options.beam_size, 1, kMaxBeams));
+  RETURN_IF_ERROR(check_number("beam_size", options.beam_size.value_or(1), 1, kMaxBeams));
   RETURN_IF_ERROR(check_number("best_of", options.best_of, 1, kMaxBestOf));
   RETURN_IF_ERROR(check_number("batch_size", options.batch_size, 1, kMaxBatch));
   RETURN_IF_ERROR(check_optional("patience", options.patience, 0, 100));

@@ -36,7 +36,7 @@ struct TranscribeOptions {
   bool condition_on_previous_text = true;  // sequential mode
   std::string initial_prompt;              // text before the first window
   bool carry_initial_prompt = false;       // before every window
-  std::string prefix;                      // text that the first window's transcript begins with
+  std::string prefix;                      // text before the answer of the first window, and no part of it
   bool without_timestamps = false;         // a window is one segment
 
   bool word_timestamps = false;

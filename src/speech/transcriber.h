@@ -38,6 +38,7 @@ struct SpeechModel {
   const GenerationConfig* generation = nullptr;
   const PromptProcessor* prompts = nullptr;
   bool has_alignment_heads = false;
+  std::shared_ptr<std::atomic<uint64_t>> next_request;  // names of requests, one each
 
   // Of a loaded model whose engine `engine` has taken. Errors: it takes no audio; it has no tokenizer (why).
   static StatusOr<SpeechModel> of(const LoadedModel& model, AsyncEngine& engine);
