@@ -1,6 +1,7 @@
 #include "speech/clip_runner.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace transept {
 
@@ -11,13 +12,8 @@ ClipRunner::ClipRunner(const WindowDecoder& decoder, Features features, Options 
       previous_(decoder.initial_prompt_ids(), options_.asked->carry_initial_prompt, decoder.max_previous_tokens()) {}
 
 Status ClipRunner::run(std::span<const FrameRange> clips) {
-  if (clips.empty()) return ok_status();
-  int64_t seek = clips.front().begin;
   for (const FrameRange& clip : clips) {
-    // A window may end behind its clip; it never begins before it, unless the clips go back.
-    seek = &clip == &clips.front()
-               ? clip.begin
-               : (seek >= clip.begin && seek < clip.end && clip.begin >= (&clip - 1)->begin ? seek : clip.begin);
+    int64_t seek = clip.begin;
     while (seek < clip.end) {
       RETURN_IF_ERROR(options_.before_window());
       const Window window{seek, std::min({kWindowFrames, options_.num_frames - seek, clip.end - seek}), clip};

@@ -170,7 +170,6 @@ std::vector<int32_t> WindowDecoder::start_sequence() const {
 StatusOr<EncodedInput> WindowDecoder::encode(std::shared_ptr<const EncoderFeatures> features) const {
   EncoderDecoderInputs inputs;
   inputs.encoder_features = std::move(features);
-  num_windows_.fetch_add(1, std::memory_order_relaxed);
   return model_.engine->encode(std::move(inputs)).get();
 }
 
@@ -273,6 +272,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
   }
   if (with_prefix) prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
   const int32_t room = max_len_ - static_cast<int32_t>(prompt.size());
+  num_windows_.fetch_add(1, std::memory_order_relaxed);
   WindowAnswer answer;
   for (size_t i = 0; i < temperatures_.size(); ++i) {
     SamplingParams asked = params(temperatures_[i]);
