@@ -60,7 +60,7 @@ class AudioReader final {
 
   // Raw samples as if they had been read. At options.sampling_rate they pass unchanged, else they are resampled (in
   // floating point). Errors name the field ("samples", "samples[7]", "sampling_rate"): no samples, one that is not
-  // finite or beyond +-32768, a rate out of range, more than max_seconds.
+  // finite or beyond +-32768, a rate out of range, more than max_seconds. (A handful of samples may resample to none.)
   static StatusOr<std::unique_ptr<AudioReader>> from_samples(RawAudio audio, const Options& options);
 
   ~AudioReader();

@@ -37,6 +37,10 @@ void set_up_ffmpeg() {
 }
 
 std::string ffmpeg_error(int code) {
+  if (code == AVERROR_EOF) return "it ends too early";
+  if (code == AVERROR_INVALIDDATA || code == AVERROR(EINVAL) || code == AVERROR(EIO)) return "its data is damaged";
+  if (code == AVERROR_PATCHWELCOME) return "it uses a feature that FFmpeg does not know";
+  if (code == AVERROR(ENOMEM)) return "it claims more memory than is given";
   char words[AV_ERROR_MAX_STRING_SIZE] = {};
   av_strerror(code, words, sizeof words);
   return words;

@@ -33,7 +33,7 @@ using FfmpegPtr = std::unique_ptr<T, FfmpegDeleter>;
 // allocation of it exceeds 64 MiB, whatever a file claims.
 void set_up_ffmpeg();
 
-// "Invalid data found when processing input" for AVERROR_INVALIDDATA.
+// Why FFmpeg gave up, for people: "its data is damaged".
 std::string ffmpeg_error(int code);
 
 // A channel layout that frees itself.

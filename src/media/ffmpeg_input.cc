@@ -145,7 +145,7 @@ Status FfmpegInput::open_container(AudioBytes audio) {
   const int score = av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, kMaxProbeBytes);
   if (score < 0 || format == nullptr) {
     avformat_free_context(context);
-    return invalid_argument("is no audio in a container that is known");
+    return invalid_argument("is no audio: no known container begins like this");
   }
   if (av_match_list(format->name, kContainers, ',') <= 0) {
     avformat_free_context(context);
@@ -193,6 +193,7 @@ Status FfmpegInput::choose_track() {
 Status FfmpegInput::open_decoder() {
   const AVCodecParameters& parameters = *track_->codecpar;
   info_.codec = avcodec_get_name(parameters.codec_id);
+  if (parameters.codec_id == AV_CODEC_ID_NONE) return invalid_argument("holds audio in a coding that is not known");
   if (!is_accepted(parameters.codec_id)) {
     return invalid_argument("holds audio coded as '", info_.codec, "', which is not accepted");
   }
@@ -244,13 +245,13 @@ StatusOr<AVFrame*> FfmpegInput::next_frame() {
     if (received == AVERROR(EAGAIN)) {
       RETURN_IF_ERROR(send_packet());
     } else if (received < 0) {
-      note_damage(received);
+      ++num_damaged_;
     } else if (frame_->nb_samples > 0) {
       if (accept_frame()) {
         num_silent_steps_ = std::max<int64_t>(0, num_silent_steps_ - 1);
         return frame_.get();
       }
-      note_damage(AVERROR_INVALIDDATA);
+      ++num_damaged_;
     }
   }
 }
@@ -272,7 +273,7 @@ Status FfmpegInput::send_packet() {
     return ok_status();
   }
   const int sent = avcodec_send_packet(decoder_.get(), packet_.get());
-  if (sent < 0) note_damage(sent);
+  if (sent < 0) ++num_damaged_;
   return ok_status();
 }
 
@@ -289,11 +290,6 @@ bool FfmpegInput::accept_frame() {
   return true;
 }
 
-void FfmpegInput::note_damage(int error) {
-  ++num_damaged_;
-  last_error_ = error;
-}
-
 Status FfmpegInput::spent() const {
   if (!source_->spent) return ok_status();
   return invalid_argument("has its contents read again and again by its own index");
@@ -302,8 +298,7 @@ Status FfmpegInput::spent() const {
 std::string FfmpegInput::warning() const {
   std::string words;
   if (num_damaged_ > 0) {
-    words = str_cat(num_damaged_, num_damaged_ == 1 ? " damaged packet was" : " damaged packets were", " left out (",
-                    ffmpeg_error(last_error_), ")");
+    words = str_cat(num_damaged_, num_damaged_ == 1 ? " damaged packet was" : " damaged packets were", " left out");
   }
   if (end_error_ != 0) words += str_cat(words.empty() ? "" : "; ", "breaks off: ", ffmpeg_error(end_error_));
   return words;

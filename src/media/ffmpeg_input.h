@@ -29,7 +29,7 @@ class FfmpegInput final {
   // one.
   StatusOr<AVFrame*> next_frame();
 
-  // What was passed over so far: "3 damaged packets were left out (Invalid data ...)", or "".
+  // What was passed over so far: "3 damaged packets were left out", or "".
   std::string warning() const;
 
  private:
@@ -41,7 +41,6 @@ class FfmpegInput final {
   void read_info();
   Status send_packet();
   bool accept_frame();
-  void note_damage(int error);
   Status spent() const;
 
   std::unique_ptr<ByteSource> source_;  // outlives the two that read from it
@@ -56,7 +55,6 @@ class FfmpegInput final {
   bool draining_ = false;         // the last packet is sent
   int64_t num_damaged_ = 0;       // packets and frames left out
   int64_t num_silent_steps_ = 0;  // packets more than frames
-  int last_error_ = 0;            // FFmpeg's, of what was left out last
   int end_error_ = 0;             // FFmpeg's, of a container that broke off
 };
 
