@@ -40,7 +40,7 @@ class RunModel final {
     const std::vector<int64_t> self_slots = {0, 1, 2}, cross_slots = {16, 17, 18, 19};
     const std::vector<int32_t> rows = {decoder_len - 1};
 
-    EncodeBatch encode{encoder_ids, encoder_positions, {}};
+    EncodeBatch encode{encoder_ids, {}, encoder_positions, {}};
     encode.attention = {1, encoder_len, encoder_len, encoder_loc, {}, encoder_lens};
     encode.attention.kv_start_loc = encoder_loc;
     EncodeState state{arena_.tensor(DType::kFloat32, {encoder_len, spec.d_model})};
