@@ -18,9 +18,9 @@ constexpr int64_t conv1d_output_length(int64_t length, const Conv1dShape& shape)
   return room < 0 ? 0 : room / shape.stride + 1;
 }
 
-// How many rows give `output_length` at least: the other way round. REQUIRES: output_length > 0.
-constexpr int64_t conv1d_input_length(int64_t output_length, const Conv1dShape& shape) {
-  return (output_length - 1) * shape.stride + shape.kernel - 2 * shape.padding;
+// The most rows that still give `output_length`: the other way round.
+constexpr int64_t conv1d_longest_input(int64_t output_length, const Conv1dShape& shape) {
+  return output_length * shape.stride + shape.kernel - 2 * shape.padding - 1;
 }
 
 // Step memory for [length, channels] between `padding` rows of zeros on either side.

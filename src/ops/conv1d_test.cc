@@ -92,9 +92,9 @@ TEST(Conv1dLengthTest, IsTorchsAndWhatItTakesTheOtherWayRound) {
   EXPECT_EQ(conv1d_output_length(0, {3, 1, 1}), 0);
   for (const Conv& conv : kConvs) {
     for (int64_t rows = 1; rows < 20; ++rows) {
-      const int64_t length = conv1d_input_length(rows, conv.shape);
+      const int64_t length = conv1d_longest_input(rows, conv.shape);
       EXPECT_EQ(conv1d_output_length(length, conv.shape), rows);
-      EXPECT_LT(conv1d_output_length(length - 1, conv.shape), rows);
+      EXPECT_EQ(conv1d_output_length(length + 1, conv.shape), rows + 1);
     }
   }
 }
