@@ -5,6 +5,12 @@
 #include "base/check.h"
 
 namespace transept {
+namespace {
+
+// What one request's CrossAttention may hold. Whisper's largest is 23 heads x 448 tokens x 1500 positions: 62 MB.
+constexpr int64_t kMaxCaptureBytes = int64_t{256} << 20;
+
+}  // namespace
 
 LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer,
                      const Clock& clock)
@@ -61,6 +67,10 @@ Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs 
   init.continues = continues;
   auto group = std::make_unique<SequenceGroup>(init);
   const SequenceGroup& added = *group;
+  if (Status status = check_internals(added); !status.ok()) {
+    shared_inputs_.detach(init.group_id);
+    return status;
+  }
   if (const Status taken = scheduler_.add_seq_group(std::move(group)); !taken.ok()) {
     shared_inputs_.detach(init.group_id);
     // The request could run with less of either, or with more memory.
@@ -126,6 +136,29 @@ void LLMEngine::close_prompts(size_t num_outputs_before, std::vector<RequestOutp
       outputs[i].error_param = error_param(added);
     }
   }
+}
+
+// Of parameters that no request on the wire has: their callers are told all the same.
+Status LLMEngine::check_internals(const SequenceGroup& group) const {
+  const SamplingParams& params = group.params();
+  const int64_t num_prompt = group.seqs().front()->num_prompt_tokens();
+  if (params.probe.has_value() && (params.probe->prompt_index < 0 || params.probe->prompt_index >= num_prompt)) {
+    return field_error("probe",
+                       str_cat("prompt index ", params.probe->prompt_index, " of a prompt of ", num_prompt, " tokens"));
+  }
+  if (!params.capture_cross_attention) return ok_status();
+  const int64_t num_heads = executor_->info().num_alignment_heads, num_positions = group.num_encoder_tokens();
+  if (num_heads == 0) {
+    return with_param(absl::UnimplementedError("the model names no heads whose cross-attention aligns"),
+                      "capture_cross_attention");
+  }
+  const int64_t bytes = num_heads * num_prompt * num_positions * static_cast<int64_t>(sizeof(float));
+  if (bytes <= kMaxCaptureBytes) return ok_status();
+  return with_param(
+      resource_exhausted("the cross-attention of ", num_prompt, " tokens to ", num_positions, " positions by ",
+                         num_heads, " heads wants ", format_bytes(static_cast<uint64_t>(bytes)), ", more than ",
+                         format_bytes(static_cast<uint64_t>(kMaxCaptureBytes))),
+      "capture_cross_attention");
 }
 
 StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) {

@@ -98,6 +98,7 @@ class LLMEngine final {
   Status open_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                     const EncodedInput& encoded, const RequestOptions& options);
   void close_prompts(size_t num_outputs_before, std::vector<RequestOutput>& outputs);
+  Status check_internals(const SequenceGroup& group) const;
   void count_inputs();
   void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
 

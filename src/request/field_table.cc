@@ -71,6 +71,7 @@ constexpr FieldSpec kFields[] = {
     {"forced_eos_token_id", K::kTokenIdOrList, sampling<&O::forced_eos_token_ids>, "The token at the last place that max_tokens allows.", 0, 0, false, kMaxStopIds},
     {"suppress_tokens", K::kTokenIds, sampling<&O::suppress_tokens>, "Token ids that are never generated.", 0, 0, false, kMaxSuppressed},
     {"begin_suppress_tokens", K::kTokenIds, sampling<&O::begin_suppress_tokens>, "Token ids that are not generated first.", 0, 0, false, kMaxSuppressed},
+    {"allowed_token_ids", K::kTokenIds, sampling<&O::allowed_token_ids>, "Only these token ids are generated.", 0, 0, false, kMaxSuppressed},
     {"bad_words_ids", K::kTokenIdLists, sampling<&O::bad_words_ids>, "Runs of token ids that must not be generated.", 0, 0, false, kMaxBadWords},
     {"truncate_prompt_tokens", K::kInt, prompting<&P::truncate_prompt_tokens>, "Keep only the last k tokens of the encoder prompt.", 1, kMaxInt},
     {"add_special_tokens", K::kBool, prompting<&P::add_special_tokens>, "Give texts the family's special tokens (the default)."},

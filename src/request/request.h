@@ -36,7 +36,7 @@ struct RequestOverrides {
   std::optional<int32_t> no_repeat_ngram_size, encoder_no_repeat_ngram_size;
   std::optional<std::map<int32_t, float>> logit_bias;
   std::optional<std::vector<std::vector<int32_t>>> bad_words_ids;
-  std::optional<std::vector<int32_t>> suppress_tokens, begin_suppress_tokens;
+  std::optional<std::vector<int32_t>> suppress_tokens, begin_suppress_tokens, allowed_token_ids;
   std::optional<int32_t> forced_bos_token_id;
   std::optional<std::vector<int32_t>> forced_eos_token_ids;  // the field forced_eos_token_id: one id or a list
 

@@ -41,6 +41,10 @@ class Resolver final {
     RETURN_IF_ERROR(check_list("stop_token_ids", request_.stop_token_ids));
     RETURN_IF_ERROR(check_list("suppress_tokens", request_.suppress_tokens));
     RETURN_IF_ERROR(check_list("begin_suppress_tokens", request_.begin_suppress_tokens));
+    RETURN_IF_ERROR(check_list("allowed_token_ids", request_.allowed_token_ids));
+    if (request_.allowed_token_ids.has_value() && request_.allowed_token_ids->empty()) {
+      return field_error("allowed_token_ids", "allowed_token_ids is empty: nothing could be generated");
+    }
     RETURN_IF_ERROR(check_list("forced_eos_token_id", request_.forced_eos_token_ids));
     if (request_.forced_bos_token_id) {
       RETURN_IF_ERROR(check_id("forced_bos_token_id", *request_.forced_bos_token_id));
@@ -212,6 +216,8 @@ class Resolver final {
     }
     params_.suppress_tokens = request_.suppress_tokens.value_or(model_.suppress_tokens);
     params_.begin_suppress_tokens = request_.begin_suppress_tokens.value_or(model_.begin_suppress_tokens);
+    params_.allowed_token_ids = request_.allowed_token_ids.value_or(std::vector<int32_t>());
+    std::sort(params_.allowed_token_ids.begin(), params_.allowed_token_ids.end());
     params_.forced_bos_token_id =
         request_.forced_bos_token_id ? request_.forced_bos_token_id : model_.forced_bos_token_id;
     params_.forced_eos_token_ids = request_.forced_eos_token_ids.value_or(model_.forced_eos_token_ids);
