@@ -198,6 +198,8 @@ void Json::dump_to(std::string& out) const {
   }
 }
 
+namespace {
+
 // Line ends of Unicode (U+0085, U+2028, U+2029) are escaped: readers of JSON lines that cut at these would cut strings.
 // The number of bytes of the one at the beginning of `text`; 0: there is none.
 size_t unicode_line_end(std::string_view text, const char** escape) {
@@ -210,6 +212,8 @@ size_t unicode_line_end(std::string_view text, const char** escape) {
   }
   return 0;
 }
+
+}  // namespace
 
 void append_json_string(std::string& out, std::string_view raw) {
   out += '"';

@@ -72,7 +72,7 @@ Status AudioWindows::scan(const Options& options) {
   const auto listen = [&](std::span<const float> rows) {
     for (size_t at = 0; detector != nullptr && at + static_cast<size_t>(voice_width) <= rows.size();
          at += static_cast<size_t>(voice_width)) {
-      voice_.push_back(detector->push(rows.subspan(at, static_cast<size_t>(voice_width))));
+      detector->push(rows.subspan(at, static_cast<size_t>(voice_width)), voice_);
     }
   };
   bool keep = true;
@@ -101,6 +101,7 @@ Status AudioWindows::scan(const Options& options) {
   num_frames_ = num_samples_ / hop;
   max_ = stream_ != nullptr ? stream_->max() : 0;
   warning_ = reader_->warning();
+  if (detector != nullptr) detector->finish(voice_);
   if (detector != nullptr) voice_.resize(static_cast<size_t>(num_frames_));
   if (!keep) return rewind();
   return ok_status();

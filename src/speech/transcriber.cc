@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "speech/audio_windows.h"
 #include "speech/clip_runner.h"
-#include "speech/voice_activity.h"
+#include "speech/speech_spans.h"
 #include "speech/window_decoder.h"
 
 namespace transept {
