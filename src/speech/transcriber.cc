@@ -102,12 +102,13 @@ Status Run::run_sequential(std::span<const FrameRange> clips) {
 
 // What is spoken within the clips, in windows.
 std::vector<FrameRange> Run::voiced_windows(std::span<const FrameRange> clips) const {
-  const double window_seconds = static_cast<double>(kWindowFrames) / kFramesPerSecond;
+  WindowCutOptions cutting;
+  cutting.max_window_seconds = static_cast<double>(kWindowFrames) / kFramesPerSecond;
   std::vector<FrameRange> windows;
   for (const FrameRange& clip : clips) {
     const auto voice =
         windows_->voice().subspan(static_cast<size_t>(clip.begin), static_cast<size_t>(clip.end - clip.begin));
-    for (const SpeechSpan& span : cut_windows(find_speech(voice, {}), voice, window_seconds)) {
+    for (const SpeechSpan& span : cut_windows(find_speech(voice), voice, cutting)) {
       FrameRange window{clip.begin + std::llround(span.start * kFramesPerSecond),
                         clip.begin + std::llround(span.end * kFramesPerSecond)};
       window.end = std::min({window.end, clip.end, window.begin + kWindowFrames});
