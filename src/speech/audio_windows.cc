@@ -133,7 +133,8 @@ Status AudioWindows::read_more() {
 }
 
 StatusOr<std::vector<float>> AudioWindows::rows(int64_t begin, int64_t end) {
-  CHECK(begin >= 0 && begin <= end && end <= num_frames_, "rows ", begin, " to ", end, " of ", num_frames_);
+  const int64_t most = num_frames_ + (stream_ != nullptr ? kPaddingFrames : 0);
+  CHECK(begin >= 0 && begin <= end && end <= most, "rows ", begin, " to ", end, " of ", most);
   if (begin < first_row_) RETURN_IF_ERROR(rewind());
   const int64_t samples = num_samples_;  // counted by the first pass
   while (!ended_ && first_row_ * width_ + static_cast<int64_t>(buffer_.size()) < end * width_) {

@@ -69,10 +69,11 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   return TranscribeResult{std::move(transcript_), mode_, decoder_->counts()};
 }
 
-// From the first 30 s, as the reference does; where the first window is these, it finds them encoded.
+// From the first 30 s, silence after the audio included, as the reference does; a first window that is these finds them
+// encoded. (A window of shorter audio is not: it ends in zeros of the features, not of the samples.)
 Status Run::settle_language() {
   if (!decoder_->needs_language()) return ok_status();
-  ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, std::min(kWindowFrames, windows_->num_frames())));
+  ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, kWindowFrames));
   ASSIGN_OR_RETURN(first_window_, decoder_->encode(windows_->features(rows)));
   ASSIGN_OR_RETURN(const std::vector<LanguageGuess> guesses, decoder_->detect_language(first_window_));
   if (observer_.on_language) observer_.on_language(guesses);
