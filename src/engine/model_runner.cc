@@ -161,7 +161,7 @@ Status EncoderDecoderModelRunner::size_kv() {
   };
   const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
-  const bool unlimited = spec().max_decoder_positions == ModelSpec::kNoLimit;
+  const bool unlimited = std::max(spec().max_encoder_positions, spec().max_decoder_positions) == ModelSpec::kNoLimit;
   const int64_t load = blocks_of_request(unlimited ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
   const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
   const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, memory_left_));

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int32_t kMaxBins = 1024;
 constexpr int32_t kMaxTransform = 4096;
-constexpr float kLeastLog = -10;    // log10(1e-10)
 constexpr float kDynamicRange = 8;  // of log10 values below the maximum
 constexpr size_t kPieceSamples = size_t{1} << 14;
 

@@ -148,10 +148,9 @@ class Resolver final {
     }
     if (limits_.score_only) return ok_status();  // nothing is generated
     const int32_t room = positions - prompt;
-    if (request_.max_tokens && *request_.max_tokens > room) {
+    if (request_.max_tokens && *request_.max_tokens > positions) {
       return with_param(
-          absl::OutOfRangeError(str_cat("max_tokens ", *request_.max_tokens, " and the decoder prompt of ", prompt,
-                                        " tokens exceed", positions_text(), ": at most ", room, " are left")),
+          absl::OutOfRangeError(str_cat("max_tokens ", *request_.max_tokens, " exceeds", positions_text())),
           "max_tokens");
     }
     RETURN_IF_ERROR(resolve_max_tokens(room));
@@ -174,7 +173,8 @@ class Resolver final {
 
   Status resolve_max_tokens(int32_t room) {
     if (request_.max_tokens) {
-      params_.max_tokens = *request_.max_tokens;
+      // An answer ends where the positions do (finish_reason length), whatever was allowed.
+      params_.max_tokens = std::min(*request_.max_tokens, room);
     } else if (model_.max_new_tokens) {
       params_.max_tokens = std::min(*model_.max_new_tokens, room);
     } else if (model_.max_length) {

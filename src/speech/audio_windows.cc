@@ -72,7 +72,7 @@ Status AudioWindows::scan(const Options& options) {
   const auto listen = [&](std::span<const float> rows) {
     for (size_t at = 0; detector != nullptr && at + static_cast<size_t>(voice_width) <= rows.size();
          at += static_cast<size_t>(voice_width)) {
-      voice_.push_back(detector->push(rows.subspan(at, static_cast<size_t>(voice_width))));
+      detector->push(rows.subspan(at, static_cast<size_t>(voice_width)), voice_);
     }
   };
   bool keep = true;
@@ -101,6 +101,7 @@ Status AudioWindows::scan(const Options& options) {
   num_frames_ = num_samples_ / hop;
   max_ = stream_ != nullptr ? stream_->max() : 0;
   warning_ = reader_->warning();
+  if (detector != nullptr) detector->finish(voice_);
   if (detector != nullptr) voice_.resize(static_cast<size_t>(num_frames_));
   if (!keep) return rewind();
   return ok_status();
@@ -132,7 +133,8 @@ Status AudioWindows::read_more() {
 }
 
 StatusOr<std::vector<float>> AudioWindows::rows(int64_t begin, int64_t end) {
-  CHECK(begin >= 0 && begin <= end && end <= num_frames_, "rows ", begin, " to ", end, " of ", num_frames_);
+  const int64_t most = num_frames_ + (stream_ != nullptr ? kPaddingFrames : 0);
+  CHECK(begin >= 0 && begin <= end && end <= most, "rows ", begin, " to ", end, " of ", most);
   if (begin < first_row_) RETURN_IF_ERROR(rewind());
   const int64_t samples = num_samples_;  // counted by the first pass
   while (!ended_ && first_row_ * width_ + static_cast<int64_t>(buffer_.size()) < end * width_) {

@@ -41,7 +41,8 @@ class AudioWindows final {
   const std::string& warning() const { return warning_; }       // of the audio; "": none
   std::span<const FrameVoice> voice() const { return voice_; }  // [num_frames]; empty unless asked for
 
-  // Rows [begin, end) as the processor takes them: log-mel values, or samples. 0 <= begin <= end <= num_frames().
+  // Rows [begin, end) as the processor takes them: log-mel values, or samples. 0 <= begin <= end <= num_frames(); of
+  // log-mel values also the 3000 rows after these, of the silence that follows the audio.
   // Errors: the audio's, which the first pass had not (a file that changes).
   StatusOr<std::vector<float>> rows(int64_t begin, int64_t end);
   // The encoder's features of one window's rows, as rows() gave them; at most 3000. Thread-safe.

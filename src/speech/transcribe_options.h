@@ -24,11 +24,11 @@ struct TranscribeOptions {
   std::string task = "transcribe";  // or "translate"
 
   double temperature = 0;
-  std::optional<double> temperature_increment = 0.2;    // none: no fallback
-  int32_t beam_size = 5;                                // at temperature 0; 1: greedy
-  int32_t best_of = 5;                                  // above it
-  std::optional<double> patience;                       // of beams; none: 1
-  std::optional<double> length_penalty;                 // none: answers are ranked by their mean log-probability
+  std::optional<double> temperature_increment = 0.2;  // none: no fallback
+  std::optional<int32_t> beam_size;      // at temperature 0; 1: greedy; none: 5, or 1 without transcript tokens
+  int32_t best_of = 5;                   // above it
+  std::optional<double> patience;        // of beams; none: 1
+  std::optional<double> length_penalty;  // none: answers are ranked by their mean log-probability
   std::optional<std::vector<int32_t>> suppress_tokens;  // -1 stands for the model's list; none: that list
   DecodingThresholds thresholds;
   uint64_t seed = 0;

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "speech/audio_windows.h"
 #include "speech/clip_runner.h"
-#include "speech/voice_activity.h"
+#include "speech/speech_spans.h"
 #include "speech/window_decoder.h"
 
 namespace transept {
@@ -69,10 +69,11 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   return TranscribeResult{std::move(transcript_), mode_, decoder_->counts()};
 }
 
-// From the first 30 s, as the reference does; where the first window is these, it finds them encoded.
+// From the first 30 s, silence after the audio included, as the reference does; a first window that is these finds them
+// encoded. (A window of shorter audio is not: it ends in zeros of the features, not of the samples.)
 Status Run::settle_language() {
   if (!decoder_->needs_language()) return ok_status();
-  ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, std::min(kWindowFrames, windows_->num_frames())));
+  ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, kWindowFrames));
   ASSIGN_OR_RETURN(first_window_, decoder_->encode(windows_->features(rows)));
   ASSIGN_OR_RETURN(const std::vector<LanguageGuess> guesses, decoder_->detect_language(first_window_));
   if (observer_.on_language) observer_.on_language(guesses);
@@ -102,12 +103,13 @@ Status Run::run_sequential(std::span<const FrameRange> clips) {
 
 // What is spoken within the clips, in windows.
 std::vector<FrameRange> Run::voiced_windows(std::span<const FrameRange> clips) const {
-  const double window_seconds = static_cast<double>(kWindowFrames) / kFramesPerSecond;
+  WindowCutOptions cutting;
+  cutting.max_window_seconds = static_cast<double>(kWindowFrames) / kFramesPerSecond;
   std::vector<FrameRange> windows;
   for (const FrameRange& clip : clips) {
     const auto voice =
         windows_->voice().subspan(static_cast<size_t>(clip.begin), static_cast<size_t>(clip.end - clip.begin));
-    for (const SpeechSpan& span : cut_windows(find_speech(voice, {}), voice, window_seconds)) {
+    for (const SpeechSpan& span : cut_windows(find_speech(voice), voice, cutting)) {
       FrameRange window{clip.begin + std::llround(span.start * kFramesPerSecond),
                         clip.begin + std::llround(span.end * kFramesPerSecond)};
       window.end = std::min({window.end, clip.end, window.begin + kWindowFrames});

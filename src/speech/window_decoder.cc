@@ -169,6 +169,13 @@ std::vector<int32_t> WindowDecoder::start_sequence() const {
 
 StatusOr<EncodedInput> WindowDecoder::encode(std::shared_ptr<const EncoderFeatures> features) const {
   EncoderDecoderInputs inputs;
+  {
+    // The engine shares equal inputs: what told the language may come again as the first window.
+    const std::lock_guard lock(mutex_);
+    const bool again = first_features_ != nullptr && *first_features_ == *features;
+    if (first_features_ == nullptr) first_features_ = features;
+    if (!again) num_windows_.fetch_add(1, std::memory_order_relaxed);
+  }
   inputs.encoder_features = std::move(features);
   return model_.engine->encode(std::move(inputs)).get();
 }
@@ -272,7 +279,6 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
   }
   if (with_prefix) prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
   const int32_t room = max_len_ - static_cast<int32_t>(prompt.size());
-  num_windows_.fetch_add(1, std::memory_order_relaxed);
   WindowAnswer answer;
   for (size_t i = 0; i < temperatures_.size(); ++i) {
     SamplingParams asked = params(temperatures_[i]);

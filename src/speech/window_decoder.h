@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,6 +81,8 @@ class WindowDecoder final {
   std::string language_;
   std::optional<int32_t> language_token_, task_token_;
   int32_t start_ = 0, end_of_text_ = 0, max_len_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const EncoderFeatures> first_features_;  // under mutex_: of the first encode
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
 };
 
