@@ -59,7 +59,8 @@ std::vector<FlagSpec> decoding_flags() {
       {"temperature", "X", "0", "of sampling; 0: the most probable text", kDecoding},
       {"temperature-increment-on-fallback", "X", "0.2", "step to the next try of a window that fails; none: no other",
        kDecoding},
-      {"beam-size", "N", "5", "beams at temperature 0; 1 or none: greedy", kDecoding},
+      {"beam-size", "N", "5", "beams at temperature 0; 1 or none: greedy (as models without timestamps are by default)",
+       kDecoding},
       {"best-of", "N", "5", "candidates above it", kDecoding},
       {"patience", "X", "none", "of beams: waits for so many times as many ends (1 if none)", kDecoding},
       {"length-penalty", "X", "none", "exponent, 0 to 1; none: answers are ranked by their mean log-probability",
@@ -185,7 +186,7 @@ void read_decoding(Reader& read, const Flags& flags, TranscribeOptions& options)
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   read.number("temperature", options.temperature);
   read.number("temperature-increment-on-fallback", options.temperature_increment);
-  read.integer("beam-size", 0, kMost, 1, options.beam_size);
+  if (flags.has("beam-size")) read.integer("beam-size", 0, kMost, 1, options.beam_size.emplace());
   read.integer("best-of", 0, kMost, 1, options.best_of);
   read.number("patience", options.patience);
   read.number("length-penalty", options.length_penalty);
