@@ -33,7 +33,7 @@ void BM_AudioReader(benchmark::State& state) {
   const std::string content = make_wav(static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)));
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(content.data()), content.size());
   std::vector<float> out(16000);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto reader = AudioReader::open({.owner = nullptr, .bytes = bytes}, {});
     if (!reader.ok()) return state.SkipWithError("cannot be read");
     for (size_t count = 1; count > 0;) count = (*reader)->read(out).value_or(0);

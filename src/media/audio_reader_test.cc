@@ -19,9 +19,10 @@ namespace {
 using testing::HasSubstr;
 
 std::vector<float> sine(double hertz, int rate, int count) {
-  std::vector<float> samples;
-  for (int i = 0; i < count; ++i)
-    samples.push_back(static_cast<float>(0.5 * std::sin(2 * std::numbers::pi * hertz * i / rate)));
+  std::vector<float> samples(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    samples[static_cast<size_t>(i)] = static_cast<float>(0.5 * std::sin(2 * std::numbers::pi * hertz * i / rate));
+  }
   return samples;
 }
 

@@ -16,7 +16,7 @@ void BM_LogMel(benchmark::State& state) {
   for (int i = 0; i < 480000; ++i)
     samples.push_back(static_cast<float>(0.3 * std::sin(0.1 * i) + 0.1 * std::sin(0.71 * i)));
   std::vector<float> out(static_cast<size_t>(state.range(0)) * 3000);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     log_mel->window(samples, 480000, out);
     benchmark::DoNotOptimize(out.data());
   }

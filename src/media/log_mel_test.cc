@@ -45,6 +45,7 @@ std::vector<double> obvious(const LogMelOptions& options, const std::vector<floa
   const int n = options.n_fft, pad = n / 2;
   const auto filters = dense_filters(options);
   std::vector<std::complex<double>> roots;
+  roots.reserve(static_cast<size_t>(n));
   for (int i = 0; i < n; ++i) roots.push_back(std::polar(1.0, -2 * std::numbers::pi * i / n));
   std::vector<double> out;
   const auto size = static_cast<int>(samples.size());

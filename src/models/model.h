@@ -24,9 +24,9 @@ namespace transept {
 
 // What the decoder begins with behind its start token, where a request says nothing.
 enum class DefaultPrompt : uint8_t {
-  kStart,     // nothing
-  kBos,       // the bos token (BART)
-  kLanguage,  // the target language: the request's, else generation_config's forced_bos_token_id, else nothing
+  kStart,       // nothing
+  kBos,         // the bos token (BART)
+  kLanguage,    // the target language: the request's, else generation_config's forced_bos_token_id, else nothing
   kTranscript,  // language, task and no-timestamps, as the request and core/speech_tokens.h say (Whisper)
 };
 

@@ -32,7 +32,7 @@ inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> sha
 // What any family may be run with: ids, or media of four positions.
 inline EncoderContent short_content(const Json& config) {
   if (const Json* bins = config.find("num_mel_bins")) return {{}, seeded_features({bins->as_int(), 8}, 4)};
-  if (config.find("encoder_hidden_act") != nullptr) return {{}, seeded_features({2048}, 4)};  // Moonshine
+  if (config.find("encoder_num_hidden_layers") != nullptr) return {{}, seeded_features({2047}, 4)};  // Moonshine
   return {{0, 7, 9, 2}};
 }
 
