@@ -156,6 +156,9 @@ class TranscribeTest(unittest.TestCase):
         got = json.loads(stats.read_text())
         self.assertEqual(got["encoder_runs"], got["num_windows"])
         self.assertGreater(got["num_requests"], got["num_windows"])
+        [file] = got["files"]
+        self.assertEqual((file["path"], file["num_windows"]), (str(self.home / "long.wav"), got["num_windows"]))
+        self.assertLess(0, file["seconds"])
         self.assertEqual((got["num_files"], got["audio_seconds"], got["blocks_in_use"], got["pinned_blocks"]), (1, 95, 0, 0))
 
     def test_progress_on_a_terminal_only(self):

@@ -138,6 +138,7 @@ Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, doub
   }
   const std::lock_guard lock(mutex_);
   ++counts_.num_written;
+  reports_.push_back({shown_path(input), result.transcript.duration, seconds, result.counts});
   counts_.audio_seconds += result.transcript.duration;
   counts_.windows.num_windows += result.counts.num_windows;
   counts_.windows.num_requests += result.counts.num_requests;
