@@ -14,7 +14,9 @@ void a_minute(benchmark::State& state) {
   std::normal_distribution<float> normal(-4, 1);
   std::vector<float> frames(kBins * kFrames);
   for (float& value : frames) value = normal(random);
-  for (auto _ : state) benchmark::DoNotOptimize(detect_voice(frames, kBins));
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
+    benchmark::DoNotOptimize(detect_voice(frames, kBins));
+  }
   state.SetItemsProcessed(state.iterations() * kFrames / 100);
 }
 BENCHMARK(a_minute)->Unit(benchmark::kMillisecond);

@@ -16,7 +16,7 @@ void full_window(benchmark::State& state) {
   std::vector<float> attention(kHeads * num_tokens * kPositions), probabilities(num_texts, 0.5f);
   for (float& weight : attention) weight = uniform(random);
   const std::vector<int32_t> tokens(num_texts, 1);
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     benchmark::DoNotOptimize(align_words(
         {.attention = attention,
          .num_heads = kHeads,
