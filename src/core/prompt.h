@@ -33,6 +33,8 @@ struct SingletonPrompt {
 struct EncoderDecoderPrompt {
   SingletonPrompt encoder;
   std::optional<SingletonPrompt> decoder;
+  // The decoder's ids stood beside the media: they are the whole decoder prompt, exactly as given.
+  bool decoder_beside_media = false;
   // Field names for error messages: where each part stood in the request.
   std::string encoder_param = "prompt";
   std::string decoder_param = "decoder_prompt";

@@ -74,6 +74,7 @@ class EncoderDecoderModelRunner final {
   void encode(Context& context, const StepPlan& plan);
   void decode(Context& context, const TensorView& hidden);
   void write_alignments(StepOutput& output) const;
+  void write_captures(const StepPlan& plan, StepOutput& output);
   InputBatch::Limits batch_limits() const;
 
   Options options_;

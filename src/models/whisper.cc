@@ -127,6 +127,7 @@ StatusOr<std::unique_ptr<Model>> load_whisper(const ModelConfig& config, std::sh
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, MelInput::load(reader, sizes, *weights, options.threads));
   ASSIGN_OR_RETURN(BartLikeParts parts, load_bart_like_parts(kTraits, sizes, std::move(input), *weights, options));
   parts.spec.modalities = {"audio"};
+  parts.spec.default_prompt = DefaultPrompt::kTranscript;
   ASSIGN_OR_RETURN(parts.spec.alignment_heads, read_alignment_heads(config.path, parts.spec));
   return make_bart_like_model(std::move(parts), std::move(weights), options.attention);
 }

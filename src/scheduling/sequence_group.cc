@@ -11,6 +11,7 @@ SequenceGroup::SequenceGroup(const Init& init)
       request_id_(init.request_id),
       params_(init.params),
       arrival_time_(init.arrival_time),
+      continues_(init.continues),
       encoder_features_(init.inputs.encoder_features),
       num_encoder_tokens_(init.inputs.num_encoder_tokens()),
       encoder_hash_(init.encoder_hash) {

@@ -28,6 +28,9 @@ class SequenceGroup final {
     SeqId first_seq_id{};
     std::optional<ContentHash> encoder_hash = std::nullopt;
     TimePoint arrival_time{};
+    // A group that has finished and is not freed yet, whose place in the order of arrival this one takes: another part
+    // of the same request.
+    std::optional<GroupId> continues = std::nullopt;
   };
 
   explicit SequenceGroup(const Init& init);
@@ -37,6 +40,7 @@ class SequenceGroup final {
   const SamplingParams& params() const { return params_; }
   TimePoint arrival_time() const { return arrival_time_; }
   uint64_t arrival_index() const { return arrival_index_; }  // the order of add_seq_group
+  const std::optional<GroupId>& continues() const { return continues_; }
   State state() const { return state_; }
 
   // Sequences live at fixed addresses. In the order of their indices; finished ones stay until the group is freed,
@@ -69,6 +73,7 @@ class SequenceGroup final {
   SamplingParams params_;
   TimePoint arrival_time_;
   uint64_t arrival_index_ = 0;
+  std::optional<GroupId> continues_;
   State state_ = State::kWaiting;
   std::vector<std::unique_ptr<Sequence>> seqs_;
   std::optional<Sequence> encoder_seq_;
