@@ -44,7 +44,8 @@ class LLMEngine final {
   // Borrows the tokenizer (may be null) and the clock.
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
-  // Errors: a request id that is in flight; a request that could never fit (both counts).
+  // Errors: a request id that is in flight; a request that could never fit (both counts); a probe outside the prompt;
+  // cross-attention of a model without alignment heads, or of more than 256 MB.
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                      const RequestOptions& options = {});
 
