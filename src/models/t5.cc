@@ -9,6 +9,7 @@
 #include "layers/embedding.h"
 #include "layers/feed_forward.h"
 #include "layers/rms_norm.h"
+#include "models/activation_field.h"
 #include "models/families.h"
 
 namespace transept {
@@ -33,14 +34,6 @@ struct T5Config {
   bool tied = true;          // the output layer is the embedding
   bool scale_output = true;  // the decoder's output is multiplied by d_model^-0.5
 };
-
-StatusOr<Activation> activation_by_name(const ConfigReader& reader, std::string_view key, std::string_view name) {
-  if (name == "relu") return Activation::kRelu;
-  if (name == "gelu") return Activation::kGelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  return reader.error(key, str_cat("\"", name, "\" is not supported; one of relu, gelu, gelu_new, silu"));
-}
 
 // feed_forward_proj names both ("gated-gelu" means the tanh approximation); what is_gated_act and dense_act_fn say
 // holds over it, as in transformers 4.

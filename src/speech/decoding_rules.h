@@ -1,0 +1,65 @@
+// Decisions about one window's decoding: again at a higher temperature? silence? after which text? from which clips?
+// Source: openai-whisper, transcribe.py and decoding.py. Not thread-safe where it has state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace transept {
+
+// Of one decoding; not numbers fail no threshold.
+struct WindowScores {
+  double compression_ratio = 0, avg_logprob = 0, no_speech_prob = 0;
+};
+
+// None: not asked.
+struct DecodingThresholds {
+  std::optional<double> compression_ratio = 2.4, logprob = -1.0, no_speech = 0.6;
+};
+
+// Too repetitive, or too improbable (unless it is silence).
+bool needs_fallback(const WindowScores& scores, const DecodingThresholds& thresholds);
+// The window holds no speech: it gives no segments, and the next begins after it.
+bool is_silence(const WindowScores& scores, const DecodingThresholds& thresholds);
+
+// temperature, temperature + increment, ... up to 1 (numpy.arange(temperature, 1 + 1e-6, increment)); without an
+// increment that temperature alone, and so where it is above 1.
+// Errors: not finite, negative, an increment that is not above 0 or makes more than 1000 steps.
+StatusOr<std::vector<double>> temperature_ladder(double temperature, std::optional<double> increment);
+
+// Text that conditions the next window. Holds at most 2 x max_tokens ids.
+class PreviousText final {
+ public:
+  // max_tokens: max_target_positions / 2 - 1. With `carry`, the initial prompt stands before every window's previous
+  // text, which has the room that is left; otherwise it is the first previous text.
+  PreviousText(std::span<const int32_t> initial_prompt, bool carry, int64_t max_tokens);
+
+  // What follows <|startofprev|>, at most max_tokens; empty: the prompt has no <|startofprev|>.
+  std::vector<int32_t> prompt() const;
+  // Tokens of the segments of a window, timestamps included.
+  void append(std::span<const int32_t> tokens);
+  // After a window at a temperature above 0.5, or of a run that does not condition on previous text.
+  void reset();
+
+ private:
+  std::vector<int32_t> carried_;
+  std::vector<int32_t> tokens_;
+  int64_t max_tokens_;
+};
+
+struct FrameRange {
+  int64_t begin = 0, end = 0;
+  bool operator==(const FrameRange&) const = default;
+};
+
+// "start,end,start,end,...": seconds into frames of 0.01 s, rounded half to even; a last end that is missing is the end
+// of the audio, and so is "". Ends beyond the audio are its end; what is empty then is left out. Ranges may overlap and
+// go back, as in the reference. Errors (param "clip_timestamps"): not a number, not finite, negative, too many (10000).
+StatusOr<std::vector<FrameRange>> parse_clip_timestamps(std::string_view text, int64_t content_frames);
+
+}  // namespace transept

@@ -1,0 +1,166 @@
+#include "speech/voice_activity.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace transept {
+namespace {
+
+// Frames. Speech dips to the noise in every bin within some hundred milliseconds.
+constexpr int64_t kNoiseReach = 150;
+// A side with fewer frames (the beginning, the end) says nothing about noise: it may be all speech.
+constexpr int64_t kLeastNoiseReach = 75;
+constexpr int64_t kNoiseSmoothing = 5;   // on both sides
+constexpr int64_t kSpeechSmoothing = 2;  // on both sides
+constexpr int64_t kNoiseInterval = 5;    // noise is estimated anew every so many frames
+constexpr int64_t kRingFrames = 512;     // > 2 x (kNoiseReach + kNoiseSmoothing)
+
+// A minimum lies below the mean; measured on white noise.
+constexpr float kMinimumBias = 1.8f;
+constexpr float kLeastNoise = 1e-9f;
+constexpr float kMostPosteriorSnr = 1e3f;
+constexpr float kLeastPriorSnr = 0.03162278f;  // -15 dB
+constexpr float kPriorMemory = 0.9f;           // of the decision-directed estimate (Ephraim and Malah, 1984)
+constexpr float kMostLogRatio = 20;
+
+// Of the two-state Markov model that makes the hang-over: speech begins, speech ends (per frame).
+constexpr double kBegins = 0.01, kEnds = 0.1;
+
+float power_of(float log10_power) {
+  if (!(log10_power > -10)) return 1e-10f;
+  return std::pow(10.0f, std::min(log10_power, 10.0f));
+}
+
+}  // namespace
+
+class VoiceActivityDetector::State final {
+ public:
+  explicit State(int num_bins)
+      : num_bins_(num_bins),
+        powers_(kRingFrames * num_bins),
+        smoothed_(kRingFrames * num_bins),
+        noise_(num_bins),
+        speech_(num_bins),
+        row_(num_bins),
+        minima_(num_bins) {}
+
+  void push(std::span<const float> log10_mel, std::vector<FrameVoice>& out) {
+    CHECK(static_cast<int64_t>(log10_mel.size()) == num_bins_, log10_mel.size(), " bins, not ", num_bins_);
+    float* power = row(powers_, num_frames_++);
+    for (int64_t k = 0; k < num_bins_; ++k) power[k] = power_of(log10_mel[k]);
+    if (num_frames_ > kNoiseSmoothing) smooth_next();
+    while (next_ + kNoiseReach <= num_smoothed_) out.push_back(decide_next());
+  }
+
+  void finish(std::vector<FrameVoice>& out) {
+    while (num_smoothed_ < num_frames_) smooth_next();
+    while (next_ < num_frames_) out.push_back(decide_next());
+  }
+
+ private:
+  float* row(std::vector<float>& ring, int64_t frame) const { return ring.data() + frame % kRingFrames * num_bins_; }
+
+  // Mean power of [frame - reach, frame + reach], as far as there are such frames.
+  void mean_power(int64_t frame, int64_t reach, float* out) {
+    const int64_t begin = std::max<int64_t>(frame - reach, 0), end = std::min(frame + reach + 1, num_frames_);
+    std::fill_n(out, num_bins_, 0.0f);
+    for (int64_t i = begin; i < end; ++i) {
+      const float* power = row(powers_, i);
+      for (int64_t k = 0; k < num_bins_; ++k) out[k] += power[k];
+    }
+    const float scale = 1 / static_cast<float>(end - begin);
+    for (int64_t k = 0; k < num_bins_; ++k) out[k] *= scale;
+  }
+
+  void smooth_next() {
+    mean_power(num_smoothed_, kNoiseSmoothing, row(smoothed_, num_smoothed_));
+    ++num_smoothed_;
+  }
+
+  void minimum(int64_t begin, int64_t end, std::vector<float>& out) {
+    std::copy_n(row(smoothed_, begin), num_bins_, out.data());
+    for (int64_t i = begin + 1; i < end; ++i) {
+      const float* from = row(smoothed_, i);
+      for (int64_t k = 0; k < num_bins_; ++k) out[k] = std::min(out[k], from[k]);
+    }
+  }
+
+  // The least smoothed power of each side, and of the two the greater: where silence meets speech with a noise of its
+  // own, that noise is none of the silence's. A side that is too short does not count while the other is not.
+  void estimate_noise(int64_t frame) {
+    const int64_t begin = std::max<int64_t>(frame - kNoiseReach + 1, 0);
+    const int64_t end = std::min(frame + kNoiseReach, num_smoothed_);
+    const bool has_past = frame >= kLeastNoiseReach, has_future = num_smoothed_ - 1 - frame >= kLeastNoiseReach;
+    if (has_past == has_future) {
+      minimum(begin, frame + 1, noise_);
+      minimum(frame, end, minima_);
+      for (int64_t k = 0; k < num_bins_; ++k) {
+        noise_[k] = has_past ? std::max(noise_[k], minima_[k]) : std::min(noise_[k], minima_[k]);
+      }
+    } else {
+      minimum(has_past ? begin : frame, has_past ? frame + 1 : end, noise_);
+    }
+    for (float& noise : noise_) noise = std::max(noise * kMinimumBias, kLeastNoise);
+  }
+
+  // Mean over bins of the log of p(frame | speech) / p(frame | noise), both Gaussian.
+  double log_ratio() {
+    double sum = 0;
+    for (int64_t k = 0; k < num_bins_; ++k) {
+      const float posterior = std::min(row_[k] / noise_[k], kMostPosteriorSnr);
+      const float prior =
+          std::max(kPriorMemory * speech_[k] + (1 - kPriorMemory) * std::max(posterior - 1, 0.0f), kLeastPriorSnr);
+      const float gain = prior / (1 + prior);
+      sum += std::min(posterior * gain - std::log1p(prior), kMostLogRatio);
+      speech_[k] = gain * gain * posterior;
+    }
+    return sum / static_cast<double>(num_bins_);
+  }
+
+  FrameVoice decide_next() {
+    const int64_t frame = next_++;
+    if (frame % kNoiseInterval == 0) estimate_noise(frame);
+    mean_power(frame, kSpeechSmoothing, row_.data());
+    odds_ = (kBegins + (1 - kEnds) * odds_) / ((1 - kBegins) + kEnds * odds_) * std::exp(log_ratio());
+    double power = 0;
+    const float* powers = row(powers_, frame);
+    for (int64_t k = 0; k < num_bins_; ++k) power += powers[k];
+    return {.probability = static_cast<float>(odds_ / (1 + odds_)),
+            .level = static_cast<float>(std::log10(power / static_cast<double>(num_bins_)))};
+  }
+
+  int64_t num_bins_;
+  std::vector<float> powers_, smoothed_;  // rings of kRingFrames
+  int64_t num_frames_ = 0, num_smoothed_ = 0, next_ = 0;
+  std::vector<float> noise_;
+  std::vector<float> speech_;  // power of speech over noise, as estimated in the frame before
+  std::vector<float> row_, minima_;
+  double odds_ = kBegins / kEnds;  // speech to noise
+};
+
+VoiceActivityDetector::VoiceActivityDetector(int num_bins) {
+  CHECK(num_bins >= 1 && num_bins <= 512, num_bins, " bins");
+  state_ = std::make_unique<State>(num_bins);
+}
+VoiceActivityDetector::~VoiceActivityDetector() = default;
+VoiceActivityDetector::VoiceActivityDetector(VoiceActivityDetector&&) noexcept = default;
+VoiceActivityDetector& VoiceActivityDetector::operator=(VoiceActivityDetector&&) noexcept = default;
+
+void VoiceActivityDetector::push(std::span<const float> log10_mel, std::vector<FrameVoice>& out) {
+  state_->push(log10_mel, out);
+}
+void VoiceActivityDetector::finish(std::vector<FrameVoice>& out) { state_->finish(out); }
+
+std::vector<FrameVoice> detect_voice(std::span<const float> frames, int num_bins) {
+  VoiceActivityDetector detector(num_bins);
+  const auto bins = static_cast<size_t>(num_bins);
+  std::vector<FrameVoice> voice;
+  voice.reserve(frames.size() / bins);
+  for (size_t i = 0; i + bins <= frames.size(); i += bins) detector.push(frames.subspan(i, bins), voice);
+  detector.finish(voice);
+  return voice;
+}
+
+}  // namespace transept

@@ -1,0 +1,184 @@
+#include "speech/voice_activity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "base/allocation_count.h"
+#include "speech/speech_spans.h"
+
+namespace transept {
+namespace {
+
+constexpr int kBins = 80;
+constexpr float kSilence = -10;
+
+// Frames of log10 power, drawn part by part.
+class Audio {
+ public:
+  // White noise: in each bin the power of some independent draws.
+  Audio& noise(int num_frames, float level) {
+    for (int i = 0; i < num_frames; ++i) {
+      for (int k = 0; k < kBins; ++k) frames_.push_back(level + noise_bin(k));
+    }
+    return *this;
+  }
+  Audio& silence(int num_frames) {
+    frames_.insert(frames_.end(), static_cast<size_t>(num_frames) * kBins, kSilence);
+    return *this;
+  }
+  // Syllables, five a second: every other 0.1 s a third of the bins rises `above` the noise, with a short fall between.
+  Audio& speech(int num_frames, float level, float above) {
+    for (int i = 0; i < num_frames; ++i) {
+      const int syllable = i / 20;
+      const float envelope = above * static_cast<float>(std::sin(3.14159265 * (i % 20 + 0.5) / 20));
+      for (int k = 0; k < kBins; ++k) {
+        const bool voiced = (k + 7 * syllable) % 3 == 0;
+        frames_.push_back(std::max(kSilence, level + noise_bin(k) + (voiced ? envelope : 0.0f)));
+      }
+    }
+    return *this;
+  }
+
+  const std::vector<float>& frames() const { return frames_; }
+  std::vector<SpeechSpan> spans() const { return find_speech(detect_voice(frames_, kBins)); }
+
+ private:
+  float noise_bin(int k) {
+    const int draws = 1 + k / 20;
+    double power = 0;
+    for (int i = 0; i < draws; ++i) power += exponential_(random_);
+    return static_cast<float>(std::log10(power / draws + 1e-4));
+  }
+
+  std::mt19937 random_{7};
+  std::exponential_distribution<double> exponential_{1};
+  std::vector<float> frames_;
+};
+
+TEST(VoiceActivityTest, SilenceAndStationaryNoiseAreNoSpeech) {
+  EXPECT_TRUE(Audio().silence(1500).spans().empty());
+  EXPECT_TRUE(Audio().silence(3).spans().empty());
+  EXPECT_TRUE(Audio().spans().empty());
+  for (const float level : {-8.0f, -4.0f, 0.0f, 3.0f}) {
+    EXPECT_TRUE(Audio().noise(2000, level).spans().empty()) << level;
+    EXPECT_TRUE(Audio().noise(60, level).spans().empty()) << level;
+    EXPECT_TRUE(Audio().silence(500).noise(600, level).silence(500).spans().empty()) << level;
+  }
+}
+
+TEST(VoiceActivityTest, SpeechIsFoundWhereItIs) {
+  for (const float level : {-9.0f, -5.0f, -1.0f}) {
+    SCOPED_TRACE(level);
+    const std::vector<SpeechSpan> spans = Audio()
+                                              .noise(700, level)
+                                              .speech(300, level, 2.5f)
+                                              .noise(800, level)
+                                              .speech(200, level, 2.5f)
+                                              .noise(300, level)
+                                              .spans();
+    ASSERT_EQ(spans.size(), 2u);
+    EXPECT_NEAR(spans[0].start, 6.8, 0.15);
+    EXPECT_NEAR(spans[0].end, 10.2, 0.25);
+    EXPECT_NEAR(spans[1].start, 17.8, 0.15);
+    EXPECT_NEAR(spans[1].end, 20.2, 0.25);
+  }
+}
+
+TEST(VoiceActivityTest, SpeechFromTheFirstFrameToTheLastIsFound) {
+  for (const int num_frames : {100, 300, 3000}) {
+    const std::vector<SpeechSpan> spans = Audio().speech(num_frames, -4, 3).spans();
+    ASSERT_EQ(spans.size(), 1u) << num_frames;
+    EXPECT_EQ(spans[0], (SpeechSpan{0, num_frames / 100.0}));
+  }
+}
+
+TEST(VoiceActivityTest, ResultsDoNotDependOnLoudness) {
+  const std::vector<SpeechSpan> loud = Audio().noise(500, -2).speech(300, -2, 3).noise(500, -2).spans();
+  EXPECT_EQ(Audio().noise(500, -6).speech(300, -6, 3).noise(500, -6).spans(), loud);
+}
+
+TEST(VoiceActivityTest, EveryFrameHasAResultWhateverItHolds) {
+  std::mt19937 random(3);
+  const float odd[] = {std::numeric_limits<float>::quiet_NaN(),
+                       std::numeric_limits<float>::infinity(),
+                       -std::numeric_limits<float>::infinity(),
+                       1e30f,
+                       -1e30f,
+                       10.0f,
+                       0.0f};
+  for (const int num_frames : {0, 1, 4, 5, 6, 149, 150, 151, 400, 1111}) {
+    std::vector<float> frames;
+    for (int i = 0; i < num_frames * kBins; ++i) frames.push_back(odd[random() % std::size(odd)]);
+    const std::vector<FrameVoice> voice = detect_voice(frames, kBins);
+    ASSERT_EQ(voice.size(), static_cast<size_t>(num_frames));
+    for (const FrameVoice& frame : voice) {
+      EXPECT_TRUE(frame.probability >= 0 && frame.probability <= 1) << frame.probability;
+      EXPECT_TRUE(std::isfinite(frame.level));
+    }
+  }
+}
+
+TEST(VoiceActivityTest, LongAudioTakesNoMoreMemory) {
+  const Audio audio = Audio().noise(300, -3).speech(300, -3, 3);
+  VoiceActivityDetector detector(kBins);
+  std::vector<FrameVoice> voice;
+  voice.reserve(20'000);
+  const int64_t before = testing::num_allocations();
+  for (int i = 0; i < 20'000; ++i) {
+    detector.push(std::span(audio.frames()).subspan(static_cast<size_t>(i % 600) * kBins, kBins), voice);
+  }
+  EXPECT_GT(voice.size(), 19'000u);
+  detector.finish(voice);
+  EXPECT_EQ(voice.size(), 20'000u);
+  EXPECT_EQ(testing::num_allocations(), before);
+}
+
+// One frame a character: '.' no speech, '?' in between, 'S' speech.
+std::vector<FrameVoice> voice_of(const std::string& pattern) {
+  std::vector<FrameVoice> voice;
+  for (const char c : pattern) voice.push_back({.probability = c == 'S' ? 0.9f : c == '?' ? 0.4f : 0.1f});
+  return voice;
+}
+std::string repeated(int count, char c) { return std::string(static_cast<size_t>(count), c); }
+
+TEST(FindSpeechTest, PausesJoinShortSpeechGoesPaddingStaysInside) {
+  const SpeechSpanOptions options = {.min_speech_seconds = 0.05, .min_silence_seconds = 0.1, .padding_seconds = 0.02};
+  EXPECT_EQ(find_speech(voice_of(".....SSSSSSSSSS....."), options), (std::vector<SpeechSpan>{{0.03, 0.17}}));
+  EXPECT_EQ(find_speech(voice_of("SSSSS.........SSSSS"), options), (std::vector<SpeechSpan>{{0, 0.19}}));
+  EXPECT_EQ(find_speech(voice_of("SSSSS..........SSSSS"), options), (std::vector<SpeechSpan>{{0, 0.07}, {0.13, 0.2}}));
+  EXPECT_TRUE(find_speech(voice_of("....SSSS....."), options).empty());
+  EXPECT_EQ(find_speech(voice_of("...SS????SS..."), options), (std::vector<SpeechSpan>{{0.01, 0.13}}));
+  EXPECT_TRUE(find_speech(voice_of("...?????????..."), options).empty());
+  EXPECT_TRUE(find_speech({}, options).empty());
+}
+
+TEST(CutWindowsTest, NeighboursAreJoinedWhileTheyFit) {
+  const std::vector<FrameVoice> frames = voice_of(repeated(10'000, '.'));
+  const std::vector<SpeechSpan> spans = {{1, 10}, {11, 20}, {21, 32}, {34, 40}, {50, 51}};
+  EXPECT_EQ(cut_windows(spans, frames), (std::vector<SpeechSpan>{{1, 20}, {21, 40}, {50, 51}}));
+  EXPECT_EQ(cut_windows(spans, frames, {.max_window_seconds = 20, .max_pause_seconds = 0.5}), spans);
+  EXPECT_TRUE(cut_windows({}, frames).empty());
+}
+
+TEST(CutWindowsTest, LongSpeechIsCutAtItsQuietestMoment) {
+  std::vector<FrameVoice> frames = voice_of(repeated(7000, 'S'));
+  for (const int quiet : {500, 2500, 4600}) {
+    for (int i = quiet - 5; i <= quiet + 5; ++i) frames[static_cast<size_t>(i)].level = -3;
+  }
+  const std::vector<SpeechSpan> windows = cut_windows(std::vector<SpeechSpan>{{0, 70}}, frames);
+  ASSERT_EQ(windows.size(), 3u);
+  EXPECT_EQ(windows[0], (SpeechSpan{0, 25}));
+  EXPECT_EQ(windows[1], (SpeechSpan{25, 46}));
+  EXPECT_EQ(windows[2], (SpeechSpan{46, 70}));
+}
+
+TEST(CutWindowsTest, SpansThatAreNotOfTheseFramesDoNotHang) {
+  EXPECT_FALSE(cut_windows(std::vector<SpeechSpan>{{0, 1e6}}, voice_of("SSS")).empty());
+}
+
+}  // namespace
+}  // namespace transept
