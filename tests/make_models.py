@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
-to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of them.
+to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of
+them; of the speech families (tests/speech_family.py) what one pass computes.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
     .venv/bin/python tests/make_models.py            # the same bytes every time
@@ -24,6 +25,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 import beam_cases
 import cases
 import families
+import speech_family
 import t5_family
 from oracle import Oracle
 
@@ -57,13 +59,16 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
-    models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS}
+    models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS, **speech_family.MODELS}
     wanted = sys.argv[1:] or models_of_all
     for name in wanted:
         fields, storage, defaults = models_of_all[name]
         folder = HERE / "models" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        if name in speech_family.MODELS:
+            make_speech_model(name, folder, fields, storage, defaults)
+            continue
         of_t5 = name in t5_family.MODELS
         config = t5_family.make_config(fields, VOCABULARY) if of_t5 else families.make_config(fields, VOCABULARY, POSITIONS)
         ids = {key: config[key] for key in ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id")}
@@ -71,8 +76,6 @@ def main():
         write_json(folder / "generation_config.json", {**ids, **defaults})
         weights = (t5_family if of_t5 else families).make_weights(config, storage)
         save_weights(folder, weights, storage, "" if of_t5 or storage.get("bare") else "model.")
-        for path in folder.glob("*.safetensors"):
-            path.chmod(0o644)
         tokenizer.save(str(folder / "tokenizer.json"))
         oracle = Oracle(folder, folder / "tokenizer.json")
         if not storage.get("tokenizer_json", True):
@@ -86,6 +89,15 @@ def main():
         agreed, counts["beams"] = agreed + beams_agreed, num_beams
         counts["alignments"] = beam_cases.write_alignments(folder, oracle, rng(200), HERE / "corpus.txt", core)
         print(name, ", ".join(f"{count} {kind}" for kind, count in counts.items()), f"; {agreed} equal to transformers' generate")
+
+
+def make_speech_model(name, folder, fields, storage, defaults):
+    config = speech_family.make_config(fields)
+    write_json(folder / "config.json", config)
+    write_json(folder / "generation_config.json", {"decoder_start_token_id": 1, "eos_token_id": 2, **defaults})
+    weights = speech_family.make_weights(config, storage)
+    save_weights(folder, weights, storage, "" if storage.get("bare") else "model.")
+    print(name, speech_family.write(folder, config, weights, storage), "passes")
 
 
 # ---- tokenizer
@@ -120,20 +132,25 @@ def split_tokenizer(folder):
 def save_weights(folder, weights, storage, prefix):
     if storage.get("written_out"):
         families.write_out_copies(weights)
-    own = ("lm_head.weight", "final_logits_bias")
+    own = ("lm_head.weight", "final_logits_bias", "proj_out.weight")
     weights = {(name if name in own else prefix + name): tensor.to(storage["dtype"]).contiguous() for name, tensor in sorted(weights.items())}
     shards = storage.get("shards", 1)
     if shards == 1:
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        save_part(weights, folder / "model.safetensors")
         return
     names = list(weights)
     parts = [names[i * len(names) // shards:(i + 1) * len(names) // shards] for i in range(shards)]
     index = {"metadata": {"total_size": sum(t.numel() * t.element_size() for t in weights.values())}, "weight_map": {}}
     for i, part in enumerate(parts, 1):
         file = f"model-{i:05d}-of-{shards:05d}.safetensors"
-        save_file({name: weights[name] for name in part}, folder / file, metadata={"format": "pt"})
+        save_part({name: weights[name] for name in part}, folder / file)
         index["weight_map"].update({name: file for name in part})
     write_json(folder / "model.safetensors.index.json", index)
+
+
+def save_part(weights, path):
+    save_file(weights, path, metadata={"format": "pt"})
+    path.chmod(0o644)
 
 
 def read_jsonl(path):

@@ -8,9 +8,10 @@ tokenizers.jsonl: one tokenizer a line, {"name", "tokenizer": tokenizer.json, "e
 tokens]], "special": [text, ids with them], "decode": [[ids, text]]}. A tokenizer that says "model": NAME has the model
 of the line of that name. folders.jsonl: the same with {"files": {name: text}} for folders without a tokenizer.json, whose
 vocab.json and merges.txt are the model of the first line of tokenizers.jsonl. sentencepiece.jsonl: tokenizers again, of
-SentencePiece's families. models.jsonl: {"name", "model": a .model file in base64, "encode": [[text, pieces, ids]]}, by
-the sentencepiece library; small ones of these are the seeds tests/fuzz/sentencepiece_fuzz/: the length of a text in two
-bytes, the text, the file.
+SentencePiece's families. models.jsonl: {"name", "model": a .model file in base64, "encode": [[text, pieces, ids]],
+"long": [length of a long_text(), number of its ids, FNV-1a over them]}, by the sentencepiece library (0.2.2 or later:
+before, long paths and user-defined symbols were scored otherwise); small ones of these are the seeds
+tests/fuzz/sentencepiece_fuzz/: the length of a text in two bytes, the text, the file.
 """
 
 import base64
@@ -35,6 +36,7 @@ TEXTS = ("", " ", "The quick brown fox, she'll say: don't!", "  two  spaces \n\n
          "12 345 6789 ½ Ⅷ", "世界 こんにちは 👍🏽 \u200d", "word words <mask>  [L] [R] x <|x|>yy @@@@ NOcase CASE nocase low  x")
 
 
+LONG = 200_000  # bytes: paths of the unigram models score some hundred thousand
 SENTENCEPIECE_TEXTS = ("ﾊﾞﾊｶﾞﾞ e\u0301\u0323 \u1100\u1161\u11a8 ﬁ①½ﷺ", "▁▁x▁ y▁", "<0x41><s></s><unk><sep>aab the the ab", "\r\n a\u00ad\u0001b\u00a0\u3000c\u00a8",
                        "日本語 and the の 語 \ufffd\ufeff", "aaaaaaaa     bbbb")
 
@@ -96,7 +98,15 @@ def write_tokenizers(path, tokenizers, **options):
             out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
+def fnv1a(ids):
+    value = 0xCBF29CE484222325
+    for token in ids:
+        value = (value ^ token) * 0x100000001B3 % 2**64
+    return value
+
+
 def write_models(path):
+    long_text = sentencepiece_cases.long_text(LONG)
     with open(path, "w") as out:
         for name, model in small_models().items():
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -105,6 +115,8 @@ def write_models(path):
             texts = [*TEXTS, *SENTENCEPIECE_TEXTS, *(sentencepiece_cases.random_text(rng, letters) for _ in range(4))]
             line = {"name": name, "model": base64.b64encode(model).decode(),
                     "encode": [[t, processor.encode(t, out_type=str), processor.encode(t)] for t in texts]}
+            ids = processor.encode(long_text)
+            line["long"] = [LONG, len(ids), f"{fnv1a(ids):016x}"]
             out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 

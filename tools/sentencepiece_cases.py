@@ -5,6 +5,7 @@ Face's tokenizers train, build and answer."""
 import io
 import os
 import pathlib
+import struct
 import tempfile
 
 import sentencepiece
@@ -106,6 +107,26 @@ def without_every_third(model):
     return with_pieces(model, change)
 
 
+def with_positive_scores(model):
+    """The model with scores about zero: symbols of the user then compete with pieces, and long paths grow upwards."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    def change(index, message):
+        plain = not (processor.is_control(index) or processor.is_unknown(index) or processor.is_byte(index))
+        return message + b"\x15" + struct.pack("<f", processor.get_score(index) + 8) if plain else message  # field 2
+
+    return with_pieces(model, change)
+
+
+def long_text(length, seed=1):
+    """Random letters and spaces, from a generator that is quickly written in any language."""
+    out, state = [], seed
+    for _ in range(length):
+        state = (state * 1103515245 + 12345) % 2**31
+        out.append("abcdefghijklmnopqrstuvwxyz "[(state >> 16) % 27])
+    return "".join(out)
+
+
 def sentencepiece_models():
     """{name: bytes of a .model file}. Each name says what it is hard on."""
     symbols = ["<sep>", "ab", "aab", "the the", "▁x"]
@@ -114,6 +135,7 @@ def sentencepiece_models():
         "unigram_nfkc": train("unigram", vocab_size=480, character_coverage=1.0, normalization_rule_name="nmt_nfkc", normalization_rule_tsv=""),
         "unigram_bytes": train("unigram", vocab_size=540, byte_fallback=True),
         "unigram_symbols": train("unigram", user_defined_symbols=symbols, control_symbols=["<ctl>"]),
+        "unigram_positive": with_positive_scores(train("unigram", user_defined_symbols=symbols)),
         "unigram_suffix": train("unigram", treat_whitespace_as_suffix=True),
         "unigram_all_spaces": train("unigram", remove_extra_whitespaces=False, add_dummy_prefix=False,
                                     allow_whitespace_only_pieces=True),

@@ -7,9 +7,9 @@ sentencepiece library, on random texts and ids.
 
 Builds tokenizers of many shapes (tokenizer_cases.py, sentencepiece_cases.py) as tokenizer.json, as vocab.json +
 merges.txt and as .model files, and takes those of --models (folders with a tokenizer.json, or .model and .spm files);
-writes --count random texts, and a quarter as many rows of ids, for each; runs `BINARY tokenize|detokenize|pieces MODEL
---input FILE` (.model files need tokenizer_probe). Answers that differ for a reason that explain() knows are counted
-under it. Exit code 1 if any differs for none.
+writes --count random texts, a quarter as many rows of ids, and --long texts of 100 kB to 1 MB for each; runs
+`BINARY tokenize|detokenize|pieces MODEL --input FILE` (.model files need tokenizer_probe). Answers that differ for a
+reason that explain() knows are counted under it. Exit code 1 if any differs for none.
 """
 
 import argparse
@@ -29,6 +29,7 @@ import sentencepiece_cases
 import tokenizer_cases as cases
 
 CHUNK = 20000  # requests to one run of the binary
+WORDS = sentencepiece_cases.CORPUS.split()
 EVERY_CHARACTER = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
 
@@ -62,6 +63,20 @@ def without_byte_fallback(oracle):
     return Tokenizer.from_str(json.dumps(written))
 
 
+def long_text(rng, random_text, assigned):
+    """100 kB to 1 MB: letters, with spaces or none; words; or anything."""
+    length = int(100_000 * 10 ** rng.random())
+    kind = rng.randrange(4)
+    if kind < 2:
+        return sentencepiece_cases.long_text(length, seed=rng.randrange(2**31)).replace(" ", " " * kind)
+    make = (lambda: rng.choice(WORDS)) if kind == 2 else (lambda: random_text(rng, assigned))
+    parts, size = [], 0
+    while size < length:
+        parts.append(make())
+        size += len(parts[-1].encode()) + 1
+    return " ".join(parts)
+
+
 class JsonCase:
     """A folder with a tokenizer.json (or older files) against Hugging Face's tokenizers."""
 
@@ -71,8 +86,14 @@ class JsonCase:
         self.without_bytes = without_byte_fallback(oracle)
 
     def texts(self, rng, count, assigned):
-        requests = [{"id": str(i), "text": self.random_text(rng, assigned), "add_special_tokens": rng.random() < 0.5}
-                    for i in range(count)]
+        return self.encode([{"id": str(i), "text": self.random_text(rng, assigned), "add_special_tokens": rng.random() < 0.5}
+                            for i in range(count)])
+
+    def long_texts(self, rng, count, assigned):
+        return self.encode([{"id": str(i), "text": long_text(rng, self.random_text, assigned), "add_special_tokens": False}
+                            for i in range(count)])
+
+    def encode(self, requests):
         wanted = [self.oracle.encode(r["text"], add_special_tokens=r["add_special_tokens"]).ids for r in requests]
         return "tokenize", requests, [{"token_ids": ids} for ids in wanted]
 
@@ -104,7 +125,12 @@ class ModelCase:
 
     def texts(self, rng, count, _assigned):
         # The library asks no table what a character is, so there is no age of Unicode to agree on.
-        requests = [{"id": str(i), "text": self.random_text(rng, EVERY_CHARACTER)} for i in range(count)]
+        return self.encode([{"id": str(i), "text": self.random_text(rng, EVERY_CHARACTER)} for i in range(count)])
+
+    def long_texts(self, rng, count, _assigned):
+        return self.encode([{"id": str(i), "text": long_text(rng, self.random_text, EVERY_CHARACTER)} for i in range(count)])
+
+    def encode(self, requests):
         return "pieces", requests, [{"token_ids": self.oracle.encode(r["text"]),
                                      "tokens": self.oracle.encode(r["text"], out_type=str)} for r in requests]
 
@@ -115,29 +141,36 @@ class ModelCase:
         return None
 
 
+def batches(case, args, rng, assigned):
+    for begin in range(0, args.count, CHUNK):
+        size = min(CHUNK, args.count - begin)
+        yield case.texts(rng, size, assigned)
+        yield case.rows(rng, size // 4)
+    yield case.long_texts(rng, args.long, assigned)
+
+
 def compare(case, args, assigned, folder):
     rng = cases.seeded(f"{args.seed} {case.name}")
     explained = collections.Counter()
     wrong, num_texts, num_rows = [], 0, 0
-    for begin in range(0, args.count, CHUNK):
-        size = min(CHUNK, args.count - begin)
-        for verb, requests, wanted in (case.texts(rng, size, assigned), case.rows(rng, size // 4)):
-            answers = run(args.binary, verb, case.model, requests, folder) if requests else []
-            for request, answer, want in zip(requests, answers, wanted):
-                if all(answer.get(key) == value for key, value in want.items()):
-                    continue
-                reason = case.explain(request, answer)
-                if reason is None:
-                    wrong.append((request, answer, want))
-                else:
-                    explained[reason] += 1
-            num_texts += len(requests) if verb != "detokenize" else 0
-            num_rows += len(requests) if verb == "detokenize" else 0
+    for verb, requests, wanted in batches(case, args, rng, assigned):
+        answers = run(args.binary, verb, case.model, requests, folder) if requests else []
+        for request, answer, want in zip(requests, answers, wanted):
+            if all(answer.get(key) == value for key, value in want.items()):
+                continue
+            reason = case.explain(request, answer)
+            if reason is None:
+                wrong.append((request, answer, want))
+            else:
+                explained[reason] += 1
+        num_texts += len(requests) if verb != "detokenize" else 0
+        num_rows += len(requests) if verb == "detokenize" else 0
     print(f"{case.name:22} {num_texts} texts, {num_rows} rows of ids: {len(wrong)} differ", flush=True)
     for reason, count in explained.items():
         print(f"   and {count}: {reason}")
-    for request, answer, want in wrong[:args.show]:
-        print("  ", json.dumps(request), "\n     ours", json.dumps(answer), "\n     want", json.dumps(want))
+    for row in wrong[:args.show]:
+        texts = [json.dumps(part) for part in row]
+        print("\n".join(f"   {name} {text[:3000]}{'...' * (len(text) > 3000)}" for name, text in zip(("asked", "ours ", "want "), texts)))
     return num_texts, len(wrong), explained
 
 
@@ -178,6 +211,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--count", type=int, default=4000, help="texts for each tokenizer")
+    parser.add_argument("--long", type=int, default=2, help="long texts for each tokenizer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=3, help="differences to print for each tokenizer")
     parser.add_argument("--only", default="", help="tokenizers whose name this regular expression finds")

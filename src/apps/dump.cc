@@ -1,4 +1,5 @@
-// `transept dump encoder MODEL INPUT --output F.npy`: what the encoder gives, for comparing with a reference.
+// `transept dump features|encoder MODEL INPUT --output F.npy`: what the encoder is given, and what it gives, for
+// comparing with a reference.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,10 +14,12 @@
 namespace transept {
 namespace {
 
-// NumPy's format 1.0: a float32 matrix in C order.
-Status write_npy(const std::string& flag, const std::string& path, int64_t rows, int64_t columns,
+// NumPy's format 1.0: a float32 array in C order.
+Status write_npy(const std::string& flag, const std::string& path, std::span<const int64_t> shape,
                  const std::vector<float>& values) {
-  std::string header = str_cat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows, ", ", columns, "), }");
+  std::string dims;
+  for (const int64_t dim : shape) dims += str_cat(dim, ", ");
+  std::string header = str_cat("{'descr': '<f4', 'fortran_order': False, 'shape': (", dims, "), }");
   constexpr size_t kPreamble = 10, kAlignment = 64;
   const size_t padding = kAlignment - (kPreamble + header.size() + 1) % kAlignment;
   header += std::string(padding, ' ') + '\n';
@@ -32,9 +35,16 @@ Status write_npy(const std::string& flag, const std::string& path, int64_t rows,
   return written ? ok_status() : absl::DataLossError(str_cat(path, ": not everything could be written"));
 }
 
-// The input of `dump encoder`: a .json file with a list of ids, else a text.
-StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument) {
+// The input of `dump encoder`: the path of audio where the model takes that; a .json file with a list of ids, else a
+// text.
+StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, bool is_audio) {
   EncoderDecoderPrompt prompt;
+  if (is_audio) {
+    Json::Object media;
+    media.emplace_back("audio", Json(argument));
+    prompt.encoder.multi_modal_data = Json(std::move(media));
+    return prompt;
+  }
   if (!argument.ends_with(".json")) {
     prompt.encoder.content = TextPrompt{argument};
     return prompt;
@@ -57,14 +67,32 @@ StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument) {
 }
 
 Status dump_encoder(const Flags& flags, const std::string& input, const std::string& path) {
-  ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input));
   ASSIGN_OR_RETURN(EngineConfig config, engine_config(flags));
   const SteadyClock clock;
   ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock));
-  ASSIGN_OR_RETURN(const EncoderDecoderInputs inputs, model.prompts->process(prompt, {}));
-  ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_prompt_token_ids));
-  const int64_t rows = static_cast<int64_t>(inputs.encoder_prompt_token_ids.size());
-  return write_npy(flags.name_of("output"), path, rows, model.runner->spec().d_model, hidden);
+  ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input, model.media->audio() != nullptr));
+  PromptProcessor::Options options;
+  options.media.local_paths = true;
+  options.media_limits.first_window_alone = true;
+  ASSIGN_OR_RETURN(const EncoderDecoderInputs inputs, model.prompts->process_encoder(prompt, options));
+  ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_content()));
+  const int64_t shape[] = {inputs.num_encoder_tokens(), model.runner->spec().d_model};
+  return write_npy(flags.name_of("output"), path, shape, hidden);
+}
+
+// Needs no weights and no tokenizer.
+Status dump_features(const std::string& model_dir, const std::string& input, const std::string& flag,
+                     const std::string& path) {
+  ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::load(model_dir));
+  ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media, MultiModalRegistry::create(config));
+  if (media->audio() == nullptr) {
+    return invalid_argument(model_dir, ": dump features: a ", config.model_type, " model encodes ids, not media");
+  }
+  Json::Object data;
+  data.emplace_back("audio", Json(input));
+  ASSIGN_OR_RETURN(const auto features,
+                   media->process(Json(std::move(data)), {.local_paths = true}, {.first_window_alone = true}));
+  return write_npy(flag, path, features->shape, features->values);
 }
 
 }  // namespace
@@ -72,15 +100,16 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
 int run_dump(const Flags& flags) {
   const std::vector<std::string>& arguments = flags.positional();
   if (arguments.size() != 3 || (arguments[0] != "encoder" && arguments[0] != "features")) {
-    return usage_error("dump",
-                       invalid_argument("expected: transept dump encoder MODEL TEXT|ids.json --output FILE.npy"));
-  }
-  if (arguments[0] == "features") {
-    return usage_error("dump", unimplemented("dump features: audio models come in a later version"));
+    return usage_error(
+        "dump", invalid_argument(
+                    "expected: transept dump features MODEL AUDIO, or transept dump encoder MODEL AUDIO|TEXT|ids.json, "
+                    "with --output FILE.npy"));
   }
   const auto path = flags.text("output");
   if (!path.has_value()) return usage_error("dump", invalid_argument("--output FILE.npy is missing"));
-  const Status status = dump_encoder(flags.without_first_positional(), arguments[2], *path);
+  const Status status = arguments[0] == "features"
+                            ? dump_features(arguments[1], arguments[2], flags.name_of("output"), *path)
+                            : dump_encoder(flags.without_first_positional(), arguments[2], *path);
   return status.ok() ? kExitOk : usage_error("dump", status);
 }
 

@@ -15,11 +15,31 @@ const FlagSpec* find(const std::vector<FlagSpec>& table, std::string_view name) 
   return at == table.end() ? nullptr : &*at;
 }
 
-std::optional<bool> parse_switch(std::string_view text) {
+const FlagSpec* find(const std::vector<FlagSpec>& table, char letter) {
+  const auto at = std::find_if(table.begin(), table.end(), [&](const FlagSpec& flag) { return flag.letter == letter; });
+  return at == table.end() ? nullptr : &*at;
+}
+
+bool is_switch(const FlagSpec& flag) { return flag.value_name.empty() || flag.value_name.front() == '['; }
+
+// "-f", and not a number or a file's name.
+bool is_letter(std::string_view argument) {
+  return argument.size() == 2 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]));
+}
+
+// Python's spelling as well: True, False.
+std::optional<bool> parse_switch(std::string_view given) {
+  std::string text(given);
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
   if (text == "false" || text == "0" || text == "no" || text == "off" || text.empty()) return false;
   return std::nullopt;
 }
+
+struct FlagArgument {
+  const FlagSpec* flag = nullptr;
+  std::optional<std::string> value;  // behind "="
+};
 
 Status unknown_flag(const std::vector<FlagSpec>& table, const std::string& name) {
   std::vector<std::string> names;
@@ -28,6 +48,41 @@ Status unknown_flag(const std::vector<FlagSpec>& table, const std::string& name)
   }
   const std::string near = nearest(name, names);
   return invalid_argument("unknown flag --", name, near.empty() ? "" : "; did you mean --" + near + "?");
+}
+
+// "--name", "--name=value" or "-n".
+StatusOr<FlagArgument> find_flag(const std::vector<FlagSpec>& table, const std::string& argument) {
+  if (is_letter(argument)) {
+    const FlagSpec* flag = find(table, argument[1]);
+    if (flag != nullptr) return FlagArgument{flag, std::nullopt};
+    return invalid_argument("unknown flag ", argument, "; flags begin with --, and -- ends them");
+  }
+  const size_t equals = argument.find('=');
+  std::string name = argument.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
+  std::replace(name.begin(), name.end(), '_', '-');
+  const FlagSpec* flag = find(table, name);
+  if (flag == nullptr) return unknown_flag(table, name);
+  FlagArgument found{flag, std::nullopt};
+  if (equals != std::string::npos) found.value = argument.substr(equals + 1);
+  return found;
+}
+
+// The same with its value, which may be the argument behind it: *i moves on to that.
+StatusOr<FlagArgument> read_flag(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments,
+                                 size_t* i) {
+  ASSIGN_OR_RETURN(FlagArgument found, find_flag(table, arguments[*i]));
+  if (found.value.has_value()) return found;
+  const FlagSpec& flag = *found.flag;
+  const std::string* next = *i + 1 < arguments.size() ? &arguments[*i + 1] : nullptr;
+  const bool is_value = next != nullptr && !next->empty() && parse_switch(*next).has_value();
+  if (is_switch(flag) && (flag.value_name.empty() || !is_value)) {
+    found.value = "true";
+    return found;
+  }
+  if (next == nullptr) return invalid_argument("--", flag.name, " wants a value: --", flag.name, " ", flag.value_name);
+  found.value = *next;
+  ++*i;
+  return found;
 }
 
 // Wraps words at `width` columns, continuation lines indented.
@@ -65,36 +120,22 @@ StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vect
                                arguments.end());
       break;
     }
-    if (argument.size() < 3 || argument.substr(0, 2) != "--") {
-      if (argument.size() == 2 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]))) {
-        return invalid_argument("unknown flag ", argument, "; flags begin with --, and -- ends them");
-      }
+    if (!is_letter(argument) && (argument.size() < 3 || argument.substr(0, 2) != "--")) {
       flags.positional_.push_back(argument);
       continue;
     }
-    const size_t equals = argument.find('=');
-    const std::string name = argument.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
-    const FlagSpec* flag = find(table, name);
-    if (flag == nullptr) return unknown_flag(table, name);
-    std::string value = "true";
-    if (equals != std::string::npos) {
-      value = argument.substr(equals + 1);
-    } else if (!flag->value_name.empty()) {
-      if (i + 1 == arguments.size())
-        return invalid_argument("--", name, " wants a value: --", name, " ", flag->value_name);
-      value = arguments[++i];
-    }
-    flags.from_environment_.erase(name);
-    RETURN_IF_ERROR(flags.take(*flag, std::move(value)));
+    ASSIGN_OR_RETURN(FlagArgument given, read_flag(table, arguments, &i));
+    flags.from_environment_.erase(given.flag->name);
+    RETURN_IF_ERROR(flags.take(*given.flag, std::move(*given.value)));
   }
   return flags;
 }
 
 Status Flags::take(const FlagSpec& flag, std::string value) {
   const std::string& given = values_[flag.name] = std::move(value);
-  const bool is_switch = flag.value_name.empty();
-  if (is_switch && !parse_switch(given).has_value()) return error(flag.name, "expected true or false");
-  if (flag.refusal.empty() || (is_switch ? parse_switch(given) == false : given == flag.harmless)) return ok_status();
+  if (is_switch(flag) && !parse_switch(given).has_value()) return error(flag.name, "expected true or false");
+  if (flag.refusal.empty() || (is_switch(flag) ? parse_switch(given) == false : given == flag.harmless))
+    return ok_status();
   return unimplemented(name_of(flag.name), ": ", flag.refusal);
 }
 
@@ -166,7 +207,8 @@ std::string format_flags(const std::vector<FlagSpec>& table) {
     out += "\n" + group + ":\n";
     for (const FlagSpec& flag : table) {
       if (flag.group != group || !flag.refusal.empty()) continue;
-      std::string line = "  --" + flag.name + (flag.value_name.empty() ? "" : " " + flag.value_name);
+      const std::string letter = flag.letter == 0 ? "" : str_cat("-", flag.letter, ", ");
+      std::string line = "  " + letter + "--" + flag.name + (flag.value_name.empty() ? "" : " " + flag.value_name);
       if (line.size() + 2 > kHelpColumn)
         line += "\n" + std::string(kHelpColumn, ' ');
       else

@@ -15,20 +15,21 @@ namespace transept {
 
 struct FlagSpec {
   std::string name;          // "block-size"
-  std::string value_name;    // "TOKENS"; "" for a switch
+  std::string value_name;    // "TOKENS"; "" for a switch; "[BOOL]" for one that may have its value behind it
   std::string default_text;  // shown in the help; "" for none
   std::string help;          // one line
   std::string group;         // heading in the help
   // Why a known flag is refused (kUnimplemented), by its name; "": it is not. Such a flag is not in the help.
   std::string refusal = {};
   std::string harmless = {};  // the value that asks for nothing, and is taken; switches: false is
+  char letter = 0;            // 'f' for -f; 0: none
 };
 
 class Flags final {
  public:
-  // Reads arguments (after the verb) by the table; what is no flag is positional, "--" ends flags. A flag that is not
-  // given may come from its environment variable. Errors: an unknown flag (suggests the nearest), a missing value, a
-  // switch with a value that is no boolean, a flag that is refused.
+  // Reads arguments (after the verb) by the table; what is no flag is positional, "--" ends flags. Underscores may
+  // stand for dashes. A flag that is not given may come from its environment variable. Errors: an unknown flag
+  // (suggests the nearest), a missing value, a switch with a value that is no boolean, a flag that is refused.
   static StatusOr<Flags> parse(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments);
 
   const std::vector<std::string>& positional() const { return positional_; }

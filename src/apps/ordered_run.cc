@@ -74,6 +74,7 @@ StatusOr<RequestSpec> OrderedRun::make_spec(size_t index, const Json& body) {
   options.engine_seed = model_.config.seed;
   options.request_key = seed_key(parsed.id.dump());
   options.score_only = options_.score_only;
+  options.media.local_paths = true;  // whoever runs the command may read what it may read
   ASSIGN_OR_RETURN(PreparedRequest prepared, prepare_request(parsed, *model_.prompts, model_.generation, options));
   if (options_.stream && prepared.params.n > 1) {
     return field_error("n", str_cat("--stream shows one answer, and n is ", prepared.params.n));

@@ -4,6 +4,7 @@
 
 #include "apps/engine_flags.h"
 #include "apps/request_flags.h"
+#include "apps/transcribe_flags.h"
 
 namespace transept {
 namespace {
@@ -85,6 +86,8 @@ std::vector<FlagSpec> bench_flags() {
 
 std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/features.md", kInput}}; }
 
+std::vector<FlagSpec> transcribe_and_engine_flags() { return concat(transcribe_flags(), engine_flags()); }
+
 std::vector<FlagSpec> no_flags() { return {}; }
 
 }  // namespace
@@ -95,10 +98,12 @@ const std::vector<Verb>& verbs() {
        run_generate},
       {"translate", "MODEL [FILE...]", "text files line by line; standard input where there is no FILE, or for -",
        translate_flags, run_translate},
+      {"transcribe", "MODEL AUDIO...", "speech to text: files, folders, patterns or - to txt, vtt, srt, tsv, json",
+       transcribe_and_engine_flags, run_transcribe},
       {"tokenize", "MODEL [TEXT...]", "ids from text", tokenize_flags, run_tokenize},
       {"detokenize", "MODEL [ID...]", "text from ids", detokenize_flags, run_detokenize},
-      {"dump", "encoder MODEL TEXT|ids.json --output FILE.npy",
-       "what the encoder gives, for comparing with a reference", dump_flags, run_dump},
+      {"dump", "features|encoder MODEL AUDIO|TEXT|ids.json --output FILE.npy",
+       "what the encoder is given, and what it gives, for comparing with a reference", dump_flags, run_dump},
       {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench},
       {"serve", "MODEL", "OpenAI-compatible server (comes in a later version)", no_flags, run_serve},
       {"features", "", "what this version does, and what it refuses and why", features_flags, run_features},

@@ -31,6 +31,7 @@ int usage_error(std::string_view verb, const Status& status);
 
 int run_generate(const Flags& flags);
 int run_translate(const Flags& flags);
+int run_transcribe(const Flags& flags);
 int run_tokenize(const Flags& flags);
 int run_detokenize(const Flags& flags);
 int run_dump(const Flags& flags);

@@ -198,9 +198,36 @@ void Json::dump_to(std::string& out) const {
   }
 }
 
-void append_json_string(std::string& out, std::string_view text) {
+namespace {
+
+// Line ends of Unicode (U+0085, U+2028, U+2029) are escaped: readers of JSON lines that cut at these would cut strings.
+// The number of bytes of the one at the beginning of `text`; 0: there is none.
+size_t unicode_line_end(std::string_view text, const char** escape) {
+  constexpr std::pair<std::string_view, const char*> kLineEnds[] = {
+      {"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
+  for (const auto& [bytes, escaped] : kLineEnds) {
+    if (!text.starts_with(bytes)) continue;
+    *escape = escaped;
+    return bytes.size();
+  }
+  return 0;
+}
+
+}  // namespace
+
+void append_json_string(std::string& out, std::string_view raw) {
   out += '"';
-  for (const char c : sanitize_utf8(text)) {
+  const std::string text = sanitize_utf8(raw);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const char* escape = nullptr;
+    if (static_cast<unsigned char>(c) >= 0xC2) {
+      if (const size_t size = unicode_line_end(std::string_view(text).substr(i), &escape); size > 0) {
+        out += escape;
+        i += size - 1;
+        continue;
+      }
+    }
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
@@ -209,9 +236,9 @@ void append_json_string(std::string& out, std::string_view text) {
       case '\t': out += "\\t"; break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
-          char escape[8];
-          std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-          out += escape;
+          char code[8];
+          std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+          out += code;
         } else {
           out += c;
         }

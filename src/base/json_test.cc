@@ -164,5 +164,12 @@ TEST(JsonValue, Building) {
 
 TEST(JsonValueDeathTest, TheWrongKindIsABug) { EXPECT_DEATH((void)Json(1).as_string(), "kString"); }
 
+// Python's splitlines, for one, cuts at all of these.
+TEST(Json, NoStringHoldsAnyLineEnd) {
+  const std::string text = "a\xC2\x85\xE2\x80\xA8\xE2\x80\xA9\xE2\x80\xAA\xC2\x86\v";
+  EXPECT_EQ(Json(text).dump(), "\"a\\u0085\\u2028\\u2029\xE2\x80\xAA\xC2\x86\\u000b\"");
+  EXPECT_EQ(Json::parse(Json(text).dump())->as_string(), text);
+}
+
 }  // namespace
 }  // namespace transept

@@ -104,7 +104,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kBeamSearch, .group = feature_groups::kDecoding, .name = "beam search", .fields = "num_beams, use_beam_search, length_penalty, early_stopping"},
     {.feature = Feature::kDiverseBeamSearch, .group = feature_groups::kDecoding, .name = "diverse beam search", .fields = "num_beam_groups, diversity_penalty", .refusal = "diverse beam search is not supported"},
     {.feature = Feature::kPenalties, .group = feature_groups::kDecoding, .name = "penalties", .fields = "repetition_penalty, presence_penalty, frequency_penalty"},
-    {.feature = Feature::kBans, .group = feature_groups::kDecoding, .name = "biases and bans", .fields = "logit_bias, bad_words, bad_words_ids, suppress_tokens, begin_suppress_tokens, no_repeat_ngram_size, encoder_no_repeat_ngram_size"},
+    {.feature = Feature::kBans, .group = feature_groups::kDecoding, .name = "biases and bans", .fields = "logit_bias, bad_words, bad_words_ids, suppress_tokens, begin_suppress_tokens, allowed_token_ids, no_repeat_ngram_size, encoder_no_repeat_ngram_size"},
     {.feature = Feature::kForcedTokens, .group = feature_groups::kDecoding, .name = "forced tokens", .fields = "forced_bos_token_id, forced_eos_token_id"},
     {.feature = Feature::kEnds, .group = feature_groups::kDecoding, .name = "ends", .fields = "max_tokens, min_tokens, stop, stop_token_ids, ignore_eos"},
     {.feature = Feature::kStructuredOutput, .group = feature_groups::kDecoding, .name = "structured output", .fields = "response_format, guided_json, guided_regex, guided_choice, guided_grammar", .refusal = "structured output is not supported"},

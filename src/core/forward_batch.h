@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/encoder_features.h"
 #include "tensor/tensor.h"
 
 namespace transept {
@@ -59,13 +60,15 @@ struct ForwardBatch {
   int64_t num_tokens() const { return static_cast<int64_t>(input_ids.size()); }
 };
 
-// The encoder's share of a step: the encoder inputs of num_seqs groups, packed.
+// The encoder's share of a step: the encoder inputs of num_seqs groups, ids or media, packed in positions of the
+// encoder's layers.
 struct EncodeBatch {
-  View<int32_t> input_ids;  // [num_tokens]
-  View<int32_t> positions;  // [num_tokens]
+  View<int32_t> input_ids;                // [num_tokens]; of media: empty
+  View<const EncoderFeatures*> features;  // [num_seqs], of ids: empty. Null in a dry run: seq_lens say all there is
+  View<int32_t> positions;                // [num_tokens]
   AttentionMetadata attention;
 
-  int64_t num_tokens() const { return static_cast<int64_t>(input_ids.size()); }
+  int64_t num_tokens() const { return static_cast<int64_t>(positions.size()); }
 };
 
 // Layers [begin, end): a slice of a long encode, or a pipeline stage.

@@ -219,9 +219,11 @@ StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const 
     out.source = kFile;
     RETURN_IF_ERROR(loader.read(out));
     RETURN_IF_ERROR(loader.read_special_ids(out));
+    out.raw = object;
   } else {
     out.source = "config.json";
     RETURN_IF_ERROR(legacy.read(out));
+    out.raw = config.raw;
   }
   RETURN_IF_ERROR(legacy.read_special_ids(out));
   return out;

@@ -37,6 +37,7 @@ struct GenerationConfig {
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::string source;                    // the file that was read: generation_config.json or config.json
   std::vector<std::string> unsupported;  // "guidance_scale: 3": non-default fields that nothing here implements
+  Json raw;                              // the whole file, for what only some families read (core/speech_tokens.h)
 
   // Errors name file and field; token ids are checked against config.decoder_vocab_size. Where generation_config.json
   // lacks bos, eos, pad or decoder_start ids, config.json's hold: without an end token nothing would ever stop.

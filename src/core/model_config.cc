@@ -71,6 +71,8 @@ Status ConfigReader::error(std::string_view key, std::string_view reason) const 
   return with_param(invalid_argument(file_, ": ", key, ": ", reason), key);
 }
 
+bool ConfigReader::has(std::string_view key) const { return !is_absent(object_.find(key)); }
+
 StatusOr<int64_t> ConfigReader::integer(std::string_view key, int64_t min, int64_t max,
                                         std::optional<int64_t> fallback) const {
   const Json* value = object_.find(key);

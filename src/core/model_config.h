@@ -40,6 +40,7 @@ class ConfigReader final {
   StatusOr<std::string> string(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
   StatusOr<std::optional<int32_t>> token_id(std::string_view key) const;  // absent, null: none
   StatusOr<std::vector<int32_t>> token_ids(std::string_view key) const;   // a number or a list of at most 100,000
+  bool has(std::string_view key) const;                                   // and it is not null
   // "FILE: KEY: REASON", naming the key.
   Status error(std::string_view key, std::string_view reason) const;
   const std::string& file() const { return file_; }

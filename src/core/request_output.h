@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,6 +35,22 @@ struct CompletionOutput {
   std::variant<std::monostate, int32_t, std::string> stop_reason;  // a stop id, or a stop string
 };
 
+// Cross-attention probabilities of the model's alignment heads (ModelSpec::alignment_heads, in their order) for the
+// rows of a decoder prompt: [num_heads, num_tokens, num_positions] row-major. Row t is of the decoder that has read
+// prompt tokens [0, t]; over the positions of the encoder's output each row sums to 1.
+struct CrossAttention {
+  int32_t num_heads = 0;
+  int32_t num_tokens = 0;
+  int32_t num_positions = 0;
+  std::vector<float> values;
+
+  std::span<const float> row(int32_t head, int32_t token) const {
+    const auto width = static_cast<size_t>(num_positions);
+    return std::span(values).subspan(
+        (static_cast<size_t>(head) * static_cast<size_t>(num_tokens) + static_cast<size_t>(token)) * width, width);
+  }
+};
+
 struct RequestMetrics {  // seconds since the request arrived; negative: has not happened
   double queue_s = -1;
   double encode_s = -1;
@@ -44,11 +62,15 @@ struct RequestOutput {
   std::string request_id;
   std::optional<std::string> encoder_prompt;
   std::vector<int32_t> encoder_prompt_token_ids;
+  double audio_seconds = 0;  // of the encoder's audio
   std::optional<std::string> prompt;
   std::vector<int32_t> prompt_token_ids;
   std::optional<std::vector<std::optional<PositionLogprobs>>> prompt_logprobs;  // the first entry is null
   std::optional<std::vector<int32_t>> prompt_alignments;  // --score with return_alignments; the first entry is -1
   std::optional<double> score;                            // --score: the sum of prompt_logprobs
+  std::optional<float> probe_logprob;                     // SamplingParams::probe: natural, of the raw distribution
+  std::shared_ptr<const CrossAttention>
+      cross_attention;  // SamplingParams::capture_cross_attention; null: not asked for
   std::vector<CompletionOutput> outputs;
   bool finished = false;
   std::string error;        // "" but when the request failed while it ran

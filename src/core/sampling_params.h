@@ -11,6 +11,26 @@
 
 namespace transept {
 
+// Whisper's rules for the tokens that are points in time (openai-whisper's ApplyTimestampRules, transformers'
+// WhisperTimeStampLogitsProcessor; sampling/timestamp_rules.h says what they are). The vocabulary's order is: text, end
+// token, other special tokens, <|notimestamps|>, timestamps.
+struct TimestampRules {
+  int32_t timestamp_begin = 0;                         // it and all ids above are timestamps
+  int32_t no_timestamps_token_id = 0;                  // never generated
+  int32_t eos_token_id = 0;                            // ids below are text
+  std::optional<int32_t> max_initial_timestamp_index;  // the first timestamp is at most timestamp_begin + this
+
+  bool operator==(const TimestampRules&) const = default;
+};
+
+// One token at one place of the decoder prompt, of which the raw probability is wanted.
+struct PromptProbe {
+  int32_t prompt_index = 0;  // the token's probability after prompt tokens [0, prompt_index]
+  int32_t token_id = 0;
+
+  bool operator==(const PromptProbe&) const = default;
+};
+
 struct SamplingParams {
   enum class EarlyStopping : uint8_t { kFalse, kTrue, kNever };
 
@@ -44,6 +64,8 @@ struct SamplingParams {
   std::vector<std::vector<int32_t>> bad_words_ids;  // bad_words tokenised, and the model's own
   std::vector<int32_t> suppress_tokens;
   std::vector<int32_t> begin_suppress_tokens;
+  std::vector<int32_t> allowed_token_ids;  // ascending; all others are never generated, unless forced. Empty: all are
+  std::optional<TimestampRules> timestamp_rules;  // after every ban, before forced tokens
   std::optional<int32_t> forced_bos_token_id;
   std::vector<int32_t> forced_eos_token_ids;
   bool renormalize_logits = false;
@@ -51,9 +73,19 @@ struct SamplingParams {
   int32_t num_beams = 1;  // above 1: beam search, and temperature, filters and best_of play no part
   float length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::kFalse;
+  // Set: openai-whisper's beam search instead of Hugging Face's (sampling/beam_search.h), which goes on until
+  // round(num_beams * patience) answers have ended; length_penalty and early_stopping play no part. Answers are ranked
+  // by their sum over their length, or over ((5 + length) / 6) ^ patience_length_penalty where that is set.
+  std::optional<double> patience;
+  std::optional<double> patience_length_penalty;
 
   bool return_alignments = false;  // for every generated token the encoder position that it attends to most
   bool score_only = false;         // --score: prompt_logprobs and their sum instead of generating
+
+  // Of callers inside the program (speech/), which no request can ask for.
+  int32_t prompt_logprobs_vocab = 0;     // > 0: prompt_logprobs are a distribution over the ids below it alone
+  std::optional<PromptProbe> probe;      // RequestOutput::probe_logprob is wanted
+  bool capture_cross_attention = false;  // RequestOutput::cross_attention is wanted
 
   // Sequences that one request comes to: its beams, or its samples.
   int32_t num_seqs() const { return num_beams > 1 ? num_beams : std::max({n, best_of, 1}); }

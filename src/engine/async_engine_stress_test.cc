@@ -79,7 +79,7 @@ class Caller final {
         handle_ = std::move(*handle);
       }
       spec.encoded = handle_;
-      spec.inputs.encoder_prompt_token_ids = handle_.token_ids();
+      spec.inputs.encoder_prompt_token_ids = handle_.content().token_ids;
     }
     const RequestSpec asked = spec;
 

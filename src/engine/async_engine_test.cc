@@ -407,7 +407,7 @@ TEST_F(AsyncEngineTest, RequestsOverAHandleShareOneEncodeEvenOneAfterTheOther) {
     over.encoded = *handle;
     const StatusOr<RequestOutput> output = add(std::move(over)).next();
     ASSERT_TRUE(output.ok()) << output.status();
-    EXPECT_EQ(output->encoder_prompt_token_ids, handle->token_ids());
+    EXPECT_EQ(output->encoder_prompt_token_ids, handle->content().token_ids);
     EXPECT_EQ(output->outputs[0].token_ids, foretold(seed, 4));
   }
   EXPECT_EQ(engine_->snapshot().stats.num_encoder_tokens, 5);

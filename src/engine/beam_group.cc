@@ -15,7 +15,10 @@ BeamGroup::BeamGroup(const SequenceGroup& group, const EncoderDecoderInputs& inp
       inputs_(inputs),
       tokenizer_(tokenizer),
       rule_{params_.num_beams, params_.length_penalty, params_.early_stopping,
-            params_.max_tokens + inputs.num_default_generated} {
+            params_.max_tokens + inputs.num_default_generated},
+      most_hypotheses_(static_cast<size_t>(params_.patience.has_value()
+                                               ? num_patience_hypotheses(params_.num_beams, *params_.patience)
+                                               : params_.num_beams)) {
   Beam& first = beams_.emplace_back();
   first.seq_id = group.seqs().front()->id();
   if (!params_.stop.empty()) first.text = std::make_unique<OutputText>(tokenizer, inputs.prompt_token_ids, params_);
@@ -33,13 +36,15 @@ void BeamGroup::advance(std::span<const Row> rows, const SampleOutput& samples, 
                         SequenceGroup& group) {
   order_rows(rows, samples, group);
   beam_search(
-      params_.num_beams, rows_, [&](const BeamContinuation& way) { return ends(way, group); }, step_);
+      params_.num_beams, params_.patience.has_value() ? kAnyRank : params_.num_beams, rows_,
+      [&](const BeamContinuation& way) { return ends(way, group); }, step_);
   for (const BeamContinuation& way : step_.ended) keep_hypothesis(way, group);
   if (!is_done(group)) {
     fork(scheduler, group);
     grow(group);
     return;
   }
+  if (params_.patience.has_value()) keep_unfinished(group);
   for (const Beam& beam : beams_) scheduler.finish_sequence(group, beam.seq_id, FinishReason::kStop);
   beams_.clear();
 }
@@ -60,31 +65,67 @@ void BeamGroup::order_rows(std::span<const Row> rows, const SampleOutput& sample
   }
 }
 
+// With patience a beam that reaches max_tokens has not ended: it is an answer only if too few have.
+bool BeamGroup::is_end(FinishReason reason, int32_t token_id) const {
+  if (reason != FinishReason::kLength || !params_.patience.has_value()) return reason != FinishReason::kNone;
+  return !params_.ignore_eos &&
+         std::find(params_.eos_token_ids.begin(), params_.eos_token_ids.end(), token_id) != params_.eos_token_ids.end();
+}
+
 bool BeamGroup::ends(const BeamContinuation& way, const SequenceGroup& group) const {
   const Beam& beam = beams_[static_cast<size_t>(way.parent)];
   const int32_t num_generated = group.find(beam.seq_id)->num_output_tokens() + 1;
-  if (check_stop_token(params_, way.token_id, num_generated).reason != FinishReason::kNone) return true;
+  if (is_end(check_stop_token(params_, way.token_id, num_generated).reason, way.token_id)) return true;
   if (beam.text == nullptr) return false;
   OutputText text = *beam.text;
-  return text.append(params_, way.token_id, num_generated) != FinishReason::kNone;
+  return is_end(text.append(params_, way.token_id, num_generated), way.token_id);
 }
 
-void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup& group) {
-  const Beam& beam = beams_[static_cast<size_t>(way.parent)];
-  const Sequence& seq = *group.find(beam.seq_id);
-  const int32_t length = seq.num_output_tokens() + 1;
-  const double score = hypothesis_score(way.sum, length + inputs_.num_default_generated, params_.length_penalty);
+double BeamGroup::score(const BeamContinuation& way, int32_t num_generated, bool has_ended) const {
+  if (!params_.patience.has_value()) {
+    return hypothesis_score(way.sum, num_generated + inputs_.num_default_generated, params_.length_penalty);
+  }
+  return likelihood_score(way.sum, num_generated - (has_ended ? 1 : 0), params_.patience_length_penalty);
+}
+
+// The place of a hypothesis among the kept ones; null: it has none. Hugging Face keeps the best, patience the first.
+BeamGroup::Hypothesis* BeamGroup::add_hypothesis(double score, size_t most) {
   const auto worse = std::find_if(hypotheses_.begin(), hypotheses_.end(),
                                   [&](const Hypothesis& other) { return other.score < score; });
   const auto place = worse - hypotheses_.begin();
-  if (place >= params_.num_beams) return;
-  if (hypotheses_.size() == static_cast<size_t>(params_.num_beams)) hypotheses_.pop_back();
+  if (hypotheses_.size() >= most) {
+    if (params_.patience.has_value() || worse == hypotheses_.end()) return nullptr;
+    hypotheses_.pop_back();
+  }
   Hypothesis& kept = *hypotheses_.emplace(hypotheses_.begin() + place);
   kept.score = score;
+  return &kept;
+}
+
+void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup& group) {
+  const Sequence& seq = *group.find(beams_[static_cast<size_t>(way.parent)].seq_id);
+  const double rank_by = score(way, seq.num_output_tokens() + 1, true);
+  if (Hypothesis* kept = add_hypothesis(rank_by, most_hypotheses_); kept != nullptr) fill_hypothesis(way, group, *kept);
+}
+
+// The search with patience is over: where fewer than num_beams have ended, those that still run are answers too.
+void BeamGroup::keep_unfinished(const SequenceGroup& group) {
+  for (const BeamContinuation& way : step_.running) {
+    const Sequence& seq = *group.find(beams_[static_cast<size_t>(way.parent)].seq_id);
+    const double rank_by = score(way, seq.num_output_tokens() + 1, false);
+    Hypothesis* kept = add_hypothesis(rank_by, static_cast<size_t>(params_.num_beams));
+    if (kept == nullptr) return;
+    fill_hypothesis(way, group, *kept);
+  }
+}
+
+void BeamGroup::fill_hypothesis(const BeamContinuation& way, const SequenceGroup& group, Hypothesis& kept) const {
+  const Beam& beam = beams_[static_cast<size_t>(way.parent)];
+  const Sequence& seq = *group.find(beam.seq_id);
   kept.output.token_ids.assign(seq.output_token_ids().begin(), seq.output_token_ids().end());
   kept.output.token_ids.push_back(way.token_id);
   kept.output.cumulative_logprob = way.sum;
-  kept.output.beam_score = score;
+  kept.output.beam_score = kept.score;
   if (params_.logprobs.has_value()) {
     kept.output.logprobs = beam.logprobs;
     add_logprobs(way, *kept.output.logprobs);
@@ -96,12 +137,12 @@ void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup
 }
 
 // The text of an answer, and what ended it. Worked out once, for answers that are returned.
-void BeamGroup::write_text(CompletionOutput& output) const {
+void BeamGroup::write_text(FinishReason if_unfinished, CompletionOutput& output) const {
   OutputText text(tokenizer_, inputs_.prompt_token_ids, params_);
   int32_t count = 0;
   for (const int32_t id : output.token_ids) output.finish_reason = text.append(params_, id, ++count);
   if (output.finish_reason == FinishReason::kNone) {
-    output.finish_reason = FinishReason::kAbort;
+    output.finish_reason = if_unfinished;
     text.finish();
   }
   output.text = text.text();
@@ -110,6 +151,10 @@ void BeamGroup::write_text(CompletionOutput& output) const {
 
 bool BeamGroup::is_done(const SequenceGroup& group) const {
   if (step_.running.empty()) return true;
+  if (params_.patience.has_value()) {
+    const int32_t num_generated = group.find(beams_.front().seq_id)->num_output_tokens() + 1;
+    return hypotheses_.size() >= most_hypotheses_ || num_generated >= params_.max_tokens;
+  }
   const double worst = hypotheses_.empty() ? 0 : hypotheses_.back().score;
   const int32_t length = group.find(beams_.front().seq_id)->num_output_tokens() + 1 + inputs_.num_default_generated;
   return is_beam_search_done(rule_, static_cast<int32_t>(hypotheses_.size()), worst, step_.running.front().sum, length);
@@ -178,7 +223,8 @@ std::vector<CompletionOutput> BeamGroup::make_outputs(const SequenceGroup& group
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i].index = static_cast<int32_t>(i);
-    write_text(outputs[i]);
+    // A hypothesis that did not end is patience's, cut short by its limit; a beam is one of a search that was.
+    write_text(i < hypotheses_.size() ? FinishReason::kLength : FinishReason::kAbort, outputs[i]);
   }
   return outputs;
 }

@@ -56,22 +56,28 @@ class BeamGroup final {
 
   void order_rows(std::span<const Row> rows, const SampleOutput& samples, const SequenceGroup& group);
   bool ends(const BeamContinuation& way, const SequenceGroup& group) const;
+  bool is_end(FinishReason reason, int32_t token_id) const;
   void keep_hypothesis(const BeamContinuation& way, const SequenceGroup& group);
+  void keep_unfinished(const SequenceGroup& group);
+  double score(const BeamContinuation& way, int32_t num_generated, bool has_ended) const;
+  Hypothesis* add_hypothesis(double score, size_t most);
+  void fill_hypothesis(const BeamContinuation& way, const SequenceGroup& group, Hypothesis& kept) const;
   void grow(SequenceGroup& group);
   void fork(Scheduler& scheduler, SequenceGroup& group);
   bool is_done(const SequenceGroup& group) const;
   void add_logprobs(const BeamContinuation& way, std::vector<PositionLogprobs>& logprobs) const;
-  void write_text(CompletionOutput& output) const;
+  void write_text(FinishReason if_unfinished, CompletionOutput& output) const;
 
   const SamplingParams& params_;
   const EncoderDecoderInputs& inputs_;
   const Tokenizer* tokenizer_;
   BeamStopRule rule_;
+  size_t most_hypotheses_;
   std::vector<Beam> beams_, next_beams_;  // best first
   std::vector<BeamRow> rows_;             // of beams_
   std::vector<int32_t> source_indices_;   // RowSample::source_index of beams_
   BeamStep step_;
-  std::vector<Hypothesis> hypotheses_;  // num_beams at most, best first
+  std::vector<Hypothesis> hypotheses_;  // best first; num_beams at most, or as many as patience waits for
 };
 
 }  // namespace transept

@@ -109,6 +109,18 @@ StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
 
 namespace {
 
+Status load_speech_tokens(LoadedModel& loaded) {
+  const auto token_id = [&](std::string_view spelling) {
+    return loaded.tokenizer == nullptr ? std::nullopt : loaded.tokenizer->string_to_token(spelling);
+  };
+  ASSIGN_OR_RETURN(SpeechTokens tokens, SpeechTokens::load(loaded.model_config, loaded.generation, token_id));
+  loaded.speech_tokens = std::make_unique<SpeechTokens>(std::move(tokens));
+  // The default prompt stands in for it.
+  std::erase_if(loaded.generation.unsupported,
+                [](const std::string& field) { return field.starts_with("forced_decoder_ids:"); });
+  return ok_status();
+}
+
 StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& clock) {
   LoadedModel loaded;
   loaded.config = config;
@@ -129,10 +141,15 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
   loaded.runner = runner.get();
+  loaded.has_alignment_heads = !runner->spec().alignment_heads.empty();
   for (const std::string& line : runner->startup_report()) log_info(line);
+  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
+  if (runner->spec().default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));
   const PromptProcessor::Limits limits{runner->max_encoder_len(), runner->max_decoder_len()};
-  loaded.prompts = std::make_unique<PromptProcessor>(loaded.model_config, loaded.generation, runner->spec(), limits,
-                                                     loaded.tokenizer.get(), no_tokenizer);
+  loaded.prompts = std::make_unique<PromptProcessor>(
+      loaded.model_config, loaded.generation, runner->spec(), limits, loaded.tokenizer.get(), no_tokenizer,
+      PromptProcessor::Speech{loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
+                              loaded.speech_tokens.get()});
   ASSIGN_OR_RETURN(const LLMEngine::Options engine, engine_options(config, *runner));
   loaded.engine = std::make_unique<LLMEngine>(engine, std::make_unique<LocalExecutor>(std::move(runner)),
                                               loaded.tokenizer.get(), clock);

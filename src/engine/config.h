@@ -49,9 +49,12 @@ struct LoadedModel {
   ModelConfig model_config;
   GenerationConfig generation;
   std::unique_ptr<Tokenizer> tokenizer;  // null: the folder has none
+  std::unique_ptr<MultiModalRegistry> media;
+  std::unique_ptr<SpeechTokens> speech_tokens;  // null: not a model that transcribes by tokens
   std::unique_ptr<PromptProcessor> prompts;
   std::unique_ptr<LLMEngine> engine;
   EncoderDecoderModelRunner* runner = nullptr;  // owned by the engine's executor
+  bool has_alignment_heads = false;             // its cross-attention says when a token was spoken
 };
 
 // What tokenising alone needs: no weights.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/content_hash.h"
+#include "core/encoder_features.h"
 
 namespace transept {
 
@@ -26,8 +27,8 @@ class EncodedInput final {
 
   bool has_value() const { return pin_ != nullptr; }
   // REQUIRES: has_value().
-  const std::vector<int32_t>& token_ids() const;
-  const std::optional<std::string>& text() const;  // null: the input was given as ids
+  const EncoderContent& content() const;
+  const std::optional<std::string>& text() const;  // null: the input was given as ids, or is media
 
  private:
   friend class SharedInputs;

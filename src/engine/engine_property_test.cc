@@ -47,7 +47,7 @@ std::string output_text(const Output& output) {
   return text;
 }
 
-bool is_near(double a, double b) { return std::abs(a - b) <= kTolerance * std::max(1.0, std::abs(b)); }
+bool is_near(double a, double b) { return a == b || std::abs(a - b) <= kTolerance * std::max(1.0, std::abs(b)); }
 
 // One position's entries: the k best, best first, then the chosen token unless it is among them.
 bool is_listed_right(const PositionLogprobs& entries, const std::vector<double>& logprobs, int32_t k, int32_t chosen) {
@@ -96,7 +96,36 @@ bool has_right_alignments(const RandomRequest& request, const CompletionOutput& 
   return has_right_alignments(request, tokens, request.inputs.prompt_token_ids.size(), alignments);
 }
 
+std::string capture_difference(const RandomRequest& request, const RequestOutput& got) {
+  const bool wants = request.params.capture_cross_attention;
+  if ((got.cross_attention != nullptr) != wants) return "cross-attention is missing, or there unasked";
+  if (!wants) return "";
+  const CrossAttention& captured = *got.cross_attention;
+  const std::vector<int32_t>&encoder = request.inputs.encoder_prompt_token_ids,
+        &prompt = request.inputs.prompt_token_ids;
+  const int32_t num_tokens = static_cast<int32_t>(prompt.size()), num_positions = static_cast<int32_t>(encoder.size());
+  if (captured.num_heads != kFakeAlignmentHeads || captured.num_tokens != num_tokens ||
+      captured.num_positions != num_positions ||
+      captured.values.size() != static_cast<size_t>(kFakeAlignmentHeads * num_tokens * num_positions)) {
+    return "the shape of the cross-attention";
+  }
+  for (int32_t head = 0; num_positions > 0 && head < captured.num_heads; ++head) {
+    for (int32_t t = 0; t < num_tokens; ++t) {
+      const int32_t source = fake_source_index(encoder, std::span(prompt).first(static_cast<size_t>(t) + 1));
+      if (!std::ranges::equal(captured.row(head, t), fake_cross_attention(head, source, num_positions))) {
+        return str_cat("cross-attention of head ", head, ", token ", t);
+      }
+    }
+  }
+  return "";
+}
+
 std::string prompt_difference(const RandomRequest& request, const RequestOutput& got, const ObviousAnswer& want) {
+  if (std::string capture = capture_difference(request, got); !capture.empty()) return capture;
+  if (got.probe_logprob.has_value() != request.params.probe.has_value()) return "probe_logprob is missing, or there";
+  if (got.probe_logprob.has_value() && !is_near(*got.probe_logprob, want.probe_logprob)) {
+    return str_cat("probe_logprob ", *got.probe_logprob, " is not ", want.probe_logprob);
+  }
   const bool wants = request.params.prompt_logprobs.has_value() || request.params.score_only;
   if (got.prompt_logprobs.has_value() != wants) return "prompt_logprobs are missing, or there unasked";
   if (!wants) return "";
@@ -255,7 +284,7 @@ class History final {
     ++totals_.requests;
     const Status status = handle == nullptr ? engine_->add_request(id, request.inputs, request.params)
                                             : engine_->add_request(id, *handle, request.inputs, request.params);
-    if (handle != nullptr) request.inputs.encoder_prompt_token_ids = handle->token_ids();
+    if (handle != nullptr) request.inputs.encoder_prompt_token_ids = handle->content().token_ids;
     if (is_verbose_) std::fprintf(stderr, "%s%s: %s\n", id.c_str(), handle ? " (handle)" : "", request.text().c_str());
     if (random_.one_in(3) && !handles_.empty()) handles_.erase(handles_.begin());
     if (status.ok() != fits(request)) {

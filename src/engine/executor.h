@@ -15,6 +15,7 @@ struct ExecutorInfo {
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
   int32_t num_encoder_layers = 0;
+  int32_t num_alignment_heads = 0;  // ModelSpec::alignment_heads
 };
 
 struct ExecutorStats {

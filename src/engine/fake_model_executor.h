@@ -29,6 +29,11 @@ std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const
 // The encoder position to which the last of `decoder` attends. REQUIRES: an encoder input.
 int32_t fake_source_index(std::span<const int32_t> encoder, std::span<const int32_t> decoder);
 
+// Its cross-attention: head h of the row after `decoder` sees the position h further on with probability 3/4, and its
+// fake_source_index with 1/4.
+inline constexpr int32_t kFakeAlignmentHeads = 2;
+std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int32_t num_positions);
+
 class FakeModelExecutor final : public Executor {
  public:
   // What may be broken, so that tests can show that it is noticed.
@@ -49,6 +54,7 @@ class FakeModelExecutor final : public Executor {
   void write_rows();
   uint64_t read(int32_t seq, int32_t num_tokens) const;
   void select_rows(SampleOutput& output);
+  void capture_rows(std::vector<CapturedRows>& captured);
   uint64_t& slot(std::span<const TensorView> layers, int64_t index) const;
 
   ExecutorInfo info_;

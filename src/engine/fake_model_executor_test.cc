@@ -53,9 +53,16 @@ int32_t fake_source_index(std::span<const int32_t> encoder, std::span<const int3
   return static_cast<int32_t>(state_of(encoder, decoder) % encoder.size());
 }
 
+std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int32_t num_positions) {
+  std::vector<float> row(static_cast<size_t>(num_positions));
+  row[static_cast<size_t>((source_index + head) % num_positions)] += 0.75f;
+  row[static_cast<size_t>(source_index)] += 0.25f;
+  return row;
+}
+
 FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
     : block_size_(blocks.block_size), batch_(limits) {
-  info_ = {blocks.num_device_blocks, blocks.num_host_blocks, 1};
+  info_ = {blocks.num_device_blocks, blocks.num_host_blocks, 1, kFakeAlignmentHeads};
   KvStorage::Layout layout;
   layout.num_device_blocks = blocks.num_device_blocks;
   layout.num_host_blocks = blocks.num_host_blocks;
@@ -83,6 +90,7 @@ Status FakeModelExecutor::collect(uint64_t step, StepOutput& output) {
   encode();
   write_rows();
   select_rows(output.samples);
+  capture_rows(output.captured);
   return ok_status();
 }
 
@@ -155,6 +163,30 @@ void FakeModelExecutor::select_rows(SampleOutput& output) {
     const int32_t captured = batch_.capture_rows()[static_cast<size_t>(row)];
     CHECK(captured == batch_.captured_row(i) && captured < batch_.num_captured_rows());
     sample.source_index = static_cast<int32_t>(state % static_cast<uint64_t>(num_cross));
+  }
+}
+
+void FakeModelExecutor::capture_rows(std::vector<CapturedRows>& captured) {
+  captured.clear();
+  const ForwardBatch& batch = batch_.forward();
+  for (const CapturePlan& plan : submitted_->captures) {
+    const int32_t first_row = batch_.first_row(plan.group_idx, plan.seq_idx);
+    const auto seq = std::find(batch.self.query_start_loc.begin(), batch.self.query_start_loc.end(), first_row) -
+                     batch.self.query_start_loc.begin();
+    const int32_t num_positions = batch.cross.seq_lens[static_cast<size_t>(seq)];
+    CapturedRows& rows = captured.emplace_back();
+    rows.num_heads = kFakeAlignmentHeads;
+    if (num_positions == 0) continue;
+    for (int32_t head = 0; head < kFakeAlignmentHeads; ++head) {
+      for (int32_t row = plan.row_begin; row < plan.row_end; ++row) {
+        CHECK(batch_.capture_rows()[static_cast<size_t>(first_row + row)] >= 0, "the row is not captured");
+        const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
+        const uint64_t state = read(static_cast<int32_t>(seq), context_len + row + 1);
+        const std::vector<float> seen = fake_cross_attention(
+            head, static_cast<int32_t>(state % static_cast<uint64_t>(num_positions)), num_positions);
+        rows.values.insert(rows.values.end(), seen.begin(), seen.end());
+      }
+    }
   }
 }
 

@@ -87,22 +87,24 @@ std::vector<std::unique_ptr<AttentionBackend>> all_backends() {
 
 // Families that no row tells apart: a column of the table.
 struct FamilyColumn {
-  FamilyTraits traits;   // the first one's, under the column's name
-  std::string families;  // all of them
+  std::string name;  // what they take: "text", "audio"
+  std::span<const std::string_view> modalities;
+  std::string families;
 };
 
 std::vector<FamilyColumn> family_columns() {
   std::vector<FamilyColumn> columns;
   for (const FamilyTraits& family : family_traits()) {
     const auto same = std::find_if(columns.begin(), columns.end(), [&](const FamilyColumn& column) {
-      return std::ranges::equal(column.traits.modalities, family.modalities);
+      return std::ranges::equal(column.modalities, family.modalities);
     });
     if (same != columns.end()) {
       same->families += str_cat(", ", family.model_type);
       continue;
     }
-    columns.push_back({family, std::string(family.model_type)});
-    if (family.modalities.empty()) columns.back().traits.model_type = "text";
+    const std::vector<std::string> taken(family.modalities.begin(), family.modalities.end());
+    columns.push_back(
+        {taken.empty() ? "text" : join(taken, " and "), family.modalities, std::string(family.model_type)});
   }
   return columns;
 }
@@ -124,7 +126,7 @@ PrintedRow print_row(const FeatureRow& row, const std::vector<FamilyColumn>& col
   for (const FamilyColumn& column : columns) {
     std::vector<std::string> having;
     for (const auto& backend : backends) {
-      const std::string refusal = refusal_of(row.feature, column.traits, *backend);
+      const std::string refusal = refusal_of(row.feature, {column.name, column.modalities}, *backend);
       if (refusal.empty()) {
         having.emplace_back(backend->name());
       } else {
@@ -206,7 +208,7 @@ std::string features_markdown() {
   const std::string names = join({attention_backend_names().begin(), attention_backend_names().end()}, ", ");
   std::string out(kIntroduction);
   for (const FamilyColumn& column : columns) {
-    out += str_cat("\n", column.traits.model_type, " models: ", column.families, ".\n");
+    out += str_cat("\n", column.name, " models: ", column.families, ".\n");
   }
   std::string_view group;
   for (const FeatureRow& row : kFeatures) {
@@ -215,7 +217,7 @@ std::string features_markdown() {
       out += str_cat("\n## ", group, "\n\n| feature | asked for by |");
       std::string rule = "|---|---|";
       for (const FamilyColumn& column : columns) {
-        out += str_cat(" ", column.traits.model_type, " models on ", names, " |");
+        out += str_cat(" ", column.name, " models on ", names, " |");
         rule += "---|";
       }
       out += str_cat(" why not |\n", rule, "---|\n");
@@ -237,14 +239,14 @@ std::string features_text() {
   };
   std::string out;
   for (const FamilyColumn& column : columns) {
-    out += str_cat(column.traits.model_type, " models: ", column.families, "\n");
+    out += str_cat(column.name, " models: ", column.families, "\n");
   }
   std::string_view group;
   for (const FeatureRow& row : kFeatures) {
     if (row.group != group) {
       group = row.group;
       std::string heading = padded(str_cat(group, ":"), kNameWidth + 2);
-      for (const FamilyColumn& column : columns) heading += padded(std::string(column.traits.model_type), kCellWidth);
+      for (const FamilyColumn& column : columns) heading += padded(column.name, kCellWidth);
       out += str_cat("\n", trim(heading), "\n");
     }
     const PrintedRow printed = print_row(row, columns, backends);

@@ -43,7 +43,7 @@ constexpr RequestProbe kRequestProbes[] = {
     {Feature::kPenalties,
      R"({"prompt": "ab", "repetition_penalty": 1.5, "presence_penalty": 1, "frequency_penalty": 1})"},
     {Feature::kBans, R"({"prompt": "ab", "logit_bias": {"5": -100}, "bad_words": ["a"], "bad_words_ids": [[4]],
-        "suppress_tokens": [4], "begin_suppress_tokens": [5], "no_repeat_ngram_size": 3,
+        "suppress_tokens": [4], "begin_suppress_tokens": [5], "allowed_token_ids": [5, 6], "no_repeat_ngram_size": 3,
         "encoder_no_repeat_ngram_size": 3})"},
     {Feature::kForcedTokens, R"({"prompt": "ab", "forced_bos_token_id": 0, "forced_eos_token_id": 2})"},
     {Feature::kEnds, R"({"prompt": "ab", "max_tokens": 9, "min_tokens": 2, "stop": ["a"], "stop_token_ids": [5]})"},

@@ -48,6 +48,7 @@ InputBatch::InputBatch(const Limits& limits) : limits_(limits) {
   for (std::vector<int32_t>* list : {&input_ids_, &positions_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
   for (std::vector<int32_t>* list : {&encoder_ids_, &encoder_positions_})
     list->reserve(static_cast<size_t>(encoder_rows));
+  encoder_features_.reserve(static_cast<size_t>(seqs));
   first_rows_.reserve(static_cast<size_t>(seqs));
   first_seq_.reserve(static_cast<size_t>(seqs));
   row_requests_.reserve(static_cast<size_t>(std::max(rows, seqs)));
@@ -58,10 +59,12 @@ void InputBatch::build(const StepPlan& plan, const KvCaches& kv) {
   build_rows(plan.scheduled);
   forward_.kv = kv;
   build_requests(plan);
+  build_captures(plan);
 }
 
 void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
   encoder_ids_.clear();
+  encoder_features_.clear();
   encoder_positions_.clear();
   encoder_.clear();
   cross_write_buffers_.clear();
@@ -69,19 +72,21 @@ void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
   int32_t max_len = 0;
   for (const EncodeSlice& slice : scheduled.encodes) {
     const SequenceGroupMetadata& group = scheduled.groups[static_cast<size_t>(slice.group_idx)];
-    const std::vector<int32_t>& ids = group.encoder_seq_data.token_ids;
-    const int32_t length = size32(ids.size());
-    encoder_ids_.insert(encoder_ids_.end(), ids.begin(), ids.end());
+    const EncoderSequenceData& input = group.encoder_seq_data;
+    const int32_t length = input.num_tokens;
+    encoder_ids_.insert(encoder_ids_.end(), input.token_ids.begin(), input.token_ids.end());
+    if (input.features != nullptr) encoder_features_.push_back(input.features.get());
     for (int32_t i = 0; i < length; ++i) {
       encoder_positions_.push_back(i);
       cross_write_buffers_.slot_mapping.push_back(slot(group.cross_block_table, i, limits_.block_size));
     }
     encoder_.seq_lens.push_back(length);
-    encoder_.query_start_loc.push_back(size32(encoder_ids_.size()));
+    encoder_.query_start_loc.push_back(size32(encoder_positions_.size()));
     max_len = std::max(max_len, length);
   }
   encoder_.kv_start_loc = encoder_.query_start_loc;
   encode_.input_ids = encoder_ids_;
+  encode_.features = encoder_features_;
   encode_.positions = encoder_positions_;
   encode_.attention = view(encoder_, 0);
   encode_.attention.max_query_len = encode_.attention.max_kv_len = max_len;
@@ -92,7 +97,6 @@ void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
 void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
   input_ids_.clear();
   positions_.clear();
-  logits_rows_.clear();
   first_rows_.clear();
   first_seq_.clear();
   self_.clear();
@@ -120,7 +124,6 @@ void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
   cross_.query_start_loc = self_.query_start_loc;
   forward_.input_ids = input_ids_;
   forward_.positions = positions_;
-  forward_.logits_rows = logits_rows_;
   forward_.self = view(self_, size32(self_stride));
   forward_.self.max_query_len = max_query_len_;
   forward_.self.max_kv_len = max_self_len_;
@@ -140,7 +143,6 @@ void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx
   for (int32_t i = 0; i < num_rows; ++i) {
     positions_.push_back(seq.context_len + i);
     self_.slot_mapping.push_back(slot(table, seq.context_len + i, limits_.block_size));
-    if (i >= seq.first_logits_row) logits_rows_.push_back(first_row + i);
   }
   self_.context_lens.push_back(seq.context_len);
   self_.seq_lens.push_back(seq.context_len + num_rows);
@@ -155,17 +157,18 @@ void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx
 
 void InputBatch::build_requests(const StepPlan& plan) {
   row_requests_.clear();
+  logits_rows_.clear();
   capture_rows_.clear();
   captured_rows_.clear();
   num_captured_rows_ = 0;
   for (const RowPlan& row : plan.rows) {
-    const int32_t seq = first_seq_[static_cast<size_t>(row.group_idx)] + row.seq_idx;
-    const int32_t packed_row = first_rows_[static_cast<size_t>(seq)] + row.row;
-    const auto place = std::lower_bound(logits_rows_.begin(), logits_rows_.end(), packed_row);
-    CHECK(place != logits_rows_.end() && *place == packed_row, "no logits were planned for row ", packed_row);
+    const int32_t packed_row = first_row(row.group_idx, row.seq_idx) + row.row;
+    CHECK(logits_rows_.empty() || logits_rows_.back() <= packed_row, "the rows of a plan must ascend");
+    if (logits_rows_.empty() || logits_rows_.back() != packed_row) logits_rows_.push_back(packed_row);
     RowRequest request;
-    request.hidden_row = static_cast<int32_t>(place - logits_rows_.begin());
+    request.hidden_row = size32(logits_rows_.size()) - 1;
     request.target_token = row.target_token;
+    request.target_vocab = row.target_vocab;
     request.edits = row.edits.empty() && !row.edits.renormalize ? nullptr : &row.edits;
     request.temperature = row.temperature;
     request.top_k = row.top_k;
@@ -178,6 +181,14 @@ void InputBatch::build_requests(const StepPlan& plan) {
     request.num_candidates = row.num_candidates;
     row_requests_.push_back(request);
     captured_rows_.push_back(row.align ? capture_row(packed_row) : -1);
+  }
+  forward_.logits_rows = logits_rows_;
+}
+
+void InputBatch::build_captures(const StepPlan& plan) {
+  for (const CapturePlan& capture : plan.captures) {
+    const int32_t first = first_row(capture.group_idx, capture.seq_idx);
+    for (int32_t row = capture.row_begin; row < capture.row_end; ++row) capture_row(first + row);
   }
 }
 

@@ -33,12 +33,16 @@ class InputBatch final {
   // Where their cross K and V go: slot_mapping by packed encoder row.
   const AttentionMetadata& cross_write() const { return cross_write_; }
   std::span<const RowRequest> row_requests() const { return row_requests_; }
-  // Rows whose cross-attention is wanted (RowPlan::align): how many, and for each packed row its place among them or
-  // -1. Empty if there are none.
+  // Rows whose cross-attention is wanted (RowPlan::align, StepPlan::captures): how many, and for each packed row its
+  // place among them or -1. Empty if there are none.
   int32_t num_captured_rows() const { return num_captured_rows_; }
   View<int32_t> capture_rows() const { return capture_rows_; }
   // The same by RowPlan: its place, or -1.
   int32_t captured_row(size_t plan_row) const { return captured_rows_[plan_row]; }
+  // The packed row of a scheduled sequence's new row 0.
+  int32_t first_row(int32_t group_idx, int32_t seq_idx) const {
+    return first_rows_[static_cast<size_t>(first_seq_[static_cast<size_t>(group_idx)] + seq_idx)];
+  }
 
  private:
   // Memory of one AttentionMetadata.
@@ -54,12 +58,14 @@ class InputBatch final {
   void build_rows(const SchedulerOutputs& scheduled);
   void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride, int32_t cross_stride);
   void build_requests(const StepPlan& plan);
+  void build_captures(const StepPlan& plan);
   int32_t capture_row(int32_t packed_row);
   AttentionMetadata view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const;
 
   Limits limits_;
   std::vector<int32_t> input_ids_, positions_, logits_rows_;
   std::vector<int32_t> encoder_ids_, encoder_positions_;
+  std::vector<const EncoderFeatures*> encoder_features_;
   std::vector<int32_t> first_rows_;  // [sequences] first packed row of each scheduled sequence, in plan order
   std::vector<int32_t> first_seq_;   // [groups] number of sequences before the group
   std::vector<RowRequest> row_requests_;

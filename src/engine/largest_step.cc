@@ -20,6 +20,11 @@ void add_group(const InputBatch::Limits& limits, int32_t context_len, int32_t nu
   seq.token_ids.assign(static_cast<size_t>(num_rows), 0);
   seq.sampled = true;
   seq.first_logits_row = all_logits ? 0 : num_rows - 1;
+  for (int32_t row = seq.first_logits_row; row < num_rows; ++row) {
+    RowPlan& planned = plan.rows.push();
+    planned.group_idx = static_cast<int32_t>(plan.scheduled.groups.size()) - 1;
+    planned.row = row;
+  }
   group.block_tables.push() = table(context_len + num_rows, limits.block_size);
   group.cross_block_table = table(num_encoder_tokens, limits.block_size);
   group.encoder_seq_data.num_tokens = num_encoder_tokens;

@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace transept {
+namespace {
+
+// What one request's CrossAttention may hold. Whisper's largest is 23 heads x 448 tokens x 1500 positions: 62 MB.
+constexpr int64_t kMaxCaptureBytes = int64_t{256} << 20;
+
+}  // namespace
 
 LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer,
                      const Clock& clock)
@@ -25,35 +33,44 @@ Status LLMEngine::add_request(const std::string& request_id, const EncodedInput&
                        encoded.has_value() ? "the handle is of another engine" : "the handle is empty");
   }
   inputs.encoder_prompt = encoded.text();
-  inputs.encoder_prompt_token_ids = encoded.token_ids();
+  inputs.encoder_prompt_token_ids = encoded.content().token_ids;
+  inputs.encoder_features = encoded.content().features;
   return add_group(request_id, std::move(inputs), params, encoded, options);
 }
 
 StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) {
   shared_inputs_.collect_dropped();
-  const int64_t num_tokens = static_cast<int64_t>(inputs.encoder_prompt_token_ids.size());
+  const int64_t num_tokens = inputs.num_encoder_tokens();
   if (num_tokens == 0) return field_error("prompt", "there is no encoder input");
   // The least that a request over it may ask for.
   if (const Status fits = scheduler_.check_admission(num_tokens, 1, 1); !fits.ok()) return with_param(fits, "prompt");
-  return shared_inputs_.hold(inputs.encoder_prompt_token_ids, inputs.encoder_prompt);
+  return shared_inputs_.hold(inputs.encoder_content(), inputs.encoder_prompt);
 }
 
 // `encoded` is empty, or the handle that the encoder side came from.
 Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                            const EncodedInput& encoded, const RequestOptions& options) {
-  if (requests_.contains(request_id))
+                            const EncodedInput& encoded, const RequestOptions& options,
+                            std::optional<GroupId> continues) {
+  if (requests_.contains(request_id)) {
     return field_error("id", str_cat("a request \"", request_id, "\" is in flight already"));
+  }
+  if (inputs.open_token.has_value()) return open_group(request_id, std::move(inputs), params, encoded, options);
   SequenceGroup::Init init;
   init.group_id = GroupId(next_group_id_);
   init.request_id = request_id;
   init.params = params;
   init.inputs = inputs;
   init.encoder_hash = encoded.has_value() ? shared_inputs_.attach(init.group_id, encoded)
-                                          : shared_inputs_.attach(init.group_id, inputs.encoder_prompt_token_ids);
+                                          : shared_inputs_.attach(init.group_id, inputs.encoder_content());
   init.first_seq_id = scheduler_.next_seq_id();
   init.arrival_time = options.arrival_time.value_or(clock_.now());
+  init.continues = continues;
   auto group = std::make_unique<SequenceGroup>(init);
   const SequenceGroup& added = *group;
+  if (Status status = check_internals(added); !status.ok()) {
+    shared_inputs_.detach(init.group_id);
+    return status;
+  }
   if (const Status taken = scheduler_.add_seq_group(std::move(group)); !taken.ok()) {
     shared_inputs_.detach(init.group_id);
     // The request could run with less of either, or with more memory.
@@ -66,6 +83,84 @@ Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs 
   return ok_status();
 }
 
+// Runs the prompt as far as its open token and lets the model choose that one.
+Status LLMEngine::open_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                             const EncodedInput& encoded, const RequestOptions& options) {
+  const auto num_before = static_cast<size_t>(inputs.open_token->index);
+  CHECK(num_before > 0 && num_before < inputs.prompt_token_ids.size(), "an open token stands inside the prompt");
+  const Status fits = scheduler_.check_admission(
+      inputs.num_encoder_tokens(), static_cast<int64_t>(inputs.prompt_token_ids.size()) + params.max_tokens,
+      params.num_seqs());
+  if (!fits.ok()) return with_param(fits, "max_tokens");
+  OpenRequest open{std::move(inputs), params, options, encoded};
+  open.options.arrival_time = options.arrival_time.value_or(clock_.now());
+  if (!open.encoded.has_value()) {
+    ASSIGN_OR_RETURN(open.encoded, encode(open.inputs));
+  }
+  EncoderDecoderInputs prefix = open.inputs;
+  prefix.open_token.reset();
+  prefix.prompt_token_ids.resize(num_before);
+  SamplingParams choice;
+  choice.max_tokens = 1;
+  choice.allowed_token_ids = open.inputs.open_token->choices;
+  std::ranges::sort(choice.allowed_token_ids);
+  RETURN_IF_ERROR(
+      add_group(request_id, std::move(prefix), choice, open.encoded, {.arrival_time = open.options.arrival_time}));
+  open_requests_.emplace(request_id, std::move(open));
+  return ok_status();
+}
+
+// Outputs of this step that only say what an open token is go; the requests proper take their place.
+void LLMEngine::close_prompts(size_t num_outputs_before, std::vector<RequestOutput>& outputs) {
+  if (open_requests_.empty()) return;
+  for (size_t i = num_outputs_before; i < outputs.size(); ++i) {
+    const auto found = open_requests_.find(outputs[i].request_id);
+    if (found == open_requests_.end() || !outputs[i].finished) continue;
+    OpenRequest open = std::move(found->second);
+    open_requests_.erase(found);
+    if (!outputs[i].error.empty()) continue;
+    open.inputs.prompt_token_ids[static_cast<size_t>(open.inputs.open_token->index)] =
+        outputs[i].outputs.front().token_ids.front();
+    open.inputs.open_token.reset();
+    const std::string request_id = outputs[i].request_id;
+    const auto group = requests_.find(request_id);
+    const GroupId continues = group->second;
+    requests_.erase(group);
+    const Status added =
+        add_group(request_id, std::move(open.inputs), open.params, open.encoded, open.options, continues);
+    if (added.ok()) {
+      outputs.erase(outputs.begin() + static_cast<std::ptrdiff_t>(i--));
+    } else {
+      outputs[i].outputs.clear();
+      outputs[i].error = error_message(added);
+      outputs[i].error_param = error_param(added);
+    }
+  }
+}
+
+// Of parameters that no request on the wire has: their callers are told all the same.
+Status LLMEngine::check_internals(const SequenceGroup& group) const {
+  const SamplingParams& params = group.params();
+  const int64_t num_prompt = group.seqs().front()->num_prompt_tokens();
+  if (params.probe.has_value() && (params.probe->prompt_index < 0 || params.probe->prompt_index >= num_prompt)) {
+    return field_error("probe",
+                       str_cat("prompt index ", params.probe->prompt_index, " of a prompt of ", num_prompt, " tokens"));
+  }
+  if (!params.capture_cross_attention) return ok_status();
+  const int64_t num_heads = executor_->info().num_alignment_heads, num_positions = group.num_encoder_tokens();
+  if (num_heads == 0) {
+    return with_param(absl::UnimplementedError("the model names no heads whose cross-attention aligns"),
+                      "capture_cross_attention");
+  }
+  const int64_t bytes = num_heads * num_prompt * num_positions * static_cast<int64_t>(sizeof(float));
+  if (bytes <= kMaxCaptureBytes) return ok_status();
+  return with_param(
+      resource_exhausted("the cross-attention of ", num_prompt, " tokens to ", num_positions, " positions by ",
+                         num_heads, " heads wants ", format_bytes(static_cast<uint64_t>(bytes)), ", more than ",
+                         format_bytes(static_cast<uint64_t>(kMaxCaptureBytes))),
+      "capture_cross_attention");
+}
+
 StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) {
   const auto found = requests_.find(request_id);
   if (found == requests_.end()) return not_found("no request \"", request_id, "\" is in flight");
@@ -73,6 +168,7 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   output_processor_.abort(found->second, output);
   shared_inputs_.detach(found->second);
   requests_.erase(found);
+  open_requests_.erase(request_id);
   return output;
 }
 
@@ -89,6 +185,8 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   RETURN_IF_ERROR(executor_->collect(plan_.step, output_));
   scheduler_.mark_computed(plan_.scheduled);
   output_processor_.process(plan_, output_, outputs);
+  close_prompts(num_outputs_before, outputs);
+  output_.captured.clear();  // large, and nobody's from here on
 
   count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
   count_inputs();

@@ -44,7 +44,9 @@ class LLMEngine final {
   // Borrows the tokenizer (may be null) and the clock.
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
-  // Errors: a request id that is in flight; a request that could never fit (both counts).
+  // An open token of the decoder prompt is filled first, by a pass of its own over the same encoded input.
+  // Errors: a request id that is in flight; a request that could never fit (both counts); a probe outside the prompt;
+  // cross-attention of a model without alignment heads, or of more than 256 MB.
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                      const RequestOptions& options = {});
 
@@ -92,7 +94,12 @@ class LLMEngine final {
 
  private:
   Status add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                   const EncodedInput& encoded, const RequestOptions& options);
+                   const EncodedInput& encoded, const RequestOptions& options,
+                   std::optional<GroupId> continues = std::nullopt);
+  Status open_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
+                    const EncodedInput& encoded, const RequestOptions& options);
+  void close_prompts(size_t num_outputs_before, std::vector<RequestOutput>& outputs);
+  Status check_internals(const SequenceGroup& group) const;
   void count_inputs();
   void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
 
@@ -102,6 +109,14 @@ class LLMEngine final {
   SharedInputs shared_inputs_;
   OutputProcessor output_processor_;
   absl::flat_hash_map<std::string, GroupId> requests_;
+  // Requests whose open token is being found, under the same id; the handle keeps what was encoded for it.
+  struct OpenRequest {
+    EncoderDecoderInputs inputs;
+    SamplingParams params;
+    RequestOptions options;
+    EncodedInput encoded;
+  };
+  absl::flat_hash_map<std::string, OpenRequest> open_requests_;
   StepPlan plan_;
   StepOutput output_;
   StepTrace trace_;

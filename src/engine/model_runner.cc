@@ -80,6 +80,7 @@ Status EncoderDecoderModelRunner::settle_limits() {
       std::max({options_.max_num_batched_tokens, max_decoder_len_, options_.max_num_seqs});
   options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens, max_encoder_len_);
   info_.num_encoder_layers = spec().num_encoder_layers;
+  info_.num_alignment_heads = static_cast<int32_t>(spec().alignment_heads.size());
   return ok_status();
 }
 
@@ -160,7 +161,7 @@ Status EncoderDecoderModelRunner::size_kv() {
   };
   const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
-  const bool unlimited = spec().max_decoder_positions == ModelSpec::kNoLimit;
+  const bool unlimited = std::max(spec().max_encoder_positions, spec().max_decoder_positions) == ModelSpec::kNoLimit;
   const int64_t load = blocks_of_request(unlimited ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
   const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
   const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, memory_left_));
@@ -221,6 +222,7 @@ void EncoderDecoderModelRunner::run(Context& context, const StepPlan& plan, Step
   } else {
     select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
     if (batch_->num_captured_rows() > 0) write_alignments(output);
+    write_captures(plan, output);
   }
   output.decode_seconds = seconds_since(begin) - output.encode_seconds;
 }
@@ -259,6 +261,30 @@ void EncoderDecoderModelRunner::write_alignments(StepOutput& output) const {
   }
 }
 
+// Each sequence's rows, as wide as its own encoder input.
+void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput& output) {
+  output.captured.clear();
+  if (plan.captures.empty()) return;
+  const size_t num_heads = spec().alignment_heads.size(), num_rows = static_cast<size_t>(batch_->num_captured_rows());
+  const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
+  for (const CapturePlan& capture : plan.captures) {
+    const SequenceGroupMetadata& group = plan.scheduled.groups[static_cast<size_t>(capture.group_idx)];
+    const size_t num_positions = static_cast<size_t>(group.encoder_seq_data.num_tokens);
+    const int32_t first_row = batch_->first_row(capture.group_idx, capture.seq_idx);
+    CapturedRows& rows = output.captured.emplace_back();
+    rows.num_heads = static_cast<int32_t>(num_heads);
+    rows.values.reserve(num_heads * static_cast<size_t>(capture.row_end - capture.row_begin) * num_positions);
+    for (size_t head = 0; head < num_heads; ++head) {
+      for (int32_t row = capture.row_begin; row < capture.row_end; ++row) {
+        const auto place = static_cast<size_t>(batch_->capture_rows()[static_cast<size_t>(first_row + row)]);
+        const float* probabilities = captured_.data() + (head * num_rows + place) * num_keys;
+        rows.values.insert(rows.values.end(), probabilities, probabilities + num_positions);
+      }
+    }
+  }
+  captured_ = {};  // a whole prompt's is large, and hardly any step wants it
+}
+
 void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {
   const EncodeBatch& batch = batch_->encode();
   if (batch.attention.num_seqs == 0) return;
@@ -279,23 +305,25 @@ void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {
   }
 }
 
-StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(std::span<const int32_t> token_ids) {
-  if (static_cast<int64_t>(token_ids.size()) > max_encoder_len_) {
-    return field_error("prompt", str_cat("the encoder input has ", token_ids.size(), " tokens, more than the ",
-                                         max_encoder_len_, " that the model takes"));
+StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(const EncoderContent& input) {
+  const int32_t length = input.num_positions();
+  if (length > max_encoder_len_) {
+    return field_error("prompt", str_cat("the encoder input has ", length, " tokens, more than the ", max_encoder_len_,
+                                         " that the model takes"));
   }
-  const int32_t length = static_cast<int32_t>(token_ids.size());
-  std::vector<int32_t> positions(token_ids.size());
+  std::vector<int32_t> positions(static_cast<size_t>(length));
   for (int32_t i = 0; i < length; ++i) positions[static_cast<size_t>(i)] = i;
   const std::vector<int32_t> start_loc = {0, length}, lens = {length};
+  const EncoderFeatures* const features = input.features.get();
   EncodeBatch batch;
-  batch.input_ids = token_ids;
+  batch.input_ids = input.token_ids;
+  if (features != nullptr) batch.features = {&features, 1};
   batch.positions = positions;
   batch.attention.num_seqs = 1;
   batch.attention.max_query_len = batch.attention.max_kv_len = length;
   batch.attention.query_start_loc = batch.attention.kv_start_loc = start_loc;
   batch.attention.seq_lens = lens;
-  std::vector<float> hidden(token_ids.size() * static_cast<size_t>(spec().d_model));
+  std::vector<float> hidden(positions.size() * static_cast<size_t>(spec().d_model));
   EncodeState state;
   state.hidden = TensorView(hidden.data(), DType::kFloat32, {length, spec().d_model});
   Context context = make_context(*arena_, false);

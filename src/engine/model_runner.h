@@ -56,8 +56,8 @@ class EncoderDecoderModelRunner final {
   // One line each: what start-up found and chose (blocks, tokens, bytes).
   const std::vector<std::string>& startup_report() const { return report_; }
 
-  // The encoder's output for one input: [ids.size(), d_model]. For `dump encoder`. Errors: longer than the limits.
-  StatusOr<std::vector<float>> run_encoder(std::span<const int32_t> token_ids);
+  // The encoder's output for one input: [num_positions, d_model]. For `dump encoder`. Errors: longer than the limits.
+  StatusOr<std::vector<float>> run_encoder(const EncoderContent& input);
 
  private:
   explicit EncoderDecoderModelRunner(const Options& options);
@@ -74,6 +74,7 @@ class EncoderDecoderModelRunner final {
   void encode(Context& context, const StepPlan& plan);
   void decode(Context& context, const TensorView& hidden);
   void write_alignments(StepOutput& output) const;
+  void write_captures(const StepPlan& plan, StepOutput& output);
   InputBatch::Limits batch_limits() const;
 
   Options options_;

@@ -1,7 +1,8 @@
 // For tests: what a request must answer, worked out in the most obvious way. One request at a time, all scores computed
 // anew at every step from the request's tokens alone, in double; no blocks, no batch, nothing of src/sampling or
 // src/engine but the definition of the random number. Written from the reference's rules: SEMANTICS of penalties, bans
-// and ends, and transformers' GenerationMixin._beam_search (generation/utils.py).
+// and ends, transformers' GenerationMixin._beam_search (generation/utils.py), and openai-whisper's BeamSearchDecoder
+// and ApplyTimestampRules (decoding.py).
 //
 // Compiled into the tests of this folder only (obvious_decoder_test.cc).
 #pragma once
@@ -35,6 +36,7 @@ struct ObviousAnswer {
   std::vector<ObviousOutput> samples;    // all of them, by index; not for beams
   bool nothing_left = false;             // bans left no token to choose
   std::vector<double> prompt_logprobs;   // of prompt tokens 1.. in the raw distribution
+  double probe_logprob = 0;              // if it is asked for
   std::set<std::vector<int32_t>> beams;  // every beam that was ever running, and every hypothesis
   // The closest decision, in units of what float arithmetic may err by: below 1 the answer is a matter of rounding.
   double margin = 1e9;

@@ -1,6 +1,7 @@
 #include "engine/output_processor.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,14 @@ void keep_best(size_t n, std::vector<CompletionOutput>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i].index = static_cast<int32_t>(i);
 }
 
+RowPlan& push_row(size_t group_idx, size_t seq_idx, int32_t row, StepPlan& plan) {
+  RowPlan& planned = plan.rows.push();
+  planned.group_idx = static_cast<int32_t>(group_idx);
+  planned.seq_idx = static_cast<int32_t>(seq_idx);
+  planned.row = row;
+  return planned;
+}
+
 double since(TimePoint from, TimePoint to) { return seconds(to - from); }
 
 }  // namespace
@@ -52,6 +61,7 @@ void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs
 
 void OutputProcessor::plan_rows(StepPlan& plan) const {
   plan.rows.clear();
+  plan.captures.clear();
   for (size_t i = 0; i < plan.scheduled.groups.size(); ++i) {
     const GroupId id = plan.scheduled.groups[i].group_id;
     const SequenceGroup* group = scheduler_.find(id);
@@ -68,31 +78,56 @@ void OutputProcessor::plan_group(const SequenceGroup& group, const GroupState& s
     const SequenceData& data = metadata.seq_data[i];
     const Sequence* seq = group.find(data.seq_id);
     const int32_t num_rows = static_cast<int32_t>(data.token_ids.size());
-    const auto push = [&](int32_t row) -> RowPlan& {
-      RowPlan& planned = plan.rows.push();
-      planned.group_idx = static_cast<int32_t>(group_idx);
-      planned.seq_idx = static_cast<int32_t>(i);
-      planned.row = row;
-      return planned;
-    };
-    for (int32_t row = data.first_logits_row; row < num_rows; ++row) {
-      // Row r predicts the token after it: one of the prompt's is scored, the one past the end is chosen.
-      const int32_t target = data.context_len + row + 1;
-      if (target < seq->num_prompt_tokens() && !state.prompt_logprobs.empty()) {
-        RowPlan& planned = push(row);
-        planned.target_token = seq->token_ids()[static_cast<size_t>(target)];
-        planned.num_logprobs = params.prompt_logprobs.value_or(0);
-        planned.position = static_cast<uint32_t>(target);
-        planned.align = params.return_alignments;
-      }
-    }
+    plan_prompt(group, state, group_idx, i, plan);
+    plan_capture(group, state, group_idx, i, plan);
     if (!data.sampled || params.score_only) continue;
     // After the prompt the one sequence gives n samples. Those that fork from it come first: it must not have grown
     // yet.
     const bool forks = seq->num_output_tokens() == 0 && state.beams == nullptr;
-    for (int32_t s = 1; forks && s < params.num_seqs(); ++s) plan_sample(group, state, *seq, s, push(num_rows - 1));
-    plan_sample(group, state, *seq, seq->index(), push(num_rows - 1));
+    const auto push = [&]() -> RowPlan& { return push_row(group_idx, i, num_rows - 1, plan); };
+    for (int32_t s = 1; forks && s < params.num_seqs(); ++s) plan_sample(group, state, *seq, s, push());
+    plan_sample(group, state, *seq, seq->index(), push());
   }
+}
+
+// Row r predicts the token after it: one of the prompt's is scored, the one past the end is chosen.
+void OutputProcessor::plan_prompt(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
+                                  StepPlan& plan) const {
+  const SequenceData& data = plan.scheduled.groups[group_idx].seq_data[seq_idx];
+  const SamplingParams& params = group.params();
+  const Sequence& seq = *group.find(data.seq_id);
+  const int32_t num_rows = static_cast<int32_t>(data.token_ids.size());
+  const bool wants_probe = params.probe.has_value() && !state.probe_logprob.has_value() && seq.index() == 0;
+  for (int32_t row = 0; row < num_rows; ++row) {
+    const int32_t target = data.context_len + row + 1;
+    if (row >= data.first_logits_row && target < seq.num_prompt_tokens() && !state.prompt_logprobs.empty()) {
+      RowPlan& planned = push_row(group_idx, seq_idx, row, plan);
+      planned.target_token = seq.token_ids()[static_cast<size_t>(target)];
+      planned.target_vocab = params.prompt_logprobs_vocab;
+      planned.num_logprobs = params.prompt_logprobs.value_or(0);
+      planned.position = static_cast<uint32_t>(target);
+      planned.align = params.return_alignments;
+    }
+    if (wants_probe && data.context_len + row == params.probe->prompt_index) {
+      RowPlan& planned = push_row(group_idx, seq_idx, row, plan);
+      planned.target_token = params.probe->token_id;
+      planned.num_logprobs = -1;
+      planned.probe = true;
+    }
+  }
+}
+
+// What of the prompt passes through this step, and did not in an earlier one (before a recompute).
+void OutputProcessor::plan_capture(const SequenceGroup& group, const GroupState& state, size_t group_idx,
+                                   size_t seq_idx, StepPlan& plan) const {
+  if (!group.params().capture_cross_attention) return;
+  const SequenceData& data = plan.scheduled.groups[group_idx].seq_data[seq_idx];
+  const Sequence& seq = *group.find(data.seq_id);
+  const int32_t num_rows = static_cast<int32_t>(data.token_ids.size());
+  const int32_t begin = std::max(state.num_captured_rows - data.context_len, 0);
+  const int32_t end = std::min(seq.num_prompt_tokens() - data.context_len, num_rows);
+  if (seq.index() != 0 || begin >= end) return;
+  plan.captures.push_back({static_cast<int32_t>(group_idx), static_cast<int32_t>(seq_idx), begin, end});
 }
 
 void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq,
@@ -129,6 +164,10 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
     }
     process_row(row, output.samples.rows[i], output, group, metadata.seq_data[static_cast<size_t>(row.seq_idx)], state);
   }
+  for (size_t i = 0; i < plan.captures.size(); ++i) {
+    const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(plan.captures[i].group_idx)];
+    add_captured(plan.captures[i], output.captured[i], metadata, *groups_.at(metadata.group_id));
+  }
   for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
     SequenceGroup& group = *scheduler_.find(metadata.group_id);
     GroupState& state = *groups_.at(metadata.group_id);
@@ -151,6 +190,10 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
 
 void OutputProcessor::process_row(const RowPlan& row, const RowSample& sample, const StepOutput& output,
                                   SequenceGroup& group, const SequenceData& data, GroupState& state) {
+  if (row.probe) {
+    state.probe_logprob = sample.token_id < 0 ? std::numeric_limits<float>::quiet_NaN() : sample.logprob;
+    return;
+  }
   if (row.target_token >= 0) {
     state.prompt_logprobs[row.position] = position_logprobs(sample, output);
     state.score += sample.logprob;
@@ -164,6 +207,29 @@ void OutputProcessor::process_row(const RowPlan& row, const RowSample& sample, c
   Sequence* parent = group.find(data.seq_id);
   Sequence& seq = row.sample_idx == parent->index() ? *parent : scheduler_.fork_sequence(group, parent->id());
   append_token(group, seq, sample, output, state);
+}
+
+// A prompt's rows come in order, in as many steps as it takes.
+void OutputProcessor::add_captured(const CapturePlan& capture, const CapturedRows& rows,
+                                   const SequenceGroupMetadata& metadata, GroupState& state) {
+  const size_t num_rows = static_cast<size_t>(capture.row_end - capture.row_begin);
+  const size_t num_tokens = state.inputs.prompt_token_ids.size();
+  const size_t width = static_cast<size_t>(metadata.encoder_seq_data.num_tokens);
+  const size_t num_heads = static_cast<size_t>(rows.num_heads);
+  if (state.cross_attention == nullptr) {
+    state.cross_attention = std::make_shared<CrossAttention>();
+    state.cross_attention->num_heads = rows.num_heads;
+    state.cross_attention->num_tokens = static_cast<int32_t>(num_tokens);
+    state.cross_attention->num_positions = metadata.encoder_seq_data.num_tokens;
+    state.cross_attention->values.resize(num_heads * num_tokens * width);
+  }
+  CHECK(rows.values.size() == num_heads * num_rows * width);
+  const size_t first = static_cast<size_t>(state.num_captured_rows);
+  for (size_t head = 0; head < num_heads; ++head) {
+    std::copy_n(rows.values.data() + head * num_rows * width, num_rows * width,
+                state.cross_attention->values.data() + (head * num_tokens + first) * width);
+  }
+  state.num_captured_rows += static_cast<int32_t>(num_rows);
 }
 
 // The scores were not numbers, or nothing is left to choose: a broken checkpoint must not loop on.
@@ -230,11 +296,16 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   result.request_id = group.request_id();
   result.encoder_prompt = std::move(state.inputs.encoder_prompt);
   result.encoder_prompt_token_ids = std::move(state.inputs.encoder_prompt_token_ids);
+  if (state.inputs.encoder_features != nullptr) result.audio_seconds = state.inputs.encoder_features->audio_seconds;
   result.prompt = std::move(state.inputs.prompt);
   result.prompt_token_ids = std::move(state.inputs.prompt_token_ids);
   if (!state.prompt_logprobs.empty()) result.prompt_logprobs = std::move(state.prompt_logprobs);
   if (group.params().score_only) result.score = state.score;
   if (!state.prompt_alignments.empty()) result.prompt_alignments = std::move(state.prompt_alignments);
+  result.probe_logprob = state.probe_logprob;
+  if (state.cross_attention != nullptr && state.num_captured_rows == state.cross_attention->num_tokens) {
+    result.cross_attention = std::move(state.cross_attention);
+  }
   const TimePoint now = clock_.now();
   if (group.was_scheduled()) result.metrics.queue_s = since(group.arrival_time(), group.first_scheduled_time());
   result.metrics.encode_s = state.encode_s;

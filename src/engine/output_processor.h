@@ -50,6 +50,9 @@ class OutputProcessor final {
     std::vector<std::optional<PositionLogprobs>> prompt_logprobs;
     std::vector<int32_t> prompt_alignments;
     double score = 0;
+    std::optional<float> probe_logprob;
+    std::shared_ptr<CrossAttention> cross_attention;  // of the rows so far
+    int32_t num_captured_rows = 0;
     TimePoint first_token{};
     double encode_s = -1;
     bool has_first_token = false;
@@ -61,10 +64,16 @@ class OutputProcessor final {
   };
 
   void plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx, StepPlan& plan) const;
+  void plan_prompt(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
+                   StepPlan& plan) const;
+  void plan_capture(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
+                    StepPlan& plan) const;
   void plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq, int32_t sample_idx,
                    RowPlan& row) const;
   void process_row(const RowPlan& row, const RowSample& sample, const StepOutput& output, SequenceGroup& group,
                    const SequenceData& data, GroupState& state);
+  static void add_captured(const CapturePlan& capture, const CapturedRows& rows, const SequenceGroupMetadata& metadata,
+                           GroupState& state);
   void append_token(SequenceGroup& group, Sequence& seq, const RowSample& sample, const StepOutput& output,
                     GroupState& state);
   void advance_beams(const StepOutput& output, SequenceGroup& group, GroupState& state);

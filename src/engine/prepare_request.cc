@@ -1,6 +1,22 @@
 #include "engine/prepare_request.h"
 
+#include <algorithm>
+
 namespace transept {
+namespace {
+
+// Points in time are asked for by a prompt that does not forbid them, whoever wrote it.
+std::optional<TimestampRules> timestamp_rules(const PreparedRequest& prepared, const PromptProcessor& prompts) {
+  const SpeechTokens* tokens = prompts.speech_tokens();
+  if (tokens == nullptr || !tokens->no_timestamps.has_value() || prepared.params.eos_token_ids.empty()) {
+    return std::nullopt;
+  }
+  const std::vector<int32_t>& ids = prepared.inputs.prompt_token_ids;
+  if (std::ranges::find(ids, *tokens->no_timestamps) != ids.end()) return std::nullopt;
+  return tokens->rules(prepared.params.eos_token_ids.front());
+}
+
+}  // namespace
 
 StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const PromptProcessor& prompts,
                                           const GenerationConfig& generation, const PrepareOptions& options) {
@@ -9,6 +25,10 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   prompt_options.truncate_prompt_tokens = request.prompt_options.truncate_prompt_tokens;
   prompt_options.source_lang = request.prompt_options.source_lang.value_or("");
   prompt_options.target_lang = request.prompt_options.target_lang.value_or("");
+  prompt_options.language = request.prompt_options.language.value_or("");
+  prompt_options.task = request.prompt_options.task.value_or("");
+  prompt_options.timestamps = request.prompt_options.timestamps.value_or(false);
+  prompt_options.media = options.media;
   if (request.sampling.stop.has_value() && !request.sampling.stop->empty() && !prompts.has_tokenizer()) {
     return field_error("stop", "stop strings need a tokenizer, and the model's folder has none: use stop_token_ids");
   }
@@ -26,6 +46,7 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   prepared.params.score_only = options.score_only;
   // A target language that is the decoder's start token itself leaves a prompt of one token; it stands there already.
   if (prepared.inputs.names_language) prepared.params.forced_bos_token_id.reset();
+  prepared.params.timestamp_rules = timestamp_rules(prepared, prompts);
   if (request.prompt_options.bad_words.has_value()) {
     ASSIGN_OR_RETURN(auto words, prompts.bad_words_ids(*request.prompt_options.bad_words));
     auto& ids = prepared.params.bad_words_ids;

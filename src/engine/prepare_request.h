@@ -30,6 +30,7 @@ struct PrepareOptions {
   uint64_t engine_seed = 0;
   uint64_t request_key = 0;  // with engine_seed the seed of requests that name none (seed_key of their id)
   bool score_only = false;   // --score
+  MediaAccess media = {};
 };
 
 // Errors name the field of the request.

@@ -14,8 +14,9 @@ Status too_long(const std::string& param, const std::string& message) {
 }  // namespace
 
 PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
-                                 const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer)
-    : spec_(spec), limits_(limits), tokenizer_(tokenizer), no_tokenizer_(std::move(no_tokenizer)) {
+                                 const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer,
+                                 const Speech& speech)
+    : spec_(spec), limits_(limits), tokenizer_(tokenizer), no_tokenizer_(std::move(no_tokenizer)), speech_(speech) {
   const auto first = [](std::optional<int32_t> a, std::optional<int32_t> b) { return a.has_value() ? a : b; };
   bos_ = first(generation.bos_token_id, config.bos_token_id);
   // A missing decoder_start falls back to bos.
@@ -52,6 +53,12 @@ StatusOr<EncoderDecoderInputs> PromptProcessor::process_decoder(const EncoderDec
 
 Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
                                           EncoderDecoderInputs& inputs) const {
+  if (prompt.encoder.multi_modal_data.has_value()) return fill_features(prompt, options, inputs);
+  if (!spec_.encoder_takes_ids()) {
+    return field_error(prompt.encoder_param,
+                       str_cat("this model (", spec_.family, ") encodes ", spec_.modalities.front(),
+                               ": give it in multi_modal_data; text and ids beside it are the decoder's"));
+  }
   if (std::holds_alternative<std::monostate>(prompt.encoder.content)) {
     return field_error("encoder_prompt", "a request needs an encoder prompt; only a decoder prompt was given");
   }
@@ -67,13 +74,16 @@ Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, co
 
 Status PromptProcessor::fill_decoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
                                           EncoderDecoderInputs& inputs) const {
+  RETURN_IF_ERROR(check_transcript_options(options));
   ASSIGN_OR_RETURN(const std::optional<int32_t> target_language, language_token(options.target_lang, "target_lang"));
   if (target_language.has_value() && spec_.default_prompt == DefaultPrompt::kLanguage) {
     RETURN_IF_ERROR(check_ids({*target_language}, "target_lang", spec_.vocab_size));
   }
   if (prompt.decoder.has_value() && !std::holds_alternative<std::monostate>(prompt.decoder->content)) {
     if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) inputs.prompt = text->text;
-    ASSIGN_OR_RETURN(inputs.prompt_token_ids, decoder_ids(*prompt.decoder, prompt.decoder_param, options));
+    RETURN_IF_ERROR(fill_given_decoder_prompt(prompt, options, inputs));
+  } else if (spec_.default_prompt == DefaultPrompt::kTranscript) {
+    RETURN_IF_ERROR(fill_transcript_prefix(options, inputs));
   } else {
     fill_default_decoder_prompt(target_language, inputs);
   }
@@ -90,7 +100,7 @@ Status PromptProcessor::refuse_media(const EncoderDecoderPrompt& prompt) const {
   if (prompt.decoder.has_value() && prompt.decoder->multi_modal_data.has_value()) {
     return field_error("multi_modal_data", "media belong to the encoder: the decoder prompt takes text or ids only");
   }
-  if (!prompt.encoder.multi_modal_data.has_value()) return ok_status();
+  if (!prompt.encoder.multi_modal_data.has_value() || speech_.media != nullptr) return ok_status();
   std::string names;
   if (prompt.encoder.multi_modal_data->is_object()) {
     for (const auto& [name, value] : prompt.encoder.multi_modal_data->as_object()) {
@@ -101,6 +111,95 @@ Status PromptProcessor::refuse_media(const EncoderDecoderPrompt& prompt) const {
   }
   return field_error("multi_modal_data",
                      str_cat("this model (", spec_.family, ") takes no ", names.empty() ? "media" : names, " input"));
+}
+
+Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const Options& options,
+                                      EncoderDecoderInputs& inputs) const {
+  if (!std::holds_alternative<std::monostate>(prompt.encoder.content)) {
+    return field_error("encoder_prompt",
+                       str_cat("this model (", spec_.family, ") has no place for text beside media in ",
+                               "its encoder: give it as decoder_prompt"));
+  }
+  if (options.truncate_prompt_tokens.has_value()) {
+    return field_error("truncate_prompt_tokens",
+                       "truncate_prompt_tokens cuts token ids, and the encoder input is audio");
+  }
+  ASSIGN_OR_RETURN(inputs.encoder_features,
+                   speech_.media->process(*prompt.encoder.multi_modal_data, options.media, options.media_limits));
+  const int32_t num_positions = inputs.encoder_features->num_positions;
+  if (num_positions <= limits_.max_encoder_len) return ok_status();
+  return too_long("multi_modal_data", str_cat("the audio has ", num_positions, " encoder positions, more than the ",
+                                              limits_.max_encoder_len, " that ",
+                                              encoder_len_is_set() ? "--max-model-len allows" : "the model has",
+                                              "; `transept transcribe` takes any length"));
+}
+
+Status PromptProcessor::check_transcript_options(const Options& options) const {
+  if (speech_.tokens != nullptr) return ok_status();
+  const std::string_view field = !options.language.empty() ? "language"
+                                 : !options.task.empty()   ? "task"
+                                 : options.timestamps      ? "timestamps"
+                                                           : "";
+  if (field.empty()) return ok_status();
+  return field_error(field, str_cat("this model (", spec_.family, ") has no ", field, " to choose"));
+}
+
+Status PromptProcessor::fill_transcript_prefix(const Options& options, EncoderDecoderInputs& inputs) const {
+  inputs.prompt_token_ids = {decoder_start_};
+  if (speech_.tokens == nullptr) return ok_status();
+  const SpeechTokens& tokens = *speech_.tokens;
+  const std::string language = !options.language.empty() ? options.language : tokens.default_language.value_or("");
+  if (!language.empty()) {
+    ASSIGN_OR_RETURN(const std::optional<int32_t> id, tokens.language_token(language, "language"));
+    if (id.has_value()) inputs.prompt_token_ids.push_back(*id);
+  } else if (!tokens.languages.empty()) {
+    OpenToken open{.index = static_cast<int32_t>(inputs.prompt_token_ids.size()), .choices = {}};
+    for (const SpeechTokens::Language& known : tokens.languages) open.choices.push_back(known.token_id);
+    inputs.prompt_token_ids.push_back(open.choices.front());
+    inputs.open_token = std::move(open);
+  }
+  const std::string task = !options.task.empty() ? options.task : tokens.default_task.value_or("transcribe");
+  ASSIGN_OR_RETURN(const std::optional<int32_t> task_id, tokens.task_token(task, "task"));
+  if (task_id.has_value()) inputs.prompt_token_ids.push_back(*task_id);
+  if (options.timestamps) {
+    if (!tokens.no_timestamps.has_value()) return field_error("timestamps", "this model has no timestamps");
+  } else if (tokens.no_timestamps.has_value()) {
+    inputs.prompt_token_ids.push_back(*tokens.no_timestamps);
+  }
+  return check_ids(inputs.prompt_token_ids, "prompt", spec_.vocab_size);
+}
+
+Status PromptProcessor::fill_given_decoder_prompt(const EncoderDecoderPrompt& prompt, const Options& options,
+                                                  EncoderDecoderInputs& inputs) const {
+  const SingletonPrompt& decoder = *prompt.decoder;
+  const bool is_text = std::holds_alternative<TextPrompt>(decoder.content);
+  const auto is_start = [&](int32_t id) { return id == decoder_start_; };
+  if (!is_text && prompt.decoder_beside_media) {
+    inputs.prompt_token_ids = std::get<TokensPrompt>(decoder.content).token_ids;
+    return check_ids(inputs.prompt_token_ids, prompt.decoder_param, spec_.vocab_size);
+  }
+  if (spec_.default_prompt != DefaultPrompt::kTranscript) {
+    ASSIGN_OR_RETURN(inputs.prompt_token_ids, decoder_ids(decoder, prompt.decoder_param, options));
+    return ok_status();
+  }
+  // A transcript's prompt is whole if it says where it starts (behind previous text, maybe); else it is the text that
+  // follows the default one.
+  std::vector<int32_t> ids;
+  if (is_text) {
+    ASSIGN_OR_RETURN(ids, tokenize(std::get<TextPrompt>(decoder.content).text, prompt.decoder_param, false,
+                                   TokenizerSide::kDecoder, options));
+  } else {
+    ids = std::get<TokensPrompt>(decoder.content).token_ids;
+  }
+  RETURN_IF_ERROR(check_ids(ids, prompt.decoder_param, spec_.vocab_size));
+  const bool is_whole = std::any_of(ids.begin(), ids.end(), is_start);
+  if (!is_whole && is_text) {
+    RETURN_IF_ERROR(fill_transcript_prefix(options, inputs));
+  } else if (!is_whole) {
+    inputs.prompt_token_ids = {decoder_start_};
+  }
+  inputs.prompt_token_ids.insert(inputs.prompt_token_ids.end(), ids.begin(), ids.end());
+  return ok_status();
 }
 
 StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPrompt& prompt, const std::string& param,

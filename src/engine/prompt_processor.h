@@ -1,5 +1,6 @@
-// From prompts as users write them to the two lists of ids that the engine runs: SEMANTICS of prompts live here
-// (docs/api.md, Prompts). Immutable after construction, so thread-safe.
+// From prompts as users write them to what the engine runs, ids or features for the encoder and ids for the decoder:
+// SEMANTICS of prompts live here (docs/api.md, Prompts). Immutable after construction, so thread-safe; media are
+// decoded on the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,9 @@
 #include "core/generation_config.h"
 #include "core/model_config.h"
 #include "core/prompt.h"
+#include "core/speech_tokens.h"
 #include "models/model.h"
+#include "multimodal/registry.h"
 #include "text/tokenizer.h"
 
 namespace transept {
@@ -22,19 +25,33 @@ class PromptProcessor final {
     std::optional<bool> add_special_tokens;  // unset: yes for the encoder; a trailing end token of decoder text dropped
     std::optional<int32_t> truncate_prompt_tokens;  // keeps the last so many encoder ids
     std::string source_lang, target_lang;
+    std::string language, task;  // of a transcript; "": detected, and transcribe
+    bool timestamps = false;
+    MediaAccess media;
+    MediaLimits media_limits;
   };
   struct Limits {
     int32_t max_encoder_len = 0;
     int32_t max_decoder_len = 0;  // prompt and output
   };
 
+  // What a model that transcribes has besides; borrowed.
+  struct Speech {
+    const MultiModalRegistry* media = nullptr;  // null: no media
+    const SpeechTokens* tokens = nullptr;       // null: a model without transcript tokens
+  };
+
   // Borrows the tokenizer (null: none, for the reason given; texts are then refused).
   PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
-                  const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer = "");
+                  const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer = "")
+      : PromptProcessor(config, generation, spec, limits, tokenizer, std::move(no_tokenizer), Speech()) {}
+  PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
+                  const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer, const Speech& speech);
 
   // Errors (with the field's name): an empty prompt, only a decoder prompt, ids outside the vocabulary, more ids than
-  // the model has positions (both counts), media for a model without that modality, text without a tokenizer, a
-  // language that the tokenizer does not know (lists those that it does).
+  // the model has positions (both counts), media for a model without that modality and ids for an encoder of media,
+  // media that cannot be decoded or are longer than a window, text without a tokenizer, a language that the model does
+  // not know (lists those that it does), a language, task or timestamps for a model without transcript tokens.
   StatusOr<EncoderDecoderInputs> process(const EncoderDecoderPrompt& prompt, const Options& options) const;
   // One side alone, for requests over a handle (LLMEngine::encode); the other side's fields stay empty. Errors: as
   // above.
@@ -48,6 +65,7 @@ class PromptProcessor final {
   int32_t decoder_start_token_id() const { return decoder_start_; }
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }
+  const SpeechTokens* speech_tokens() const { return speech_.tokens; }
   const Limits& limits() const { return limits_; }
   // True if --max-model-len or its default stands below what the model has.
   bool encoder_len_is_set() const { return limits_.max_encoder_len < spec_.max_encoder_positions; }
@@ -66,6 +84,12 @@ class PromptProcessor final {
                                           TokenizerSide side, const Options& options) const;
   Status check_ids(const std::vector<int32_t>& ids, const std::string& param, int32_t vocab_size) const;
   Status refuse_media(const EncoderDecoderPrompt& prompt) const;
+  Status fill_features(const EncoderDecoderPrompt& prompt, const Options& options, EncoderDecoderInputs& inputs) const;
+  Status fill_given_decoder_prompt(const EncoderDecoderPrompt& prompt, const Options& options,
+                                   EncoderDecoderInputs& inputs) const;
+  Status check_transcript_options(const Options& options) const;
+  // What stands before the text of a transcript, with its language left open if nobody says it.
+  Status fill_transcript_prefix(const Options& options, EncoderDecoderInputs& inputs) const;
   // The token of the request's language; none where it names none.
   StatusOr<std::optional<int32_t>> language_token(const std::string& language, std::string_view field) const;
   void fill_default_decoder_prompt(std::optional<int32_t> target_language, EncoderDecoderInputs& inputs) const;
@@ -74,6 +98,7 @@ class PromptProcessor final {
   Limits limits_;
   const Tokenizer* tokenizer_;
   std::string no_tokenizer_;  // why there is none
+  Speech speech_;
   int32_t decoder_start_ = 0;
   std::optional<int32_t> bos_;
   std::optional<int32_t> forced_bos_;  // generation_config's

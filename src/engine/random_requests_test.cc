@@ -35,6 +35,8 @@ void choose_kind(Random& random, SamplingParams& params) {
     params.n = random.draw(1, params.num_beams);
     params.length_penalty = random.any_of({1.0f, 1.0f, 0.0f, 0.6f, 2.0f, -1.0f});
     params.early_stopping = static_cast<SamplingParams::EarlyStopping>(random.draw(0, 2));
+    if (random.one_in(3)) params.patience = random.any_of({1.0, 1.0, 0.3, 0.5, 1.5, 2.0});
+    if (params.patience && random.one_in(2)) params.patience_length_penalty = random.any_of({0.0, 0.4, 1.0});
     return;
   }
   if (kind == 4) return;  // greedy
@@ -61,6 +63,35 @@ void choose_penalties(Random& random, SamplingParams& params) {
   if (random.one_in(6)) params.suppress_tokens = tokens(random, 1, 3);
   if (random.one_in(6)) params.begin_suppress_tokens = tokens(random, 1, 3);
   params.renormalize_logits = random.one_in(5);
+}
+
+// Text, end, <|notimestamps|>, timestamps, in that order: the end token is the rules'.
+void choose_speech(Random& random, SamplingParams& params) {
+  if (random.one_in(8)) {
+    const int32_t timestamp_begin = random.draw(4, kFakeVocabSize - 3);
+    params.timestamp_rules = {.timestamp_begin = timestamp_begin,
+                              .no_timestamps_token_id = timestamp_begin - 1,
+                              .eos_token_id = timestamp_begin - random.draw(2, 3)};
+    if (random.one_in(2)) params.timestamp_rules->max_initial_timestamp_index = random.draw(0, 4);
+    params.eos_token_ids = {params.timestamp_rules->eos_token_id};
+    params.forced_bos_token_id.reset();
+    params.forced_eos_token_ids.clear();
+  } else if (random.one_in(8)) {
+    params.allowed_token_ids = tokens(random, 3, 9);
+    std::sort(params.allowed_token_ids.begin(), params.allowed_token_ids.end());
+  }
+}
+
+// What the engine tells of the prompt besides.
+void choose_prompt_results(Random& random, RandomRequest& request) {
+  SamplingParams& params = request.params;
+  if (random.one_in(6)) params.prompt_logprobs = random.draw(0, 3);
+  if (random.one_in(3)) params.prompt_logprobs_vocab = random.draw(0, kFakeVocabSize);
+  if (random.one_in(6)) {
+    const int32_t num_prompt = static_cast<int32_t>(request.inputs.prompt_token_ids.size());
+    params.probe = {.prompt_index = random.draw(0, num_prompt - 1), .token_id = any_token(random)};
+  }
+  params.capture_cross_attention = random.one_in(6);
 }
 
 void choose_ends(Random& random, SamplingParams& params) {
@@ -96,7 +127,8 @@ RandomRequest random_request(Random& random) {
   choose_kind(random, params);
   choose_penalties(random, params);
   choose_ends(random, params);
-  if (random.one_in(6)) params.prompt_logprobs = random.draw(0, 3);
+  choose_speech(random, params);
+  choose_prompt_results(random, request);
   if (random.one_in(5)) params.logprobs = random.draw(0, 4);
   params.return_alignments = !request.inputs.encoder_prompt_token_ids.empty() && random.one_in(6);
   if (random.one_in(12)) {
@@ -122,6 +154,8 @@ std::string RandomRequest::text() const {
   number("n", params.n, 1);
   number("best_of", params.best_of, 1);
   number("length_penalty", params.length_penalty, 1.0f);
+  number("patience", params.patience.value_or(-1), -1.0);
+  number("patience_length_penalty", params.patience_length_penalty.value_or(-1), -1.0);
   number("early_stopping (false, true, never)", static_cast<int>(params.early_stopping), 0);
   number("temperature", params.temperature, 0.0f);
   number("top_k", params.top_k, 0);
@@ -147,6 +181,15 @@ std::string RandomRequest::text() const {
   number("ignore_eos", params.ignore_eos, false);
   number("logprobs", params.logprobs.value_or(-1), -1);
   number("prompt_logprobs", params.prompt_logprobs.value_or(-1), -1);
+  ids("allowed_token_ids", params.allowed_token_ids);
+  if (params.timestamp_rules.has_value()) {
+    text += str_cat(", timestamps from ", params.timestamp_rules->timestamp_begin, ", end of text ",
+                    params.timestamp_rules->eos_token_id);
+    number("max_initial_timestamp_index", params.timestamp_rules->max_initial_timestamp_index.value_or(-1), -1);
+  }
+  number("prompt_logprobs_vocab", params.prompt_logprobs_vocab, 0);
+  if (params.probe) text += str_cat(", probe of ", params.probe->token_id, " at ", params.probe->prompt_index);
+  number("capture_cross_attention", params.capture_cross_attention, false);
   number("return_alignments", params.return_alignments, false);
   number("score_only", params.score_only, false);
   return text;

@@ -28,20 +28,20 @@ struct EncodedInput::DroppedPins {
 struct EncodedInput::Pin {
   std::shared_ptr<DroppedPins> dropped;
   ContentHash hash;
-  std::shared_ptr<const std::vector<int32_t>> ids;
+  std::shared_ptr<const EncoderContent> content;
   std::optional<std::string> text;
 
-  Pin(std::shared_ptr<DroppedPins> list, const ContentHash& input,
-      std::shared_ptr<const std::vector<int32_t>> input_ids, std::optional<std::string> input_text)
-      : dropped(std::move(list)), hash(input), ids(std::move(input_ids)), text(std::move(input_text)) {}
+  Pin(std::shared_ptr<DroppedPins> list, const ContentHash& input, std::shared_ptr<const EncoderContent> input_content,
+      std::optional<std::string> input_text)
+      : dropped(std::move(list)), hash(input), content(std::move(input_content)), text(std::move(input_text)) {}
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
   ~Pin() { dropped->add(hash); }
 };
 
-const std::vector<int32_t>& EncodedInput::token_ids() const {
+const EncoderContent& EncodedInput::content() const {
   CHECK(has_value(), "an empty handle");
-  return *pin_->ids;
+  return *pin_->content;
 }
 
 const std::optional<std::string>& EncodedInput::text() const {
@@ -50,11 +50,12 @@ const std::optional<std::string>& EncodedInput::text() const {
 }
 
 SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical)
-    : SharedInputs(scheduler, share_identical, [key = ContentHashKey::random()](std::span<const int32_t> ids) {
-        return content_hash(key, std::as_bytes(ids));
+    : SharedInputs(scheduler, share_identical, [key = ContentHashKey::random()](const EncoderContent& content) {
+        if (content.features != nullptr) return content_hash(key, std::as_bytes(std::span(content.features->values)));
+        return content_hash(key, std::as_bytes(std::span(content.token_ids)));
       }) {}
 
-SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical, HashIds hash)
+SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical, HashContent hash)
     : scheduler_(scheduler),
       share_identical_(share_identical),
       hash_(std::move(hash)),
@@ -63,33 +64,33 @@ SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical, HashIds h
 SharedInputs::~SharedInputs() = default;
 
 // The input's hash; it is known from now on, though nobody uses it yet.
-ContentHash SharedInputs::intern(const std::vector<int32_t>& ids) {
-  ContentHash hash = hash_(ids);
+ContentHash SharedInputs::intern(const EncoderContent& content) {
+  ContentHash hash = hash_(content);
   for (hash.words[3] = 0;; ++hash.words[3]) {
     const auto entry = inputs_.find(hash);
     if (entry == inputs_.end()) break;
-    // The ids decide, never the hash alone.
-    if (*entry->second.ids == ids) return hash;
+    // The contents decide, never the hash alone.
+    if (*entry->second.content == content) return hash;
   }
-  add(hash, ids);
+  add(hash, content);
   return hash;
 }
 
 // A hash that nobody else has, of no content.
-ContentHash SharedInputs::intern_alone(const std::vector<int32_t>& ids) {
+ContentHash SharedInputs::intern_alone(const EncoderContent& content) {
   const ContentHash hash{{0, 0, 0, ++next_alone_}};
-  add(hash, ids);
+  add(hash, content);
   return hash;
 }
 
-void SharedInputs::add(const ContentHash& hash, const std::vector<int32_t>& ids) {
-  inputs_[hash].ids = std::make_shared<const std::vector<int32_t>>(ids);
+void SharedInputs::add(const ContentHash& hash, const EncoderContent& content) {
+  inputs_[hash].content = std::make_shared<const EncoderContent>(content);
   scheduler_.pin_input(hash);
 }
 
-std::optional<ContentHash> SharedInputs::attach(GroupId group_id, const std::vector<int32_t>& encoder_ids) {
-  if (!share_identical_ || encoder_ids.empty()) return std::nullopt;
-  return attach(group_id, intern(encoder_ids));
+std::optional<ContentHash> SharedInputs::attach(GroupId group_id, const EncoderContent& content) {
+  if (!share_identical_ || content.num_positions() == 0) return std::nullopt;
+  return attach(group_id, intern(content));
 }
 
 ContentHash SharedInputs::attach(GroupId group_id, const EncodedInput& handle) {
@@ -111,11 +112,11 @@ void SharedInputs::detach(GroupId group_id) {
   leave(hash);
 }
 
-EncodedInput SharedInputs::hold(const std::vector<int32_t>& encoder_ids, std::optional<std::string> text) {
-  const ContentHash hash = share_identical_ ? intern(encoder_ids) : intern_alone(encoder_ids);
+EncodedInput SharedInputs::hold(const EncoderContent& content, std::optional<std::string> text) {
+  const ContentHash hash = share_identical_ ? intern(content) : intern_alone(content);
   Input& input = inputs_.at(hash);
   ++input.num_users;
-  return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, hash, input.ids, std::move(text)));
+  return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, hash, input.content, std::move(text)));
 }
 
 bool SharedInputs::owns(const EncodedInput& handle) const {

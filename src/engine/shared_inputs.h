@@ -1,11 +1,11 @@
 // Which requests and handles have the same encoder input. It gives each input in flight a hash of its own: the keyed
-// hash of its content, and where another content has that already (its ids are compared, always) a different one. So
-// to the block manager, which shares cross tables by hash alone, equal hashes mean equal inputs.
+// hash of its content, and where another content has that already (the contents are compared, always) a different one.
+// So to the block manager, which shares cross tables by hash alone, equal hashes mean equal inputs.
 //
 // Every input is pinned while somebody has it: so its cross table stays, while there is room, for requests that wait
 // (behind others, or after a preemption by recompute) and for handles, when the last that ran has ended.
 //
-// An input is whatever determines the encoder's output: token ids today, media later.
+// An input is whatever determines the encoder's output: token ids, or the features of media.
 //
 // Owned by the engine. Not thread-safe (engine thread), but for the handles that it gives out (encoded_input.h).
 #pragma once
@@ -26,25 +26,25 @@ namespace transept {
 
 class SharedInputs final {
  public:
-  using HashIds = std::function<ContentHash(std::span<const int32_t>)>;  // word 3 is ours
+  using HashContent = std::function<ContentHash(const EncoderContent&)>;  // word 3 is ours
 
   // Borrows the scheduler. Without share_identical only requests over a handle share, and over that one.
   SharedInputs(Scheduler& scheduler, bool share_identical);
   // For tests: with a hash that may collide.
-  SharedInputs(Scheduler& scheduler, bool share_identical, HashIds hash);
+  SharedInputs(Scheduler& scheduler, bool share_identical, HashContent hash);
   ~SharedInputs();
   SharedInputs(const SharedInputs&) = delete;
   SharedInputs& operator=(const SharedInputs&) = delete;
 
   // The group's hash, for SequenceGroup::Init; null: it shares with nobody. REQUIRES: the group has none yet.
-  std::optional<ContentHash> attach(GroupId group_id, const std::vector<int32_t>& encoder_ids);
+  std::optional<ContentHash> attach(GroupId group_id, const EncoderContent& content);
   // The same for a request over a handle. REQUIRES: owns(handle).
   ContentHash attach(GroupId group_id, const EncodedInput& handle);
   // The group was refused, or is gone. Nothing, if it has no hash.
   void detach(GroupId group_id);
 
   // A new handle of an input.
-  EncodedInput hold(const std::vector<int32_t>& encoder_ids, std::optional<std::string> text);
+  EncodedInput hold(const EncoderContent& content, std::optional<std::string> text);
   // Whether the handle holds something, and comes from here.
   bool owns(const EncodedInput& handle) const;
   // Forgets the handles whose last copies were dropped since the last call.
@@ -60,20 +60,20 @@ class SharedInputs final {
 
  private:
   struct Input {
-    std::shared_ptr<const std::vector<int32_t>> ids;
+    std::shared_ptr<const EncoderContent> content;
     int32_t num_users = 0;  // groups and handles
     bool was_encoded = false;
   };
 
-  ContentHash intern(const std::vector<int32_t>& ids);
-  ContentHash intern_alone(const std::vector<int32_t>& ids);
+  ContentHash intern(const EncoderContent& content);
+  ContentHash intern_alone(const EncoderContent& content);
   ContentHash attach(GroupId group_id, const ContentHash& hash);
-  void add(const ContentHash& hash, const std::vector<int32_t>& ids);
+  void add(const ContentHash& hash, const EncoderContent& content);
   void leave(const ContentHash& hash);
 
   Scheduler& scheduler_;
   bool share_identical_;
-  HashIds hash_;
+  HashContent hash_;
   uint64_t next_alone_ = 0;
   absl::flat_hash_map<ContentHash, Input> inputs_;
   absl::flat_hash_map<GroupId, ContentHash> groups_;

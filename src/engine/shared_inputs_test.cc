@@ -39,10 +39,26 @@ TEST_F(SharedInputsTest, EqualInputsHaveOneHashWhileSomebodyUsesThem) {
   EXPECT_EQ(inputs_.num_inputs(), 0u);
 }
 
+TEST_F(SharedInputsTest, MediaAreEqualByWhatTheEncoderSees) {
+  const auto features = [](std::vector<int64_t> shape, float last) {
+    auto media = std::make_shared<EncoderFeatures>();
+    media->shape = std::move(shape);
+    media->values = {1, 2, 3, last};
+    media->num_positions = 2;
+    return EncoderContent({}, media);
+  };
+  const auto first = inputs_.attach(GroupId(1), features({2, 2}, 4));
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(inputs_.attach(GroupId(2), features({2, 2}, 4)), first);
+  EXPECT_NE(inputs_.attach(GroupId(3), features({2, 2}, 5)), first);
+  EXPECT_NE(inputs_.attach(GroupId(4), features({4}, 4)), first) << "the same values in another shape";
+  EXPECT_EQ(inputs_.num_inputs(), 3u);
+}
+
 TEST_F(SharedInputsTest, TheSwitchTurnsItOffForAllButHandles) {
   SharedInputs off(scheduler_, false);
   EXPECT_EQ(off.attach(GroupId(1), Ids{1, 2}), std::nullopt);
-  const EncodedInput a = off.hold({1, 2}, std::nullopt), b = off.hold({1, 2}, std::nullopt);
+  const EncodedInput a = off.hold(Ids{1, 2}, std::nullopt), b = off.hold(Ids{1, 2}, std::nullopt);
   const ContentHash of_a = off.attach(GroupId(2), a);
   EXPECT_EQ(off.attach(GroupId(3), a), of_a);
   EXPECT_NE(off.attach(GroupId(4), b), of_a);
@@ -50,7 +66,7 @@ TEST_F(SharedInputsTest, TheSwitchTurnsItOffForAllButHandles) {
 
 // Every content collides with every other one, in all that the function says.
 TEST_F(SharedInputsTest, CollisionsShareNothing) {
-  SharedInputs colliding(scheduler_, true, [](std::span<const int32_t>) { return ContentHash{}; });
+  SharedInputs colliding(scheduler_, true, [](const EncoderContent&) { return ContentHash{}; });
   std::mt19937_64 random(3);
   std::map<GroupId, Ids> groups;
   std::map<GroupId, ContentHash> hashes;
@@ -78,8 +94,8 @@ TEST_F(SharedInputsTest, CollisionsShareNothing) {
 }
 
 TEST_F(SharedInputsTest, AHandleIsTheInputAndCountsItsCopies) {
-  EncodedInput handle = inputs_.hold({4, 5}, "a text");
-  EXPECT_EQ(handle.token_ids(), (Ids{4, 5}));
+  EncodedInput handle = inputs_.hold(Ids{4, 5}, "a text");
+  EXPECT_EQ(handle.content().token_ids, (Ids{4, 5}));
   EXPECT_EQ(handle.text(), "a text");
   EncodedInput copy = handle;
   EncodedInput moved = std::move(handle);
@@ -93,7 +109,7 @@ TEST_F(SharedInputsTest, AHandleIsTheInputAndCountsItsCopies) {
   moved = EncodedInput();
   inputs_.collect_dropped();
   EXPECT_EQ(inputs_.num_inputs(), 1u);
-  copy = inputs_.hold({4, 5}, std::nullopt);  // another handle of the same input takes over
+  copy = inputs_.hold(Ids{4, 5}, std::nullopt);  // another handle of the same input takes over
   inputs_.collect_dropped();
   EXPECT_EQ(inputs_.num_inputs(), 1u);
   EXPECT_EQ(copy.text(), std::nullopt);
@@ -125,13 +141,13 @@ TEST_F(SharedInputsTest, HandlesAreDroppedAnywhere) {
     std::vector<EncodedInput> handles;
     handles.reserve(8);
     threads.reserve(8);
-    for (int32_t i = 0; i < 8; ++i) handles.push_back(inputs.hold({i % 3}, std::nullopt));
+    for (int32_t i = 0; i < 8; ++i) handles.push_back(inputs.hold(Ids{i % 3}, std::nullopt));
     left = {handles[0], handles[1]};
     for (EncodedInput& handle : handles) {
       threads.emplace_back([mine = std::move(handle)] {
         for (int i = 0; i < 1000; ++i) {
           const EncodedInput copy = mine;  // NOLINT(performance-unnecessary-copy-initialization): copies are counted
-          EXPECT_EQ(copy.token_ids().size(), 1u);
+          EXPECT_EQ(copy.content().token_ids.size(), 1u);
         }
       });
     }
@@ -142,7 +158,7 @@ TEST_F(SharedInputsTest, HandlesAreDroppedAnywhere) {
     inputs.collect_dropped();
     EXPECT_EQ(inputs.num_inputs(), 2u);
   }
-  EXPECT_EQ(left[1].token_ids(), Ids{1});
+  EXPECT_EQ(left[1].content().token_ids, Ids{1});
 }
 
 }  // namespace

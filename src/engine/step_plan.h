@@ -19,6 +19,8 @@ struct RowPlan {
   int32_t row = 0;            // of that sequence's new rows
   int32_t sample_idx = 0;     // of the n samples that one row gives after a prompt; the sequence's index in its group
   int32_t target_token = -1;  // >= 0: score this token instead of choosing one
+  int32_t target_vocab = 0;   // > 0: over the ids below alone, see RowRequest
+  bool probe = false;         // a target that is SamplingParams::probe's
   float temperature = 0;
   int32_t top_k = 0;
   float top_p = 1;
@@ -32,6 +34,8 @@ struct RowPlan {
 
   void clear() {
     target_token = -1;
+    target_vocab = 0;
+    probe = false;
     sample_idx = 0;
     num_candidates = 0;
     align = false;
@@ -39,16 +43,34 @@ struct RowPlan {
   }
 };
 
+// New rows [row_begin, row_end) of a sequence whose cross-attention is wanted whole.
+struct CapturePlan {
+  int32_t group_idx = 0;
+  int32_t seq_idx = 0;
+  int32_t row_begin = 0;
+  int32_t row_end = 0;
+};
+
 struct StepPlan {
   uint64_t step = 0;
   SchedulerOutputs scheduled;
-  Recycled<RowPlan> rows;  // ascending by group, sequence, row
+  Recycled<RowPlan> rows;  // ascending by group, sequence, row: logits are computed for these rows alone
+  std::vector<CapturePlan> captures;
+};
+
+// Probabilities [num_heads, rows of the CapturePlan, positions of the group's encoder input] of the alignment heads.
+// What one request may come to is bounded (LLMEngine::add_request), what a step holds by its rows, and it is freed with
+// it.
+struct CapturedRows {
+  int32_t num_heads = 0;
+  std::vector<float> values;
 };
 
 struct StepOutput {
   uint64_t step = 0;
-  SampleOutput samples;       // samples.rows[i] belongs to StepPlan::rows[i]
-  double encode_seconds = 0;  // of this step's encodes and cross KV writes
+  SampleOutput samples;                // samples.rows[i] belongs to StepPlan::rows[i]
+  std::vector<CapturedRows> captured;  // captured[i] belongs to StepPlan::captures[i]
+  double encode_seconds = 0;           // of this step's encodes and cross KV writes
   double decode_seconds = 0;
 };
 

@@ -9,7 +9,7 @@ LinearSource source(const AttentionOptions& options, const std::string& name, bo
 }
 
 StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads) {
-  LinearSource out = source(options, options.out);
+  LinearSource out = source(options, options.out, options.out_has_bias);
   out.out_features = options.dim;
   return Linear::load(weights, {{out}, options.inner_dim()}, threads);
 }
@@ -27,7 +27,8 @@ StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionO
 
 void SelfAttention::forward(Context& context, const AttentionBackend& backend, AttentionType type,
                             const AttentionMetadata& metadata, const TensorView& kv_cache, const TensorView& x,
-                            const TensorView& residual, const TensorView& y, const AttentionBias* bias) const {
+                            const TensorView& residual, const TensorView& y, const AttentionBias* bias,
+                            const RopeAngles* angles) const {
   Arena::Scope scope(context.arena);
   const int64_t rows = x.dim(0);
   const int64_t dim = out_.in_features();
@@ -38,6 +39,10 @@ void SelfAttention::forward(Context& context, const AttentionBackend& backend, A
   args.q = qkv.columns(0, dim).split_heads(num_heads_);
   args.k = qkv.columns(dim, 2 * dim).split_heads(num_heads_);
   args.v = qkv.columns(2 * dim, 3 * dim).split_heads(num_heads_);
+  if (angles != nullptr) {
+    rope(context, *angles, args.q);
+    rope(context, *angles, args.k);
+  }
   args.out = mixed.split_heads(num_heads_);
   args.kv_cache = kv_cache;
   args.scale = scale_;

@@ -11,6 +11,7 @@
 
 #include "attention/backend.h"
 #include "layers/linear.h"
+#include "ops/rope.h"
 
 namespace transept {
 
@@ -22,7 +23,8 @@ struct AttentionOptions {
   int64_t head_dim = 0;  // 0: dim / num_heads
   float scale = 1;
   bool has_biases = true;
-  bool k_has_bias = true;  // Whisper's has none
+  bool k_has_bias = true;    // Whisper's has none
+  bool out_has_bias = true;  // Moonshine's has none
 
   // Width of Q, K, V and of what `out` projects back to dim.
   int64_t inner_dim() const { return head_dim == 0 ? dim : num_heads * head_dim; }
@@ -33,10 +35,10 @@ class SelfAttention final {
   static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads);
 
   // y = out_proj(attention(x)) + residual. x, residual, y: [rows, dim]. `type` kEncoder (kv_cache empty) or kDecoder.
-  // bias: added to the scores; null: none.
+  // bias: added to the scores; null: none. angles: by which Q and K are turned (ops/rope.h); null: they are not.
   void forward(Context& context, const AttentionBackend& backend, AttentionType type, const AttentionMetadata& metadata,
                const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y,
-               const AttentionBias* bias = nullptr) const;
+               const AttentionBias* bias = nullptr, const RopeAngles* angles = nullptr) const;
 
  private:
   SelfAttention(Linear qkv, Linear out, const AttentionOptions& options)

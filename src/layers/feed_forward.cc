@@ -8,7 +8,8 @@ StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& optio
   const auto source = [&](const std::string& prefix, int64_t out) {
     return LinearSource{prefix + ".weight", options.has_biases ? prefix + ".bias" : "", out};
   };
-  LinearSpec up_spec{{source(options.up, options.hidden_dim)}, options.dim};
+  CHECK(options.gate.empty() || !options.up_holds_gate);
+  LinearSpec up_spec{{source(options.up, (options.up_holds_gate ? 2 : 1) * options.hidden_dim)}, options.dim};
   if (!options.gate.empty()) up_spec.sources.insert(up_spec.sources.begin(), source(options.gate, options.hidden_dim));
   ASSIGN_OR_RETURN(Linear up, Linear::load(weights, up_spec, threads));
   ASSIGN_OR_RETURN(Linear down,
@@ -26,9 +27,10 @@ void FeedForward::forward(Context& context, const TensorView& x, const TensorVie
     return;
   }
   up_.forward(context, x, {}, hidden);
-  const TensorView gated = hidden.columns(0, down_.in_features());
-  gated_activation(context, activation_, hidden, gated);
-  down_.forward(context, gated, {.residual = residual}, y);
+  const int64_t width = down_.in_features();
+  const TensorView first = hidden.columns(0, width), second = hidden.columns(width, 2 * width);
+  gated_activation(context, activation_, gate_first_ ? first : second, gate_first_ ? second : first, first);
+  down_.forward(context, first, {.residual = residual}, y);
 }
 
 }  // namespace transept

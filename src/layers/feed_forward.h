@@ -12,7 +12,8 @@ class FeedForward final {
     std::string up, down;  // prefixes of the two matrices, each with .weight and .bias
     int64_t dim = 0, hidden_dim = 0;
     Activation activation = Activation::kGelu;
-    std::string gate = {};  // prefix of W0; "": not gated
+    std::string gate = {};       // prefix of W0; "": not gated, unless
+    bool up_holds_gate = false;  // `up` is [2 hidden_dim, dim]: W1's rows, then W0's (Moonshine)
     bool has_biases = true;
   };
   static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, ThreadPool& threads);
@@ -22,11 +23,16 @@ class FeedForward final {
 
  private:
   FeedForward(Linear up, Linear down, const Options& options)
-      : up_(std::move(up)), down_(std::move(down)), activation_(options.activation), gated_(!options.gate.empty()) {}
+      : up_(std::move(up)),
+        down_(std::move(down)),
+        activation_(options.activation),
+        gated_(!options.gate.empty() || options.up_holds_gate),
+        gate_first_(!options.up_holds_gate) {}
 
-  Linear up_, down_;  // gated: up_ is [W0 W1]
+  Linear up_, down_;  // gated: up_ is [W0 W1], or [W1 W0]
   Activation activation_;
   bool gated_;
+  bool gate_first_;
 };
 
 }  // namespace transept

@@ -13,7 +13,14 @@ namespace transept {
 // torch.nn.LayerNorm with weights from a checkpoint (`prefix`.weight, `prefix`.bias: [dim]). Immutable, thread-safe.
 class LayerNorm final {
  public:
-  static StatusOr<LayerNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim, float epsilon = 1e-5f);
+  struct Options {
+    float epsilon = 1e-5f;
+    bool has_bias = true;
+  };
+  static StatusOr<LayerNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim, const Options& options);
+  static StatusOr<LayerNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim) {
+    return load(weights, prefix, dim, {});
+  }
 
   // x, y: [rows, dim] float32; may be the same.
   void forward(Context& context, const TensorView& x, const TensorView& y) const {

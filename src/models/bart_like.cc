@@ -10,16 +10,34 @@ namespace {
 
 using Side = BartLikeConfig::Side;
 
+// Token ids as an encoder's input.
+class TokenInput final : public EncoderInput {
+ public:
+  explicit TokenInput(BartLikeInput input) : input_(std::move(input)) {}
+
+  void forward(Context& context, const EncodeBatch& batch, const TensorView& x) const override {
+    input_.forward(context, batch.input_ids, batch.positions, x);
+  }
+
+ private:
+  BartLikeInput input_;
+};
+
 class Loader final {
  public:
   Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights, ThreadPool& threads)
       : traits_(traits), config_(config), weights_(weights), threads_(threads) {}
 
-  StatusOr<BartLikeParts> load() {
-    ASSIGN_OR_RETURN(BartLikeInput encoder_input, input("encoder", config_.encoder, traits_.encoder_embedding_norm));
+  StatusOr<BartLikeParts> load(std::unique_ptr<EncoderInput> encoder_input) {
+    CHECK(traits_.encodes_media == (encoder_input != nullptr));
+    if (encoder_input == nullptr) {
+      ASSIGN_OR_RETURN(BartLikeInput tokens, input("encoder", config_.encoder, traits_.encoder_embedding_norm));
+      encoder_input = std::make_unique<TokenInput>(std::move(tokens));
+    }
     ASSIGN_OR_RETURN(BartLikeInput decoder_input, input("decoder", config_.decoder, traits_.decoder_embedding_norm));
     ASSIGN_OR_RETURN(LmHead head, lm_head());
-    BartLikeParts parts{spec(), std::move(encoder_input), std::move(decoder_input), {}, {}, {}, {}, std::move(head)};
+    BartLikeParts parts{spec(), std::move(encoder_input), std::move(decoder_input), {}, {}, {}, {}, {},
+                        {},     std::move(head)};
     for (int64_t i = 0; i < config_.encoder.layers; ++i) {
       ASSIGN_OR_RETURN(BartLikeEncoderLayer layer, encoder_layer(str_cat("encoder.layers.", i)));
       parts.encoder_layers.push_back(std::move(layer));
@@ -44,10 +62,11 @@ class Loader final {
     spec.family = traits_.family;
     spec.d_model = i32(config_.d_model);
     spec.vocab_size = i32(decoder.vocab_size);
-    spec.encoder_vocab_size = i32(config_.encoder.vocab_size);
+    if (!traits_.encodes_media) spec.encoder_vocab_size = i32(config_.encoder.vocab_size);
     spec.num_encoder_layers = i32(config_.encoder.layers);
     spec.num_decoder_layers = layers;
-    spec.max_encoder_positions = spec.max_decoder_positions = i32(config_.max_positions);
+    spec.max_encoder_positions = i32(config_.encoder.max_positions);
+    spec.max_decoder_positions = i32(decoder.max_positions);
     spec.kv = {{KvKind::kSelf, layers, heads, head_dim}, {KvKind::kCross, layers, heads, head_dim}};
     // The last layer stands nearest to the choice of the token (and is the one that Marian trains to align).
     for (int32_t head = 0; head < heads; ++head) spec.alignment_heads.push_back({layers - 1, head});
@@ -60,15 +79,19 @@ class Loader final {
   // is tied a side's own table goes before the shared one.
   std::string token_table(const std::string& side) const {
     std::string own = side + ".embed_tokens.weight", shared = "shared.weight";
-    if (!config_.share_embeddings) return own;
-    std::vector<std::string> names = {own, shared};
-    if (config_.tie_word_embeddings) {
-      names = {shared, "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"};
+    const std::string output(traits_.output_layer);
+    std::vector<std::string> names = {own};
+    if (!config_.share_embeddings) {
+      if (config_.tie_word_embeddings && side == "decoder") names.push_back(output);
+    } else if (config_.tie_word_embeddings) {
+      names = {shared, "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", output};
+    } else {
+      names.push_back(shared);
     }
     for (const std::string& name : names) {
       if (weights_.contains(name)) return name;
     }
-    return shared;
+    return config_.share_embeddings ? shared : own;
   }
 
   StatusOr<BartLikeInput> input(const std::string& side, const Side& sizes, EmbeddingNorm norm_place) {
@@ -78,7 +101,7 @@ class Loader final {
       }
     }
     ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, token_table(side), sizes.vocab_size, config_.d_model));
-    ASSIGN_OR_RETURN(Embedding positions, position_table(side + ".embed_positions"));
+    ASSIGN_OR_RETURN(Embedding positions, position_table(side + ".embed_positions", sizes.max_positions));
     BartLikeInput input{std::move(tokens), std::move(positions)};
     input.position_offset = traits_.positions.offset;
     input.scale = config_.embedding_scale();
@@ -89,9 +112,9 @@ class Loader final {
     return input;
   }
 
-  StatusOr<Embedding> position_table(const std::string& prefix) {
+  StatusOr<Embedding> position_table(const std::string& prefix, int64_t max_positions) {
     const PositionTraits& positions = traits_.positions;
-    const int64_t rows = config_.max_positions + positions.offset;
+    const int64_t rows = max_positions + positions.offset;
     const std::string name = prefix + ".weight";
     // M2M100's older files hold a buffer of this name.
     if (positions.kind == PositionTraits::Kind::kComputed) weights_.ignore(prefix + ".weights");
@@ -133,8 +156,8 @@ class Loader final {
       bias = to_floats(view);
     }
     const bool tied = config_.tie_word_embeddings;
-    if (tied) weights_.ignore("lm_head.weight");
-    const std::string table = tied ? token_table("decoder") : "lm_head.weight";
+    if (tied) weights_.ignore(traits_.output_layer);
+    const std::string table = tied ? token_table("decoder") : std::string(traits_.output_layer);
     return LmHead::load(weights_, table, vocab_size, config_.d_model, std::move(bias), threads_);
   }
 
@@ -156,6 +179,7 @@ class Loader final {
     options.dim = config_.d_model;
     options.num_heads = side.heads;
     options.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim(side)));
+    options.k_has_bias = traits_.k_has_bias;
     return options;
   }
 
@@ -178,12 +202,18 @@ Status check_heads(const BartLikeConfig& config, const AttentionBackend& attenti
 
 }  // namespace
 
+StatusOr<BartLikeParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
+                                             std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
+                                             const ModelLoadOptions& options) {
+  RETURN_IF_ERROR(check_heads(config, options.attention));
+  return Loader(traits, config, weights, options.threads).load(std::move(encoder_input));
+}
+
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,
                                                 std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options) {
   ASSIGN_OR_RETURN(const BartLikeConfig sizes, read_bart_like_config(traits, config));
-  RETURN_IF_ERROR(check_heads(sizes, options.attention));
   weights->set_optional_prefix("model.");
-  ASSIGN_OR_RETURN(BartLikeParts parts, Loader(traits, sizes, *weights, options.threads).load());
+  ASSIGN_OR_RETURN(BartLikeParts parts, load_bart_like_parts(traits, sizes, nullptr, *weights, options));
   return make_bart_like_model(std::move(parts), std::move(weights), options.attention);
 }
 

@@ -1,5 +1,5 @@
 // The families that are BART in all but a few choices: encoder and decoder of one width, attention with biases on all
-// four projections, a feed-forward of two matrices, layer norms of epsilon 1e-5, an output layer tied to the token
+// projections, a feed-forward of two matrices, layer norms of epsilon 1e-5, an output layer tied to the token
 // embedding. A family's file names its choices as a BartLikeTraits and calls load_bart_like; it computes nothing.
 #pragma once
 
@@ -38,6 +38,12 @@ struct BartLikeTraits {
   // What holds where config.json does not say.
   bool scale_embedding = false;
   std::string_view activation = "gelu";
+  // What the family calls otherwise than BART, or lacks.
+  std::string_view encoder_positions_key = "max_position_embeddings";
+  std::string_view decoder_positions_key = "max_position_embeddings";
+  std::string_view output_layer = "lm_head.weight";
+  bool k_has_bias = true;
+  bool encodes_media = false;  // an EncoderInput of the family's own; no token table on the encoder's side
 };
 
 // Reads sizes and switches of config.json, every one range-checked, and every weight by name and shape. Tensors may

@@ -1,21 +1,12 @@
 #include "models/bart_like_config.h"
 
 #include "base/log.h"
+#include "models/activation_field.h"
 
 namespace transept {
 namespace {
 
 constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMinDim = 4, kMaxDim = 1 << 20, kMaxPositions = 1 << 24;
-
-StatusOr<Activation> read_activation(const BartLikeTraits& traits, const ConfigReader& reader) {
-  ASSIGN_OR_RETURN(const std::string name, reader.string("activation_function", std::string(traits.activation)));
-  if (name == "gelu") return Activation::kGelu;
-  if (name == "relu") return Activation::kRelu;
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
-  return reader.error("activation_function",
-                      str_cat("\"", name, "\" is not supported; one of gelu, relu, silu, swish, gelu_new"));
-}
 
 StatusOr<BartLikeConfig::Side> read_side(const ConfigReader& reader, std::string_view side, int64_t d_model) {
   const auto key = [side](std::string_view rest) { return str_cat(side, rest); };
@@ -54,14 +45,16 @@ StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, con
   const ConfigReader reader(config.raw, config.path + "/config.json");
   BartLikeConfig out;
   ASSIGN_OR_RETURN(out.d_model, reader.integer("d_model", kMinDim, kMaxDim));
-  ASSIGN_OR_RETURN(out.max_positions, reader.integer("max_position_embeddings", 1, kMaxPositions));
   ASSIGN_OR_RETURN(out.encoder, read_side(reader, "encoder", out.d_model));
   ASSIGN_OR_RETURN(out.decoder, read_side(reader, "decoder", out.d_model));
+  ASSIGN_OR_RETURN(out.encoder.max_positions, reader.integer(traits.encoder_positions_key, 1, kMaxPositions));
+  ASSIGN_OR_RETURN(out.decoder.max_positions, reader.integer(traits.decoder_positions_key, 1, kMaxPositions));
   if (config.vocab_size == 0) return reader.error("vocab_size", "is missing");
   out.encoder.vocab_size = config.vocab_size;
   out.decoder.vocab_size = config.decoder_vocab_size;
   ASSIGN_OR_RETURN(out.share_embeddings, reader.boolean("share_encoder_decoder_embeddings", true));
-  ASSIGN_OR_RETURN(out.activation, read_activation(traits, reader));
+  out.share_embeddings = out.share_embeddings && !traits.encodes_media;
+  ASSIGN_OR_RETURN(out.activation, read_activation(reader, "activation_function", traits.activation));
   ASSIGN_OR_RETURN(out.scale_embedding, reader.boolean("scale_embedding", traits.scale_embedding));
   ASSIGN_OR_RETURN(out.tie_word_embeddings, reader.boolean("tie_word_embeddings", true));
   warn_of_contradictions(traits, reader);

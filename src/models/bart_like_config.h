@@ -15,14 +15,15 @@ struct BartLikeConfig {
   struct Side {
     int64_t vocab_size = 0;
     int64_t layers = 0, heads = 0, ffn_dim = 0;
+    int64_t max_positions = 0;
   };
   int64_t d_model = 0;
-  int64_t max_positions = 0;
   Side encoder, decoder;
   Activation activation = Activation::kGelu;
   bool scale_embedding = false;
   bool tie_word_embeddings = true;
-  bool share_embeddings = true;  // one table for both sides; false: each has its own, by its own vocabulary
+  bool share_embeddings =
+      true;  // one table for both sides; false: each has its own, by its own vocabulary; media: no encoder's
 
   float embedding_scale() const { return scale_embedding ? std::sqrt(static_cast<float>(d_model)) : 1.0f; }
   int64_t head_dim(const Side& side) const { return d_model / side.heads; }

@@ -14,13 +14,16 @@ class BartLikeModel final : public Model {
   const LmHead& lm_head() const override { return parts_.lm_head; }
 
   void encode(Context& context, const EncodeBatch& batch, LayerRange range, EncodeState& state) const override {
+    Arena::Scope scope(context.arena);
     const TensorView& x = state.hidden;
     DCHECK(state.next_layer == range.begin, "slices of an encode come in order");
-    if (range.begin == 0) parts_.encoder_input.forward(context, batch.input_ids, batch.positions, x);
+    if (range.begin == 0) parts_.encoder_input->forward(context, batch, x);
+    const Turn turn(context, parts_.encoder_rope, batch.positions);
     for (int32_t i = range.begin; i < range.end; ++i) {
       const BartLikeEncoderLayer& layer = parts_.encoder_layers[static_cast<size_t>(i)];
       layer.attention_sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
-        layer.attention.forward(context, attention_, AttentionType::kEncoder, batch.attention, {}, in, residual, out);
+        layer.attention.forward(context, attention_, AttentionType::kEncoder, batch.attention, {}, in, residual, out,
+                                nullptr, turn.get());
       });
       run_feed_forward(context, layer, x);
     }
@@ -41,7 +44,8 @@ class BartLikeModel final : public Model {
     Arena::Scope scope(context.arena);
     const TensorView x = context.arena.tensor(DType::kFloat32, {batch.num_tokens(), spec().d_model});
     parts_.decoder_input.forward(context, batch.input_ids, batch.positions, x);
-    for (int32_t i = range.begin; i < range.end; ++i) run_decoder_layer(context, batch, i, x);
+    const Turn turn(context, parts_.decoder_rope, batch.positions);
+    for (int32_t i = range.begin; i < range.end; ++i) run_decoder_layer(context, batch, i, turn, x);
     if (!context.dry_run) {
       for (size_t i = 0; i < batch.logits_rows.size(); ++i) {
         std::memcpy(hidden.row(static_cast<int64_t>(i)), x.row(batch.logits_rows[i]),
@@ -53,12 +57,25 @@ class BartLikeModel final : public Model {
   }
 
  private:
-  void run_decoder_layer(Context& context, const ForwardBatch& batch, int32_t index, const TensorView& x) const {
+  // The angles of a step's positions, if any are turned.
+  class Turn {
+   public:
+    Turn(Context& context, std::span<const float> frequencies, View<int32_t> positions) {
+      if (!frequencies.empty()) angles_ = rope_angles(context, frequencies, positions);
+    }
+    const RopeAngles* get() const { return angles_.has_value() ? &*angles_ : nullptr; }
+
+   private:
+    std::optional<RopeAngles> angles_;
+  };
+
+  void run_decoder_layer(Context& context, const ForwardBatch& batch, int32_t index, const Turn& turn,
+                         const TensorView& x) const {
     const size_t l = static_cast<size_t>(index);
     const BartLikeDecoderLayer& layer = parts_.decoder_layers[l];
     layer.attention_sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
       layer.attention.forward(context, attention_, AttentionType::kDecoder, batch.self, batch.kv.self_layers[l], in,
-                              residual, out);
+                              residual, out, nullptr, turn.get());
     });
     LayerCapture capture(batch.capture, index);
     layer.cross_sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
@@ -86,7 +103,7 @@ void BartLikeInput::forward(Context& context, View<int32_t> ids, View<int32_t> p
                             const TensorView& x) const {
   tokens.look_up(context, ids, 0, scale, x);
   if (norm_place == EmbeddingNorm::kBeforePositions) norm->forward(context, x, x);
-  positions.add(context, position_ids, position_offset, x);
+  if (positions.has_value()) positions->add(context, position_ids, position_offset, x);
   if (norm_place == EmbeddingNorm::kAfterPositions) norm->forward(context, x, x);
 }
 

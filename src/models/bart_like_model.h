@@ -1,6 +1,7 @@
-// The arithmetic of the BART-like families (bart_like.h): loaded layers in, a Model out. Which norms stand where is
-// settled by which of them are there. Source: transformers, models/{bart,mbart,marian,pegasus,m2m_100,blenderbot,
-// blenderbot_small}/modeling_*.py. Immutable, so thread-safe as far as Model is.
+// The arithmetic of the BART-like families (bart_like.h) and of others that differ in names and inputs: loaded layers
+// in, a Model out. Which norms stand where is settled by which of them are there. Source: transformers,
+// models/{bart,mbart,marian,pegasus,m2m_100,blenderbot, blenderbot_small}/modeling_*.py. Immutable, so thread-safe as
+// far as Model is.
 #pragma once
 
 #include <memory>
@@ -12,6 +13,8 @@
 #include "layers/feed_forward.h"
 #include "layers/layer_norm.h"
 #include "models/bart_like.h"
+#include "models/bart_like_config.h"
+#include "models/encoder_input.h"
 
 namespace transept {
 
@@ -51,10 +54,10 @@ struct BartLikeDecoderLayer {
   Residual feed_forward_sum;
 };
 
-// Tokens, positions and the norm behind them: one for each side.
+// Tokens, positions and the norm behind them: one for each side that reads tokens.
 struct BartLikeInput {
   Embedding tokens;
-  Embedding positions;
+  std::optional<Embedding> positions;  // none: the attention turns its queries and keys
   int32_t position_offset = 0;
   float scale = 1;
   EmbeddingNorm norm_place = EmbeddingNorm::kNone;
@@ -65,12 +68,19 @@ struct BartLikeInput {
 
 struct BartLikeParts {
   ModelSpec spec;
-  BartLikeInput encoder_input, decoder_input;
+  std::unique_ptr<EncoderInput> encoder_input;
+  BartLikeInput decoder_input;
   std::vector<BartLikeEncoderLayer> encoder_layers;
   std::vector<BartLikeDecoderLayer> decoder_layers;
   std::optional<LayerNorm> encoder_norm, decoder_norm;  // behind the last layer
+  std::vector<float> encoder_rope, decoder_rope;        // frequencies (ops/rope.h); empty: nothing is turned
   LmHead lm_head;
 };
+
+// Reads every layer by BART's names. encoder_input: of a family that encodes media; null: tokens and positions.
+StatusOr<BartLikeParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
+                                             std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
+                                             const ModelLoadOptions& options);
 
 // The model keeps `weights`, which the embeddings read; `attention` outlives it.
 std::unique_ptr<Model> make_bart_like_model(BartLikeParts parts, std::shared_ptr<WeightMap> weights,

@@ -12,6 +12,8 @@ namespace transept {
 
 // Keys of multi_modal_data that a family takes.
 inline constexpr std::span<const std::string_view> kTextAlone{};
+inline constexpr std::string_view kAudioKeys[] = {"audio"};
+inline constexpr std::span<const std::string_view> kAudioAlone{kAudioKeys};
 
 // FAMILY(loader, model_type, architecture, modalities), in the order of docs/features.md.
 #define TRANSEPT_FAMILIES(FAMILY)                                                                          \
@@ -25,7 +27,9 @@ inline constexpr std::span<const std::string_view> kTextAlone{};
   FAMILY(load_plbart, "plbart", "PLBartForConditionalGeneration", kTextAlone)                              \
   FAMILY(load_t5, "t5", "T5ForConditionalGeneration", kTextAlone)                                          \
   FAMILY(load_mt5, "mt5", "MT5ForConditionalGeneration", kTextAlone)                                       \
-  FAMILY(load_umt5, "umt5", "UMT5ForConditionalGeneration", kTextAlone)
+  FAMILY(load_umt5, "umt5", "UMT5ForConditionalGeneration", kTextAlone)                                    \
+  FAMILY(load_whisper, "whisper", "WhisperForConditionalGeneration", kAudioAlone)                          \
+  FAMILY(load_moonshine, "moonshine", "MoonshineForConditionalGeneration", kAudioAlone)
 
 // Every loader: checks the family's fields of config.json and reads its weights, which the model keeps. Errors name
 // file and field, or tensor.

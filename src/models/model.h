@@ -24,9 +24,10 @@ namespace transept {
 
 // What the decoder begins with behind its start token, where a request says nothing.
 enum class DefaultPrompt : uint8_t {
-  kStart,     // nothing
-  kBos,       // the bos token (BART)
-  kLanguage,  // the target language: the request's, else generation_config's forced_bos_token_id, else nothing
+  kStart,       // nothing
+  kBos,         // the bos token (BART)
+  kLanguage,    // the target language: the request's, else generation_config's forced_bos_token_id, else nothing
+  kTranscript,  // language, task and no-timestamps, as the request and core/speech_tokens.h say (Whisper)
 };
 
 // What the engine must know of a model.
@@ -41,10 +42,11 @@ struct ModelSpec {
   int32_t max_encoder_positions = 0;  // kNoLimit: any number (relative positions)
   int32_t max_decoder_positions = 0;
   std::vector<KvSpec> kv;                  // one of kind kSelf, and one of kind kCross for encoder/decoder models
-  std::vector<std::string> modalities;     // keys of multi_modal_data that it takes; none: text only
+  std::vector<std::string> modalities;     // keys of multi_modal_data that the encoder takes; none: ids
   std::vector<LayerHead> alignment_heads;  // whose mean says which encoder position a token is about; by layer
   DefaultPrompt default_prompt = DefaultPrompt::kStart;
 
+  bool encoder_takes_ids() const { return modalities.empty(); }
   int32_t encoder_vocab() const { return encoder_vocab_size > 0 ? encoder_vocab_size : vocab_size; }
 };
 

@@ -31,7 +31,14 @@ struct Refusal {
 
 constexpr std::string_view kEncoderAlone = "an encoder alone, which generates nothing";
 
+constexpr std::string_view kNoSpeechDecoder = "no decoder that writes text";
+constexpr std::string_view kStreams = "an encoder of sliding windows, for streams";
+
 constexpr Refusal kRefusals[] = {
+    {"WhisperForAudioClassification", kNoSpeechDecoder},
+    {"WhisperForCausalLM", "a decoder alone"},
+    {"MoonshineStreamingForConditionalGeneration", kStreams},
+    {"moonshine_streaming", kStreams},
     {"T5EncoderModel", kEncoderAlone},
     {"MT5EncoderModel", kEncoderAlone},
     {"UMT5EncoderModel", kEncoderAlone},

@@ -9,6 +9,7 @@
 #include "layers/embedding.h"
 #include "layers/feed_forward.h"
 #include "layers/rms_norm.h"
+#include "models/activation_field.h"
 #include "models/families.h"
 
 namespace transept {
@@ -20,6 +21,7 @@ struct Variant {
   bool bias_in_each_layer = false;              // umT5: every layer has learned its own; others share the first's
   std::string_view feed_forward_proj = "relu";  // where config.json does not say
   bool tie_word_embeddings = true;              // the same
+  bool scaled_by_transformers_5 = true;         // its output, whatever config.json says
 };
 
 struct T5Config {
@@ -33,14 +35,6 @@ struct T5Config {
   bool scale_output = true;  // the decoder's output is multiplied by d_model^-0.5
 };
 
-StatusOr<Activation> activation_by_name(const ConfigReader& reader, std::string_view key, std::string_view name) {
-  if (name == "relu") return Activation::kRelu;
-  if (name == "gelu") return Activation::kGelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  return reader.error(key, str_cat("\"", name, "\" is not supported; one of relu, gelu, gelu_new, silu"));
-}
-
 // feed_forward_proj names both ("gated-gelu" means the tanh approximation); what is_gated_act and dense_act_fn say
 // holds over it, as in transformers 4.
 Status read_feed_forward(const ConfigReader& reader, const Variant& variant, T5Config& t5) {
@@ -52,6 +46,20 @@ Status read_feed_forward(const ConfigReader& reader, const Variant& variant, T5C
   ASSIGN_OR_RETURN(t5.gated, reader.boolean("is_gated_act", t5.gated));
   ASSIGN_OR_RETURN(const std::string dense_act_fn, reader.string("dense_act_fn", name));
   ASSIGN_OR_RETURN(t5.activation, activation_by_name(reader, "dense_act_fn", dense_act_fn));
+  return ok_status();
+}
+
+// Whether the output layer is the embedding, and whether the decoder's output is scaled for it. transformers 4 does
+// both where tie_word_embeddings holds. transformers 5 writes every model as tied, and keeps an output layer of its own
+// where there was one; T5 says in a field of its own whether it is scaled, mT5 and umT5 always do the same.
+Status read_head(const ConfigReader& reader, const Variant& variant, const WeightMap& weights, T5Config& t5) {
+  ASSIGN_OR_RETURN(t5.tied, reader.boolean("tie_word_embeddings", variant.tie_word_embeddings));
+  ASSIGN_OR_RETURN(t5.scale_output, reader.boolean("scale_decoder_outputs", t5.tied));
+  ASSIGN_OR_RETURN(const std::string version, reader.string("transformers_version", ""));
+  const bool says_scale = reader.has("scale_decoder_outputs");
+  const bool is_silent_5 = version.starts_with("5.") && variant.family != "t5" && t5.tied;
+  if (is_silent_5 && !says_scale) t5.scale_output = variant.scaled_by_transformers_5;
+  if ((is_silent_5 || says_scale) && weights.contains("lm_head.weight")) t5.tied = false;
   return ok_status();
 }
 
@@ -76,11 +84,7 @@ StatusOr<T5Config> read_config(const ModelConfig& config, const Variant& variant
   ASSIGN_OR_RETURN(const double epsilon, reader.number("layer_norm_epsilon", 0, 1, 1e-6));
   t5.epsilon = static_cast<float>(epsilon);
   RETURN_IF_ERROR(read_feed_forward(reader, variant, t5));
-  ASSIGN_OR_RETURN(t5.tied, reader.boolean("tie_word_embeddings", variant.tie_word_embeddings));
-  // transformers 5 writes every T5 as tied, says here whether its output is scaled, and keeps an output layer of its
-  // own where there was one.
-  ASSIGN_OR_RETURN(t5.scale_output, reader.boolean("scale_decoder_outputs", t5.tied));
-  if (config.raw.find("scale_decoder_outputs") != nullptr && weights.contains("lm_head.weight")) t5.tied = false;
+  RETURN_IF_ERROR(read_head(reader, variant, weights, t5));
   return t5;
 }
 
@@ -345,7 +349,10 @@ StatusOr<std::unique_ptr<Model>> load_t5(const ModelConfig& config, std::shared_
 
 StatusOr<std::unique_ptr<Model>> load_mt5(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
                                           const ModelLoadOptions& options) {
-  const Variant variant{.family = "mt5", .feed_forward_proj = "gated-gelu", .tie_word_embeddings = false};
+  const Variant variant{.family = "mt5",
+                        .feed_forward_proj = "gated-gelu",
+                        .tie_word_embeddings = false,
+                        .scaled_by_transformers_5 = false};
   return load(variant, config, std::move(weights), options);
 }
 

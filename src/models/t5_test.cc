@@ -123,6 +123,36 @@ TEST_F(T5Test, ScalesTheOutputOnlyWhereTheHeadIsTied) {
   EXPECT_EQ(logits(tied, tensors), scaled);
 }
 
+// transformers 5 writes "tie_word_embeddings": true into every mT5 and umT5, whose heads it keeps as they were; it
+// scales umT5's output and never mT5's.
+TEST_F(T5Test, ReadsMt5AndUmt5AsTheVersionThatWroteThem) {
+  TinyT5 mt5 = TinyT5::gated_untied(), umt5 = TinyT5::umt5();
+  mt5.model_type = "mt5";
+  mt5.architecture = "MT5ForConditionalGeneration";
+  for (TinyT5* t5 : {&mt5, &umt5}) {
+    const float scale = t5 == &umt5 ? 1 / std::sqrt(16.0f) : 1;
+    const std::vector<TestTensor> with_head = t5->tensors();
+    const std::vector<float> plain = logits(*t5, with_head);
+    std::vector<TestTensor> tied_head = with_head;
+    tied_head.back().data = with_head.front().data;
+    const std::vector<float> plain_tied = logits(*t5, tied_head);
+    std::vector<TestTensor> without_head = with_head;
+    without_head.pop_back();
+    t5->tied = true;
+    t5->more_config = R"(, "transformers_version": "5.23.0")";
+    const std::vector<float> kept = logits(*t5, with_head), tied = logits(*t5, without_head);
+    ASSERT_EQ(kept.size(), plain.size());
+    ASSERT_EQ(tied.size(), plain.size());
+    for (size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_NEAR(kept[i], plain[i] * scale, 1e-5f);
+      EXPECT_NEAR(tied[i], plain_tied[i] * scale, 1e-5f);
+    }
+    t5->more_config = R"(, "transformers_version": "4.57.1")";
+    const std::vector<float> scaled = logits(*t5, with_head);
+    for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(scaled[i], plain_tied[i] / 4, 1e-5f);
+  }
+}
+
 TEST_F(T5Test, ReadsTheFeedForwardFromEitherSpelling) {
   const auto gated = [&](const std::string& fields) {
     TinyT5 t5 = TinyT5::gated_untied();

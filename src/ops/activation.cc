@@ -20,14 +20,17 @@ float activate(Activation activation, float x) {
       return static_cast<float>(d * 0.5 * (1 + std::tanh(u)));
     }
     case Activation::kSilu: return static_cast<float>(d / (1 + std::exp(-d)));
+    case Activation::kTanh: return static_cast<float>(std::tanh(d));
   }
   return x;
 }
 
-void gated_activation(Context& context, Activation activation, const TensorView& gate_and_x, const TensorView& y) {
-  CHECK(gate_and_x.rank == 2 && y.rank == 2 && gate_and_x.dim(0) == y.dim(0) && gate_and_x.dim(1) == 2 * y.dim(1));
-  CHECK(gate_and_x.dtype == DType::kFloat32 && y.dtype == DType::kFloat32);
-  CHECK(gate_and_x.stride[1] == 1 && y.stride[1] == 1);
+void gated_activation(Context& context, Activation activation, const TensorView& gate, const TensorView& x,
+                      const TensorView& y) {
+  for (const TensorView* view : {&gate, &x, &y}) {
+    CHECK(view->rank == 2 && view->dtype == DType::kFloat32 && view->stride[1] == 1);
+    CHECK(view->dim(0) == y.dim(0) && view->dim(1) == y.dim(1));
+  }
   // Elements a task: an activation costs a few nanoseconds, waking threads a microsecond.
   constexpr int64_t kTaskElements = 4096;
   const int64_t rows = y.dim(0), n = y.dim(1);
@@ -39,8 +42,7 @@ void gated_activation(Context& context, Activation activation, const TensorView&
     const int64_t first = task / pieces * rows_a_task, begin = even_split(n, pieces, task % pieces);
     const int64_t count = even_split(n, pieces, task % pieces + 1) - begin;
     for (int64_t i = first; i < std::min(rows, first + rows_a_task); ++i) {
-      const float* gate = gate_and_x.row(i) + begin;
-      kernels.gated_activation(activation, gate, gate + n, count, y.row(i) + begin);
+      kernels.gated_activation(activation, gate.row(i) + begin, x.row(i) + begin, count, y.row(i) + begin);
     }
   });
 }

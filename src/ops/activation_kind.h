@@ -5,6 +5,6 @@
 
 namespace transept {
 
-enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kSilu };
+enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kTanh };
 
 }  // namespace transept

@@ -100,6 +100,8 @@ inline void gemm_epilogue(const GemmJob& job, int64_t row, int num_rows, int64_t
       return gemm_finish<V, Activation::kGeluTanh>(job, row, num_rows, column, columns, sums, row_floats);
     case Activation::kSilu:
       return gemm_finish<V, Activation::kSilu>(job, row, num_rows, column, columns, sums, row_floats);
+    case Activation::kTanh:
+      return gemm_finish<V, Activation::kTanh>(job, row, num_rows, column, columns, sums, row_floats);
   }
 }
 

@@ -107,8 +107,8 @@ TEST_P(GemmTest, MatchesTheReferenceWhereRowsFallIntoBlocks) {
 }
 
 TEST_P(GemmTest, FusesEveryActivation) {
-  for (const Activation activation :
-       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
+                                      Activation::kSilu, Activation::kTanh}) {
     for (const int64_t m : {1, 3, 20}) {
       expect_matches_reference(GetParam(), {m, 45, 10}, activation, true, m != 3, 1);
     }
@@ -195,8 +195,8 @@ TEST_P(ActivationTest, VectorsAgreeWithTheDefinitionEverywhere) {
   for (float v = -30; v <= 30; v += 0.00037f) x.push_back(v);
   for (const float v : {-1000.0f, -89.0f, -88.0f, -87.4f, 0.0f, 89.0f, 1000.0f, 1e-20f, -1e-20f}) x.push_back(v);
   std::vector<float> y(x.size());
-  for (const Activation activation :
-       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
+                                      Activation::kSilu, Activation::kTanh}) {
     kernels.activate(activation, x.data(), static_cast<int64_t>(x.size()), y.data());
     for (size_t i = 0; i < x.size(); ++i) {
       const float expected = activate(activation, x[i]);
@@ -217,6 +217,20 @@ TEST(ActivationDefinitionTest, MatchesPyTorch) {
   EXPECT_NEAR(activate(Activation::kGeluTanh, 1.0f), 0.8411919906082768, 1e-7);
   EXPECT_NEAR(activate(Activation::kGeluTanh, -3.0f), -0.0036373920817729943, 1e-9);
   EXPECT_NEAR(activate(Activation::kSilu, -2.0f), -0.2384058440442351, 1e-7);
+  EXPECT_NEAR(activate(Activation::kTanh, -0.7f), -0.6043677771171636, 1e-7);
+}
+
+// Quiet audio goes through it and is normalised afterwards: what is small must be right in itself.
+TEST_P(ActivationTest, TanhIsRightRelativelyToo) {
+  const OpKernels& kernels = op_kernels(GetParam());
+  std::vector<float> x;
+  for (double v = 1e-30; v < 20; v *= 1.0007) x.insert(x.end(), {static_cast<float>(v), static_cast<float>(-v)});
+  std::vector<float> y(x.size());
+  kernels.activate(Activation::kTanh, x.data(), static_cast<int64_t>(x.size()), y.data());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double expected = std::tanh(static_cast<double>(x[i]));
+    ASSERT_NEAR(y[i], expected, 3e-7 * std::abs(expected)) << x[i];
+  }
 }
 
 }  // namespace

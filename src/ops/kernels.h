@@ -26,6 +26,10 @@ struct GemmJob {
   int64_t y_stride;
 };
 
+struct NormStatistics {
+  float mean, variance, epsilon;
+};
+
 struct OpKernels {
   // Up to so many rows x is read where it lies; above it is packed, this many rows (or fewer) a tile.
   int few_rows;
@@ -40,6 +44,11 @@ struct OpKernels {
                      int64_t panel_begin, int64_t panel_end);
 
   void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);
+  // The same in pieces, for means over more than a row: the sum, the sum of (x - mean)^2, and what is made of them.
+  float (*sum)(const float* x, int64_t n);
+  float (*deviation)(const float* x, int64_t n, float mean);
+  void (*normalize)(const float* x, int64_t n, const NormStatistics& of, const float* weight, const float* bias,
+                    float* y);
   void (*rms_norm)(const float* x, int64_t n, const float* weight, float epsilon, float* y);
   float (*log_sum_exp_max)(const float* x, int64_t n, float* max);  // *max, and the sum of exp(x - *max)
   int64_t (*arg_max)(const float* x, int64_t n);

@@ -21,20 +21,34 @@ inline void for_each_vec(const float* x, int64_t n, Body&& body) {
 }
 
 template <class V>
-void layer_norm_row(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y) {
+float sum_row(const float* x, int64_t n) {
   using Reg = typename V::Reg;
   Reg sum[2] = {V::zero(), V::zero()};
   int odd = 0;
   for_each_vec<V>(x, n, [&](Reg v, int64_t, int) { sum[odd] = V::add(sum[odd], v), odd ^= 1; });
-  const Reg mean = V::set1(V::reduce_add(V::add(sum[0], sum[1])) / static_cast<float>(n));
-  sum[0] = sum[1] = V::zero();
-  odd = 0;
+  return V::reduce_add(V::add(sum[0], sum[1]));
+}
+
+// The sum of (x - mean)^2.
+template <class V>
+float deviation_row(const float* x, int64_t n, float mean) {
+  using Reg = typename V::Reg;
+  const Reg m = V::set1(mean);
+  Reg sum[2] = {V::zero(), V::zero()};
+  int odd = 0;
   for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
-    const Reg d = V::keep_first(V::sub(v, mean), lanes, 0);
+    const Reg d = V::keep_first(V::sub(v, m), lanes, 0);
     sum[odd] = V::fma(d, d, sum[odd]), odd ^= 1;
   });
-  const float variance = V::reduce_add(V::add(sum[0], sum[1])) / static_cast<float>(n);
-  const Reg scale = V::set1(1.0f / sqrtf(variance + epsilon));
+  return V::reduce_add(V::add(sum[0], sum[1]));
+}
+
+// y = (x - mean) / sqrt(variance + epsilon) * weight + bias
+template <class V>
+void normalize_row(const float* x, int64_t n, const NormStatistics& of, const float* weight, const float* bias,
+                   float* y) {
+  using Reg = typename V::Reg;
+  const Reg mean = V::set1(of.mean), scale = V::set1(1.0f / sqrtf(of.variance + of.epsilon));
   for_each_vec<V>(x, n, [&](Reg v, int64_t i, int lanes) {
     const Reg normal = V::mul(V::sub(v, mean), scale);
     if (lanes == V::kLanes) {
@@ -43,6 +57,13 @@ void layer_norm_row(const float* x, int64_t n, const float* weight, const float*
       V::store_n(y + i, V::fma(normal, V::load_n(weight + i, lanes), V::load_n(bias + i, lanes)), lanes);
     }
   });
+}
+
+template <class V>
+void layer_norm_row(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y) {
+  const float mean = sum_row<V>(x, n) / static_cast<float>(n);
+  const float variance = deviation_row<V>(x, n, mean) / static_cast<float>(n);
+  normalize_row<V>(x, n, {mean, variance, epsilon}, weight, bias, y);
 }
 
 template <class V>
@@ -115,6 +136,7 @@ inline void with_activation(Activation activation, Body&& body) {
     case Activation::kGelu: return body([](Reg v) { return vec_activate<V, Activation::kGelu>(v); });
     case Activation::kGeluTanh: return body([](Reg v) { return vec_activate<V, Activation::kGeluTanh>(v); });
     case Activation::kSilu: return body([](Reg v) { return vec_activate<V, Activation::kSilu>(v); });
+    case Activation::kTanh: return body([](Reg v) { return vec_activate<V, Activation::kTanh>(v); });
   }
 }
 

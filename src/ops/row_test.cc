@@ -67,6 +67,32 @@ TEST_P(RowTest, LayerNormMatchesDoublePrecision) {
   }
 }
 
+TEST_P(RowTest, GroupNormIsOverAllRows) {
+  for (const int64_t n : {1, 17, 288}) {
+    for (const int64_t rows : {1, 2, 33, 300}) {
+      std::vector<float> x = random_floats(rows * n, 4), y(x.size());
+      const std::vector<float> weight = random_floats(n), bias = random_floats(n);
+      const TensorView x_view(x.data(), DType::kFloat32, {rows, n}), y_view(y.data(), DType::kFloat32, {rows, n});
+      group_norm(context_, x_view, weight.data(), bias.data(), 1e-5f, y_view);
+      double mean = 0, variance = 0;
+      for (const float value : x) mean += value / static_cast<double>(x.size());
+      for (const float value : x) variance += std::pow(value - mean, 2) / static_cast<double>(x.size());
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const auto c = static_cast<size_t>(j);
+          const double expected = (x_view.row(i)[j] - mean) / std::sqrt(variance + 1e-5) * weight[c] + bias[c];
+          ASSERT_NEAR(y_view.row(i)[j], expected, rows * n <= 3 ? 1e-3 : 1e-5) << rows << " x " << n;
+        }
+      }
+      // Whatever the number of threads; and in place.
+      ThreadPool one(1);
+      Context alone{.threads = one, .arena = arena_, .isa = GetParam()};
+      group_norm(alone, x_view, weight.data(), bias.data(), 1e-5f, x_view);
+      ASSERT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0);
+    }
+  }
+}
+
 TEST_P(RowTest, RmsNormMatchesAPlainLoop) {
   for (const int64_t n : {1, 3, 16, 17, 64, 100, 768, 1030}) {
     for (const int64_t rows : {1, 3, 40}) {
@@ -99,15 +125,16 @@ TEST_P(RowTest, RmsNormMatchesAPlainLoop) {
 }
 
 TEST_P(RowTest, GatedActivationsMatchTheirDefinition) {
-  for (const Activation activation :
-       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
+                                      Activation::kSilu, Activation::kTanh}) {
     for (const int64_t n : {1, 5, 16, 40, 2048, 9001}) {
       for (const int64_t rows : {1, 3, 30}) {
         const int64_t width = 2 * n + 3;
         std::vector<float> x = random_floats(rows * width, 0, 2), y(static_cast<size_t>(rows * (n + 1)), 7.0f);
         const TensorView x_view = TensorView(x.data(), DType::kFloat32, {rows, width}).columns(0, 2 * n);
         const TensorView y_view = TensorView(y.data(), DType::kFloat32, {rows, n + 1}).columns(0, n);
-        gated_activation(context_, activation, x_view, y_view);
+        const TensorView gates = x_view.columns(0, n), values = x_view.columns(n, 2 * n);
+        gated_activation(context_, activation, gates, values, y_view);
         for (int64_t i = 0; i < rows; ++i) {
           for (int64_t j = 0; j < n; ++j) {
             const float gate = activate(activation, x_view.row(i)[j]);
@@ -115,7 +142,7 @@ TEST_P(RowTest, GatedActivationsMatchTheirDefinition) {
           }
           ASSERT_EQ(y_view.row(i)[n], 7.0f) << "written past the row's end";
         }
-        gated_activation(context_, activation, x_view, x_view.columns(0, n));  // in the gate's place
+        gated_activation(context_, activation, gates, values, gates);
         for (int64_t i = 0; i < rows; ++i) {
           ASSERT_EQ(std::memcmp(x_view.row(i), y_view.row(i), static_cast<size_t>(n) * sizeof(float)), 0);
         }

@@ -161,7 +161,8 @@ TEST(FieldTable, SaysTheLimitAndTheValueOfEveryWholeNumberPastIt) {
                 str_cat(field.name, " must be a whole number from ", min, " to ", max, ", not ", value));
     }
   }
-  for (const char* name : {"stop_token_ids", "suppress_tokens", "begin_suppress_tokens", "forced_eos_token_id"}) {
+  for (const char* name :
+       {"stop_token_ids", "suppress_tokens", "begin_suppress_tokens", "allowed_token_ids", "forced_eos_token_id"}) {
     EXPECT_EQ(error_message(parse_with(name, json("[2147483648]")).status()),
               str_cat(name, ": 2147483648 is not a token id (a whole number from 0 to 2147483647)"));
   }
@@ -271,6 +272,7 @@ TEST(FieldTable, RowsAreDocumentedAndUnique) {
                            "forced_eos_token_id",
                            "suppress_tokens",
                            "begin_suppress_tokens",
+                           "allowed_token_ids",
                            "bad_words_ids",
                            "decoder_prompt",
                            "truncate_prompt_tokens",

@@ -150,6 +150,7 @@ EncoderDecoderPrompt from_singleton(Side side) {
     if (!std::holds_alternative<std::monostate>(side.prompt.content)) {
       out.decoder = std::move(side.prompt);
       out.decoder_param = std::move(side.param);
+      out.decoder_beside_media = true;
     }
   } else {
     out.encoder = std::move(side.prompt);

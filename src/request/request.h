@@ -36,7 +36,7 @@ struct RequestOverrides {
   std::optional<int32_t> no_repeat_ngram_size, encoder_no_repeat_ngram_size;
   std::optional<std::map<int32_t, float>> logit_bias;
   std::optional<std::vector<std::vector<int32_t>>> bad_words_ids;
-  std::optional<std::vector<int32_t>> suppress_tokens, begin_suppress_tokens;
+  std::optional<std::vector<int32_t>> suppress_tokens, begin_suppress_tokens, allowed_token_ids;
   std::optional<int32_t> forced_bos_token_id;
   std::optional<std::vector<int32_t>> forced_eos_token_ids;  // the field forced_eos_token_id: one id or a list
 
@@ -51,6 +51,8 @@ struct PromptOptions {
   std::optional<bool> add_special_tokens;
   std::optional<int32_t> truncate_prompt_tokens;  // keep the last k encoder ids; > 0
   std::optional<std::string> source_lang, target_lang;
+  std::optional<std::string> language, task;  // of a transcript
+  std::optional<bool> timestamps;
   // Words that must not be generated: the prompt processor tokenises them (SEMANTICS.md) and appends the ids to
   // SamplingParams::bad_words_ids. None is empty.
   std::optional<std::vector<std::string>> bad_words;

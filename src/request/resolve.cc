@@ -41,6 +41,10 @@ class Resolver final {
     RETURN_IF_ERROR(check_list("stop_token_ids", request_.stop_token_ids));
     RETURN_IF_ERROR(check_list("suppress_tokens", request_.suppress_tokens));
     RETURN_IF_ERROR(check_list("begin_suppress_tokens", request_.begin_suppress_tokens));
+    RETURN_IF_ERROR(check_list("allowed_token_ids", request_.allowed_token_ids));
+    if (request_.allowed_token_ids.has_value() && request_.allowed_token_ids->empty()) {
+      return field_error("allowed_token_ids", "allowed_token_ids is empty: nothing could be generated");
+    }
     RETURN_IF_ERROR(check_list("forced_eos_token_id", request_.forced_eos_token_ids));
     if (request_.forced_bos_token_id) {
       RETURN_IF_ERROR(check_id("forced_bos_token_id", *request_.forced_bos_token_id));
@@ -144,10 +148,9 @@ class Resolver final {
     }
     if (limits_.score_only) return ok_status();  // nothing is generated
     const int32_t room = positions - prompt;
-    if (request_.max_tokens && *request_.max_tokens > room) {
+    if (request_.max_tokens && *request_.max_tokens > positions) {
       return with_param(
-          absl::OutOfRangeError(str_cat("max_tokens ", *request_.max_tokens, " and the decoder prompt of ", prompt,
-                                        " tokens exceed", positions_text(), ": at most ", room, " are left")),
+          absl::OutOfRangeError(str_cat("max_tokens ", *request_.max_tokens, " exceeds", positions_text())),
           "max_tokens");
     }
     RETURN_IF_ERROR(resolve_max_tokens(room));
@@ -170,7 +173,8 @@ class Resolver final {
 
   Status resolve_max_tokens(int32_t room) {
     if (request_.max_tokens) {
-      params_.max_tokens = *request_.max_tokens;
+      // An answer ends where the positions do (finish_reason length), whatever was allowed.
+      params_.max_tokens = std::min(*request_.max_tokens, room);
     } else if (model_.max_new_tokens) {
       params_.max_tokens = std::min(*model_.max_new_tokens, room);
     } else if (model_.max_length) {
@@ -212,6 +216,8 @@ class Resolver final {
     }
     params_.suppress_tokens = request_.suppress_tokens.value_or(model_.suppress_tokens);
     params_.begin_suppress_tokens = request_.begin_suppress_tokens.value_or(model_.begin_suppress_tokens);
+    params_.allowed_token_ids = request_.allowed_token_ids.value_or(std::vector<int32_t>());
+    std::sort(params_.allowed_token_ids.begin(), params_.allowed_token_ids.end());
     params_.forced_bos_token_id =
         request_.forced_bos_token_id ? request_.forced_bos_token_id : model_.forced_bos_token_id;
     params_.forced_eos_token_ids = request_.forced_eos_token_ids.value_or(model_.forced_eos_token_ids);

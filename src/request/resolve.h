@@ -25,10 +25,11 @@ struct ModelLimits {
 };
 
 // Errors name the field that the request wrote. kInvalidArgument: ids outside the vocabulary, values that contradict
-// each other. kOutOfRange (a client's error too): the decoder prompt, or it and max_tokens, exceed the positions, with
-// both numbers. A beam search of generation_config.json holds where a request says nothing about beams or sampling.
-// bad_words_ids are the model's and the request's; bad_words are not among them (PromptOptions::bad_words).
-// score_only: max_tokens is 1, min_tokens 0, n 1, and prompt_logprobs 0 where the request gives none.
+// each other. kOutOfRange (a client's error too): the decoder prompt exceeds or fills the positions, or
+// max_tokens exceeds them, with both numbers; what the prompt and max_tokens exceed them by together is not generated.
+// A beam search of generation_config.json holds where a request says nothing about beams or sampling. bad_words_ids are
+// the model's and the request's; bad_words are not among them (PromptOptions::bad_words). score_only: max_tokens is 1,
+// min_tokens 0, n 1, and prompt_logprobs 0 where the request gives none.
 StatusOr<SamplingParams> resolve(const RequestOverrides& request, const GenerationConfig& model,
                                  const ModelLimits& limits);
 

@@ -70,7 +70,7 @@ TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
       "forced_eos_token_id": [5], "forced_bos_token_id": 6, "num_beams": 1, "suppress_tokens": [9],
       "repetition_penalty": 1.5, "stop": ["a"], "stop_token_ids": [7], "ignore_eos": true, "logprobs": 0,
       "prompt_logprobs": 3, "skip_special_tokens": false, "include_stop_str_in_output": true,
-      "presence_penalty": -1, "frequency_penalty": 1, "logit_bias": {"3": -100}, "begin_suppress_tokens": [1],
+      "presence_penalty": -1, "frequency_penalty": 1, "logit_bias": {"3": -100}, "begin_suppress_tokens": [1], "allowed_token_ids": [8, 3, 5],
       "temperature": 0.5, "top_k": -1, "top_p": 0.5, "min_p": 0.25, "seed": 11, "n": 3)",
                                    cnn());
   ASSERT_TRUE(params.ok()) << params.status();
@@ -99,6 +99,7 @@ TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
   expected.logit_bias = {{3, -100.0f}};
   expected.suppress_tokens = {9};
   expected.begin_suppress_tokens = {1};
+  expected.allowed_token_ids = {3, 5, 8};
   expected.forced_bos_token_id = 6;
   expected.forced_eos_token_ids = {5};
   expected.length_penalty = 2;
@@ -139,12 +140,12 @@ TEST(Resolve, LengthsOfTheModel) {
 
 TEST(Resolve, PositionsAreNeverExceeded) {
   EXPECT_EQ(resolve_line(R"("max_tokens": 126)")->max_tokens, 126);
-  const auto over = resolve_line(R"("max_tokens": 127)");
+  EXPECT_EQ(resolve_line(R"("max_tokens": 127)")->max_tokens, 126);
+  EXPECT_EQ(resolve_line(R"("max_tokens": 128)")->max_tokens, 126);
+  const auto over = resolve_line(R"("max_tokens": 129)");
   EXPECT_EQ(over.status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(error_param(over.status()), "max_tokens");
-  EXPECT_EQ(error_message(over.status()),
-            "max_tokens 127 and the decoder prompt of 2 tokens exceed the model's 128 positions: at most 126 are left");
-  EXPECT_EQ(error_param(resolve_line(R"("max_tokens": 2147483647)").status()), "max_tokens");
+  EXPECT_EQ(error_message(over.status()), "max_tokens 129 exceeds the model's 128 positions");
 
   ModelLimits limits = kLimits;
   limits.decoder_prompt_tokens = 127;
@@ -222,6 +223,7 @@ TEST(Resolve, RefusesIdsOutsideTheVocabularyByField) {
       {"stop_token_ids", "[559]", "[1, 560]"},
       {"suppress_tokens", "[559]", "[560]"},
       {"begin_suppress_tokens", "[559]", "[560]"},
+      {"allowed_token_ids", "[559]", "[560]"},
       {"forced_bos_token_id", "559", "560"},
       {"forced_eos_token_id", "559", "560"},
       {"forced_eos_token_id", "[1, 559]", "[1, 560]"},
@@ -244,6 +246,7 @@ TEST(Resolve, RefusesContradictionsByField) {
   const Case cases[] = {
       {R"("max_tokens": 4, "min_tokens": 9)", "min_tokens"},
       {R"("min_tokens": 127)", "min_tokens"},
+      {R"("allowed_token_ids": [])", "allowed_token_ids"},
       {R"("n": 2, "num_return_sequences": 3)", "n"},
       {R"("num_beams": 2, "n": 3)", "n"},
       {R"("num_beams": 2, "num_return_sequences": 6)", "num_return_sequences"},

@@ -1,10 +1,13 @@
 #include "sampling/beam_search.h"
 
+#include <algorithm>
 #include <cmath>
 #include <queue>
 
 namespace transept {
 namespace {
+
+constexpr double kMostHypotheses = 1 << 20;  // nobody waits for so many: any number that fits
 
 // The best continuation of each row that was not taken yet, the best row on top: a merge of sorted rows.
 struct Worse {
@@ -22,7 +25,7 @@ BeamContinuation continuation(std::span<const BeamRow> beams, int32_t parent, in
 
 }  // namespace
 
-void beam_search(int32_t num_beams, std::span<const BeamRow> beams,
+void beam_search(int32_t num_beams, int32_t num_ending_ranks, std::span<const BeamRow> beams,
                  FunctionRef<bool(const BeamContinuation& continuation)> ends, BeamStep& step) {
   step.running.clear();
   step.ended.clear();
@@ -30,7 +33,7 @@ void beam_search(int32_t num_beams, std::span<const BeamRow> beams,
   for (size_t i = 0; i < beams.size(); ++i) {
     if (!beams[i].next.empty()) heads.push(continuation(beams, static_cast<int32_t>(i), 0));
   }
-  const size_t wanted = static_cast<size_t>(num_beams);
+  const size_t wanted = static_cast<size_t>(num_beams), ending_ranks = static_cast<size_t>(num_ending_ranks);
   for (size_t rank = 0; !heads.empty() && step.running.size() < wanted; ++rank) {
     const BeamContinuation best = heads.top();
     heads.pop();
@@ -40,7 +43,7 @@ void beam_search(int32_t num_beams, std::span<const BeamRow> beams,
     }
     if (!ends(best)) {
       step.running.push_back(best);
-    } else if (rank < wanted) {
+    } else if (rank < ending_ranks) {
       step.ended.push_back(best);
     }
   }
@@ -57,6 +60,16 @@ bool is_beam_search_done(const BeamStopRule& rule, int32_t num_hypotheses, doubl
   if (rule.early_stopping == EarlyStopping::kTrue) return true;
   const bool may_grow = rule.early_stopping == EarlyStopping::kNever && rule.length_penalty > 0;
   return hypothesis_score(best_sum, may_grow ? rule.max_length : length, rule.length_penalty) <= worst_score;
+}
+
+int32_t num_patience_hypotheses(int32_t num_beams, double patience) {
+  // nearbyint rounds half to even, as Python does.
+  return static_cast<int32_t>(std::clamp(std::nearbyint(num_beams * patience), 1.0, kMostHypotheses));
+}
+
+double likelihood_score(double sum, int32_t length, std::optional<double> length_penalty) {
+  if (!length_penalty.has_value()) return sum / std::max(length, 1);
+  return sum / std::pow((5.0 + length) / 6.0, *length_penalty);
 }
 
 }  // namespace transept

@@ -54,9 +54,25 @@ int32_t draw(std::span<const Candidate> candidates, float best, const RowRequest
   return candidates.front().token_id;
 }
 
+void ban_range(RowEdits::Range range, std::span<float> scores) {
+  const size_t end = std::min(static_cast<size_t>(range.end), scores.size());
+  for (size_t id = static_cast<size_t>(range.begin); id < end; ++id) scores[id] = kNever;
+}
+
+// "If sum of probability over timestamps is above any other token, sample timestamp" (openai-whisper's
+// ApplyTimestampRules). A comparison that is not one, of rows without numbers or without anything left, bans nothing.
+void weigh_timestamps(const Context& context, int32_t timestamp_begin, std::span<float> scores) {
+  const size_t num_others = std::min(static_cast<size_t>(timestamp_begin), scores.size());
+  const std::span<float> others = scores.first(num_others);
+  const int64_t best = arg_max(context, others);
+  if (best < 0) return;
+  const float together = log_sum_exp(context, scores.subspan(num_others));
+  if (together > others[static_cast<size_t>(best)]) std::fill(others.begin(), others.end(), kNever);
+}
+
 }  // namespace
 
-void apply_edits(const RowEdits& edits, std::span<float> scores) {
+void apply_edits(const Context& context, const RowEdits& edits, std::span<float> scores) {
   const auto at = [&](int32_t id) -> float& { return scores[static_cast<size_t>(id)]; };
   for (const RowEdits::Bias& bias : edits.biases) at(bias.token_id) += bias.value;
   if (edits.repetition_penalty != 1) {
@@ -69,6 +85,8 @@ void apply_edits(const RowEdits& edits, std::span<float> scores) {
     at(count.token_id) -= edits.frequency_penalty * static_cast<float>(count.count) + edits.presence_penalty;
   }
   for (const int32_t id : edits.banned) at(id) = kNever;
+  for (const RowEdits::Range range : edits.banned_ranges) ban_range(range, scores);
+  if (edits.timestamp_begin >= 0) weigh_timestamps(context, edits.timestamp_begin, scores);
   if (edits.forced_token >= 0) {
     std::fill(scores.begin(), scores.end(), kNever);
     at(edits.forced_token) = 0;

@@ -16,8 +16,8 @@ struct Candidate {
   int32_t token_id;
 };
 
-// Applies the edits in their order; forced tokens included.
-void apply_edits(const RowEdits& edits, std::span<float> scores);
+// Applies the edits in their order; forced tokens included. The scores are logits or log-probabilities.
+void apply_edits(const Context& context, const RowEdits& edits, std::span<float> scores);
 
 // A token of the edited scores. `scratch`: [scores.size()], used when sampling. -1 if no score is a number above -inf.
 int32_t choose_token(const Context& context, const RowRequest& request, std::span<const float> scores,

@@ -1,6 +1,10 @@
 #include "sampling/row_edits.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "sampling/timestamp_rules.h"
 
 namespace transept {
 namespace {
@@ -72,6 +76,17 @@ void count_generated(std::span<const int32_t> generated, RowEdits& edits) {
   edits.seen.clear();
 }
 
+// All ids but `allowed`, by the gaps between them.
+void ban_all_but(const std::vector<int32_t>& allowed, std::vector<RowEdits::Range>& banned) {
+  DCHECK(std::is_sorted(allowed.begin(), allowed.end()));
+  int32_t begin = 0;
+  for (const int32_t id : allowed) {
+    if (id > begin) banned.push_back({begin, id});
+    begin = id + 1;
+  }
+  banned.push_back({begin, std::numeric_limits<int32_t>::max()});
+}
+
 void ban_tokens(const SamplingParams& params, const RowHistory& history, bool forces_bos, RowEdits& edits) {
   const int32_t num_generated = static_cast<int32_t>(history.generated.size());
   if (params.no_repeat_ngram_size > 0) {
@@ -86,6 +101,8 @@ void ban_tokens(const SamplingParams& params, const RowHistory& history, bool fo
   append(params.suppress_tokens, edits.banned);
   // One later where a bos was forced before it (transformers' begin_index).
   if (num_generated == (forces_bos ? 1 : 0)) append(params.begin_suppress_tokens, edits.banned);
+  if (!params.allowed_token_ids.empty()) ban_all_but(params.allowed_token_ids, edits.banned_ranges);
+  if (params.timestamp_rules.has_value()) apply_timestamp_rules(*params.timestamp_rules, history.generated, edits);
 }
 
 }  // namespace
@@ -98,6 +115,8 @@ void RowEdits::clear() {
   presence_penalty = frequency_penalty = 0;
   generated.clear();
   banned.clear();
+  banned_ranges.clear();
+  timestamp_begin = -1;
   renormalize = false;
 }
 
@@ -105,7 +124,8 @@ void build_row_edits(const SamplingParams& params, const RowHistory& history, Ro
   edits.clear();
   const int32_t num_generated = static_cast<int32_t>(history.generated.size());
   const bool forces_bos = params.forced_bos_token_id.has_value() && history.prompt.size() == 1;
-  edits.renormalize = params.renormalize_logits;
+  // openai-whisper's beams are sums of what is left after suppression, normalised again.
+  edits.renormalize = params.renormalize_logits || params.patience.has_value();
   for (const auto& [token_id, value] : params.logit_bias) {
     // -100 is OpenAI's ban by convention; here it stays a bias, as in the reference.
     edits.biases.push_back({token_id, value});

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/thread_pool.h"
 #include "sampling/choose.h"
 
 namespace transept {
@@ -24,6 +25,12 @@ RowEdits edits_of(const SamplingParams& params, const History& history) {
   RowEdits edits;
   build_row_edits(params, history.view(), edits);
   return edits;
+}
+
+void apply_to(const RowEdits& edits, std::span<float> scores) {
+  ThreadPool threads(1);
+  Arena arena(1 << 12);
+  apply_edits(Context{threads, arena}, edits, scores);
 }
 
 TEST(RowEdits, PlainGreedyEditsNothing) {
@@ -117,7 +124,7 @@ TEST(ApplyEdits, PenaltiesInTheReferencesOrder) {
   params.frequency_penalty = 0.5f;
   params.presence_penalty = 0.25f;
   std::vector<float> scores = {1.0f, -1.0f, 4.0f, 3.0f};
-  apply_edits(edits_of(params, {{}, {1}, {0, 0, 2}}), scores);
+  apply_to(edits_of(params, {{}, {1}, {0, 0, 2}}), scores);
   EXPECT_FLOAT_EQ(scores[0], (1.0f + 1.0f) / 2.0f - 2 * 0.5f - 0.25f);  // bias, divided, twice generated
   EXPECT_FLOAT_EQ(scores[1], -1.0f * 2.0f);                             // prompt only: repetition alone, multiplied
   EXPECT_FLOAT_EQ(scores[2], 4.0f / 2.0f - 0.5f - 0.25f);
@@ -129,9 +136,42 @@ TEST(ApplyEdits, AForcedTokenHasLogProbabilityZeroAndAllOthersNone) {
   edits.banned = {1};
   edits.forced_token = 1;
   std::vector<float> scores = {5.0f, 6.0f, 7.0f};
-  apply_edits(edits, scores);
+  apply_to(edits, scores);
   EXPECT_EQ(scores[1], 0.0f);
   EXPECT_TRUE(std::isinf(scores[0]) && std::isinf(scores[2]));
+}
+
+// Which ids are left of nine equal scores.
+std::vector<int32_t> left(const RowEdits& edits) {
+  std::vector<float> scores(9, 1.0f);
+  apply_to(edits, scores);
+  std::vector<int32_t> ids;
+  for (size_t id = 0; id < scores.size(); ++id) {
+    if (std::isfinite(scores[id])) ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+TEST(ApplyEdits, OnlyAllowedTokensAreLeft) {
+  SamplingParams params;
+  params.max_tokens = 8;
+  params.allowed_token_ids = {0, 3, 4, 8};
+  EXPECT_FALSE(edits_of(params, {{}, {2}, {}}).empty());
+  EXPECT_THAT(left(edits_of(params, {{}, {2}, {}})), ElementsAre(0, 3, 4, 8));
+  params.allowed_token_ids = {1, 7};
+  EXPECT_THAT(left(edits_of(params, {{}, {2}, {5}})), ElementsAre(1, 7));
+  params.suppress_tokens = {7};  // what is allowed may be banned all the same
+  EXPECT_THAT(left(edits_of(params, {{}, {2}, {5}})), ElementsAre(1));
+  params.forced_bos_token_id = 5;  // and what is not may be forced
+  EXPECT_THAT(left(edits_of(params, {{}, {2}, {}})), ElementsAre(5));
+}
+
+TEST(RowEdits, BeamsWithPatienceAreNormalisedAgain) {
+  SamplingParams params;
+  params.max_tokens = 8;
+  EXPECT_FALSE(edits_of(params, {{}, {2}, {}}).renormalize);
+  params.patience = 1;
+  EXPECT_TRUE(edits_of(params, {{}, {2}, {}}).renormalize);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace transept {
 struct RowRequest {
   int32_t hidden_row = 0;
   int32_t target_token = -1;        // >= 0: no choice, the log-probability of this token in the raw distribution
+  int32_t target_vocab = 0;         // > 0: a target's distribution is over the ids below; another target has none
   const RowEdits* edits = nullptr;  // null: none. Not looked at when scoring
   float temperature = 0;            // 0: the best token, ties to the lower id
   int32_t top_k = 0;                // 0: all

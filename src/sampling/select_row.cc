@@ -1,6 +1,8 @@
 #include "sampling/select_row.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/softmax.h"
 
@@ -12,7 +14,7 @@ void subtract(float value, std::span<float> scores) {
 }
 
 void edit(const Context& context, const RowEdits& edits, std::span<float> scores) {
-  apply_edits(edits, scores);
+  apply_edits(context, edits, scores);
   if (!edits.renormalize) return;
   const float normalizer = log_sum_exp(context, scores);
   if (std::isfinite(normalizer)) subtract(normalizer, scores);
@@ -33,6 +35,22 @@ void list_candidates(const Context& context, const RowRequest& request, std::spa
   sample.rank = 1;
 }
 
+// The raw distribution, over all ids or the first target_vocab.
+void score_target(const Context& context, const RowRequest& request, std::span<const float> scores, RowSample& sample,
+                  std::span<TokenLogprob> top) {
+  if (request.target_vocab > 0)
+    scores = scores.first(std::min(scores.size(), static_cast<size_t>(request.target_vocab)));
+  const float normalizer = log_sum_exp(context, scores);
+  if (std::isnan(normalizer)) return;
+  sample.token_id = request.target_token;
+  const bool is_there = static_cast<size_t>(request.target_token) < scores.size();
+  sample.logprob = is_there ? scores[static_cast<size_t>(request.target_token)] - normalizer
+                            : -std::numeric_limits<float>::infinity();
+  if (request.num_logprobs < 0) return;
+  if (is_there) sample.rank = rank_of(scores, request.target_token);
+  sample.num_top = top_entries(scores, normalizer, request.num_logprobs, top);
+}
+
 }  // namespace
 
 void select_row(const Context& context, const RowRequest& request, std::span<float> scores,
@@ -40,14 +58,17 @@ void select_row(const Context& context, const RowRequest& request, std::span<flo
   const int64_t top_begin = sample.top_begin;
   sample = {};
   sample.top_begin = top_begin;
-  const bool is_scoring = request.target_token >= 0;
-  if (request.num_candidates > 0 && !is_scoring) {
+  if (request.target_token >= 0) {
+    score_target(context, request, scores, sample, top);
+    return;
+  }
+  if (request.num_candidates > 0) {
     list_candidates(context, request, scores, sample, top);
     return;
   }
-  if (!is_scoring && request.edits != nullptr) edit(context, *request.edits, scores);
+  if (request.edits != nullptr) edit(context, *request.edits, scores);
   const float normalizer = log_sum_exp(context, scores);
-  sample.token_id = is_scoring ? request.target_token : choose_token(context, request, scores, scratch);
+  sample.token_id = choose_token(context, request, scores, scratch);
   if (sample.token_id < 0 || std::isnan(normalizer)) {
     sample.token_id = std::isnan(normalizer) ? kNotNumbers : kNothingLeft;
     return;

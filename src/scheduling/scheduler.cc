@@ -246,6 +246,7 @@ void Scheduler::plan_encode(const SequenceGroup& group, Budget& budget, Schedule
                              .group_idx = static_cast<int32_t>(outputs.groups.size()) - 1,
                              .layers = {0, options_.num_encoder_layers}});
   outputs.groups.back().encoder_seq_data.encode_now = true;
+  outputs.groups.back().encoder_seq_data.features = group.encoder_features();
   outputs.num_encoder_tokens += group.num_encoder_tokens();
   budget.encoder_tokens -= group.num_encoder_tokens();
 }

@@ -53,9 +53,10 @@ Status Scheduler::check_admission(int64_t num_encoder_tokens, int64_t max_tokens
 Status Scheduler::add_seq_group(std::unique_ptr<SequenceGroup> group) {
   CHECK(!groups_.contains(group->group_id()), "group ", group->group_id().value(), " is here already");
   RETURN_IF_ERROR(check_admission(group->num_encoder_tokens(), group->max_tokens_per_seq(), group->max_running_seqs()));
-  group->arrival_index_ = next_arrival_++;
+  const SequenceGroup* const before = group->continues().has_value() ? find(*group->continues()) : nullptr;
+  group->arrival_index_ = before != nullptr ? before->arrival_index() : next_arrival_++;
   group->seqs_.front()->reserve(static_cast<int32_t>(group->max_tokens_per_seq()));
-  waiting_.push_back(group.get());
+  insert_by_arrival(waiting_, *group);
   groups_.emplace(group->group_id(), std::move(group));
   return ok_status();
 }

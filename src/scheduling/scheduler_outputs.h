@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/ids.h"
@@ -23,7 +24,8 @@ struct SequenceData {
   // fed in parts.
   bool sampled = false;
   // Logits are wanted of the new rows [first_logits_row, token_ids.size()): the last row only, unless prompt_logprobs
-  // or score_only ask for the prompt's. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1.
+  // or score_only ask for the prompt's. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1. A
+  // probe (SamplingParams::probe) is no part of it: StepPlan::rows say which rows are looked at.
   int32_t first_logits_row = 0;
 
   void clear() {
@@ -34,11 +36,14 @@ struct SequenceData {
 
 struct EncoderSequenceData {
   std::vector<int32_t> token_ids;  // in every step; empty where the input is not ids (audio)
-  int32_t num_tokens = 0;          // positions that the encoder gives; 0: a decoder-only group
-  bool encode_now = false;         // in this step the encoder runs and the cross KV is written
+  // Media, in the step that encodes them; else null. Immutable and self-contained: another process gets a copy.
+  std::shared_ptr<const EncoderFeatures> features;
+  int32_t num_tokens = 0;   // positions that the encoder gives; 0: a decoder-only group
+  bool encode_now = false;  // in this step the encoder runs and the cross KV is written
 
   void clear() {
     token_ids.clear();
+    features.reset();
     num_tokens = 0;
     encode_now = false;
   }

@@ -11,8 +11,9 @@ SequenceGroup::SequenceGroup(const Init& init)
       request_id_(init.request_id),
       params_(init.params),
       arrival_time_(init.arrival_time),
-      num_encoder_tokens_(
-          init.num_encoder_tokens.value_or(static_cast<int32_t>(init.inputs.encoder_prompt_token_ids.size()))),
+      continues_(init.continues),
+      encoder_features_(init.inputs.encoder_features),
+      num_encoder_tokens_(init.inputs.num_encoder_tokens()),
       encoder_hash_(init.encoder_hash) {
   CHECK(!init.inputs.prompt_token_ids.empty(), "a decoder prompt is never empty");
   seqs_.push_back(std::make_unique<Sequence>(init.first_seq_id, init.inputs));

@@ -26,11 +26,11 @@ class SequenceGroup final {
     SamplingParams params{};
     EncoderDecoderInputs inputs{};
     SeqId first_seq_id{};
-    // How many positions the encoder gives (and cross blocks are counted in), where that is not the number of its ids
-    // (audio). Unset: the number of encoder ids; 0: a decoder-only group.
-    std::optional<int32_t> num_encoder_tokens = std::nullopt;
     std::optional<ContentHash> encoder_hash = std::nullopt;
     TimePoint arrival_time{};
+    // A group that has finished and is not freed yet, whose place in the order of arrival this one takes: another part
+    // of the same request.
+    std::optional<GroupId> continues = std::nullopt;
   };
 
   explicit SequenceGroup(const Init& init);
@@ -40,6 +40,7 @@ class SequenceGroup final {
   const SamplingParams& params() const { return params_; }
   TimePoint arrival_time() const { return arrival_time_; }
   uint64_t arrival_index() const { return arrival_index_; }  // the order of add_seq_group
+  const std::optional<GroupId>& continues() const { return continues_; }
   State state() const { return state_; }
 
   // Sequences live at fixed addresses. In the order of their indices; finished ones stay until the group is freed,
@@ -51,7 +52,9 @@ class SequenceGroup final {
 
   const std::optional<Sequence>& encoder_seq() const { return encoder_seq_; }
   bool has_encoder() const { return num_encoder_tokens_ > 0; }
+  // Positions of the encoder's output, in which cross blocks are counted; 0: a decoder-only group.
   int32_t num_encoder_tokens() const { return num_encoder_tokens_; }
+  const std::shared_ptr<const EncoderFeatures>& encoder_features() const { return encoder_features_; }  // null: ids
   const std::optional<ContentHash>& encoder_hash() const { return encoder_hash_; }
 
   // Sequences that may run at once: n or the number of beams until it has forked; then what is left of them.
@@ -70,9 +73,11 @@ class SequenceGroup final {
   SamplingParams params_;
   TimePoint arrival_time_;
   uint64_t arrival_index_ = 0;
+  std::optional<GroupId> continues_;
   State state_ = State::kWaiting;
   std::vector<std::unique_ptr<Sequence>> seqs_;
   std::optional<Sequence> encoder_seq_;
+  std::shared_ptr<const EncoderFeatures> encoder_features_;
   int32_t num_encoder_tokens_;
   std::optional<ContentHash> encoder_hash_;
   int32_t next_index_ = 1;

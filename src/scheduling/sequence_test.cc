@@ -101,11 +101,14 @@ TEST(SequenceGroup, AnEncoderInputNeedNotBeIds) {
   init.inputs.prompt_token_ids = {1};
   EXPECT_FALSE(SequenceGroup(init).has_encoder());
   EXPECT_FALSE(SequenceGroup(init).encoder_seq().has_value());
-  init.num_encoder_tokens = 1500;  // audio
+  auto features = std::make_shared<EncoderFeatures>();
+  features->num_positions = 1500;
+  init.inputs.encoder_features = features;
   const SequenceGroup group(init);
   EXPECT_TRUE(group.has_encoder());
   EXPECT_EQ(group.num_encoder_tokens(), 1500);
   EXPECT_THAT(group.encoder_seq()->token_ids(), IsEmpty());
+  EXPECT_EQ(group.encoder_features(), features);
 }
 
 }  // namespace

@@ -84,8 +84,20 @@ Status AddedTokens::add(AddedToken token, const Vocabulary& vocabulary, std::opt
   }
   end_id_ = std::max(end_id_, id + 1);
   index_of_content_.emplace(token.content, entries_.size());
+  token.special |= is_timestamp_token(token.content);
   entries_.push_back({std::move(token), id});
   return ok_status();
+}
+
+// Whisper's points in time, <|12.34|>: its files do not call them special, and transformers leaves them out of texts
+// all the same (tokenization_whisper.py, _filter_timestamp_ids).
+bool is_timestamp_token(std::string_view content) {
+  if (!content.starts_with("<|") || !content.ends_with("|>") || content.size() < 7) return false;
+  const std::string_view time = content.substr(2, content.size() - 4);
+  const size_t point = time.find('.');
+  if (point == 0 || point == std::string_view::npos || point + 1 == time.size()) return false;
+  return std::ranges::all_of(time, [](char c) { return c == '.' || (c >= '0' && c <= '9'); }) &&
+         time.find('.', point + 1) == std::string_view::npos;
 }
 
 void AddedTokens::mark_special(std::string_view content) {

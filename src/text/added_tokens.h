@@ -32,6 +32,8 @@ struct AddedToken {
   static StatusOr<AddedToken> parse(const JsonField& field, AddedToken defaults);
 };
 
+bool is_timestamp_token(std::string_view content);
+
 class AddedTokens final {
  public:
   // A part of a text: one added token, or what stands between them (token_id kText).

@@ -93,5 +93,12 @@ TEST(AddedTokensTest, IdsComeFromTheVocabularyOrFollowIt) {
   EXPECT_TRUE(tokens.find(1)->special);
 }
 
+TEST(AddedTokens, PointsInTimeAreSpecialWhateverTheFileSays) {
+  for (const char* content : {"<|0.00|>", "<|29.98|>", "<|7.5|>"}) EXPECT_TRUE(is_timestamp_token(content)) << content;
+  for (const char* content : {"<|0|>", "<|.5|>", "<|1.|>", "<|1.2.3|>", "<|en|>", "<|1.0", "1.0", "<|-1.0|>", ""}) {
+    EXPECT_FALSE(is_timestamp_token(content)) << content;
+  }
+}
+
 }  // namespace
 }  // namespace transept

@@ -30,11 +30,8 @@ class UnigramCutter final : public SentencePieceCutter {
 std::unique_ptr<SentencePieceCutter> make_unigram_cutter(const SentencePiecePieces& pieces) {
   constexpr float kUnknownPenalty = 10;
   float least = FLT_MAX;
-  float greatest = FLT_MIN;  // the reference's slip: the least positive number, so never below zero
   for (int32_t id = 0; id < pieces.size(); ++id) {
-    if (pieces.type(id) != Type::kNormal) continue;
-    least = std::min(least, pieces.score(id));
-    greatest = std::max(greatest, pieces.score(id));
+    if (pieces.type(id) == Type::kNormal) least = std::min(least, pieces.score(id));
   }
   Search::Pieces found;
   std::vector<PieceTrie::Entry> entries;
@@ -43,9 +40,10 @@ std::unique_ptr<SentencePieceCutter> make_unigram_cutter(const SentencePiecePiec
     const Type type = pieces.type(id);
     if (type != Type::kNormal && type != Type::kUserDefined) continue;
     entries.push_back({pieces.text(id), id});
-    // A user-defined piece wins over any cut of the same bytes.
-    const float bonus = static_cast<float>(pieces.text(id).size()) * greatest;
-    found.scores[static_cast<size_t>(id)] = type == Type::kNormal ? pieces.score(id) : bonus - 0.1;
+    // A user-defined piece wins over any cut of the same bytes, a long one over several. (Before 0.2.2 the reference
+    // had another rule, by the greatest score; only overlapping symbols show the difference.)
+    const auto symbol_score = static_cast<float>(0.1 * static_cast<double>(pieces.text(id).size() - 1));
+    found.scores[static_cast<size_t>(id)] = type == Type::kNormal ? pieces.score(id) : symbol_score;
   }
   found.trie = PieceTrie(std::move(entries));
   found.unk_score = least - kUnknownPenalty;

@@ -2,13 +2,16 @@
 // Immutable after construction, so thread-safe.
 // Source: Kudo, Subword Regularization (2018); Model::EncodeOptimized in unigram_model.cc of google/sentencepiece;
 // encode_optimized in models/unigram/model.rs of Hugging Face's tokenizers. The two differ in what they compute with,
-// which decides between cuts that are almost equally good: the parameter `Stored`, float or double.
+// which decides between cuts that are almost equally good: the parameter `Stored`. With float it is the former's
+// search, which counts from zero again where a path's score has grown so great that little of a piece's would be left
+// (since 0.2.2), with double the latter's, which never does.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -57,7 +60,7 @@ class UnigramSearch final {
         settle(first, work, emit);
         first = begin;
       }
-      const Stored score_so_far = nodes[begin - first].score;
+      const Stored score_so_far = score_up_to(nodes, begin - first);
       const size_t character = character_bytes(text[begin]);
       bool has_character = false;
       pieces_.trie.for_each_prefix(text.substr(begin), [&](size_t length, int32_t id) {
@@ -93,6 +96,19 @@ class UnigramSearch final {
   static Node& node_at(std::vector<Node>& nodes, size_t index) {
     if (index >= nodes.size()) nodes.resize(index + 1);
     return nodes[index];
+  }
+
+  // The score at a node, from where those behind it go on. A great one is taken off the node and all behind it.
+  static Stored score_up_to(std::vector<Node>& nodes, size_t index) {
+    const Stored score = nodes[index].score;
+    if constexpr (std::is_same_v<Stored, float>) {
+      constexpr float kGreatScore = 100'000;
+      if (score < -kGreatScore || score > kGreatScore) {
+        for (size_t i = index; i < nodes.size(); ++i) nodes[i].score -= score;
+        return 0;
+      }
+    }
+    return score;
   }
 
   // Emits the path to the last node, which becomes the first.

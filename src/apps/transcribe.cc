@@ -1,0 +1,146 @@
+// `transept transcribe`: audio files to transcripts, several at once.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+
+#include "apps/engine_flags.h"
+#include "apps/interrupt.h"
+#include "apps/stats_json.h"
+#include "apps/transcribe_flags.h"
+#include "apps/transcribe_job.h"
+#include "apps/verbs.h"
+#include "base/log.h"
+#include "engine/config.h"
+
+namespace transept {
+namespace {
+
+constexpr std::string_view kVerb = "transcribe";
+
+struct Work {
+  TranscribeSettings settings;
+  std::vector<AudioInput> inputs;
+};
+
+Status make_output_folder(const Flags& flags, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const bool is_folder = std::filesystem::is_directory(folder, error);
+  if (is_folder && ::access(folder.c_str(), W_OK | X_OK) == 0) return ok_status();
+  const std::string reason = is_folder ? std::strerror(errno) : error ? error.message() : "is a file";
+  return invalid_argument(flags.name_of("output-dir"), ": ", folder, ": ", reason);
+}
+
+void leave_out_finished(Work& work) {
+  std::vector<AudioInput>& inputs = work.inputs;
+  const auto is_done = [&](const AudioInput& input) {
+    return input.problem.ok() && input.path != "-" && has_outputs(work.settings.files, input);
+  };
+  const size_t num_inputs = inputs.size();
+  std::erase_if(inputs, is_done);
+  const size_t num_done = num_inputs - inputs.size();
+  log_info("resume: ", num_done, " of ", num_inputs, num_inputs == 1 ? " file" : " files", " done already");
+}
+
+// Everything that needs no model.
+StatusOr<Work> prepare(const Flags& flags) {
+  const std::vector<std::string>& arguments = flags.positional();
+  if (arguments.size() < 2) {
+    return invalid_argument(arguments.empty() ? "which model, and which audio?" : "which audio?",
+                            " transept transcribe MODEL AUDIO...");
+  }
+  Work work;
+  ASSIGN_OR_RETURN(work.settings, transcribe_settings(flags));
+  const TranscribeSettings& settings = work.settings;
+  if (!settings.verbose && !flags.has("log-level")) set_log_level(LogLevel::kWarning);
+  for (const std::string& warning : settings.warnings) log_warning(warning);
+  FoundAudio found = find_audio(std::span(arguments).subspan(1), settings.recursive);
+  work.inputs = std::move(found.inputs);
+  if (found.num_repeated > 0) {
+    log_warning(found.num_repeated, found.num_repeated == 1 ? " file was" : " files were",
+                " given more than once, and is done once");
+  }
+  const TranscriptFormat format = settings.files.formats.front();
+  const bool is_list = format == TranscriptFormat::kTxt || format == TranscriptFormat::kJson;
+  if (settings.to_stdout && !is_list && work.inputs.size() > 1) {
+    return invalid_argument(flags.name_of("output-dir"), ": standard output takes ", transcript_extension(format),
+                            " of one file, and there are ", work.inputs.size());
+  }
+  name_outputs(work.inputs, settings.files);
+  if (!settings.to_stdout) RETURN_IF_ERROR(make_output_folder(flags, settings.files.folder));
+  if (settings.resume) leave_out_finished(work);
+  return work;
+}
+
+Status write_stats(const Flags& flags, const LoadedModel& model, const TranscribeJob& job) {
+  const auto path = flags.text("stats-json");
+  if (!path.has_value()) return ok_status();
+  const TranscribeJob::Counts& counts = job.counts();
+  Json stats = engine_stats_json(model, job.elapsed_seconds());
+  stats.set("num_files", counts.num_written);
+  stats.set("num_failed", counts.num_failed);
+  stats.set("audio_seconds", counts.audio_seconds);
+  stats.set("num_windows", counts.windows.num_windows);
+  stats.set("num_requests", counts.windows.num_requests);
+  stats.set("num_fallbacks", counts.windows.num_fallbacks);
+  return write_file(*path, stats.dump() + "\n");
+}
+
+void report_interrupt(const TranscribeJob& job) {
+  constexpr size_t kMaxListed = 32;
+  const std::vector<std::string> paths = job.unfinished();
+  std::vector<std::string> listed(paths.begin(),
+                                  paths.begin() + static_cast<std::ptrdiff_t>(std::min(paths.size(), kMaxListed)));
+  std::string text = listed.empty() ? "" : "; not finished: " + join(listed, ", ");
+  if (paths.size() > kMaxListed) text += str_cat(", ... (", paths.size(), " in all)");
+  log_error("interrupted: ", job.counts().num_written, " of ", job.num_inputs(), " files finished and written", text);
+}
+
+Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
+  config.max_trace_steps = flags.has("stats-json") ? 100000 : 0;
+  work.settings.options.seed = config.seed;
+  const SteadyClock clock;
+  ASSIGN_OR_RETURN(LoadedModel model, load_engine(config, clock));
+  catch_interrupts();
+  // A request waits for each window that is worked on.
+  const int32_t num_windows = work.settings.num_workers * work.settings.options.batch_size;
+  AsyncEngine engine(std::move(model.engine), {.max_queued_requests = std::max(512, 2 * num_windows)}, clock);
+  ASSIGN_OR_RETURN(const SpeechModel speech, SpeechModel::of(model, engine));
+  const Transcriber transcriber(speech);
+  OrderedConsole console(stdout, stderr);
+  TranscribeJob job(
+      [&](const AudioSource& audio, const TranscribeOptions& options, const TranscribeObserver& observer) {
+        return transcriber.transcribe(audio, options, observer);
+      },
+      [&] { return engine.failure(); }, work.settings, std::move(work.inputs), console);
+  const Status ran = job.run();
+  model.engine = engine.stop();
+  RETURN_IF_ERROR(blame_transcribe_flag(ran, flags));
+  if (!console.is_ok()) return absl::DataLossError("standard output: not everything could be written");
+  RETURN_IF_ERROR(write_stats(flags, model, job));
+  *exit_code = job.counts().num_failed > 0 ? kExitSomeFailed : kExitOk;
+  if (interrupted()) {
+    report_interrupt(job);
+    *exit_code = kExitInterrupted;
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+int run_transcribe(const Flags& flags) {
+  StatusOr<Work> work = prepare(flags);
+  if (!work.ok()) return usage_error(kVerb, work.status());
+  StatusOr<EngineConfig> config = engine_config(flags);
+  if (!config.ok()) return usage_error(kVerb, config.status());
+  if (work->inputs.empty()) return kExitOk;  // all done already
+  int exit_code = kExitOk;
+  const Status status = run(flags, std::move(config).value(), std::move(work).value(), &exit_code);
+  return status.ok() ? exit_code : usage_error(kVerb, status);
+}
+
+}  // namespace transept

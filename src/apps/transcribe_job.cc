@@ -1,0 +1,220 @@
+#include "apps/transcribe_job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "apps/interrupt.h"
+#include "base/log.h"
+#include "core/speech_languages.h"
+
+namespace transept {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string counted(int64_t count, std::string_view one) { return str_cat(count, " ", one, count == 1 ? "" : "s"); }
+
+std::string_view mode_name(TranscribeMode mode) {
+  return mode == TranscribeMode::kSequential ? "sequential" : "batched";
+}
+
+bool tells() { return log_level() >= LogLevel::kInfo; }
+
+std::string shown_path(const AudioInput& input) { return input.path == "-" ? "standard input" : input.path; }
+
+}  // namespace
+
+TranscribeJob::TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure,
+                             const TranscribeSettings& settings, std::vector<AudioInput> inputs,
+                             OrderedConsole& console)
+    : transcribe_(std::move(transcribe)),
+      engine_failure_(std::move(engine_failure)),
+      settings_(settings),
+      console_(console) {
+  files_.reserve(inputs.size());
+  for (AudioInput& input : inputs) files_.push_back({.input = std::move(input)});
+}
+
+Status TranscribeJob::run() {
+  constexpr auto kPause = std::chrono::milliseconds(50);  // an interrupt reaches no condition variable
+  begin_ = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  num_working_ = std::min(files_.size(), static_cast<size_t>(settings_.num_workers));
+  threads.reserve(num_working_);
+  for (size_t i = 0; i < num_working_; ++i) threads.emplace_back([this] { work(); });
+  {
+    std::unique_lock lock(mutex_);
+    while (num_working_ > 0) {
+      changed_.wait_for(lock, kPause);
+      if (interrupted() || !console_.is_ok()) cancelled_ = true;
+      show_progress();
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  elapsed_seconds_ = seconds_since(begin_);
+  console_.end_all();
+  if (failure_.ok() && !cancelled_) report();
+  return failure_;
+}
+
+void TranscribeJob::work() {
+  while (!cancelled_) {
+    const size_t index = next_++;
+    if (index >= files_.size()) break;
+    const Status status = run_file(index);
+    if (absl::IsCancelled(status) && cancelled_) break;
+    end(index, status);
+  }
+  const std::lock_guard lock(mutex_);
+  --num_working_;
+  changed_.notify_one();
+}
+
+Status TranscribeJob::run_file(size_t index) {
+  const AudioInput& input = files_[index].input;
+  RETURN_IF_ERROR(input.problem);
+  ASSIGN_OR_RETURN(const AudioSource audio, read_audio(input.path, [this] { return cancelled_.load(); }));
+  const Time begin = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const TranscribeResult result, transcribe_(audio, settings_.options, observe(index)));
+  return deliver(index, result, seconds_since(begin));
+}
+
+TranscribeObserver TranscribeJob::observe(size_t index) {
+  TranscribeObserver observer;
+  const std::string path = shown_path(files_[index].input);
+  observer.on_language = [this, index, path](const std::vector<LanguageGuess>& guesses) {
+    if (guesses.empty() || !tells()) return;
+    console_.note(index, str_cat(path, ": language: ", title_case(speech_language_name(guesses.front().code)), " (",
+                                 fixed(100 * guesses.front().probability, 1), " %)\n"));
+  };
+  observer.on_warning = [this, index, path](const std::string& warning) {
+    if (log_level() >= LogLevel::kWarning) console_.note(index, str_cat("warning: ", path, ": ", warning, "\n"));
+  };
+  if (settings_.verbose && !settings_.to_stdout) {
+    observer.on_segment = [this, index](const Segment& segment) { say_segment(index, segment); };
+  }
+  observer.on_progress = [this, index](double done, double all) {
+    const std::lock_guard lock(mutex_);
+    files_[index].done_seconds = done;
+    files_[index].all_seconds = all;
+    files_[index].has_length = true;
+  };
+  observer.cancelled = &cancelled_;
+  return observer;
+}
+
+// Like head(1), which shows whose lines these are when there are several.
+void TranscribeJob::say_segment(size_t index, const Segment& segment) {
+  File& file = files_[index];
+  std::string text = segment_line(segment) + "\n";
+  if (!file.has_spoken && files_.size() > 1) text = str_cat("==> ", file.input.path, " <==\n", text);
+  file.has_spoken = true;
+  console_.result(index, std::move(text));
+}
+
+Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, double seconds) {
+  const AudioInput& input = files_[index].input;
+  if (settings_.to_stdout) {
+    const TranscriptFormat format = settings_.files.formats.front();
+    std::string text = write_transcript(result.transcript, format, settings_.files.subtitles);
+    if (format == TranscriptFormat::kJson) text += "\n";
+    console_.result(index, std::move(text));
+  } else {
+    RETURN_IF_ERROR(write_outputs(settings_.files, input, result.transcript));
+  }
+  if (tells()) {
+    console_.note(index, str_cat(shown_path(input), ": ", speed_text(result.transcript.duration, seconds), ", ",
+                                 mode_name(result.mode), ", ", windows_text(result.counts), "\n"));
+  }
+  const std::lock_guard lock(mutex_);
+  ++counts_.num_written;
+  counts_.audio_seconds += result.transcript.duration;
+  counts_.windows.num_windows += result.counts.num_windows;
+  counts_.windows.num_requests += result.counts.num_requests;
+  counts_.windows.num_fallbacks += result.counts.num_fallbacks;
+  files_[index].all_seconds = result.transcript.duration;
+  return ok_status();
+}
+
+void TranscribeJob::end(size_t index, const Status& status) {
+  const Status engine = status.ok() ? ok_status() : engine_failure_();
+  const Status fatal = !engine.ok() ? engine : is_option_error(status) ? status : ok_status();
+  if (!status.ok() && fatal.ok()) {
+    console_.note(index,
+                  str_cat("transept transcribe: ", shown_path(files_[index].input), ": ", error_message(status), "\n"));
+  }
+  console_.end(index);
+  const std::lock_guard lock(mutex_);
+  File& file = files_[index];
+  file.has_ended = fatal.ok();
+  file.has_length = true;
+  if (!status.ok()) file.all_seconds = file.done_seconds;
+  file.done_seconds = file.all_seconds;
+  counts_.num_failed += status.ok() ? 0 : 1;
+  failure_.Update(fatal);
+  if (!fatal.ok()) cancelled_ = true;
+  changed_.notify_one();
+}
+
+// Of files that are not begun nobody knows how long they are: the bar comes when all are.
+void TranscribeJob::show_progress() {
+  double done = 0, all = 0;
+  bool has_all = true;
+  size_t num_ended = 0;
+  for (const File& file : files_) {
+    done += file.done_seconds;
+    all += file.all_seconds;
+    has_all &= file.has_length;
+    num_ended += file.has_ended;
+  }
+  const double elapsed = std::max(seconds_since(begin_), 1e-9);
+  std::string rate = str_cat(fixed(done / elapsed, 1), "x real time");
+  if (files_.size() > 1) rate += str_cat(", ", num_ended, "/", files_.size(), " files");
+  console_.show_progress(std::llround(done), has_all ? std::llround(all) : -1, rate);
+}
+
+void TranscribeJob::report() {
+  if (!tells() || files_.size() < 2) return;
+  std::string text = str_cat(counted(counts_.num_written, "file"), ": ",
+                             speed_text(counts_.audio_seconds, elapsed_seconds_), ", ", windows_text(counts_.windows));
+  if (counts_.num_failed > 0) text += str_cat("; ", counts_.num_failed, " failed");
+  console_.note(text + "\n");
+}
+
+std::vector<std::string> TranscribeJob::unfinished() const {
+  std::vector<std::string> paths;
+  const std::lock_guard lock(mutex_);
+  for (const File& file : files_) {
+    if (!file.has_ended) paths.push_back(shown_path(file.input));
+  }
+  return paths;
+}
+
+std::string title_case(std::string_view text) {
+  std::string title(text);
+  for (size_t i = 0; i < title.size(); ++i) {
+    const bool begins = i == 0 || title[i - 1] == ' ';
+    if (begins && title[i] >= 'a' && title[i] <= 'z') title[i] = static_cast<char>(title[i] - 'a' + 'A');
+  }
+  return title;
+}
+
+std::string speed_text(double audio_seconds, double seconds) {
+  return str_cat(fixed(audio_seconds, 1), " s of audio in ", fixed(seconds, 1), " s (",
+                 fixed(audio_seconds / std::max(seconds, 1e-3), 1), "x real time)");
+}
+
+std::string windows_text(const TranscribeCounts& counts) {
+  return str_cat(counted(counts.num_windows, "window"), ", ", counted(counts.num_fallbacks, "fallback"));
+}
+
+}  // namespace transept

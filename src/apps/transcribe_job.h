@@ -1,0 +1,96 @@
+// The job of `transept transcribe`: several files at once, each on a thread of its own that waits for the engine, whose
+// batch they share. Says on the console what there is to say, in the order of the files, and writes the results of each
+// as soon as it is done. Used by one thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/audio_files.h"
+#include "apps/ordered_console.h"
+#include "apps/transcribe_flags.h"
+#include "base/status.h"
+#include "speech/transcriber.h"
+
+namespace transept {
+
+class TranscribeJob final {
+ public:
+  // Transcriber::transcribe, or what stands in for it. Called on several threads at once.
+  using Transcribe = std::function<StatusOr<TranscribeResult>(const AudioSource&, const TranscribeOptions&,
+                                                              const TranscribeObserver&)>;
+
+  struct Counts {
+    int64_t num_written = 0, num_failed = 0;
+    double audio_seconds = 0;  // of the files written
+    TranscribeCounts windows;
+  };
+
+  // `engine_failure`: what made the engine fail, ok if nothing did. Borrows settings and console.
+  TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure, const TranscribeSettings& settings,
+                std::vector<AudioInput> inputs, OrderedConsole& console);
+
+  // Until every file is done, the user interrupts, or nobody can be written to; a file that fails is told and counted.
+  // Errors: the engine failed; an option that the model cannot serve (is_option_error).
+  Status run();
+
+  const Counts& counts() const { return counts_; }
+  double elapsed_seconds() const { return elapsed_seconds_; }
+  // Those that were not begun or not ended.
+  std::vector<std::string> unfinished() const;
+  size_t num_inputs() const { return files_.size(); }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct File {
+    AudioInput input;
+    bool has_ended = false;
+    bool has_length = false;  // `all_seconds` is known
+    double done_seconds = 0, all_seconds = 0;
+    bool has_spoken = false;  // its first line of results is written; its worker's alone
+  };
+
+  void work();
+  Status run_file(size_t index);
+  TranscribeObserver observe(size_t index);
+  Status deliver(size_t index, const TranscribeResult& result, double seconds);
+  void end(size_t index, const Status& status);
+  void say_segment(size_t index, const Segment& segment);
+  void show_progress();
+  void report();
+
+  Transcribe transcribe_;
+  std::function<Status()> engine_failure_;
+  const TranscribeSettings& settings_;
+  OrderedConsole& console_;
+  Time begin_{};
+  double elapsed_seconds_ = 0;
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<size_t> next_ = 0;
+
+  mutable std::mutex mutex_;  // all below
+  std::condition_variable changed_;
+  std::vector<File> files_;
+  size_t num_ended_ = 0;
+  size_t num_working_ = 0;  // threads
+  Counts counts_;
+  Status failure_;
+};
+
+// "hebrew" -> "Hebrew", "haitian creole" -> "Haitian Creole".
+std::string title_case(std::string_view text);
+
+// "120.0 s of audio in 3.1 s (38.7x real time)".
+std::string speed_text(double audio_seconds, double seconds);
+
+// "5 windows, 1 fallback".
+std::string windows_text(const TranscribeCounts& counts);
+
+}  // namespace transept

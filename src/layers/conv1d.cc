@@ -1,0 +1,35 @@
+#include "layers/conv1d.h"
+
+namespace transept {
+
+StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, ThreadPool& threads) {
+  const int64_t in = options.in_channels, out = options.out_channels, kernel = options.shape.kernel;
+  ASSIGN_OR_RETURN(const WeightView weight, weights.get(options.prefix + ".weight", {out, in, kernel}));
+  PackedMatrix packed(out, kernel * in);
+  threads.parallel_for(out, [&](int64_t i, int) {
+    const size_t count = static_cast<size_t>(kernel * in);
+    std::vector<float> by_channel(count), by_tap(count);
+    widen_to_float(weight, i * kernel * in, by_channel);
+    for (int64_t c = 0; c < in; ++c) {
+      for (int64_t tap = 0; tap < kernel; ++tap) {
+        by_tap[static_cast<size_t>(tap * in + c)] = by_channel[static_cast<size_t>(c * kernel + tap)];
+      }
+    }
+    packed.set_row(i, by_tap);
+  });
+  std::vector<float> bias;
+  if (options.has_bias) {
+    ASSIGN_OR_RETURN(const WeightView values, weights.get(options.prefix + ".bias", {out}));
+    bias = to_floats(values);
+  }
+  return Conv1d(std::move(packed), std::move(bias), options.shape);
+}
+
+void Conv1d::forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const {
+  DCHECK(epilogue.bias == nullptr);
+  Epilogue whole = epilogue;
+  whole.bias = bias_.empty() ? nullptr : bias_.data();
+  conv1d(context, x, packed_, shape_, whole, y);
+}
+
+}  // namespace transept

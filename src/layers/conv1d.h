@@ -1,0 +1,43 @@
+// torch.nn.Conv1d with weights from a checkpoint, over time-major rows. Immutable after loading, so thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ops/conv1d.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+class Conv1d final {
+ public:
+  struct Options {
+    std::string prefix;  // `prefix`.weight: [out_channels, in_channels, kernel]; `prefix`.bias: [out_channels]
+    int64_t in_channels = 0, out_channels = 0;
+    Conv1dShape shape;
+    bool has_bias = true;
+  };
+  // Packs straight from the mapped files, on the pool's threads. Errors: a missing or misshapen tensor, by name.
+  static StatusOr<Conv1d> load(WeightMap& weights, const Options& options, ThreadPool& threads);
+
+  // x: [length + 2 padding, in_channels] (padded_rows); y: [output_length(length), out_channels]. `epilogue.bias` stays
+  // empty: the layer has its own.
+  void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
+
+  const Conv1dShape& shape() const { return shape_; }
+  int64_t in_channels() const { return packed_.k() / shape_.kernel; }
+  int64_t out_channels() const { return packed_.n(); }
+  int64_t output_length(int64_t length) const { return conv1d_output_length(length, shape_); }
+
+ private:
+  Conv1d(PackedMatrix packed, std::vector<float> bias, const Conv1dShape& shape)
+      : packed_(std::move(packed)), bias_(std::move(bias)), shape_(shape) {}
+
+  PackedMatrix packed_;      // a row's weights by tap, then by channel
+  std::vector<float> bias_;  // empty: none
+  Conv1dShape shape_;
+};
+
+}  // namespace transept

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ops/norm.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+// torch.nn.GroupNorm of one group, over channels last, with weights from a checkpoint (`prefix`.weight, `prefix`.bias:
+// [dim]). Immutable, thread-safe.
+class GroupNorm final {
+ public:
+  static StatusOr<GroupNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim, float epsilon = 1e-5f) {
+    ASSIGN_OR_RETURN(const WeightView weight, weights.get(prefix + ".weight", {dim}));
+    ASSIGN_OR_RETURN(const WeightView bias, weights.get(prefix + ".bias", {dim}));
+    return GroupNorm(to_floats(weight), to_floats(bias), epsilon);
+  }
+
+  // x, y: [rows, dim] float32, all of x one group; may be the same.
+  void forward(Context& context, const TensorView& x, const TensorView& y) const {
+    group_norm(context, x, weight_.data(), bias_.data(), epsilon_, y);
+  }
+
+ private:
+  GroupNorm(std::vector<float> weight, std::vector<float> bias, float epsilon)
+      : weight_(std::move(weight)), bias_(std::move(bias)), epsilon_(epsilon) {}
+
+  std::vector<float> weight_, bias_;
+  float epsilon_;
+};
+
+}  // namespace transept

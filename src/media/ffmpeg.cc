@@ -1,0 +1,49 @@
+#include "media/ffmpeg.h"
+
+#include <cstdarg>
+#include <mutex>
+#include <string_view>
+
+#include "base/log.h"
+#include "base/strings.h"
+
+extern "C" {
+#include <libavutil/error.h>
+#include <libavutil/log.h>
+#include <libavutil/mem.h>
+}
+
+namespace transept {
+namespace {
+
+constexpr size_t kMaxAllocationBytes = size_t{64} << 20;
+
+void log_message(void* context, int level, const char* format, va_list arguments) {
+  if (log_level() < LogLevel::kDebug || level > AV_LOG_WARNING) return;
+  char line[512];
+  int print_prefix = 1;
+  av_log_format_line2(context, level, format, arguments, line, sizeof line, &print_prefix);
+  write_log(LogLevel::kDebug, str_cat("ffmpeg: ", trim(std::string_view(line))));
+}
+
+}  // namespace
+
+void set_up_ffmpeg() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    av_log_set_callback(log_message);
+    av_max_alloc(kMaxAllocationBytes);
+  });
+}
+
+std::string ffmpeg_error(int code) {
+  if (code == AVERROR_EOF) return "it ends too early";
+  if (code == AVERROR_INVALIDDATA || code == AVERROR(EINVAL) || code == AVERROR(EIO)) return "its data is damaged";
+  if (code == AVERROR_PATCHWELCOME) return "it uses a feature that FFmpeg does not know";
+  if (code == AVERROR(ENOMEM)) return "it claims more memory than is given";
+  char words[AV_ERROR_MAX_STRING_SIZE] = {};
+  av_strerror(code, words, sizeof words);
+  return words;
+}
+
+}  // namespace transept

@@ -1,0 +1,264 @@
+// Moonshine (Jeffries et al. 2024): an encoder over the samples themselves, as many positions as there is audio;
+// pre-norm layers without biases in their norms, rotary positions in self-attention, a gated feed-forward in the
+// decoder. Checkpoints: UsefulSensors/moonshine-tiny, -base and their flavours for single languages. Source:
+// transformers, models/moonshine/modeling_moonshine.py.
+#include <cmath>
+
+#include "layers/conv1d.h"
+#include "layers/group_norm.h"
+#include "models/activation_field.h"
+#include "models/bart_like_model.h"
+#include "models/families.h"
+
+namespace transept {
+namespace {
+
+struct MoonshineConfig {
+  int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0;
+  int64_t encoder_layers = 0, decoder_layers = 0;
+  int64_t heads = 0, head_dim = 0;  // of both sides
+  int64_t max_positions = 0;        // the decoder's
+  Activation encoder_activation = Activation::kGelu, decoder_activation = Activation::kSilu;
+  bool attention_bias = false;
+  bool tied = true;
+  std::vector<float> rope_frequencies;
+};
+
+// The reference splits its queries by the number of key heads, and gives both sides the encoder's number of heads: it
+// has no meaning for others than these.
+Status read_heads(const ConfigReader& reader, MoonshineConfig& out) {
+  constexpr int64_t kMaxHeads = 1024, kMaxHeadDim = 1024;
+  ASSIGN_OR_RETURN(out.heads, reader.integer("encoder_num_attention_heads", 1, kMaxHeads));
+  for (const char* key :
+       {"decoder_num_attention_heads", "encoder_num_key_value_heads", "decoder_num_key_value_heads"}) {
+    ASSIGN_OR_RETURN(const int64_t heads, reader.integer(key, 1, kMaxHeads, out.heads));
+    if (heads == out.heads) continue;
+    return reader.error(key, str_cat(heads, " is not supported where encoder_num_attention_heads is ", out.heads,
+                                     ": as many are needed everywhere (no grouped queries, no sides that differ)"));
+  }
+  if (out.hidden_size < out.heads) return reader.error("hidden_size", "is less than there are heads");
+  ASSIGN_OR_RETURN(out.head_dim, reader.integer("head_dim", 1, kMaxHeadDim, out.hidden_size / out.heads));
+  // Zeros behind each head for the sake of other kernels: they change nothing.
+  return reader.integer("pad_head_dim_to_multiple_of", 1, kMaxHeadDim, 1).status();
+}
+
+// Fields of the top level, or, as transformers 5 writes them, of rope_parameters.
+Status read_rope(const ModelConfig& config, const ConfigReader& reader, MoonshineConfig& out) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const Json* object = config.raw.find(key);
+    if (object == nullptr || object->is_null()) continue;
+    if (!object->is_object()) return reader.error(key, str_cat("expected an object, got ", object->kind_name()));
+    const ConfigReader fields(*object, reader.file());
+    ASSIGN_OR_RETURN(const std::string older, fields.string("type", "default"));
+    ASSIGN_OR_RETURN(const std::string type, fields.string("rope_type", older));
+    if (type != "default") return reader.error(key, str_cat("\"", type, "\" is not supported, only \"default\""));
+  }
+  const Json* nested = config.raw.find("rope_parameters");
+  const ConfigReader fields(nested != nullptr && nested->is_object() ? *nested : config.raw, reader.file());
+  ASSIGN_OR_RETURN(const double theta, fields.number("rope_theta", 1, 1e12, 10000));
+  ASSIGN_OR_RETURN(const double outer, reader.number("partial_rotary_factor", 0, 1, 0.9));
+  ASSIGN_OR_RETURN(const double factor, fields.number("partial_rotary_factor", 0, 1, outer));
+  out.rope_frequencies = rope_frequencies(static_cast<int64_t>(static_cast<double>(out.head_dim) * factor), theta);
+  if (2 * static_cast<int64_t>(out.rope_frequencies.size()) <= out.head_dim) return ok_status();
+  return reader.error("partial_rotary_factor", str_cat(factor, " of ", out.head_dim, " columns are no pairs"));
+}
+
+StatusOr<MoonshineConfig> read_config(const ModelConfig& config) {
+  constexpr int64_t kMaxLayers = 1000, kMaxDim = 1 << 20, kMaxPositions = 1 << 24;
+  const ConfigReader reader(config.raw, config.path + "/config.json");
+  MoonshineConfig out;
+  if (config.vocab_size == 0) return reader.error("vocab_size", "is missing");
+  out.vocab_size = config.vocab_size;
+  ASSIGN_OR_RETURN(out.hidden_size, reader.integer("hidden_size", 1, kMaxDim));
+  ASSIGN_OR_RETURN(out.intermediate_size, reader.integer("intermediate_size", 1, kMaxDim));
+  ASSIGN_OR_RETURN(out.encoder_layers, reader.integer("encoder_num_hidden_layers", 1, kMaxLayers));
+  ASSIGN_OR_RETURN(out.decoder_layers, reader.integer("decoder_num_hidden_layers", 1, kMaxLayers));
+  ASSIGN_OR_RETURN(out.max_positions, reader.integer("max_position_embeddings", 1, kMaxPositions));
+  RETURN_IF_ERROR(read_heads(reader, out));
+  RETURN_IF_ERROR(read_rope(config, reader, out));
+  ASSIGN_OR_RETURN(out.encoder_activation, read_activation(reader, "encoder_hidden_act", "gelu"));
+  ASSIGN_OR_RETURN(out.decoder_activation, read_activation(reader, "decoder_hidden_act", "silu"));
+  ASSIGN_OR_RETURN(out.attention_bias, reader.boolean("attention_bias", false));
+  ASSIGN_OR_RETURN(out.tied, reader.boolean("tie_word_embeddings", true));
+  return out;
+}
+
+// Samples -> tanh(conv1) -> one-group norm -> gelu(conv2) -> gelu(conv3): a position for every 384 samples.
+class WaveInput final : public EncoderInput {
+ public:
+  static StatusOr<std::unique_ptr<EncoderInput>> load(int64_t dim, WeightMap& weights, ThreadPool& threads) {
+    const auto conv = [&](const char* name, int64_t in, int64_t out, const Conv1dShape& shape, bool has_bias) {
+      return Conv1d::load(weights, {str_cat("encoder.", name), in, out, shape, has_bias}, threads);
+    };
+    ASSIGN_OR_RETURN(Conv1d conv1, conv("conv1", 1, dim, {.kernel = 127, .stride = 64}, false));
+    ASSIGN_OR_RETURN(GroupNorm norm, GroupNorm::load(weights, "encoder.groupnorm", dim));
+    ASSIGN_OR_RETURN(Conv1d conv2, conv("conv2", dim, 2 * dim, {.kernel = 7, .stride = 3}, true));
+    ASSIGN_OR_RETURN(Conv1d conv3, conv("conv3", 2 * dim, dim, {.kernel = 3, .stride = 2}, true));
+    return std::unique_ptr<EncoderInput>(
+        new WaveInput(std::move(conv1), std::move(norm), std::move(conv2), std::move(conv3)));
+  }
+
+  void forward(Context& context, const EncodeBatch& batch, const TensorView& x) const override {
+    int64_t row = 0;
+    for (size_t i = 0; i < batch.attention.seq_lens.size(); ++i) {
+      const int64_t end = row + batch.attention.seq_lens[i];
+      run(context, context.dry_run ? nullptr : batch.features[i], x.rows(row, end));
+      row = end;
+    }
+  }
+
+ private:
+  WaveInput(Conv1d conv1, GroupNorm norm, Conv1d conv2, Conv1d conv3)
+      : conv1_(std::move(conv1)), norm_(std::move(norm)), conv2_(std::move(conv2)), conv3_(std::move(conv3)) {}
+
+  // wave: null in a dry run.
+  void run(Context& context, const EncoderFeatures* wave, const TensorView& y) const {
+    int64_t length2 = conv1d_longest_input(y.dim(0), conv3_.shape());
+    int64_t length1 = conv1d_longest_input(length2, conv2_.shape());
+    int64_t num_samples = conv1d_longest_input(length1, conv1_.shape());
+    float* samples = nullptr;
+    if (wave != nullptr) {
+      num_samples = static_cast<int64_t>(wave->values.size());
+      samples = const_cast<float*>(wave->values.data());  // views are of memory that may be written; this is not
+      length1 = conv1_.output_length(num_samples);
+      length2 = conv2_.output_length(length1);
+      CHECK(conv3_.output_length(length2) == y.dim(0), num_samples, " samples for ", y.dim(0), " positions");
+    }
+    Arena::Scope scope(context.arena);
+    const TensorView first = context.arena.tensor(DType::kFloat32, {length1, conv1_.out_channels()});
+    const TensorView second = context.arena.tensor(DType::kFloat32, {length2, conv2_.out_channels()});
+    conv1_.forward(context, TensorView(samples, DType::kFloat32, {num_samples, 1}), {.activation = Activation::kTanh},
+                   first);
+    norm_.forward(context, first, first);
+    conv2_.forward(context, first, {.activation = Activation::kGelu}, second);
+    conv3_.forward(context, second, {.activation = Activation::kGelu}, y);
+  }
+
+  Conv1d conv1_;
+  GroupNorm norm_;
+  Conv1d conv2_, conv3_;
+};
+
+class Loader final {
+ public:
+  Loader(const MoonshineConfig& config, WeightMap& weights, ThreadPool& threads)
+      : config_(config), weights_(weights), threads_(threads) {}
+
+  StatusOr<BartLikeParts> load() {
+    ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, WaveInput::load(config_.hidden_size, weights_, threads_));
+    const std::string table = config_.tied && !weights_.contains(kTable) ? kOutput : kTable;
+    ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, table, config_.vocab_size, config_.hidden_size));
+    if (config_.tied) weights_.ignore(kOutput);
+    ASSIGN_OR_RETURN(LmHead head, LmHead::load(weights_, config_.tied ? table : kOutput, config_.vocab_size,
+                                               config_.hidden_size, {}, threads_));
+    BartLikeParts parts{spec(), std::move(input), {std::move(tokens), {}}, {}, {}, {}, {}, {}, {}, std::move(head)};
+    for (int64_t i = 0; i < config_.encoder_layers; ++i) {
+      ASSIGN_OR_RETURN(BartLikeEncoderLayer layer, encoder_layer(str_cat("encoder.layers.", i)));
+      parts.encoder_layers.push_back(std::move(layer));
+    }
+    for (int64_t i = 0; i < config_.decoder_layers; ++i) {
+      ASSIGN_OR_RETURN(BartLikeDecoderLayer layer, decoder_layer(str_cat("decoder.layers.", i)));
+      parts.decoder_layers.push_back(std::move(layer));
+    }
+    ASSIGN_OR_RETURN(parts.encoder_norm, norm("encoder.layer_norm"));
+    ASSIGN_OR_RETURN(parts.decoder_norm, norm("decoder.norm"));
+    parts.encoder_rope = parts.decoder_rope = config_.rope_frequencies;
+    return parts;
+  }
+
+ private:
+  static constexpr const char* kTable = "decoder.embed_tokens.weight";
+  static constexpr const char* kOutput = "proj_out.weight";
+
+  ModelSpec spec() const {
+    const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
+    const int32_t layers = i32(config_.decoder_layers), heads = i32(config_.heads), head_dim = i32(config_.head_dim);
+    ModelSpec spec;
+    spec.family = "moonshine";
+    spec.d_model = i32(config_.hidden_size);
+    spec.vocab_size = i32(config_.vocab_size);
+    spec.num_encoder_layers = i32(config_.encoder_layers);
+    spec.num_decoder_layers = layers;
+    spec.max_encoder_positions = ModelSpec::kNoLimit;
+    spec.max_decoder_positions = i32(config_.max_positions);
+    spec.kv = {{KvKind::kSelf, layers, heads, head_dim}, {KvKind::kCross, layers, heads, head_dim}};
+    spec.modalities = {"audio"};
+    return spec;
+  }
+
+  StatusOr<LayerNorm> norm(const std::string& prefix) {
+    return LayerNorm::load(weights_, prefix, config_.hidden_size, {.has_bias = false});
+  }
+
+  StatusOr<Residual> residual(const std::string& prefix) {
+    ASSIGN_OR_RETURN(LayerNorm loaded, norm(prefix));
+    return Residual{std::move(loaded), NormPlace::kBefore};
+  }
+
+  StatusOr<FeedForward> feed_forward(const std::string& prefix, bool is_decoders) {
+    FeedForward::Options options;
+    options.up = prefix + ".fc1";
+    options.down = prefix + ".fc2";
+    options.dim = config_.hidden_size;
+    options.hidden_dim = config_.intermediate_size;
+    options.activation = is_decoders ? config_.decoder_activation : config_.encoder_activation;
+    options.up_holds_gate = is_decoders;
+    return FeedForward::load(weights_, options, threads_);
+  }
+
+  AttentionOptions attention_options(const std::string& prefix) const {
+    AttentionOptions options;
+    options.prefix = prefix;
+    options.out = "o_proj";
+    options.dim = config_.hidden_size;
+    options.num_heads = config_.heads;
+    options.head_dim = config_.head_dim;
+    options.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+    options.has_biases = config_.attention_bias;
+    options.out_has_bias = false;
+    return options;
+  }
+
+  StatusOr<BartLikeEncoderLayer> encoder_layer(const std::string& prefix) {
+    ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".input_layernorm"));
+    ASSIGN_OR_RETURN(SelfAttention attention,
+                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), threads_));
+    ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".post_attention_layernorm"));
+    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + ".mlp", false));
+    return BartLikeEncoderLayer{std::move(attention), std::move(attention_sum), std::move(ffn), std::move(ffn_sum)};
+  }
+
+  StatusOr<BartLikeDecoderLayer> decoder_layer(const std::string& prefix) {
+    ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".input_layernorm"));
+    ASSIGN_OR_RETURN(SelfAttention attention,
+                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), threads_));
+    ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + ".post_attention_layernorm"));
+    ASSIGN_OR_RETURN(CrossAttention cross,
+                     CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn"), threads_));
+    ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".final_layernorm"));
+    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + ".mlp", true));
+    return BartLikeDecoderLayer{std::move(attention), std::move(attention_sum), std::move(cross),
+                                std::move(cross_sum), std::move(ffn),           std::move(ffn_sum)};
+  }
+
+  const MoonshineConfig& config_;
+  WeightMap& weights_;
+  ThreadPool& threads_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Model>> load_moonshine(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
+                                                const ModelLoadOptions& options) {
+  ASSIGN_OR_RETURN(const MoonshineConfig sizes, read_config(config));
+  const auto heads = static_cast<int32_t>(sizes.heads);
+  std::string why;
+  if (!options.attention.supports({heads, heads, static_cast<int32_t>(sizes.head_dim)}, &why)) {
+    return unimplemented("attention backend ", options.attention.name(), ": ", why);
+  }
+  weights->set_optional_prefix("model.");
+  ASSIGN_OR_RETURN(BartLikeParts parts, Loader(sizes, *weights, options.threads).load());
+  return make_bart_like_model(std::move(parts), std::move(weights), options.attention);
+}
+
+}  // namespace transept

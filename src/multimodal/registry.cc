@@ -1,0 +1,93 @@
+#include "multimodal/registry.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace transept {
+namespace {
+
+constexpr std::string_view kParam = "multi_modal_data";
+
+using MakeAudio = StatusOr<std::unique_ptr<AudioProcessor>> (*)(const ModelConfig&);
+
+// The families that take audio: one line each.
+struct AudioFamily {
+  std::string_view model_type, architecture;
+  MakeAudio make;
+};
+constexpr AudioFamily kAudioFamilies[] = {
+    {"whisper", "WhisperForConditionalGeneration", make_log_mel_processor},
+    {"moonshine", "MoonshineForConditionalGeneration", make_waveform_processor},
+};
+
+bool is_family(const AudioFamily& family, const ModelConfig& config) {
+  if (!config.model_type.empty()) return family.model_type == config.model_type;
+  return std::ranges::find(config.architectures, family.architecture) != config.architectures.end();
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", seconds);
+  return text;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config) {
+  auto registry = std::make_unique<MultiModalRegistry>();
+  registry->family_ = config.model_type;
+  for (const AudioFamily& family : kAudioFamilies) {
+    if (is_family(family, config)) {
+      ASSIGN_OR_RETURN(registry->audio_, family.make(config));
+    }
+  }
+  return registry;
+}
+
+StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::process(const Json& multi_modal_data,
+                                                                             const MediaAccess& access,
+                                                                             const MediaLimits& limits) const {
+  const Json* item = nullptr;
+  for (const auto& [modality, value] : multi_modal_data.as_object()) {
+    if (modality != "audio" || audio_ == nullptr) {
+      return field_error(kParam, str_cat("this model (", family_, ") takes no ", modality, " input"));
+    }
+    item = &value;
+  }
+  if (item == nullptr || item->is_null()) return field_error(kParam, "multi_modal_data holds no audio");
+  if (item->is_array()) {
+    const size_t count = item->as_array().size();
+    if (count == 0 || count > static_cast<size_t>(limits.max_items)) {
+      return field_error(kParam, str_cat("multi_modal_data: audio: ", count, " items, this model takes 1"));
+    }
+    item = &item->as_array().front();
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<AudioReader> reader,
+                   open_audio(*item, audio_->sampling_rate(), access, limits));
+  // One sample more than fits tells that it does not.
+  const int64_t rate = audio_->sampling_rate();
+  const int64_t most = audio_->max_samples().value_or(static_cast<int64_t>(limits.max_audio_seconds) * rate);
+  std::vector<float> samples;
+  std::vector<float> piece(static_cast<size_t>(rate));
+  while (static_cast<int64_t>(samples.size()) <= most) {
+    StatusOr<size_t> count = reader->read(piece);
+    if (!count.ok()) return with_param(with_prefix(count.status(), "multi_modal_data: audio"), kParam);
+    if (*count == 0) break;
+    samples.insert(samples.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*count));
+  }
+  if (static_cast<int64_t>(samples.size()) > most && limits.first_window_alone) {
+    samples.resize(static_cast<size_t>(most));
+  } else if (static_cast<int64_t>(samples.size()) > most) {
+    const double limit = static_cast<double>(most) / static_cast<double>(rate);
+    const double stated = reader->info().duration_seconds;
+    return with_param(
+        absl::OutOfRangeError(str_cat("the audio is ", stated > limit ? seconds_text(stated) : "longer",
+                                      stated > limit ? " s long, more" : "", " than the ", seconds_text(limit),
+                                      " s of one window of this model; `transept transcribe` takes any length")),
+        kParam);
+  }
+  return audio_->features(samples);
+}
+
+}  // namespace transept

@@ -1,0 +1,67 @@
+#include "ops/rope.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked_math.h"
+
+namespace transept {
+namespace {
+
+// Below this many elements a task is not worth waking a thread for.
+constexpr int64_t kTaskElements = 8192;
+
+}  // namespace
+
+std::vector<float> rope_frequencies(int64_t dim, double theta) {
+  std::vector<float> frequencies;
+  for (int64_t i = 0; i < dim; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(dim);
+    frequencies.push_back(1.0f / static_cast<float>(std::pow(theta, static_cast<double>(exponent))));
+  }
+  return frequencies;
+}
+
+RopeAngles rope_angles(Context& context, std::span<const float> frequencies, View<int32_t> positions) {
+  const int64_t rows = static_cast<int64_t>(positions.size()), pairs = static_cast<int64_t>(frequencies.size());
+  const RopeAngles angles{context.arena.tensor(DType::kFloat32, {rows, pairs}),
+                          context.arena.tensor(DType::kFloat32, {rows, pairs})};
+  if (context.dry_run) return angles;
+  constexpr int64_t kTaskRows = 64;
+  context.threads.parallel_for(ceil_div(rows, kTaskRows), [&](int64_t task, int) {
+    for (int64_t i = task * kTaskRows; i < std::min(rows, (task + 1) * kTaskRows); ++i) {
+      const float position = static_cast<float>(positions[static_cast<size_t>(i)]);
+      for (int64_t pair = 0; pair < pairs; ++pair) {
+        const double angle = position * frequencies[static_cast<size_t>(pair)];  // rounded, as in the reference
+        angles.cosines.row(i)[pair] = static_cast<float>(std::cos(angle));
+        angles.sines.row(i)[pair] = static_cast<float>(std::sin(angle));
+      }
+    }
+  });
+  return angles;
+}
+
+void rope(Context& context, const RopeAngles& angles, const TensorView& x) {
+  const int64_t pairs = angles.cosines.dim(1);
+  CHECK(x.rank == 3 && x.dtype == DType::kFloat32 && x.stride[2] == 1);
+  CHECK(x.dim(0) == angles.cosines.dim(0) && 2 * pairs <= x.dim(2));
+  if (context.dry_run || x.num_elements() == 0) return;
+  const int64_t rows = x.dim(0), heads = x.dim(1);
+  const int64_t task_rows = std::max<int64_t>(1, kTaskElements / (heads * x.dim(2)));
+  context.threads.parallel_for(ceil_div(rows, task_rows), [&](int64_t task, int) {
+    for (int64_t i = task * task_rows; i < std::min(rows, (task + 1) * task_rows); ++i) {
+      const float* cosines = angles.cosines.row(i);
+      const float* sines = angles.sines.row(i);
+      for (int64_t head = 0; head < heads; ++head) {
+        float* columns = x.row(i) + head * x.stride[1];
+        for (int64_t pair = 0; pair < pairs; ++pair) {
+          const float a = columns[2 * pair], b = columns[2 * pair + 1];
+          columns[2 * pair] = a * cosines[pair] - b * sines[pair];
+          columns[2 * pair + 1] = b * cosines[pair] + a * sines[pair];
+        }
+      }
+    }
+  });
+}
+
+}  // namespace transept

@@ -1,0 +1,39 @@
+#include "sampling/timestamp_rules.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace transept {
+namespace {
+
+constexpr int32_t kVocabEnd = std::numeric_limits<int32_t>::max();
+
+}  // namespace
+
+void apply_timestamp_rules(const TimestampRules& rules, std::span<const int32_t> generated, RowEdits& edits) {
+  const int32_t begin = rules.timestamp_begin;
+  const auto is_timestamp = [&](int32_t id) { return id >= begin; };
+  const auto ban = [&](int64_t first, int64_t end) {
+    if (first < end) edits.banned_ranges.push_back({static_cast<int32_t>(first), static_cast<int32_t>(end)});
+  };
+  edits.timestamp_begin = begin;
+  ban(rules.no_timestamps_token_id, rules.no_timestamps_token_id + int64_t{1});
+  if (generated.empty()) {
+    ban(0, begin);
+    if (rules.max_initial_timestamp_index.has_value()) {
+      ban(int64_t{begin} + *rules.max_initial_timestamp_index + 1, kVocabEnd);
+    }
+    return;
+  }
+  const bool last_is = is_timestamp(generated.back());
+  // The first one has nothing before it, and counts as the second of a pair.
+  const bool one_before_is = generated.size() < 2 || is_timestamp(generated[generated.size() - 2]);
+  if (last_is && one_before_is) ban(begin, kVocabEnd);
+  if (last_is && !one_before_is) ban(0, rules.eos_token_id);
+  const auto latest = std::find_if(generated.rbegin(), generated.rend(), is_timestamp);
+  if (latest == generated.rend()) return;
+  const bool may_repeat = last_is && !one_before_is;
+  ban(begin, may_repeat ? int64_t{*latest} : *latest + int64_t{1});
+}
+
+}  // namespace transept

@@ -1,0 +1,200 @@
+#include "speech/transcriber.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/strings.h"
+#include "speech/audio_windows.h"
+#include "speech/clip_runner.h"
+#include "speech/speech_spans.h"
+#include "speech/window_decoder.h"
+
+namespace transept {
+namespace {
+
+// One transcription.
+class Run final {
+ public:
+  Run(const SpeechModel& model, const TranscribeOptions& options, const TranscribeObserver& observer)
+      : model_(model), options_(options), observer_(observer) {}
+
+  StatusOr<TranscribeResult> transcribe(const AudioSource& audio);
+
+ private:
+  Status settle_language();
+  Status run_sequential(std::span<const FrameRange> clips);
+  Status run_batched(std::span<const FrameRange> clips);
+  Status run_window(const FrameRange& window, std::vector<float> rows, std::vector<Segment>& segments);
+  std::vector<FrameRange> voiced_windows(std::span<const FrameRange> clips) const;
+  ClipRunner::Options runner_options() const;
+  Status check_cancelled() const;
+  void add_segments(std::span<const Segment> segments);
+  void progress(int64_t frame);
+
+  const SpeechModel& model_;
+  const TranscribeOptions& options_;
+  const TranscribeObserver& observer_;
+  TranscribeMode mode_ = TranscribeMode::kSequential;
+  std::unique_ptr<AudioWindows> windows_;
+  std::unique_ptr<WindowDecoder> decoder_;
+  EncodedInput first_window_;  // that told the language
+  Transcript transcript_;
+};
+
+StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
+  RETURN_IF_ERROR(check_transcribe_options(options_));
+  ASSIGN_OR_RETURN(decoder_, WindowDecoder::create(model_, options_));
+  const bool has_timestamps = model_.tokens != nullptr && model_.tokens->no_timestamps.has_value();
+  mode_ = options_.mode.value_or(has_timestamps ? TranscribeMode::kSequential : TranscribeMode::kBatched);
+  AudioWindows::Options reading;
+  reading.max_seconds = options_.max_audio_seconds;
+  reading.find_voice = mode_ == TranscribeMode::kBatched;
+  ASSIGN_OR_RETURN(windows_, AudioWindows::open(audio, *model_.audio, reading));
+  if (!windows_->warning().empty() && observer_.on_warning) observer_.on_warning(windows_->warning());
+  ASSIGN_OR_RETURN(const std::vector<FrameRange> clips,
+                   parse_clip_timestamps(options_.clip_timestamps, windows_->num_frames()));
+  transcript_.duration = windows_->seconds();
+  transcript_.has_words = options_.word_timestamps;
+  RETURN_IF_ERROR(settle_language());
+  transcript_.language = decoder_->language();
+  RETURN_IF_ERROR(mode_ == TranscribeMode::kSequential ? run_sequential(clips) : run_batched(clips));
+  std::vector<int32_t> tokens;
+  for (const Segment& segment : transcript_.segments) {
+    tokens.insert(tokens.end(), segment.tokens.begin(), segment.tokens.end());
+  }
+  transcript_.text = decoder_->text(tokens);
+  return TranscribeResult{std::move(transcript_), mode_, decoder_->counts()};
+}
+
+// From the first 30 s, silence after the audio included, as the reference does; a first window that is these finds them
+// encoded. (A window of shorter audio is not: it ends in zeros of the features, not of the samples.)
+Status Run::settle_language() {
+  if (!decoder_->needs_language()) return ok_status();
+  ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, kWindowFrames));
+  ASSIGN_OR_RETURN(first_window_, decoder_->encode(windows_->features(rows)));
+  ASSIGN_OR_RETURN(const std::vector<LanguageGuess> guesses, decoder_->detect_language(first_window_));
+  if (observer_.on_language) observer_.on_language(guesses);
+  return decoder_->set_language(guesses.front().code);
+}
+
+ClipRunner::Options Run::runner_options() const {
+  ClipRunner::Options options;
+  options.asked = &options_;
+  options.num_frames = windows_->num_frames();
+  const bool has_timestamps = model_.tokens != nullptr && model_.tokens->no_timestamps.has_value();
+  options.timestamp_begin = has_timestamps ? *model_.tokens->timestamp_begin() : model_.prompts->vocab_size();
+  options.before_window = [this] { return check_cancelled(); };
+  return options;
+}
+
+Status Run::run_sequential(std::span<const FrameRange> clips) {
+  ClipRunner::Options options = runner_options();
+  options.on_segments = [this](std::span<Segment> segments) { add_segments(segments); };
+  options.on_seek = [this](int64_t frame) { progress(frame); };
+  const auto features = [this](int64_t begin, int64_t end) -> StatusOr<std::shared_ptr<const EncoderFeatures>> {
+    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(begin, end));
+    return windows_->features(rows);
+  };
+  return ClipRunner(*decoder_, features, std::move(options)).run(clips);
+}
+
+// What is spoken within the clips, in windows.
+std::vector<FrameRange> Run::voiced_windows(std::span<const FrameRange> clips) const {
+  WindowCutOptions cutting;
+  cutting.max_window_seconds = static_cast<double>(kWindowFrames) / kFramesPerSecond;
+  std::vector<FrameRange> windows;
+  for (const FrameRange& clip : clips) {
+    const auto voice =
+        windows_->voice().subspan(static_cast<size_t>(clip.begin), static_cast<size_t>(clip.end - clip.begin));
+    for (const SpeechSpan& span : cut_windows(find_speech(voice), voice, cutting)) {
+      FrameRange window{clip.begin + std::llround(span.start * kFramesPerSecond),
+                        clip.begin + std::llround(span.end * kFramesPerSecond)};
+      window.end = std::min({window.end, clip.end, window.begin + kWindowFrames});
+      if (window.begin < window.end) windows.push_back(window);
+    }
+  }
+  return windows;
+}
+
+Status Run::run_window(const FrameRange& window, std::vector<float> rows, std::vector<Segment>& segments) {
+  ClipRunner::Options options = runner_options();
+  options.clips_end_in_pauses = true;
+  options.on_segments = [&](std::span<Segment> found) { segments.insert(segments.end(), found.begin(), found.end()); };
+  options.on_seek = [](int64_t) {};
+  const int64_t width = windows_->row_width();
+  const auto features = [&](int64_t begin, int64_t end) -> StatusOr<std::shared_ptr<const EncoderFeatures>> {
+    const size_t first = static_cast<size_t>((begin - window.begin) * width);
+    return windows_->features(std::span(rows).subspan(first, static_cast<size_t>((end - begin) * width)));
+  };
+  return ClipRunner(*decoder_, features, std::move(options)).run(std::span(&window, 1));
+}
+
+// Windows run on threads of their own, which wait for the engine; rows are cut here, in order, and results are told in
+// order.
+Status Run::run_batched(std::span<const FrameRange> clips) {
+  const std::vector<FrameRange> windows = voiced_windows(clips);
+  std::mutex mutex;
+  size_t next = 0, num_told = 0;  // under mutex, as all below
+  Status failure;
+  std::map<size_t, std::vector<Segment>> done;
+  const auto work = [&] {
+    for (;;) {
+      size_t index = 0;
+      std::vector<float> rows;
+      {
+        const std::lock_guard lock(mutex);
+        if (next == windows.size() || !failure.ok()) return;
+        index = next++;
+        StatusOr<std::vector<float>> cut = windows_->rows(windows[index].begin, windows[index].end);
+        if (!cut.ok()) failure = cut.status();
+        if (!cut.ok()) return;
+        rows = std::move(cut).value();
+      }
+      std::vector<Segment> segments;
+      const Status ran = run_window(windows[index], std::move(rows), segments);
+      const std::lock_guard lock(mutex);
+      if (!ran.ok() && failure.ok()) failure = ran;
+      done.emplace(index, std::move(segments));
+      for (auto first = done.begin(); failure.ok() && first != done.end() && first->first == num_told; ++num_told) {
+        add_segments(first->second);
+        progress(windows[num_told].end);
+        first = done.erase(first);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  const size_t num_threads = std::min(windows.size(), static_cast<size_t>(options_.batch_size));
+  for (size_t i = 0; i < num_threads; ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  if (failure.ok()) progress(windows_->num_frames());
+  return failure;
+}
+
+Status Run::check_cancelled() const {
+  if (observer_.cancelled != nullptr && observer_.cancelled->load()) return absl::CancelledError("cancelled");
+  return ok_status();
+}
+
+void Run::add_segments(std::span<const Segment> segments) {
+  for (const Segment& segment : segments) {
+    Segment& added = transcript_.segments.emplace_back(segment);
+    added.id = static_cast<int32_t>(transcript_.segments.size()) - 1;
+    if (observer_.on_segment) observer_.on_segment(added);
+  }
+}
+
+void Run::progress(int64_t frame) {
+  if (observer_.on_progress) observer_.on_progress(static_cast<double>(frame) / kFramesPerSecond, windows_->seconds());
+}
+
+}  // namespace
+
+StatusOr<TranscribeResult> Transcriber::transcribe(const AudioSource& audio, const TranscribeOptions& options,
+                                                   const TranscribeObserver& observer) const {
+  return Run(model_, options, observer).transcribe(audio);
+}
+
+}  // namespace transept

@@ -1,0 +1,102 @@
+// Audio of any length to a transcript, over the engine's public interface: what the command line, the server and a
+// library user call. Long audio by the algorithm of openai-whisper (transcribe.py), window after window, or batched:
+// cut at pauses, all windows at once. Every window is encoded once; fallback, language detection and word alignment run
+// over that encode.
+//
+// Models without transcript tokens (Moonshine) are cut at pauses too; each window is a segment, and its times are the
+// pauses'.
+//
+// Thread-safe: any number of calls may run at once; what they ask of the engine runs in its one batch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "core/generation_config.h"
+#include "core/speech_tokens.h"
+#include "engine/async_engine.h"
+#include "engine/config.h"
+#include "engine/prompt_processor.h"
+#include "media/audio_reader.h"
+#include "multimodal/audio_processor.h"
+#include "speech/transcribe_options.h"
+#include "speech/transcript.h"
+#include "text/tokenizer.h"
+
+namespace transept {
+
+// What a transcription needs of a loaded model; all borrowed.
+struct SpeechModel {
+  AsyncEngine* engine = nullptr;
+  const Tokenizer* tokenizer = nullptr;
+  const AudioProcessor* audio = nullptr;
+  const SpeechTokens* tokens = nullptr;  // null: a model without transcript tokens
+  const GenerationConfig* generation = nullptr;
+  const PromptProcessor* prompts = nullptr;
+  bool has_alignment_heads = false;
+  std::shared_ptr<std::atomic<uint64_t>> next_request;  // names of requests, one each
+
+  // Of a loaded model whose engine `engine` has taken. Errors: it takes no audio; it has no tokenizer (why).
+  static StatusOr<SpeechModel> of(const LoadedModel& model, AsyncEngine& engine);
+};
+
+// Audio that can be read more than once: encoded bytes, or raw samples.
+class AudioSource final {
+ public:
+  AudioSource(AudioBytes bytes) : bytes_(std::move(bytes)) {}                            // NOLINT: a source is a source
+  AudioSource(RawAudio raw) : raw_(std::make_shared<const RawAudio>(std::move(raw))) {}  // NOLINT
+
+  StatusOr<std::unique_ptr<AudioReader>> open(const AudioReader::Options& options) const;
+
+ private:
+  AudioBytes bytes_;
+  std::shared_ptr<const RawAudio> raw_;
+};
+
+struct LanguageGuess {
+  std::string code;
+  double probability = 0;
+};
+
+// Told while a transcription runs, on whatever thread that is, one call at a time. All may be left empty.
+struct TranscribeObserver {
+  // Most probable first, all of them; not called where the language was given or there is no choice.
+  std::function<void(const std::vector<LanguageGuess>&)> on_language = {};
+  std::function<void(const Segment&)> on_segment = {};  // in order, as they are decided
+  // Seconds of audio done, of all.
+  std::function<void(double done, double all)> on_progress = {};
+  std::function<void(const std::string&)> on_warning = {};
+  const std::atomic<bool>* cancelled = nullptr;  // looked at between windows: true ends it with kCancelled
+};
+
+struct TranscribeCounts {
+  int64_t num_windows = 0;    // encoded, each once; one of its own for the language where no window is the first 30 s
+  int64_t num_requests = 0;   // of the engine: with language, fallbacks and alignments
+  int64_t num_fallbacks = 0;  // windows decoded again at a higher temperature, each time counted
+};
+
+struct TranscribeResult {
+  Transcript transcript;
+  TranscribeMode mode = TranscribeMode::kSequential;  // that ran
+  TranscribeCounts counts;
+};
+
+class Transcriber final {
+ public:
+  explicit Transcriber(const SpeechModel& model) : model_(model) {}
+
+  // Errors: check_transcribe_options'; an option that the model cannot serve (a language or task that it does not know,
+  // word times without alignment heads, timestamps that it has not); what the audio has wrong; too long (both lengths);
+  // the engine's; kCancelled.
+  StatusOr<TranscribeResult> transcribe(const AudioSource& audio, const TranscribeOptions& options,
+                                        const TranscribeObserver& observer = {}) const;
+
+ private:
+  SpeechModel model_;
+};
+
+}  // namespace transept

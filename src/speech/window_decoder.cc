@@ -1,0 +1,353 @@
+#include "speech/window_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/strings.h"
+#include "core/speech_languages.h"
+#include "speech/compression_ratio.h"
+
+namespace transept {
+namespace {
+
+constexpr int32_t kDefaultBeams = 5;  // openai-whisper's --beam_size
+// openai-whisper, decoding.py: max_initial_timestamp of 1 s, in steps of 0.02 s.
+constexpr int32_t kMaxInitialTimestamp = 50;
+// Nobody says more tokens a second; ends loops of models that have no timestamps early (Moonshine's own code takes 6).
+constexpr double kMostTokensPerSecond = 13;
+constexpr int32_t kLeastTokens = 10;
+
+std::string stripped(const std::string& text) {
+  constexpr std::string_view kSpace = " \t\n\r\f\v";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+// openai-whisper, decoding.py, MaximumLikelihoodRanker.
+double rank_score(const CompletionOutput& answer, size_t num_tokens, const std::optional<double>& length_penalty) {
+  const double length = std::max<double>(1, static_cast<double>(num_tokens));
+  const double penalty = length_penalty.has_value() ? std::pow((5 + length) / 6, *length_penalty) : length;
+  return answer.cumulative_logprob / penalty;
+}
+
+}  // namespace
+
+StatusOr<SpeechModel> SpeechModel::of(const LoadedModel& model, AsyncEngine& engine) {
+  if (model.media->audio() == nullptr) {
+    return unimplemented(model.config.model, ": a ", model.model_config.model_type, " model does not take audio");
+  }
+  if (model.tokenizer == nullptr) {
+    return invalid_argument(model.config.model, ": a transcript needs the model's tokenizer, and the folder has none");
+  }
+  SpeechModel speech;
+  speech.engine = &engine;
+  speech.tokenizer = model.tokenizer.get();
+  speech.audio = model.media->audio();
+  speech.tokens = model.speech_tokens.get();
+  speech.generation = &model.generation;
+  speech.prompts = model.prompts.get();
+  speech.has_alignment_heads = model.has_alignment_heads;
+  speech.next_request = std::make_shared<std::atomic<uint64_t>>(0);
+  return speech;
+}
+
+StatusOr<std::unique_ptr<WindowDecoder>> WindowDecoder::create(const SpeechModel& model,
+                                                               const TranscribeOptions& options) {
+  std::unique_ptr<WindowDecoder> decoder(new WindowDecoder(model, options));
+  RETURN_IF_ERROR(decoder->settle());
+  return decoder;
+}
+
+Status WindowDecoder::settle() {
+  start_ = model_.prompts->decoder_start_token_id();
+  max_len_ = model_.prompts->limits().max_decoder_len;
+  if (model_.generation->eos_token_ids.empty()) return invalid_argument("the model's files name no end token");
+  end_of_text_ = model_.generation->eos_token_ids.front();
+  ASSIGN_OR_RETURN(temperatures_, temperature_ladder(options_.temperature, options_.temperature_increment));
+  RETURN_IF_ERROR(settle_tokens());
+  ASSIGN_OR_RETURN(suppressed_, suppressed_tokens());
+  begin_suppressed_ = model_.generation->begin_suppress_tokens;
+  if (!options_.initial_prompt.empty()) {
+    ASSIGN_OR_RETURN(initial_prompt_, encode_text(options_.initial_prompt, "initial_prompt"));
+  }
+  if (!options_.prefix.empty()) {
+    ASSIGN_OR_RETURN(prefix_, encode_text(options_.prefix, "prefix"));
+  }
+  const int64_t least = int64_t{max_len_} / 2 + 8;  // previous text, the start sequence, and something to answer
+  if (static_cast<int64_t>(prefix_.size()) + least > max_len_) {
+    return field_error("prefix", str_cat("prefix has ", prefix_.size(), " tokens, and at most ", max_len_ - least,
+                                         " leave room for an answer"));
+  }
+  return ok_status();
+}
+
+Status WindowDecoder::settle_tokens() {
+  if (model_.tokens == nullptr) {
+    const std::string_view field = !options_.language.empty()                     ? "language"
+                                   : options_.task != "transcribe"                ? "task"
+                                   : options_.word_timestamps                     ? "word_timestamps"
+                                   : !options_.initial_prompt.empty()             ? "initial_prompt"
+                                   : !options_.prefix.empty()                     ? "prefix"
+                                   : options_.mode == TranscribeMode::kSequential ? "mode"
+                                                                                  : "";
+    if (!field.empty()) {
+      return field_error(field,
+                         str_cat(field, ": this model has no transcript tokens: it transcribes windows, without ",
+                                 "languages, tasks, previous text and timestamps"));
+    }
+    language_ = "en";
+    return ok_status();
+  }
+  const SpeechTokens& tokens = *model_.tokens;
+  if (!options_.without_timestamps && !tokens.no_timestamps.has_value()) {
+    return field_error("without_timestamps", "this model has no timestamps: give without_timestamps");
+  }
+  if (options_.word_timestamps && !model_.has_alignment_heads) {
+    return field_error(
+        "word_timestamps",
+        "word_timestamps needs the alignment_heads of generation_config.json, and this model's has none");
+  }
+  ASSIGN_OR_RETURN(task_token_, tokens.task_token(options_.task, "task"));
+  const std::string language = !options_.language.empty() ? options_.language
+                               : tokens.languages.empty() ? "en"
+                                                          : tokens.default_language.value_or("");
+  return language.empty() ? ok_status() : set_language(language);
+}
+
+Status WindowDecoder::set_language(const std::string& language) {
+  ASSIGN_OR_RETURN(language_token_, model_.tokens->language_token(language, "language"));
+  language_ = speech_language_code(language);
+  return ok_status();
+}
+
+// The model's list or the caller's, and the special tokens that no transcript holds (openai-whisper, decoding.py,
+// _get_suppress_tokens).
+StatusOr<std::vector<int32_t>> WindowDecoder::suppressed_tokens() const {
+  std::vector<int32_t> ids;
+  const std::vector<int32_t>& own = model_.generation->suppress_tokens;
+  for (const int32_t id : options_.suppress_tokens.value_or(std::vector<int32_t>{-1})) {
+    if (id == -1) {
+      ids.insert(ids.end(), own.begin(), own.end());
+    } else if (id >= 0 && id < model_.prompts->vocab_size()) {
+      ids.push_back(id);
+    } else {
+      return field_error("suppress_tokens", str_cat("suppress_tokens: ", id, " is outside the vocabulary of ",
+                                                    model_.prompts->vocab_size()));
+    }
+  }
+  if (model_.tokens != nullptr) {
+    const SpeechTokens& tokens = *model_.tokens;
+    for (const auto& id : {tokens.transcribe, tokens.translate, tokens.start_of_previous, tokens.no_speech,
+                           model_.tokenizer->string_to_token("<|startoflm|>")}) {
+      if (id.has_value()) ids.push_back(*id);
+    }
+    ids.push_back(start_);
+  }
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  return ids;
+}
+
+StatusOr<std::vector<int32_t>> WindowDecoder::encode_text(const std::string& text, std::string_view field) const {
+  const EncodeOptions options{.add_special_tokens = false, .side = TokenizerSide::kDecoder};
+  StatusOr<std::vector<int32_t>> ids = model_.tokenizer->encode(" " + stripped(text), options);
+  if (!ids.ok()) return with_param(ids.status(), field);
+  for (const int32_t id : *ids) {
+    if (!is_text(id)) return field_error(field, str_cat(field, " holds a special token"));
+  }
+  return ids;
+}
+
+std::vector<int32_t> WindowDecoder::start_sequence() const {
+  std::vector<int32_t> ids = {start_};
+  if (language_token_.has_value()) ids.push_back(*language_token_);
+  if (task_token_.has_value()) ids.push_back(*task_token_);
+  return ids;
+}
+
+StatusOr<EncodedInput> WindowDecoder::encode(std::shared_ptr<const EncoderFeatures> features) const {
+  EncoderDecoderInputs inputs;
+  {
+    // The engine shares equal inputs: what told the language may come again as the first window.
+    const std::lock_guard lock(mutex_);
+    const bool again = first_features_ != nullptr && *first_features_ == *features;
+    if (first_features_ == nullptr) first_features_ = features;
+    if (!again) num_windows_.fetch_add(1, std::memory_order_relaxed);
+  }
+  inputs.encoder_features = std::move(features);
+  return model_.engine->encode(std::move(inputs)).get();
+}
+
+StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vector<int32_t> prompt,
+                                           const SamplingParams& params) const {
+  RequestSpec spec;
+  spec.id = str_cat("speech-", model_.next_request->fetch_add(1));
+  spec.encoded = window;
+  spec.inputs.prompt_token_ids = std::move(prompt);
+  spec.params = params;
+  num_requests_.fetch_add(1, std::memory_order_relaxed);
+  ASSIGN_OR_RETURN(RequestStream stream, model_.engine->add_request(std::move(spec)));
+  ASSIGN_OR_RETURN(RequestOutput output, stream.next());
+  if (!output.error.empty()) return absl::InternalError(output.error);
+  for (const CompletionOutput& answer : output.outputs) {
+    if (answer.finish_reason == FinishReason::kAbort) return absl::CancelledError("the request was aborted");
+  }
+  return output;
+}
+
+StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(const EncodedInput& window) const {
+  SamplingParams params;
+  params.max_tokens = 1;
+  for (const SpeechTokens::Language& known : model_.tokens->languages) {
+    params.allowed_token_ids.push_back(known.token_id);
+  }
+  params.logprobs = static_cast<int32_t>(params.allowed_token_ids.size());
+  ASSIGN_OR_RETURN(const RequestOutput output, ask(window, {start_}, params));
+  CHECK(output.outputs.size() == 1 && output.outputs[0].logprobs.has_value(), "no log-probabilities of the language");
+  std::vector<LanguageGuess> guesses;
+  for (const TokenLogprob& entry : output.outputs[0].logprobs->front()) {
+    const std::string_view code = model_.tokens->language_of(entry.token_id);
+    if (!code.empty()) guesses.push_back({std::string(code), std::exp(static_cast<double>(entry.logprob))});
+  }
+  if (guesses.empty()) return absl::InternalError("the model gave no language");
+  return guesses;
+}
+
+SamplingParams WindowDecoder::params(double temperature) const {
+  SamplingParams params;
+  params.eos_token_ids = model_.generation->eos_token_ids;
+  params.suppress_tokens = suppressed_;
+  params.begin_suppress_tokens = begin_suppressed_;
+  if (model_.tokens != nullptr && !options_.without_timestamps) {
+    params.timestamp_rules = model_.tokens->rules(end_of_text_);
+    if (!params.timestamp_rules->max_initial_timestamp_index.has_value()) {
+      params.timestamp_rules->max_initial_timestamp_index = kMaxInitialTimestamp;
+    }
+  }
+  const int32_t beams = options_.beam_size.value_or(model_.tokens != nullptr ? kDefaultBeams : 1);
+  if (temperature > 0) {
+    params.temperature = static_cast<float>(temperature);
+    params.n = params.best_of = options_.best_of;
+  } else if (beams > 1) {
+    params.num_beams = beams;
+    params.patience = options_.patience.value_or(1);
+    params.patience_length_penalty = options_.length_penalty;
+  }
+  return params;
+}
+
+StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, const std::vector<int32_t>& prompt,
+                                                const SamplingParams& params) const {
+  ASSIGN_OR_RETURN(const RequestOutput output, ask(window, prompt, params));
+  if (output.outputs.empty()) return absl::InternalError("the engine gave no answer");
+  const auto tokens_of = [&](const CompletionOutput& answer) {
+    const auto end = std::ranges::find(answer.token_ids, end_of_text_);
+    return std::vector<int32_t>(answer.token_ids.begin(), end);
+  };
+  const CompletionOutput* best = &output.outputs.front();
+  if (params.num_beams == 1) {
+    for (const CompletionOutput& answer : output.outputs) {
+      const double score = rank_score(answer, tokens_of(answer).size(), options_.length_penalty);
+      if (score > rank_score(*best, tokens_of(*best).size(), options_.length_penalty)) best = &answer;
+    }
+  }
+  WindowAnswer answer;
+  answer.tokens = tokens_of(*best);
+  answer.temperature = static_cast<double>(params.temperature);
+  answer.scores.avg_logprob = best->cumulative_logprob / static_cast<double>(answer.tokens.size() + 1);
+  answer.scores.compression_ratio = compression_ratio(stripped(text(answer.tokens)));
+  if (output.probe_logprob.has_value()) {
+    answer.scores.no_speech_prob = std::exp(static_cast<double>(*output.probe_logprob));
+  }
+  return answer;
+}
+
+StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::span<const int32_t> previous,
+                                             bool with_prefix, double seconds, uint64_t window_key) const {
+  std::vector<int32_t> prompt;
+  if (model_.tokens != nullptr && !previous.empty() && model_.tokens->start_of_previous.has_value()) {
+    prompt.push_back(*model_.tokens->start_of_previous);
+    prompt.insert(prompt.end(), previous.begin(), previous.end());
+  }
+  const auto start_index = static_cast<int32_t>(prompt.size());
+  const std::vector<int32_t> start = start_sequence();
+  prompt.insert(prompt.end(), start.begin(), start.end());
+  if (options_.without_timestamps && model_.tokens != nullptr && model_.tokens->no_timestamps.has_value()) {
+    prompt.push_back(*model_.tokens->no_timestamps);
+  }
+  if (with_prefix) prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
+  const int32_t room = max_len_ - static_cast<int32_t>(prompt.size());
+  WindowAnswer answer;
+  for (size_t i = 0; i < temperatures_.size(); ++i) {
+    SamplingParams asked = params(temperatures_[i]);
+    asked.max_tokens = model_.tokens != nullptr ? std::min(room, max_len_ / 2) : room;
+    if (model_.tokens == nullptr) {
+      const double most = std::ceil(seconds * kMostTokensPerSecond) + kLeastTokens;
+      asked.max_tokens = static_cast<int32_t>(std::min<double>(room, most));
+    } else if (model_.tokens->no_speech.has_value()) {
+      asked.probe = PromptProbe{start_index, *model_.tokens->no_speech};
+    }
+    asked.seed = options_.seed * 0x9e3779b97f4a7c15u + window_key * 64 + i;
+    ASSIGN_OR_RETURN(answer, decode_at(window, prompt, asked));
+    answer.temperature = temperatures_[i];
+    if (!needs_fallback(answer.scores, options_.thresholds)) break;
+    if (i + 1 < temperatures_.size()) num_fallbacks_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return answer;
+}
+
+StatusOr<std::vector<WordTiming>> WindowDecoder::align(const EncodedInput& window, std::span<const int32_t> text_tokens,
+                                                       int64_t num_frames) const {
+  if (text_tokens.empty()) return std::vector<WordTiming>();
+  const std::vector<int32_t> start = start_sequence();
+  std::vector<int32_t> prompt = start;
+  prompt.push_back(*model_.tokens->no_timestamps);
+  prompt.insert(prompt.end(), text_tokens.begin(), text_tokens.end());
+  prompt.push_back(end_of_text_);
+  SamplingParams params;
+  params.max_tokens = 1;
+  params.score_only = true;
+  params.prompt_logprobs = 0;
+  params.prompt_logprobs_vocab = end_of_text_;
+  params.capture_cross_attention = true;
+  ASSIGN_OR_RETURN(const RequestOutput output, ask(window, prompt, params));
+  CHECK(output.cross_attention != nullptr && output.prompt_logprobs.has_value(), "no attention of the words");
+  const size_t first = start.size() + 1;
+  std::vector<float> probabilities;
+  for (size_t i = 0; i < text_tokens.size(); ++i) {
+    const auto& entries = (*output.prompt_logprobs)[first + i];
+    float logprob = -INFINITY;
+    for (const TokenLogprob& entry : *entries) {
+      if (entry.token_id == text_tokens[i]) logprob = entry.logprob;
+    }
+    probabilities.push_back(std::exp(logprob));
+  }
+  AlignmentInput input;
+  input.attention = output.cross_attention->values;
+  input.num_heads = output.cross_attention->num_heads;
+  input.num_tokens = output.cross_attention->num_tokens;
+  input.num_positions = output.cross_attention->num_positions;
+  input.num_prefix_tokens = static_cast<int64_t>(start.size());
+  input.num_frames = num_frames;
+  input.text_tokens = text_tokens;
+  input.probabilities = probabilities;
+  const auto append = [&](int32_t token, std::string& out) { model_.tokenizer->append_bytes({}, token, out); };
+  return align_words(input, append, word_split(language_));
+}
+
+std::string WindowDecoder::text(std::span<const int32_t> tokens) const {
+  std::vector<int32_t> ids;
+  if (model_.tokens == nullptr) return model_.tokenizer->decode(tokens, true);
+  for (const int32_t id : tokens) {
+    if (is_text(id)) ids.push_back(id);
+  }
+  return model_.tokenizer->decode(ids, false);
+}
+
+TranscribeCounts WindowDecoder::counts() const {
+  return {num_windows_.load(), num_requests_.load(), num_fallbacks_.load()};
+}
+
+}  // namespace transept
