@@ -202,6 +202,8 @@ def random_alignment(rng, tokenizer, tokens, num_frames):
     words, word_tokens = tokenizer.split_to_word_tokens(tokens + [tokenizer.eot])
     longest, at, alignment = num_frames // 2, rng.choice((0, 0, 40, 400)), []
     for word, ids in zip(words[:-1], word_tokens):
+        if rng.random() < 0.06:  # the rest is at the window's end
+            at = max(at, longest - rng.randrange(150))
         end = min(at + rng.choice((0, 4, 12, 12, 18, 40, 130)), longest)
         alignment.append(timing.WordTiming(word, ids, np.float64(min(at, longest) / 50), np.float64(end / 50), rng.choice((0.05, 0.6, 0.99))))
         at = end
@@ -308,7 +310,7 @@ def run(rng, index):
 
 def runs():
     rng, original = random.Random(7), timing.find_alignment
-    rows = [run(rng, i) for i in range(40)]
+    rows = [run(rng, i) for i in range(48)]
     timing.find_alignment = original
     return rows
 

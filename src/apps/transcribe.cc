@@ -87,6 +87,18 @@ Status write_stats(const Flags& flags, const LoadedModel& model, const Transcrib
   stats.set("num_windows", counts.windows.num_windows);
   stats.set("num_requests", counts.windows.num_requests);
   stats.set("num_fallbacks", counts.windows.num_fallbacks);
+  Json files = Json::array();
+  for (const TranscribeJob::Report& report : job.reports()) {
+    Json file = Json::object();
+    file.set("path", report.path);
+    file.set("audio_seconds", report.audio_seconds);
+    file.set("seconds", report.seconds);
+    file.set("num_windows", report.windows.num_windows);
+    file.set("num_requests", report.windows.num_requests);
+    file.set("num_fallbacks", report.windows.num_fallbacks);
+    files.push_back(std::move(file));
+  }
+  stats.set("files", std::move(files));
   return write_file(*path, stats.dump() + "\n");
 }
 

@@ -59,8 +59,8 @@ std::vector<FlagSpec> decoding_flags() {
       {"temperature", "X", "0", "of sampling; 0: the most probable text", kDecoding},
       {"temperature-increment-on-fallback", "X", "0.2", "step to the next try of a window that fails; none: no other",
        kDecoding},
-      {"beam-size", "N", "5", "beams at temperature 0; 1 or none: greedy (as models without timestamps are by default)",
-       kDecoding},
+      {"beam-size", "N", "5",
+       "beams at temperature 0; 1 or none: greedy, the default of models without transcript tokens", kDecoding},
       {"best-of", "N", "5", "candidates above it", kDecoding},
       {"patience", "X", "none", "of beams: waits for so many times as many ends (1 if none)", kDecoding},
       {"length-penalty", "X", "none", "exponent, 0 to 1; none: answers are ranked by their mean log-probability",
@@ -227,7 +227,7 @@ void read_output(Reader& read, const Flags& flags, TranscribeSettings& settings)
   read.boolean("verbose", settings.verbose);
   read.boolean("resume", settings.resume);
   read.boolean("recursive", settings.recursive);
-  read.integer("num-workers", 1, 256, 1, settings.num_workers);
+  read.integer("num-workers", 1, 64, 1, settings.num_workers);
   if (settings.to_stdout && settings.files.formats.size() > 1) {
     read.keep(read.refuse("output-dir", "standard output takes one --output-format"));
   }

@@ -48,9 +48,10 @@ Status TranscribeJob::run() {
   constexpr auto kPause = std::chrono::milliseconds(50);  // an interrupt reaches no condition variable
   begin_ = std::chrono::steady_clock::now();
   std::vector<std::thread> threads;
-  num_working_ = std::min(files_.size(), static_cast<size_t>(settings_.num_workers));
-  threads.reserve(num_working_);
-  for (size_t i = 0; i < num_working_; ++i) threads.emplace_back([this] { work(); });
+  const size_t num_threads = std::min(files_.size(), static_cast<size_t>(settings_.num_workers));
+  num_working_ = num_threads;
+  threads.reserve(num_threads);
+  for (size_t i = 0; i < num_threads; ++i) threads.emplace_back([this] { work(); });
   {
     std::unique_lock lock(mutex_);
     while (num_working_ > 0) {
@@ -137,6 +138,7 @@ Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, doub
   }
   const std::lock_guard lock(mutex_);
   ++counts_.num_written;
+  reports_.push_back({shown_path(input), result.transcript.duration, seconds, result.counts});
   counts_.audio_seconds += result.transcript.duration;
   counts_.windows.num_windows += result.counts.num_windows;
   counts_.windows.num_requests += result.counts.num_requests;

@@ -33,6 +33,13 @@ class TranscribeJob final {
     TranscribeCounts windows;
   };
 
+  // Of a file that was written.
+  struct Report {
+    std::string path;
+    double audio_seconds = 0, seconds = 0;
+    TranscribeCounts windows;
+  };
+
   // `engine_failure`: what made the engine fail, ok if nothing did. Borrows settings and console.
   TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure, const TranscribeSettings& settings,
                 std::vector<AudioInput> inputs, OrderedConsole& console);
@@ -42,6 +49,7 @@ class TranscribeJob final {
   Status run();
 
   const Counts& counts() const { return counts_; }
+  const std::vector<Report>& reports() const { return reports_; }  // in the order in which they were done
   double elapsed_seconds() const { return elapsed_seconds_; }
   // Those that were not begun or not ended.
   std::vector<std::string> unfinished() const;
@@ -81,6 +89,7 @@ class TranscribeJob final {
   size_t num_ended_ = 0;
   size_t num_working_ = 0;  // threads
   Counts counts_;
+  std::vector<Report> reports_;
   Status failure_;
 };
 

@@ -41,7 +41,8 @@ class InputBatch final {
   int32_t captured_row(size_t plan_row) const { return captured_rows_[plan_row]; }
   // The packed row of a scheduled sequence's new row 0.
   int32_t first_row(int32_t group_idx, int32_t seq_idx) const {
-    return first_rows_[static_cast<size_t>(first_seq_[static_cast<size_t>(group_idx)] + seq_idx)];
+    const int32_t seq = first_seq_[static_cast<size_t>(group_idx)] + seq_idx;
+    return first_rows_[static_cast<size_t>(seq)];
   }
 
  private:

@@ -186,6 +186,7 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   scheduler_.mark_computed(plan_.scheduled);
   output_processor_.process(plan_, output_, outputs);
   close_prompts(num_outputs_before, outputs);
+  output_.captured.clear();  // large, and nobody's from here on
 
   count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
   count_inputs();

@@ -45,7 +45,8 @@ class LLMEngine final {
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
   // An open token of the decoder prompt is filled first, by a pass of its own over the same encoded input.
-  // Errors: a request id that is in flight; a request that could never fit (both counts).
+  // Errors: a request id that is in flight; a request that could never fit (both counts); a probe outside the prompt;
+  // cross-attention of a model without alignment heads, or of more than 256 MB.
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                      const RequestOptions& options = {});
 

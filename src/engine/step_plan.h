@@ -59,6 +59,8 @@ struct StepPlan {
 };
 
 // Probabilities [num_heads, rows of the CapturePlan, positions of the group's encoder input] of the alignment heads.
+// What one request may come to is bounded (LLMEngine::add_request), what a step holds by its rows, and it is freed with
+// it.
 struct CapturedRows {
   int32_t num_heads = 0;
   std::vector<float> values;

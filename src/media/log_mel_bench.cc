@@ -12,9 +12,11 @@ void BM_LogMel(benchmark::State& state) {
   const auto isa = static_cast<Isa>(state.range(1));
   if (isa > detect_isa()) return state.SkipWithError("level not present");
   const auto log_mel = LogMel::create({.num_mel_bins = static_cast<int32_t>(state.range(0))}, isa);
-  std::vector<float> samples;
-  for (int i = 0; i < 480000; ++i)
-    samples.push_back(static_cast<float>(0.3 * std::sin(0.1 * i) + 0.1 * std::sin(0.71 * i)));
+  std::vector<float> samples(480000);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto t = static_cast<double>(i);
+    samples[i] = static_cast<float>(0.3 * std::sin(0.1 * t) + 0.1 * std::sin(0.71 * t));
+  }
   std::vector<float> out(static_cast<size_t>(state.range(0)) * 3000);
   while (state.KeepRunning()) {
     log_mel->window(samples, 480000, out);

@@ -68,6 +68,24 @@ TEST_F(BartLikeTest, RefusesConfigsOutOfRangeByField) {
   EXPECT_THAT(error_message(load(bart, TinyBart().tensors()).status()), HasSubstr("encoder_attention_heads"));
 }
 
+// The first position of M2M100 stands in the row behind the padding's, wherever that is: published models pad with 1.
+TEST_F(BartLikeTest, RefusesAnM2M100WhosePositionsBeginElsewhere) {
+  TinyBart().write(dir_);
+  auto config = ModelConfig::load(dir_.path());
+  ASSERT_TRUE(config.ok()) << config.status();
+  config->model_type = "m2m_100";
+  config->architectures = {"M2M100ForConditionalGeneration"};
+  const auto error = [&] {
+    return error_message(
+        load_model(*config, std::move(WeightMap::open(dir_.path())).value(), {run_.threads(), *attention_}).status());
+  };
+  EXPECT_THAT(error(), HasSubstr("encoder.layer_norm"));  // which a BART lacks: the configuration is in order
+  config->pad_token_id.reset();
+  EXPECT_THAT(error(), HasSubstr("encoder.layer_norm"));
+  config->pad_token_id = 0;
+  EXPECT_THAT(error(), HasSubstr("config.json: pad_token_id: "));
+}
+
 // transformers reads none of these any more, so a checkpoint of today may hold anything there.
 TEST_F(BartLikeTest, SwitchesThatContradictTheFamilyChangeNothing) {
   const TinyBart bart;

@@ -16,6 +16,13 @@ StatusOr<std::unique_ptr<Model>> load_m2m_100(const ModelConfig& config, std::sh
       .scale_embedding = true,
       .activation = "relu",
   };
+  // The reference's positions begin behind the padding's row: offset is right for padding of 1 alone.
+  if (config.pad_token_id.value_or(1) != 1) {
+    const ConfigReader reader(config.raw, config.path + "/config.json");
+    return reader.error("pad_token_id", str_cat(*config.pad_token_id,
+                                                " is not supported: positions begin behind it, "
+                                                "and m2m_100 models are computed as if it were 1"));
+  }
   return load_bart_like(kTraits, config, std::move(weights), options);
 }
 

@@ -24,7 +24,8 @@ struct SequenceData {
   // fed in parts.
   bool sampled = false;
   // Logits are wanted of the new rows [first_logits_row, token_ids.size()): the last row only, unless prompt_logprobs
-  // or score_only ask for the prompt's. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1.
+  // or score_only ask for the prompt's. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1. A
+  // probe (SamplingParams::probe) is no part of it: StepPlan::rows say which rows are looked at.
   int32_t first_logits_row = 0;
 
   void clear() {

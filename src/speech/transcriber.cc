@@ -101,6 +101,9 @@ Status Run::run_sequential(std::span<const FrameRange> clips) {
   return ClipRunner(*decoder_, features, std::move(options)).run(clips);
 }
 
+// Clips shorter than this are taken whole where no voice is found in them: it takes the detector a while to tell noise.
+constexpr int64_t kTooShortToJudge = 100;  // frames
+
 // What is spoken within the clips, in windows.
 std::vector<FrameRange> Run::voiced_windows(std::span<const FrameRange> clips) const {
   WindowCutOptions cutting;
@@ -109,12 +112,14 @@ std::vector<FrameRange> Run::voiced_windows(std::span<const FrameRange> clips) c
   for (const FrameRange& clip : clips) {
     const auto voice =
         windows_->voice().subspan(static_cast<size_t>(clip.begin), static_cast<size_t>(clip.end - clip.begin));
+    const size_t num_before = windows.size();
     for (const SpeechSpan& span : cut_windows(find_speech(voice), voice, cutting)) {
       FrameRange window{clip.begin + std::llround(span.start * kFramesPerSecond),
                         clip.begin + std::llround(span.end * kFramesPerSecond)};
       window.end = std::min({window.end, clip.end, window.begin + kWindowFrames});
       if (window.begin < window.end) windows.push_back(window);
     }
+    if (windows.size() == num_before && clip.end - clip.begin < kTooShortToJudge) windows.push_back(clip);
   }
   return windows;
 }

@@ -1,7 +1,7 @@
 // Where somebody speaks: for the batched mode, which cuts audio at pauses. A likelihood-ratio detector over mel bins
 // after Sohn, Kim and Sung, "A statistical model-based voice activity detection" (IEEE SPL 6(1), 1999), with the noise
 // of each bin from minima (after Martin, "Noise power spectral density estimation based on optimal smoothing and
-// minimum statistics", 2001) on both sides of a frame. docs/decisions/0009 says why, and what was measured.
+// minimum statistics", 2001) on both sides of a frame. docs/decisions/0010 says why, and what was measured.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct FrameVoice {
   float level = 0;        // log10 of the frame's mean power over mel bins: where to cut if one must
 };
 
-// Streaming: 700 KB for 80 bins, however long the audio; looks 1.6 s ahead. Results do not depend on how frames come.
+// Streaming: 350 KB for 80 bins, however long the audio; looks 1.6 s ahead. Results do not depend on how frames come.
 // Not thread-safe.
 class VoiceActivityDetector final {
  public:

@@ -111,8 +111,8 @@ TEST(VoiceActivityTest, EveryFrameHasAResultWhateverItHolds) {
                        10.0f,
                        0.0f};
   for (const int num_frames : {0, 1, 4, 5, 6, 149, 150, 151, 400, 1111}) {
-    std::vector<float> frames;
-    for (int i = 0; i < num_frames * kBins; ++i) frames.push_back(odd[random() % std::size(odd)]);
+    std::vector<float> frames(static_cast<size_t>(num_frames) * kBins);
+    for (float& value : frames) value = odd[random() % std::size(odd)];
     const std::vector<FrameVoice> voice = detect_voice(frames, kBins);
     ASSERT_EQ(voice.size(), static_cast<size_t>(num_frames));
     for (const FrameVoice& frame : voice) {

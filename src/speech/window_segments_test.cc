@@ -188,6 +188,39 @@ TEST(WindowSegmentsTest, NoTokensGiveNoSegments) {
   EXPECT_TRUE(window_segments({.segment_size = 3000, .timestamp_begin = kBegin}).segments.empty());
 }
 
+Segment segment_with(std::vector<Word> words) {
+  Segment segment = {.start = words.front().start, .end = words.back().end};
+  segment.words = std::move(words);
+  return segment;
+}
+
+int64_t settled_seek(const Segment& segment, double threshold) {
+  WindowWords words = {.window = {.segments = {segment}, .next_seek = 1}};
+  settle_words({.seek = 0, .segment_size = 3000, .content_frames = 9000}, &threshold, words);
+  EXPECT_EQ(words.window.segments.size(), 1u);
+  return words.window.next_seek;
+}
+
+// transcribe.py: `remaining_duration > threshold` decides between the last word's end and the window's.
+TEST(SettleWordsTest, SilenceAfterTheLastWordIsSkippedUnlessItIsShort) {
+  const Segment good = segment_with({{" a", 0.1, 0.9, 0.9}, {" b", 28.0, 29.0, 0.9}});
+  EXPECT_EQ(settled_seek(good, 0.5), 2900);
+  EXPECT_EQ(settled_seek(good, 2), 3000);
+}
+
+// transcribe.py: `content_duration - segment["end"] < threshold` ends the audio there.
+TEST(SettleWordsTest, WhatIsMadeUpNearTheEndOfTheAudioEndsIt) {
+  const double threshold = 2;
+  for (const int64_t content_frames : {3000, 6000}) {
+    WindowWords words;
+    words.window.segments = {segment_with({{" well", 0.5, 1.0, 0.9}}), segment_with({{" thanks", 28.4, 28.5, 0.05}})};
+    settle_words({.seek = 0, .segment_size = 3000, .content_frames = content_frames}, &threshold, words);
+    EXPECT_EQ(words.window.segments.size(), 1u);
+    EXPECT_EQ(words.window.next_seek, content_frames == 3000 ? 3000 : 2840);
+    EXPECT_EQ(words.last_speech_timestamp, 1.0);
+  }
+}
+
 TEST(AnomalyTest, ImprobableShortAndLongWordsCount) {
   EXPECT_DOUBLE_EQ(word_anomaly_score({" a", 0, 1, 0.9}), 0);
   EXPECT_DOUBLE_EQ(word_anomaly_score({" a", 0, 0.033, 0.1}), 1 + (0.133 - 0.033) * 15);

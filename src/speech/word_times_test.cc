@@ -50,6 +50,7 @@ TEST(MergePunctuationsTest, MarksGoToTheirWordsAndLeaveNothing) {
   }
   merge_punctuations(words, kPrependPunctuations, kAppendPunctuations);
   std::vector<std::string> texts;
+  texts.reserve(words.size());
   for (const WordTiming& word : words) texts.push_back(word.word);
   EXPECT_THAT(texts, ::testing::ElementsAre("", " (\"", "well,\"", "", "", " so", "", " - on", "..."));
   EXPECT_THAT(words[2].tokens, ::testing::ElementsAre(2, 3, 4));

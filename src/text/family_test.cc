@@ -276,6 +276,30 @@ TEST(FamilyTest, TokenizerJsonHasTheLanguagesOfItsClass) {
             "this model has no languages to choose from");
 }
 
+// As transformers 5, which gives these ids whatever the field says; 4 left out the space (3) behind the sentinel (329).
+TEST(FamilyTest, T5sLegacyFieldChangesNothing) {
+  for (const char* config : {R"({})", R"({"legacy": null})", R"({"legacy": true})", R"({"legacy": false})"}) {
+    Folder folder = named_folder("t5");
+    folder.files.tokenizer_config_json = config;
+    const auto tokenizer = folder.load();
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    EXPECT_EQ(*(*tokenizer)->encode("the <extra_id_0> fox", {}), (Ids{6, 329, 3, 110, 11, 111, 1})) << config;
+  }
+  Folder folder = named_folder("t5");
+  folder.files.tokenizer_config_json = R"({"legacy": "no"})";
+  EXPECT_EQ(load_error(folder), "tokenizer_config.json: legacy: expected a boolean, found a string");
+}
+
+// Python's versions of 4.34 and later put <mask> before the languages, version 5 has none without a tokenizer.json; the
+// published models were trained with this order, which their tokenizer.json has too.
+TEST(FamilyTest, NllbsLanguagesStandBeforeItsMask) {
+  Folder folder = named_folder("nllb");
+  folder.files.tokenizer_config_json = R"({"tokenizer_class": "NllbTokenizer"})";
+  const auto tokenizer = folder.load();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ(*(*tokenizer)->string_to_token("ace_Arab") + 202, *(*tokenizer)->string_to_token("<mask>"));
+}
+
 TEST(FamilyErrorTest, FilesThatAreMissingOrDamagedAreNamed) {
   Folder marian = named_folder("marian");
   marian.files.target_spm.reset();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "text/family_assembly.h"
 #include "text/sentencepiece_subword.h"
 #include "text/tokenizer_loader.h"
@@ -49,6 +50,12 @@ Status lay_out_t5(const ModelFile& file, TokenizerConfig& config, Parts& parts) 
   constexpr int32_t kSentinels = 100;
   ASSIGN_OR_RETURN(const int32_t count, num_sentinels(config, kSentinels));
   RETURN_IF_ERROR(check_size(file, int64_t{num_pieces} + count));
+  // Version 4 then put no space before a word that follows a sentinel; version 5 knows the field no more.
+  ASSIGN_OR_RETURN(const bool legacy, config.field("legacy").bool_or(true));
+  if (!legacy) {
+    log_warning("tokenizer_config.json: legacy: false has no effect with ", file.name,
+                " alone: as in transformers 5, every word begins with a space");
+  }
   TokenLister lister(config);
   for (int32_t i = 0; i < count; ++i) {
     lister.add({.content = sentinel(i), .lstrip = true, .rstrip = true, .special = true}, num_pieces + count - 1 - i);
