@@ -168,7 +168,11 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   output_processor_.abort(found->second, output);
   shared_inputs_.detach(found->second);
   requests_.erase(found);
-  open_requests_.erase(request_id);
+  if (const auto open = open_requests_.find(request_id); open != open_requests_.end()) {
+    // It has not begun: a request that only scores has no outputs then, as ever.
+    if (open->second.params.score_only) output.outputs.clear();
+    open_requests_.erase(open);
+  }
   return output;
 }
 

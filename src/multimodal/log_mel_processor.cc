@@ -83,7 +83,9 @@ StatusOr<std::unique_ptr<AudioProcessor>> make_log_mel_processor(const ModelConf
     return reader.error("n_samples", str_cat(num_samples, " samples are ", num_frames, " frames, but config.json has ",
                                              "max_source_positions ", max_positions));
   }
-  ASSIGN_OR_RETURN(LogMel log_mel, LogMel::create(options));
+  StatusOr<LogMel> made = LogMel::create(options);
+  if (!made.ok()) return reader.error(error_param(made.status()), error_message(made.status()));
+  LogMel log_mel = std::move(made).value();
   return std::unique_ptr<AudioProcessor>(std::make_unique<LogMelProcessor>(std::move(log_mel), num_samples));
 }
 

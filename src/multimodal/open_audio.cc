@@ -119,8 +119,11 @@ StatusOr<std::unique_ptr<AudioReader>> open_audio(const Json& item, int32_t samp
   }
   if (reader.ok()) return reader;
   // A message of ours names the field already; FFmpeg's reasons get what they are about.
-  if (error_param(reader.status()) == kParam) return reader.status();
-  return with_param(with_prefix(reader.status(), prefix), kParam);
+  const std::string part = error_param(reader.status());
+  if (part == kParam) return reader.status();
+  const std::string message =
+      str_cat(prefix, ": ", part.empty() ? "" : str_cat(part, ": "), error_message(reader.status()));
+  return with_param(Status(reader.status().code(), message), kParam);
 }
 
 }  // namespace transept
