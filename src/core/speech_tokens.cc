@@ -42,6 +42,14 @@ class Reader final {
     return std::optional(std::move(value));
   }
 
+  StatusOr<std::optional<bool>> boolean(std::string_view key) const {
+    if (is_absent(key)) return std::optional<bool>();
+    ASSIGN_OR_RETURN(const bool value, reader_.boolean(key, false));
+    return std::optional(value);
+  }
+
+  int64_t max_id() const { return max_id_; }
+
   // A table of names -> ids; absent: empty.
   StatusOr<std::vector<std::pair<std::string, int32_t>>> ids(std::string_view key) const {
     std::vector<std::pair<std::string, int32_t>> out;
@@ -86,8 +94,13 @@ void find_languages(SpeechTokens::TokenId token_id, SpeechTokens& tokens) {
 }  // namespace
 
 StatusOr<SpeechTokens> SpeechTokens::load(const ModelConfig& config, const GenerationConfig& generation,
-                                          TokenId token_id) {
+                                          TokenId tokenizer_id) {
   const Reader reader(config, generation);
+  // A tokenizer may know more tokens than the model has scores for.
+  const auto token_id = [&](std::string_view spelling) {
+    const std::optional<int32_t> id = tokenizer_id(spelling);
+    return id.has_value() && *id >= 0 && *id <= reader.max_id() ? id : std::nullopt;
+  };
   SpeechTokens tokens;
   ASSIGN_OR_RETURN(const auto languages, reader.ids("lang_to_id"));
   for (const auto& [name, id] : languages) tokens.languages.push_back({speech_language_code(name), id});
@@ -101,14 +114,10 @@ StatusOr<SpeechTokens> SpeechTokens::load(const ModelConfig& config, const Gener
   ASSIGN_OR_RETURN(tokens.max_initial_timestamp_index, reader.count("max_initial_timestamp_index"));
   ASSIGN_OR_RETURN(tokens.default_language, reader.text("language"));
   ASSIGN_OR_RETURN(tokens.default_task, reader.text("task"));
-  const Json* multilingual = generation.raw.find("is_multilingual");
-  if (multilingual != nullptr && !multilingual->is_null() && !multilingual->is_bool()) {
-    return invalid_argument(config.path, "/", generation.source, ": is_multilingual: expected true or false");
-  }
-  const bool says_nothing = (multilingual == nullptr || multilingual->is_null()) && languages.empty();
-  const bool english_only = says_nothing
-                                ? config.decoder_vocab_size < kLeastMultilingualVocabulary
-                                : multilingual != nullptr && multilingual->is_bool() && !multilingual->as_bool();
+  ASSIGN_OR_RETURN(const std::optional<bool> multilingual, reader.boolean("is_multilingual"));
+  const bool english_only = multilingual.has_value() ? !*multilingual
+                            : languages.empty()      ? config.decoder_vocab_size < kLeastMultilingualVocabulary
+                                                     : false;
 
   if (!tokens.no_timestamps) tokens.no_timestamps = token_id("<|notimestamps|>");
   if (!tokens.start_of_previous) tokens.start_of_previous = token_id("<|startofprev|>");
@@ -123,6 +132,8 @@ StatusOr<SpeechTokens> SpeechTokens::load(const ModelConfig& config, const Gener
     if (tokens.languages.empty()) find_languages(token_id, tokens);
   }
   std::ranges::sort(tokens.languages, {}, &Language::token_id);
+  const auto [twice, end] = std::ranges::unique(tokens.languages, {}, &Language::token_id);
+  tokens.languages.erase(twice, end);
   return tokens;
 }
 

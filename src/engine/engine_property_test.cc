@@ -177,6 +177,9 @@ std::string aborted_difference(const RandomRequest& request, const RequestOutput
 
 std::string difference(const RandomRequest& request, const RequestOutput& got, const ObviousAnswer& want) {
   if (got.error.empty() == want.nothing_left) return str_cat("error \"", got.error, "\"");
+  if (got.prompt_token_ids != request.inputs.prompt_token_ids) {
+    return str_cat("the prompt is ", ids_text(got.prompt_token_ids));
+  }
   if (std::string prompt = prompt_difference(request, got, want); !prompt.empty()) return prompt;
   // A search in which no beam can go on shows how far its beams came, as one that is aborted.
   if (want.nothing_left && request.params.num_beams > 1) return aborted_difference(request, got, want);
@@ -201,6 +204,7 @@ std::string difference(const RandomRequest& request, const RequestOutput& got, c
 struct Totals {
   int64_t requests = 0, finished = 0, too_close = 0, aborted = 0, refused = 0, nothing_left = 0;
   int64_t beam_searches = 0, stops = 0, lengths = 0, steps = 0, encodes = 0, over_handles = 0, encoder_hits = 0;
+  int64_t open_tokens = 0;
   int64_t preempted = 0, swapped_out = 0, swapped_in = 0;
   uint64_t bytes_copied = 0;
 };
@@ -286,6 +290,8 @@ class History final {
                                             : engine_->add_request(id, *handle, request.inputs, request.params);
     if (handle != nullptr) request.inputs.encoder_prompt_token_ids = handle->content().token_ids;
     if (is_verbose_) std::fprintf(stderr, "%s%s: %s\n", id.c_str(), handle ? " (handle)" : "", request.text().c_str());
+    totals_.open_tokens += request.inputs.open_token.has_value() ? 1 : 0;
+    fill_open_token(request.inputs);
     if (random_.one_in(3) && !handles_.empty()) handles_.erase(handles_.begin());
     if (status.ok() != fits(request)) {
       return str_cat(id, ": ", request.text(), "\n  ", status.ok() ? "was taken" : error_message(status));
@@ -427,6 +433,7 @@ void expect_coverage(const Totals& totals) {
   EXPECT_GT(totals.preempted - totals.swapped_out, few);
   EXPECT_GT(totals.swapped_in, few / 2);
   EXPECT_GT(totals.over_handles, 5 * few);
+  EXPECT_GT(totals.open_tokens, 2 * few);
   EXPECT_GT(totals.encoder_hits, few);
   EXPECT_GT(totals.bytes_copied, 0u);
 }

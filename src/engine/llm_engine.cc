@@ -10,6 +10,12 @@ namespace {
 // What one request's CrossAttention may hold. Whisper's largest is 23 heads x 448 tokens x 1500 positions: 62 MB.
 constexpr int64_t kMaxCaptureBytes = int64_t{256} << 20;
 
+// A request that can never fit could run with less of either, or with more memory.
+Status with_advice(const Status& refusal, const SamplingParams& params) {
+  const Status advised(refusal.code(), str_cat(error_message(refusal), " (see --max-num-seqs, --kv-cache-memory)"));
+  return with_param(advised, params.num_beams > 1 ? "num_beams" : params.n > 1 ? "n" : "max_tokens");
+}
+
 }  // namespace
 
 LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer,
@@ -49,11 +55,11 @@ StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) {
 
 // `encoded` is empty, or the handle that the encoder side came from.
 Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                            const EncodedInput& encoded, const RequestOptions& options,
-                            std::optional<GroupId> continues) {
+                            const EncodedInput& encoded, const RequestOptions& options, const Continued* continued) {
   if (requests_.contains(request_id)) {
     return field_error("id", str_cat("a request \"", request_id, "\" is in flight already"));
   }
+  RETURN_IF_ERROR(check_internals(inputs, params));
   if (inputs.open_token.has_value()) return open_group(request_id, std::move(inputs), params, encoded, options);
   SequenceGroup::Init init;
   init.group_id = GroupId(next_group_id_);
@@ -64,20 +70,15 @@ Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs 
                                           : shared_inputs_.attach(init.group_id, inputs.encoder_content());
   init.first_seq_id = scheduler_.next_seq_id();
   init.arrival_time = options.arrival_time.value_or(clock_.now());
-  init.continues = continues;
+  if (continued != nullptr) init.continues = continued->group_id;
   auto group = std::make_unique<SequenceGroup>(init);
   const SequenceGroup& added = *group;
-  if (Status status = check_internals(added); !status.ok()) {
-    shared_inputs_.detach(init.group_id);
-    return status;
-  }
   if (const Status taken = scheduler_.add_seq_group(std::move(group)); !taken.ok()) {
     shared_inputs_.detach(init.group_id);
-    // The request could run with less of either, or with more memory.
-    const Status advised(taken.code(), str_cat(error_message(taken), " (see --max-num-seqs, --kv-cache-memory)"));
-    return with_param(advised, params.num_beams > 1 ? "num_beams" : params.n > 1 ? "n" : "max_tokens");
+    return with_advice(taken, params);
   }
-  output_processor_.add_group(added, std::move(inputs), options.stream);
+  output_processor_.add_group(added, std::move(inputs), options.stream,
+                              continued != nullptr ? continued->metrics : RequestMetrics());
   requests_.emplace(request_id, init.group_id);
   ++next_group_id_;
   return ok_status();
@@ -91,7 +92,7 @@ Status LLMEngine::open_group(const std::string& request_id, EncoderDecoderInputs
   const Status fits = scheduler_.check_admission(
       inputs.num_encoder_tokens(), static_cast<int64_t>(inputs.prompt_token_ids.size()) + params.max_tokens,
       params.num_seqs());
-  if (!fits.ok()) return with_param(fits, "max_tokens");
+  if (!fits.ok()) return with_advice(fits, params);
   OpenRequest open{std::move(inputs), params, options, encoded};
   open.options.arrival_time = options.arrival_time.value_or(clock_.now());
   if (!open.encoded.has_value()) {
@@ -124,10 +125,10 @@ void LLMEngine::close_prompts(size_t num_outputs_before, std::vector<RequestOutp
     open.inputs.open_token.reset();
     const std::string request_id = outputs[i].request_id;
     const auto group = requests_.find(request_id);
-    const GroupId continues = group->second;
+    const Continued continued{group->second, outputs[i].metrics};
     requests_.erase(group);
     const Status added =
-        add_group(request_id, std::move(open.inputs), open.params, open.encoded, open.options, continues);
+        add_group(request_id, std::move(open.inputs), open.params, open.encoded, open.options, &continued);
     if (added.ok()) {
       outputs.erase(outputs.begin() + static_cast<std::ptrdiff_t>(i--));
     } else {
@@ -139,15 +140,14 @@ void LLMEngine::close_prompts(size_t num_outputs_before, std::vector<RequestOutp
 }
 
 // Of parameters that no request on the wire has: their callers are told all the same.
-Status LLMEngine::check_internals(const SequenceGroup& group) const {
-  const SamplingParams& params = group.params();
-  const int64_t num_prompt = group.seqs().front()->num_prompt_tokens();
+Status LLMEngine::check_internals(const EncoderDecoderInputs& inputs, const SamplingParams& params) const {
+  const auto num_prompt = static_cast<int64_t>(inputs.prompt_token_ids.size());
   if (params.probe.has_value() && (params.probe->prompt_index < 0 || params.probe->prompt_index >= num_prompt)) {
     return field_error("probe",
                        str_cat("prompt index ", params.probe->prompt_index, " of a prompt of ", num_prompt, " tokens"));
   }
   if (!params.capture_cross_attention) return ok_status();
-  const int64_t num_heads = executor_->info().num_alignment_heads, num_positions = group.num_encoder_tokens();
+  const int64_t num_heads = executor_->info().num_alignment_heads, num_positions = inputs.num_encoder_tokens();
   if (num_heads == 0) {
     return with_param(absl::UnimplementedError("the model names no heads whose cross-attention aligns"),
                       "capture_cross_attention");
@@ -168,7 +168,11 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   output_processor_.abort(found->second, output);
   shared_inputs_.detach(found->second);
   requests_.erase(found);
-  open_requests_.erase(request_id);
+  if (const auto open = open_requests_.find(request_id); open != open_requests_.end()) {
+    // It has not begun: a request that only scores has no outputs then, as ever.
+    if (open->second.params.score_only) output.outputs.clear();
+    open_requests_.erase(open);
+  }
   return output;
 }
 

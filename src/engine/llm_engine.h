@@ -93,13 +93,18 @@ class LLMEngine final {
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
+  // The part of a request that has just ended, and what it took.
+  struct Continued {
+    GroupId group_id;
+    RequestMetrics metrics;
+  };
+
   Status add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                   const EncodedInput& encoded, const RequestOptions& options,
-                   std::optional<GroupId> continues = std::nullopt);
+                   const EncodedInput& encoded, const RequestOptions& options, const Continued* continued = nullptr);
   Status open_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                     const EncodedInput& encoded, const RequestOptions& options);
   void close_prompts(size_t num_outputs_before, std::vector<RequestOutput>& outputs);
-  Status check_internals(const SequenceGroup& group) const;
+  Status check_internals(const EncoderDecoderInputs& inputs, const SamplingParams& params) const;
   void count_inputs();
   void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
 

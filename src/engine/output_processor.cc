@@ -45,8 +45,11 @@ double since(TimePoint from, TimePoint to) { return seconds(to - from); }
 OutputProcessor::OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock)
     : scheduler_(scheduler), tokenizer_(tokenizer), clock_(clock) {}
 
-void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream) {
+void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream,
+                                const RequestMetrics& before) {
   auto state = std::make_unique<GroupState>();
+  state->queue_s = before.queue_s;
+  state->encode_s = before.encode_s;
   if (group.params().prompt_logprobs.has_value() || group.params().score_only) {
     state->prompt_logprobs.resize(inputs.prompt_token_ids.size());
     if (group.params().return_alignments) state->prompt_alignments.resize(inputs.prompt_token_ids.size(), -1);
@@ -307,7 +310,10 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
     result.cross_attention = std::move(state.cross_attention);
   }
   const TimePoint now = clock_.now();
-  if (group.was_scheduled()) result.metrics.queue_s = since(group.arrival_time(), group.first_scheduled_time());
+  result.metrics.queue_s = state.queue_s;
+  if (state.queue_s < 0 && group.was_scheduled()) {
+    result.metrics.queue_s = since(group.arrival_time(), group.first_scheduled_time());
+  }
   result.metrics.encode_s = state.encode_s;
   if (state.has_first_token) result.metrics.first_token_s = since(group.arrival_time(), state.first_token);
   result.metrics.total_s = since(group.arrival_time(), now);

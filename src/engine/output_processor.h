@@ -25,8 +25,10 @@ class OutputProcessor final {
   OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock);
 
   // Before the group is scheduled for the first time. With `stream`, process() gives its tokens as they come (not of
-  // beams and of best_of, which are not settled before the end).
-  void add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream = false);
+  // beams and of best_of, which are not settled before the end). `before`: of an earlier part of the same request,
+  // whose wait and encode are the request's.
+  void add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream = false,
+                 const RequestMetrics& before = RequestMetrics());
 
   // Rows to choose and to score for the groups of this plan.
   void plan_rows(StepPlan& plan) const;
@@ -54,6 +56,7 @@ class OutputProcessor final {
     std::shared_ptr<CrossAttention> cross_attention;  // of the rows so far
     int32_t num_captured_rows = 0;
     TimePoint first_token{};
+    double queue_s = -1;  // of an earlier part
     double encode_s = -1;
     bool has_first_token = false;
     std::string error, error_param;

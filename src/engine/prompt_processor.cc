@@ -124,8 +124,10 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
     return field_error("truncate_prompt_tokens",
                        "truncate_prompt_tokens cuts token ids, and the encoder input is audio");
   }
+  MediaLimits media_limits = options.media_limits;
+  if (!media_limits.max_positions.has_value()) media_limits.max_positions = limits_.max_encoder_len;
   ASSIGN_OR_RETURN(inputs.encoder_features,
-                   speech_.media->process(*prompt.encoder.multi_modal_data, options.media, options.media_limits));
+                   speech_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits));
   const int32_t num_positions = inputs.encoder_features->num_positions;
   if (num_positions <= limits_.max_encoder_len) return ok_status();
   return too_long("multi_modal_data", str_cat("the audio has ", num_positions, " encoder positions, more than the ",
@@ -176,6 +178,7 @@ Status PromptProcessor::fill_given_decoder_prompt(const EncoderDecoderPrompt& pr
   const auto is_start = [&](int32_t id) { return id == decoder_start_; };
   if (!is_text && prompt.decoder_beside_media) {
     inputs.prompt_token_ids = std::get<TokensPrompt>(decoder.content).token_ids;
+    if (inputs.prompt_token_ids.empty()) return field_error(prompt.decoder_param, "the list of token ids is empty");
     return check_ids(inputs.prompt_token_ids, prompt.decoder_param, spec_.vocab_size);
   }
   if (spec_.default_prompt != DefaultPrompt::kTranscript) {

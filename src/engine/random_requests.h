@@ -41,4 +41,7 @@ struct RandomRequest {
 // in ways that request/ refuses, but bans may well leave no token to choose.
 RandomRequest random_request(Random& random);
 
+// As the fake model fills it: the first of the best of the choices.
+void fill_open_token(EncoderDecoderInputs& inputs);
+
 }  // namespace transept::testing

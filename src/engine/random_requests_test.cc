@@ -25,6 +25,10 @@ EncoderDecoderInputs random_inputs(Random& random) {
   }
   inputs.prompt_token_ids = tokens(random, 1, random.one_in(3) ? 12 : 2);
   if (inputs.prompt_token_ids.size() == 2) inputs.num_default_generated = random.draw(0, 1);
+  if (inputs.prompt_token_ids.size() > 1 && !inputs.encoder_prompt_token_ids.empty() && random.one_in(4)) {
+    const auto last = static_cast<int32_t>(inputs.prompt_token_ids.size()) - 1;
+    inputs.open_token = OpenToken{.index = random.draw(1, last), .choices = tokens(random, 1, 6)};
+  }
   return inputs;
 }
 
@@ -119,6 +123,20 @@ std::string list(const std::vector<int32_t>& ids) {
 
 }  // namespace
 
+void fill_open_token(EncoderDecoderInputs& inputs) {
+  if (!inputs.open_token.has_value()) return;
+  const std::span<const int32_t> before =
+      std::span(inputs.prompt_token_ids).first(static_cast<size_t>(inputs.open_token->index));
+  const std::vector<float> scores = fake_scores(inputs.encoder_prompt_token_ids, before);
+  const auto worse = [&](int32_t a, int32_t b) {
+    return scores[static_cast<size_t>(a)] < scores[static_cast<size_t>(b)];
+  };
+  std::vector<int32_t> choices = inputs.open_token->choices;
+  std::sort(choices.begin(), choices.end());
+  inputs.prompt_token_ids[before.size()] = *std::max_element(choices.begin(), choices.end(), worse);
+  inputs.open_token.reset();
+}
+
 RandomRequest random_request(Random& random) {
   RandomRequest request;
   request.inputs = random_inputs(random);
@@ -149,6 +167,9 @@ std::string RandomRequest::text() const {
   const auto ids = [&](std::string_view name, const std::vector<int32_t>& value) {
     if (!value.empty()) text += str_cat(", ", name, " ", list(value));
   };
+  if (inputs.open_token.has_value()) {
+    ids(str_cat("decoder token ", inputs.open_token->index, " one of"), inputs.open_token->choices);
+  }
   number("num_default_generated", inputs.num_default_generated, 0);
   number("num_beams", params.num_beams, 1);
   number("n", params.n, 1);

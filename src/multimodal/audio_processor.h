@@ -21,6 +21,9 @@ class AudioProcessor {
   virtual int32_t sampling_rate() const = 0;  // of the samples that it takes, hertz
   // The most samples of one input. None: as many as the model has positions for.
   virtual std::optional<int64_t> max_samples() const { return std::nullopt; }
+  // The most samples that give no more than so many positions of the encoder. A window of fixed length always gives the
+  // same number, whatever it holds.
+  virtual int64_t max_samples_of(int32_t num_positions) const = 0;
   // Null: the encoder takes samples as they are.
   virtual const LogMel* log_mel() const { return nullptr; }
 

@@ -9,7 +9,8 @@ namespace {
 // FACTS of Whisper's front end, where the folder has no preprocessor_config.json.
 constexpr int64_t kSamplingRate = 16000, kHopLength = 160, kFft = 400, kChunkSeconds = 30;
 constexpr int64_t kMaxChunkSeconds = 3600;
-constexpr int64_t kConvolutionStride = 2;  // of the encoder's second convolution
+constexpr int64_t kMaxValues = int64_t{1} << 26;  // of a window's log-mel: a request must not take gigabytes
+constexpr int64_t kConvolutionStride = 2;         // of the encoder's second convolution
 
 class LogMelProcessor final : public AudioProcessor {
  public:
@@ -18,6 +19,7 @@ class LogMelProcessor final : public AudioProcessor {
 
   int32_t sampling_rate() const override { return log_mel_.options().sampling_rate; }
   std::optional<int64_t> max_samples() const override { return num_samples_; }
+  int64_t max_samples_of(int32_t /*num_positions*/) const override { return num_samples_; }
   const LogMel* log_mel() const override { return &log_mel_; }
 
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> samples) const override {
@@ -73,11 +75,17 @@ StatusOr<std::unique_ptr<AudioProcessor>> make_log_mel_processor(const ModelConf
   options.n_fft = static_cast<int32_t>(n_fft);
   options.hop_length = static_cast<int32_t>(hop);
   const int64_t num_frames = num_samples / hop;
+  if (num_frames > kMaxValues / num_mel_bins) {
+    return reader.error("n_samples", str_cat(num_samples, " samples are ", num_frames, " frames of ", num_mel_bins,
+                                             " mel bins: more than ", kMaxValues, " values are not supported"));
+  }
   if (num_frames < 1 || (num_frames - 1) / kConvolutionStride + 1 != max_positions) {
     return reader.error("n_samples", str_cat(num_samples, " samples are ", num_frames, " frames, but config.json has ",
                                              "max_source_positions ", max_positions));
   }
-  ASSIGN_OR_RETURN(LogMel log_mel, LogMel::create(options));
+  StatusOr<LogMel> made = LogMel::create(options);
+  if (!made.ok()) return reader.error(error_param(made.status()), error_message(made.status()));
+  LogMel log_mel = std::move(made).value();
   return std::unique_ptr<AudioProcessor>(std::make_unique<LogMelProcessor>(std::move(log_mel), num_samples));
 }
 

@@ -17,11 +17,17 @@ Status audio_error(std::string_view reason) {
   return field_error(kParam, str_cat("multi_modal_data: audio: ", reason));
 }
 
-// Both resolved, so that neither ".." nor a link leads out of the folder.
-bool is_below(const std::string& path, const std::string& folder) {
+// The file itself, with nothing in its path that leads elsewhere.
+StatusOr<std::string> resolve(const std::string& path) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(path, error);
-  if (error) return false;
+  if (error) return not_found(path);
+  return file.string();
+}
+
+// Both resolved, so that neither ".." nor a link leads out of the folder.
+bool is_below(const std::filesystem::path& file, const std::string& folder) {
+  std::error_code error;
   const std::filesystem::path root = std::filesystem::canonical(folder, error);
   if (error) return false;
   const auto [root_end, ignored] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
@@ -31,10 +37,16 @@ bool is_below(const std::string& path, const std::string& folder) {
 StatusOr<AudioBytes> from_path(const std::string& path, const MediaAccess& access) {
   if (!access.local_paths) return audio_error("paths are not allowed here: send the audio itself");
   if (path.find('\0') != std::string::npos) return audio_error("a path with a zero byte in it");
-  if (!access.allowed_path.empty() && !is_below(path, access.allowed_path)) {
-    return audio_error("the path is not a file below the folder that is allowed");
+  std::string file = path;
+  if (!access.allowed_path.empty()) {
+    // What is not there and what may not be read are told alike. Read is what was judged, not what a link says by then.
+    const StatusOr<std::string> resolved = resolve(path);
+    if (!resolved.ok() || !is_below(*resolved, access.allowed_path)) {
+      return audio_error("the path is not a file below the folder that is allowed");
+    }
+    file = *resolved;
   }
-  StatusOr<AudioBytes> bytes = AudioBytes::from_file(path);
+  StatusOr<AudioBytes> bytes = AudioBytes::from_file(file);
   if (!bytes.ok()) return with_param(bytes.status(), kParam);
   return bytes;
 }
@@ -63,13 +75,19 @@ StatusOr<RawAudio> read_samples(const Json& samples, const Json* sampling_rate) 
   return raw;
 }
 
+// The member of an object, where null is the same as absent.
+const Json* present(const Json& object, std::string_view key) {
+  const Json* value = object.find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
 StatusOr<std::unique_ptr<AudioReader>> open_object(const Json& item, const AudioReader::Options& options,
                                                    const MediaLimits& limits) {
-  const Json* base64 = item.find("base64");
-  const Json* samples = item.find("samples");
+  const Json* base64 = present(item, "base64");
+  const Json* samples = present(item, "samples");
   if ((base64 != nullptr) == (samples != nullptr)) return audio_error(str_cat("expected ", kForms));
   if (samples != nullptr) {
-    ASSIGN_OR_RETURN(RawAudio raw, read_samples(*samples, item.find("sampling_rate")));
+    ASSIGN_OR_RETURN(RawAudio raw, read_samples(*samples, present(item, "sampling_rate")));
     return AudioReader::from_samples(std::move(raw), options);
   }
   if (!base64->is_string()) return audio_error("base64 must be a string");
@@ -101,8 +119,11 @@ StatusOr<std::unique_ptr<AudioReader>> open_audio(const Json& item, int32_t samp
   }
   if (reader.ok()) return reader;
   // A message of ours names the field already; FFmpeg's reasons get what they are about.
-  if (error_param(reader.status()) == kParam) return reader.status();
-  return with_param(with_prefix(reader.status(), prefix), kParam);
+  const std::string part = error_param(reader.status());
+  if (part == kParam) return reader.status();
+  const std::string message =
+      str_cat(prefix, ": ", part.empty() ? "" : str_cat(part, ": "), error_message(reader.status()));
+  return with_param(Status(reader.status().code(), message), kParam);
 }
 
 }  // namespace transept

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -24,9 +25,9 @@ struct MediaAccess {
 
 // Checked before anything is decoded, and while it is.
 struct MediaLimits {
-  int32_t max_items = 1;                   // of a request
-  size_t max_bytes = size_t{1} << 30;      // of one item, as given
-  double max_audio_seconds = 4 * 60 * 60;  // of one item
+  size_t max_bytes = size_t{1} << 30;      // of the item, encoded
+  double max_audio_seconds = 4 * 60 * 60;  // of the item
+  std::optional<int32_t> max_positions;    // of the encoder's input; none: as many as the family has
   bool first_window_alone = false;         // what is beyond it is left out, instead of an error
 };
 
@@ -42,12 +43,15 @@ class MultiModalRegistry final {
 
   const AudioProcessor* audio() const { return audio_.get(); }  // null: the family takes none
 
-  // The features of the one item of `multi_modal_data`. Errors, under its name: a modality that the family does not
-  // take, no item or several, open_audio's, more than one window (says to use transcribe).
+  // The features of the one item of `multi_modal_data`, of which no more is decoded than one window. Errors, under its
+  // name: no object, a modality that the family does not take, no item or several, open_audio's, more than one window
+  // (says to use transcribe).
   StatusOr<std::shared_ptr<const EncoderFeatures>> process(const Json& multi_modal_data, const MediaAccess& access,
                                                            const MediaLimits& limits = {}) const;
 
  private:
+  StatusOr<const Json*> audio_item(const Json& multi_modal_data) const;
+
   std::string family_;
   std::unique_ptr<AudioProcessor> audio_;
 };

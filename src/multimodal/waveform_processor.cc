@@ -25,9 +25,9 @@ int64_t num_positions(int64_t num_samples) {
   return length;
 }
 
-// The fewest samples that give one position.
-int64_t least_samples() {
-  int64_t length = 1;
+// The fewest samples that give so many positions, at least one.
+int64_t least_samples(int64_t num_positions) {
+  int64_t length = num_positions;
   for (size_t i = std::size(kConvolutions); i-- > 0;) {
     length = (length - 1) * kConvolutions[i].stride + kConvolutions[i].kernel;
   }
@@ -39,12 +39,13 @@ class WaveformProcessor final : public AudioProcessor {
   explicit WaveformProcessor(int32_t sampling_rate) : sampling_rate_(sampling_rate) {}
 
   int32_t sampling_rate() const override { return sampling_rate_; }
+  int64_t max_samples_of(int32_t positions) const override { return least_samples(int64_t{positions} + 1) - 1; }
 
   // Less than one position's worth is padded with silence.
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> samples) const override {
     auto out = std::make_shared<EncoderFeatures>();
     out->values.assign(samples.begin(), samples.end());
-    out->values.resize(std::max(samples.size(), static_cast<size_t>(least_samples())));
+    out->values.resize(std::max(samples.size(), static_cast<size_t>(least_samples(1))));
     out->shape = {static_cast<int64_t>(out->values.size())};
     out->num_positions = static_cast<int32_t>(num_positions(out->shape[0]));
     out->audio_seconds = static_cast<double>(samples.size()) / sampling_rate_;

@@ -37,8 +37,16 @@ class SymbolMerger final {
     }
     queue_.clear();
     for (int32_t i = 0; i + 1 < count; ++i) push(symbols, pairs, i);
-    std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
-    while (!queue_.empty()) {
+    // Those of the beginning are sorted once, which is kinder to caches than a heap of them; what joining makes is a
+    // heap of its own.
+    first_.swap(queue_);
+    queue_.clear();
+    std::sort(first_.begin(), first_.end(), std::less<>());
+    for (size_t next = 0; next < first_.size() || !queue_.empty();) {
+      if (next < first_.size() && (queue_.empty() || first_[next] < queue_.front())) {
+        join(symbols, pairs, first_[next++]);
+        continue;
+      }
       std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
       const Candidate best = queue_.back();
       queue_.pop_back();
@@ -50,9 +58,10 @@ class SymbolMerger final {
   struct Candidate {
     typename Pairs::Rank rank;
     int32_t position, tag;
-    bool operator>(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : position > other.position;
+    bool operator<(const Candidate& other) const {
+      return rank != other.rank ? rank < other.rank : position < other.position;
     }
+    bool operator>(const Candidate& other) const { return other < *this; }
   };
 
   static Symbol& at(std::vector<Symbol>& symbols, int32_t position) { return symbols[static_cast<size_t>(position)]; }
@@ -82,7 +91,8 @@ class SymbolMerger final {
     }
   }
 
-  std::vector<Candidate> queue_;  // a heap, the best first
+  std::vector<Candidate> first_;  // of the symbols as they came, the best first
+  std::vector<Candidate> queue_;  // of symbols that were joined: a heap, the best first
 };
 
 }  // namespace transept

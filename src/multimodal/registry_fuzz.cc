@@ -1,0 +1,69 @@
+// Any JSON as multi_modal_data, for both front ends: an answer within bounds, or an error that names the field. The
+// caller may not open paths, so nothing but the bytes given is read.
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "multimodal/registry.h"
+
+namespace transept {
+namespace {
+
+constexpr int32_t kMostPositions = 50;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// Folders of models hold their front end in two files.
+std::unique_ptr<MultiModalRegistry> make_registry(std::string_view config, std::string_view preprocessor) {
+  std::string dir = (std::filesystem::temp_directory_path() / "transept-fuzz-XXXXXX").string();
+  require(mkdtemp(dir.data()) != nullptr);
+  std::ofstream(dir + "/config.json") << config;
+  std::ofstream(dir + "/preprocessor_config.json") << preprocessor;
+  auto model = ModelConfig::load(dir);
+  require(model.ok());
+  auto registry = MultiModalRegistry::create(*model);
+  require(registry.ok());
+  std::filesystem::remove_all(dir);
+  return std::move(registry).value();
+}
+
+void run(const MultiModalRegistry& registry, const Json& data) {
+  MediaLimits limits;
+  limits.max_bytes = size_t{1} << 20;
+  limits.max_audio_seconds = 20;
+  limits.max_positions = kMostPositions;
+  for (const bool first_window_alone : {false, true}) {
+    limits.first_window_alone = first_window_alone;
+    const auto features = registry.process(data, {}, limits);
+    if (!features.ok()) {
+      require(error_param(features.status()) == "multi_modal_data" && !features.status().message().empty());
+      continue;
+    }
+    require((*features)->num_positions >= 1 && (*features)->num_positions <= kMostPositions);
+    int64_t count = 1;
+    for (const int64_t size : (*features)->shape) count *= size;
+    require(count == static_cast<int64_t>((*features)->values.size()));
+    for (const float value : (*features)->values) require(std::isfinite(value));
+  }
+}
+
+}  // namespace
+}  // namespace transept
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace transept;
+  static const auto whisper =
+      make_registry(R"({"model_type": "whisper", "vocab_size": 10, "num_mel_bins": 5, "max_source_positions": 8})",
+                    R"({"feature_size": 5, "n_samples": 2560})");
+  static const auto moonshine = make_registry(R"({"model_type": "moonshine", "vocab_size": 10})", "{}");
+  const auto json = Json::parse(std::string_view(reinterpret_cast<const char*>(data), size));
+  if (!json.ok()) return 0;
+  run(*whisper, *json);
+  run(*moonshine, *json);
+  return 0;
+}
