@@ -50,6 +50,19 @@ class CliTest(unittest.TestCase):
                 path.write_bytes(content)
         return folder
 
+    # ---- Standard descriptors
+
+    def test_files_do_not_take_the_numbers_of_standard_descriptors_that_are_closed(self):
+        texts = self.write("in.txt", "hello", "world")
+        code, expected, _ = run("translate", "g2p", texts)
+        self.assertEqual(code, 0)
+        for closed in ("<&-", "2>&-", "<&- 2>&-", "<&- >&- 2>&-"):
+            results = self.scratch / "results.txt"
+            results.unlink(missing_ok=True)
+            done = subprocess.run(["bash", "-c", f'exec "$@" {closed}', "-", str(BINARY), "translate", "g2p", str(texts),
+                                   "--output", str(results)], timeout=120, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.assertEqual((closed, done.returncode, results.read_text()), (closed, 0, expected))
+
     # ---- Texts as arguments
 
     def test_texts_in_texts_out_from_any_directory(self):

@@ -80,7 +80,7 @@ class Finder final {
       if (name.starts_with('.')) continue;
       if (entry->is_directory(ignored)) {
         if (recursive_ && !entry->is_symlink(ignored)) folders.push_back(entry->path());
-      } else if (is_audio_name(name)) {
+      } else if (is_audio_name(name) && !entry->is_other(ignored)) {  // a pipe in it would be waited for
         files.push_back(entry->path());
       }
     }

@@ -64,6 +64,14 @@ TEST_F(FindAudio, AFolderIsItsAudioSorted) {
               ElementsAre("A.MP3", "b.wav", "c.avi", "below/a.flac", "below/deep/z.ogg"));
 }
 
+TEST_F(FindAudio, PipesInAFolderAreLeftOutAndDeadLinksAreTold) {
+  ASSERT_EQ(::mkfifo(in("pipe.wav").c_str(), 0600), 0);
+  std::filesystem::create_symlink(in("gone.wav"), in("texts/dead.wav"));
+  EXPECT_THAT(found({folder_.path()}), ElementsAre("A.MP3", "b.wav", "c.avi"));
+  EXPECT_THAT(found({in("texts")}), ElementsAre("texts/dead.wav"));
+  EXPECT_THAT(found({in("pipe.wav")}), ElementsAre("pipe.wav"));
+}
+
 TEST_F(FindAudio, WhatGivesNothingIsAProblemAndTheOthersGoOn) {
   EXPECT_THAT(found({in("texts"), in("b.wav"), in("*.opus")}),
               ElementsAre(HasSubstr("texts: no audio in the folder (--recursive"), "b.wav",

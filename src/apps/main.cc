@@ -1,4 +1,7 @@
 // The `transept` binary: picks the verb.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -66,6 +69,16 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
   return verb.run(*flags);
 }
 
+// Whoever started us with standard descriptors closed would have their numbers go to the files that we open next, and what
+// is printed into those. These stand in, opened the wrong way round, so that using them stays an error.
+void occupy_standard_descriptors() {
+  for (const int wanted : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(wanted, F_GETFD) >= 0) continue;
+    const int fd = ::open("/dev/null", wanted == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (fd >= 0 && fd != wanted) ::close(fd);  // a lower one was closed in between
+  }
+}
+
 int main_verb(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
     print_overview(arguments.empty() ? stderr : stdout);
@@ -89,4 +102,7 @@ int main_verb(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace transept
 
-int main(int argc, char** argv) { return transept::main_verb({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  transept::occupy_standard_descriptors();
+  return transept::main_verb({argv + 1, argv + argc});
+}

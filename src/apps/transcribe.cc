@@ -61,8 +61,8 @@ StatusOr<Work> prepare(const Flags& flags) {
   FoundAudio found = find_audio(std::span(arguments).subspan(1), settings.recursive);
   work.inputs = std::move(found.inputs);
   if (found.num_repeated > 0) {
-    log_warning(found.num_repeated, found.num_repeated == 1 ? " file was" : " files were",
-                " given more than once, and is done once");
+    log_warning(found.num_repeated, found.num_repeated == 1 ? " file was given more than once, and is done once"
+                                                    : " files were given more than once, and are done once");
   }
   const TranscriptFormat format = settings.files.formats.front();
   const bool is_list = format == TranscriptFormat::kTxt || format == TranscriptFormat::kJson;
