@@ -26,8 +26,9 @@ struct FoundAudio {
 };
 
 // In the order of the arguments; what a folder or a pattern holds is sorted by path. Of folders everything whose
-// extension is one of audio or video, but for what begins with a dot, pipes and devices; `recursive`: of the folders in them too, links
-// aside. An argument that is a file is an input whatever its extension. What gives nothing is an input with a problem.
+// extension is one of audio or video, but for what begins with a dot, pipes and devices; `recursive`: of the folders in
+// them too, links aside. An argument that is a file is an input whatever its extension. What gives nothing is an input
+// with a problem.
 FoundAudio find_audio(std::span<const std::string> arguments, bool recursive);
 
 // By its extension, in any case: also of containers that are not accepted, for which an error is better than silence.

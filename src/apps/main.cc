@@ -69,8 +69,8 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
   return verb.run(*flags);
 }
 
-// Whoever started us with standard descriptors closed would have their numbers go to the files that we open next, and what
-// is printed into those. These stand in, opened the wrong way round, so that using them stays an error.
+// Whoever started us with standard descriptors closed would have their numbers go to the files that we open next, and
+// what is printed into those. These stand in, opened the wrong way round, so that using them stays an error.
 void occupy_standard_descriptors() {
   for (const int wanted : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(wanted, F_GETFD) >= 0) continue;

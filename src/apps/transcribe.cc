@@ -62,7 +62,7 @@ StatusOr<Work> prepare(const Flags& flags) {
   work.inputs = std::move(found.inputs);
   if (found.num_repeated > 0) {
     log_warning(found.num_repeated, found.num_repeated == 1 ? " file was given more than once, and is done once"
-                                                    : " files were given more than once, and are done once");
+                                                            : " files were given more than once, and are done once");
   }
   const TranscriptFormat format = settings.files.formats.front();
   const bool is_list = format == TranscriptFormat::kTxt || format == TranscriptFormat::kJson;

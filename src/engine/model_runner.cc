@@ -67,7 +67,9 @@ Status EncoderDecoderModelRunner::settle_limits() {
   }
   memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory);
   const int32_t most = asked.value_or(unlimited ? default_max_len() : positions);
-  max_encoder_len_ = std::min(spec().max_encoder_positions, most);
+  // A window of media always has all its positions: --max-model-len is about the answer then.
+  const bool has_window = !spec().encoder_takes_ids() && spec().max_encoder_positions != ModelSpec::kNoLimit;
+  max_encoder_len_ = has_window ? spec().max_encoder_positions : std::min(spec().max_encoder_positions, most);
   max_decoder_len_ = std::min(spec().max_decoder_positions, most);
   if (unlimited) {
     report_.push_back(str_cat("lengths: the model sets no limit: up to ", most, " tokens of input, and of answer with ",

@@ -24,6 +24,8 @@ class AudioProcessor {
   // The most samples that give no more than so many positions of the encoder. A window of fixed length always gives the
   // same number, whatever it holds.
   virtual int64_t max_samples_of(int32_t num_positions) const = 0;
+  // Positions of the encoder that so many samples give.
+  virtual int64_t num_positions(int64_t num_samples) const = 0;
   // Null: the encoder takes samples as they are.
   virtual const LogMel* log_mel() const { return nullptr; }
 

@@ -20,6 +20,7 @@ class LogMelProcessor final : public AudioProcessor {
   int32_t sampling_rate() const override { return log_mel_.options().sampling_rate; }
   std::optional<int64_t> max_samples() const override { return num_samples_; }
   int64_t max_samples_of(int32_t /*num_positions*/) const override { return num_samples_; }
+  int64_t num_positions(int64_t /*num_samples*/) const override { return (num_frames_ - 1) / kConvolutionStride + 1; }
   const LogMel* log_mel() const override { return &log_mel_; }
 
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> samples) const override {
@@ -42,7 +43,7 @@ class LogMelProcessor final : public AudioProcessor {
     const int64_t num_bins = log_mel_.options().num_mel_bins;
     out->shape = {num_bins, num_frames_};
     out->values.resize(static_cast<size_t>(num_bins * num_frames_));
-    out->num_positions = static_cast<int32_t>((num_frames_ - 1) / kConvolutionStride + 1);
+    out->num_positions = static_cast<int32_t>(num_positions(num_samples_));
     out->audio_seconds = seconds;
     return out;
   }

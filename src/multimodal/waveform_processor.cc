@@ -15,8 +15,8 @@ struct Convolution {
 };
 constexpr Convolution kConvolutions[] = {{127, 64}, {7, 3}, {3, 2}};
 
-// Positions that the encoder makes of so many samples; 0: too few for any.
-int64_t num_positions(int64_t num_samples) {
+// 0: too few for any.
+int64_t convolved_length(int64_t num_samples) {
   int64_t length = num_samples;
   for (const Convolution& step : kConvolutions) {
     if (length < step.kernel) return 0;
@@ -40,6 +40,10 @@ class WaveformProcessor final : public AudioProcessor {
 
   int32_t sampling_rate() const override { return sampling_rate_; }
   int64_t max_samples_of(int32_t positions) const override { return least_samples(int64_t{positions} + 1) - 1; }
+
+  int64_t num_positions(int64_t num_samples) const override {
+    return std::max<int64_t>(convolved_length(num_samples), 1);
+  }
 
   // Less than one position's worth is padded with silence.
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> samples) const override {

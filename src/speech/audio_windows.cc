@@ -89,12 +89,14 @@ Status AudioWindows::scan(const Options& options) {
       if (ended_) voice_stream->finish(voice_rows);
       listen(voice_rows);
     }
+    const bool was_kept = keep;
     keep = keep && buffer_.size() * sizeof(float) <= options.max_kept_bytes;
     if (!keep) {
       first_row_ += static_cast<int64_t>(buffer_.size()) / width_;
       // A row of samples that is not whole yet stays.
       buffer_.erase(buffer_.begin(),
                     buffer_.end() - static_cast<std::ptrdiff_t>(buffer_.size() % static_cast<size_t>(width_)));
+      if (was_kept) buffer_.shrink_to_fit();
     }
   }
   const int64_t hop = processor_.log_mel() != nullptr ? processor_.log_mel()->options().hop_length : width_;

@@ -48,6 +48,7 @@ class AudioWindows final {
   // The encoder's features of one window's rows, as rows() gave them; at most 3000. Thread-safe.
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> rows) const;
   int64_t row_width() const { return width_; }
+  size_t num_kept_bytes() const { return buffer_.capacity() * sizeof(float); }  // rows at hand
 
  private:
   AudioWindows(const AudioSource& source, const AudioProcessor& processor) : source_(source), processor_(processor) {}

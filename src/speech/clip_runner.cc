@@ -9,7 +9,8 @@ ClipRunner::ClipRunner(const WindowDecoder& decoder, Features features, Options 
     : decoder_(decoder),
       features_(std::move(features)),
       options_(std::move(options)),
-      previous_(decoder.initial_prompt_ids(), options_.asked->carry_initial_prompt, decoder.max_previous_tokens()) {}
+      previous_(decoder.initial_prompt_ids(), options_.asked->carry_initial_prompt, decoder.max_previous_tokens()),
+      with_prefix_(options_.begins_audio) {}
 
 Status ClipRunner::run(std::span<const FrameRange> clips) {
   for (const FrameRange& clip : clips) {
@@ -25,10 +26,10 @@ Status ClipRunner::run(std::span<const FrameRange> clips) {
 }
 
 StatusOr<int64_t> ClipRunner::run_window(const Window& window) {
-  ASSIGN_OR_RETURN(auto features, features_(window.seek, window.seek + window.size));
-  ASSIGN_OR_RETURN(const EncodedInput encoded, decoder_.encode(std::move(features)));
+  ASSIGN_OR_RETURN(const auto features, features_(window.seek, window.seek + window.size));
+  ASSIGN_OR_RETURN(const EncodedInput encoded, decoder_.encode(features));
   const double seconds = static_cast<double>(window.size) / kFramesPerSecond;
-  const bool with_prefix = std::exchange(is_first_, false);
+  const bool with_prefix = std::exchange(with_prefix_, false);
   ASSIGN_OR_RETURN(const WindowAnswer answer, decoder_.decode(encoded, previous_.prompt(), with_prefix, seconds,
                                                               static_cast<uint64_t>(window.seek)));
   if (is_silence(answer.scores, options_.asked->thresholds)) return window.seek + window.size;

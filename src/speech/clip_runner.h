@@ -29,6 +29,7 @@ class ClipRunner final {
     // Tokens after a window's last pair of timestamps become a segment up to its end where the clip ends there, instead
     // of a window of their own: it was cut at a pause.
     bool clips_end_in_pauses = false;
+    bool begins_audio = true;                             // the first window is the audio's: the prefix stands in it
     int32_t timestamp_begin = 0;                          // beyond the vocabulary: a model without timestamps
     std::function<Status()> before_window;                // an error ends the run
     std::function<void(std::span<Segment>)> on_segments;  // of one window, in order; ids are the caller's
@@ -55,7 +56,7 @@ class ClipRunner final {
   Options options_;
   PreviousText previous_;
   double last_speech_timestamp_ = 0;
-  bool is_first_ = true;
+  bool with_prefix_;  // in the next window
 };
 
 }  // namespace transept

@@ -42,6 +42,7 @@ Status check_transcribe_options(const TranscribeOptions& options) {
   RETURN_IF_ERROR(check_optional("compression_ratio_threshold", options.thresholds.compression_ratio, -1e9, 1e9));
   RETURN_IF_ERROR(check_optional("logprob_threshold", options.thresholds.logprob, -1e9, 1e9));
   RETURN_IF_ERROR(check_optional("no_speech_threshold", options.thresholds.no_speech, -1e9, 1e9));
+  RETURN_IF_ERROR(parse_clip_timestamps(options.clip_timestamps, 0).status());
   if (!(options.max_audio_seconds > 0 && options.max_audio_seconds <= kMostSeconds)) {
     return field_error("max_audio_seconds", "max_audio_seconds must be above 0");
   }

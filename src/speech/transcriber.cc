@@ -27,7 +27,7 @@ class Run final {
   Status settle_language();
   Status run_sequential(std::span<const FrameRange> clips);
   Status run_batched(std::span<const FrameRange> clips);
-  Status run_window(const FrameRange& window, std::vector<float> rows, std::vector<Segment>& segments);
+  Status run_window(const FrameRange& window, bool is_first, std::vector<float> rows, std::vector<Segment>& segments);
   std::vector<FrameRange> voiced_windows(std::span<const FrameRange> clips) const;
   ClipRunner::Options runner_options() const;
   Status check_cancelled() const;
@@ -40,7 +40,6 @@ class Run final {
   TranscribeMode mode_ = TranscribeMode::kSequential;
   std::unique_ptr<AudioWindows> windows_;
   std::unique_ptr<WindowDecoder> decoder_;
-  EncodedInput first_window_;  // that told the language
   Transcript transcript_;
 };
 
@@ -65,7 +64,7 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   for (const Segment& segment : transcript_.segments) {
     tokens.insert(tokens.end(), segment.tokens.begin(), segment.tokens.end());
   }
-  transcript_.text = decoder_->text(tokens);
+  transcript_.text = decoder_->whole_text(tokens);
   return TranscribeResult{std::move(transcript_), mode_, decoder_->counts()};
 }
 
@@ -74,10 +73,9 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
 Status Run::settle_language() {
   if (!decoder_->needs_language()) return ok_status();
   ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, kWindowFrames));
-  ASSIGN_OR_RETURN(first_window_, decoder_->encode(windows_->features(rows)));
-  ASSIGN_OR_RETURN(const std::vector<LanguageGuess> guesses, decoder_->detect_language(first_window_));
+  ASSIGN_OR_RETURN(const std::vector<LanguageGuess> guesses, decoder_->detect_language(windows_->features(rows)));
   if (observer_.on_language) observer_.on_language(guesses);
-  return decoder_->set_language(guesses.front().code);
+  return ok_status();
 }
 
 ClipRunner::Options Run::runner_options() const {
@@ -124,8 +122,10 @@ std::vector<FrameRange> Run::voiced_windows(std::span<const FrameRange> clips) c
   return windows;
 }
 
-Status Run::run_window(const FrameRange& window, std::vector<float> rows, std::vector<Segment>& segments) {
+Status Run::run_window(const FrameRange& window, bool is_first, std::vector<float> rows,
+                       std::vector<Segment>& segments) {
   ClipRunner::Options options = runner_options();
+  options.begins_audio = is_first;
   options.clips_end_in_pauses = true;
   options.on_segments = [&](std::span<Segment> found) { segments.insert(segments.end(), found.begin(), found.end()); };
   options.on_seek = [](int64_t) {};
@@ -159,7 +159,7 @@ Status Run::run_batched(std::span<const FrameRange> clips) {
         rows = std::move(cut).value();
       }
       std::vector<Segment> segments;
-      const Status ran = run_window(windows[index], std::move(rows), segments);
+      const Status ran = run_window(windows[index], index == 0, std::move(rows), segments);
       const std::lock_guard lock(mutex);
       if (!ran.ok() && failure.ok()) failure = ran;
       done.emplace(index, std::move(segments));

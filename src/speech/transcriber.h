@@ -38,6 +38,7 @@ struct SpeechModel {
   const GenerationConfig* generation = nullptr;
   const PromptProcessor* prompts = nullptr;
   bool has_alignment_heads = false;
+  int32_t max_num_seqs = 0;                             // of the engine: beams and samples of a window
   std::shared_ptr<std::atomic<uint64_t>> next_request;  // names of requests, one each
 
   // Of a loaded model whose engine `engine` has taken. Errors: it takes no audio; it has no tokenizer (why).

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "core/speech_languages.h"
 #include "speech/compression_ratio.h"
+#include "speech/window_segments.h"
 
 namespace transept {
 namespace {
@@ -17,6 +18,7 @@ constexpr int32_t kMaxInitialTimestamp = 50;
 // Nobody says more tokens a second; ends loops of models that have no timestamps early (Moonshine's own code takes 6).
 constexpr double kMostTokensPerSecond = 13;
 constexpr int32_t kLeastTokens = 10;
+constexpr uint64_t kMostTemperatures = 1000;  // of a ladder (decoding_rules.h)
 
 std::string stripped(const std::string& text) {
   constexpr std::string_view kSpace = " \t\n\r\f\v";
@@ -30,6 +32,13 @@ double rank_score(const CompletionOutput& answer, size_t num_tokens, const std::
   const double length = std::max<double>(1, static_cast<double>(num_tokens));
   const double penalty = length_penalty.has_value() ? std::pow((5 + length) / 6, *length_penalty) : length;
   return answer.cumulative_logprob / penalty;
+}
+
+// The engine's fields as TranscribeOptions names them.
+Status under_own_name(const Status& error) {
+  const std::string param = error_param(error);
+  const std::string_view own = param == "num_beams" ? "beam_size" : param == "n" ? "best_of" : "";
+  return own.empty() ? error : with_param(Status(error.code(), error.message()), own);
 }
 
 }  // namespace
@@ -49,6 +58,7 @@ StatusOr<SpeechModel> SpeechModel::of(const LoadedModel& model, AsyncEngine& eng
   speech.generation = &model.generation;
   speech.prompts = model.prompts.get();
   speech.has_alignment_heads = model.has_alignment_heads;
+  speech.max_num_seqs = model.config.max_num_seqs;
   speech.next_request = std::make_shared<std::atomic<uint64_t>>(0);
   return speech;
 }
@@ -75,10 +85,42 @@ Status WindowDecoder::settle() {
   if (!options_.prefix.empty()) {
     ASSIGN_OR_RETURN(prefix_, encode_text(options_.prefix, "prefix"));
   }
-  const int64_t least = int64_t{max_len_} / 2 + 8;  // previous text, the start sequence, and something to answer
-  if (static_cast<int64_t>(prefix_.size()) + least > max_len_) {
-    return field_error("prefix", str_cat("prefix has ", prefix_.size(), " tokens, and at most ", max_len_ - least,
-                                         " leave room for an answer"));
+  RETURN_IF_ERROR(settle_room());
+  return check_sequences();
+}
+
+// The decoder has room for previous text, the start sequence, the prefix and something to answer; the encoder for a
+// window.
+Status WindowDecoder::settle_room() {
+  const int32_t max_encoder_len = model_.prompts->limits().max_encoder_len;
+  const auto window = static_cast<size_t>(
+      model_.audio->max_samples().value_or(model_.audio->sampling_rate() / int64_t{100} * kWindowFrames));
+  const int64_t num_positions = model_.audio->num_positions(static_cast<int64_t>(window));
+  if (num_positions > max_encoder_len) {
+    return field_error("max_model_len",
+                       str_cat("a window of audio has ", num_positions, " encoder positions, more than ", "the ",
+                               max_encoder_len, " that --max-model-len allows"));
+  }
+  if (model_.tokens == nullptr) return ok_status();
+  constexpr int32_t kStartAndAnswer = 8;
+  const int32_t room = max_len_ - max_len_ / 2 - kStartAndAnswer;
+  if (room < 0) {
+    return field_error("max_model_len", str_cat("a decoder of ", max_len_, " positions has no room for a transcript"));
+  }
+  if (static_cast<int64_t>(prefix_.size()) <= room) return ok_status();
+  return field_error(
+      "prefix", str_cat("prefix has ", prefix_.size(), " tokens, and at most ", room, " leave room for an answer"));
+}
+
+// Known before the first window is decoded, not when the first falls back.
+Status WindowDecoder::check_sequences() const {
+  const auto check = [&](std::string_view field, int32_t count) {
+    if (count <= model_.max_num_seqs) return ok_status();
+    return field_error(field, str_cat(field, " ", count, ": the engine runs ", model_.max_num_seqs,
+                                      " sequences at most (--max-num-seqs)"));
+  };
+  for (const double temperature : temperatures_) {
+    RETURN_IF_ERROR(temperature > 0 ? check("best_of", options_.best_of) : check("beam_size", params(0).num_beams));
   }
   return ok_status();
 }
@@ -109,10 +151,18 @@ Status WindowDecoder::settle_tokens() {
         "word_timestamps",
         "word_timestamps needs the alignment_heads of generation_config.json, and this model's has none");
   }
+  if (options_.word_timestamps && !tokens.no_timestamps.has_value()) {
+    return field_error("word_timestamps", "word_timestamps: this model has no timestamps");
+  }
+  if (!tokens.start_of_previous.has_value() && !options_.initial_prompt.empty()) {
+    return field_error("initial_prompt", "initial_prompt: this model takes no text before a window");
+  }
   ASSIGN_OR_RETURN(task_token_, tokens.task_token(options_.task, "task"));
-  const std::string language = !options_.language.empty() ? options_.language
-                               : tokens.languages.empty() ? "en"
-                                                          : tokens.default_language.value_or("");
+  const std::string language = !options_.language.empty()     ? options_.language
+                               : tokens.languages.empty()     ? "en"
+                               : tokens.default_language      ? *tokens.default_language
+                               : tokens.languages.size() == 1 ? tokens.languages.front().code
+                                                              : "";
   return language.empty() ? ok_status() : set_language(language);
 }
 
@@ -125,6 +175,8 @@ Status WindowDecoder::set_language(const std::string& language) {
 // The model's list or the caller's, and the special tokens that no transcript holds (openai-whisper, decoding.py,
 // _get_suppress_tokens).
 StatusOr<std::vector<int32_t>> WindowDecoder::suppressed_tokens() const {
+  // As there: an empty list bans nothing, special tokens neither.
+  if (options_.suppress_tokens.has_value() && options_.suppress_tokens->empty()) return std::vector<int32_t>();
   std::vector<int32_t> ids;
   const std::vector<int32_t>& own = model_.generation->suppress_tokens;
   for (const int32_t id : options_.suppress_tokens.value_or(std::vector<int32_t>{-1})) {
@@ -167,44 +219,44 @@ std::vector<int32_t> WindowDecoder::start_sequence() const {
   return ids;
 }
 
-StatusOr<EncodedInput> WindowDecoder::encode(std::shared_ptr<const EncoderFeatures> features) const {
+StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
+  if (language_features_ != nullptr && *language_features_ == *features) return language_input_;
+  num_windows_.fetch_add(1, std::memory_order_relaxed);
   EncoderDecoderInputs inputs;
-  {
-    // The engine shares equal inputs: what told the language may come again as the first window.
-    const std::lock_guard lock(mutex_);
-    const bool again = first_features_ != nullptr && *first_features_ == *features;
-    if (first_features_ == nullptr) first_features_ = features;
-    if (!again) num_windows_.fetch_add(1, std::memory_order_relaxed);
-  }
-  inputs.encoder_features = std::move(features);
+  inputs.encoder_features = features;
   return model_.engine->encode(std::move(inputs)).get();
 }
 
 StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vector<int32_t> prompt,
                                            const SamplingParams& params) const {
   RequestSpec spec;
-  spec.id = str_cat("speech-", model_.next_request->fetch_add(1));
+  // Of its own among all that the engine has: no two live counters have one address.
+  spec.id = str_cat("speech-", reinterpret_cast<uintptr_t>(model_.next_request.get()), "-",
+                    model_.next_request->fetch_add(1));
   spec.encoded = window;
   spec.inputs.prompt_token_ids = std::move(prompt);
   spec.params = params;
   num_requests_.fetch_add(1, std::memory_order_relaxed);
   ASSIGN_OR_RETURN(RequestStream stream, model_.engine->add_request(std::move(spec)));
-  ASSIGN_OR_RETURN(RequestOutput output, stream.next());
-  if (!output.error.empty()) return absl::InternalError(output.error);
+  StatusOr<RequestOutput> answered = stream.next();
+  if (!answered.ok()) return under_own_name(answered.status());
+  RequestOutput& output = *answered;
   for (const CompletionOutput& answer : output.outputs) {
     if (answer.finish_reason == FinishReason::kAbort) return absl::CancelledError("the request was aborted");
   }
-  return output;
+  return answered;
 }
 
-StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(const EncodedInput& window) const {
+StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(std::shared_ptr<const EncoderFeatures> features) {
+  ASSIGN_OR_RETURN(language_input_, encode(features));
+  language_features_ = std::move(features);
   SamplingParams params;
   params.max_tokens = 1;
   for (const SpeechTokens::Language& known : model_.tokens->languages) {
     params.allowed_token_ids.push_back(known.token_id);
   }
   params.logprobs = static_cast<int32_t>(params.allowed_token_ids.size());
-  ASSIGN_OR_RETURN(const RequestOutput output, ask(window, {start_}, params));
+  ASSIGN_OR_RETURN(const RequestOutput output, ask(language_input_, {start_}, params));
   CHECK(output.outputs.size() == 1 && output.outputs[0].logprobs.has_value(), "no log-probabilities of the language");
   std::vector<LanguageGuess> guesses;
   for (const TokenLogprob& entry : output.outputs[0].logprobs->front()) {
@@ -212,6 +264,7 @@ StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(const Encode
     if (!code.empty()) guesses.push_back({std::string(code), std::exp(static_cast<double>(entry.logprob))});
   }
   if (guesses.empty()) return absl::InternalError("the model gave no language");
+  RETURN_IF_ERROR(set_language(guesses.front().code));
   return guesses;
 }
 
@@ -257,7 +310,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, cons
   answer.tokens = tokens_of(*best);
   answer.temperature = static_cast<double>(params.temperature);
   answer.scores.avg_logprob = best->cumulative_logprob / static_cast<double>(answer.tokens.size() + 1);
-  answer.scores.compression_ratio = compression_ratio(stripped(text(answer.tokens)));
+  answer.scores.compression_ratio = compression_ratio(stripped(whole_text(answer.tokens)));
   if (output.probe_logprob.has_value()) {
     answer.scores.no_speech_prob = std::exp(static_cast<double>(*output.probe_logprob));
   }
@@ -278,7 +331,8 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
     prompt.push_back(*model_.tokens->no_timestamps);
   }
   if (with_prefix) prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
-  const int32_t room = max_len_ - static_cast<int32_t>(prompt.size());
+  // The last token takes no position: nothing follows it. The reference takes it, too (decoding.py, _main_loop).
+  const int32_t room = max_len_ + 1 - static_cast<int32_t>(prompt.size());
   WindowAnswer answer;
   for (size_t i = 0; i < temperatures_.size(); ++i) {
     SamplingParams asked = params(temperatures_[i]);
@@ -289,7 +343,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
     } else if (model_.tokens->no_speech.has_value()) {
       asked.probe = PromptProbe{start_index, *model_.tokens->no_speech};
     }
-    asked.seed = options_.seed * 0x9e3779b97f4a7c15u + window_key * 64 + i;
+    asked.seed = options_.seed * 0x9e3779b97f4a7c15u + window_key * kMostTemperatures + i;
     ASSIGN_OR_RETURN(answer, decode_at(window, prompt, asked));
     answer.temperature = temperatures_[i];
     if (!needs_fallback(answer.scores, options_.thresholds)) break;
@@ -337,12 +391,17 @@ StatusOr<std::vector<WordTiming>> WindowDecoder::align(const EncodedInput& windo
   return align_words(input, append, word_split(language_));
 }
 
-std::string WindowDecoder::text(std::span<const int32_t> tokens) const {
-  std::vector<int32_t> ids;
+std::string WindowDecoder::text(std::span<const int32_t> tokens) const { return text_below(tokens, end_of_text_); }
+
+std::string WindowDecoder::whole_text(std::span<const int32_t> tokens) const {
+  const bool has_timestamps = model_.tokens != nullptr && model_.tokens->no_timestamps.has_value();
+  return text_below(tokens, has_timestamps ? *model_.tokens->timestamp_begin() : model_.prompts->vocab_size());
+}
+
+std::string WindowDecoder::text_below(std::span<const int32_t> tokens, int32_t end) const {
   if (model_.tokens == nullptr) return model_.tokenizer->decode(tokens, true);
-  for (const int32_t id : tokens) {
-    if (is_text(id)) ids.push_back(id);
-  }
+  std::vector<int32_t> ids;
+  std::ranges::copy_if(tokens, std::back_inserter(ids), [&](int32_t id) { return id < end; });
   return model_.tokenizer->decode(ids, false);
 }
 

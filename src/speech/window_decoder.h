@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,17 +29,16 @@ struct WindowAnswer {
 
 class WindowDecoder final {
  public:
-  // Errors: what the model cannot serve of the options, by their names.
+  // Errors: what the model, or an engine of this size, cannot serve of the options, by their names.
   static StatusOr<std::unique_ptr<WindowDecoder>> create(const SpeechModel& model, const TranscribeOptions& options);
 
-  StatusOr<EncodedInput> encode(std::shared_ptr<const EncoderFeatures> features) const;
+  StatusOr<EncodedInput> encode(const std::shared_ptr<const EncoderFeatures>& features) const;
 
   // The language must be known before decode() and align().
   bool needs_language() const { return language_.empty(); }
-  // Most probable first.
-  StatusOr<std::vector<LanguageGuess>> detect_language(const EncodedInput& window) const;
-  // REQUIRES: nobody is inside another function. Errors: a language that the model does not know.
-  Status set_language(const std::string& language);
+  // Takes the most probable; all of them, most probable first. Who encodes the same features later finds them encoded.
+  // REQUIRES: nobody is inside another function.
+  StatusOr<std::vector<LanguageGuess>> detect_language(std::shared_ptr<const EncoderFeatures> features);
   const std::string& language() const { return language_; }
 
   // `previous`: what follows <|startofprev|>. `window_key` with the seed keys random numbers.
@@ -51,8 +49,11 @@ class WindowDecoder final {
   StatusOr<std::vector<WordTiming>> align(const EncodedInput& window, std::span<const int32_t> text_tokens,
                                           int64_t num_frames) const;
 
-  // Text of tokens, without timestamps and other specials.
+  // Text of a segment's tokens, without timestamps and other specials.
   std::string text(std::span<const int32_t> tokens) const;
+  // Of a window's or a whole transcript's: other specials stay, as in the reference (they come where nothing is
+  // suppressed, and count as what repeats itself).
+  std::string whole_text(std::span<const int32_t> tokens) const;
   bool is_text(int32_t token_id) const { return token_id < end_of_text_; }
   int32_t end_of_text() const { return end_of_text_; }
   std::vector<int32_t> initial_prompt_ids() const { return initial_prompt_; }
@@ -65,7 +66,11 @@ class WindowDecoder final {
 
   Status settle();
   Status settle_tokens();
+  Status settle_room();
+  Status check_sequences() const;
+  Status set_language(const std::string& language);
   StatusOr<std::vector<int32_t>> suppressed_tokens() const;
+  std::string text_below(std::span<const int32_t> tokens, int32_t end) const;
   StatusOr<std::vector<int32_t>> encode_text(const std::string& text, std::string_view field) const;
   std::vector<int32_t> start_sequence() const;
   SamplingParams params(double temperature) const;
@@ -81,8 +86,8 @@ class WindowDecoder final {
   std::string language_;
   std::optional<int32_t> language_token_, task_token_;
   int32_t start_ = 0, end_of_text_ = 0, max_len_ = 0;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const EncoderFeatures> first_features_;  // under mutex_: of the first encode
+  std::shared_ptr<const EncoderFeatures> language_features_;  // that told the language; null: it was given
+  EncodedInput language_input_;
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
 };
 

@@ -1,0 +1,434 @@
+// Transcription as a caller meets it, around a tiny model: both modes, what is told and when, cancellation, options
+// out of range, little audio and much, chance, and an engine that fails.
+#include "speech/transcriber.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/test_folder.h"
+#include "engine/gated_executor.h"
+#include "speech/transcriber_test_util.h"
+
+namespace transept::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class TranscriberTest : public ::testing::Test {
+ protected:
+  TranscribeResult transcribe(const AudioSource& audio, const TranscribeOptions& options,
+                              const TranscribeObserver& observer = {}) {
+    const int64_t before = house_.num_encoder_runs();
+    auto result = house_.transcribe(audio, options, observer);
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (!result.ok()) return {};
+    EXPECT_EQ(house_.num_encoder_runs() - before, result->counts.num_windows);
+    EXPECT_GE(result->counts.num_requests, result->counts.num_windows);
+    return std::move(result).value();
+  }
+
+  static TranscribeOptions batched_options() {
+    TranscribeOptions options = greedy_options();
+    options.mode = TranscribeMode::kBatched;
+    return options;
+  }
+
+  House house_;
+};
+
+// ---- One encode a window
+
+TEST_F(TranscriberTest, LanguageFallbackAndWordsRunOverTheEncodeOfTheirWindow) {
+  TranscribeOptions options;  // beams, the ladder, thresholds: everything falls back here
+  options.language = "";
+  options.word_timestamps = true;
+  options.best_of = 2;
+  options.beam_size = 2;
+  const TranscribeResult result = transcribe(synthetic_source(5, 65), options);
+  EXPECT_GT(result.counts.num_fallbacks, 0);
+  EXPECT_GT(result.counts.num_requests, 3 * result.counts.num_windows);
+  EXPECT_EQ(house_.engine().snapshot().stats.num_reencodes, 0);
+}
+
+// Without sharing of identical inputs too: what told the language is the first window itself.
+TEST_F(TranscriberTest, AWindowThatToldTheLanguageIsNotEncodedAgain) {
+  for (const bool share : {true, false}) {
+    EngineConfig config;
+    config.share_identical_inputs = share;
+    const House house(config);
+    TranscribeOptions options = greedy_options();
+    options.language = "";
+    options.clip_timestamps = "0,30";
+    options.without_timestamps = true;
+    const auto result = house.transcribe(synthetic_source(5, 65), options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->counts.num_windows, 1) << share;
+    EXPECT_EQ(result->counts.num_requests, 2) << share;
+    EXPECT_EQ(house.num_encoder_runs(), 1) << share;
+  }
+}
+
+TEST_F(TranscriberTest, EqualWindowsOneAfterTheOtherAreEachEncodedAndCounted) {
+  TranscribeOptions options = greedy_options();
+  options.without_timestamps = true;
+  const TranscribeResult result = transcribe(synthetic_source(1, 120, {{0, 120 * 16000}}), options);
+  EXPECT_EQ(result.counts.num_windows, 4);
+}
+
+// ---- Modes
+
+TEST_F(TranscriberTest, BatchedGivesTheSameHoweverManyRunTogether) {
+  TranscribeOptions options = batched_options();
+  options.word_timestamps = true;
+  const AudioSource audio = synthetic_source(11, 200, {{20 * 16000, 26 * 16000}, {90 * 16000, 95 * 16000}});
+  options.batch_size = 1;
+  const TranscribeResult alone = transcribe(audio, options);
+  EXPECT_EQ(alone.mode, TranscribeMode::kBatched);
+  EXPECT_GT(alone.transcript.segments.size(), 4u);
+  for (const int32_t batch_size : {2, 8, 64}) {
+    options.batch_size = batch_size;
+    expect_same(transcribe(audio, options).transcript, alone.transcript);
+  }
+  double last = 0;
+  for (const Segment& segment : alone.transcript.segments) {
+    EXPECT_GE(segment.start, last - 1e-9);
+    EXPECT_LE(segment.end, 200 + 1e-9);
+    last = segment.start;
+  }
+}
+
+TEST_F(TranscriberTest, ManyTranscriptionsAtOnceInBothModes) {
+  constexpr size_t kCount = 8;
+  const auto options_of = [&](size_t i) {
+    TranscribeOptions options = i % 2 == 0 ? greedy_options() : batched_options();
+    options.word_timestamps = i % 4 == 0;
+    if (i % 3 == 0) options.language = "";
+    options.seed = i;
+    if (i > 4) options.temperature = 0.7;
+    return options;
+  };
+  const auto audio_of = [](size_t i) {
+    return synthetic_source(100 + static_cast<uint32_t>(i), 20.0 + 9 * static_cast<double>(i));
+  };
+  std::vector<Transcript> alone;
+  for (size_t i = 0; i < kCount; ++i) alone.push_back(transcribe(audio_of(i), options_of(i)).transcript);
+  std::vector<StatusOr<TranscribeResult>> together(kCount, absl::UnknownError("not run"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kCount; ++i) {
+    threads.emplace_back([&, i] { together[i] = house_.transcribe(audio_of(i), options_of(i)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < kCount; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_TRUE(together[i].ok()) << together[i].status();
+    expect_same(together[i]->transcript, alone[i]);
+  }
+}
+
+// A server may make one for every request.
+TEST_F(TranscriberTest, SeveralSpeechModelsShareAnEngine) {
+  const SpeechModel other = SpeechModel::of(house_.model(), house_.engine()).value();
+  const AudioSource audio = synthetic_source(3, 40);
+  std::vector<StatusOr<TranscribeResult>> results(2, absl::UnknownError("not run"));
+  std::thread thread([&] { results[0] = Transcriber(other).transcribe(audio, greedy_options()); });
+  results[1] = house_.transcribe(audio, greedy_options());
+  thread.join();
+  for (const auto& result : results) ASSERT_TRUE(result.ok()) << result.status();
+  expect_same(results[0]->transcript, results[1]->transcript);
+}
+
+TEST_F(TranscriberTest, ThePrefixStandsInTheFirstWindowAlone) {
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    options.condition_on_previous_text = false;
+    options.without_timestamps = true;
+    const AudioSource audio = synthetic_source(11, 100, {{28 * 16000, 36 * 16000}, {60 * 16000, 66 * 16000}});
+    const Transcript plain = transcribe(audio, options).transcript;
+    options.prefix = "the harbour";
+    const Transcript prefixed = transcribe(audio, options).transcript;
+    ASSERT_EQ(prefixed.segments.size(), plain.segments.size());
+    ASSERT_GT(plain.segments.size(), 2u);
+    EXPECT_NE(prefixed.segments[0].tokens, plain.segments[0].tokens);
+    for (size_t i = 1; i < plain.segments.size(); ++i) {
+      EXPECT_EQ(prefixed.segments[i].tokens, plain.segments[i].tokens) << i;
+    }
+  }
+}
+
+// ---- What is told
+
+TEST_F(TranscriberTest, SegmentsAreToldInOrderAndOneAtATime) {
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    options.language = "";
+    std::atomic<int> inside = 0;
+    std::vector<Segment> told;
+    std::vector<LanguageGuess> guesses;
+    double progress = 0, all = 0;
+    const auto alone = [&](auto&& act) {
+      EXPECT_EQ(inside.fetch_add(1), 0);
+      act();
+      inside.fetch_sub(1);
+    };
+    TranscribeObserver observer;
+    observer.on_language = [&](const std::vector<LanguageGuess>& found) { alone([&] { guesses = found; }); };
+    observer.on_segment = [&](const Segment& segment) {
+      alone([&] {
+        EXPECT_FALSE(guesses.empty());
+        told.push_back(segment);
+      });
+    };
+    observer.on_progress = [&](double done, double of) {
+      alone([&] {
+        EXPECT_GE(done, progress);
+        EXPECT_LE(done, of);
+        progress = done;
+        all = of;
+      });
+    };
+    const TranscribeResult result = transcribe(synthetic_source(21, 130), options, observer);
+    ASSERT_EQ(told.size(), result.transcript.segments.size());
+    for (size_t i = 0; i < told.size(); ++i) {
+      EXPECT_EQ(told[i].id, static_cast<int32_t>(i));
+      EXPECT_EQ(told[i].tokens, result.transcript.segments[i].tokens);
+    }
+    EXPECT_EQ(progress, 130);
+    EXPECT_EQ(all, 130);
+    ASSERT_EQ(guesses.size(), 4u);
+    EXPECT_EQ(guesses[0].code, result.transcript.language);
+    double sum = 0;
+    for (size_t i = 0; i < guesses.size(); ++i) {
+      sum += guesses[i].probability;
+      if (i > 0) {
+        EXPECT_LE(guesses[i].probability, guesses[i - 1].probability);
+      }
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+TEST_F(TranscriberTest, ALanguageThatIsGivenIsNotTold) {
+  TranscribeObserver observer;
+  observer.on_language = [](const std::vector<LanguageGuess>&) { ADD_FAILURE(); };
+  EXPECT_EQ(transcribe(synthetic_source(21, 3), greedy_options(), observer).transcript.language, "en");
+}
+
+TEST_F(TranscriberTest, CancellationEndsBetweenWindows) {
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    std::atomic<bool> cancelled = false;
+    int num_segments = 0;
+    TranscribeObserver observer;
+    observer.cancelled = &cancelled;
+    observer.on_segment = [&](const Segment&) {
+      ++num_segments;
+      cancelled = true;
+    };
+    options.batch_size = 2;
+    const auto result = house_.transcribe(synthetic_source(21, 600), options, observer);
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
+    EXPECT_LT(num_segments, 20);
+    cancelled = true;
+    EXPECT_EQ(house_.transcribe(synthetic_source(21, 60), options, observer).status().code(),
+              absl::StatusCode::kCancelled);
+  }
+}
+
+// ---- Little audio, and much
+
+TEST_F(TranscriberTest, LittleAudio) {
+  const struct {
+    size_t num_samples;
+    double seconds;
+  } cases[] = {{1, 0}, {159, 0}, {160, 0.01}, {161, 0.01}, {1600, 0.1}, {16000, 1}};
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    for (const bool words : {false, true}) {
+      for (const std::string_view language : {"en", ""}) {
+        for (const auto& [num_samples, seconds] : cases) {
+          options.word_timestamps = words;
+          options.language = language;
+          SCOPED_TRACE(str_cat(num_samples, " samples, ", words, language));
+          for (const bool silent : {false, true}) {
+            const Silence silence = silent ? Silence{{0, num_samples}} : Silence();
+            const TranscribeResult result =
+                transcribe(AudioSource(raw_audio(synthetic_audio(9, num_samples, silence))), options);
+            EXPECT_DOUBLE_EQ(result.transcript.duration, static_cast<double>(num_samples) / 16000);
+            for (const Segment& segment : result.transcript.segments) {
+              EXPECT_GE(segment.start, 0);
+              EXPECT_LE(segment.start, segment.end);
+            }
+            if (seconds == 0) {
+              EXPECT_THAT(result.transcript.segments, IsEmpty());
+            }
+          }
+        }
+      }
+    }
+  }
+  const Status empty = house_.transcribe(AudioSource(RawAudio{{}, 16000}), greedy_options()).status();
+  EXPECT_THAT(error_message(empty), HasSubstr("empty"));
+}
+
+TEST_F(TranscriberTest, AudioIsCappedByBothLengths) {
+  TranscribeOptions options = greedy_options();
+  options.max_audio_seconds = 2;
+  const Status status = house_.transcribe(synthetic_source(1, 5), options).status();
+  EXPECT_THAT(error_message(status), AllOf(HasSubstr("5 s"), HasSubstr("2 s")));
+  const Status broken = house_.transcribe(AudioSource(AudioBytes::from_string("no audio")), options).status();
+  EXPECT_FALSE(broken.ok());
+}
+
+// ---- Chance
+
+TEST_F(TranscriberTest, ASeedGivesTheSameAgainAndAnotherDoesNot) {
+  TranscribeOptions options = greedy_options();
+  options.temperature = 0.9;
+  options.best_of = 3;
+  options.seed = 5;
+  for (const TranscribeMode mode : {TranscribeMode::kSequential, TranscribeMode::kBatched}) {
+    options.mode = mode;
+    const AudioSource audio = synthetic_source(31, 70);
+    const Transcript first = transcribe(audio, options).transcript;
+    expect_same(transcribe(audio, options).transcript, first);
+    options.seed = 6;
+    EXPECT_NE(transcribe(audio, options).transcript.text, first.text);
+    options.seed = 5;
+  }
+}
+
+// ---- What cannot be served is refused by its name, before anything is decoded
+
+TEST_F(TranscriberTest, OptionsOutOfRange) {
+  const struct {
+    std::string_view field;
+    void (*set)(TranscribeOptions&);
+  } cases[] = {
+      {"task", [](TranscribeOptions& o) { o.task = "sing"; }},
+      {"language", [](TranscribeOptions& o) { o.language = "fr"; }},
+      {"language", [](TranscribeOptions& o) { o.language = "klingon"; }},
+      {"temperature", [](TranscribeOptions& o) { o.temperature = -0.1; }},
+      {"temperature", [](TranscribeOptions& o) { o.temperature = NAN; }},
+      {"temperature_increment_on_fallback", [](TranscribeOptions& o) { o.temperature_increment = 0; }},
+      {"temperature_increment_on_fallback", [](TranscribeOptions& o) { o.temperature_increment = 1e-9; }},
+      {"beam_size", [](TranscribeOptions& o) { o.beam_size = 0; }},
+      {"beam_size", [](TranscribeOptions& o) { o.beam_size = 65; }},
+      {"best_of", [](TranscribeOptions& o) { o.best_of = -1; }},
+      {"batch_size", [](TranscribeOptions& o) { o.batch_size = 0; }},
+      {"patience", [](TranscribeOptions& o) { o.patience = 1; }},  // greedy
+      {"patience", [](TranscribeOptions& o) { o.beam_size = 3, o.patience = 0; }},
+      {"patience", [](TranscribeOptions& o) { o.beam_size = 3, o.patience = NAN; }},
+      {"length_penalty", [](TranscribeOptions& o) { o.length_penalty = 1.5; }},
+      {"compression_ratio_threshold", [](TranscribeOptions& o) { o.thresholds.compression_ratio = NAN; }},
+      {"logprob_threshold", [](TranscribeOptions& o) { o.thresholds.logprob = INFINITY; }},
+      {"no_speech_threshold", [](TranscribeOptions& o) { o.thresholds.no_speech = NAN; }},
+      {"max_audio_seconds", [](TranscribeOptions& o) { o.max_audio_seconds = 0; }},
+      {"max_audio_seconds", [](TranscribeOptions& o) { o.max_audio_seconds = NAN; }},
+      {"hallucination_silence_threshold", [](TranscribeOptions& o) { o.hallucination_silence_threshold = 2; }},
+      {"hallucination_silence_threshold",
+       [](TranscribeOptions& o) { o.word_timestamps = true, o.hallucination_silence_threshold = -2; }},
+      {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "0,x"; }},
+      {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "-1"; }},
+      {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{-2}}; }},
+      {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{1913}}; }},
+      {"initial_prompt", [](TranscribeOptions& o) { o.initial_prompt = "a <|en|> b"; }},
+      {"prefix", [](TranscribeOptions& o) { o.prefix = "<|0.00|>"; }},
+      {"prefix", [](TranscribeOptions& o) { o.prefix = std::string(200, 'x'); }},
+  };
+  TranscribeObserver observer;
+  observer.on_segment = [](const Segment&) { ADD_FAILURE(); };
+  for (const auto& [field, set] : cases) {
+    TranscribeOptions options = greedy_options();
+    set(options);
+    const Status status = house_.transcribe(AudioSource(AudioBytes::from_string("not even audio")), options).status();
+    EXPECT_EQ(error_param(status), field) << status;
+    EXPECT_FALSE(error_message(status).empty());
+  }
+}
+
+TEST_F(TranscriberTest, BeamsAndSamplesThatTheEngineCannotRunAreRefusedByName) {
+  EngineConfig config;
+  config.max_num_seqs = 3;
+  const House house(config);
+  const AudioSource audio = synthetic_source(1, 3);
+  TranscribeOptions options = greedy_options();
+  options.beam_size = 4;
+  const Status beams = house.transcribe(audio, options).status();
+  EXPECT_EQ(error_param(beams), "beam_size");
+  EXPECT_THAT(error_message(beams), AllOf(HasSubstr("4"), HasSubstr("3"), HasSubstr("--max-num-seqs")));
+  // Before the first window, not with the first that falls back.
+  options.beam_size = 1;
+  options.best_of = 4;
+  EXPECT_TRUE(house.transcribe(audio, options).ok());
+  options.temperature_increment = 0.5;
+  EXPECT_EQ(error_param(house.transcribe(audio, options).status()), "best_of");
+  // A pool that holds one sequence over a window, and not ten.
+  EngineConfig small;
+  small.kv_cache_memory = uint64_t{800} << 10;
+  const House narrow(small);
+  EXPECT_TRUE(narrow.transcribe(audio, greedy_options()).ok());
+  options = greedy_options();
+  options.beam_size = 40;
+  const Status memory = narrow.transcribe(audio, options).status();
+  EXPECT_EQ(error_param(memory), "beam_size") << memory;
+}
+
+class FailingEngine : public TranscriberTest {
+ protected:
+  // The house's model over an engine whose steps the test lets pass.
+  StatusOr<TranscribeResult> transcribe_over_gate(const TranscribeOptions& options, int32_t max_queued = 512) {
+    LLMEngine::Options engine_options;
+    engine_options.scheduler.num_encoder_layers = 1;
+    engine_options.blocks = {.block_size = 16, .num_device_blocks = 2000, .num_host_blocks = 0, .watermark = 0};
+    auto engine = std::make_unique<LLMEngine>(engine_options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);
+    engine_ = std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{max_queued}, clock_);
+    SpeechModel model = house_.speech();
+    model.engine = engine_.get();
+    return Transcriber(model).transcribe(synthetic_source(1, 90), options);
+  }
+
+  FakeClock clock_;
+  std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>();
+  std::unique_ptr<AsyncEngine> engine_;
+};
+
+TEST_F(FailingEngine, AFailureEndsTheTranscription) {
+  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
+    gate_ = std::make_shared<StepGate>();
+    gate_->open_for(5);
+    std::thread failing([&] {
+      gate_->wait_for_step();
+      gate_->fail();
+    });
+    const auto result = transcribe_over_gate(options);
+    failing.join();
+    EXPECT_THAT(error_message(result.status()), HasSubstr("the device is gone"));
+  }
+}
+
+TEST_F(FailingEngine, AFullQueueEndsIt) {
+  gate_->open();
+  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
+    const auto result = transcribe_over_gate(options, 0);
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted) << result.status();
+  }
+}
+
+TEST_F(FailingEngine, AnEngineThatIsStoppedEndsIt) {
+  gate_->open_for(5);
+  std::thread stopping([&] {
+    gate_->wait_for_step();
+    std::thread stop([&] { engine_->stop(); });
+    gate_->open();
+    stop.join();
+  });
+  const auto result = transcribe_over_gate(batched_options());
+  stopping.join();
+  if (!result.ok()) {
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable) << result.status();
+  }
+}
+
+}  // namespace
+}  // namespace transept::testing
