@@ -18,7 +18,8 @@ namespace {
 Status write_npy(const std::string& flag, const std::string& path, std::span<const int64_t> shape,
                  const std::vector<float>& values) {
   std::string dims;
-  for (const int64_t dim : shape) dims += str_cat(dim, ", ");
+  for (const int64_t dim : shape) dims += str_cat(dims.empty() ? "" : ", ", dim);
+  if (shape.size() == 1) dims += ",";  // a tuple of one
   std::string header = str_cat("{'descr': '<f4', 'fortran_order': False, 'shape': (", dims, "), }");
   constexpr size_t kPreamble = 10, kAlignment = 64;
   const size_t padding = kAlignment - (kPreamble + header.size() + 1) % kAlignment;
