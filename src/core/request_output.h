@@ -38,7 +38,7 @@ struct CompletionOutput {
 // Cross-attention probabilities of the model's alignment heads (ModelSpec::alignment_heads, in their order) for the
 // rows of a decoder prompt: [num_heads, num_tokens, num_positions] row-major. Row t is of the decoder that has read
 // prompt tokens [0, t]; over the positions of the encoder's output each row sums to 1.
-struct CrossAttention {
+struct CrossAttentionWeights {
   int32_t num_heads = 0;
   int32_t num_tokens = 0;
   int32_t num_positions = 0;
@@ -69,7 +69,7 @@ struct RequestOutput {
   std::optional<std::vector<int32_t>> prompt_alignments;  // --score with return_alignments; the first entry is -1
   std::optional<double> score;                            // --score: the sum of prompt_logprobs
   std::optional<float> probe_logprob;                     // SamplingParams::probe: natural, of the raw distribution
-  std::shared_ptr<const CrossAttention>
+  std::shared_ptr<const CrossAttentionWeights>
       cross_attention;  // SamplingParams::capture_cross_attention; null: not asked for
   std::vector<CompletionOutput> outputs;
   bool finished = false;

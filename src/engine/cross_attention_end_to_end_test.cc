@@ -222,7 +222,7 @@ class CrossAttentionTest : public ::testing::Test {
 
   void expect_right(const Request& request, const RequestOutput& output) const {
     ASSERT_NE(output.cross_attention, nullptr);
-    const CrossAttention& captured = *output.cross_attention;
+    const CrossAttentionWeights& captured = *output.cross_attention;
     const std::vector<Rows> expected =
         ObviousBart(bart_).cross_attention(request.inputs.encoder_prompt_token_ids, request.inputs.prompt_token_ids);
     ASSERT_EQ(captured.num_heads, bart_.heads);

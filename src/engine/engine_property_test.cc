@@ -100,7 +100,7 @@ std::string capture_difference(const RandomRequest& request, const RequestOutput
   const bool wants = request.params.capture_cross_attention;
   if ((got.cross_attention != nullptr) != wants) return "cross-attention is missing, or there unasked";
   if (!wants) return "";
-  const CrossAttention& captured = *got.cross_attention;
+  const CrossAttentionWeights& captured = *got.cross_attention;
   const std::vector<int32_t>&encoder = request.inputs.encoder_prompt_token_ids,
         &prompt = request.inputs.prompt_token_ids;
   const int32_t num_tokens = static_cast<int32_t>(prompt.size()), num_positions = static_cast<int32_t>(encoder.size());

@@ -7,7 +7,8 @@
 namespace transept {
 namespace {
 
-// What one request's CrossAttention may hold. Whisper's largest is 23 heads x 448 tokens x 1500 positions: 62 MB.
+// What one request's CrossAttentionWeights may hold. Whisper's largest is 23 heads x 448 tokens x 1500 positions: 62
+// MB.
 constexpr int64_t kMaxCaptureBytes = int64_t{256} << 20;
 
 // A request that can never fit could run with less of either, or with more memory.

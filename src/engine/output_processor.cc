@@ -220,7 +220,7 @@ void OutputProcessor::add_captured(const CapturePlan& capture, const CapturedRow
   const size_t width = static_cast<size_t>(metadata.encoder_seq_data.num_tokens);
   const size_t num_heads = static_cast<size_t>(rows.num_heads);
   if (state.cross_attention == nullptr) {
-    state.cross_attention = std::make_shared<CrossAttention>();
+    state.cross_attention = std::make_shared<CrossAttentionWeights>();
     state.cross_attention->num_heads = rows.num_heads;
     state.cross_attention->num_tokens = static_cast<int32_t>(num_tokens);
     state.cross_attention->num_positions = metadata.encoder_seq_data.num_tokens;

@@ -53,7 +53,7 @@ class OutputProcessor final {
     std::vector<int32_t> prompt_alignments;
     double score = 0;
     std::optional<float> probe_logprob;
-    std::shared_ptr<CrossAttention> cross_attention;  // of the rows so far
+    std::shared_ptr<CrossAttentionWeights> cross_attention;  // of the rows so far
     int32_t num_captured_rows = 0;
     TimePoint first_token{};
     double queue_s = -1;  // of an earlier part
