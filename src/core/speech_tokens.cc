@@ -132,8 +132,8 @@ StatusOr<SpeechTokens> SpeechTokens::load(const ModelConfig& config, const Gener
     if (tokens.languages.empty()) find_languages(token_id, tokens);
   }
   std::ranges::sort(tokens.languages, {}, &Language::token_id);
-  const auto [twice, end] = std::ranges::unique(tokens.languages, {}, &Language::token_id);
-  tokens.languages.erase(twice, end);
+  const auto same = [](const Language& a, const Language& b) { return a.token_id == b.token_id; };
+  tokens.languages.erase(std::unique(tokens.languages.begin(), tokens.languages.end(), same), tokens.languages.end());
   return tokens;
 }
 

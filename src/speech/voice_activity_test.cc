@@ -27,7 +27,7 @@ class Audio {
     return *this;
   }
   Audio& silence(int num_frames) {
-    frames_.insert(frames_.end(), static_cast<size_t>(num_frames) * kBins, kSilence);
+    frames_.resize(frames_.size() + static_cast<size_t>(num_frames) * kBins, kSilence);
     return *this;
   }
   // Syllables, five a second: every other 0.1 s a third of the bins rises `above` the noise, with a short fall between.

@@ -198,7 +198,7 @@ StatusOr<std::vector<int32_t>> WindowDecoder::suppressed_tokens() const {
     ids.push_back(start_);
   }
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 
