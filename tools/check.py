@@ -23,7 +23,7 @@ from suites import Result
 
 LOGS = ROOT / "build" / "check"
 # The folders whose code runs on several threads.
-THREADED = ("base", "ops", "attention", "engine", "speech", "apps")
+THREADED = ("base", "net", "ops", "attention", "engine", "speech", "server", "load", "apps")
 FUZZ_SECONDS = 20
 
 

@@ -16,7 +16,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 LIBRARY = re.compile(r"transept_library\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test|bench|fuzz)\.cc|_testing\.(h|cc))$")
 WRAPPED = {"nlohmann/": "base", "utf8proc.h": "text", "pcre2.h": "text", "libavformat/": "media", "libavcodec/": "media",
-           "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech"}
+           "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech",
+           "boost/": "net", "prometheus/": "server"}
 OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")
 
 
