@@ -1,5 +1,6 @@
 #include "request/field_reader.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -97,6 +98,42 @@ Status read_strings(const FieldSpec& field, const Json& value, ParsedRequest& re
     RETURN_IF_ERROR(add(value));
   }
   slot_of<std::vector<std::string>>(field, request) = std::move(strings);
+  return ok_status();
+}
+
+Status read_texts(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  std::vector<std::string> texts;
+  const auto add = [&](const Json& item) {
+    if (!item.is_string()) return refuse(field, item);
+    texts.push_back(item.as_string());
+    return ok_status();
+  };
+  if (value.is_array()) {
+    if (value.as_array().empty()) return refuse_text(field, "an empty list");
+    RETURN_IF_ERROR(check_count(field, value.as_array().size()));
+    for (const Json& item : value.as_array()) RETURN_IF_ERROR(add(item));
+  } else {
+    RETURN_IF_ERROR(add(value));
+  }
+  slot_of<std::vector<std::string>>(field, request) = std::move(texts);
+  return ok_status();
+}
+
+Status check_word(const FieldSpec& field, const Json& value) {
+  const bool is_known = value.is_string() && std::ranges::find(field.words, value.as_string()) != field.words.end();
+  return is_known ? ok_status() : refuse(field, value);
+}
+
+Status read_words(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  std::vector<std::string> words;
+  const Json::Array alone = {value};
+  const Json::Array& items = value.is_array() ? value.as_array() : alone;
+  RETURN_IF_ERROR(check_count(field, items.size()));
+  for (const Json& item : items) {
+    RETURN_IF_ERROR(check_word(field, item));
+    words.push_back(item.as_string());
+  }
+  slot_of<std::vector<std::string>>(field, request) = std::move(words);
   return ok_status();
 }
 
@@ -223,6 +260,16 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
       if (!value.is_string() || value.as_string().empty()) return refuse(field, value);
       slot_of<std::string>(field, request) = value.as_string();
       return ok_status();
+    case FieldKind::kText:
+      if (!value.is_string()) return refuse(field, value);
+      slot_of<std::string>(field, request) = value.as_string();
+      return ok_status();
+    case FieldKind::kTexts: return read_texts(field, value, request);
+    case FieldKind::kWord:
+      RETURN_IF_ERROR(check_word(field, value));
+      slot_of<std::string>(field, request) = value.as_string();
+      return ok_status();
+    case FieldKind::kWords: return read_words(field, value, request);
     case FieldKind::kTokenId: {
       const std::optional<int32_t> id = token_id_of(value);
       if (!id.has_value()) return refuse_id(field, value);
@@ -231,7 +278,10 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
     }
     case FieldKind::kId:      // read by parse_request
     case FieldKind::kPrompt:  // read by prompt_reader
-    case FieldKind::kAny: return ok_status();
+    case FieldKind::kAny:
+    case FieldKind::kIgnored:
+    case FieldKind::kStreamOptions:
+    case FieldKind::kFile: return ok_status();
   }
   return ok_status();
 }

@@ -22,6 +22,10 @@ FieldSlot prompting(ParsedRequest& request) {
   return &(request.prompt_options.*member);
 }
 template <auto member>
+FieldSlot body(ParsedRequest& request) {
+  return &(request.body.*member);
+}
+template <auto member>
 FieldSlot flag(ParsedRequest& request) {
   return &(request.*member);
 }
@@ -30,28 +34,36 @@ FieldSlot none(ParsedRequest&) { return {}; }
 using O = RequestOverrides;
 using P = PromptOptions;
 using R = ParsedRequest;
+using B = BodyFields;
+using L = RequestLimits;
+namespace at = field_routes;
 using K = FieldKind;
+
+constexpr std::string_view kSides[] = {"encoder", "decoder"};
+constexpr std::string_view kAudioFormats[] = {"json", "text", "srt", "verbose_json", "vtt"};
+constexpr std::string_view kGranularities[] = {"word", "segment"};
+constexpr size_t kMaxTexts = 4096;
 
 // clang-format off
 constexpr FieldSpec kFields[] = {
-    {"id", K::kId, none, "Name of the request in its result; the line number where there is none."},
-    {"prompt", K::kPrompt, none, "The encoder's prompt: text, a list of token ids, or an object (see the prompt forms)."},
-    {"decoder_prompt", K::kPrompt, none, "The decoder's prompt, which the answer continues; the model's own start where there is none."},
+    {.name = "id", .kind = K::kId, .slot = none, .doc = "Name of the request in its result; the line number where there is none.", .routes = at::kJsonLines},
+    {.name = "prompt", .kind = K::kPrompt, .slot = none, .doc = "The encoder's prompt: text, a list of token ids, or an object (see the prompt forms).", .routes = at::kPrompted, .is_required = true},
+    {.name = "decoder_prompt", .kind = K::kPrompt, .slot = none, .doc = "The decoder's prompt, which the answer continues; the model's own start where there is none.", .routes = at::kPrompted},
 
     {"max_tokens", K::kInt, sampling<&O::max_tokens>, "Tokens to generate at most; the model's own maximum where absent.", 1, kMaxInt},
     {"min_tokens", K::kInt, sampling<&O::min_tokens>, "End tokens and stop_token_ids are forbidden before this many tokens.", 0, kMaxInt},
-    {"n", K::kInt, sampling<&O::n>, "Answers to return.", 1, kMaxOutputs},
-    {"best_of", K::kInt, sampling<&O::best_of>, "Answers to generate, of which the n best are returned; at least n.", 1, kMaxBeams},
+    {.name = "n", .kind = K::kInt, .slot = sampling<&O::n>, .doc = "Answers to return.", .min = 1, .max = kMaxOutputs, .limit = &L::max_outputs},
+    {.name = "best_of", .kind = K::kInt, .slot = sampling<&O::best_of>, .doc = "Answers to generate, of which the n best are returned; at least n.", .min = 1, .max = kMaxBeams, .limit = &L::max_beams},
     {"temperature", K::kNumber, sampling<&O::temperature>, "0 takes the likeliest token; above, tokens are drawn from the distribution, flatter the higher.", 0, 2},
     {"top_p", K::kNumber, sampling<&O::top_p>, "Draw among the likeliest tokens that together reach this probability.", 0, 1, true},
     {"top_k", K::kInt, sampling<&O::top_k>, "Draw among the k likeliest tokens; 0 or -1: among all.", -1, kMaxInt},
     {"min_p", K::kNumber, sampling<&O::min_p>, "Draw among tokens at least this likely relative to the likeliest one.", 0, 1},
     {"seed", K::kInt, sampling<&O::seed>, "Makes drawing repeatable.", static_cast<double>(std::numeric_limits<int64_t>::min()), static_cast<double>(std::numeric_limits<int64_t>::max())},
-    {"stop", K::kStrings, sampling<&O::stop>, "Strings at which an answer ends.", 0, 0, false, kMaxStopStrings},
+    {.name = "stop", .kind = K::kStrings, .slot = sampling<&O::stop>, .doc = "Strings at which an answer ends.", .max_items = kMaxStopStrings, .limit = &L::max_stop_strings},
     {"stop_token_ids", K::kTokenIds, sampling<&O::stop_token_ids>, "Token ids at which an answer ends.", 0, 0, false, kMaxStopIds},
     {"ignore_eos", K::kBool, sampling<&O::ignore_eos>, "Go on after the model's end token."},
-    {"logprobs", K::kInt, sampling<&O::logprobs>, "Log-probabilities of this many best tokens and the chosen one, at every place.", 0, kMaxLogprobs},
-    {"prompt_logprobs", K::kInt, sampling<&O::prompt_logprobs>, "The same over the decoder prompt.", 0, kMaxLogprobs},
+    {.name = "logprobs", .kind = K::kInt, .slot = sampling<&O::logprobs>, .doc = "Log-probabilities of this many best tokens and the chosen one, at every place.", .min = 0, .max = kMaxLogprobs, .limit = &L::max_logprobs},
+    {.name = "prompt_logprobs", .kind = K::kInt, .slot = sampling<&O::prompt_logprobs>, .doc = "The same over the decoder prompt.", .min = 0, .max = kMaxLogprobs, .limit = &L::max_logprobs},
     {"return_alignments", K::kBool, sampling<&O::return_alignments>, "Return for every token the index of the encoder token that it attends to most."},
     {"presence_penalty", K::kNumber, sampling<&O::presence_penalty>, "Lowers the score of every token that was generated before.", -2, 2},
     {"frequency_penalty", K::kNumber, sampling<&O::frequency_penalty>, "Lowers a token's score each time that it was generated.", -2, 2},
@@ -59,26 +71,26 @@ constexpr FieldSpec kFields[] = {
     {"no_repeat_ngram_size", K::kInt, sampling<&O::no_repeat_ngram_size>, "No run of this many tokens comes twice; 0: off.", 0, kMaxInt},
     {"encoder_no_repeat_ngram_size", K::kInt, sampling<&O::encoder_no_repeat_ngram_size>, "No run of this many encoder tokens comes in the answer; 0: off.", 0, kMaxInt},
     {"logit_bias", K::kLogitBias, sampling<&O::logit_bias>, "Token id -> what is added to its score.", -100, 100, false, kMaxBiases},
-    {"bad_words", K::kStrings, prompting<&P::bad_words>, "Words that must not be generated.", 0, 0, false, kMaxBadWords},
+    {.name = "bad_words", .kind = K::kStrings, .slot = prompting<&P::bad_words>, .doc = "Words that must not be generated.", .max_items = kMaxBadWords, .limit = &L::max_bad_words},
     {"skip_special_tokens", K::kBool, sampling<&O::skip_special_tokens>, "Leave special tokens out of the text (the default)."},
     {"include_stop_str_in_output", K::kBool, sampling<&O::include_stop_str_in_output>, "Keep the stop string or stop token in the text."},
     {"use_beam_search", K::kBool, sampling<&O::use_beam_search>, "Beam search with num_beams, else best_of, else n beams."},
-    {"num_beams", K::kInt, sampling<&O::num_beams>, "Beam search with this many beams; 1: none.", 1, kMaxBeams},
+    {.name = "num_beams", .kind = K::kInt, .slot = sampling<&O::num_beams>, .doc = "Beam search with this many beams; 1: none.", .min = 1, .max = kMaxBeams, .limit = &L::max_beams},
     {"length_penalty", K::kNumber, sampling<&O::length_penalty>, "A beam's score is its sum / length ^ length_penalty.", -100, 100},
     {"early_stopping", K::kEarlyStopping, sampling<&O::early_stopping>, "When beam search stops, as in Hugging Face."},
-    {"num_return_sequences", K::kInt, sampling<&O::num_return_sequences>, "Another name of n.", 1, kMaxOutputs},
+    {.name = "num_return_sequences", .kind = K::kInt, .slot = sampling<&O::num_return_sequences>, .doc = "Another name of n.", .min = 1, .max = kMaxOutputs, .limit = &L::max_outputs},
     {"forced_bos_token_id", K::kTokenId, sampling<&O::forced_bos_token_id>, "The first generated token, where the decoder prompt is one token long."},
     {"forced_eos_token_id", K::kTokenIdOrList, sampling<&O::forced_eos_token_ids>, "The token at the last place that max_tokens allows.", 0, 0, false, kMaxStopIds},
     {"suppress_tokens", K::kTokenIds, sampling<&O::suppress_tokens>, "Token ids that are never generated.", 0, 0, false, kMaxSuppressed},
     {"begin_suppress_tokens", K::kTokenIds, sampling<&O::begin_suppress_tokens>, "Token ids that are not generated first.", 0, 0, false, kMaxSuppressed},
     {"allowed_token_ids", K::kTokenIds, sampling<&O::allowed_token_ids>, "Only these token ids are generated.", 0, 0, false, kMaxSuppressed},
-    {"bad_words_ids", K::kTokenIdLists, sampling<&O::bad_words_ids>, "Runs of token ids that must not be generated.", 0, 0, false, kMaxBadWords},
+    {.name = "bad_words_ids", .kind = K::kTokenIdLists, .slot = sampling<&O::bad_words_ids>, .doc = "Runs of token ids that must not be generated.", .max_items = kMaxBadWords, .limit = &L::max_bad_words},
     {"truncate_prompt_tokens", K::kInt, prompting<&P::truncate_prompt_tokens>, "Keep only the last k tokens of the encoder prompt.", 1, kMaxInt},
     {"add_special_tokens", K::kBool, prompting<&P::add_special_tokens>, "Give texts the family's special tokens (the default)."},
     {"source_lang", K::kString, prompting<&P::source_lang>, "Language of the encoder prompt, as the model's tokenizer names it."},
     {"target_lang", K::kString, prompting<&P::target_lang>, "Language of the answer, as the model's tokenizer names it."},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>,
-     .doc = "Send the answer as it comes.", .refusal = "streaming needs the server; a line of results is written whole"},
+     .doc = "Send the answer as it comes.", .routes = at::kJsonLines, .refusal = "streaming needs the server; a line of results is written whole"},
 
     {.name = "language", .kind = K::kString, .slot = prompting<&P::language>, .doc = "Language of the speech, by code or English name; detected where absent.",
      .models = FieldModels::kSpeech},
@@ -100,8 +112,45 @@ constexpr FieldSpec kFields[] = {
      .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_grammar", .kind = K::kAny, .slot = none, .doc = "Structured output.",
      .refusal = feature_row(Feature::kStructuredOutput).refusal},
+
+    // HTTP alone, from here on.
+    {.name = "model", .kind = K::kString, .slot = body<&B::model>, .doc = "A name that the model is served by; the served model where absent.", .routes = at::kHttp},
+    {.name = "user", .kind = K::kIgnored, .slot = none, .doc = "Not looked at.", .routes = at::kHttp},
+    {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>, .doc = "Send the answer as it comes, as server-sent events.", .routes = at::kCompletions | at::kAudio},
+    {.name = "stream_options", .kind = K::kStreamOptions, .slot = none, .doc = "With stream: include_usage adds a last chunk with the usage.", .routes = at::kCompletions},
+    {.name = "echo", .kind = K::kBool, .slot = body<&B::echo>, .doc = "Put the decoder prompt's text before the answer.", .routes = at::kCompletions},
+    {.name = "suffix", .kind = K::kAny, .slot = none, .doc = "Text behind the answer.", .routes = at::kCompletions, .refusal = "text behind the answer is not supported"},
+    {.name = "decoder_prompt", .kind = K::kAny, .slot = none, .doc = "The decoder's prompt.", .routes = at::kTranslate, .refusal = "a translation begins as the model begins it; /v1/completions takes a decoder_prompt"},
+    {.name = "text", .kind = K::kTexts, .slot = body<&B::texts>, .doc = "What is to be translated: a text, or a list of them.", .max_items = kMaxTexts, .routes = at::kTranslate, .is_required = true},
+    {.name = "prompt", .kind = K::kText, .slot = body<&B::text>, .doc = "The text to be tokenised.", .routes = at::kTokenize, .is_required = true},
+    {.name = "add_special_tokens", .kind = K::kBool, .slot = prompting<&P::add_special_tokens>, .doc = "Give the text the family's special tokens (the default).", .routes = at::kTokenize},
+    {.name = "side", .kind = K::kWord, .slot = body<&B::side>, .doc = "Whose vocabulary, where encoder and decoder have their own.", .routes = at::kTokenize, .words = kSides},
+    {.name = "source_lang", .kind = K::kString, .slot = prompting<&P::source_lang>, .doc = "Language of the text, as the model's tokenizer names it.", .routes = at::kTokenize},
+    {.name = "target_lang", .kind = K::kString, .slot = prompting<&P::target_lang>, .doc = "Language of the answer, as the model's tokenizer names it.", .routes = at::kTokenize},
+    {.name = "return_token_strs", .kind = K::kBool, .slot = body<&B::return_token_strs>, .doc = "Return how the vocabulary spells each token, too.", .routes = at::kTokenize},
+    {.name = "tokens", .kind = K::kTokenIds, .slot = body<&B::tokens>, .doc = "Token ids to be made text.", .max_items = kMaxSuppressed, .routes = at::kDetokenize, .is_required = true},
+    {.name = "skip_special_tokens", .kind = K::kBool, .slot = sampling<&O::skip_special_tokens>, .doc = "Leave special tokens out of the text (the default).", .routes = at::kDetokenize},
+
+    {.name = "file", .kind = K::kFile, .slot = none, .doc = "The audio: a file of any container and coding that docs/transcribe.md lists.", .routes = at::kAudio, .is_required = true},
+    {.name = "language", .kind = K::kString, .slot = prompting<&P::language>, .doc = "Language of the speech, by code or English name; detected where absent.", .routes = at::kAudio},
+    {.name = "prompt", .kind = K::kText, .slot = body<&B::text>, .doc = "What was said before, or how names are spelled: text before the first window.", .routes = at::kAudio},
+    {.name = "response_format", .kind = K::kWord, .slot = body<&B::response_format>, .doc = "The form of the answer.", .routes = at::kAudio, .words = kAudioFormats},
+    {.name = "temperature", .kind = K::kNumber, .slot = sampling<&O::temperature>, .doc = "0: the likeliest text, and higher temperatures where that fails; above: this temperature alone.", .min = 0, .max = 1, .routes = at::kAudio},
+    {.name = "timestamp_granularities", .kind = K::kWords, .slot = body<&B::timestamp_granularities>, .doc = "What has times in verbose_json: word, segment (the default) or both.", .max_items = 2, .routes = at::kTranscriptions, .words = kGranularities},
+    {.name = "chunking_strategy", .kind = K::kIgnored, .slot = none, .doc = "auto, or an object: cut long audio at pauses, windows of it running together.", .routes = at::kAudio},
+    {.name = "include", .kind = K::kAny, .slot = none, .doc = "Log-probabilities.", .routes = at::kAudio, .refusal = "log-probabilities of a transcript are not supported; verbose_json has avg_logprob of each segment"},
+    {.name = "keywords", .kind = K::kAny, .slot = none, .doc = "Words to listen for.", .routes = at::kAudio, .refusal = "lists of words are not supported; put them into prompt"},
+    {.name = "languages", .kind = K::kAny, .slot = none, .doc = "Possible languages.", .routes = at::kAudio, .refusal = "a list of languages is not supported; give one language, or none"},
+    {.name = "known_speaker_names", .kind = K::kAny, .slot = none, .doc = "Speakers.", .routes = at::kAudio, .refusal = "telling speakers apart is not supported"},
+    {.name = "known_speaker_references", .kind = K::kAny, .slot = none, .doc = "Speakers' voices.", .routes = at::kAudio, .refusal = "telling speakers apart is not supported"},
 };
 // clang-format on
+
+std::string quoted(std::span<const std::string_view> words) {
+  std::vector<std::string> all;
+  for (const std::string_view word : words) all.push_back(str_cat('"', word, '"'));
+  return join(all, ", ");
+}
 
 std::string at_most(const FieldSpec& field) { return str_cat("at most ", field.max_items); }
 
@@ -118,13 +167,37 @@ std::string whole_range(const FieldSpec& field) {
 
 }  // namespace
 
-std::span<const FieldSpec> request_fields() { return kFields; }
+// Rows of JSON lines stand before those of HTTP alone.
+std::span<const FieldSpec> request_fields() {
+  size_t count = 0;
+  while (count < std::size(kFields) && (kFields[count].routes & at::kJsonLines) != 0) ++count;
+  return std::span(kFields).first(count);
+}
 
-const FieldSpec* find_field(std::string_view name) {
+std::vector<const FieldSpec*> fields_of(FieldRoutes routes) {
+  std::vector<const FieldSpec*> found;
   for (const FieldSpec& field : kFields) {
-    if (field.name == name) return &field;
+    if ((field.routes & routes) != 0) found.push_back(&field);
+  }
+  return found;
+}
+
+const FieldSpec* find_field(std::string_view name, FieldRoutes routes) {
+  for (const FieldSpec& field : kFields) {
+    if (field.name == name && (field.routes & routes) != 0) return &field;
   }
   return nullptr;
+}
+
+FieldSpec with_limits(const FieldSpec& field, const RequestLimits& limits) {
+  FieldSpec limited = field;
+  if (field.limit == nullptr) return limited;
+  if (field.max_items > 0) {
+    limited.max_items = static_cast<size_t>(limits.*field.limit);
+  } else {
+    limited.max = limits.*field.limit;
+  }
+  return limited;
 }
 
 std::string describe(const FieldSpec& field) {
@@ -135,6 +208,10 @@ std::string describe(const FieldSpec& field) {
     case K::kNumber: return str_cat("a number ", range(field));
     case K::kBool: return "true or false";
     case K::kString: return "a string that is not empty";
+    case K::kText: return "a string";
+    case K::kTexts: return str_cat("a string or a list of 1 to ", field.max_items, " strings");
+    case K::kWord: return str_cat("one of ", quoted(field.words));
+    case K::kWords: return str_cat("a list of ", quoted(field.words));
     case K::kStrings: return str_cat("a string or a list of ", at_most(field), " strings, none of them empty");
     case K::kTokenId: return "a token id";
     case K::kTokenIds: return str_cat("a list of ", at_most(field), " token ids");
@@ -145,6 +222,9 @@ std::string describe(const FieldSpec& field) {
       return str_cat("an object of ", at_most(field), " token ids, each with a number ", range(field));
     case K::kEarlyStopping: return "true, false or \"never\"";
     case K::kAny: return "nothing that is supported";
+    case K::kIgnored: return "anything";
+    case K::kStreamOptions: return "an object";
+    case K::kFile: return "a file";
   }
   return "";
 }

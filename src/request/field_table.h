@@ -1,5 +1,5 @@
-// The one table of request fields. Parsing, range checks, error texts, documentation and (later) the OpenAPI schema and
-// --help come from it: a field is one row. Immutable data: thread-safe.
+// The one table of request fields, of JSON lines and of HTTP bodies. Parsing, range checks, error texts, documentation,
+// openapi.json and --help come from it: a field is one row. Immutable data: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,11 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "request/request.h"
 
 namespace transept {
-
-// Limits of API.md.
-inline constexpr int32_t kMaxOutputs = 16;
-inline constexpr int32_t kMaxBeams = 64;
-inline constexpr int32_t kMaxLogprobs = 20;
-inline constexpr size_t kMaxStopStrings = 4;
-inline constexpr size_t kMaxBadWords = 128;
 
 enum class FieldKind : uint8_t {
   kId,             // a string or a number
@@ -26,6 +20,10 @@ enum class FieldKind : uint8_t {
   kNumber,         // min..max
   kBool,           //
   kString,         // not empty
+  kText,           // any string
+  kTexts,          // a string or a list of 1 to max_items
+  kWord,           // one of `words`
+  kWords,          // a list of such, or one
   kStrings,        // a string or a list of them; none empty; at most max_items
   kTokenId,        // a whole number from 0
   kTokenIds,       // a list of them; at most max_items
@@ -34,6 +32,9 @@ enum class FieldKind : uint8_t {
   kLogitBias,      // an object: token id as a string -> number, min..max; at most max_items
   kEarlyStopping,  // true, false or "never"
   kAny,            // not looked at: a field that is refused unless it is null, false or the number min
+  kIgnored,        // not looked at, and taken
+  kStreamOptions,  // an object: include_usage
+  kFile,           // a file of a form
 };
 inline constexpr size_t kMaxBadWordTokens = 1024;
 
@@ -57,15 +58,25 @@ struct FieldSpec {
   bool min_excluded = false;
   size_t max_items = 0;
   FieldModels models = FieldModels::kAll;
+  FieldRoutes routes = field_routes::kGeneration;
+  int32_t RequestLimits::*limit = nullptr;  // stands for max, or for max_items
+  std::span<const std::string_view> words = {};
+  bool is_required = false;
   // Why a value other than null and false is refused (kUnimplemented); "": the field is supported.
   std::string_view refusal = {};
 };
 
-// Every field of a request, in the order of API.md.
+// Every field of a JSON line, in the order of API.md.
 std::span<const FieldSpec> request_fields();
 
-// The row of that name, or null.
-const FieldSpec* find_field(std::string_view name);
+// Every field that one of `routes` may carry.
+std::vector<const FieldSpec*> fields_of(FieldRoutes routes);
+
+// The row of that name that one of `routes` may carry, or null.
+const FieldSpec* find_field(std::string_view name, FieldRoutes routes = field_routes::kJsonLines);
+
+// The row as these limits make it.
+FieldSpec with_limits(const FieldSpec& field, const RequestLimits& limits);
 
 // "a whole number from 1 to 16": what a field takes, for error texts and documentation.
 std::string describe(const FieldSpec& field);

@@ -11,10 +11,10 @@ namespace {
 constexpr size_t kMaxWarnings = 20;
 constexpr size_t kMaxShownName = 100;
 
-std::string unknown_field_warning(const std::string& name) {
+std::string unknown_field_warning(const std::string& name, FieldRoutes route) {
   std::vector<std::string> names;
-  for (const FieldSpec& field : request_fields()) {
-    if (field.refusal.empty()) names.emplace_back(field.name);
+  for (const FieldSpec* field : fields_of(route)) {
+    if (field->refusal.empty()) names.emplace_back(field->name);
   }
   const std::string shown_name = name.substr(0, kMaxShownName);
   const std::string guess = nearest(shown_name, names);
@@ -42,11 +42,49 @@ std::string misplaced_prompt_field(const Json& request) {
   return "";
 }
 
-Status refuse_unsupported(const Json& request) {
-  for (const auto& [name, value] : request.as_object()) {
-    const FieldSpec* field = find_field(name);
+Status refuse_unsupported(const Json& body, FieldRoutes route) {
+  for (const auto& [name, value] : body.as_object()) {
+    const FieldSpec* field = find_field(name, route);
     if (field == nullptr || field->refusal.empty() || !is_on(*field, value)) continue;
     return with_param(unimplemented(name, ": ", field->refusal), name);
+  }
+  return ok_status();
+}
+
+// What has no slot of its own in the table.
+Status read_special_field(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  if (field.name == "chunking_strategy") request.body.cuts_at_pauses = true;
+  if (field.kind != FieldKind::kStreamOptions) return ok_status();
+  if (!value.is_object()) return field_error(field.name, str_cat(field.name, " must be an object, not ", shown(value)));
+  const Json* usage = value.find("include_usage");
+  if (usage == nullptr || usage->is_null()) return ok_status();
+  if (!usage->is_bool()) {
+    return field_error("stream_options.include_usage",
+                       str_cat("stream_options.include_usage must be true or false, not ", shown(*usage)));
+  }
+  request.body.include_usage = usage->as_bool();
+  return ok_status();
+}
+
+Status read_fields(const Json& body, FieldRoutes route, const RequestLimits& limits, ParsedRequest& request) {
+  for (const auto& [name, value] : body.as_object()) {
+    if (const FieldSpec* field = find_field(name, route); field == nullptr) {
+      ++request.num_unknown_fields;
+      if (request.warnings.size() < kMaxWarnings) request.warnings.push_back(unknown_field_warning(name, route));
+    } else if (!value.is_null()) {
+      RETURN_IF_ERROR(read_field(with_limits(*field, limits), value, request));
+      RETURN_IF_ERROR(read_special_field(*field, value, request));
+    }
+  }
+  return ok_status();
+}
+
+Status check_required(const Json& body, FieldRoutes route) {
+  for (const FieldSpec* field : fields_of(route)) {
+    if (!field->is_required || field->kind == FieldKind::kFile) continue;
+    if (const Json* value = body.find(field->name); value == nullptr || value->is_null()) {
+      return field_error(field->name, str_cat(field->name, " is missing"));
+    }
   }
   return ok_status();
 }
@@ -66,15 +104,21 @@ StatusOr<ParsedRequest> parse_request(const Json& line, const Json& fallback_id)
   if (const std::string name = misplaced_prompt_field(line); !name.empty()) {
     return field_error(name, str_cat(name, " belongs inside prompt: {\"prompt\": {\"", name, "\": ..}}"));
   }
-  for (const auto& [name, value] : line.as_object()) {
-    if (const FieldSpec* field = find_field(name); field == nullptr) {
-      if (request.warnings.size() < kMaxWarnings) request.warnings.push_back(unknown_field_warning(name));
-    } else if (!value.is_null()) {
-      RETURN_IF_ERROR(read_field(*field, value, request));
-    }
-  }
+  RETURN_IF_ERROR(read_fields(line, field_routes::kJsonLines, RequestLimits(), request));
   ASSIGN_OR_RETURN(request.prompt, read_prompt(line, request.warnings));
-  RETURN_IF_ERROR(refuse_unsupported(line));
+  RETURN_IF_ERROR(refuse_unsupported(line, field_routes::kJsonLines));
+  return request;
+}
+
+StatusOr<ParsedRequest> parse_body(const Json& body, FieldRoutes route, const RequestLimits& limits) {
+  if (!body.is_object()) return invalid_argument("the body must be a JSON object, not ", body.kind_name());
+  if (const std::string name = misplaced_prompt_field(body); !name.empty() && (route & field_routes::kPrompted) != 0) {
+    return field_error(name, str_cat(name, " belongs inside prompt: {\"prompt\": {\"", name, "\": ..}}"));
+  }
+  ParsedRequest request;
+  RETURN_IF_ERROR(check_required(body, route));
+  RETURN_IF_ERROR(read_fields(body, route, limits, request));
+  RETURN_IF_ERROR(refuse_unsupported(body, route));
   return request;
 }
 

@@ -178,4 +178,55 @@ StatusOr<EncoderDecoderPrompt> read_prompt(const Json& request, std::vector<std:
   return out;
 }
 
+namespace {
+
+// A list of prompts, and not one prompt of ids.
+bool is_batch(const Json& value) {
+  if (!value.is_array() || value.as_array().empty()) return false;
+  const Json& first = value.as_array().front();
+  return first.is_string() || first.is_array() || first.is_object();
+}
+
+// The error of one prompt of a list, with its place.
+Status at_place(const Status& status, std::string_view field, size_t index) {
+  const std::string place = str_cat(field, "[", index, "]");
+  return with_param(with_prefix(absl::Status(status.code(), status.message()), str_cat(place, ": ")), place);
+}
+
+}  // namespace
+
+StatusOr<std::vector<EncoderDecoderPrompt>> read_prompts(const Json& body, size_t max_prompts,
+                                                         std::vector<std::string>& warnings) {
+  const Json* prompts = present(body, "prompt");
+  const Json* decoders = present(body, "decoder_prompt");
+  std::vector<EncoderDecoderPrompt> out;
+  if (prompts == nullptr || !is_batch(*prompts)) {
+    ASSIGN_OR_RETURN(EncoderDecoderPrompt prompt, read_prompt(body, warnings));
+    out.push_back(std::move(prompt));
+    return out;
+  }
+  const size_t count = prompts->as_array().size();
+  if (count > max_prompts) {
+    return field_error("prompt",
+                       str_cat("prompt is a list of ", count, "; at most ", max_prompts, " are taken at once"));
+  }
+  const bool has_list = decoders != nullptr && is_batch(*decoders);
+  if (has_list && decoders->as_array().size() != count) {
+    return field_error("decoder_prompt", str_cat("decoder_prompt is a list of ", decoders->as_array().size(),
+                                                 ", and prompt one of ", count));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    Json one = Json::object();
+    one.set("prompt", prompts->as_array()[i]);
+    if (decoders != nullptr) one.set("decoder_prompt", has_list ? decoders->as_array()[i] : *decoders);
+    StatusOr<EncoderDecoderPrompt> prompt = read_prompt(one, warnings);
+    if (!prompt.ok()) {
+      return at_place(prompt.status(), error_param(prompt.status()) == "decoder_prompt" ? "decoder_prompt" : "prompt",
+                      i);
+    }
+    out.push_back(std::move(prompt).value());
+  }
+  return out;
+}
+
 }  // namespace transept

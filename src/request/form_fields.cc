@@ -1,0 +1,51 @@
+// Forms (multipart/form-data) as the JSON that their fields mean: every value is a string there.
+#include "request/field_table.h"
+
+namespace transept {
+namespace {
+
+bool is_list(const FieldSpec& field) { return field.kind == FieldKind::kWords || field.kind == FieldKind::kStrings; }
+
+// The string as its field's kind; what does not read as that stays a string, and is refused later by name.
+Json form_value(const FieldSpec& field, const std::string& text) {
+  if (field.kind == FieldKind::kBool) {
+    if (text == "true" || text == "True" || text == "1") return true;
+    if (text == "false" || text == "False" || text == "0") return false;
+  } else if (field.kind == FieldKind::kInt || field.kind == FieldKind::kNumber) {
+    if (StatusOr<Json> number = Json::parse(text); number.ok() && number->is_number()) return std::move(number).value();
+  } else if (is_list(field) && text.starts_with('[')) {
+    if (StatusOr<Json> list = Json::parse(text); list.ok() && list->is_array()) return std::move(list).value();
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view form_field_name(std::string_view name) {
+  const size_t bracket = name.find('[');
+  return bracket == 0 || bracket == std::string_view::npos ? name : name.substr(0, bracket);
+}
+
+Json form_to_json(const std::vector<std::pair<std::string, std::string>>& values, FieldRoutes route) {
+  Json body = Json::object();
+  for (const auto& [full_name, text] : values) {
+    const std::string_view name = form_field_name(full_name);
+    const FieldSpec* field = find_field(name, route);
+    if (field == nullptr) {
+      body.set(name, text);
+      continue;
+    }
+    if (text.empty() && field->kind != FieldKind::kText) continue;
+    Json value = form_value(*field, text);
+    const Json* before = body.find(name);
+    if (before != nullptr && is_list(*field) && !value.is_array()) {
+      Json list = before->is_array() ? *before : Json(Json::Array{*before});
+      list.push_back(std::move(value));
+      value = std::move(list);
+    }
+    body.set(name, std::move(value));
+  }
+  return body;
+}
+
+}  // namespace transept
