@@ -1,0 +1,79 @@
+// What every route works with: the model, the engine, who may wait, what is counted. Owned by Server (server.h), which
+// outlives every request; all of it may be used by several threads at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "engine/async_engine.h"
+#include "engine/config.h"
+#include "net/http_server.h"
+#include "request/request.h"
+#include "server/access_log.h"
+#include "server/admission.h"
+#include "server/metrics.h"
+#include "server/work_pool.h"
+#include "speech/transcriber.h"
+
+namespace transept {
+
+struct ServerOptions {
+  HttpServer::Options http;
+  std::vector<std::string> served_model_names;  // at least one; the first is what answers say
+  std::vector<std::string> api_keys;            // empty: nobody is asked for one
+  std::vector<std::string> allowed_hosts;       // besides this machine's own names
+  std::vector<std::string> cors_origins;        // "*": everybody; empty: no other site's pages
+  Admission::Options queue;
+  std::optional<Duration> request_timeout;
+  std::string allowed_local_media_path;  // "": no local paths
+  double max_audio_seconds = 4 * 60 * 60;
+  size_t max_upload_bytes = size_t{25} << 20;
+  size_t max_field_bytes = size_t{1} << 20;  // of a form
+  Json::ParseLimits json;
+  RequestLimits limits;
+  int32_t max_transcriptions = 32;  // that run at once, each on a thread of its own
+  bool log_prompts = false;
+  std::string version, commit;  // of the binary
+};
+
+// What serves: moves forwards only.
+enum class ServerState : uint8_t { kLoading, kReady, kDraining };
+
+struct ServerContext {
+  const ServerOptions& options;
+  const LoadedModel& model;
+  AsyncEngine& engine;
+  const SpeechModel* speech = nullptr;  // null: the model takes no audio, or cannot transcribe (why_no_speech)
+  Status why_no_speech;
+  Admission& admission;
+  ServerMetrics& metrics;
+  AccessLog& log;
+  WorkPool& workers;       // short work: bodies, prompts, answers
+  WorkPool& transcribers;  // a transcription each, from its first byte to its last
+  const Clock& clock;
+  int64_t start_time_unix = 0;  // of the model's loading: "created" of /v1/models
+  std::atomic<ServerState>& state;
+};
+
+// One request of a route, on its way. Shared by whatever works on it.
+struct ApiCall {
+  HttpRequest http;
+  std::shared_ptr<Responder> responder;
+  Admission::Places places;  // of one request; given up once the engine counts it
+  Admission::Charge charge;
+  TimePoint arrival{};
+
+  std::optional<TimePoint> deadline(const ServerContext& context) const {
+    if (!context.options.request_timeout.has_value()) return std::nullopt;
+    return arrival + *context.options.request_timeout;
+  }
+};
+using ApiCallPtr = std::shared_ptr<ApiCall>;
+
+}  // namespace transept

@@ -1,0 +1,13 @@
+// POST /v1/score, /v1/translate, /tokenize, /detokenize. On a thread of `context.workers`.
+#pragma once
+
+#include "server/server_context.h"
+
+namespace transept {
+
+void handle_score(const ServerContext& context, const ApiCallPtr& call);
+void handle_translate(const ServerContext& context, const ApiCallPtr& call);
+void handle_tokenize(const ServerContext& context, const ApiCallPtr& call);
+void handle_detokenize(const ServerContext& context, const ApiCallPtr& call);
+
+}  // namespace transept
