@@ -1,0 +1,87 @@
+#include "server/transcription_reply.h"
+
+#include <cmath>
+
+#include "core/speech_languages.h"
+#include "speech/characters.h"
+#include "speech/subtitles.h"
+
+namespace transept {
+namespace {
+
+std::string text_of(const Transcript& transcript) { return std::string(strip_space(transcript.text)); }
+
+Json words_json(const Transcript& transcript) {
+  Json::Array words;
+  for (const Segment& segment : transcript.segments) {
+    for (const Word& word : segment.words) {
+      words.push_back(Json(Json::Object{{"word", strip_space(word.word)}, {"start", word.start}, {"end", word.end}}));
+    }
+  }
+  return Json(std::move(words));
+}
+
+Json segments_json(const Transcript& transcript) {
+  Json::Array segments;
+  for (const Segment& segment : transcript.segments) segments.push_back(segment_json(segment, /*has_words=*/false));
+  return Json(std::move(segments));
+}
+
+Json verbose_json(const Transcript& transcript, const TranscriptionAsk& ask) {
+  const bool translates = ask.options.task == "translate";
+  // Of a translation the language that it is in (openapi: "always english").
+  const std::string_view language = speech_language_name(translates ? "en" : transcript.language);
+  Json json(Json::Object{{"task", ask.options.task},
+                         {"language", language},
+                         {"duration", transcript.duration},
+                         {"text", text_of(transcript)}});
+  if (ask.with_segments) json.set("segments", segments_json(transcript));
+  if (ask.with_words) json.set("words", words_json(transcript));
+  json.set("usage", duration_usage(transcript.duration));
+  return json;
+}
+
+}  // namespace
+
+HttpResponse transcription_reply(const Transcript& transcript, const TranscriptionAsk& ask) {
+  HttpResponse response;
+  switch (ask.format) {
+    case TranscriptionFormat::kJson: {
+      const Json::Object json{{"text", text_of(transcript)}, {"usage", duration_usage(transcript.duration)}};
+      response.body = Json(json).dump();
+      break;
+    }
+    case TranscriptionFormat::kVerboseJson: response.body = verbose_json(transcript, ask).dump(); break;
+    case TranscriptionFormat::kText:
+      response.content_type = "text/plain; charset=utf-8";
+      response.body = text_of(transcript) + "\n";
+      break;
+    case TranscriptionFormat::kSrt:
+      response.content_type = "application/x-subrip; charset=utf-8";
+      response.body = write_transcript(transcript, TranscriptFormat::kSrt);
+      break;
+    case TranscriptionFormat::kVtt:
+      response.content_type = "text/vtt; charset=utf-8";
+      response.body = write_transcript(transcript, TranscriptFormat::kVtt);
+      break;
+  }
+  return response;
+}
+
+Json duration_usage(double seconds) {
+  return Json(Json::Object{{"type", "duration"}, {"seconds", static_cast<int64_t>(std::ceil(seconds))}});
+}
+
+std::optional<Json> token_usage(const SpeechModel& speech, const TranscribeCounts& counts) {
+  const std::optional<int64_t> window = speech.audio->max_samples();
+  if (!window.has_value()) return std::nullopt;
+  const int64_t audio = counts.num_windows * speech.audio->num_positions(*window);
+  const int64_t text = counts.num_prompt_tokens, output = counts.num_generated_tokens;
+  return Json(Json::Object{{"type", "tokens"},
+                           {"input_tokens", text + audio},
+                           {"input_token_details", Json::Object{{"text_tokens", text}, {"audio_tokens", audio}}},
+                           {"output_tokens", output},
+                           {"total_tokens", text + audio + output}});
+}
+
+}  // namespace transept

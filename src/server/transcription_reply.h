@@ -1,0 +1,22 @@
+// A transcript as OpenAI's answers. Pure functions: thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "base/json.h"
+#include "net/http.h"
+#include "server/transcription_ask.h"
+#include "speech/transcriber.h"
+
+namespace transept {
+
+// The whole answer, in the format that was asked for.
+HttpResponse transcription_reply(const Transcript& transcript, const TranscriptionAsk& ask);
+
+// {"type": "duration", "seconds": ..}: begun seconds, as OpenAI counts them.
+Json duration_usage(double seconds);
+// {"type": "tokens", "input_tokens", "input_token_details", "output_tokens", "total_tokens"}. None: a model whose
+// windows have different numbers of positions.
+std::optional<Json> token_usage(const SpeechModel& speech, const TranscribeCounts& counts);
+
+}  // namespace transept

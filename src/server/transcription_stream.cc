@@ -1,0 +1,58 @@
+#include "server/transcription_stream.h"
+
+#include "net/sse.h"
+#include "request/result_json.h"
+#include "server/replies.h"
+#include "server/transcription_reply.h"
+
+namespace transept {
+
+TranscriptionStream::TranscriptionStream(const ServerContext& context, ApiCallPtr call)
+    : context_(context), call_(std::move(call)), text_(*context.speech) {}
+
+void TranscriptionStream::begin() {
+  if (has_begun_) return;
+  has_begun_ = true;
+  HttpResponse head;
+  head.content_type = kSseContentType;
+  // Proxies must neither keep nor gather events.
+  head.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  call_->responder->start_stream(std::move(head));
+}
+
+void TranscriptionStream::add(const Segment& segment) { send_delta(text_.add(segment)); }
+
+void TranscriptionStream::finish(const TranscribeResult& result) {
+  send_delta(text_.finish());
+  Json done(Json::Object{{"type", "transcript.text.done"}, {"text", text_.text()}});
+  if (std::optional<Json> usage = token_usage(*context_.speech, result.counts)) done.set("usage", *std::move(usage));
+  send(done);
+  call_->responder->write(std::string(kSseDone));
+  call_->responder->finish();
+}
+
+void TranscriptionStream::fail(const Status& error) {
+  const HttpResponse response = error_response(error, context_.admission);
+  if (response.status == 500) context_.log.log_internal(call_->http.request_id, error_message(error));
+  begin();
+  std::string event;
+  append_sse_event(event, response.body);
+  event += kSseDone;
+  call_->responder->write(std::move(event));
+  call_->responder->finish();
+}
+
+void TranscriptionStream::send_delta(std::string piece) {
+  if (piece.empty()) return;
+  if (piece.size() == text_.text().size()) context_.metrics.observe_first_token(call_->responder->seconds());
+  send(Json(Json::Object{{"type", "transcript.text.delta"}, {"delta", std::move(piece)}}));
+}
+
+void TranscriptionStream::send(const Json& event) {
+  begin();
+  std::string piece;
+  append_sse_event(piece, event.dump());
+  call_->responder->write(std::move(piece));
+}
+
+}  // namespace transept

@@ -1,0 +1,37 @@
+// A transcription's answer as server-sent events: transcript.text.delta as segments are decided, exactly one
+// transcript.text.done, [DONE].
+#pragma once
+
+#include <string>
+
+#include "server/server_context.h"
+#include "server/transcript_text.h"
+
+namespace transept {
+
+// Used by one thread at a time. Borrows the context.
+class TranscriptionStream final {
+ public:
+  // REQUIRES: context.speech.
+  TranscriptionStream(const ServerContext& context, ApiCallPtr call);
+
+  // The head; once. Until then an error can be a plain answer. Everything below begins first.
+  void begin();
+  bool has_begun() const { return has_begun_; }
+
+  void add(const Segment& segment);
+  void finish(const TranscribeResult& result);
+  // An event {"error": ..} in the place of the done event.
+  void fail(const Status& error);
+
+ private:
+  void send_delta(std::string piece);
+  void send(const Json& event);
+
+  const ServerContext& context_;
+  const ApiCallPtr call_;
+  TranscriptText text_;
+  bool has_begun_ = false;
+};
+
+}  // namespace transept

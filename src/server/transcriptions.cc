@@ -1,0 +1,134 @@
+#include "server/transcriptions.h"
+
+#include <algorithm>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "request/result_json.h"
+#include "server/replies.h"
+#include "server/transcription_ask.h"
+#include "server/transcription_form.h"
+#include "server/transcription_reply.h"
+#include "server/transcription_stream.h"
+
+namespace transept {
+namespace {
+
+// OpenAI's least length.
+constexpr double kMinSeconds = 0.1;
+
+// One request, on its thread.
+class Transcription final {
+ public:
+  Transcription(const ServerContext& context, const ApiCallPtr& call, bool translate)
+      : context_(context), call_(call), translate_(translate) {}
+
+  void run() {
+    const Status status = answer();
+    call_->charge.release();
+    // Who went hears nothing, whatever it was that ended.
+    if (status.ok() || call_->responder->is_gone()) return;
+    if (stream_.has_value() && stream_->has_begun()) {
+      stream_->fail(status);
+    } else {
+      reply_error(context_, *call_, status);
+    }
+  }
+
+ private:
+  Status answer();
+  Status check_model() const;
+  StatusOr<TranscriptionForm> read_form();
+  StatusOr<double> look_at(const AudioBytes& audio) const;
+  StatusOr<TranscribeResult> transcribe(const AudioBytes& audio, const TranscribeOptions& options);
+
+  const ServerContext& context_;
+  const ApiCallPtr& call_;
+  const bool translate_;
+  std::optional<TranscriptionStream> stream_;  // of a streamed answer
+};
+
+Status Transcription::answer() {
+  RETURN_IF_ERROR(check_model());
+  StatusOr<TranscriptionForm> form = read_form();
+  if (absl::IsResourceExhausted(form.status())) {
+    call_->responder->respond(http_error_response(413, error_message(form.status()), "request_too_large"));
+    return ok_status();
+  }
+  RETURN_IF_ERROR(form.status());
+  RETURN_IF_ERROR(model_name(context_, form->request.body.model).status());
+  ASSIGN_OR_RETURN(const TranscriptionAsk ask, transcription_ask(context_, form->request, translate_));
+  ASSIGN_OR_RETURN(const double seconds, look_at(form->audio));
+  ASSIGN_OR_RETURN(call_->charge, context_.admission.take_budget(0, seconds));
+
+  if (ask.stream) stream_.emplace(context_, call_);
+  ASSIGN_OR_RETURN(const TranscribeResult result, transcribe(form->audio, ask.options));
+  context_.metrics.count_audio_seconds(result.transcript.duration);
+  if (stream_.has_value()) {
+    stream_->finish(result);
+  } else {
+    call_->responder->respond(transcription_reply(result.transcript, ask));
+  }
+  return ok_status();
+}
+
+// Before a byte of the body is looked at. What was found at loading names the model's folder, which is nobody else's.
+Status Transcription::check_model() const {
+  if (context_.speech != nullptr) return ok_status();
+  std::string why = error_message(context_.why_no_speech);
+  const std::string folder = str_cat(context_.model.config.model, ": ");
+  if (why.starts_with(folder)) why.erase(0, folder.size());
+  return with_param(unimplemented(why.empty() ? "this model does not take audio" : why), "model");
+}
+
+StatusOr<TranscriptionForm> Transcription::read_form() {
+  const FieldRoutes route = translate_ ? field_routes::kAudioTranslations : field_routes::kTranscriptions;
+  ASSIGN_OR_RETURN(TranscriptionForm form,
+                   read_transcription_form(call_->http, std::move(call_->http.body), route, context_.options));
+  if (form.request.num_unknown_fields > 0) context_.metrics.count_unknown_fields(form.request.num_unknown_fields);
+  if (context_.options.log_prompts) context_.log.log_prompt(call_->http.request_id, form.fields.dump());
+  return form;
+}
+
+// Its length by the header, which is what is charged (0: it does not say). What is no audio, too short or too long by
+// its header is refused here, before anything is computed.
+StatusOr<double> Transcription::look_at(const AudioBytes& audio) const {
+  const int32_t rate = context_.speech->audio->sampling_rate();
+  const double most = context_.options.max_audio_seconds;
+  const StatusOr<std::unique_ptr<AudioReader>> reader = AudioReader::open(audio, {rate, most});
+  if (!reader.ok()) return as_form_error(reader.status());
+  std::vector<float> beginning(static_cast<size_t>(kMinSeconds * rate));
+  const StatusOr<size_t> count = (*reader)->read(beginning);
+  if (!count.ok()) return as_form_error(count.status());
+  if (*count < beginning.size()) {
+    return field_error(
+        "file", str_cat("file: lasts ", static_cast<double>(*count) / rate, " s; the least is ", kMinSeconds, " s"));
+  }
+  return std::clamp((*reader)->info().duration_seconds, 0.0, most);
+}
+
+StatusOr<TranscribeResult> Transcription::transcribe(const AudioBytes& audio, const TranscribeOptions& options) {
+  std::stop_source stop;
+  call_->responder->on_gone([stop]() mutable { stop.request_stop(); });
+  TranscribeObserver observer;
+  if (stream_.has_value()) {
+    observer.on_language = [this](const std::vector<LanguageGuess>&) { stream_->begin(); };
+    observer.on_segment = [this](const Segment& segment) { stream_->add(segment); };
+  }
+  const TranscribeLimits limits{.stop_token = stop.get_token(), .deadline = call_->deadline(context_)};
+  StatusOr<TranscribeResult> result =
+      Transcriber(*context_.speech).transcribe(AudioSource(audio), options, observer, limits);
+  if (!result.ok()) return as_form_error(result.status());
+  return result;
+}
+
+}  // namespace
+
+void handle_transcription(const ServerContext& context, const ApiCallPtr& call, bool translate) {
+  call->places.release();  // it waits no longer; the engine counts its windows
+  if (call->responder->is_gone()) return;
+  Transcription(context, call, translate).run();
+}
+
+}  // namespace transept
