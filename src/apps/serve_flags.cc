@@ -5,6 +5,7 @@
 
 #include "apps/version.h"
 #include "base/environment.h"
+#include "base/log.h"
 
 namespace transept {
 namespace {

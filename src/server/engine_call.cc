@@ -44,14 +44,14 @@ void Run::start(std::vector<RequestSpec> specs) {
     const std::lock_guard lock(mutex_);
     num_open_ = specs.size();
     streams_.resize(specs.size());
-    for (size_t i = 0; i < specs.size() && !is_over_; ++i) {
+    for (size_t i = 0; i < specs.size(); ++i) {
       specs[i].on_ready = [self = shared_from_this(), i] { self->ready(i); };
       StatusOr<RequestStream> stream = context_.engine.add_request(std::move(specs[i]));
-      stream.ok() ? streams_[i].emplace(std::move(stream).value()) : (void)end(stream.status());
+      if (!stream.ok()) return end(stream.status());
+      streams_[i].emplace(std::move(stream).value());
     }
     call_->places.release();
     call_->more_places.release();
-    if (is_over_) return;
   }
   call_->responder->on_gone([weak = weak_from_this()] {
     if (const std::shared_ptr<Run> self = weak.lock()) self->cancel();
@@ -134,7 +134,7 @@ Status at_prompt(const Status& status, size_t index, size_t count) {
   const std::string param = error_param(status);
   if (count < 2 || (param != "decoder_prompt" && std::ranges::find(kSides, param) == std::end(kSides))) return status;
   const std::string place = str_cat(param == "decoder_prompt" ? param : "prompt", "[", index, "]");
-  return with_param(absl::Status(status.code(), str_cat(place, ": ", status.message())), place);
+  return with_param(absl::Status(status.code(), str_cat(place, ": ", error_message(status))), place);
 }
 
 // Beams show their text at the end alone: whoever asks for them and for a stream wants what cannot be.

@@ -48,7 +48,7 @@ void reply(const ApiCall& call, const Json& body) { call.responder->respond({.bo
 void reply_error(const ServerContext& context, const ApiCall& call, const Status& status) {
   const int http_status = error_kind(status).http_status;
   if (http_status >= 500 && http_status != 503 && http_status != 504) {
-    context.log.log_internal(call.http.request_id, status.message());
+    context.log.log_internal(call.http.request_id, error_message(status));
   }
   if (http_status == 429) context.metrics.count_refused("queue");
   call.responder->respond(error_response(status, context.admission));

@@ -80,13 +80,13 @@ class Score final : public Collected {
     }
     Usage usage = usage_;
     usage.completion_tokens = 0;  // nothing is generated
-    Json::Object body;
-    body.emplace_back("id", "score-" + call_->http.request_id);
-    body.emplace_back("object", "list");
-    body.emplace_back("model", model_);
-    body.emplace_back("data", std::move(data));
-    body.emplace_back("usage", usage.to_json());
-    return Json(std::move(body));
+    Json body = Json::object();
+    body.set("id", "score-" + call_->http.request_id);
+    body.set("object", "list");
+    body.set("model", model_);
+    body.set("data", std::move(data));
+    body.set("usage", usage.to_json());
+    return body;
   }
 
  private:
@@ -101,9 +101,9 @@ class Translations final : public Collected {
   Json answer() const override {
     Json::Array translations;
     for (const RequestOutput& output : outputs_) {
-      Json::Object entry;
-      entry.emplace_back("text", output.outputs.empty() ? std::string() : output.outputs.front().text);
-      translations.emplace_back(std::move(entry));
+      Json entry = Json::object();
+      entry.set("text", output.outputs.empty() ? std::string() : output.outputs.front().text);
+      translations.push_back(std::move(entry));
     }
     Json::Object body;
     body.emplace_back("translations", std::move(translations));
@@ -190,9 +190,9 @@ StatusOr<Json> detokenize(const ServerContext& context, const ApiCall& call) {
     if (ids[i] < vocab_size) continue;
     return field_error("tokens", str_cat("tokens[", i, "]: ", ids[i], " is outside the vocabulary of ", vocab_size));
   }
-  Json::Object answer;
-  answer.emplace_back("prompt", tokenizer->decode(ids, body.parsed.sampling.skip_special_tokens.value_or(true)));
-  return Json(std::move(answer));
+  Json answer = Json::object();
+  answer.set("prompt", tokenizer->decode(ids, body.parsed.sampling.skip_special_tokens.value_or(true)));
+  return answer;
 }
 
 void reply_or_error(const ServerContext& context, const ApiCall& call, const StatusOr<Json>& answer) {
