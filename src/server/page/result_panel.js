@@ -58,6 +58,14 @@ export class ResultPanel {
     this.empty.hidden = true;
     this.section.setAttribute("aria-busy", "true");
     this.say(words, "busy");
+    this.#bringIntoView();
+  }
+
+  // Where the result stands below the form, who started a run would not see it.
+  #bringIntoView() {
+    if (this.section.getBoundingClientRect().top < 0.8 * window.innerHeight) return;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.section.scrollIntoView({block: "start", behavior: calm ? "auto" : "smooth"});
   }
 
   append(text) { this.transcript.append(text); }
@@ -67,7 +75,6 @@ export class ResultPanel {
     this.section.removeAttribute("aria-busy");
     this.transcript.settle();
     const text = this.transcript.root.textContent;
-    this.empty.hidden = text !== "";
     if (text) this.#offer({text}, ["txt"], "transcript");
     this.say(words, tone);
   }

@@ -104,8 +104,11 @@ export class Transcript {
     if (!String(window.getSelection())) {  // a click that ends a selection is for copying
       const time = event.target.closest(".time");
       const word = event.target.closest(".word");
-      if (word) this.#giveStop(Number(word.dataset.spot));
-      if (word) this.#playFrom(this.#spots[this.#currentSpot].start);
+      if (word) {
+        this.#giveStop(Number(word.dataset.spot));
+        word.focus({preventScroll: true});
+        this.#playFrom(this.#spots[this.#currentSpot].start);
+      }
       if (time) this.#playFrom(Number(time.dataset.start));
     }
   }
