@@ -1,5 +1,6 @@
 #include "apps/bench_serve_flags.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -79,7 +80,7 @@ Status read_output_len(const Flags& flags, LoadRequests::Options& requests) {
 
 StatusOr<Json> read_object(std::string_view text, std::string_view name) {
   const StatusOr<Json> json = Json::parse(text);
-  if (!json.ok()) return with_prefix(json.status(), str_cat(name, ": "));
+  if (!json.ok()) return with_prefix(json.status(), name);
   if (!json->is_object()) return invalid_argument(name, ": expected a JSON object, not ", json->kind_name());
   return json;
 }
@@ -182,7 +183,7 @@ StatusOr<uint64_t> read_seed(const Flags& flags) {
 Status read_goodput(const Flags& flags, const Arguments& arguments, BenchServeSettings& settings) {
   if (!flags.has("goodput")) return ok_status();
   const StatusOr<GoodputLimits> limits = GoodputLimits::parse(arguments.goodput);
-  if (!limits.ok()) return with_prefix(limits.status(), flags.name_of("goodput") + ": ");
+  if (!limits.ok()) return with_prefix(limits.status(), flags.name_of("goodput"));
   if (!settings.requests.stream && (limits->ttft_ms.has_value() || limits->tpot_ms.has_value())) {
     return invalid_argument(flags.name_of("goodput"), ": ttft and tpot need --stream true");
   }
