@@ -12,9 +12,8 @@ constexpr std::string_view kPolicy =
 }  // namespace
 
 const PageFile* find_page_file(std::string_view path) {
-  const std::string_view wanted = path == "/" ? "/index.html" : path;
   for (const PageFile& file : page_files()) {
-    if (file.path == wanted) return &file;
+    if (file.path == path) return &file;
   }
   return nullptr;
 }

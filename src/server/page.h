@@ -8,7 +8,7 @@
 
 namespace transept {
 
-// "/" is index.html. Null: no file of the page.
+// Null: no file of the page.
 const PageFile* find_page_file(std::string_view path);
 
 // With a strict Content-Security-Policy; 304 for who has it already (If-None-Match).
