@@ -125,9 +125,8 @@ Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
   const Transcriber transcriber(speech);
   OrderedConsole console(stdout, stderr);
   TranscribeJob job(
-      [&](const AudioSource& audio, const TranscribeOptions& options, const TranscribeObserver& observer) {
-        return transcriber.transcribe(audio, options, observer);
-      },
+      [&](const AudioSource& audio, const TranscribeOptions& options, const TranscribeObserver& observer,
+          const TranscribeLimits& limits) { return transcriber.transcribe(audio, options, observer, limits); },
       [&] { return engine.failure(); }, work.settings, std::move(work.inputs), console);
   const Status ran = job.run();
   model.engine = engine.stop();

@@ -56,23 +56,23 @@ Status TranscribeJob::run() {
     std::unique_lock lock(mutex_);
     while (num_working_ > 0) {
       changed_.wait_for(lock, kPause);
-      if (interrupted() || !console_.is_ok()) cancelled_ = true;
+      if (interrupted() || !console_.is_ok()) stop_.request_stop();
       show_progress();
     }
   }
   for (std::thread& thread : threads) thread.join();
   elapsed_seconds_ = seconds_since(begin_);
   console_.end_all();
-  if (failure_.ok() && !cancelled_) report();
+  if (failure_.ok() && !stop_.stop_requested()) report();
   return failure_;
 }
 
 void TranscribeJob::work() {
-  while (!cancelled_) {
+  while (!stop_.stop_requested()) {
     const size_t index = next_++;
     if (index >= files_.size()) break;
     const Status status = run_file(index);
-    if (absl::IsCancelled(status) && cancelled_) break;
+    if (absl::IsCancelled(status) && stop_.stop_requested()) break;
     end(index, status);
   }
   const std::lock_guard lock(mutex_);
@@ -83,9 +83,10 @@ void TranscribeJob::work() {
 Status TranscribeJob::run_file(size_t index) {
   const AudioInput& input = files_[index].input;
   RETURN_IF_ERROR(input.problem);
-  ASSIGN_OR_RETURN(const AudioSource audio, read_audio(input.path, [this] { return cancelled_.load(); }));
+  ASSIGN_OR_RETURN(const AudioSource audio, read_audio(input.path, [this] { return stop_.stop_requested(); }));
   const Time begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const TranscribeResult result, transcribe_(audio, settings_.options, observe(index)));
+  ASSIGN_OR_RETURN(const TranscribeResult result,
+                   transcribe_(audio, settings_.options, observe(index), {.stop_token = stop_.get_token()}));
   return deliver(index, result, seconds_since(begin));
 }
 
@@ -109,7 +110,6 @@ TranscribeObserver TranscribeJob::observe(size_t index) {
     files_[index].all_seconds = all;
     files_[index].has_length = true;
   };
-  observer.cancelled = &cancelled_;
   return observer;
 }
 
@@ -140,9 +140,7 @@ Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, doub
   ++counts_.num_written;
   reports_.push_back({shown_path(input), result.transcript.duration, seconds, result.counts});
   counts_.audio_seconds += result.transcript.duration;
-  counts_.windows.num_windows += result.counts.num_windows;
-  counts_.windows.num_requests += result.counts.num_requests;
-  counts_.windows.num_fallbacks += result.counts.num_fallbacks;
+  counts_.windows += result.counts;
   files_[index].all_seconds = result.transcript.duration;
   return ok_status();
 }
@@ -163,7 +161,7 @@ void TranscribeJob::end(size_t index, const Status& status) {
   file.done_seconds = file.all_seconds;
   counts_.num_failed += status.ok() ? 0 : 1;
   failure_.Update(fatal);
-  if (!fatal.ok()) cancelled_ = true;
+  if (!fatal.ok()) stop_.request_stop();
   changed_.notify_one();
 }
 

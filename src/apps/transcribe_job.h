@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,7 +26,7 @@ class TranscribeJob final {
  public:
   // Transcriber::transcribe, or what stands in for it. Called on several threads at once.
   using Transcribe = std::function<StatusOr<TranscribeResult>(const AudioSource&, const TranscribeOptions&,
-                                                              const TranscribeObserver&)>;
+                                                              const TranscribeObserver&, const TranscribeLimits&)>;
 
   struct Counts {
     int64_t num_written = 0, num_failed = 0;
@@ -80,7 +81,7 @@ class TranscribeJob final {
   OrderedConsole& console_;
   Time begin_{};
   double elapsed_seconds_ = 0;
-  std::atomic<bool> cancelled_ = false;
+  std::stop_source stop_;
   std::atomic<size_t> next_ = 0;
 
   mutable std::mutex mutex_;  // all below

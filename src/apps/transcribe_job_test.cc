@@ -82,7 +82,8 @@ TEST_F(TranscribeJobTest, FilesAreToldInTheirOrderHoweverTheyEnd) {
   std::condition_variable changed;
   int num_calls = 0;
   // The first to be called waits for the two others.
-  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer) {
+  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer,
+                              const TranscribeLimits&) {
     std::unique_lock lock(mutex);
     const int call = num_calls++;
     changed.notify_all();
@@ -111,8 +112,8 @@ TEST_F(TranscribeJobTest, ABadFileIsNamedAndTheOthersGoOn) {
   std::vector<AudioInput> list = inputs({"a.wav", "b.wav", "c.wav"});
   list.insert(list.begin(), {.path = "texts", .name = "texts", .problem = not_found("no audio in the folder")});
   int call = 0;
-  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&,
-                              const TranscribeObserver& observer) -> StatusOr<TranscribeResult> {
+  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer,
+                              const TranscribeLimits&) -> StatusOr<TranscribeResult> {
     if (call++ == 1) return field_error("max_audio_seconds", "lasts 9 s; the limit is 5 s");
     return result_of(" text", 1, observer);
   };
@@ -128,8 +129,8 @@ TEST_F(TranscribeJobTest, ABadFileIsNamedAndTheOthersGoOn) {
 
 TEST_F(TranscribeJobTest, AnOptionThatNoFileCanBeServedWithEndsEverything) {
   std::atomic<int> num_calls = 0;
-  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&,
-                              const TranscribeObserver&) -> StatusOr<TranscribeResult> {
+  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver&,
+                              const TranscribeLimits&) -> StatusOr<TranscribeResult> {
     ++num_calls;
     return field_error("word_timestamps", "the model has no alignment heads");
   };
@@ -141,9 +142,31 @@ TEST_F(TranscribeJobTest, AnOptionThatNoFileCanBeServedWithEndsEverything) {
   EXPECT_EQ(text_of(notes_), "");
 }
 
+// A file that another's fatal error stops is neither told nor counted.
+TEST_F(TranscribeJobTest, WhatEndsEverythingStopsTheFilesInFlight) {
+  settings_.num_workers = 2;
+  std::atomic<int> num_calls = 0, num_stopped = 0;
+  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver&,
+                              const TranscribeLimits& limits) -> StatusOr<TranscribeResult> {
+    if (num_calls++ == 1) return field_error("language", "the model does not know it");
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    changed.wait(lock, limits.stop_token, [] { return false; });
+    ++num_stopped;
+    return absl::CancelledError("stopped");
+  };
+  TranscribeJob job(transcribe, kEngineIsWell, settings_, inputs({"a.wav", "b.wav", "c.wav"}), console_);
+  EXPECT_EQ(error_param(run(job)), "language");
+  EXPECT_EQ(num_stopped, 1);
+  EXPECT_EQ(num_calls, 2);
+  EXPECT_EQ(job.counts().num_failed, 1);
+  EXPECT_EQ(text_of(notes_), "");
+}
+
 TEST_F(TranscribeJobTest, AFailedEngineEndsEverything) {
-  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&,
-                              const TranscribeObserver&) -> StatusOr<TranscribeResult> {
+  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver&,
+                              const TranscribeLimits&) -> StatusOr<TranscribeResult> {
     return absl::UnavailableError("stopped");
   };
   TranscribeJob job(
@@ -154,7 +177,8 @@ TEST_F(TranscribeJobTest, AFailedEngineEndsEverything) {
 TEST_F(TranscribeJobTest, ResultsOnStandardOutputComeInOrderAndAlone) {
   settings_.to_stdout = true;
   settings_.files.formats = {TranscriptFormat::kJson};
-  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer) {
+  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer,
+                              const TranscribeLimits&) {
     EXPECT_FALSE(observer.on_segment);
     return StatusOr<TranscribeResult>(result_of(" text", 1, observer));
   };
@@ -168,7 +192,8 @@ TEST_F(TranscribeJobTest, ResultsOnStandardOutputComeInOrderAndAlone) {
 
 TEST_F(TranscribeJobTest, WhatCannotBeWrittenIsThatFilesFailure) {
   std::filesystem::create_directory(folder_.path() + "/a.txt");
-  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer) {
+  const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer,
+                              const TranscribeLimits&) {
     return StatusOr<TranscribeResult>(result_of(" text", 1, observer));
   };
   TranscribeJob job(transcribe, kEngineIsWell, settings_, inputs({"a.wav", "b.wav"}), console_);

@@ -67,8 +67,13 @@ StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
                                  .params = std::move(spec.params),
                                  .options = {.stream = spec.stream, .arrival_time = now},
                                  .arrival = now,
-                                 .deadline = spec.deadline}));
+                                 .deadline = spec.deadline,
+                                 .is_continuation = spec.is_continuation}));
   return RequestStream(std::move(channel), mailbox_);
+}
+
+std::string AsyncEngine::make_id(std::string_view prefix) {
+  return str_cat(prefix, next_id_.fetch_add(1, std::memory_order_relaxed));
 }
 
 std::future<StatusOr<EncodedInput>> AsyncEngine::encode(EncoderDecoderInputs inputs) {

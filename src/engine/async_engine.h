@@ -9,12 +9,14 @@
 // Thread-safe. Construction and destruction belong to one thread, which may not be inside on_ready.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -33,6 +35,9 @@ struct RequestSpec {
   SamplingParams params;
   bool stream = false;                // outputs as they come; otherwise one, at the end
   std::optional<TimePoint> deadline;  // of the engine's clock; counts while the request waits, too
+  // Part of work whose first request was taken (a later window of a transcription): a full queue does not refuse it, or
+  // what was done already would be thrown away. It waits in the queue as others do and counts there.
+  bool is_continuation = false;
   // For event loops: called on the engine thread when the stream has gone from nothing to read to something to read,
   // and when it ends; read then until there is nothing. May come before add_request returns. It holds everybody up, so
   // it must only pass the word on: it may not wait, and take no lock that is held while a stream is destroyed. It may
@@ -79,7 +84,7 @@ class RequestStream final {
 class AsyncEngine final {
  public:
   struct Options {
-    int32_t max_queued_requests = 512;  // that have not had their first step
+    int32_t max_queued_requests = 512;  // that have not had their first step; continuations may be more
   };
 
   // Starts the thread. Borrows the clock, and what the engine borrows (the tokenizer).
@@ -88,9 +93,12 @@ class AsyncEngine final {
   AsyncEngine(const AsyncEngine&) = delete;
   AsyncEngine& operator=(const AsyncEngine&) = delete;
 
-  // Errors: an id that is in flight (kInvalidArgument, `id`); a full queue (kResourceExhausted, both numbers);
-  // draining or stopped (kUnavailable); what made the engine fail. All else comes through the stream.
+  // Errors: an id that is in flight (kInvalidArgument, `id`); a full queue (kResourceExhausted, both numbers; not of a
+  // continuation); draining or stopped (kUnavailable); what made the engine fail. All else comes through the stream.
   StatusOr<RequestStream> add_request(RequestSpec spec);
+
+  // `prefix` and a number that this engine gives once: make_id("speech-") is "speech-17".
+  std::string make_id(std::string_view prefix);
 
   // A handle of the encoder side of `inputs`, for several requests over one encode (encoded_input.h). Nothing is
   // computed yet; it is ready after the step that runs now, at the latest. Errors: no encoder input; one that could
@@ -110,6 +118,9 @@ class AsyncEngine final {
 
   // What made the engine fail; ok: nothing did. A step's error ends every stream in flight, and the engine with them.
   Status failure() const { return mailbox_->failure(); }
+
+  // Deadlines are of this one.
+  const Clock& clock() const { return clock_; }
 
   int32_t num_queued() const { return mailbox_->num_queued(); }
   // As of the last step (of before the one that runs now).
@@ -139,6 +150,7 @@ class AsyncEngine final {
 
   std::shared_ptr<EngineMailbox> mailbox_;
   const Clock& clock_;
+  std::atomic<uint64_t> next_id_ = 0;
   // Below: the engine thread's, until it has ended.
   std::unique_ptr<LLMEngine> engine_;
   absl::flat_hash_map<std::string, InFlight> in_flight_;

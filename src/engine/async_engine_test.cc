@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <future>
+#include <set>
+#include <thread>
 
 #include "engine/gated_executor.h"
 #include "engine/stream_deltas.h"
@@ -302,6 +304,46 @@ TEST_F(AsyncEngineTest, AFullQueueRefusesWithBothNumbersAndOpensAgain) {
   gate_->open();
   EXPECT_EQ(taken.next()->outputs[0].token_ids, foretold(4, 2));
   EXPECT_EQ(two.next()->outputs[0].token_ids, foretold(3, 2));
+}
+
+TEST_F(AsyncEngineTest, AContinuationIsTakenByAFullQueueAndCountsInIt) {
+  gate_->open();
+  rebuild(1, 1);
+  RequestStream running = add("a", 2, 1);
+  run_steps(1);
+  RequestStream waiting = add("b", 2, 2);
+  RequestSpec later = spec("c", 2, 3);
+  ASSERT_EQ(engine_->add_request(later).status().code(), Code::kResourceExhausted);
+  later.is_continuation = true;
+  RequestStream taken = add(std::move(later));
+  EXPECT_EQ(engine_->num_queued(), 2);
+  run_steps(2);  // "a" ends, "b" has had its first; "c" fills the queue for others
+  EXPECT_EQ(engine_->num_queued(), 1);
+  EXPECT_FALSE(engine_->add_request(spec("d", 2, 4)).ok());
+  gate_->open();
+  EXPECT_EQ(taken.next()->outputs[0].token_ids, foretold(3, 2));
+  EXPECT_TRUE(waiting.next().ok());
+  ASSERT_TRUE(engine_->drain(60s).ok());
+  RequestSpec late = spec("e", 2, 5);
+  late.is_continuation = true;
+  EXPECT_EQ(engine_->add_request(std::move(late)).status().code(), Code::kUnavailable) << "drained is drained";
+}
+
+TEST_F(AsyncEngineTest, MadeIdsAreEachGivenOnce) {
+  std::vector<std::vector<std::string>> made(4);
+  std::vector<std::thread> threads;
+  for (auto& ids : made) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) ids.push_back(engine_->make_id("x-"));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::string> all;
+  for (const auto& ids : made) all.insert(ids.begin(), ids.end());
+  EXPECT_EQ(all.size(), 2000u);
+  EXPECT_TRUE(all.contains("x-0") && all.contains("x-1999"));
+  EXPECT_EQ(engine_->make_id("y"), "y2000");
+  EXPECT_EQ(&engine_->clock(), &clock_);
 }
 
 TEST_F(AsyncEngineTest, SnapshotsTellWhoIsWhereAndWhatIsUsed) {

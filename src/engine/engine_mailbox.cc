@@ -9,7 +9,7 @@ Status EngineMailbox::add(NewRequest request) {
   if (!closed_.ok()) return closed_;
   const std::string& id = request.channel->request_id();
   if (in_flight_.contains(id)) return field_error("id", str_cat("a request \"", id, "\" is in flight already"));
-  if (num_queued_locked() >= max_queued_) {
+  if (!request.is_continuation && num_queued_locked() >= max_queued_) {
     ++num_refused_;
     return resource_exhausted("the queue is full: ", num_queued_locked(), " requests wait, and the limit is ",
                               max_queued_);

@@ -56,6 +56,7 @@ class EngineMailbox final {
     RequestOptions options;
     TimePoint arrival{};
     std::optional<TimePoint> deadline;
+    bool is_continuation = false;  // not refused by a full queue
   };
 
   // An input that waits to become a handle.

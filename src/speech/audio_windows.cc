@@ -10,7 +10,7 @@
 namespace transept {
 namespace {
 
-// Samples read at a time.
+// Samples read at a time: a second of most models' audio.
 constexpr size_t kPieceSamples = 16000;
 // Silence after the audio, in frames: openai-whisper pads with 30 s (transcribe.py, padding=N_SAMPLES).
 constexpr int64_t kPaddingFrames = kWindowFrames;
@@ -38,6 +38,7 @@ StatusOr<std::unique_ptr<AudioWindows>> AudioWindows::open(const AudioSource& so
   }
   windows->width_ = log_mel != nullptr ? log_mel->options().num_mel_bins : hop;
   windows->reader_options_ = {processor.sampling_rate(), options.max_seconds};
+  windows->before_read_ = options.before_read;
   windows->piece_.resize(kPieceSamples);
   RETURN_IF_ERROR(windows->scan(options));
   return windows;
@@ -120,6 +121,7 @@ Status AudioWindows::rewind() {
 
 // Appends the rows of the next piece of samples.
 Status AudioWindows::read_more() {
+  if (before_read_) RETURN_IF_ERROR(before_read_());
   ASSIGN_OR_RETURN(const size_t count, reader_->read(piece_));
   const std::span<const float> samples = std::span(piece_).first(count);
   num_samples_ += static_cast<int64_t>(count);

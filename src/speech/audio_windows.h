@@ -29,9 +29,11 @@ class AudioWindows final {
     double max_seconds = 14400;
     bool find_voice = false;
     size_t max_kept_bytes = size_t{64} << 20;  // of the first pass
+    std::function<Status()> before_read = {};  // of each second of audio, in every pass; an error ends the reading
   };
 
-  // The first pass. Borrows the processor. Errors: AudioReader's; a front end whose frames are not 0.01 s.
+  // The first pass. Borrows the processor. Errors: AudioReader's; a front end whose frames are not 0.01 s;
+  // before_read's.
   static StatusOr<std::unique_ptr<AudioWindows>> open(const AudioSource& source, const AudioProcessor& processor,
                                                       const Options& options);
 
@@ -43,7 +45,7 @@ class AudioWindows final {
 
   // Rows [begin, end) as the processor takes them: log-mel values, or samples. 0 <= begin <= end <= num_frames(); of
   // log-mel values also the 3000 rows after these, of the silence that follows the audio.
-  // Errors: the audio's, which the first pass had not (a file that changes).
+  // Errors: the audio's, which the first pass had not (a file that changes); before_read's.
   StatusOr<std::vector<float>> rows(int64_t begin, int64_t end);
   // The encoder's features of one window's rows, as rows() gave them; at most 3000. Thread-safe.
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> rows) const;
@@ -60,6 +62,7 @@ class AudioWindows final {
   AudioSource source_;
   const AudioProcessor& processor_;
   AudioReader::Options reader_options_;
+  std::function<Status()> before_read_;
   int64_t width_ = 0;  // floats a row
   int64_t num_samples_ = 0, num_frames_ = 0;
   float max_ = 0;

@@ -129,6 +129,25 @@ TEST(AudioWindows, WhatIsKeptDoesNotGrowWithTheAudio) {
   }
 }
 
+// Who reads long audio may be stopped within a second of it, in the first pass and in one that begins anew.
+TEST(AudioWindows, EveryPassAsksBeforeItReads) {
+  const FrontEnd front(kWhisper);
+  int num_reads = 0, most = 4;
+  AudioWindows::Options options;
+  options.max_kept_bytes = 0;
+  options.before_read = [&] { return num_reads++ < most ? ok_status() : absl::CancelledError("enough"); };
+  const AudioSource audio = synthetic_source(3, 20);
+  EXPECT_EQ(AudioWindows::open(audio, front.processor(), options).status(), absl::CancelledError("enough"));
+  EXPECT_EQ(num_reads, 5);
+  most = 1000;
+  const auto windows = AudioWindows::open(audio, front.processor(), options).value();
+  EXPECT_GE(num_reads, 5 + 20);
+  most = num_reads + 3;
+  EXPECT_EQ(windows->rows(1500, 2000).status(), absl::CancelledError("enough"));
+  most = 1000;
+  EXPECT_TRUE(windows->rows(1500, 2000).ok());
+}
+
 TEST(AudioWindows, FrontEndsOfAnotherTimeAreRefused) {
   const FrontEnd hop(R"({"model_type": "whisper", "vocab_size": 10, "max_source_positions": 1200})",
                      R"({"hop_length": 200})");

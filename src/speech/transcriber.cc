@@ -18,8 +18,9 @@ namespace {
 // One transcription.
 class Run final {
  public:
-  Run(const SpeechModel& model, const TranscribeOptions& options, const TranscribeObserver& observer)
-      : model_(model), options_(options), observer_(observer) {}
+  Run(const SpeechModel& model, const TranscribeOptions& options, const TranscribeObserver& observer,
+      const TranscribeLimits& limits)
+      : model_(model), options_(options), observer_(observer), limits_(limits) {}
 
   StatusOr<TranscribeResult> transcribe(const AudioSource& audio);
 
@@ -30,13 +31,14 @@ class Run final {
   Status run_window(const FrameRange& window, bool is_first, std::vector<float> rows, std::vector<Segment>& segments);
   std::vector<FrameRange> voiced_windows(std::span<const FrameRange> clips) const;
   ClipRunner::Options runner_options() const;
-  Status check_cancelled() const;
+  Status check_limits() const { return limits_.check(model_.engine->clock()); }
   void add_segments(std::span<const Segment> segments);
   void progress(int64_t frame);
 
   const SpeechModel& model_;
   const TranscribeOptions& options_;
   const TranscribeObserver& observer_;
+  const TranscribeLimits& limits_;
   TranscribeMode mode_ = TranscribeMode::kSequential;
   std::unique_ptr<AudioWindows> windows_;
   std::unique_ptr<WindowDecoder> decoder_;
@@ -45,12 +47,13 @@ class Run final {
 
 StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   RETURN_IF_ERROR(check_transcribe_options(options_));
-  ASSIGN_OR_RETURN(decoder_, WindowDecoder::create(model_, options_));
+  ASSIGN_OR_RETURN(decoder_, WindowDecoder::create(model_, options_, limits_));
   const bool has_timestamps = model_.tokens != nullptr && model_.tokens->no_timestamps.has_value();
   mode_ = options_.mode.value_or(has_timestamps ? TranscribeMode::kSequential : TranscribeMode::kBatched);
   AudioWindows::Options reading;
   reading.max_seconds = options_.max_audio_seconds;
   reading.find_voice = mode_ == TranscribeMode::kBatched;
+  reading.before_read = [this] { return check_limits(); };
   ASSIGN_OR_RETURN(windows_, AudioWindows::open(audio, *model_.audio, reading));
   if (!windows_->warning().empty() && observer_.on_warning) observer_.on_warning(windows_->warning());
   ASSIGN_OR_RETURN(const std::vector<FrameRange> clips,
@@ -84,7 +87,7 @@ ClipRunner::Options Run::runner_options() const {
   options.num_frames = windows_->num_frames();
   const bool has_timestamps = model_.tokens != nullptr && model_.tokens->no_timestamps.has_value();
   options.timestamp_begin = has_timestamps ? *model_.tokens->timestamp_begin() : model_.prompts->vocab_size();
-  options.before_window = [this] { return check_cancelled(); };
+  options.before_window = [this] { return check_limits(); };
   return options;
 }
 
@@ -178,11 +181,6 @@ Status Run::run_batched(std::span<const FrameRange> clips) {
   return failure;
 }
 
-Status Run::check_cancelled() const {
-  if (observer_.cancelled != nullptr && observer_.cancelled->load()) return absl::CancelledError("cancelled");
-  return ok_status();
-}
-
 void Run::add_segments(std::span<const Segment> segments) {
   for (const Segment& segment : segments) {
     Segment& added = transcript_.segments.emplace_back(segment);
@@ -197,9 +195,27 @@ void Run::progress(int64_t frame) {
 
 }  // namespace
 
+TranscribeCounts& TranscribeCounts::operator+=(const TranscribeCounts& other) {
+  num_windows += other.num_windows;
+  num_requests += other.num_requests;
+  num_fallbacks += other.num_fallbacks;
+  num_prompt_tokens += other.num_prompt_tokens;
+  num_generated_tokens += other.num_generated_tokens;
+  return *this;
+}
+
+Status TranscribeLimits::check(const Clock& clock) const {
+  if (stop_token.stop_requested()) return absl::CancelledError("the transcription was cancelled");
+  if (deadline.has_value() && *deadline <= clock.now()) {
+    return absl::DeadlineExceededError("the transcription was not finished before its deadline");
+  }
+  return ok_status();
+}
+
 StatusOr<TranscribeResult> Transcriber::transcribe(const AudioSource& audio, const TranscribeOptions& options,
-                                                   const TranscribeObserver& observer) const {
-  return Run(model_, options, observer).transcribe(audio);
+                                                   const TranscribeObserver& observer,
+                                                   const TranscribeLimits& limits) const {
+  return Run(model_, options, observer, limits).transcribe(audio);
 }
 
 }  // namespace transept

@@ -9,12 +9,15 @@
 // Thread-safe: any number of calls may run at once; what they ask of the engine runs in its one batch.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "core/generation_config.h"
 #include "core/speech_tokens.h"
@@ -38,8 +41,7 @@ struct SpeechModel {
   const GenerationConfig* generation = nullptr;
   const PromptProcessor* prompts = nullptr;
   bool has_alignment_heads = false;
-  int32_t max_num_seqs = 0;                             // of the engine: beams and samples of a window
-  std::shared_ptr<std::atomic<uint64_t>> next_request;  // names of requests, one each
+  int32_t max_num_seqs = 0;  // of the engine: beams and samples of a window
 
   // Of a loaded model whose engine `engine` has taken. Errors: it takes no audio; it has no tokenizer (why).
   static StatusOr<SpeechModel> of(const LoadedModel& model, AsyncEngine& engine);
@@ -71,13 +73,27 @@ struct TranscribeObserver {
   // Seconds of audio done, of all.
   std::function<void(double done, double all)> on_progress = {};
   std::function<void(const std::string&)> on_warning = {};
-  const std::atomic<bool>* cancelled = nullptr;  // looked at between windows: true ends it with kCancelled
+};
+
+// What ends a transcription before it is done, in its first pass over the audio (within a piece of a second) and in its
+// windows, whose requests are aborted: after the engine's step that runs then.
+struct TranscribeLimits {
+  std::stop_token stop_token = {};         // a request to stop: kCancelled
+  std::optional<TimePoint> deadline = {};  // of the engine's clock: kDeadlineExceeded
+
+  // The error of what has come to pass; of both, the stop.
+  Status check(const Clock& clock) const;
 };
 
 struct TranscribeCounts {
   int64_t num_windows = 0;    // encoded, each once; one of its own for the language where no window is the first 30 s
   int64_t num_requests = 0;   // of the engine: with language, fallbacks and alignments
   int64_t num_fallbacks = 0;  // windows decoded again at a higher temperature, each time counted
+  // Of the answers that were taken, one a window: what the decoder was given before them, and what it gave (end tokens
+  // included). Fallbacks, the language and alignments are not among them.
+  int64_t num_prompt_tokens = 0, num_generated_tokens = 0;
+
+  TranscribeCounts& operator+=(const TranscribeCounts& other);
 };
 
 struct TranscribeResult {
@@ -92,9 +108,11 @@ class Transcriber final {
 
   // Errors: check_transcribe_options'; an option that the model cannot serve (a language or task that it does not know,
   // word times without alignment heads, timestamps that it has not); what the audio has wrong; too long (both lengths);
-  // the engine's; kCancelled.
+  // the engine's (a full queue refuses a transcription with its first request, and none of its later ones); those of
+  // the limits.
   StatusOr<TranscribeResult> transcribe(const AudioSource& audio, const TranscribeOptions& options,
-                                        const TranscribeObserver& observer = {}) const;
+                                        const TranscribeObserver& observer = {},
+                                        const TranscribeLimits& limits = {}) const;
 
  private:
   SpeechModel model_;

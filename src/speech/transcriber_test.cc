@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
+#include <stop_token>
 #include <thread>
 
 #include "base/test_folder.h"
@@ -216,24 +218,72 @@ TEST_F(TranscriberTest, ALanguageThatIsGivenIsNotTold) {
   EXPECT_EQ(transcribe(synthetic_source(21, 3), greedy_options(), observer).transcript.language, "en");
 }
 
-TEST_F(TranscriberTest, CancellationEndsBetweenWindows) {
+// ---- Limits (what runs in the engine meanwhile: GatedTest)
+
+TEST_F(TranscriberTest, AStopFromAnObserverEndsIt) {
   for (TranscribeOptions options : {greedy_options(), batched_options()}) {
-    std::atomic<bool> cancelled = false;
+    std::stop_source stop;
     int num_segments = 0;
     TranscribeObserver observer;
-    observer.cancelled = &cancelled;
     observer.on_segment = [&](const Segment&) {
       ++num_segments;
-      cancelled = true;
+      stop.request_stop();
     };
     options.batch_size = 2;
-    const auto result = house_.transcribe(synthetic_source(21, 600), options, observer);
+    const auto result = house_.transcribe(synthetic_source(21, 600), options, observer, {stop.get_token()});
     EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
+    EXPECT_GT(num_segments, 0);
     EXPECT_LT(num_segments, 20);
-    cancelled = true;
-    EXPECT_EQ(house_.transcribe(synthetic_source(21, 60), options, observer).status().code(),
-              absl::StatusCode::kCancelled);
   }
+}
+
+TEST_F(TranscriberTest, LimitsThatHaveComeToPassEndTheFirstPass) {
+  std::stop_source stop;
+  stop.request_stop();
+  const int64_t before = house_.num_encoder_runs();
+  // What is wrong with the audio's second half is never met.
+  const AudioSource audio = synthetic_source(21, 3);
+  TranscribeOptions options = greedy_options();
+  options.max_audio_seconds = 1;
+  ASSERT_EQ(house_.transcribe(audio, options).status().code(), absl::StatusCode::kInvalidArgument);
+  options.max_audio_seconds = 10;
+  EXPECT_EQ(house_.transcribe(audio, options, {}, {stop.get_token()}).status().code(), absl::StatusCode::kCancelled);
+  const TimePoint now = house_.engine().clock().now();
+  EXPECT_EQ(house_.transcribe(audio, options, {}, {.deadline = now}).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(house_.transcribe(audio, options, {}, {stop.get_token(), now}).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(house_.num_encoder_runs(), before);
+  EXPECT_TRUE(house_.transcribe(audio, options, {}, {.deadline = now + std::chrono::hours(1)}).ok());
+}
+
+// ---- Counts
+
+TEST_F(TranscriberTest, TokensAreCountedOfTheAnswersThatAreTaken) {
+  TranscribeOptions options = greedy_options();
+  options.without_timestamps = true;  // a window is one segment, and its tokens are all that was generated
+  options.condition_on_previous_text = false;
+  const AudioSource audio = synthetic_source(5, 65);
+  const TranscribeResult plain = transcribe(audio, options);
+  ASSERT_EQ(plain.counts.num_windows, 3);
+  EXPECT_EQ(plain.counts.num_prompt_tokens, 3 * 4) << "start, language, task, no timestamps";
+  const auto expect_generated = [](const TranscribeResult& result) {
+    int64_t num_tokens = 0;
+    for (const Segment& segment : result.transcript.segments) num_tokens += std::ssize(segment.tokens);
+    EXPECT_GT(num_tokens, 0);
+    EXPECT_GE(result.counts.num_generated_tokens, num_tokens);
+    EXPECT_LE(result.counts.num_generated_tokens, num_tokens + result.counts.num_windows) << "an end token a window";
+  };
+  expect_generated(plain);
+  // A detected language adds nothing; of a ladder and of samples one answer is taken.
+  options.language = "";
+  options.temperature_increment = 0.5;
+  options.best_of = 3;
+  options.thresholds.logprob = 0;  // everything falls back
+  const TranscribeResult more = transcribe(audio, options);
+  EXPECT_EQ(more.counts.num_fallbacks, 2 * more.counts.num_windows);
+  EXPECT_EQ(more.counts.num_prompt_tokens, 3 * 4);
+  expect_generated(more);
 }
 
 // ---- Little audio, and much
@@ -374,18 +424,36 @@ TEST_F(TranscriberTest, BeamsAndSamplesThatTheEngineCannotRunAreRefusedByName) {
   EXPECT_EQ(error_param(memory), "beam_size") << memory;
 }
 
-class FailingEngine : public TranscriberTest {
+class GatedTest : public TranscriberTest {
  protected:
-  // The house's model over an engine whose steps the test lets pass.
-  StatusOr<TranscribeResult> transcribe_over_gate(const TranscribeOptions& options, int32_t max_queued = 512) {
+  // What threads run must have ended before the engine does.
+  ~GatedTest() override { gate_->open(); }
+
+  void build_engine(int32_t max_queued, int32_t max_num_seqs = 64) {
+    gate_->open();
+    engine_ = nullptr;
+    gate_ = std::make_shared<StepGate>();
     LLMEngine::Options engine_options;
     engine_options.scheduler.num_encoder_layers = 1;
+    engine_options.scheduler.max_num_seqs = max_num_seqs;
     engine_options.blocks = {.block_size = 16, .num_device_blocks = 2000, .num_host_blocks = 0, .watermark = 0};
     auto engine = std::make_unique<LLMEngine>(engine_options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);
     engine_ = std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{max_queued}, clock_);
+  }
+
+  // The house's model over an engine whose steps the test lets pass.
+  StatusOr<TranscribeResult> transcribe_over_gate(const TranscribeOptions& options,
+                                                  const TranscribeLimits& limits = {}) {
     SpeechModel model = house_.speech();
     model.engine = engine_.get();
-    return Transcriber(model).transcribe(synthetic_source(1, 90), options);
+    return Transcriber(model).transcribe(synthetic_source(1, 90), options, {}, limits);
+  }
+
+  // The result, which must be there although the gate is closed.
+  StatusOr<TranscribeResult> expect_ended(std::future<StatusOr<TranscribeResult>>& result) {
+    EXPECT_EQ(result.wait_for(std::chrono::seconds(60)), std::future_status::ready) << "it waits for more steps";
+    gate_->open();
+    return result.get();
   }
 
   FakeClock clock_;
@@ -393,9 +461,9 @@ class FailingEngine : public TranscriberTest {
   std::unique_ptr<AsyncEngine> engine_;
 };
 
-TEST_F(FailingEngine, AFailureEndsTheTranscription) {
+TEST_F(GatedTest, AFailureEndsTheTranscription) {
   for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
-    gate_ = std::make_shared<StepGate>();
+    build_engine(512);
     gate_->open_for(5);
     std::thread failing([&] {
       gate_->wait_for_step();
@@ -407,15 +475,82 @@ TEST_F(FailingEngine, AFailureEndsTheTranscription) {
   }
 }
 
-TEST_F(FailingEngine, AFullQueueEndsIt) {
-  gate_->open();
+TEST_F(GatedTest, AFullQueueRefusesATranscription) {
   for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
-    const auto result = transcribe_over_gate(options, 0);
+    build_engine(0);
+    gate_->open();
+    const auto result = transcribe_over_gate(options);
     EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted) << result.status();
   }
 }
 
-TEST_F(FailingEngine, AnEngineThatIsStoppedEndsIt) {
+TEST_F(GatedTest, AQueueThatIsFullLaterDoesNotEndIt) {
+  build_engine(/*max_queued=*/1, /*max_num_seqs=*/1);
+  auto result = std::async(std::launch::async, [&] { return transcribe_over_gate(batched_options()); });
+  gate_->open_for(1);
+  gate_->wait_for_step();  // its first window runs
+  const auto other = [&](bool is_continuation) {
+    RequestSpec spec;
+    spec.is_continuation = is_continuation;
+    spec.id = engine_->make_id("other-");
+    spec.inputs.encoder_prompt_token_ids = {3};
+    spec.inputs.prompt_token_ids = {2};
+    return engine_->add_request(std::move(spec));
+  };
+  const auto waiting = other(true);  // until that window has ended
+  EXPECT_TRUE(waiting.ok()) << waiting.status();
+  EXPECT_EQ(other(false).status().code(), absl::StatusCode::kResourceExhausted);
+  for (int i = 0; i < 100 && engine_->num_queued() < 2; ++i) {
+    gate_->open_for(1);
+    gate_->wait_for_step();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GE(engine_->num_queued(), 2) << "its other windows";
+  gate_->open();
+  const auto ended = result.get();
+  EXPECT_TRUE(ended.ok()) << ended.status();
+}
+
+// A window's request takes hundreds. One ends what the engine has; the others are for those that were on their way to
+// it then, one a window.
+constexpr int64_t kFewSteps = 4;
+
+TEST_F(GatedTest, AStopAbortsWhatRuns) {
+  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
+    build_engine(512);
+    std::stop_source stop;
+    auto result = std::async(std::launch::async, [&] { return transcribe_over_gate(options, {stop.get_token()}); });
+    gate_->open_for(3);
+    gate_->wait_for_step();
+    stop.request_stop();
+    gate_->open_for(kFewSteps);
+    const auto ended = expect_ended(result);
+    EXPECT_EQ(ended.status(), absl::CancelledError("the transcription was cancelled"));
+    ASSERT_TRUE(engine_->drain(std::chrono::seconds(60)).ok());
+    EXPECT_GE(engine_->snapshot().counts.aborted, 1);
+    EXPECT_EQ(engine_->snapshot().counts.finished, 0);
+  }
+}
+
+TEST_F(GatedTest, ADeadlineEndsWhatRuns) {
+  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
+    build_engine(512);
+    const TimePoint deadline = clock_.now() + std::chrono::seconds(3);
+    auto result = std::async(std::launch::async, [&] { return transcribe_over_gate(options, {.deadline = deadline}); });
+    gate_->open_for(3);
+    gate_->wait_for_step();
+    clock_.advance(std::chrono::seconds(4));
+    gate_->open_for(kFewSteps);
+    const auto ended = expect_ended(result);
+    EXPECT_EQ(ended.status(), absl::DeadlineExceededError("the transcription was not finished before its deadline"));
+    ASSERT_TRUE(engine_->drain(std::chrono::seconds(60)).ok());
+    EXPECT_GE(engine_->snapshot().counts.expired, 1);
+    EXPECT_EQ(engine_->snapshot().counts.finished, 0);
+  }
+}
+
+TEST_F(GatedTest, AnEngineThatIsStoppedEndsIt) {
+  build_engine(512);
   gate_->open_for(5);
   std::thread stopping([&] {
     gate_->wait_for_step();

@@ -76,8 +76,9 @@ class House final {
   SpeechModel& speech() { return speech_; }
 
   StatusOr<TranscribeResult> transcribe(const AudioSource& audio, const TranscribeOptions& options,
-                                        const TranscribeObserver& observer = {}) const {
-    return Transcriber(speech_).transcribe(audio, options, observer);
+                                        const TranscribeObserver& observer = {},
+                                        const TranscribeLimits& limits = {}) const {
+    return Transcriber(speech_).transcribe(audio, options, observer, limits);
   }
 
   int64_t num_encoder_runs() const { return engine_->snapshot().executor.num_encoder_runs; }

@@ -59,13 +59,13 @@ StatusOr<SpeechModel> SpeechModel::of(const LoadedModel& model, AsyncEngine& eng
   speech.prompts = model.prompts.get();
   speech.has_alignment_heads = model.has_alignment_heads;
   speech.max_num_seqs = model.config.max_num_seqs;
-  speech.next_request = std::make_shared<std::atomic<uint64_t>>(0);
   return speech;
 }
 
 StatusOr<std::unique_ptr<WindowDecoder>> WindowDecoder::create(const SpeechModel& model,
-                                                               const TranscribeOptions& options) {
-  std::unique_ptr<WindowDecoder> decoder(new WindowDecoder(model, options));
+                                                               const TranscribeOptions& options,
+                                                               const TranscribeLimits& limits) {
+  std::unique_ptr<WindowDecoder> decoder(new WindowDecoder(model, options, limits));
   RETURN_IF_ERROR(decoder->settle());
   return decoder;
 }
@@ -229,19 +229,33 @@ StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const Encoder
 
 StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vector<int32_t> prompt,
                                            const SamplingParams& params) const {
+  RETURN_IF_ERROR(limits_.check(model_.engine->clock()));
   RequestSpec spec;
-  // Of its own among all that the engine has: no two live counters have one address.
-  spec.id = str_cat("speech-", reinterpret_cast<uintptr_t>(model_.next_request.get()), "-",
-                    model_.next_request->fetch_add(1));
+  spec.id = model_.engine->make_id("speech-");
   spec.encoded = window;
   spec.inputs.prompt_token_ids = std::move(prompt);
   spec.params = params;
+  spec.deadline = limits_.deadline;
+  // The first asks for admission, of them all. (If it is refused, that ends the transcription.)
+  spec.is_continuation = was_admitted_.exchange(true);
   num_requests_.fetch_add(1, std::memory_order_relaxed);
+  StatusOr<RequestOutput> answered = answer_of(std::move(spec));
+  // What the limits have ended is told in their words, not in those of one request.
+  if (!answered.ok()) RETURN_IF_ERROR(limits_.check(model_.engine->clock()));
+  return answered;
+}
+
+StatusOr<RequestOutput> WindowDecoder::answer_of(RequestSpec spec) const {
+  const std::string id = spec.id;
   ASSIGN_OR_RETURN(RequestStream stream, model_.engine->add_request(std::move(spec)));
+  // On the thread that asks for the stop, or here if that has been before.
+  const std::stop_callback on_stop(limits_.stop_token, [&] {
+    const Status aborted = model_.engine->abort(id);  // not found: it has ended
+    (void)aborted;
+  });
   StatusOr<RequestOutput> answered = stream.next();
   if (!answered.ok()) return under_own_name(answered.status());
-  RequestOutput& output = *answered;
-  for (const CompletionOutput& answer : output.outputs) {
+  for (const CompletionOutput& answer : answered->outputs) {
     if (answer.finish_reason == FinishReason::kAbort) return absl::CancelledError("the request was aborted");
   }
   return answered;
@@ -308,6 +322,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, cons
   }
   WindowAnswer answer;
   answer.tokens = tokens_of(*best);
+  answer.num_generated = static_cast<int64_t>(best->token_ids.size());
   answer.temperature = static_cast<double>(params.temperature);
   answer.scores.avg_logprob = best->cumulative_logprob / static_cast<double>(answer.tokens.size() + 1);
   answer.scores.compression_ratio = compression_ratio(stripped(whole_text(answer.tokens)));
@@ -349,6 +364,8 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
     if (!needs_fallback(answer.scores, options_.thresholds)) break;
     if (i + 1 < temperatures_.size()) num_fallbacks_.fetch_add(1, std::memory_order_relaxed);
   }
+  num_prompt_tokens_.fetch_add(static_cast<int64_t>(prompt.size()), std::memory_order_relaxed);
+  num_generated_tokens_.fetch_add(answer.num_generated, std::memory_order_relaxed);
   return answer;
 }
 
@@ -406,7 +423,8 @@ std::string WindowDecoder::text_below(std::span<const int32_t> tokens, int32_t e
 }
 
 TranscribeCounts WindowDecoder::counts() const {
-  return {num_windows_.load(), num_requests_.load(), num_fallbacks_.load()};
+  return {num_windows_.load(), num_requests_.load(), num_fallbacks_.load(), num_prompt_tokens_.load(),
+          num_generated_tokens_.load()};
 }
 
 }  // namespace transept

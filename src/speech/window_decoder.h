@@ -1,7 +1,8 @@
 // One window of audio to tokens: the prompt, the temperature ladder, the language, the words' times, each a request of
 // its own over one encode. Source: openai-whisper, decoding.py and transcribe.py (decode_with_fallback), timing.py.
 //
-// Made once a transcription. Its const functions are thread-safe and block until the engine has answered.
+// Made once a transcription. Its const functions are thread-safe and block until the engine has answered, or the
+// transcription's limits have ended them.
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,7 @@ namespace transept {
 
 struct WindowAnswer {
   std::vector<int32_t> tokens;  // without the end token
+  int64_t num_generated = 0;    // with it
   WindowScores scores;
   double temperature = 0;
 };
@@ -30,7 +32,8 @@ struct WindowAnswer {
 class WindowDecoder final {
  public:
   // Errors: what the model, or an engine of this size, cannot serve of the options, by their names.
-  static StatusOr<std::unique_ptr<WindowDecoder>> create(const SpeechModel& model, const TranscribeOptions& options);
+  static StatusOr<std::unique_ptr<WindowDecoder>> create(const SpeechModel& model, const TranscribeOptions& options,
+                                                         const TranscribeLimits& limits);
 
   StatusOr<EncodedInput> encode(const std::shared_ptr<const EncoderFeatures>& features) const;
 
@@ -62,7 +65,8 @@ class WindowDecoder final {
   TranscribeCounts counts() const;
 
  private:
-  WindowDecoder(const SpeechModel& model, const TranscribeOptions& options) : model_(model), options_(options) {}
+  WindowDecoder(const SpeechModel& model, const TranscribeOptions& options, const TranscribeLimits& limits)
+      : model_(model), options_(options), limits_(limits) {}
 
   Status settle();
   Status settle_tokens();
@@ -78,9 +82,11 @@ class WindowDecoder final {
                                    const SamplingParams& params) const;
   StatusOr<RequestOutput> ask(const EncodedInput& window, std::vector<int32_t> prompt,
                               const SamplingParams& params) const;
+  StatusOr<RequestOutput> answer_of(RequestSpec spec) const;
 
   SpeechModel model_;
   TranscribeOptions options_;
+  TranscribeLimits limits_;
   std::vector<double> temperatures_;
   std::vector<int32_t> suppressed_, begin_suppressed_, initial_prompt_, prefix_;
   std::string language_;
@@ -89,6 +95,8 @@ class WindowDecoder final {
   std::shared_ptr<const EncoderFeatures> language_features_;  // that told the language; null: it was given
   EncodedInput language_input_;
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
+  mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0};
+  mutable std::atomic<bool> was_admitted_{false};  // its first request is on its way
 };
 
 }  // namespace transept
