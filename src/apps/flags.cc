@@ -125,7 +125,7 @@ StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vect
       continue;
     }
     ASSIGN_OR_RETURN(FlagArgument given, read_flag(table, arguments, &i));
-    flags.from_environment_.erase(given.flag->name);
+    if (flags.from_environment_.erase(given.flag->name) > 0) flags.all_values_.erase(given.flag->name);
     RETURN_IF_ERROR(flags.take(*given.flag, std::move(*given.value)));
   }
   return flags;
@@ -133,6 +133,7 @@ StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vect
 
 Status Flags::take(const FlagSpec& flag, std::string value) {
   const std::string& given = values_[flag.name] = std::move(value);
+  if (flag.is_repeatable) all_values_[flag.name].push_back(given);
   if (is_switch(flag) && !parse_switch(given).has_value()) return error(flag.name, "expected true or false");
   if (flag.refusal.empty() || (is_switch(flag) ? parse_switch(given) == false : given == flag.harmless))
     return ok_status();
@@ -151,6 +152,11 @@ std::optional<std::string> Flags::text(std::string_view name) const {
   const auto at = values_.find(std::string(name));
   if (at == values_.end()) return std::nullopt;
   return at->second;
+}
+
+std::vector<std::string> Flags::texts(std::string_view name) const {
+  const auto at = all_values_.find(std::string(name));
+  return at == all_values_.end() ? std::vector<std::string>() : at->second;
 }
 
 bool Flags::is_on(std::string_view name) const {

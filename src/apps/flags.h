@@ -21,8 +21,9 @@ struct FlagSpec {
   std::string group;         // heading in the help
   // Why a known flag is refused (kUnimplemented), by its name; "": it is not. Such a flag is not in the help.
   std::string refusal = {};
-  std::string harmless = {};  // the value that asks for nothing, and is taken; switches: false is
-  char letter = 0;            // 'f' for -f; 0: none
+  std::string harmless = {};   // the value that asks for nothing, and is taken; switches: false is
+  char letter = 0;             // 'f' for -f; 0: none
+  bool is_repeatable = false;  // every one counts (Flags::texts); of others the last
 };
 
 class Flags final {
@@ -44,6 +45,8 @@ class Flags final {
   std::string text_or(std::string_view name, std::string fallback) const {
     return text(name).value_or(std::move(fallback));
   }
+  // Every value of a flag that may be repeated, in order; its variable gives one.
+  std::vector<std::string> texts(std::string_view name) const;
   bool is_on(std::string_view name) const;  // a switch
 
   // Flags whose value is their environment variable's.
@@ -61,7 +64,8 @@ class Flags final {
   Status error(std::string_view name, std::string_view reason) const;  // "--block-size 0: REASON"
   Status take(const FlagSpec& flag, std::string value);
 
-  std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> values_;                   // the last of each
+  std::map<std::string, std::vector<std::string>> all_values_;  // of flags that may be repeated
   std::set<std::string> from_environment_;
   std::vector<std::string> positional_;
 };

@@ -4,6 +4,7 @@
 
 #include "apps/engine_flags.h"
 #include "apps/request_flags.h"
+#include "apps/serve_flags.h"
 #include "apps/transcribe_flags.h"
 
 namespace transept {
@@ -88,7 +89,7 @@ std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/f
 
 std::vector<FlagSpec> transcribe_and_engine_flags() { return concat(transcribe_flags(), engine_flags()); }
 
-std::vector<FlagSpec> no_flags() { return {}; }
+std::vector<FlagSpec> serve_and_engine_flags() { return concat(serve_flags(), engine_flags()); }
 
 }  // namespace
 
@@ -105,7 +106,8 @@ const std::vector<Verb>& verbs() {
       {"dump", "features|encoder MODEL AUDIO|TEXT|ids.json --output FILE.npy",
        "what the encoder is given, and what it gives, for comparing with a reference", dump_flags, run_dump},
       {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench},
-      {"serve", "MODEL", "OpenAI-compatible server (comes in a later version)", no_flags, run_serve},
+      {"serve", "MODEL", "OpenAI-compatible server: completions, transcriptions, a page at /", serve_and_engine_flags,
+       run_serve},
       {"features", "", "what this version does, and what it refuses and why", features_flags, run_features},
   };
   return table;
@@ -119,7 +121,5 @@ int usage_error(std::string_view verb, const Status& status) {
   }
   return kExitUsage;
 }
-
-int run_serve(const Flags&) { return usage_error("serve", unimplemented("the server comes in a later version")); }
 
 }  // namespace transept

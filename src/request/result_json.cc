@@ -4,9 +4,6 @@
 #include <cmath>
 
 namespace transept {
-namespace {
-
-// A float as the shortest number that reads back as the same float: -0.1, not -0.10000000149011612.
 Json short_number(float value) {
   if (!std::isfinite(value)) return {};
   char buffer[32];
@@ -23,13 +20,20 @@ Json ids_json(const std::vector<int32_t>& ids) {
   return Json(std::move(list));
 }
 
-// -1, where nothing predicts the token, is null.
 Json alignments_json(const std::vector<int32_t>& indices) {
   Json::Array list;
   list.reserve(indices.size());
   for (const int32_t index : indices) index < 0 ? list.emplace_back() : list.emplace_back(index);
   return Json(std::move(list));
 }
+
+Json stop_reason_json(const std::variant<std::monostate, int32_t, std::string>& reason) {
+  if (const auto* id = std::get_if<int32_t>(&reason)) return Json(*id);
+  if (const auto* text = std::get_if<std::string>(&reason)) return Json(*text);
+  return {};
+}
+
+namespace {
 
 Json text_json(const std::optional<std::string>& text) { return text.has_value() ? Json(*text) : Json(); }
 
@@ -53,12 +57,6 @@ Json finish_reason_json(FinishReason reason) {
     case FinishReason::kLength: return "length";
     case FinishReason::kAbort: return "abort";
   }
-  return {};
-}
-
-Json stop_reason_json(const std::variant<std::monostate, int32_t, std::string>& reason) {
-  if (const auto* id = std::get_if<int32_t>(&reason)) return Json(*id);
-  if (const auto* text = std::get_if<std::string>(&reason)) return Json(*text);
   return {};
 }
 
@@ -93,6 +91,15 @@ Json metrics_json(const RequestMetrics& metrics) {
 
 }  // namespace
 
+Json prompt_logprobs_json(const std::vector<std::optional<PositionLogprobs>>& positions,
+                          FunctionRef<std::string(int32_t)> token_text) {
+  Json::Array list;
+  for (const auto& position : positions) {
+    list.push_back(position.has_value() ? position_json(*position, token_text) : Json());
+  }
+  return Json(std::move(list));
+}
+
 Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::string(int32_t)> token_text) {
   Json::Object object;
   object.emplace_back("id", id);
@@ -101,11 +108,7 @@ Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::strin
   object.emplace_back("prompt", text_json(output.prompt));
   object.emplace_back("prompt_token_ids", ids_json(output.prompt_token_ids));
   if (output.prompt_logprobs.has_value()) {
-    Json::Array positions;
-    for (const auto& position : *output.prompt_logprobs) {
-      positions.push_back(position.has_value() ? position_json(*position, token_text) : Json());
-    }
-    object.emplace_back("prompt_logprobs", std::move(positions));
+    object.emplace_back("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, token_text));
   }
   if (output.prompt_alignments.has_value()) {
     object.emplace_back("prompt_alignments", alignments_json(*output.prompt_alignments));

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "base/function_ref.h"
 #include "base/json.h"
@@ -14,6 +17,15 @@ namespace transept {
 // Keys in API.md's order: id, encoder_prompt, encoder_prompt_token_ids, prompt, prompt_token_ids, (prompt_logprobs and
 // score where there are any), outputs, metrics. `token_text` gives decoded_token of the logprobs.
 Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::string(int32_t)> token_text);
+
+// Parts of it, which HTTP answers have too. A position without log-probabilities (the first one) is null.
+Json prompt_logprobs_json(const std::vector<std::optional<PositionLogprobs>>& positions,
+                          FunctionRef<std::string(int32_t)> token_text);
+Json alignments_json(const std::vector<int32_t>& indices);  // -1, where nothing predicts the token, is null
+Json ids_json(const std::vector<int32_t>& ids);
+Json stop_reason_json(const std::variant<std::monostate, int32_t, std::string>& reason);
+// A float as the shortest number that reads back as the same float: -0.1, not -0.10000000149011612. Not finite: null.
+Json short_number(float value);
 
 // What a client is told, in OpenAI's words:
 //   status                      type                    code                      HTTP

@@ -27,7 +27,8 @@ struct ServerOptions {
   HttpServer::Options http;
   std::vector<std::string> served_model_names;  // at least one; the first is what answers say
   std::vector<std::string> api_keys;            // empty: nobody is asked for one
-  std::vector<std::string> allowed_hosts;       // besides this machine's own names
+  std::vector<std::string> allowed_hosts;       // besides this machine's own names; "*": any
+  bool listens_on_loopback = true;              // only this machine can reach it: Hosts are looked at
   std::vector<std::string> cors_origins;        // "*": everybody; empty: no other site's pages
   Admission::Options queue;
   std::optional<Duration> request_timeout;
@@ -53,7 +54,7 @@ struct ServerContext {
   Status why_no_speech;
   Admission& admission;
   ServerMetrics& metrics;
-  AccessLog& log;
+  const AccessLog& log;
   WorkPool& workers;       // short work: bodies, prompts, answers
   WorkPool& transcribers;  // a transcription each, from its first byte to its last
   const Clock& clock;
@@ -65,7 +66,8 @@ struct ServerContext {
 struct ApiCall {
   HttpRequest http;
   std::shared_ptr<Responder> responder;
-  Admission::Places places;  // of one request; given up once the engine counts it
+  Admission::Places places;       // of one request; given up once the engine counts it
+  Admission::Places more_places;  // of the further prompts of a batch
   Admission::Charge charge;
   TimePoint arrival{};
 

@@ -1,0 +1,76 @@
+// `transept serve`: listens, loads, serves, drains.
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "apps/engine_flags.h"
+#include "apps/interrupt.h"
+#include "apps/serve_banner.h"
+#include "apps/serve_flags.h"
+#include "apps/verbs.h"
+#include "base/log.h"
+#include "request/resolve.h"
+#include "server/server.h"
+
+namespace transept {
+namespace {
+
+constexpr std::string_view kVerb = "serve";
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+// What was open when a first signal came is finished; a second one ends the process (catch_interrupts).
+int shut_down(Server& server, std::chrono::milliseconds timeout) {
+  log_info("shutting down: new requests are answered 503; waiting at most ",
+           static_cast<double>(timeout.count()) / 1000, " s for those in flight (a second signal does not wait)");
+  const bool is_done = server.drain(timeout, [&] { return server.engine_failure().ok(); });
+  server.stop();
+  if (is_done) {
+    log_info("all requests were answered");
+    return kExitOk;
+  }
+  log_error("requests were cut off: they took longer than --shutdown-timeout");
+  return kExitSomeFailed;
+}
+
+Status run(const Flags& flags, ServeSettings settings, const EngineConfig& config, int* exit_code) {
+  const SteadyClock clock;
+  const TimePoint begin = clock.now();
+  const std::chrono::milliseconds shutdown_timeout = settings.shutdown_timeout;
+  catch_interrupts();
+  ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::start(std::move(settings.options), settings.log, clock));
+  log_info("listening on ", server->http().address(), " after ", format_seconds(clock.now() - begin), "; loading ",
+           flags.positional().at(0));
+  const TimePoint listening = clock.now();
+  ASSIGN_OR_RETURN(LoadedModel model, load_engine(config, clock));
+  for (const std::string& note : startup_notes(model.generation)) {
+    note.find("not supported") != std::string::npos ? log_warning(note) : log_info(note);
+  }
+  log_info("model loaded in ", format_seconds(clock.now() - listening));
+  server->serve(std::move(model));
+  print_banner(*server, clock.now() - begin);
+  while (!interrupted() && server->engine_failure().ok()) std::this_thread::sleep_for(kLook);
+  if (const Status failure = server->engine_failure(); !failure.ok()) {
+    server->stop();
+    return with_prefix(failure, "the engine failed: ");
+  }
+  *exit_code = shut_down(*server, shutdown_timeout);
+  return ok_status();
+}
+
+}  // namespace
+
+int run_serve(const Flags& flags) {
+  if (flags.positional().size() != 1) {
+    return usage_error(kVerb, invalid_argument(flags.positional().empty() ? "which model?" : "one model at a time:",
+                                               " transept serve MODEL"));
+  }
+  StatusOr<ServeSettings> settings = serve_settings(flags);
+  if (!settings.ok()) return usage_error(kVerb, settings.status());
+  const StatusOr<EngineConfig> config = engine_config(flags);
+  if (!config.ok()) return usage_error(kVerb, config.status());
+  int exit_code = kExitOk;
+  const Status status = run(flags, std::move(settings).value(), *config, &exit_code);
+  return status.ok() ? exit_code : usage_error(kVerb, status);
+}
+
+}  // namespace transept

@@ -1,0 +1,40 @@
+#include "apps/serve_banner.h"
+
+#include <cstdio>
+
+#include "apps/version.h"
+#include "base/log.h"
+#include "server/routes.h"
+
+namespace transept {
+
+std::string format_seconds(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f s", seconds(duration));
+  return text;
+}
+
+void print_banner(const Server& server, Duration startup) {
+  const ServerContext& context = *server.context();
+  const ServerOptions& options = context.options;
+  const EngineSnapshot engine = context.engine.snapshot();
+  const std::string url = "http://" + server.http().address();
+  log_info("transept ", kVersion, " serves ", join(options.served_model_names, ", "), " (",
+           context.model.model_config.model_type, context.speech != nullptr ? ", speech" : "", ") at ", url,
+           ", ready after ", format_seconds(startup));
+  log_info("  page ", url, "/   metrics ", url, "/metrics   schema ", url, "/openapi.json");
+  std::string api;
+  for (const Route& route : routes()) {
+    if (route.kind == RouteKind::kInfo || (route.kind == RouteKind::kSpeech && context.speech == nullptr)) continue;
+    api += str_cat(api.empty() ? "" : " ", route.pattern);
+  }
+  log_info("  POST ", api);
+  log_info("  ", engine.blocks.total, " KV blocks, ", context.model.config.max_num_seqs, " sequences at once, ",
+           options.queue.max_requests, " requests may wait");
+  if (!server.http().is_loopback() && options.api_keys.empty()) {
+    log_warning("everybody who reaches ", server.http().address(), " may use this server: --api-key asks for a key");
+  }
+  if (options.log_prompts) log_warning("--log-prompts: what users send is written to the log");
+}
+
+}  // namespace transept

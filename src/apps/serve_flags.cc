@@ -1,0 +1,223 @@
+#include "apps/serve_flags.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "apps/version.h"
+#include "base/environment.h"
+#include "base/log.h"
+
+namespace transept {
+namespace {
+
+constexpr const char* kServer = "Server";
+constexpr const char* kAccess = "Access";
+constexpr const char* kQueue = "Queue and time";
+constexpr const char* kLimits = "Limits of a request";
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+// One key a line; empty lines and lines that begin with # are passed over.
+StatusOr<std::vector<std::string>> read_keys(const Flags& flags) {
+  std::vector<std::string> keys = flags.texts("api-key");
+  for (const std::string& key : keys) {
+    if (trim(key).empty()) return invalid_argument(flags.name_of("api-key"), ": the key is empty");
+  }
+  const auto path = flags.text("api-key-file");
+  if (!path.has_value()) return keys;
+  std::ifstream file(*path);
+  if (!file) return invalid_argument(flags.name_of("api-key-file"), " ", *path, ": cannot be read");
+  const size_t before = keys.size();
+  for (std::string line; std::getline(file, line);) {
+    if (const std::string_view key = trim(line); !key.empty() && key.front() != '#') keys.emplace_back(key);
+  }
+  if (keys.size() == before) return invalid_argument(flags.name_of("api-key-file"), " ", *path, ": holds no key");
+  return keys;
+}
+
+// The folder's name, or what was asked for: "opus-mt-en-de" for /models/opus-mt-en-de/.
+std::string default_model_name(const std::string& model) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(model, error)) return model;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(model, error);
+  return path.filename().empty() ? model : path.filename().string();
+}
+
+Status read_access(const Flags& flags, ServerOptions& options) {
+  ASSIGN_OR_RETURN(options.api_keys, read_keys(flags));
+  options.allowed_hosts = flags.texts("allowed-host");
+  options.cors_origins = flags.texts("cors-origin");
+  options.allowed_local_media_path = flags.text_or("allowed-local-media-path", "");
+  std::error_code error;
+  if (flags.has("allowed-local-media-path") &&
+      !std::filesystem::is_directory(options.allowed_local_media_path, error)) {
+    return invalid_argument(flags.name_of("allowed-local-media-path"), " ", options.allowed_local_media_path,
+                            ": no such folder");
+  }
+  options.served_model_names = flags.texts("served-model-name");
+  for (const std::string& name : options.served_model_names) {
+    if (name.empty()) return invalid_argument(flags.name_of("served-model-name"), ": the name is empty");
+  }
+  if (options.served_model_names.empty()) {
+    options.served_model_names.push_back(default_model_name(flags.positional().at(0)));
+  }
+  return ok_status();
+}
+
+Status read_times(const Flags& flags, ServeSettings& settings) {
+  HttpServer::Options& http = settings.options.http;
+  ASSIGN_OR_RETURN(const double header, flags.number("header-timeout", 0.1, 3600, 10));
+  ASSIGN_OR_RETURN(const double idle, flags.number("idle-timeout", 0.1, 86400, 60));
+  ASSIGN_OR_RETURN(const double body, flags.number("body-timeout", 0.1, 86400, 60));
+  ASSIGN_OR_RETURN(const double write, flags.number("write-timeout", 0.1, 86400, 30));
+  ASSIGN_OR_RETURN(const double shutdown, flags.number("shutdown-timeout", 0, 86400, 30));
+  http.header_timeout = milliseconds(header);
+  http.idle_timeout = milliseconds(idle);
+  http.body_timeout = milliseconds(body);
+  http.write_timeout = milliseconds(write);
+  settings.shutdown_timeout = milliseconds(shutdown);
+  if (flags.has("request-timeout")) {
+    ASSIGN_OR_RETURN(const double timeout, flags.number("request-timeout", 0.001, 1e6, 0));
+    settings.options.request_timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout));
+  }
+  return ok_status();
+}
+
+Status read_queue(const Flags& flags, ServerOptions& options) {
+  ASSIGN_OR_RETURN(const int64_t requests,
+                   flags.integer("max-queued-requests", 1, 1 << 24, options.queue.max_requests));
+  ASSIGN_OR_RETURN(options.queue.max_tokens,
+                   flags.integer("max-tokens-in-work", 1, int64_t{1} << 40, options.queue.max_tokens));
+  ASSIGN_OR_RETURN(options.queue.max_audio_seconds,
+                   flags.number("max-audio-seconds-in-work", 1, 1e9, options.queue.max_audio_seconds));
+  ASSIGN_OR_RETURN(const int64_t transcriptions,
+                   flags.integer("max-transcriptions", 1, 4096, options.max_transcriptions));
+  ASSIGN_OR_RETURN(const int64_t connections, flags.integer("max-connections", 1, 1 << 20, 4096));
+  options.queue.max_requests = static_cast<int32_t>(requests);
+  options.max_transcriptions = static_cast<int32_t>(transcriptions);
+  options.http.max_connections = static_cast<size_t>(connections);
+  return ok_status();
+}
+
+Status read_limits(const Flags& flags, ServerOptions& options) {
+  const auto count = [&](std::string_view name, int32_t& target, int64_t min, int64_t max) -> Status {
+    ASSIGN_OR_RETURN(const int64_t value, flags.integer(name, min, max, target));
+    target = static_cast<int32_t>(value);
+    return ok_status();
+  };
+  const auto size = [&](std::string_view name, size_t& target) -> Status {
+    ASSIGN_OR_RETURN(const std::optional<uint64_t> value, flags.bytes(name));
+    if (value == 0) return invalid_argument(flags.name_of(name), " 0: nothing would be taken");
+    target = static_cast<size_t>(value.value_or(target));
+    return ok_status();
+  };
+  int32_t max_headers = static_cast<int32_t>(options.http.max_headers);
+  int32_t max_depth = options.json.max_depth;
+  RETURN_IF_ERROR(count("max-n", options.limits.max_outputs, 1, 4096));
+  RETURN_IF_ERROR(count("max-beams", options.limits.max_beams, 1, 4096));
+  RETURN_IF_ERROR(count("max-logprobs", options.limits.max_logprobs, 0, 1000));
+  RETURN_IF_ERROR(count("max-stop-strings", options.limits.max_stop_strings, 1, 4096));
+  RETURN_IF_ERROR(count("max-bad-words", options.limits.max_bad_words, 1, 65536));
+  RETURN_IF_ERROR(count("max-json-depth", max_depth, 2, 1024));
+  RETURN_IF_ERROR(count("max-headers", max_headers, 1, 10000));
+  RETURN_IF_ERROR(size("max-json-size", options.json.max_bytes));
+  RETURN_IF_ERROR(size("max-upload-size", options.max_upload_bytes));
+  RETURN_IF_ERROR(size("max-field-size", options.max_field_bytes));
+  RETURN_IF_ERROR(size("max-request-line", options.http.max_request_line_bytes));
+  RETURN_IF_ERROR(size("max-header-size", options.http.max_header_bytes));
+  ASSIGN_OR_RETURN(options.max_audio_seconds, flags.number("max-audio-seconds", 0.1, 1e7, options.max_audio_seconds));
+  options.json.max_depth = max_depth;
+  options.http.max_headers = static_cast<size_t>(max_headers);
+  return ok_status();
+}
+
+}  // namespace
+
+std::vector<FlagSpec> serve_flags() {
+  return {
+      {"host", "ADDRESS", "127.0.0.1", "address or name to listen on; 0.0.0.0 or :: for all", kServer},
+      {"port", "N", "8000", "port to listen on; 0: any that is free", kServer},
+      {.name = "served-model-name",
+       .value_name = "NAME",
+       .default_text = "the folder's",
+       .help = "name that requests may give the model; may be repeated",
+       .group = kServer,
+       .is_repeatable = true},
+      {"shutdown-timeout", "SECONDS", "30", "how long SIGTERM and SIGINT wait for what is in flight", kServer},
+      {"log-format", "FORMAT", "text", "text or json: a line for every request", kServer},
+      {"log-prompts", "", "", "log the bodies of requests, too (they are never logged otherwise)", kServer},
+      {"io-threads", "N", "2", "threads that move bytes", kServer},
+      {.name = "api-key",
+       .value_name = "KEY",
+       .help = "key that requests must have (Authorization: Bearer KEY); may be repeated",
+       .group = kAccess,
+       .is_repeatable = true},
+      {"api-key-file", "FILE", "", "further keys, one a line", kAccess},
+      {.name = "allowed-host",
+       .value_name = "NAME",
+       .help = "name that the server is reached by, besides localhost; may be repeated. Looked at when listening on "
+               "loopback, or if given",
+       .group = kAccess,
+       .is_repeatable = true},
+      {.name = "cors-origin",
+       .value_name = "URL",
+       .help = "site whose pages may use the API; * for all; may be repeated",
+       .group = kAccess,
+       .is_repeatable = true},
+      {"allowed-local-media-path", "DIR", "none", "folder whose files requests may name as audio", kAccess},
+      {"max-queued-requests", "N", "512", "requests that wait; more are 429", kQueue},
+      {"max-tokens-in-work", "N", "4194304", "tokens of all prompts in work; more are 429", kQueue},
+      {"max-audio-seconds-in-work", "SECONDS", "57600", "audio of all requests in work; more is 429", kQueue},
+      {"max-transcriptions", "N", "32", "transcriptions that run at once", kQueue},
+      {"max-connections", "N", "4096", "connections that are open at once", kQueue},
+      {"request-timeout", "SECONDS", "none", "give a request up so long after it came, its wait included (504)",
+       kQueue},
+      {"header-timeout", "SECONDS", "10", "for a request's head", kQueue},
+      {"body-timeout", "SECONDS", "60", "without a byte of a request's body", kQueue},
+      {"idle-timeout", "SECONDS", "60", "for a connection between two requests", kQueue},
+      {"write-timeout", "SECONDS", "30", "for a client that takes nothing of its answer", kQueue},
+      {"max-audio-seconds", "SECONDS", "14400", "length of an audio file", kLimits},
+      {"max-upload-size", "SIZE", "25MiB", "size of an audio file", kLimits},
+      {"max-field-size", "SIZE", "1MiB", "size of another field of a form", kLimits},
+      {"max-json-size", "SIZE", "8MiB", "size of a JSON body", kLimits},
+      {"max-json-depth", "N", "64", "lists and objects within each other", kLimits},
+      {"max-request-line", "SIZE", "8KiB", "length of a request's first line", kLimits},
+      {"max-header-size", "SIZE", "16KiB", "size of a request's headers", kLimits},
+      {"max-headers", "N", "100", "number of a request's headers", kLimits},
+      {"max-n", "N", "16", "n and num_return_sequences", kLimits},
+      {"max-beams", "N", "64", "num_beams and best_of", kLimits},
+      {"max-logprobs", "N", "20", "logprobs and prompt_logprobs", kLimits},
+      {"max-stop-strings", "N", "4", "stop", kLimits},
+      {"max-bad-words", "N", "128", "bad_words and bad_words_ids", kLimits},
+  };
+}
+
+StatusOr<ServeSettings> serve_settings(const Flags& flags) {
+  ServeSettings settings;
+  ServerOptions& options = settings.options;
+  options.http.host = flags.text_or("host", options.http.host);
+  if (options.http.host.empty()) return invalid_argument(flags.name_of("host"), ": the address is empty");
+  ASSIGN_OR_RETURN(const int64_t port, flags.integer("port", 0, 65535, 8000));
+  ASSIGN_OR_RETURN(const int64_t io_threads, flags.integer("io-threads", 1, 64, 2));
+  options.http.port = static_cast<uint16_t>(port);
+  options.http.num_threads = static_cast<int>(io_threads);
+  RETURN_IF_ERROR(read_access(flags, options));
+  RETURN_IF_ERROR(read_times(flags, settings));
+  RETURN_IF_ERROR(read_queue(flags, options));
+  RETURN_IF_ERROR(read_limits(flags, options));
+  const std::string format = flags.text_or("log-format", "text");
+  if (format != "text" && format != "json") {
+    return blame_environment(invalid_argument("--log-format ", format, ": expected text or json"),
+                             flags.from_environment());
+  }
+  settings.log = {
+      .as_json = format == "json", .is_on = log_level() >= LogLevel::kInfo, .with_prompts = flags.is_on("log-prompts")};
+  options.log_prompts = settings.log.with_prompts;
+  options.version = kVersion;
+  options.commit = kCommit;
+  return settings;
+}
+
+}  // namespace transept

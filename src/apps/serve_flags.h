@@ -1,0 +1,24 @@
+// Flags of `transept serve`, and what comes of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/flags.h"
+#include "server/server.h"
+
+namespace transept {
+
+std::vector<FlagSpec> serve_flags();
+
+struct ServeSettings {
+  ServerOptions options;
+  AccessLog::Options log;
+  std::chrono::milliseconds shutdown_timeout{30000};
+};
+
+// REQUIRES: the first positional argument is the model, which is served by that name where --served-model-name gives
+// none. Errors: a flag out of range, by name; --api-key-file that cannot be read, or holds no key.
+StatusOr<ServeSettings> serve_settings(const Flags& flags);
+
+}  // namespace transept

@@ -1,0 +1,344 @@
+#include "net/http_client.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "net/client_socket.h"
+
+namespace transept {
+namespace {
+
+constexpr size_t kMaxLineBytes = 64 << 10;
+constexpr size_t kMaxHeaders = 256;
+constexpr size_t kReadBytes = 64 << 10;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool is_same_text(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+// A number that is digits and nothing else.
+template <typename Number>
+std::optional<Number> parse_digits(std::string_view text, int base = 10) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc() || end != text.data() + text.size() || text.front() == '-') return std::nullopt;
+  return number;
+}
+
+// What may stand in a request's head as one line: no control characters, and in its target no spaces.
+bool is_clean(std::string_view text, char least) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte >= static_cast<unsigned char>(least) || c == '\t') && byte != 0x7F;
+  });
+}
+
+Status check_request(std::string_view path, const HttpHeaders& headers) {
+  if (path.empty() || path.front() != '/' || !is_clean(path, '!') || path.find('\t') != std::string_view::npos) {
+    return invalid_argument("not a path: ", path);
+  }
+  for (const auto& [name, value] : headers) {
+    if (name.empty() || !is_clean(name, '!') || name.find(':') != std::string::npos || !is_clean(value, ' ')) {
+      return invalid_argument("not a header: ", name);
+    }
+  }
+  return ok_status();
+}
+
+Status not_http(std::string_view what) { return absl::DataLossError(str_cat("the answer is not HTTP: ", what)); }
+
+struct Head {
+  int status = 0;
+  bool is_http10 = false;
+  HttpHeaders headers;
+};
+
+// How the end of a body is known.
+struct Framing {
+  bool is_chunked = false;
+  std::optional<uint64_t> length;  // neither: the connection's end
+  bool closes = false;
+};
+
+StatusOr<Framing> framing_of(const Head& head) {
+  Framing framing;
+  framing.closes = head.is_http10;
+  for (const auto& [name, value] : head.headers) {
+    if (is_same_text(name, "transfer-encoding")) {
+      if (framing.is_chunked || !is_same_text(value, "chunked")) return not_http("transfer coding " + value);
+      framing.is_chunked = true;
+    } else if (is_same_text(name, "content-length")) {
+      const std::optional<uint64_t> length = value.empty() ? std::nullopt : parse_digits<uint64_t>(value);
+      if (!length.has_value() || framing.length.value_or(*length) != *length) return not_http("Content-Length");
+      framing.length = length;
+    } else if (is_same_text(name, "connection")) {
+      for (const std::string_view token : split(value, ',')) {
+        if (is_same_text(trim(token), "close")) framing.closes = true;
+        if (is_same_text(trim(token), "keep-alive")) framing.closes = false;
+      }
+    }
+  }
+  if (framing.is_chunked && framing.length.has_value()) return not_http("Content-Length beside Transfer-Encoding");
+  if (head.status == 204 || head.status == 304) return Framing{false, 0, framing.closes};
+  if (!framing.is_chunked && !framing.length.has_value()) framing.closes = true;
+  return framing;
+}
+
+Status read_status_line(std::string_view line, Head& head) {
+  if (line.size() < 12 || line.substr(0, 7) != "HTTP/1." || line[8] != ' ' || (line.size() > 12 && line[12] != ' ')) {
+    return not_http("its first line");
+  }
+  const std::optional<int> status = parse_digits<int>(line.substr(9, 3));
+  if (!status.has_value() || *status < 100) return not_http("its status");
+  head.status = *status;
+  head.is_http10 = line[7] == '0';
+  return ok_status();
+}
+
+}  // namespace
+
+StatusOr<HttpUrl> HttpUrl::parse(std::string_view text) {
+  constexpr std::string_view kScheme = "http://";
+  const Status refused = invalid_argument("expected http://HOST[:PORT][/PATH], not ", text);
+  if (!is_same_text(text.substr(0, kScheme.size()), kScheme)) {
+    const bool is_tls = is_same_text(text.substr(0, 8), "https://");
+    return is_tls ? unimplemented(text, ": TLS is a proxy's; http:// alone is spoken here") : refused;
+  }
+  text.remove_prefix(kScheme.size());
+  HttpUrl url;
+  const size_t slash = std::min(text.find_first_of("/?#"), text.size());
+  std::string_view place = text.substr(0, slash);
+  const std::string_view path = text.substr(slash);
+  if (!path.empty()) url.path = path;
+  if (!path.empty() && path.front() == '?') url.path.insert(0, "/");
+  if (path.find('#') != std::string_view::npos || !check_request(url.path, {}).ok()) return refused;
+  if (!place.empty() && place.front() == '[') {
+    const size_t end = place.find(']');
+    if (end == std::string_view::npos) return refused;
+    url.host = place.substr(1, end - 1);
+    place.remove_prefix(end + 1);
+    if (url.host.find(':') == std::string::npos) return refused;
+  } else {
+    const size_t colon = std::min(place.find(':'), place.size());
+    url.host = place.substr(0, colon);
+    place.remove_prefix(colon);
+  }
+  if (url.host.empty() || !is_clean(url.host, '!') || url.host.find('@') != std::string::npos) return refused;
+  if (place.empty()) return url;
+  const std::optional<uint16_t> port =
+      place.front() == ':' && place.size() > 1 ? parse_digits<uint16_t>(place.substr(1)) : std::nullopt;
+  if (port.value_or(0) == 0) return refused;
+  url.port = *port;
+  return url;
+}
+
+class HttpClient::Impl {
+ public:
+  using OnPiece = std::function<bool(std::string_view)>;
+
+  Impl(std::string host, uint16_t port, const Options& options)
+      : host_(std::move(host)), port_(port), options_(options) {}
+
+  // `head` is the request's, complete. on_piece: null for answers that are wanted whole.
+  StatusOr<Reply> exchange(std::string_view head, std::string_view body, const OnPiece* on_piece) {
+    deadline_ = SteadyClock().now() + options_.timeout;
+    const bool was_open = socket_.is_idle();
+    StatusOr<Reply> reply = try_exchange(head, body, on_piece);
+    if (was_open && absl::IsUnavailable(reply.status()) && !answer_began_) {
+      // The server closed it between two requests.
+      socket_.close();
+      reply = try_exchange(head, body, on_piece);
+    }
+    if (!reply.ok()) socket_.close();
+    return reply;
+  }
+
+  std::string request_head(std::string_view method, std::string_view path, const HttpHeaders& headers) const {
+    const bool is_ipv6 = host_.find(':') != std::string::npos;
+    std::string head = str_cat(method, " ", path, " HTTP/1.1\r\nHost: ", is_ipv6 ? "[" : "", host_, is_ipv6 ? "]" : "");
+    if (port_ != 80) head += str_cat(":", port_);
+    head += "\r\n";
+    for (const auto& [name, value] : headers) head += str_cat(name, ": ", value, "\r\n");
+    return head;
+  }
+
+ private:
+  StatusOr<Reply> try_exchange(std::string_view head, std::string_view body, const OnPiece* on_piece) {
+    answer_began_ = false;
+    in_.clear();
+    read_ = 0;
+    if (!socket_.is_idle()) {
+      const TimePoint connect_by = std::min(deadline_, SteadyClock().now() + options_.connect_timeout);
+      RETURN_IF_ERROR(socket_.connect(host_, port_, connect_by));
+    }
+    ASSIGN_OR_RETURN(const bool was_sent, socket_.send(head, body, deadline_));
+    Head answer;
+    do {
+      ASSIGN_OR_RETURN(answer, read_head());
+      if (answer.status < 200 && !was_sent) return not_http("it came before the request was read");
+    } while (answer.status < 200);
+    ASSIGN_OR_RETURN(const Framing framing, framing_of(answer));
+    Reply reply{answer.status, std::move(answer.headers), {}};
+    RETURN_IF_ERROR(read_body(framing, reply, answer.status == 200 ? on_piece : nullptr));
+    if (framing.closes || !was_sent || read_ != in_.size()) socket_.close();
+    return reply;
+  }
+
+  // More bytes into in_. False: the connection's end.
+  StatusOr<bool> fill() {
+    if (read_ == in_.size()) {
+      in_.clear();
+      read_ = 0;
+    }
+    const size_t before = in_.size();
+    in_.resize(before + kReadBytes);
+    const StatusOr<size_t> num = socket_.read(std::span(in_).subspan(before), deadline_);
+    in_.resize(before + (num.ok() ? *num : 0));
+    RETURN_IF_ERROR(num.status());
+    answer_began_ |= *num > 0;
+    return *num > 0;
+  }
+
+  // Without its CRLF.
+  StatusOr<std::string> read_line() {
+    size_t searched = 0;
+    while (true) {
+      const size_t end = in_.find('\n', read_ + searched);
+      if (end != std::string::npos) {
+        if (end == read_ || in_[end - 1] != '\r') return not_http("a line ends without CR");
+        std::string line = in_.substr(read_, end - 1 - read_);
+        read_ = end + 1;
+        return line;
+      }
+      searched = in_.size() - read_;
+      if (searched > kMaxLineBytes) return not_http("a line is too long");
+      ASSIGN_OR_RETURN(const bool is_more, fill());
+      if (is_more) continue;
+      if (!answer_began_) return absl::UnavailableError("the connection ended without an answer");
+      return absl::DataLossError("the answer was cut short");
+    }
+  }
+
+  StatusOr<Head> read_head() {
+    Head head;
+    ASSIGN_OR_RETURN(std::string line, read_line());
+    RETURN_IF_ERROR(read_status_line(line, head));
+    while (true) {
+      ASSIGN_OR_RETURN(line, read_line());
+      if (line.empty()) return head;
+      const size_t colon = line.find(':');
+      if (colon == std::string::npos || colon == 0 || !is_clean(line.substr(0, colon), '!'))
+        return not_http("a header");
+      if (head.headers.size() == kMaxHeaders) return not_http("too many headers");
+      head.headers.emplace_back(line.substr(0, colon), trim(std::string_view(line).substr(colon + 1)));
+    }
+  }
+
+  Status take(std::string_view piece, Reply& reply, const OnPiece* on_piece) {
+    taken_ += piece.size();
+    if (taken_ > options_.max_body_bytes) {
+      return resource_exhausted("the answer has more than ", options_.max_body_bytes, " bytes");
+    }
+    if (on_piece == nullptr) {
+      reply.body += piece;
+    } else if (!(*on_piece)(piece)) {
+      return absl::CancelledError("the answer is not wanted any more");
+    }
+    return ok_status();
+  }
+
+  // `length` bytes (nullopt: to the connection's end), handed over as they come.
+  Status read_bytes(std::optional<uint64_t> length, Reply& reply, const OnPiece* on_piece) {
+    while (!length.has_value() || *length > 0) {
+      if (read_ == in_.size()) {
+        ASSIGN_OR_RETURN(const bool is_more, fill());
+        if (!is_more) return length.has_value() ? absl::DataLossError("the answer was cut short") : ok_status();
+      }
+      const size_t have = in_.size() - read_;
+      const size_t num = length.has_value() ? static_cast<size_t>(std::min<uint64_t>(*length, have)) : have;
+      const std::string_view piece = std::string_view(in_).substr(read_, num);
+      read_ += num;
+      if (length.has_value()) *length -= num;
+      RETURN_IF_ERROR(take(piece, reply, on_piece));
+    }
+    return ok_status();
+  }
+
+  Status read_chunks(Reply& reply, const OnPiece* on_piece) {
+    while (true) {
+      ASSIGN_OR_RETURN(const std::string line, read_line());
+      const std::string_view digits = trim(std::string_view(line).substr(0, line.find(';')));
+      const std::optional<uint64_t> size = digits.empty() ? std::nullopt : parse_digits<uint64_t>(digits, 16);
+      if (!size.has_value()) return not_http("a chunk's size");
+      if (*size == 0) break;
+      RETURN_IF_ERROR(read_bytes(size, reply, on_piece));
+      ASSIGN_OR_RETURN(const std::string end, read_line());
+      if (!end.empty()) return not_http("a chunk is longer than its size");
+    }
+    for (size_t i = 0; i <= kMaxHeaders; ++i) {
+      ASSIGN_OR_RETURN(const std::string trailer, read_line());
+      if (trailer.empty()) return ok_status();
+    }
+    return not_http("too many trailers");
+  }
+
+  Status read_body(const Framing& framing, Reply& reply, const OnPiece* on_piece) {
+    taken_ = 0;
+    Status status = framing.is_chunked ? read_chunks(reply, on_piece) : read_bytes(framing.length, reply, on_piece);
+    // A reset in the middle of a body is a body cut short.
+    if (absl::IsUnavailable(status)) return absl::DataLossError(error_message(status));
+    return status;
+  }
+
+  std::string host_;
+  uint16_t port_;
+  Options options_;
+  ClientSocket socket_;
+  TimePoint deadline_;
+  std::string in_;    // what was read from the connection, and of it
+  size_t read_ = 0;   // so much was taken
+  size_t taken_ = 0;  // bytes of the body
+  bool answer_began_ = false;
+};
+
+HttpClient::HttpClient(std::string host, uint16_t port, const Options& options)
+    : impl_(std::make_unique<Impl>(std::move(host), port, options)) {}
+HttpClient::~HttpClient() = default;
+HttpClient::HttpClient(HttpClient&&) noexcept = default;
+
+StatusOr<HttpClient::Reply> HttpClient::get(std::string_view path, const HttpHeaders& headers) {
+  RETURN_IF_ERROR(check_request(path, headers));
+  return impl_->exchange(impl_->request_head("GET", path, headers) + "\r\n", "", nullptr);
+}
+
+namespace {
+
+HttpHeaders with_body(const HttpHeaders& headers, std::string_view content_type, std::string_view body) {
+  HttpHeaders all = {{"Content-Type", std::string(content_type)}, {"Content-Length", str_cat(body.size())}};
+  all.insert(all.end(), headers.begin(), headers.end());
+  return all;
+}
+
+}  // namespace
+
+StatusOr<HttpClient::Reply> HttpClient::post(std::string_view path, std::string_view content_type,
+                                             std::string_view body, const HttpHeaders& headers) {
+  const HttpHeaders all = with_body(headers, content_type, body);
+  RETURN_IF_ERROR(check_request(path, all));
+  return impl_->exchange(impl_->request_head("POST", path, all) + "\r\n", body, nullptr);
+}
+
+StatusOr<HttpClient::Reply> HttpClient::post_streamed(std::string_view path, std::string_view content_type,
+                                                      std::string_view body,
+                                                      const std::function<bool(std::string_view)>& on_piece,
+                                                      const HttpHeaders& headers) {
+  const HttpHeaders all = with_body(headers, content_type, body);
+  RETURN_IF_ERROR(check_request(path, all));
+  return impl_->exchange(impl_->request_head("POST", path, all) + "\r\n", body, &on_piece);
+}
+
+}  // namespace transept

@@ -1,0 +1,408 @@
+#include "net/http_connection.h"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <random>
+#include <utility>
+
+#include "base/log.h"
+#include "net/http_chars.h"
+
+namespace transept {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
+
+// Requests that came before their turn; a client that sends more waits, and is not seen to go meanwhile.
+constexpr size_t kMaxPipelinedBytes = 64 << 10;
+
+// Behind an answer that ends the connection, what still comes is read and thrown away for a while: closing a socket
+// with unread bytes sends a reset, which can overtake the answer (RFC 9112, 9.6). Enough for a whole upload that was
+// refused, since clients that send their body first would otherwise never see why.
+constexpr size_t kMaxLingerBytes = 64 << 20;
+constexpr std::chrono::milliseconds kLingerTimeout{10000}, kLingerIdleTimeout{2000};
+
+class OwedAnswer final {
+ public:
+  explicit OwedAnswer(OwedAnswers& owed) : owed_(owed) { owed_.add(); }
+  ~OwedAnswer() { owed_.remove(); }
+  OwedAnswer(const OwedAnswer&) = delete;
+  OwedAnswer& operator=(const OwedAnswer&) = delete;
+
+ private:
+  OwedAnswers& owed_;
+};
+
+std::string new_request_id() {
+  std::random_device random;
+  std::string id = "req-";
+  for (int word = 0; word < 3; ++word) {
+    uint32_t bits = random();
+    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id.push_back("0123456789abcdef"[bits & 15]);
+  }
+  return id;
+}
+
+// The client's, where it is fit for logs and headers.
+std::string request_id_of(const HttpHeaders& headers) {
+  const std::string* id = find_header(headers, "X-Request-Id");
+  const bool is_fit =
+      id != nullptr && !id->empty() && id->size() <= 128 && std::all_of(id->begin(), id->end(), [](char c) {
+        return is_digit(c) || is_letter(c) || std::string_view("._:/-").find(c) != std::string_view::npos;
+      });
+  return is_fit ? *id : new_request_id();
+}
+
+}  // namespace
+
+void OwedAnswers::add() {
+  const std::lock_guard lock(mutex_);
+  ++count_;
+}
+
+void OwedAnswers::remove() {
+  const std::lock_guard lock(mutex_);
+  if (--count_ == 0) none_.notify_all();
+}
+
+bool OwedAnswers::wait_until_none(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return none_.wait_for(lock, timeout, [this] { return count_ == 0; });
+}
+
+HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpServerContext& context)
+    : socket_(std::move(socket)),
+      context_(context),
+      deadline_(socket_.get_executor()),
+      wake_(socket_.get_executor(), asio::steady_timer::time_point::max()) {
+  error_code ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  error_code error;
+  const auto endpoint = socket_.remote_endpoint(error);
+  if (error) return;
+  asio::ip::address address = endpoint.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  }
+  peer_ = address.to_string();
+  peer_is_loopback_ = address.is_loopback();
+}
+
+void HttpConnection::start() { spawn(&HttpConnection::serve); }
+
+void HttpConnection::refuse() { spawn(&HttpConnection::serve_refusal); }
+
+void HttpConnection::drain() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->is_idle_) self->close(false);
+  });
+}
+
+void HttpConnection::stop() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    self->is_stopped_ = true;
+    if (self->exchange_) self->exchange_->go(false);
+    self->close(false);
+    self->wake_.cancel();
+  });
+}
+
+// Posted, since co_spawn would run the first steps at once, under whatever locks the caller holds.
+void HttpConnection::spawn(asio::awaitable<void> (HttpConnection::*work)()) {
+  asio::post(socket_.get_executor(), [self = shared_from_this(), work] {
+    asio::co_spawn(self->socket_.get_executor(), (self.get()->*work)(),
+                   [self](const std::exception_ptr& exception) { self->finish(exception); });
+  });
+}
+
+asio::awaitable<void> HttpConnection::serve() {
+  // gcc 12 miscompiles a co_await in a loop's condition.
+  for (bool goes_on = true; goes_on; is_first_ = false) goes_on = co_await serve_one();
+}
+
+asio::awaitable<void> HttpConnection::serve_refusal() {
+  HttpHead head;
+  head.request.peer = peer_;
+  head.request.peer_is_loopback = peer_is_loopback_;
+  head.request.request_id = new_request_id();
+  begin_exchange(head);
+  answer_error({503, "too many connections"});
+  co_await answer(head.request);
+}
+
+asio::awaitable<bool> HttpConnection::serve_one() {
+  const HttpServer::Options& options = context_.options;
+  HttpRequestParser parser({options.max_request_line_bytes, options.max_header_bytes, options.max_headers});
+  const Input input = co_await read_head(parser);
+  if (input == Input::kClosed) co_return false;
+  const OwedAnswer owed(context_.owed);
+  HttpRequest& request = parser.head().request;
+  request.peer = peer_;
+  request.peer_is_loopback = peer_is_loopback_;
+  request.request_id = request_id_of(request.headers);
+  begin_exchange(parser.head());
+  if (input == Input::kTimedOut) {
+    answer_error({408, "the request's head did not come in time"});
+  } else if (input == Input::kFailed) {
+    answer_error(parser.error());
+  } else {
+    co_await receive(parser);
+  }
+  co_return co_await answer(request);
+}
+
+// kClosed: there is no request to answer.
+asio::awaitable<HttpConnection::Input> HttpConnection::read_head(HttpRequestParser& parser) {
+  bool has_begun = false;
+  arm(is_first_ ? context_.options.header_timeout : context_.options.idle_timeout, false);
+  while (true) {
+    feed(parser);
+    if (parser.has_begun() && !has_begun) {
+      has_begun = true;
+      if (!is_first_) arm(context_.options.header_timeout, false);
+    }
+    if (parser.state() != HttpRequestParser::State::kHead) break;
+    is_idle_ = !is_first_ && !has_begun;
+    if (is_idle_ && context_.draining->load()) co_return Input::kClosed;
+    const Input input = co_await read_more();
+    is_idle_ = false;
+    if (input == Input::kClosed || (input == Input::kTimedOut && !has_begun)) co_return Input::kClosed;
+    if (input == Input::kTimedOut) co_return input;
+  }
+  disarm();
+  co_return parser.state() == HttpRequestParser::State::kFailed ? Input::kFailed : Input::kDone;
+}
+
+// The rest of the request, and its way to the service, or the answer that it has already.
+asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
+  const HttpHead& head = parser.head();
+  HttpService::Decision decision = context_.service.on_head(head.request);
+  if (decision.refusal.has_value()) {
+    exchange_->close_after();
+    exchange_->respond(*std::move(decision.refusal));
+    co_return;
+  }
+  parser.read_body(decision.max_body_bytes);
+  const Input input = co_await read_body(parser);
+  if (input == Input::kClosed) {
+    exchange_->go(false);
+  } else if (input == Input::kTimedOut) {
+    answer_error({408, "the request's body did not come in time"});
+  } else if (input == Input::kFailed) {
+    answer_error(parser.error());
+  } else {
+    HttpRequest request = head.request;
+    request.body = parser.take_body();
+    context_.service.on_request(std::move(request), std::move(decision.ticket), make_responder(exchange_));
+  }
+}
+
+asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestParser& parser) {
+  feed(parser);
+  if (parser.state() == HttpRequestParser::State::kBody && parser.head().expects_continue && input_.empty() &&
+      parser.num_body_bytes() == 0) {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    arm(context_.options.body_timeout, false);
+    const auto [error, num_sent] = co_await asio::async_write(socket_, asio::buffer(kContinue), kAsTuple);
+    if (error) co_return Input::kClosed;
+  }
+  while (parser.state() == HttpRequestParser::State::kBody) {
+    arm(context_.options.body_timeout, false);
+    const Input input = co_await read_more();
+    if (input != Input::kDone) co_return input;
+    feed(parser);
+  }
+  disarm();
+  co_return parser.state() == HttpRequestParser::State::kFailed ? Input::kFailed : Input::kDone;
+}
+
+asio::awaitable<HttpConnection::Input> HttpConnection::read_more() {
+  if (is_stopped_ || peer_has_closed_) co_return Input::kClosed;
+  timed_out_ = false;
+  const auto [error, num_read] = co_await socket_.async_read_some(asio::buffer(buffer_), kAsTuple);
+  if (is_stopped_) co_return Input::kClosed;
+  if (timed_out_) co_return Input::kTimedOut;
+  if (error) co_return Input::kClosed;
+  input_.append(buffer_.data(), num_read);
+  co_return Input::kDone;
+}
+
+// Sends what the exchange brings until its end, while looking out for the client.
+asio::awaitable<bool> HttpConnection::answer(const HttpRequest& request) {
+  bool is_complete = false;
+  while (!is_complete && !exchange_->is_gone()) {
+    HttpExchange::Outgoing outgoing = exchange_->take();
+    if (outgoing.needs_answer) {
+      exchange_->respond(context_.service.on_error(500, "internal error", request.request_id));
+      continue;
+    }
+    if (!outgoing.is_last) watch();
+    if (!outgoing.bytes.empty())
+      co_await send(std::move(outgoing.bytes));
+    else if (!outgoing.is_last)
+      co_await wait_for_wake();
+    is_complete = outgoing.is_last && !exchange_->is_gone();
+  }
+  co_await end_watch();
+  const bool goes_on = is_complete && !exchange_->closes() && !peer_has_closed_ && !is_stopped_;
+  const bool was_cut = exchange_->was_abandoned() || !is_complete;
+  // Of HTTP/1.0 a closed connection is an answer's regular end; a reset is not.
+  const bool resets = exchange_->was_too_slow() || exchange_->was_abandoned();
+  if (!is_complete) exchange_->go(false);
+  end_exchange(request);
+  if (goes_on) co_return true;
+  if (was_cut) {
+    close(resets);
+  } else {
+    co_await linger();
+  }
+  co_return false;
+}
+
+asio::awaitable<void> HttpConnection::send(std::string bytes) {
+  for (size_t num_sent = 0; num_sent < bytes.size();) {
+    arm(context_.options.write_timeout, true);
+    const auto rest = asio::buffer(bytes.data() + num_sent, bytes.size() - num_sent);
+    const auto [error, num_written] = co_await socket_.async_write_some(rest, kAsTuple);
+    if (error) {
+      exchange_->go(false);
+      break;
+    }
+    num_sent += num_written;
+    exchange_->note_sent(num_written);
+  }
+  disarm();
+}
+
+asio::awaitable<void> HttpConnection::linger() {
+  error_code error;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  const TimePoint end = SteadyClock().now() + kLingerTimeout;
+  for (size_t num_read = input_.size(); !error && num_read < kMaxLingerBytes; num_read += input_.size()) {
+    const auto left = std::chrono::duration_cast<Milliseconds>(end - SteadyClock().now());
+    if (left.count() <= 0) break;
+    arm(std::min(left, kLingerIdleTimeout), false);
+    input_.clear();
+    const Input input = co_await read_more();
+    if (input != Input::kDone) break;
+  }
+}
+
+asio::awaitable<void> HttpConnection::wait_for_wake() {
+  [[maybe_unused]] const auto result = co_await wake_.async_wait(kAsTuple);
+}
+
+// Nothing reads any more when it is done; what was read is in input_.
+asio::awaitable<void> HttpConnection::end_watch() {
+  error_code ignored;
+  if (is_watching_) socket_.cancel(ignored);
+  while (is_watching_) co_await wait_for_wake();
+}
+
+void HttpConnection::feed(HttpRequestParser& parser) { input_.erase(0, parser.feed(input_)); }
+
+void HttpConnection::begin_exchange(const HttpHead& head) {
+  HttpExchange::Options options;
+  options.is_head = head.request.method == "HEAD";
+  options.minor_version = head.minor_version;
+  options.keep_alive = head.keep_alive;
+  options.request_id = head.request.request_id;
+  options.max_unsent_bytes = context_.options.max_unsent_bytes;
+  options.draining = context_.draining;
+  exchange_ = std::make_shared<HttpExchange>(std::move(options), [self = shared_from_this()] {
+    asio::post(self->socket_.get_executor(), [self] { self->on_wake(); });
+  });
+}
+
+void HttpConnection::answer_error(const HttpError& error) {
+  exchange_->close_after();
+  HttpResponse response = context_.service.on_error(error.status, error.reason, exchange_->request_id());
+  exchange_->respond(std::move(response));
+}
+
+void HttpConnection::end_exchange(const HttpRequest& request) {
+  const std::shared_ptr<HttpExchange> exchange = std::exchange(exchange_, nullptr);
+  exchange->detach();
+  const bool is_gone = exchange->is_gone();
+  if (is_gone) exchange->notify_gone();
+  context_.service.on_done(request, is_gone ? 499 : exchange->status(), exchange->seconds(),
+                           exchange->num_sent_bytes());
+}
+
+// Reads on while a request is worked on: that is how a client's going is seen. What it brings is kept for later.
+void HttpConnection::watch() {
+  if (is_watching_ || peer_has_closed_ || input_.size() >= kMaxPipelinedBytes) return;
+  is_watching_ = true;
+  socket_.async_read_some(asio::buffer(buffer_),
+                          [self = shared_from_this()](const error_code& error, size_t num_bytes) {
+                            self->on_watched(error && error != asio::error::operation_aborted, num_bytes);
+                          });
+}
+
+void HttpConnection::on_watched(bool has_failed, size_t num_bytes) {
+  is_watching_ = false;
+  input_.append(buffer_.data(), num_bytes);
+  if (has_failed) {
+    peer_has_closed_ = true;
+    if (exchange_ && !exchange_->has_ended()) {
+      exchange_->go(false);
+      close(false);
+    }
+  }
+  wake_.cancel();
+}
+
+void HttpConnection::on_wake() {
+  if (exchange_ && exchange_->is_gone()) close(exchange_->was_too_slow());  // ends a write that hangs
+  wake_.cancel();
+}
+
+void HttpConnection::arm(Milliseconds timeout, bool is_write) {
+  deadline_.expires_after(timeout);
+  // A handler may be on its way already when its deadline is moved.
+  deadline_.async_wait([self = shared_from_this(), number = ++deadline_number_, is_write](const error_code& error) {
+    if (error || number != self->deadline_number_) return;
+    if (is_write) {
+      self->exchange_->go(true);
+      return self->close(true);
+    }
+    self->timed_out_ = true;
+    error_code ignored;
+    self->socket_.cancel(ignored);
+  });
+}
+
+void HttpConnection::disarm() {
+  ++deadline_number_;
+  deadline_.cancel();
+}
+
+void HttpConnection::close(bool reset) {
+  error_code ignored;
+  if (reset) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  socket_.close(ignored);
+}
+
+void HttpConnection::finish(const std::exception_ptr& exception) {
+  if (exception) log_error("an HTTP connection was ended by an exception");
+  if (exchange_) {
+    exchange_->go(false);
+    exchange_->detach();
+    exchange_->notify_gone();
+    exchange_.reset();
+  }
+  disarm();
+  wake_.cancel();
+  close(false);
+  context_.on_closed(this);
+}
+
+}  // namespace transept

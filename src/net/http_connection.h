@@ -1,0 +1,102 @@
+// One connection: reads requests one after another, hands them to the service, sends the answers. Lives on a strand;
+// start, drain and stop may be called by any thread. Keeps itself alive while it runs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "net/http_exchange.h"
+#include "net/http_request_parser.h"
+#include "net/http_server.h"
+
+namespace transept {
+
+// How many answers are owed. Thread-safe.
+class OwedAnswers final {
+ public:
+  void add();
+  void remove();
+  bool wait_until_none(std::chrono::milliseconds timeout);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  size_t count_ = 0;
+};
+
+class HttpConnection;
+
+// What all connections of a server share; outlives them.
+struct HttpServerContext {
+  HttpServer::Options options;
+  HttpService& service;
+  std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
+  OwedAnswers owed;
+  std::function<void(const HttpConnection*)> on_closed;  // any I/O thread
+};
+
+class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  // The socket's executor is a strand.
+  HttpConnection(boost::asio::ip::tcp::socket socket, HttpServerContext& context);
+
+  void start();
+  // Answers 503 instead, and closes.
+  void refuse();
+  void drain();  // closes if no request is here
+  void stop();   // closes; a client that is owed an answer is gone
+
+ private:
+  using Milliseconds = std::chrono::milliseconds;
+  enum class Input { kDone, kFailed, kTimedOut, kClosed };
+
+  void spawn(boost::asio::awaitable<void> (HttpConnection::*work)());
+  boost::asio::awaitable<void> serve();
+  boost::asio::awaitable<void> serve_refusal();
+  boost::asio::awaitable<bool> serve_one();  // true: the connection goes on
+  boost::asio::awaitable<Input> read_head(HttpRequestParser& parser);
+  boost::asio::awaitable<void> receive(HttpRequestParser& parser);
+  boost::asio::awaitable<Input> read_body(HttpRequestParser& parser);
+  boost::asio::awaitable<Input> read_more();
+  boost::asio::awaitable<bool> answer(const HttpRequest& request);
+  boost::asio::awaitable<void> send(std::string bytes);
+  boost::asio::awaitable<void> linger();
+  boost::asio::awaitable<void> wait_for_wake();
+  boost::asio::awaitable<void> end_watch();
+
+  void feed(HttpRequestParser& parser);
+  void begin_exchange(const HttpHead& head);
+  void answer_error(const HttpError& error);
+  void end_exchange(const HttpRequest& request);
+  void watch();
+  void on_watched(bool has_failed, size_t num_bytes);
+  void on_wake();
+  void arm(Milliseconds timeout, bool is_write);
+  void disarm();
+  void close(bool reset);
+  void finish(const std::exception_ptr& exception);
+
+  boost::asio::ip::tcp::socket socket_;
+  HttpServerContext& context_;
+  boost::asio::steady_timer deadline_, wake_;
+  uint64_t deadline_number_ = 0;  // of the deadline that counts
+  std::string peer_;
+  bool peer_is_loopback_ = false;
+  std::array<char, 16 << 10> buffer_;
+  std::string input_;  // what was read and belongs to no request yet
+  std::shared_ptr<HttpExchange> exchange_;
+  bool is_first_ = true, is_idle_ = false, is_stopped_ = false;
+  bool timed_out_ = false, peer_has_closed_ = false, is_watching_ = false;
+};
+
+}  // namespace transept

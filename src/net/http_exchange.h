@@ -1,0 +1,92 @@
+// One request's answer between the threads that make it and the connection that sends it: bytes that wait, and who has
+// gone. Responders (of the service) and one connection hold it together; it may outlive the connection and the server,
+// and does nothing from then on.
+//
+// Thread-safe. No lock is held while a callback runs.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "net/http_server.h"
+
+namespace transept {
+
+class HttpExchange final {
+ public:
+  struct Options {
+    bool is_head = false;  // the answer has no body
+    int minor_version = 1;
+    bool keep_alive = true;
+    std::string request_id;
+    size_t max_unsent_bytes = 4 << 20;
+    std::shared_ptr<const std::atomic<bool>> draining;  // read when the answer begins: Connection: close
+  };
+
+  // `wake`: the connection should look. Called by any thread, so it must only post; given up by detach.
+  HttpExchange(Options options, std::function<void()> wake) : options_(std::move(options)), wake_(std::move(wake)) {}
+
+  // ---- The service's side: see Responder.
+  void respond(HttpResponse response);
+  void start_stream(HttpResponse head);
+  void write(std::string_view piece);
+  void finish();
+  void abandon();
+  bool is_gone() const;
+  bool was_too_slow() const;
+  size_t num_unsent_bytes() const;
+  void on_gone(std::function<void()> callback);
+  double seconds() const { return transept::seconds(SteadyClock().now() - begun_); }
+  // Nobody can answer any more: the connection is told (needs_answer), or a stream that was begun is abandoned.
+  void let_go();
+
+  // ---- The connection's side.
+  struct Outgoing {
+    std::string bytes;
+    bool is_last = false;       // nothing comes behind these bytes
+    bool needs_answer = false;  // it was let go of without one
+  };
+  Outgoing take();
+  void note_sent(size_t num_bytes);
+  void close_after();  // REQUIRES: no answer was begun
+  // The client has gone (too_slow: was dropped). The connection calls notify_gone behind it.
+  void go(bool too_slow);
+  void notify_gone();
+  void detach();  // the connection is done with it: `wake` is not called from here on
+
+  const std::string& request_id() const { return options_.request_id; }
+  bool has_ended() const;
+  bool closes() const;  // the connection is not used any more behind this answer
+  bool was_abandoned() const;
+  int status() const;  // of what was answered; 0 before
+  uint64_t num_sent_bytes() const;
+
+ private:
+  void begin(const HttpResponse& response, bool is_stream);  // these: under mutex_
+  void append_piece(std::string_view piece);
+  void end();
+  void wake(bool is_urgent);
+
+  const Options options_;
+  const TimePoint begun_ = SteadyClock().now();
+  mutable std::mutex mutex_;
+  // All below under mutex_.
+  std::function<void()> wake_;
+  std::function<void()> on_gone_;
+  std::string unsent_;
+  size_t in_flight_bytes_ = 0;  // taken, and not sent
+  uint64_t sent_bytes_ = 0;
+  int status_ = 0;
+  bool keep_alive_ = options_.keep_alive, is_chunked_ = false, has_body_ = true;
+  bool has_begun_ = false, has_ended_ = false, was_abandoned_ = false, was_let_go_ = false;
+  bool is_gone_ = false, was_too_slow_ = false, was_notified_ = false, is_awake_ = false;
+};
+
+// What a service holds; when the last holder lets go, the exchange is let go of.
+std::shared_ptr<Responder> make_responder(std::shared_ptr<HttpExchange> exchange);
+
+}  // namespace transept

@@ -1,0 +1,263 @@
+#include "server/api_service.h"
+
+#include <algorithm>
+
+#include "server/page.h"
+#include "server/replies.h"
+#include "server/routes.h"
+
+namespace transept {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+// "Name:8000" -> "name", "[::1]:8000" -> "[::1]".
+std::string host_name(std::string_view host) {
+  const size_t bracket = host.rfind(']');
+  const size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
+  std::string name = lower(has_port ? host.substr(0, colon) : host);
+  if (name.ends_with('.')) name.pop_back();
+  return name;
+}
+
+// All of both is looked at, however early they differ: the time taken tells nothing of the key.
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  size_t difference = a.size() ^ b.size();
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? '\0' : b[i % b.size()]);
+  }
+  return difference == 0;
+}
+
+bool is_one_of(std::string_view given, const std::vector<std::string>& keys) {
+  bool found = false;
+  for (const std::string& key : keys) found |= equal_in_constant_time(given, key);
+  return found;
+}
+
+// The key of "Authorization: Bearer KEY".
+std::string_view bearer_of(const HttpRequest& request) {
+  const std::string* header = request.header("Authorization");
+  if (header == nullptr || header->size() < 7 || lower(std::string_view(*header).substr(0, 7)) != "bearer ") return {};
+  return trim(std::string_view(*header).substr(7));
+}
+
+// Adds what every answer to a request has, be it an error or a stream.
+class HeaderedResponder final : public Responder {
+ public:
+  HeaderedResponder(std::shared_ptr<Responder> inner, HttpHeaders headers)
+      : inner_(std::move(inner)), headers_(std::move(headers)) {}
+
+  void respond(HttpResponse response) override { inner_->respond(with_headers(std::move(response))); }
+  void start_stream(HttpResponse head) override { inner_->start_stream(with_headers(std::move(head))); }
+  void write(std::string piece) override { inner_->write(std::move(piece)); }
+  void finish() override { inner_->finish(); }
+  void abandon() override { inner_->abandon(); }
+  bool is_gone() const override { return inner_->is_gone(); }
+  bool was_too_slow() const override { return inner_->was_too_slow(); }
+  size_t num_unsent_bytes() const override { return inner_->num_unsent_bytes(); }
+  void on_gone(std::function<void()> callback) override { inner_->on_gone(std::move(callback)); }
+  double seconds() const override { return inner_->seconds(); }
+
+ private:
+  HttpResponse with_headers(HttpResponse response) const {
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    return response;
+  }
+
+  const std::shared_ptr<Responder> inner_;
+  const HttpHeaders headers_;
+};
+
+// Statuses that net/ gives itself, as OpenAI's "code".
+std::string_view code_of(int status) {
+  switch (status) {
+    case 408: return "request_timeout";
+    case 413: return "request_too_large";
+    case 414: return "uri_too_long";
+    case 417: return "expectation_failed";
+    case 431: return "headers_too_large";
+    case 500: return "internal_error";
+    case 501: return "not_implemented";
+    case 503: return "unavailable";
+    case 505: return "http_version_not_supported";
+    default: return "bad_request";
+  }
+}
+
+}  // namespace
+
+struct ApiService::Ticket {
+  const Route* route = nullptr;
+  Admission::Places places;
+};
+
+// ---- Who may come in
+
+bool ApiService::is_allowed_host(const HttpRequest& request) const {
+  const std::string* host = request.header("Host");
+  if (host == nullptr) return true;  // HTTP/1.0
+  const std::string name = host_name(*host);
+  static constexpr std::string_view kOwn[] = {"localhost", "127.0.0.1", "[::1]"};
+  if (std::ranges::find(kOwn, name) != std::end(kOwn)) return true;
+  return std::ranges::any_of(options_.allowed_hosts,
+                             [&](const std::string& allowed) { return allowed == "*" || host_name(allowed) == name; });
+}
+
+// A page's own origin, whatever proxy it came through, and those that were allowed.
+bool ApiService::is_allowed_origin(const HttpRequest& request) const {
+  const std::string* origin = request.header("Origin");
+  if (origin == nullptr) return true;
+  const std::string* host = request.header("Host");
+  if (host != nullptr && (*origin == "http://" + *host || *origin == "https://" + *host)) return true;
+  return std::ranges::any_of(options_.cors_origins,
+                             [&](const std::string& allowed) { return allowed == "*" || allowed == *origin; });
+}
+
+bool ApiService::needs_key(const HttpRequest& request) const {
+  if (options_.api_keys.empty()) return false;
+  if (find_page_file(request.path) != nullptr && find_route(request.method, request.path) == nullptr) return false;
+  const Route* route = find_route(request.method, request.path);
+  if (route == nullptr) return true;
+  return !route->is_public && !(route->is_local_public && request.peer_is_loopback);
+}
+
+std::optional<HttpResponse> ApiService::refuse(const HttpRequest& request) const {
+  const bool checks_host = options_.listens_on_loopback || !options_.allowed_hosts.empty();
+  if (checks_host && !is_allowed_host(request)) {
+    return http_error_response(403, "this Host is not allowed; --allowed-host allows it", "host_not_allowed");
+  }
+  if (!is_allowed_origin(request)) {
+    return http_error_response(403, "pages of this Origin are not allowed; --cors-origin allows them",
+                               "origin_not_allowed");
+  }
+  if (request.method == "OPTIONS") return preflight(request);
+  if (needs_key(request) && !is_one_of(bearer_of(request), options_.api_keys)) {
+    HttpResponse response =
+        http_error_response(401, "an API key is needed: Authorization: Bearer KEY", "invalid_api_key");
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return response;
+  }
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  if (is_get && find_page_file(request.path) != nullptr) return std::nullopt;
+  if (find_route(request.method, request.path) != nullptr) return std::nullopt;
+  const std::string methods =
+      is_get || find_page_file(request.path) == nullptr ? allowed_methods(request.path) : "GET, HEAD";
+  if (methods.empty()) return http_error_response(404, "there is no such path", "not_found");
+  HttpResponse response = http_error_response(405, str_cat("this path takes ", methods), "method_not_allowed");
+  response.headers.emplace_back("Allow", methods);
+  return response;
+}
+
+HttpResponse ApiService::preflight(const HttpRequest& request) const {
+  HttpResponse response{.status = 204, .content_type = ""};
+  std::string methods = allowed_methods(request.path);
+  if (methods.empty() && find_page_file(request.path) != nullptr) methods = "GET, HEAD";
+  if (methods.empty()) return http_error_response(404, "there is no such path", "not_found");
+  methods += ", OPTIONS";
+  response.headers.emplace_back("Allow", methods);
+  if (request.header("Origin") == nullptr) return response;
+  response.headers.emplace_back("Access-Control-Allow-Methods", methods);
+  response.headers.emplace_back("Access-Control-Allow-Headers",
+                                "Authorization, Content-Type, X-Request-Id, traceparent");
+  response.headers.emplace_back("Access-Control-Max-Age", "600");
+  return response;
+}
+
+void ApiService::add_headers(const HttpRequest& request, HttpResponse& response) const {
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  const std::string* origin = request.header("Origin");
+  if (origin == nullptr || options_.cors_origins.empty() || !is_allowed_origin(request)) return;
+  response.headers.emplace_back("Access-Control-Allow-Origin", *origin);
+  response.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+  response.headers.emplace_back("Vary", "Origin");
+}
+
+// Nothing of the body has been read: who must wait too long is told at once.
+std::optional<HttpResponse> ApiService::admit(Ticket& ticket) const {
+  const ServerContext* context = context_.load();
+  const ServerState state = state_.load();
+  if (context == nullptr || state != ServerState::kReady) {
+    const bool is_draining = state == ServerState::kDraining;
+    metrics_.count_refused(is_draining ? "draining" : "loading");
+    HttpResponse response =
+        http_error_response(503, is_draining ? "the server is shutting down" : "the model is loading",
+                            is_draining ? "draining" : "loading");
+    response.headers.emplace_back("Retry-After", "5");
+    return response;
+  }
+  StatusOr<Admission::Places> places = context->admission.take_places(1);
+  if (!places.ok()) {
+    metrics_.count_refused("queue");
+    return error_response(places.status(), context->admission);
+  }
+  ticket.places = std::move(places).value();
+  return std::nullopt;
+}
+
+HttpService::Decision ApiService::on_head(const HttpRequest& request) {
+  Decision decision;
+  decision.refusal = refuse(request);
+  const Route* route = find_route(request.method, request.path);
+  if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
+    auto ticket = std::make_shared<Ticket>();
+    ticket->route = route;
+    decision.refusal = admit(*ticket);
+    // A form has more than its file in it.
+    decision.max_body_bytes =
+        route->kind == RouteKind::kSpeech ? options_.max_upload_bytes + (size_t{1} << 20) : options_.json.max_bytes;
+    decision.ticket = std::move(ticket);
+  }
+  if (decision.refusal.has_value()) add_headers(request, *decision.refusal);
+  return decision;
+}
+
+// ---- Who answers
+
+void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) {
+  HttpResponse extra;
+  add_headers(request, extra);
+  auto answering = std::make_shared<HeaderedResponder>(std::move(responder), std::move(extra.headers));
+  if (ticket == nullptr) return answering->respond(answer_info(request));
+  const ServerContext& context = *context_.load();
+  auto& taken = *static_cast<Ticket*>(ticket.get());
+  auto call = std::make_shared<ApiCall>();
+  call->http = std::move(request);
+  call->responder = std::move(answering);
+  call->places = std::move(taken.places);
+  call->arrival = context.clock.now();
+  WorkPool& pool = taken.route->kind == RouteKind::kSpeech ? context.transcribers : context.workers;
+  pool.post([&context, route = taken.route, call = std::move(call)] {
+    if (!call->responder->is_gone()) route->work(context, call);
+  });
+}
+
+HttpResponse ApiService::answer_info(const HttpRequest& request) const {
+  if (const PageFile* file = find_page_file(request.path)) return page_response(*file, request);
+  const Route* route = find_route(request.method, request.path);
+  const ServerContext* context = context_.load();
+  if (context != nullptr && route != nullptr) return route->info(*context, request);
+  if (request.path == "/health/live") return {.body = R"({"status": "ok"})"};
+  HttpResponse response = http_error_response(503, "the model is loading", "loading");
+  response.headers.emplace_back("Retry-After", "5");
+  return response;
+}
+
+HttpResponse ApiService::on_error(int status, const std::string& reason, const std::string& /*request_id*/) {
+  return http_error_response(status, reason, code_of(status));
+}
+
+void ApiService::on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) {
+  const Route* route = find_route(request.method, request.path);
+  metrics_.count_http(route == nullptr ? "other" : route->pattern, request.method, status, seconds);
+  // What asks every few seconds whether all is well would bury everything else.
+  const bool is_probe = route != nullptr && (route->is_public || route->is_local_public) && status < 400;
+  if (!is_probe) log_.log_done(request, status, seconds, bytes_sent);
+}
+
+}  // namespace transept

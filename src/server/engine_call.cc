@@ -1,0 +1,231 @@
+#include "server/engine_call.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "server/replies.h"
+
+namespace transept {
+namespace {
+
+// Owned by the callbacks of its own streams and by whoever runs it: it goes with the last stream.
+class Run final : public std::enable_shared_from_this<Run> {
+ public:
+  Run(const ServerContext& context, ApiCallPtr call, std::shared_ptr<EngineCall> route)
+      : context_(context), call_(std::move(call)), route_(std::move(route)) {}
+
+  void start(std::vector<RequestSpec> specs);
+
+ private:
+  void ready(size_t index);
+  void pump();
+  std::vector<size_t> take_ready();
+  void read(size_t index);
+  void end(const Status& status);
+  void cancel();
+  void observe(const RequestOutput& output);
+
+  const ServerContext& context_;
+  ApiCallPtr call_;
+
+  std::mutex ready_mutex_;  // what on_ready takes: never held while a stream is destroyed
+  std::vector<size_t> ready_;
+  bool is_scheduled_ = false;
+
+  std::mutex mutex_;  // all below
+  std::shared_ptr<EngineCall> route_;
+  std::vector<std::optional<RequestStream>> streams_;
+  size_t num_open_ = 0;
+  bool is_over_ = false;
+};
+
+void Run::start(std::vector<RequestSpec> specs) {
+  {
+    const std::lock_guard lock(mutex_);
+    num_open_ = specs.size();
+    streams_.resize(specs.size());
+    for (size_t i = 0; i < specs.size(); ++i) {
+      specs[i].on_ready = [self = shared_from_this(), i] { self->ready(i); };
+      StatusOr<RequestStream> stream = context_.engine.add_request(std::move(specs[i]));
+      if (!stream.ok()) return end(stream.status());
+      streams_[i].emplace(std::move(stream).value());
+    }
+    call_->places.release();
+    call_->more_places.release();
+  }
+  call_->responder->on_gone([weak = weak_from_this()] {
+    if (const std::shared_ptr<Run> self = weak.lock()) self->cancel();
+  });
+}
+
+void Run::ready(size_t index) {
+  {
+    const std::lock_guard lock(ready_mutex_);
+    ready_.push_back(index);
+    if (is_scheduled_) return;
+    is_scheduled_ = true;
+  }
+  context_.workers.post([self = shared_from_this()] { self->pump(); });
+}
+
+std::vector<size_t> Run::take_ready() {
+  const std::lock_guard lock(ready_mutex_);
+  if (ready_.empty()) is_scheduled_ = false;
+  return std::exchange(ready_, {});
+}
+
+void Run::pump() {
+  const std::lock_guard lock(mutex_);
+  for (std::vector<size_t> indices = take_ready(); !indices.empty(); indices = take_ready()) {
+    for (const size_t index : indices) read(index);
+  }
+}
+
+void Run::read(size_t index) {
+  while (!is_over_ && streams_[index].has_value()) {
+    std::optional<StatusOr<RequestOutput>> output = streams_[index]->try_next();
+    if (!output.has_value()) return;
+    if (!output->ok()) return end(output->status());
+    const bool is_finished = (*output)->finished;
+    if (is_finished) {
+      streams_[index].reset();
+      observe(**output);
+    }
+    route_->on_output(index, std::move(*output).value());
+    if (is_finished && --num_open_ == 0) end(ok_status());
+  }
+}
+
+void Run::observe(const RequestOutput& output) {
+  context_.admission.note_answer();
+  context_.metrics.count_request(output);
+  const RequestMetrics& times = output.metrics;
+  if (times.first_token_s < 0) return;
+  context_.metrics.observe_first_token(times.first_token_s);
+  size_t longest = 0;
+  for (const CompletionOutput& one : output.outputs) longest = std::max(longest, one.token_ids.size());
+  if (longest < 2 || times.total_s < times.first_token_s) return;
+  const double interval = (times.total_s - times.first_token_s) / static_cast<double>(longest - 1);
+  context_.metrics.observe_inter_token(interval, static_cast<int32_t>(longest - 1));
+}
+
+void Run::end(const Status& status) {
+  if (is_over_) return;
+  is_over_ = true;
+  for (auto& stream : streams_) stream.reset();
+  call_->charge.release();
+  route_->on_end(status);
+  route_.reset();
+}
+
+void Run::cancel() {
+  const std::lock_guard lock(mutex_);
+  if (is_over_) return;
+  is_over_ = true;
+  for (auto& stream : streams_) stream.reset();
+  call_->charge.release();
+  route_.reset();
+}
+
+// The place in a list of prompts that an error is about.
+Status at_prompt(const Status& status, size_t index, size_t count) {
+  static constexpr std::string_view kSides[] = {"prompt",         "prompt_token_ids", "prompt_tokens",
+                                                "encoder_prompt", "multi_modal_data", ""};
+  const std::string param = error_param(status);
+  if (count < 2 || (param != "decoder_prompt" && std::ranges::find(kSides, param) == std::end(kSides))) return status;
+  const std::string place = str_cat(param == "decoder_prompt" ? param : "prompt", "[", index, "]");
+  return with_param(absl::Status(status.code(), str_cat(place, ": ", error_message(status))), place);
+}
+
+// Beams show their text at the end alone: whoever asks for them and for a stream wants what cannot be.
+Status check_stream(const ParsedRequest& parsed, const SamplingParams& params) {
+  const bool asks_for_beams =
+      parsed.sampling.num_beams.value_or(1) > 1 || parsed.sampling.use_beam_search.value_or(false);
+  if (asks_for_beams && params.num_beams > 1) {
+    return field_error("stream",
+                       "a beam search is not certain of its text before its end: leave stream or the beams out");
+  }
+  if (params.num_beams <= 1 && params.best_of > params.n) {
+    return field_error("stream", "the best answers are not known before the end: leave stream or best_of out");
+  }
+  return ok_status();
+}
+
+struct Prepared {
+  std::vector<RequestSpec> specs;
+  int64_t num_tokens = 0;
+  double audio_seconds = 0;
+};
+
+StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call, ParsedRequest parsed,
+                               std::vector<EncoderDecoderPrompt> prompts, const EngineCallOptions& options) {
+  Prepared all;
+  PrepareOptions prepare;
+  prepare.engine_seed = context.model.config.seed;
+  prepare.score_only = options.score_only;
+  prepare.media.local_paths = !context.options.allowed_local_media_path.empty();
+  prepare.media.allowed_path = context.options.allowed_local_media_path;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
+    parsed.prompt = std::move(prompts[i]);
+    RequestSpec spec;
+    spec.id = context.engine.make_id(call.http.request_id);
+    prepare.request_key = seed_key(spec.id);
+    StatusOr<PreparedRequest> prepared =
+        prepare_request(parsed, *context.model.prompts, context.model.generation, prepare);
+    if (!prepared.ok()) return at_prompt(prepared.status(), i, prompts.size());
+    if (options.stream) RETURN_IF_ERROR(check_stream(parsed, prepared->params));
+    spec.inputs = std::move(prepared->inputs);
+    spec.params = std::move(prepared->params);
+    spec.stream = options.stream;
+    spec.deadline = call.deadline(context);
+    all.num_tokens += spec.inputs.num_encoder_tokens() + static_cast<int64_t>(spec.inputs.prompt_token_ids.size());
+    if (spec.inputs.encoder_features != nullptr) all.audio_seconds += spec.inputs.encoder_features->audio_seconds;
+    all.specs.push_back(std::move(spec));
+  }
+  return all;
+}
+
+}  // namespace
+
+void start_engine_call(const ServerContext& context, const ApiCallPtr& call, const ParsedRequest& parsed,
+                       std::vector<EncoderDecoderPrompt> prompts, const EngineCallOptions& options,
+                       std::shared_ptr<EngineCall> route) {
+  if (prompts.size() > 1) {
+    StatusOr<Admission::Places> places = context.admission.take_places(static_cast<int32_t>(prompts.size()) - 1);
+    if (!places.ok()) return route->on_end(places.status());
+    call->more_places = std::move(places).value();
+  }
+  StatusOr<Prepared> prepared = prepare_all(context, *call, parsed, std::move(prompts), options);
+  if (!prepared.ok()) return route->on_end(prepared.status());
+  StatusOr<Admission::Charge> charge = context.admission.take_budget(prepared->num_tokens, prepared->audio_seconds);
+  if (!charge.ok()) return route->on_end(charge.status());
+  call->charge = std::move(charge).value();
+  if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
+  std::make_shared<Run>(context, call, std::move(route))->start(std::move(prepared->specs));
+}
+
+void Usage::add(const RequestOutput& finished) {
+  const bool is_audio = finished.audio_seconds > 0;
+  encoder_tokens += static_cast<int64_t>(finished.encoder_prompt_token_ids.size());
+  decoder_tokens += static_cast<int64_t>(finished.prompt_token_ids.size());
+  if (is_audio) audio_seconds += finished.audio_seconds;
+  for (const CompletionOutput& output : finished.outputs) {
+    completion_tokens += static_cast<int64_t>(output.token_ids.size());
+  }
+}
+
+Json Usage::to_json() const {
+  Json::Object details;
+  details.emplace_back("encoder_tokens", encoder_tokens);
+  details.emplace_back("decoder_tokens", decoder_tokens);
+  if (audio_seconds > 0) details.emplace_back("audio_seconds", audio_seconds);
+  Json::Object usage;
+  usage.emplace_back("prompt_tokens", encoder_tokens + decoder_tokens);
+  usage.emplace_back("completion_tokens", completion_tokens);
+  usage.emplace_back("total_tokens", encoder_tokens + decoder_tokens + completion_tokens);
+  usage.emplace_back("prompt_tokens_details", std::move(details));
+  return Json(std::move(usage));
+}
+
+}  // namespace transept

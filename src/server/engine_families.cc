@@ -1,0 +1,131 @@
+#include "server/engine_families.h"
+
+#include <utility>
+
+#include "base/strings.h"
+#include "server/process_stats.h"
+
+namespace transept {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+ClientMetric counter(double value, Labels labels) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.counter.value = value;
+  return metric;
+}
+
+class Families final {
+ public:
+  Families(Labels labels, std::vector<MetricFamily>& families) : labels_(std::move(labels)), families_(families) {}
+
+  void gauge(std::string name, std::string help, double value) {
+    ClientMetric metric;
+    metric.label = labels_;
+    metric.gauge.value = value;
+    families_.push_back({std::move(name), std::move(help), MetricType::Gauge, {std::move(metric)}});
+  }
+  void gauge(std::string name, std::string help, int64_t value) {
+    gauge(std::move(name), std::move(help), static_cast<double>(value));
+  }
+  void count(std::string name, std::string help, double value) {
+    families_.push_back({std::move(name), std::move(help), MetricType::Counter, {counter(value, labels_)}});
+  }
+  void count(std::string name, std::string help, int64_t value) {
+    count(std::move(name), std::move(help), static_cast<double>(value));
+  }
+  // One series for each value of `label`.
+  void counts(std::string name, std::string help, const std::string& label,
+              const std::vector<std::pair<std::string, int64_t>>& values) {
+    MetricFamily family{std::move(name), std::move(help), MetricType::Counter, {}};
+    for (const auto& [value, count] : values) {
+      Labels labels = labels_;
+      labels.push_back({label, value});
+      family.metric.push_back(counter(static_cast<double>(count), std::move(labels)));
+    }
+    families_.push_back(std::move(family));
+  }
+
+ private:
+  const Labels labels_;
+  std::vector<MetricFamily>& families_;
+};
+
+double used_part(int32_t total, int32_t free) {
+  return total == 0 ? 0.0 : static_cast<double>(total - free) / static_cast<double>(total);
+}
+
+void add_requests(const EngineSnapshot& engine, int32_t num_waiting, Families& out) {
+  out.gauge("transept:num_requests_running", "Requests whose tokens are being computed.",
+            static_cast<int64_t>(engine.running.size()));
+  out.gauge("transept:num_requests_waiting",
+            "Requests that wait to be computed, with those that are not yet handed to the engine.",
+            int64_t{num_waiting});
+  out.gauge("transept:num_requests_swapped", "Requests whose KV blocks are in the host's swap space.",
+            static_cast<int64_t>(engine.swapped.size()));
+  const EngineSnapshot::Counts& counts = engine.counts;
+  out.counts("transept:engine_requests_total", "Requests that the engine is done with, by how they ended.", "outcome",
+             {{"finished", counts.finished},
+              {"aborted", counts.aborted},
+              {"expired", counts.expired},
+              {"failed", counts.failed},
+              {"refused", counts.refused}});
+}
+
+void add_blocks(const EngineSnapshot::Blocks& blocks, Families& out) {
+  out.gauge("transept:kv_cache_usage_perc", "Part of the KV blocks that is in use; 1 is all of them.",
+            used_part(blocks.total, blocks.free));
+  out.gauge("transept:kv_cache_blocks_total", "KV blocks that there are.", int64_t{blocks.total});
+  out.gauge("transept:kv_cache_blocks_free", "KV blocks that are free.", int64_t{blocks.free});
+  out.gauge("transept:kv_cache_blocks_self", "KV blocks of self-attention.", int64_t{blocks.self});
+  out.gauge("transept:kv_cache_blocks_cross", "KV blocks of cross-attention.", int64_t{blocks.cross});
+  out.gauge("transept:kv_cache_blocks_pinned", "KV blocks of encoded inputs that are kept for later requests.",
+            int64_t{blocks.pinned});
+  out.gauge("transept:cpu_cache_usage_perc", "Part of the swap space's blocks that is in use; 1 is all of them.",
+            used_part(blocks.host_total, blocks.host_free));
+  out.gauge("transept:cpu_cache_blocks_total", "KV blocks that the swap space holds.", int64_t{blocks.host_total});
+  out.gauge("transept:cpu_cache_blocks_free", "KV blocks of the swap space that are free.", int64_t{blocks.host_free});
+}
+
+void add_work(const LLMEngine::Stats& stats, Families& out) {
+  out.count("transept:num_preemptions_total", "Times that a running request had to give up its KV blocks.",
+            stats.num_preemptions);
+  out.counts("transept:num_swaps_total", "Times that a request's KV blocks went to the swap space or came back.",
+             "direction", {{"out", stats.num_swaps_out}, {"in", stats.num_swaps_in}});
+  out.count("transept:prompt_tokens_total", "Decoder prompt tokens computed, recomputed ones included.",
+            stats.num_prompt_tokens);
+  out.count("transept:generation_tokens_total", "Tokens generated.", stats.num_generated_tokens);
+  out.count("transept:encoder_tokens_total", "Encoder positions computed, recomputed ones included.",
+            stats.num_encoder_tokens);
+  out.count("transept:encoder_cache_hits_total", "Requests that found their encoder input computed.",
+            stats.num_encoder_cache_hits);
+  out.count("transept:engine_steps_total", "Steps of the engine.", stats.num_steps);
+  out.count("transept:engine_step_seconds_total", "Time spent in steps.", stats.step_seconds);
+}
+
+}  // namespace
+
+void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, const std::string& model_name,
+                            std::vector<MetricFamily>& families) {
+  Families out({{"model_name", model_name}}, families);
+  add_requests(engine, num_waiting, out);
+  add_blocks(engine.blocks, out);
+  add_work(engine.stats, out);
+}
+
+void append_process_families(double start_time, std::vector<MetricFamily>& families) {
+  const ProcessStats stats = read_process_stats();
+  Families out({}, families);
+  out.gauge("process_resident_memory_bytes", "Resident memory size in bytes.",
+            static_cast<double>(stats.resident_bytes));
+  out.gauge("process_open_fds", "Number of open file descriptors.", stats.open_fds);
+  out.gauge("process_start_time_seconds", "Start time of the process since the epoch in seconds.", start_time);
+  out.count("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", stats.cpu_seconds);
+}
+
+}  // namespace transept

@@ -1,0 +1,134 @@
+#include "server/info_routes.h"
+
+#include <string>
+#include <utility>
+
+#include "core/speech_tokens.h"
+#include "server/replies.h"
+
+namespace transept {
+namespace {
+
+HttpResponse json_response(const Json& body, int status = 200) {
+  HttpResponse response;
+  response.status = status;
+  response.body = body.dump();
+  return response;
+}
+
+Json status_json(std::string_view status) {
+  Json body = Json::object();
+  body.set("status", status);
+  return body;
+}
+
+Json names(const std::vector<std::string>& all) {
+  Json list = Json::array();
+  for (const std::string& name : all) list.push_back(name);
+  return list;
+}
+
+// What clients of other servers do not look for: what the model is good for.
+Json abilities(const ServerContext& context) {
+  const SpeechTokens* tokens = context.speech == nullptr ? nullptr : context.speech->tokens;
+  Json languages = Json::array();
+  if (tokens != nullptr) {
+    for (const SpeechTokens::Language& language : tokens->languages) languages.push_back(language.code);
+  }
+  Json out = Json::object();
+  out.set("task", context.speech == nullptr ? "text" : "transcription");
+  out.set("languages", std::move(languages));
+  out.set("has_timestamps", tokens != nullptr && tokens->timestamp_begin().has_value());
+  out.set("has_word_timestamps", tokens != nullptr && context.speech->has_alignment_heads);
+  out.set("can_translate_speech", tokens != nullptr && tokens->translate.has_value());
+  out.set("max_encoder_len", context.model.prompts->limits().max_encoder_len);
+  out.set("max_decoder_len", context.model.prompts->limits().max_decoder_len);
+  return out;
+}
+
+Json model_json(const ServerContext& context, const std::string& name) {
+  Json model = Json::object();
+  model.set("id", name);
+  model.set("object", "model");
+  model.set("created", context.start_time_unix);
+  model.set("owned_by", "transept");
+  model.set("max_model_len", context.model.prompts->limits().max_decoder_len);
+  model.set("transept", abilities(context));
+  return model;
+}
+
+// Why no new work would be taken, or "".
+std::string_view why_not_ready(const ServerContext& context) {
+  switch (context.state.load()) {
+    case ServerState::kLoading: return "loading";
+    case ServerState::kDraining: return "draining";
+    case ServerState::kReady: break;
+  }
+  return context.engine.failure().ok() ? "" : "failed";
+}
+
+}  // namespace
+
+HttpResponse get_models(const ServerContext& context) {
+  Json data = Json::array();
+  for (const std::string& name : context.options.served_model_names) data.push_back(model_json(context, name));
+  Json body = Json::object();
+  body.set("object", "list");
+  body.set("data", std::move(data));
+  return json_response(body);
+}
+
+HttpResponse get_model(const ServerContext& context, std::string_view name) {
+  for (const std::string& served : context.options.served_model_names) {
+    if (served == name) return json_response(model_json(context, served));
+  }
+  return error_response(
+      with_param(not_found("there is no model of that name; GET /v1/models lists those there are"), "model"),
+      context.admission);
+}
+
+HttpResponse get_health_live(const ServerContext&) { return json_response(status_json("ok")); }
+
+HttpResponse get_health_ready(const ServerContext& context) {
+  const std::string_view why_not = why_not_ready(context);
+  return why_not.empty() ? json_response(status_json("ready")) : json_response(status_json(why_not), 503);
+}
+
+HttpResponse get_version(const ServerContext& context) {
+  Json body = Json::object();
+  body.set("version", context.options.version);
+  body.set("commit", context.options.commit);
+  return json_response(body);
+}
+
+HttpResponse get_metrics(const ServerContext& context) {
+  HttpResponse response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = context.metrics.text(context.engine.snapshot(), context.admission.num_waiting());
+  return response;
+}
+
+HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& request) {
+  if (!request.peer_is_loopback) {
+    return error_response(absl::PermissionDeniedError("/debug/state answers this machine alone"), context.admission);
+  }
+  const EngineSnapshot state = context.engine.snapshot();
+  Json blocks = Json::object();
+  blocks.set("total", state.blocks.total);
+  blocks.set("free", state.blocks.free);
+  blocks.set("self", state.blocks.self);
+  blocks.set("cross", state.blocks.cross);
+  blocks.set("pinned", state.blocks.pinned);
+  Json queue = Json::object();
+  queue.set("requests", context.admission.num_waiting());
+  queue.set("limit", context.admission.options().max_requests);
+  Json body = Json::object();
+  body.set("running", names(state.running));
+  body.set("waiting", names(state.waiting));
+  body.set("swapped", names(state.swapped));
+  body.set("blocks", std::move(blocks));
+  body.set("queue", std::move(queue));
+  return json_response(body);
+}
+
+}  // namespace transept

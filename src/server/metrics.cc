@@ -1,0 +1,195 @@
+#include "server/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <set>
+#include <span>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "prometheus/counter.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+#include "prometheus/text_serializer.h"
+#include "server/engine_families.h"
+#include "server/process_stats.h"
+
+namespace transept {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Histogram;
+using Buckets = Histogram::BucketBoundaries;
+using Labels = std::map<std::string, std::string>;
+
+constexpr std::string_view kOther = "other";
+constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+constexpr std::string_view kRefusals[] = {"queue", "budget", "draining", "loading"};
+// Far more routes than there are: that nobody can make up series without end, whatever the caller passes.
+constexpr size_t kMaxRoutes = 64;
+
+// For a token of 5 ms and for an hour of audio: 1 ms to 10 min, each about twice the one before.
+const Buckets& second_buckets() {
+  static const Buckets buckets = {0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.075, 0.15, 0.3, 0.6,
+                                  1.25,  2.5,    5,     10,   20,   40,   75,    150,  300, 600};
+  return buckets;
+}
+const Buckets& token_buckets() {
+  static const Buckets buckets = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000};
+  return buckets;
+}
+
+std::string_view finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop: return "stop";
+    case FinishReason::kLength: return "length";
+    case FinishReason::kAbort: return "abort";
+    case FinishReason::kNone: break;
+  }
+  return kOther;
+}
+
+std::string_view one_of(std::string_view word, std::span<const std::string_view> words) {
+  return std::ranges::find(words, word) != words.end() ? word : kOther;
+}
+
+// A clock that went back, or what has not happened, says nothing.
+void observe(Histogram& histogram, double value) {
+  if (value >= 0 && std::isfinite(value)) histogram.Observe(value);
+}
+
+}  // namespace
+
+class ServerMetrics::Impl final {
+ public:
+  explicit Impl(const std::string& model_name)
+      : model_name_(model_name), start_time_(read_process_start_time()), labels_{{"model_name", model_name}} {
+    // Series that are there before their first event: a rate begins at 0.
+    for (const FinishReason reason : {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort}) {
+      finished_.Add({{"finished_reason", std::string(finish_name(reason))}});
+    }
+    for (const std::string_view why : kRefusals) refused_.Add({{"reason", std::string(why)}});
+  }
+
+  void count_http(std::string_view route, std::string_view method, int status, double seconds) {
+    const std::string handler = bounded_route(route);
+    const std::string code = status >= 100 && status <= 599 ? str_cat(status) : std::string(kOther);
+    http_.Add({{"handler", handler}, {"method", std::string(one_of(method, kMethods))}, {"status", code}}).Increment();
+    observe(http_seconds_.Add({{"handler", handler}}, second_buckets()), seconds);
+  }
+
+  void observe_first_token(double seconds) { observe(first_token_, seconds); }
+
+  void observe_inter_token(double seconds, int32_t num_tokens) {
+    if (num_tokens <= 0 || !(seconds >= 0) || !std::isfinite(seconds)) return;
+    const double each = seconds / num_tokens;
+    const Buckets& bounds = second_buckets();
+    std::vector<double> counts(bounds.size() + 1);
+    counts[static_cast<size_t>(std::ranges::lower_bound(bounds, each) - bounds.begin())] = num_tokens;
+    inter_token_.ObserveMultiple(counts, seconds);
+  }
+
+  void count_request(const RequestOutput& output) {
+    size_t num_tokens = 0, longest = 0;
+    for (const CompletionOutput& answer : output.outputs) {
+      num_tokens += answer.token_ids.size();
+      longest = std::max(longest, answer.token_ids.size());
+      finished_.Add({{"finished_reason", std::string(finish_name(answer.finish_reason))}}).Increment();
+    }
+    const RequestMetrics& times = output.metrics;
+    observe(queue_, times.queue_s);
+    observe(end_to_end_, times.total_s);
+    if (times.first_token_s >= 0 && longest > 1) {
+      observe(per_token_, (times.total_s - times.first_token_s) / static_cast<double>(longest - 1));
+    }
+    prompt_.Observe(static_cast<double>(output.encoder_prompt_token_ids.size() + output.prompt_token_ids.size()));
+    generation_.Observe(static_cast<double>(num_tokens));
+  }
+
+  void count_unknown_fields(int32_t count) { unknown_fields_.Increment(std::max(0, count)); }
+  void count_audio_seconds(double seconds) {
+    if (seconds > 0 && std::isfinite(seconds)) audio_seconds_.Increment(seconds);
+  }
+  void count_refused(std::string_view why) {
+    refused_.Add({{"reason", std::string(one_of(why, kRefusals))}}).Increment();
+  }
+
+  std::string text(const EngineSnapshot& engine, int32_t num_waiting) const {
+    std::vector<prometheus::MetricFamily> families;
+    append_engine_families(engine, num_waiting, model_name_, families);
+    for (prometheus::MetricFamily& family : registry_.Collect()) families.push_back(std::move(family));
+    append_process_families(start_time_, families);
+    std::ostringstream out;
+    prometheus::TextSerializer().Serialize(out, families);
+    return std::move(out).str();
+  }
+
+ private:
+  std::string bounded_route(std::string_view route) {
+    const std::lock_guard lock(mutex_);
+    if (routes_.contains(route)) return std::string(route);
+    if (routes_.size() >= kMaxRoutes) return std::string(kOther);
+    return *routes_.emplace(route).first;
+  }
+
+  Family<Counter>& counters(const std::string& name, const std::string& help) {
+    return prometheus::BuildCounter().Name(str_cat("transept:", name)).Help(help).Labels(labels_).Register(registry_);
+  }
+  Family<Histogram>& histograms(const std::string& name, const std::string& help) {
+    return prometheus::BuildHistogram().Name(str_cat("transept:", name)).Help(help).Labels(labels_).Register(registry_);
+  }
+  Histogram& seconds(const std::string& name, const std::string& help) {
+    return histograms(name, help).Add({}, second_buckets());
+  }
+  Histogram& tokens(const std::string& name, const std::string& help) {
+    return histograms(name, help).Add({}, token_buckets());
+  }
+
+  const std::string model_name_;
+  const double start_time_;
+  const Labels labels_;
+  prometheus::Registry registry_;
+  std::mutex mutex_;
+  std::set<std::string, std::less<>> routes_;  // under mutex_
+
+  Family<Counter>& finished_ = counters("request_success_total", "Answers that ended, by what ended them.");
+  Family<Counter>& refused_ = counters("requests_refused_total", "Requests that were not taken, by the reason.");
+  Counter& audio_seconds_ = counters("audio_seconds_total", "Seconds of audio that were transcribed.").Add({});
+  Counter& unknown_fields_ =
+      counters("unknown_request_fields_total", "Fields of requests that nothing knows, and that were ignored.").Add({});
+  Family<Counter>& http_ = counters("http_requests_total", "HTTP requests that were answered.");
+  Family<Histogram>& http_seconds_ =
+      histograms("http_request_duration_seconds", "From an HTTP request's head to the last byte of its answer.");
+  Histogram& first_token_ = seconds("time_to_first_token_seconds", "From a request's coming to its first token.");
+  Histogram& inter_token_ = seconds("inter_token_latency_seconds", "Between a token of a stream and the next.");
+  Histogram& per_token_ = seconds("time_per_output_token_seconds", "Mean time of a request's tokens behind the first.");
+  Histogram& end_to_end_ = seconds("e2e_request_latency_seconds", "From a request's coming to its last token.");
+  Histogram& queue_ = seconds("request_queue_time_seconds", "From a request's coming to its first step.");
+  Histogram& prompt_ = tokens("request_prompt_tokens", "Prompt tokens of a request, encoder and decoder.");
+  Histogram& generation_ = tokens("request_generation_tokens", "Tokens generated for a request, of all its answers.");
+};
+
+ServerMetrics::ServerMetrics(const std::string& model_name) : impl_(std::make_unique<Impl>(model_name)) {}
+ServerMetrics::~ServerMetrics() = default;
+
+void ServerMetrics::count_http(std::string_view route, std::string_view method, int status, double seconds) {
+  impl_->count_http(route, method, status, seconds);
+}
+void ServerMetrics::observe_first_token(double seconds) { impl_->observe_first_token(seconds); }
+void ServerMetrics::observe_inter_token(double seconds, int32_t num_tokens) {
+  impl_->observe_inter_token(seconds, num_tokens);
+}
+void ServerMetrics::count_request(const RequestOutput& output) { impl_->count_request(output); }
+void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_fields(count); }
+void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }
+void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }
+std::string ServerMetrics::text(const EngineSnapshot& engine, int32_t num_waiting) const {
+  return impl_->text(engine, num_waiting);
+}
+
+}  // namespace transept

@@ -1,0 +1,161 @@
+// The server's routes as functions. Addresses are relative to the page, so that it works below a proxy's prefix.
+import {readEvents} from "./sse.js";
+
+const kKeyName = "transept-api-key";
+
+/** What the server refused, in its own words. `param` names the field, or is null. */
+export class ApiError extends Error {
+  constructor(message, {status = 0, param = null, retryAfter = null} = {}) {
+    super(message);
+    this.name = "ApiError";
+    Object.assign(this, {status, param, retryAfter});
+  }
+}
+
+async function errorOf(response) {
+  const retryAfter = Number(response.headers.get("retry-after")) || null;
+  let error = {};
+  try {
+    error = (await response.json()).error ?? {};
+  } catch {
+    // A proxy's page, or nothing: the status has to do.
+  }
+  const message = error.message || `The server answered ${response.status} ${response.statusText}`.trim();
+  return new ApiError(message, {status: response.status, param: error.param ?? null, retryAfter});
+}
+
+const isStream = (response) => (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
+
+function formOf(fields, file) {
+  const form = new FormData();
+  for (const [name, value] of fields) {
+    if (value !== "" && value !== null && value !== undefined) form.append(name, value);
+  }
+  form.append("file", file, file.name);
+  return form;
+}
+
+export class Api {
+  /** askKey(reason): a promise of whether the user gave another key. */
+  constructor(askKey, storage = sessionStorage) {
+    this.askKey = askKey;
+    this.storage = storage;
+  }
+
+  get key() { return this.storage.getItem(kKeyName) ?? ""; }
+  set key(value) {
+    if (value) this.storage.setItem(kKeyName, value);
+    else this.storage.removeItem(kKeyName);
+  }
+
+  /** A reply that is not an error. Where a key is wanted the user is asked for one, and the request goes out again. */
+  async request(path, {quiet = false, headers = {}, ...init} = {}) {
+    for (;;) {
+      const key = this.key;
+      const sent = {...init, headers: {...headers, ...(key ? {Authorization: `Bearer ${key}`} : {})}};
+      const response = await this.#send(path, sent);
+      if (response.ok) return response;
+      const error = await errorOf(response);
+      if (error.status !== 401 || quiet) throw error;
+      // Someone else's question may have brought a key meanwhile.
+      if (this.key === key && !(await this.askKey(key ? error.message : ""))) throw error;
+      init.signal?.throwIfAborted();
+    }
+  }
+
+  async #send(path, init) {
+    try {
+      return await fetch(new URL(path, document.baseURI), {cache: "no-store", credentials: "same-origin", ...init});
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new ApiError("The server cannot be reached.");
+    }
+  }
+
+  #postJson(path, body, signal) {
+    return this.request(path, {
+      method: "POST", body: JSON.stringify(body), headers: {"Content-Type": "application/json"}, signal,
+    });
+  }
+
+  async models() { return (await (await this.request("v1/models")).json()).data ?? []; }
+
+  async metrics() { return (await this.request("metrics", {quiet: true})).text(); }
+
+  /**
+   * options: model, translate, language, prompt, temperature, times ("none", "segment", "word"). With times the whole
+   * reply comes at once; without, onText(delta) hears it grow. Gives verbose_json, or {text} with usage.
+   */
+  async transcribe(file, options, {signal, onText}) {
+    const fields = this.#audioFields(options);
+    if (options.times === "none") {
+      fields.push(["response_format", "json"], ["stream", "true"]);
+    } else {
+      fields.push(["response_format", "verbose_json"], ["timestamp_granularities[]", "segment"]);
+      if (options.times === "word") fields.push(["timestamp_granularities[]", "word"]);
+    }
+    const response = await this.#postAudio(file, fields, options, signal);
+    return isStream(response) ? this.#readTranscript(response, onText) : response.json();
+  }
+
+  /** srt or vtt as the server writes them. */
+  async subtitles(file, options, format, {signal}) {
+    const fields = [...this.#audioFields(options), ["response_format", format]];
+    return (await this.#postAudio(file, fields, options, signal)).text();
+  }
+
+  #audioFields({model, language, prompt, temperature}) {
+    return [["model", model], ["language", language], ["prompt", prompt], ["temperature", temperature]];
+  }
+
+  #postAudio(file, fields, {translate}, signal) {
+    const path = translate ? "v1/audio/translations" : "v1/audio/transcriptions";
+    return this.request(path, {method: "POST", body: formOf(fields, file), signal});
+  }
+
+  async #readTranscript(response, onText) {
+    const reply = {text: ""};
+    for await (const event of readEvents(response.body)) {
+      if (event.error) throw new ApiError(event.error.message, {param: event.error.param});
+      if (event.type === "transcript.text.delta") {
+        reply.text += event.delta;
+        onText(event.delta);
+      } else if (event.type === "transcript.text.done") {
+        reply.text = event.text;
+        if (event.usage) reply.usage = event.usage;
+      }
+    }
+    return reply;
+  }
+
+  /** body: fields of /v1/completions. Gives {text, finishReason, usage}. */
+  async complete(body, {signal, onText}) {
+    const streamed = {...body, stream: true, stream_options: {include_usage: true}};
+    const response = await this.#postJson("v1/completions", streamed, signal);
+    const reply = {text: "", finishReason: null, usage: null};
+    const take = (event) => {
+      if (event.error) throw new ApiError(event.error.message, {param: event.error.param});
+      const choice = event.choices?.[0];
+      reply.text += choice?.text ?? "";
+      reply.finishReason = choice?.finish_reason ?? reply.finishReason;
+      reply.usage = event.usage ?? reply.usage;
+      if (choice?.text) onText(choice.text);
+    };
+    if (!isStream(response)) {
+      take(await response.json());
+    } else {
+      for await (const event of readEvents(response.body)) take(event);
+    }
+    return reply;
+  }
+
+  /** body: fields of /v1/translate, `text` a list. Gives {texts, detected, usage}. */
+  async translate(body, {signal}) {
+    const {translations = [], usage = null} = await (await this.#postJson("v1/translate", body, signal)).json();
+    return {
+      texts: translations.map((translation) => translation.text),
+      detected: translations[0]?.detected_source_lang ?? null,
+      usage,
+    };
+  }
+}

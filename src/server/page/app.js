@@ -1,0 +1,162 @@
+// The page at /: what the model can do decides what is shown; a run goes from a form through the API to the result.
+import {Api} from "./api.js";
+import {AudioForm} from "./audio_form.js";
+import {byId} from "./dom.js";
+import {Gauges} from "./gauges.js";
+import {KeyDialog} from "./key_dialog.js";
+import {Player} from "./player.js";
+import {ResultPanel} from "./result_panel.js";
+import {TextForm} from "./text_form.js";
+
+class App {
+  #model = "";
+  #run = null;  // the AbortController of what is under way
+
+  constructor() {
+    this.api = new Api((reason) => this.keyDialog.ask(reason));
+    this.keyDialog = new KeyDialog(byId("key-dialog"), this.api);
+    this.player = new Player(byId("player"), byId("audio"), byId("player-note"));
+    this.result = new ResultPanel(this.player);
+    this.audioForm = new AudioForm((file) => this.#setFile(file));
+    this.textForm = new TextForm();
+    this.#listen();
+    new Gauges(byId("gauges"), byId("gauges-note"), this.api).start();
+  }
+
+  #listen() {
+    byId("key-button").addEventListener("click", async () => {
+      if (await this.keyDialog.ask("")) await this.load();
+    });
+    byId("banner-retry").addEventListener("click", () => this.load());
+    byId("mode").addEventListener("change", (event) => this.#setMode(event.target.value));
+    this.#onSubmit(this.audioForm, (signal) => this.#runAudio(signal), () => this.#checkAudio());
+    this.#onSubmit(this.textForm, (signal) => this.#runText(signal), () => this.#checkText());
+  }
+
+  /** Learns what the server has. */
+  async load() {
+    byId("banner").hidden = true;
+    try {
+      const [model] = await this.api.models();
+      this.#model = model?.id ?? "";
+      byId("model-name").textContent = this.#model || "no model";
+      if (this.#model) document.title = `${this.#model} \u00b7 Transept`;
+      this.#adapt(model?.transept ?? {});
+    } catch (error) {
+      byId("banner-text").textContent = error.status === 401 ? "The server wants an API key." : error.message;
+      byId("banner").hidden = false;
+    }
+  }
+
+  #adapt(abilities) {
+    this.audioForm.adapt(abilities);
+    this.textForm.adapt(abilities);
+    byId("mode").hidden = abilities.task === "transcription" || abilities.task === "text";
+    this.#setMode(abilities.task === "text" ? "text" : abilities.task === "transcription" ? "audio" : this.#chosenMode());
+  }
+
+  #chosenMode() { return byId("mode").querySelector("input:checked").value; }
+
+  #setMode(mode) {
+    this.audioForm.form.hidden = mode !== "audio";
+    this.textForm.form.hidden = mode !== "text";
+  }
+
+  #setFile(file) {
+    this.#run?.abort();
+    this.player.load(file);
+    this.result.clear();
+  }
+
+  #onSubmit(owner, run, check) {
+    owner.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      owner.errors.clear();
+      if (!this.#run && check()) this.#start(owner, run);
+    });
+    owner.form.querySelector("[data-cancel]").addEventListener("click", () => this.#run?.abort());
+  }
+
+  #checkAudio() {
+    const missing = this.audioForm.recorder.recording ? "Stop the recording first."
+        : this.audioForm.file ? "" : "Choose, drop or record audio first.";
+    if (missing) this.audioForm.errors.show(missing, "file");
+    return !missing;
+  }
+
+  #checkText() {
+    if (this.textForm.text.trim()) return true;
+    this.textForm.errors.show("Write something first.", "text");
+    return false;
+  }
+
+  async #start(owner, run) {
+    const controller = new AbortController();
+    this.#run = controller;
+    this.#showRunning(owner.form, true);
+    try {
+      await run(controller.signal);
+    } catch (error) {
+      this.#fail(owner, error);
+    } finally {
+      this.#run = null;
+      this.#showRunning(owner.form, false);
+    }
+  }
+
+  #fail(owner, error) {
+    if (error.name === "AbortError") {
+      this.result.stop("Cancelled");
+      return;
+    }
+    if (!["ApiError", "EarlyEnd"].includes(error.name)) console.error(error);
+    const wait = error.status === 429 && error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
+    this.result.stop("Not done", "bad");
+    owner.errors.show(error.message + wait, error.param);
+  }
+
+  // The two buttons stand in one place; whoever had the focus there keeps it.
+  #showRunning(form, running) {
+    const [run, cancel] = [form.querySelector("[data-run]"), form.querySelector("[data-cancel]")];
+    const [old, fresh] = running ? [run, cancel] : [cancel, run];
+    const focused = document.activeElement === old;
+    old.hidden = true;
+    fresh.hidden = false;
+    if (focused) fresh.focus();
+  }
+
+  async #runAudio(signal) {
+    const {file, codes, hasSubtitles} = this.audioForm;
+    const options = {...this.audioForm.options(), model: this.#model};
+    const begin = performance.now();
+    this.result.begin(options.translate ? "Translating\u2026" : "Transcribing\u2026");
+    const reply = await this.api.transcribe(file, options, {signal, onText: (text) => this.result.append(text)});
+    signal.throwIfAborted();
+    this.result.showAudio(reply, {
+      file,
+      codes,
+      language: options.translate ? "en" : options.language,
+      seconds: (performance.now() - begin) / 1000,
+      subtitles: hasSubtitles ? (format) => this.api.subtitles(file, options, format, {}) : null,
+    });
+  }
+
+  async #runText(signal) {
+    const begin = performance.now();
+    const seconds = () => (performance.now() - begin) / 1000;
+    if (this.textForm.translates) {
+      this.result.begin("Translating\u2026");
+      const {text} = this.textForm;  // as it is now: it may be edited meanwhile
+      const reply = await this.api.translate({model: this.#model, ...this.textForm.translation()}, {signal});
+      this.result.showText({text: TextForm.rejoin(text, reply.texts), usage: reply.usage}, {seconds: seconds()});
+      return;
+    }
+    this.result.begin("Running\u2026");
+    const body = {model: this.#model, ...this.textForm.completion()};
+    const reply = await this.api.complete(body, {signal, onText: (text) => this.result.append(text)});
+    const notes = reply.finishReason === "length" ? ["ended by the limit of tokens"] : [];
+    this.result.showText(reply, {seconds: seconds(), notes});
+  }
+}
+
+await new App().load();

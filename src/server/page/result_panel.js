@@ -1,0 +1,161 @@
+// What came of a run: status, text, how long it took, and the files to take away.
+import {byId, clockTime} from "./dom.js";
+import {languageName} from "./languages.js";
+import {downloadName, toJson, toSrt, toTxt, toVtt} from "./subtitles.js";
+import {Transcript} from "./transcript.js";
+
+const kWriters = {txt: toTxt, json: toJson, srt: (reply) => toSrt(reply.segments), vtt: (reply) => toVtt(reply.segments)};
+const kTypes = {txt: "text/plain", srt: "application/x-subrip", vtt: "text/vtt", json: "application/json"};
+
+/** Gives text to the browser as a file to keep. */
+function save(text, name, type) {
+  const address = URL.createObjectURL(new Blob([text], {type}));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+const capitalised = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+export class ResultPanel {
+  #reply = null;
+  #source = "";        // name of the file that the text is of
+  #subtitles = null;   // async (format) -> text: the server's own, where the reply has no times
+
+  constructor(player) {
+    this.player = player;
+    this.section = byId("result");
+    this.status = byId("status");
+    this.meta = byId("meta");
+    this.downloads = byId("downloads");
+    this.empty = byId("empty");
+    this.transcript = new Transcript(byId("transcript"), player.audio, byId("transcript-hint"));
+    byId("copy").addEventListener("click", () => this.#copy());
+    for (const button of this.downloads.querySelectorAll("[data-download]")) {
+      button.addEventListener("click", () => this.#download(button));
+    }
+  }
+
+  /** words: for eyes and ears; tone "busy", "good", "bad" or "". */
+  say(words, tone = "") {
+    this.status.textContent = words;
+    this.status.dataset.tone = tone;
+  }
+
+  clear() {
+    this.#reply = null;
+    this.transcript.clear();
+    this.meta.textContent = "";
+    this.downloads.hidden = true;
+    this.empty.hidden = false;
+    this.say("");
+  }
+
+  begin(words) {
+    this.clear();
+    this.empty.hidden = true;
+    this.section.setAttribute("aria-busy", "true");
+    this.say(words, "busy");
+    this.#bringIntoView();
+  }
+
+  // Where the result stands below the form, who started a run would not see it.
+  #bringIntoView() {
+    if (this.section.getBoundingClientRect().top < 0.8 * window.innerHeight) return;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.section.scrollIntoView({block: "start", behavior: calm ? "auto" : "smooth"});
+  }
+
+  append(text) { this.transcript.append(text); }
+
+  /** The run is over without a reply; what streamed so far stays, and may be copied. */
+  stop(words, tone) {
+    this.section.removeAttribute("aria-busy");
+    this.transcript.settle();
+    const text = this.transcript.root.textContent;
+    if (text) this.#offer({text}, ["txt"], "transcript");
+    this.say(words, tone);
+  }
+
+  showAudio(reply, {file, seconds, language, codes, subtitles}) {
+    this.section.removeAttribute("aria-busy");
+    const timed = (reply.segments ?? []).length > 0;
+    if (timed) this.transcript.showSegments(reply, this.player.playable);
+    else this.transcript.showText(reply.text || "(no speech)");
+    const code = language || codes.find((each) => languageName(each).toLowerCase() === reply.language?.toLowerCase());
+    if (code) this.transcript.root.lang = code;
+    const known = !timed && !subtitles ? ["txt", "json"] : Object.keys(kWriters);
+    this.#subtitles = subtitles;
+    this.#offer(reply, known, file.name);
+    this.#showMeta([reply.language && capitalised(reply.language), ...this.#lengths(reply, seconds)]);
+    this.say(timed ? `Done: ${reply.segments.length} segment${reply.segments.length === 1 ? "" : "s"}` : "Done", "good");
+  }
+
+  showText(reply, {seconds, notes = []}) {
+    this.section.removeAttribute("aria-busy");
+    this.transcript.showText(reply.text || "(an empty answer)");
+    this.#offer(reply, ["txt"], "answer");
+    const tokens = reply.usage?.completion_tokens;
+    this.#showMeta([tokens !== undefined && `${tokens} tokens`, `${seconds.toFixed(1)} s`, ...notes]);
+    this.say("Done", "good");
+  }
+
+  #lengths(reply, seconds) {
+    const duration = reply.duration ?? reply.usage?.seconds ?? this.player.audio.duration;
+    if (!Number.isFinite(duration)) return [`${seconds.toFixed(1)} s`];
+    const speed = duration / seconds;
+    return [`${clockTime(duration)} of audio in ${seconds.toFixed(1)} s`,
+            `${speed.toFixed(speed < 10 ? 1 : 0)}\u00d7 real time`];
+  }
+
+  #showMeta(parts) { this.meta.textContent = parts.filter(Boolean).join("  \u00b7  "); }
+
+  #offer(reply, formats, source) {
+    this.#reply = reply;
+    this.#source = source;
+    this.downloads.hidden = false;
+    for (const button of this.downloads.querySelectorAll("[data-download]")) {
+      button.hidden = !formats.includes(button.dataset.download);
+    }
+  }
+
+  async #copy() {
+    try {
+      await navigator.clipboard.writeText(toTxt(this.#reply));
+      this.say("Copied", "good");
+    } catch {
+      this.say("The browser did not allow copying. Select the text instead.", "bad");
+    }
+  }
+
+  async #download(button) {
+    const format = button.dataset.download;
+    const reply = this.#reply;
+    let text;
+    if ((format === "srt" || format === "vtt") && !reply.segments?.length) {
+      text = await this.#fetchSubtitles(button, format);
+      if (text === null || this.#reply !== reply) return;
+    } else {
+      text = kWriters[format](reply);
+    }
+    save(text, downloadName(this.#source, format), kTypes[format]);
+  }
+
+  // The text came without times: the server is asked to write them, which means decoding once more.
+  async #fetchSubtitles(button, format) {
+    this.say("Asking the server for times\u2026", "busy");
+    button.disabled = true;
+    try {
+      const text = await this.#subtitles(format);
+      this.say("Done", "good");
+      return text;
+    } catch (error) {
+      this.say(error.message, "bad");
+      return null;
+    } finally {
+      button.disabled = false;
+    }
+  }
+}

@@ -1,0 +1,80 @@
+#include "server/replies.h"
+
+#include <algorithm>
+
+#include "request/result_json.h"
+
+namespace transept {
+namespace {
+
+bool is_json_type(std::string_view content_type) {
+  std::string type(trim(content_type.substr(0, content_type.find(';'))));
+  for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return type == "application/json" || (type.starts_with("application/") && type.ends_with("+json"));
+}
+
+}  // namespace
+
+HttpResponse error_response(const Status& status, const Admission& admission) {
+  HttpResponse response;
+  response.status = error_kind(status).http_status;
+  Json::Object body;
+  if (response.status == 500) {
+    body.emplace_back("error", error_object(absl::InternalError("internal error; the server's log says more")));
+  } else {
+    body.emplace_back("error", error_object(status));
+  }
+  response.body = Json(std::move(body)).dump();
+  if (response.status == 429 || response.status == 503) {
+    response.headers.emplace_back("Retry-After", str_cat(admission.retry_after_seconds()));
+  }
+  if (response.status == 504) response.headers.emplace_back("x-should-retry", "false");
+  return response;
+}
+
+HttpResponse http_error_response(int http_status, std::string_view message, std::string_view code) {
+  Json::Object error;
+  error.emplace_back("message", message);
+  error.emplace_back("type", http_status >= 500 ? "server_error" : "invalid_request_error");
+  error.emplace_back("param", Json());
+  error.emplace_back("code", code);
+  Json::Object body;
+  body.emplace_back("error", std::move(error));
+  return {.status = http_status, .body = Json(std::move(body)).dump()};
+}
+
+void reply(const ApiCall& call, const Json& body) { call.responder->respond({.body = body.dump()}); }
+
+void reply_error(const ServerContext& context, const ApiCall& call, const Status& status) {
+  const int http_status = error_kind(status).http_status;
+  if (http_status >= 500 && http_status != 503 && http_status != 504) {
+    context.log.log_internal(call.http.request_id, error_message(status));
+  }
+  if (http_status == 429) context.metrics.count_refused("queue");
+  call.responder->respond(error_response(status, context.admission));
+}
+
+StatusOr<Json> json_body(const ServerContext& context, const HttpRequest& request) {
+  const std::string* type = request.header("Content-Type");
+  if (type == nullptr || !is_json_type(*type)) {
+    return invalid_argument("Content-Type must be application/json",
+                            type == nullptr ? ", and there is none" : ", and is another");
+  }
+  StatusOr<Json> body = Json::parse(request.body, context.options.json);
+  if (!body.ok()) return with_prefix(body.status(), "the body is no JSON: ");
+  if (!body->is_object()) return invalid_argument("the body must be a JSON object, not ", body->kind_name());
+  if (context.options.log_prompts) context.log.log_prompt(request.request_id, request.body);
+  return body;
+}
+
+StatusOr<std::string> model_name(const ServerContext& context, const std::optional<std::string>& asked) {
+  const std::vector<std::string>& names = context.options.served_model_names;
+  if (!asked.has_value()) return names.front();
+  if (std::ranges::find(names, *asked) != names.end()) return *asked;
+  constexpr size_t kShown = 100;
+  return with_param(
+      not_found("the model \"", asked->substr(0, kShown), "\" does not exist here; served: ", join(names, ", ")),
+      "model");
+}
+
+}  // namespace transept

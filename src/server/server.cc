@@ -1,0 +1,82 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+namespace transept {
+namespace {
+
+// Addresses that only this machine can reach. (A name that resolves to such a one is "localhost".)
+bool is_loopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Server>> Server::start(ServerOptions options, const AccessLog::Options& log,
+                                                const Clock& clock) {
+  options.listens_on_loopback = is_loopback(options.http.host);
+  std::unique_ptr<Server> server(new Server(std::move(options), log, clock));
+  ASSIGN_OR_RETURN(server->http_, HttpServer::start(server->options_.http, server->service_));
+  return server;
+}
+
+Server::Server(ServerOptions options, const AccessLog::Options& log, const Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      log_(log),
+      metrics_(options_.served_model_names.front()),
+      service_(options_, state_, metrics_, log_) {}
+
+void Server::serve(LoadedModel model) {
+  model_ = std::move(model);
+  // Who may wait is for Admission to say: the engine takes whatever comes past it.
+  AsyncEngine::Options queue;
+  queue.max_queued_requests = std::numeric_limits<int32_t>::max();
+  engine_ = std::make_unique<AsyncEngine>(std::move(model_.engine), queue, clock_);
+  admission_ = std::make_unique<Admission>(
+      options_.queue, [this] { return engine_->num_queued(); }, clock_);
+  StatusOr<SpeechModel> speech = SpeechModel::of(model_, *engine_);
+  if (speech.ok()) speech_.emplace(std::move(speech).value());
+  const int num_workers = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+  workers_ = std::make_unique<WorkPool>(num_workers);
+  transcribers_ = std::make_unique<WorkPool>(speech_.has_value() ? options_.max_transcriptions : 1);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  context_.emplace(ServerContext{.options = options_,
+                                 .model = model_,
+                                 .engine = *engine_,
+                                 .speech = speech_.has_value() ? &*speech_ : nullptr,
+                                 .why_no_speech = speech.status(),
+                                 .admission = *admission_,
+                                 .metrics = metrics_,
+                                 .log = log_,
+                                 .workers = *workers_,
+                                 .transcribers = *transcribers_,
+                                 .clock = clock_,
+                                 .start_time_unix = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                                 .state = state_});
+  service_.set_context(*context_);
+  ServerState loading = ServerState::kLoading;
+  state_.compare_exchange_strong(loading, ServerState::kReady);
+}
+
+bool Server::drain(Duration timeout, const std::function<bool()>& keep_waiting) {
+  state_ = ServerState::kDraining;
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  while (!http_->wait_until_answered(std::chrono::milliseconds(50))) {
+    if (!keep_waiting() || std::chrono::steady_clock::now() >= end) return false;
+  }
+  return true;
+}
+
+// From the outside in: nobody asks any more, then nothing is computed, then nothing is answered.
+void Server::stop() {
+  state_ = ServerState::kDraining;
+  http_->stop();
+  if (engine_ == nullptr || model_.engine != nullptr) return;
+  model_.engine = engine_->stop();
+  transcribers_->stop();
+  workers_->stop();
+}
+
+}  // namespace transept
