@@ -1,0 +1,227 @@
+#include "server/openapi_replies.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/strings.h"
+#include "server/openapi_fields.h"
+
+namespace transept {
+namespace {
+
+Json type(std::string_view name) { return json_object({{"type", name}}); }
+Json or_null(std::string_view name) { return json_object({{"type", Json::Array{name, "null"}}}); }
+Json list_of(Json items) { return json_object({{"type", "array"}, {"items", std::move(items)}}); }
+Json map_of(Json values) { return json_object({{"type", "object"}, {"additionalProperties", std::move(values)}}); }
+Json constant(std::string_view word) { return json_object({{"type", "string"}, {"enum", Json::Array{word}}}); }
+Json nullable(Json schema) { return json_object({{"anyOf", Json::Array{std::move(schema), type("null")}}}); }
+
+using Members = std::initializer_list<std::pair<std::string_view, Json>>;
+
+// An object whose `required` members are always there, and whose `optional` ones may be.
+Json object(std::string_view doc, Members required, Members optional = {}) {
+  Json properties = json_object(required);
+  Json names = Json::array();
+  for (const auto& [name, schema] : required) names.push_back(name);
+  for (const auto& [name, schema] : optional) properties.set(name, schema);
+  return json_object({{"type", "object"}, {"description", doc}, {"properties", properties}, {"required", names}});
+}
+
+Json integer() { return type("integer"); }
+Json number() { return type("number"); }
+Json text() { return type("string"); }
+Json ids() { return list_of(integer()); }
+
+Json usage() {
+  Json details = object("Of which side they are.", {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}},
+                        {{"audio_seconds", number()}});
+  return object("Tokens read and written.",
+                {{"prompt_tokens", integer()}, {"completion_tokens", integer()}, {"total_tokens", integer()}},
+                {{"prompt_tokens_details", std::move(details)}});
+}
+
+Json logprobs() {
+  return nullable(object("Of every token, natural logarithms.", {{"tokens", list_of(text())},
+                                                                 {"token_logprobs", list_of(or_null("number"))},
+                                                                 {"top_logprobs", list_of(nullable(map_of(number())))},
+                                                                 {"text_offset", list_of(integer())}}));
+}
+
+Json choice(bool is_chunk) {
+  Json reasons = Json::Array{"stop", "length"};
+  if (is_chunk) reasons.push_back(Json());
+  Json reason = json_object({{"type", is_chunk ? Json(Json::Array{"string", "null"}) : Json("string")}});
+  reason.set("enum", std::move(reasons));
+  return object(
+      is_chunk ? "What is new of an answer." : "An answer.",
+      {{"index", integer()}, {"text", text()}, {"logprobs", logprobs()}, {"finish_reason", std::move(reason)}},
+      {{"stop_reason", json_object({{"type", Json::Array{"string", "integer", "null"}}})}});
+}
+
+Json completion(bool is_chunk) {
+  return object(is_chunk ? "A piece of a streamed completion; the last one before [DONE] may have usage alone."
+                         : "A completion: n answers for each prompt, in the prompts' order.",
+                {{"id", text()},
+                 {"object", constant("text_completion")},
+                 {"created", integer()},
+                 {"model", text()},
+                 {"choices", list_of(schema_ref(is_chunk ? "CompletionChunkChoice" : "CompletionChoice"))}},
+                {{"usage", is_chunk ? nullable(schema_ref("Usage")) : schema_ref("Usage")}});
+}
+
+Json prompt_logprobs() {
+  const Json token =
+      object("A token at this place.", {{"logprob", number()}, {"rank", integer()}, {"decoded_token", text()}});
+  return list_of(nullable(map_of(token)));
+}
+
+Json score() {
+  const Json one =
+      object("The decoder prompt's log-probability under the model.", {{"index", integer()},
+                                                                       {"object", constant("score")},
+                                                                       {"score", number()},
+                                                                       {"prompt_token_ids", ids()},
+                                                                       {"prompt_logprobs", prompt_logprobs()}});
+  return object("Scores, in the prompts' order.",
+                {{"id", text()}, {"object", constant("list")}, {"model", text()}, {"data", list_of(one)}},
+                {{"usage", schema_ref("Usage")}});
+}
+
+Json translations() {
+  const Json one = object("A text, translated.", {{"text", text()}}, {{"detected_source_lang", or_null("string")}});
+  return object("Translations, in the texts' order.", {{"translations", list_of(one)}},
+                {{"usage", schema_ref("Usage")}});
+}
+
+Json model() {
+  const Json abilities =
+      object("What the model is good for.",
+             {{"task", json_object({{"type", "string"}, {"enum", Json::Array{"text", "transcription"}}})},
+              {"languages", list_of(text())},
+              {"has_timestamps", type("boolean")},
+              {"has_word_timestamps", type("boolean")}});
+  return object("A name that the model is served by.", {{"id", text()},
+                                                        {"object", constant("model")},
+                                                        {"created", integer()},
+                                                        {"owned_by", text()},
+                                                        {"max_model_len", integer()},
+                                                        {"transept", abilities}});
+}
+
+Json debug_state() {
+  const Json names = list_of(text());
+  return object("The queue and the KV blocks as of the last step.",
+                {{"running", names},
+                 {"waiting", names},
+                 {"swapped", names},
+                 {"blocks", object("KV blocks.", {{"total", integer()},
+                                                  {"free", integer()},
+                                                  {"self", integer()},
+                                                  {"cross", integer()},
+                                                  {"pinned", integer()}})},
+                 {"queue", object("Who waits.", {{"requests", integer()}, {"limit", integer()}})}});
+}
+
+Json error() {
+  const Json inner =
+      object("What went wrong: all four keys always.",
+             {{"message", text()}, {"type", text()}, {"param", or_null("string")}, {"code", or_null("string")}});
+  return object("An error.", {{"error", inner}});
+}
+
+Json segment() {
+  return object("A piece of the transcript.", {{"id", integer()},
+                                               {"seek", integer()},
+                                               {"start", number()},
+                                               {"end", number()},
+                                               {"text", text()},
+                                               {"tokens", ids()},
+                                               {"temperature", number()},
+                                               {"avg_logprob", number()},
+                                               {"compression_ratio", number()},
+                                               {"no_speech_prob", number()}});
+}
+
+struct ErrorDoc {
+  int status;
+  std::string_view doc;
+  bool has_retry_after = false;
+};
+constexpr ErrorDoc kErrors[] = {
+    {400, "A field has a value that is not taken (param names it), the request is too long, or it is not HTTP."},
+    {401, "No key that is known was given."},
+    {403, "This is not for the caller: another host or origin, or a route for this machine alone."},
+    {404, "Nothing is served under that path, or the model under that name."},
+    {405, "The path knows other methods."},
+    {408, "The request came too slowly."},
+    {413, "The body is larger than is taken."},
+    {429, "The queue is full, or too much is in work.", true},
+    {500, "It is our own fault; the log says more."},
+    {503, "The server loads, or stops.", true},
+    {504, "The request took longer than --request-timeout."},
+};
+
+Json header(std::string_view doc, Json schema) {
+  return json_object({{"description", doc}, {"schema", std::move(schema)}});
+}
+
+}  // namespace
+
+Json reply_schemas() {
+  return json_object({{"Usage", usage()},
+                      {"CompletionChoice", choice(false)},
+                      {"CompletionChunkChoice", choice(true)},
+                      {"Completion", completion(false)},
+                      {"CompletionChunk", completion(true)},
+                      {"Score", score()},
+                      {"Translations", translations()},
+                      {"Tokens", object("Token ids of a text.",
+                                        {{"count", integer()}, {"max_model_len", integer()}, {"tokens", ids()}},
+                                        {{"token_strs", nullable(list_of(text()))}})},
+                      {"Text", object("The text of token ids.", {{"prompt", text()}})},
+                      {"Model", model()},
+                      {"Models", object("Every name that is served.",
+                                        {{"object", constant("list")}, {"data", list_of(schema_ref("Model"))}})},
+                      {"Health", object("Whether the server works.", {{"status", text()}})},
+                      {"Version", object("Of the binary.", {{"version", text()}, {"commit", text()}})},
+                      {"DebugState", debug_state()},
+                      {"Error", error()}});
+}
+
+Json audio_reply_schemas() {
+  const Json seconds = object("What was heard.", {{"type", constant("duration")}, {"seconds", number()}});
+  return json_object(
+      {{"AudioUsage", seconds},
+       {"Transcription", object("A transcript's text.", {{"text", text()}}, {{"usage", schema_ref("AudioUsage")}})},
+       {"TranscriptionSegment", segment()},
+       {"TranscriptionWord",
+        object("A word and its time.", {{"word", text()}, {"start", number()}, {"end", number()}})},
+       {"VerboseTranscription",
+        object("A transcript with times.",
+               {{"task", text()}, {"language", text()}, {"duration", number()}, {"text", text()}},
+               {{"segments", list_of(schema_ref("TranscriptionSegment"))},
+                {"words", list_of(schema_ref("TranscriptionWord"))},
+                {"usage", schema_ref("AudioUsage")}})},
+       {"TranscriptDelta", object("What is new of a streamed transcript.",
+                                  {{"type", constant("transcript.text.delta")}, {"delta", text()}})},
+       {"TranscriptDone",
+        object("A streamed transcript, whole.", {{"type", constant("transcript.text.done")}, {"text", text()}},
+               {{"usage", type("object")}})}});
+}
+
+Json error_responses() {
+  Json responses = Json::object();
+  const Json content = json_object({{"application/json", json_object({{"schema", schema_ref("Error")}})}});
+  for (const ErrorDoc& error : kErrors) {
+    Json response = json_object({{"description", error.doc}, {"content", content}});
+    Json headers = Json::object();
+    if (error.has_retry_after) headers.set("Retry-After", header("Seconds until there should be room.", integer()));
+    if (error.status == 504) headers.set("x-should-retry", header("Trying again would take as long.", text()));
+    if (!headers.as_object().empty()) response.set("headers", std::move(headers));
+    responses.set(str_cat("Error", error.status), std::move(response));
+  }
+  return responses;
+}
+
+}  // namespace transept
