@@ -183,7 +183,10 @@ StatusOr<Json> run_workload(const std::string& mode, const Flags& flags) {
 int run_bench(const Flags& flags) {
   const std::vector<std::string>& arguments = flags.positional();
   const bool known = arguments.size() == 2 && (arguments[0] == "latency" || arguments[0] == "throughput");
-  if (!known) return usage_error("bench", invalid_argument("expected: transept bench latency|throughput MODEL"));
+  if (!known) {
+    return usage_error("bench",
+                       invalid_argument("expected: transept bench latency|throughput MODEL, or bench serve URL"));
+  }
   if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
   const StatusOr<Json> json = run_workload(arguments[0], flags.without_first_positional());
   if (!json.ok()) return usage_error("bench", blame_environment(json.status(), flags.from_environment()));

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -79,6 +80,12 @@ void occupy_standard_descriptors() {
   }
 }
 
+const Verb* find_verb(std::string_view name) {
+  const std::vector<Verb>& all = verbs();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Verb& verb) { return verb.name == name; });
+  return at == all.end() ? nullptr : &*at;
+}
+
 int main_verb(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
     print_overview(arguments.empty() ? stderr : stdout);
@@ -88,11 +95,16 @@ int main_verb(const std::vector<std::string>& arguments) {
     std::printf("transept %s (%s)\n", kVersion, kCommit);
     return kExitOk;
   }
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs()) {
-    if (verb.name == arguments[0]) return run_verb(verb, {arguments.begin() + 1, arguments.end()});
-    names.emplace_back(verb.name);
+  if (arguments.size() > 1) {
+    if (const Verb* verb = find_verb(arguments[0] + " " + arguments[1]); verb != nullptr) {
+      return run_verb(*verb, {arguments.begin() + 2, arguments.end()});
+    }
   }
+  if (const Verb* verb = find_verb(arguments[0]); verb != nullptr) {
+    return run_verb(*verb, {arguments.begin() + 1, arguments.end()});
+  }
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
   const std::string near = nearest(arguments[0], names);
   std::fprintf(stderr, "transept: unknown verb %s%s\n", arguments[0].c_str(),
                near.empty() ? "; transept --help lists them" : ("; did you mean " + near + "?").c_str());

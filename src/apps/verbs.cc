@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "apps/bench_serve.h"
+#include "apps/bench_serve_flags.h"
 #include "apps/engine_flags.h"
 #include "apps/request_flags.h"
 #include "apps/serve_flags.h"
@@ -106,6 +108,8 @@ const std::vector<Verb>& verbs() {
       {"dump", "features|encoder MODEL AUDIO|TEXT|ids.json --output FILE.npy",
        "what the encoder is given, and what it gives, for comparing with a reference", dump_flags, run_dump},
       {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench},
+      {"bench serve", "URL", "load on an OpenAI-compatible server: latencies, throughput, goodput", bench_serve_flags,
+       run_bench_serve},
       {"serve", "MODEL", "OpenAI-compatible server: completions, transcriptions, a page at /", serve_and_engine_flags,
        run_serve},
       {"features", "", "what this version does, and what it refuses and why", features_flags, run_features},

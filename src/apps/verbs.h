@@ -17,7 +17,7 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
 struct Verb {
-  std::string_view name;
+  std::string_view name;     // of one word, or of two: "bench serve"
   std::string_view usage;    // after "transept NAME "
   std::string_view summary;  // one line
   std::vector<FlagSpec> (*flags)();

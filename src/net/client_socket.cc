@@ -63,9 +63,9 @@ Status ClientSocket::connect(const std::string& host, uint16_t port, TimePoint d
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const std::string place = str_cat("cannot connect to ", host, " port ", port, ": ");
+  const std::string place = str_cat("cannot connect to ", host, " port ", port);
   if (const int error = ::getaddrinfo(host.c_str(), str_cat(port).c_str(), &hints, &found); error != 0) {
-    return absl::UnavailableError(str_cat(place, ::gai_strerror(error)));
+    return absl::UnavailableError(str_cat(place, ": ", ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, ::freeaddrinfo);
   Status status = absl::UnavailableError("it has no address");

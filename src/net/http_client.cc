@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "net/client_socket.h"
+#include "net/http_chars.h"
 
 namespace transept {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 constexpr size_t kMaxLineBytes = 64 << 10;
 constexpr size_t kMaxHeaders = 256;
 constexpr size_t kReadBytes = 64 << 10;
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool is_same_text(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
-}
 
 // A number that is digits and nothing else.
 template <typename Number>
@@ -29,22 +24,14 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   return number;
 }
 
-// What may stand in a request's head as one line: no control characters, and in its target no spaces.
-bool is_clean(std::string_view text, char least) {
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte >= static_cast<unsigned char>(least) || c == '\t') && byte != 0x7F;
-  });
-}
+bool is_control_or_space(char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7F; }
 
 Status check_request(std::string_view path, const HttpHeaders& headers) {
-  if (path.empty() || path.front() != '/' || !is_clean(path, '!') || path.find('\t') != std::string_view::npos) {
+  if (path.empty() || path.front() != '/' || std::any_of(path.begin(), path.end(), is_control_or_space)) {
     return invalid_argument("not a path: ", path);
   }
   for (const auto& [name, value] : headers) {
-    if (name.empty() || !is_clean(name, '!') || name.find(':') != std::string::npos || !is_clean(value, ' ')) {
-      return invalid_argument("not a header: ", name);
-    }
+    if (!is_token(name) || !is_field_value(value)) return invalid_argument("not a header: ", name);
   }
   return ok_status();
 }
@@ -68,17 +55,17 @@ StatusOr<Framing> framing_of(const Head& head) {
   Framing framing;
   framing.closes = head.is_http10;
   for (const auto& [name, value] : head.headers) {
-    if (is_same_text(name, "transfer-encoding")) {
-      if (framing.is_chunked || !is_same_text(value, "chunked")) return not_http("transfer coding " + value);
+    if (equals_ignoring_case(name, "transfer-encoding")) {
+      if (framing.is_chunked || !equals_ignoring_case(value, "chunked")) return not_http("transfer coding " + value);
       framing.is_chunked = true;
-    } else if (is_same_text(name, "content-length")) {
+    } else if (equals_ignoring_case(name, "content-length")) {
       const std::optional<uint64_t> length = value.empty() ? std::nullopt : parse_digits<uint64_t>(value);
       if (!length.has_value() || framing.length.value_or(*length) != *length) return not_http("Content-Length");
       framing.length = length;
-    } else if (is_same_text(name, "connection")) {
+    } else if (equals_ignoring_case(name, "connection")) {
       for (const std::string_view token : split(value, ',')) {
-        if (is_same_text(trim(token), "close")) framing.closes = true;
-        if (is_same_text(trim(token), "keep-alive")) framing.closes = false;
+        if (equals_ignoring_case(trim_spaces(token), "close")) framing.closes = true;
+        if (equals_ignoring_case(trim_spaces(token), "keep-alive")) framing.closes = false;
       }
     }
   }
@@ -104,8 +91,8 @@ Status read_status_line(std::string_view line, Head& head) {
 StatusOr<HttpUrl> HttpUrl::parse(std::string_view text) {
   constexpr std::string_view kScheme = "http://";
   const Status refused = invalid_argument("expected http://HOST[:PORT][/PATH], not ", text);
-  if (!is_same_text(text.substr(0, kScheme.size()), kScheme)) {
-    const bool is_tls = is_same_text(text.substr(0, 8), "https://");
+  if (!equals_ignoring_case(text.substr(0, kScheme.size()), kScheme)) {
+    const bool is_tls = equals_ignoring_case(text.substr(0, 8), "https://");
     return is_tls ? unimplemented(text, ": TLS is a proxy's; http:// alone is spoken here") : refused;
   }
   text.remove_prefix(kScheme.size());
@@ -127,7 +114,9 @@ StatusOr<HttpUrl> HttpUrl::parse(std::string_view text) {
     url.host = place.substr(0, colon);
     place.remove_prefix(colon);
   }
-  if (url.host.empty() || !is_clean(url.host, '!') || url.host.find('@') != std::string::npos) return refused;
+  if (url.host.empty() || std::any_of(url.host.begin(), url.host.end(), is_control_or_space) ||
+      url.host.find('@') != std::string::npos)
+    return refused;
   if (place.empty()) return url;
   const std::optional<uint16_t> port =
       place.front() == ':' && place.size() > 1 ? parse_digits<uint16_t>(place.substr(1)) : std::nullopt;
@@ -231,10 +220,9 @@ class HttpClient::Impl {
       ASSIGN_OR_RETURN(line, read_line());
       if (line.empty()) return head;
       const size_t colon = line.find(':');
-      if (colon == std::string::npos || colon == 0 || !is_clean(line.substr(0, colon), '!'))
-        return not_http("a header");
+      if (colon == std::string::npos || !is_token(std::string_view(line).substr(0, colon))) return not_http("a header");
       if (head.headers.size() == kMaxHeaders) return not_http("too many headers");
-      head.headers.emplace_back(line.substr(0, colon), trim(std::string_view(line).substr(colon + 1)));
+      head.headers.emplace_back(line.substr(0, colon), trim_spaces(std::string_view(line).substr(colon + 1)));
     }
   }
 
@@ -271,7 +259,7 @@ class HttpClient::Impl {
   Status read_chunks(Reply& reply, const OnPiece* on_piece) {
     while (true) {
       ASSIGN_OR_RETURN(const std::string line, read_line());
-      const std::string_view digits = trim(std::string_view(line).substr(0, line.find(';')));
+      const std::string_view digits = trim_spaces(std::string_view(line).substr(0, line.find(';')));
       const std::optional<uint64_t> size = digits.empty() ? std::nullopt : parse_digits<uint64_t>(digits, 16);
       if (!size.has_value()) return not_http("a chunk's size");
       if (*size == 0) break;

@@ -67,26 +67,33 @@ PreviousText::PreviousText(std::span<const int32_t> initial_prompt, bool carry, 
   if (carry) {
     const size_t size = std::min(initial_prompt.size(), static_cast<size_t>(max_tokens_));
     carried_.assign(initial_prompt.end() - static_cast<int64_t>(size), initial_prompt.end());
+    num_carried_ = std::ssize(initial_prompt);
   } else {
     append(initial_prompt);
   }
 }
 
 std::vector<int32_t> PreviousText::prompt() const {
-  const size_t room = static_cast<size_t>(max_tokens_) - carried_.size();
-  const size_t size = std::min(room, tokens_.size());
-  std::vector<int32_t> prompt = carried_;
-  prompt.insert(prompt.end(), tokens_.end() - static_cast<int64_t>(size), tokens_.end());
+  const int64_t room = max_tokens_ - num_carried_;
+  const int64_t left = room > 0 ? std::min(room, num_tokens_) : std::max<int64_t>(num_tokens_ + room, 0);
+  const int64_t size = std::min(left, max_tokens_);
+  const int64_t carried = std::min(std::ssize(carried_), max_tokens_ - size);
+  std::vector<int32_t> prompt(carried_.end() - carried, carried_.end());
+  prompt.insert(prompt.end(), tokens_.end() - size, tokens_.end());
   return prompt;
 }
 
 void PreviousText::append(std::span<const int32_t> tokens) {
+  num_tokens_ += std::ssize(tokens);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   const auto most = static_cast<size_t>(max_tokens_);
   if (tokens_.size() > most) tokens_.erase(tokens_.begin(), tokens_.end() - static_cast<int64_t>(most));
 }
 
-void PreviousText::reset() { tokens_.clear(); }
+void PreviousText::reset() {
+  tokens_.clear();
+  num_tokens_ = 0;
+}
 
 StatusOr<std::vector<FrameRange>> parse_clip_timestamps(std::string_view text, int64_t content_frames) {
   std::vector<int64_t> frames;
@@ -99,9 +106,15 @@ StatusOr<std::vector<FrameRange>> parse_clip_timestamps(std::string_view text, i
     }
   }
   if (frames.empty()) frames.push_back(0);
+  const size_t num_given = frames.size();
   if (frames.size() % 2 == 1) frames.push_back(content_frames);
+  const auto seconds = [&](size_t i) { return static_cast<double>(frames[i]) / 100; };
   std::vector<FrameRange> ranges;
   for (size_t i = 0; i < frames.size(); i += 2) {
+    if (i + 1 < num_given && frames[i] > frames[i + 1]) {
+      return field_error("clip_timestamps", str_cat("a clip's end must not be before its start, and one goes from ",
+                                                    seconds(i), " s to ", seconds(i + 1), " s"));
+    }
     const FrameRange range = {frames[i], std::min(frames[i + 1], content_frames)};
     if (range.begin < range.end) ranges.push_back(range);
   }

@@ -33,10 +33,14 @@ bool is_silence(const WindowScores& scores, const DecodingThresholds& thresholds
 StatusOr<std::vector<double>> temperature_ladder(double temperature, std::optional<double> increment);
 
 // Text that conditions the next window. Holds at most 2 x max_tokens ids.
+//
+// With `carry`, the initial prompt stands before every window's previous text, which has the room that is left. A
+// prompt that leaves none is pushed out by what follows it, as the reference's slices ([-0:], [--n:]) and its cut to
+// the last max_tokens would have it: previous text loses as many tokens from its beginning as the prompt has too many,
+// and what then is last stays.
 class PreviousText final {
  public:
-  // max_tokens: max_target_positions / 2 - 1. With `carry`, the initial prompt stands before every window's previous
-  // text, which has the room that is left; otherwise it is the first previous text.
+  // max_tokens: max_target_positions / 2 - 1. Without `carry` the initial prompt is the first previous text.
   PreviousText(std::span<const int32_t> initial_prompt, bool carry, int64_t max_tokens);
 
   // What follows <|startofprev|>, at most max_tokens; empty: the prompt has no <|startofprev|>.
@@ -48,8 +52,10 @@ class PreviousText final {
 
  private:
   std::vector<int32_t> carried_;
-  std::vector<int32_t> tokens_;
+  std::vector<int32_t> tokens_;  // the last ones of num_tokens_
   int64_t max_tokens_;
+  int64_t num_carried_ = 0;  // of the initial prompt, all of it
+  int64_t num_tokens_ = 0;   // appended since the reset
 };
 
 struct FrameRange {
@@ -59,7 +65,8 @@ struct FrameRange {
 
 // "start,end,start,end,...": seconds into frames of 0.01 s, rounded half to even; a last end that is missing is the end
 // of the audio, and so is "". Ends beyond the audio are its end; what is empty then is left out. Ranges may overlap and
-// go back, as in the reference. Errors (param "clip_timestamps"): not a number, not finite, negative, too many (10000).
+// go back, as in the reference. Errors (param "clip_timestamps"): not a number, not finite, negative, an end before its
+// start (which the reference takes for an empty clip, and gives an empty transcript), too many (10000).
 StatusOr<std::vector<FrameRange>> parse_clip_timestamps(std::string_view text, int64_t content_frames);
 
 }  // namespace transept

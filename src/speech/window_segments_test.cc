@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "base/strings.h"
 #include "base/utf8.h"
 #include "speech/decoding_rules.h"
 #include "speech/speech_test_util.h"
@@ -14,6 +15,7 @@ namespace transept {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::integer;
 using testing::list;
 using testing::member;
@@ -250,11 +252,46 @@ TEST(FallbackTest, ThresholdsThatAreNotThereAreNotAsked) {
   EXPECT_TRUE(is_silence({1, -0.5, 0.9}, {.logprob = std::nullopt}));
 }
 
-TEST(PreviousTextTest, AnInitialPromptThatFillsAllLeavesNoRoom) {
+// The reference's own lines (transcribe.py; decoding.py, _get_initial_tokens) with Python's slices, over lists that
+// forget nothing.
+std::vector<int32_t> reference_prompt(const std::vector<int32_t>& initial, const std::vector<int32_t>& since_reset,
+                                      int64_t max_tokens) {
+  const auto last = [](const std::vector<int32_t>& list, int64_t count) {  // list[-count:]
+    const int64_t size = std::ssize(list);
+    const int64_t begin = count > 0 ? std::max<int64_t>(size - count, 0) : std::min(-count, size);
+    return std::vector<int32_t>(list.begin() + begin, list.end());
+  };
+  std::vector<int32_t> prompt = initial;
+  const std::vector<int32_t> remaining = last(since_reset, max_tokens - std::ssize(initial));
+  prompt.insert(prompt.end(), remaining.begin(), remaining.end());
+  return last(prompt, max_tokens);
+}
+
+TEST(PreviousTextTest, ACarriedPromptOfAnyLengthIsTheReferences) {
+  constexpr int64_t kMax = 7;
+  for (int32_t num_initial = 0; num_initial <= 24; ++num_initial) {
+    std::vector<int32_t> initial, since_reset;
+    for (int32_t i = 0; i < num_initial; ++i) initial.push_back(1000 + i);
+    PreviousText previous(initial, /*carry=*/true, kMax);
+    for (int32_t i = 0; i < 60; ++i) {
+      SCOPED_TRACE(str_cat(num_initial, " of the prompt, ", since_reset.size(), " before"));
+      ASSERT_EQ(previous.prompt(), reference_prompt(initial, since_reset, kMax));
+      if (i == 35) {
+        previous.reset();
+        since_reset.clear();
+      }
+      const std::vector<int32_t> segment(static_cast<size_t>(i % 4), i);
+      previous.append(segment);
+      since_reset.insert(since_reset.end(), segment.begin(), segment.end());
+    }
+  }
+}
+
+TEST(PreviousTextTest, AnInitialPromptThatFillsAllIsPushedOut) {
   const std::vector<int32_t> initial = {1, 2, 3, 4, 5};
   PreviousText carried(initial, /*carry=*/true, 4);
   carried.append(std::vector<int32_t>{8, 9});
-  EXPECT_THAT(carried.prompt(), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(carried.prompt(), ElementsAre(3, 4, 5, 9));
   PreviousText first(initial, /*carry=*/false, 4);
   first.append(std::vector<int32_t>{8, 9});
   EXPECT_THAT(first.prompt(), ElementsAre(4, 5, 8, 9));
@@ -267,13 +304,15 @@ TEST(ClipTimestampsTest, RangesInFrames) {
   EXPECT_EQ(*parse_clip_timestamps("", 500), (Ranges{{0, 500}}));
   EXPECT_EQ(*parse_clip_timestamps("0", 500), (Ranges{{0, 500}}));
   EXPECT_EQ(*parse_clip_timestamps(" 1, 2.005 ,1e0", 500), (Ranges{{100, 200}, {100, 500}}));
-  EXPECT_EQ(*parse_clip_timestamps("4,99,3,2,700", 500), (Ranges{{400, 500}}));
+  EXPECT_EQ(*parse_clip_timestamps("4,99,3,3,700", 500), (Ranges{{400, 500}}));
   EXPECT_EQ(*parse_clip_timestamps("0", 0), Ranges());
-  for (const char* bad : {"x", "1,,2", "-1", "nan", "inf", "1e999", "1 2"}) {
+  for (const char* bad : {"x", "1,,2", "-1", "nan", "inf", "1e999", "1 2", "5,1", "0,1,700,600"}) {
     const auto ranges = parse_clip_timestamps(bad, 500);
     ASSERT_FALSE(ranges.ok()) << bad;
     EXPECT_EQ(error_param(ranges.status()), "clip_timestamps");
   }
+  EXPECT_THAT(error_message(parse_clip_timestamps("0,2,5.5,1,3", 500).status()), HasSubstr("from 5.5 s to 1 s"));
+  EXPECT_EQ(*parse_clip_timestamps("2,3,0,1", 500), (Ranges{{200, 300}, {0, 100}}));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ export const kSentences = [
 
 export function freshState() {
   return {
-    abilities: kSpeech, modelId: "whisper-tiny", key: null, error: null, delayMs: 5, hang: false, cut: false,
+    abilities: kSpeech, modelId: "whisper-tiny", key: null, error: null, delayMs: 5, hang: false, cut: false, reset: false,
     withWords: true, transcript: makeTranscript(kSentences), completion: "Une réponse qui arrive peu à peu – voilà.",
     metrics: {running: 2, waiting: 1, cache: 0.37, tokens: 1000, tokensPerReading: 50}, metricsStatus: 200,
     requests: [], aborted: 0,
@@ -83,9 +83,11 @@ async function sendEvents(state, response, events) {
   for (let at = 0; at < bytes.length && !response.destroyed; at += 7) {
     response.write(bytes.subarray(at, at + 7));
     if (at % 70 === 0) await wait(state.delayMs);
-    if (state.hang && at > bytes.length / 2) return;
+    if (state.hang && at > bytes.length / 2) return undefined;
+    if (state.reset && at > bytes.length / 2) return response.destroy();
   }
   response.end();
+  return undefined;
 }
 
 const deltasOf = (text) => text.split(/(?<= )/);

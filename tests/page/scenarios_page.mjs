@@ -162,6 +162,7 @@ fake["gauges show what /metrics says, each second, while the page is seen"] = as
   assert.equal(readings(), before, "none while hidden");
   await setHidden(false);
   await until("again", () => readings() > before, 1000);
+  await until("no rate over the pause", async () => (await gauge(page, "tokensPerSecond")) === "\u2013", 800);
 };
 
 fake["gauges without permission or without a server say so"] = async (t) => {
@@ -232,7 +233,7 @@ const any = {};
 
 const named = (page) => page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, audio, [role=button]")]
     .filter((each) => each.checkVisibility())
-    .filter((each) => !(each.labels?.length || each.getAttribute("aria-label") || each.textContent.trim()))
+    .filter((each) => !(each.labels?.length || each.getAttribute("aria-label") || (each.matches("button, [role=button]") && each.textContent.trim())))
     .map((each) => each.outerHTML));
 
 any["every control has a name, every description exists, ids are unique"] = async (t) => {
@@ -289,6 +290,26 @@ any["light and dark differ, and both can be read"] = async (t) => {
     assert.deepEqual(await weakTexts(page), []);
   }
   assert.notEqual(grounds[0], grounds[1]);
+};
+
+fake["results, marks and errors can be read in light and dark"] = async (t) => {
+  for (const dark of [false, true]) {
+    t.state.error = null;
+    const page = await t.open({dark});
+    await page.setInputFiles("#file", {name: "a.wav", mimeType: "audio/wav", buffer: makeWav(20)});
+    await page.click("#audio-form [data-run]");
+    await isDone(page);
+    await page.locator(".word").nth(3).click();
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator(".word.now").count(), 1);
+    assert.deepEqual(await weakTexts(page), []);
+    t.state.error = {status: 400, error: {message: "bad", param: "file"}};
+    await page.click("#audio-form [data-run]");
+    await page.locator("#file-error:visible").waitFor();
+    assert.deepEqual(await weakTexts(page), []);
+    await page.click("#key-button");
+    assert.deepEqual(await weakTexts(page), []);
+  }
 };
 
 any["narrow and enlarged pages do not scroll sideways"] = async (t) => {

@@ -28,9 +28,9 @@ async function downloaded(page, format) {
 const dropFile = (page, name) => page.evaluate((fileName) => {
   const transfer = new DataTransfer();
   transfer.items.add(new File([new Uint8Array(2000)], fileName, {type: "audio/wav"}));
-  for (const type of ["dragover", "drop"]) {
-    document.body.dispatchEvent(new DragEvent(type, {dataTransfer: transfer, bubbles: true, cancelable: true}));
-  }
+  // dispatchEvent gives false where the page kept the browser from leaving for the file.
+  return ["dragover", "drop"].map((type) =>
+    document.body.dispatchEvent(new DragEvent(type, {dataTransfer: transfer, bubbles: true, cancelable: true})));
 }, name);
 
 const fake = {};
@@ -65,7 +65,7 @@ fake["what is left alone is not sent"] = async (t) => {
 
 fake["a file may be dropped anywhere, and taken away again"] = async (t) => {
   const page = await t.open();
-  await dropFile(page, "dropped.wav");
+  assert.deepEqual(await dropFile(page, "dropped.wav"), [false, false]);
   assert.equal(await text(page, "#chosen-name"), "dropped.wav");
   await page.click("#remove");
   assert.ok(await page.locator("#drop-target").isVisible());
@@ -193,14 +193,46 @@ fake["a busy server and one that is gone are told in words"] = async (t) => {
 };
 
 fake["a stream that breaks off keeps its text and says so"] = async (t) => {
-  t.state.cut = true;
-  t.state.transcript = {...makeTranscript(kSentences)};
   const page = await t.open();
   await page.setInputFiles("#file", wav());
   await page.uncheck("#times");
+  for (const way of ["cut", "reset"]) {
+    Object.assign(t.state, {cut: false, reset: false, [way]: true});
+    await page.click(kRun);
+    await until(way, async () => /ended before/.test(await page.locator('#audio-form [data-error-for="*"]').textContent()));
+    const shown = await text(page, "#transcript");
+    assert.ok(shown.length > 20 && kSentences.join(" ").startsWith(shown), shown);
+    assert.equal(await text(page, "#status"), "Not done");
+    assert.equal(await page.locator("[data-download]:visible").count(), 1, "what came can be taken away");
+  }
+};
+
+fake["a long text that streams is followed, unless the reader scrolled up"] = async (t) => {
+  t.state.transcript = makeTranscript(Array(30).fill(kSentences).flat());
+  Object.assign(t.state, {hang: true, delayMs: 0});
+  const page = await t.open({height: 600});
+  await page.setInputFiles("#file", wav());
+  await page.uncheck("#times");
   await page.click(kRun);
-  await until("the error", async () => /ended before/.test(await page.locator('#audio-form [data-error-for="*"]').textContent()));
-  assert.equal(await text(page, "#transcript"), kSentences.join(" "));
+  const place = () => page.locator("#transcript").evaluate((box) => ({
+    top: box.scrollTop, rest: box.scrollHeight - box.clientHeight - box.scrollTop,
+  }));
+  await until("it is longer than its box, and at its end", async () => {
+    const {top, rest} = await place();
+    return top > 100 && rest < 40;
+  });
+  await page.locator("#transcript").evaluate((box) => { box.scrollTop = 0; });
+  await page.waitForTimeout(400);
+  assert.equal((await place()).top, 0);
+};
+
+fake["an answer that is no JSON is told in words"] = async (t) => {
+  const page = await t.open();
+  await page.setInputFiles("#file", wav());
+  await page.route("**/v1/audio/**", (route) => route.fulfill({status: 200, contentType: "text/html", body: "<p>a proxy</p>"}));
+  await page.click(kRun);
+  const place = page.locator('#audio-form [data-error-for="*"]');
+  await until("the error", async () => /not what this page understands/.test(await place.textContent()));
 };
 
 fake["cancelling ends the request and keeps what came"] = async (t) => {

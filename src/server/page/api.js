@@ -1,6 +1,7 @@
 // The server's routes as functions. Addresses are relative to the page, so that it works below a proxy's prefix.
 import {readEvents} from "./sse.js";
 
+const kLargeBytes = 10 << 20;
 const kKeyName = "transept-api-key";
 
 /** What the server refused, in its own words. `param` names the field, or is null. */
@@ -22,6 +23,16 @@ async function errorOf(response) {
   }
   const message = error.message || `The server answered ${response.status} ${response.statusText}`.trim();
   return new ApiError(message, {status: response.status, param: error.param ?? null, retryAfter});
+}
+
+async function jsonOf(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(error.name === "SyntaxError" ? "The server's answer is not what this page understands."
+        : "The connection ended before the answer did.");
+  }
 }
 
 const isStream = (response) => (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
@@ -78,7 +89,7 @@ export class Api {
     });
   }
 
-  async models() { return (await (await this.request("v1/models")).json()).data ?? []; }
+  async models() { return (await jsonOf(await this.request("v1/models"))).data ?? []; }
 
   async metrics() { return (await this.request("metrics", {quiet: true})).text(); }
 
@@ -95,7 +106,7 @@ export class Api {
       if (options.times === "word") fields.push(["timestamp_granularities[]", "word"]);
     }
     const response = await this.#postAudio(file, fields, options, signal);
-    return isStream(response) ? this.#readTranscript(response, onText) : response.json();
+    return isStream(response) ? this.#readTranscript(response, onText) : jsonOf(response);
   }
 
   /** srt or vtt as the server writes them. */
@@ -108,9 +119,15 @@ export class Api {
     return [["model", model], ["language", language], ["prompt", prompt], ["temperature", temperature]];
   }
 
-  #postAudio(file, fields, {translate}, signal) {
+  async #postAudio(file, fields, {translate}, signal) {
     const path = translate ? "v1/audio/translations" : "v1/audio/transcriptions";
-    return this.request(path, {method: "POST", body: formOf(fields, file), signal});
+    try {
+      return await this.request(path, {method: "POST", body: formOf(fields, file), signal});
+    } catch (error) {
+      // A server that refuses a large body closes the connection, and the browser does not read its reason.
+      if (error.status !== 0 || file.size < kLargeBytes) throw error;
+      throw new ApiError("The connection ended during the upload. The file may be larger than the server takes.", {param: "file"});
+    }
   }
 
   async #readTranscript(response, onText) {
@@ -142,7 +159,7 @@ export class Api {
       if (choice?.text) onText(choice.text);
     };
     if (!isStream(response)) {
-      take(await response.json());
+      take(await jsonOf(response));
     } else {
       for await (const event of readEvents(response.body)) take(event);
     }
@@ -151,7 +168,7 @@ export class Api {
 
   /** body: fields of /v1/translate, `text` a list. Gives {texts, detected, usage}. */
   async translate(body, {signal}) {
-    const {translations = [], usage = null} = await (await this.#postJson("v1/translate", body, signal)).json();
+    const {translations = [], usage = null} = await jsonOf(await this.#postJson("v1/translate", body, signal));
     return {
       texts: translations.map((translation) => translation.text),
       detected: translations[0]?.detected_source_lang ?? null,

@@ -56,10 +56,12 @@ export class ResultPanel {
   begin(words) {
     this.clear();
     this.empty.hidden = true;
-    this.section.setAttribute("aria-busy", "true");
+    this.#setBusy(true);  // the text alone: what the status says is to be heard
     this.say(words, "busy");
     this.#bringIntoView();
   }
+
+  #setBusy(busy) { this.transcript.root.setAttribute("aria-busy", String(busy)); }
 
   // Where the result stands below the form, who started a run would not see it.
   #bringIntoView() {
@@ -72,7 +74,7 @@ export class ResultPanel {
 
   /** The run is over without a reply; what streamed so far stays, and may be copied. */
   stop(words, tone) {
-    this.section.removeAttribute("aria-busy");
+    this.#setBusy(false);
     this.transcript.settle();
     const text = this.transcript.root.textContent;
     if (text) this.#offer({text}, ["txt"], "transcript");
@@ -80,7 +82,7 @@ export class ResultPanel {
   }
 
   showAudio(reply, {file, seconds, language, codes, subtitles}) {
-    this.section.removeAttribute("aria-busy");
+    this.#setBusy(false);
     const timed = (reply.segments ?? []).length > 0;
     if (timed) this.transcript.showSegments(reply, this.player.playable);
     else this.transcript.showText(reply.text || "(no speech)");
@@ -94,7 +96,7 @@ export class ResultPanel {
   }
 
   showText(reply, {seconds, notes = []}) {
-    this.section.removeAttribute("aria-busy");
+    this.#setBusy(false);
     this.transcript.showText(reply.text || "(an empty answer)");
     this.#offer(reply, ["txt"], "answer");
     const tokens = reply.usage?.completion_tokens;

@@ -43,6 +43,15 @@ export class SseParser {
   }
 }
 
+// A connection that breaks is an end like any other; who cancelled knows it already.
+async function readOr(reader) {
+  try {
+    return await reader.read();
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new EarlyEnd();
+  }
+}
+
 /** The data of a reply's events as they come, up to [DONE]. Throws EarlyEnd if the bytes stop before it. */
 export async function* readEvents(body) {
   const reader = body.getReader();
@@ -50,7 +59,7 @@ export async function* readEvents(body) {
   const parser = new SseParser();
   try {
     for (;;) {
-      const {done, value} = await reader.read();
+      const {done, value} = await readOr(reader);
       for (const event of parser.push(done ? decoder.decode() : decoder.decode(value, {stream: true}))) {
         if (event.data === "[DONE]") return;
         yield JSON.parse(event.data);

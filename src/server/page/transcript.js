@@ -26,6 +26,7 @@ export class Transcript {
     cancelAnimationFrame(this.#frame);
     this.root.replaceChildren();
     this.root.removeAttribute("lang");
+    this.root.removeAttribute("tabindex");
     this.hint.hidden = true;
     this.#live = null;
     this.#spots = [];
@@ -39,7 +40,10 @@ export class Transcript {
       this.#live = document.createTextNode("");
       this.root.replaceChildren(element("p", {className: "plain growing"}, this.#live));
     }
+    const {root} = this;
+    const atEnd = root.scrollTop + root.clientHeight > root.scrollHeight - 40;
     this.#live.appendData(text);
+    if (atEnd) root.scrollTop = root.scrollHeight;  // who scrolled up to read is left there
   }
 
   /** What stands there when the stream was cut off. */
@@ -48,6 +52,8 @@ export class Transcript {
   showText(text) {
     this.clear();
     this.root.append(element("p", {className: "plain"}, text));
+    // Nothing in it takes the focus, so it has to be the box that keys scroll.
+    if (this.root.scrollHeight > this.root.clientHeight) this.root.tabIndex = 0;
   }
 
   /** A verbose_json reply with segments. playable: the browser can play the audio. */

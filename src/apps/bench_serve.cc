@@ -1,0 +1,166 @@
+#include "apps/bench_serve.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+#include "apps/bench_serve_flags.h"
+#include "apps/interrupt.h"
+#include "apps/output_file.h"
+#include "apps/progress.h"
+#include "apps/verbs.h"
+#include "apps/version.h"
+#include "base/environment.h"
+#include "base/log.h"
+#include "load/openai_target.h"
+
+namespace transept {
+namespace {
+
+// Warm-up's inputs are other ones than the measurement's.
+constexpr int64_t kWarmupIndex = LoadPlan::kMaxRequests;
+
+// What GET says, if it is a JSON object. Errors: the server cannot be asked at all.
+StatusOr<Json> ask(const BenchServeSettings& settings, const std::string& path) {
+  constexpr std::chrono::seconds kPatience(10);
+  HttpClient client(settings.url.host, settings.url.port,
+                    {.timeout = std::min<std::chrono::milliseconds>(settings.timeout, kPatience)});
+  ASSIGN_OR_RETURN(const HttpClient::Reply reply, client.get(path, authorization(settings.api_key)));
+  StatusOr<Json> json = Json::parse(reply.body);
+  return reply.status == 200 && json.ok() && json->is_object() ? *std::move(json) : Json();
+}
+
+StatusOr<std::string> first_model(const BenchServeSettings& settings) {
+  ASSIGN_OR_RETURN(const Json list, ask(settings, settings.url.path + "/models"));
+  const Json* data = list.find("data");
+  if (data != nullptr && data->is_array() && !data->as_array().empty()) {
+    const Json* id = data->as_array()[0].find("id");
+    if (id != nullptr && id->is_string()) return id->as_string();
+  }
+  return invalid_argument("the server lists no model at ", settings.url.path, "/models: name one with --model",
+                          settings.api_key.empty() ? " (does it want --api-key?)" : "");
+}
+
+// Every request in flight has a descriptor, and the usual limit is 1024.
+void raise_descriptor_limit(int64_t num_workers) {
+  constexpr rlim_t kOthers = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = std::min(static_cast<rlim_t>(num_workers) + kOthers, limit.rlim_max);
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = wanted;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files may be too low");
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+void warm_up(const BenchServeSettings& settings, Target& target, const LoadClock& clock) {
+  if (settings.warmup == 0) return;
+  LoadPlan plan;
+  plan.num_requests = settings.warmup;
+  plan.first_index = kWarmupIndex;
+  plan.is_open_loop = false;
+  plan.num_workers = settings.plan.num_workers;
+  plan.is_stopped = interrupted;
+  const LoadMetrics metrics = measure_load(run_load(plan, target, clock), {});
+  for (const auto& [kind, count] : metrics.errors) log_warning("warm-up: ", count, " failed: ", kind);
+}
+
+LoadResult run_measured(const BenchServeSettings& settings, Target& target, const LoadClock& clock) {
+  LoadPlan plan = settings.plan;
+  Progress progress("requests");
+  const TimePoint begin = clock.now();
+  const int64_t total = plan.num_requests < LoadPlan::kMaxRequests ? plan.num_requests : -1;
+  plan.is_stopped = interrupted;
+  plan.on_done = [&](int64_t num_done, int64_t num_failed) {
+    if (!progress.is_due()) return;
+    const double elapsed = std::max(seconds(clock.now() - begin), 1e-9);
+    const auto per_second = static_cast<int64_t>(static_cast<double>(num_done) / elapsed);
+    const std::string failed = num_failed == 0 ? "" : str_cat(", ", num_failed, " failed");
+    progress.update(num_done, total, str_cat(per_second, "/s", failed));
+  };
+  return run_load(plan, target, clock);
+}
+
+struct Outcome {
+  Json report;
+  std::string table;
+  bool has_failures = false;
+};
+
+StatusOr<Outcome> run(BenchServeSettings& settings) {
+  ASSIGN_OR_RETURN(const Json server, ask(settings, settings.root + "/version"));
+  if (settings.requests.model.empty()) {
+    ASSIGN_OR_RETURN(settings.requests.model, first_model(settings));
+  }
+  const LoadRequests requests(settings.requests);
+  if (!requests.are_unique()) {
+    log_warning("some inputs cannot be made unique: a server that caches or shares looks faster than it is");
+  }
+  raise_descriptor_limit(settings.plan.num_workers);
+  const SteadyLoadClock clock;
+  OpenAiTarget target(
+      {settings.url, settings.api_key, settings.requests.endpoint, settings.requests.stream, settings.timeout},
+      requests, clock);
+  warm_up(settings, target, clock);
+  Json report = Json::object();
+  report.set("bench", "serve");
+  report.set("version", kVersion);
+  report.set("commit", kCommit);
+  report.set("started_at", utc_now());
+  report.set("url", str_cat("http://", settings.url.host, ":", settings.url.port, settings.url.path,
+                            endpoint_path(settings.requests.endpoint)));
+  report.set("model", settings.requests.model);
+  report.set("server", server);
+  report.set("seed", settings.requests.seed);
+  settings.described.set("unique_inputs", requests.are_unique());
+  report.set("settings", settings.described);
+  const LoadMetrics metrics = measure_load(run_measured(settings, target, clock), settings.goodput);
+  const Json measured = load_metrics_json(metrics, settings.goodput);
+  for (const auto& [name, value] : measured.as_object()) report.set(name, value);
+  report.set("interrupted", interrupted());
+  const std::string heading =
+      str_cat(report.find("url")->as_string(), ", model ", settings.requests.model,
+              settings.plan.is_open_loop ? ", open loop" : ", closed loop", ", seed ", settings.requests.seed, "\n\n");
+  return Outcome{std::move(report), heading + load_metrics_table(metrics, settings.goodput),
+                 metrics.num_ok < metrics.num_requests};
+}
+
+}  // namespace
+
+int run_bench_serve(const Flags& flags) {
+  constexpr const char* kName = "bench serve";
+  StatusOr<BenchServeSettings> settings = bench_serve_settings(flags);
+  if (!settings.ok()) return usage_error(kName, blame_environment(settings.status(), flags.from_environment()));
+  std::optional<OutputFile> file;
+  if (settings->output.has_value()) {
+    StatusOr<OutputFile> opened = OutputFile::open(*settings->output, false);
+    if (!opened.ok()) return usage_error(kName, opened.status());
+    file.emplace(*std::move(opened));
+  }
+  catch_interrupts();
+  const StatusOr<Outcome> outcome = run(*settings);
+  if (!outcome.ok()) return usage_error(kName, outcome.status());
+  const std::string line = outcome->report.dump() + "\n";
+  const std::string& shown = settings->json ? line : outcome->table;
+  bool is_written = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0;
+  if (file.has_value()) {
+    file->write(line);
+    is_written &= file->close().ok();
+  }
+  if (!is_written) return usage_error(kName, absl::DataLossError("not everything could be written"));
+  if (interrupted()) return kExitInterrupted;
+  return outcome->has_failures ? kExitSomeFailed : kExitOk;
+}
+
+}  // namespace transept

@@ -1,0 +1,42 @@
+// The flags of `transept bench serve` (named as vLLM's), and what comes of them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/flags.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "load/load_driver.h"
+#include "load/load_report.h"
+#include "load/load_requests.h"
+#include "net/http_client.h"
+
+namespace transept {
+
+// Requests in flight at most: each has a thread.
+inline constexpr int64_t kMaxLoadThreads = 1024;
+
+struct BenchServeSettings {
+  HttpUrl url;       // path: of the API, ".../v1"
+  std::string root;  // path before that, "" or "/base": where /version is
+  std::string api_key;
+  std::chrono::milliseconds timeout{};
+  LoadRequests::Options requests;  // model: "" asks the server
+  LoadPlan plan;
+  int64_t warmup = 0;
+  GoodputLimits goodput;
+  bool json = false;
+  std::optional<std::string> output;
+  Json described;  // for the report: what was asked for, without the key
+};
+
+std::vector<FlagSpec> bench_serve_flags();
+
+// Reads the files that the flags name too. Errors name the flag or the file.
+StatusOr<BenchServeSettings> bench_serve_settings(const Flags& flags);
+
+}  // namespace transept

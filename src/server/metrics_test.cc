@@ -1,0 +1,259 @@
+// /metrics as a scraper reads it: the format, the names that dashboards know, and what each call counts.
+#include "server/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "server/prometheus_test_util.h"
+
+namespace transept {
+namespace {
+
+using testing::MetricLabels;
+using testing::PrometheusText;
+
+const MetricLabels kModel = {{"model_name", "m"}};
+
+MetricLabels with(MetricLabels labels) {
+  labels.insert(kModel.begin(), kModel.end());
+  return labels;
+}
+
+PrometheusText read(const ServerMetrics& metrics, const EngineSnapshot& engine = {}, int32_t num_waiting = 0) {
+  const std::string text = metrics.text(engine, num_waiting);
+  StatusOr<PrometheusText> parsed = PrometheusText::parse(text);
+  EXPECT_TRUE(parsed.ok()) << error_message(parsed.status());
+  return parsed.ok() ? *parsed : PrometheusText();
+}
+
+RequestOutput finished(int32_t num_encoder, int32_t num_decoder, std::vector<int32_t> num_tokens) {
+  RequestOutput output;
+  output.encoder_prompt_token_ids.assign(static_cast<size_t>(num_encoder), 1);
+  output.prompt_token_ids.assign(static_cast<size_t>(num_decoder), 1);
+  for (const int32_t count : num_tokens) {
+    CompletionOutput& answer = output.outputs.emplace_back();
+    answer.token_ids.assign(static_cast<size_t>(count), 1);
+    answer.finish_reason = FinishReason::kStop;
+  }
+  output.finished = true;
+  output.metrics = {.queue_s = 0.01, .encode_s = 0.02, .first_token_s = 0.5, .total_s = 1.5};
+  return output;
+}
+
+TEST(PrometheusText, TheReaderRefusesWhatTheFormatForbids) {
+  const std::string head = "# HELP a b\n# TYPE a counter\n";
+  EXPECT_TRUE(PrometheusText::parse(head + "a{x=\"\\\"\\n\"} 1\n").ok());
+  const std::string histogram = "# HELP h b\n# TYPE h histogram\n";
+  EXPECT_TRUE(
+      PrometheusText::parse(histogram + "h_count 2\nh_sum 1\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\n").ok());
+  for (const std::string& bad :
+       {std::string("a 1\n"), head, head + "a 1", head + "a 1\na 1\n", head + "a -1\n", head + "a x\n", head + "b 1\n",
+        head + "a{x=1} 1\n", head + "a{x=\"1\",x=\"1\"} 1\n", head + "a{1=\"1\"} 1\n", head + "a 1\n" + head + "a 2\n",
+        histogram + "h_count 3\nh_sum 1\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\n",
+        histogram + "h_count 2\nh_sum 1\nh_bucket{le=\"1\"} 1\n",
+        histogram + "h_count 1\nh_sum 1\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 1\n",
+        histogram + "h_count 1\nh_sum 1\nh_bucket{le=\"2\"} 1\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 1\n"}) {
+    EXPECT_FALSE(PrometheusText::parse(bad).ok()) << bad;
+  }
+}
+
+TEST(ServerMetrics, NamesAndTypesAreThoseOfApiMd) {
+  ServerMetrics metrics("m");
+  metrics.count_http("/v1/completions", "POST", 200, 0.1);
+  const PrometheusText text = read(metrics);
+  const auto expect_type = [&](const char* type, std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      const auto family = text.families().find(name);
+      ASSERT_NE(family, text.families().end()) << name;
+      EXPECT_EQ(family->second.type, type) << name;
+    }
+  };
+  expect_type("gauge",
+              {"transept:num_requests_running", "transept:num_requests_waiting", "transept:num_requests_swapped",
+               "transept:kv_cache_usage_perc", "transept:kv_cache_blocks_total", "transept:kv_cache_blocks_free",
+               "transept:kv_cache_blocks_self", "transept:kv_cache_blocks_cross", "transept:kv_cache_blocks_pinned",
+               "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"});
+  expect_type("counter",
+              {"transept:num_preemptions_total", "transept:prompt_tokens_total", "transept:generation_tokens_total",
+               "transept:encoder_tokens_total", "transept:encoder_cache_hits_total", "transept:audio_seconds_total",
+               "transept:unknown_request_fields_total", "transept:request_success_total",
+               "transept:requests_refused_total", "transept:http_requests_total", "process_cpu_seconds_total"});
+  expect_type("histogram", {"transept:time_to_first_token_seconds", "transept:inter_token_latency_seconds",
+                            "transept:time_per_output_token_seconds", "transept:e2e_request_latency_seconds",
+                            "transept:request_queue_time_seconds", "transept:request_prompt_tokens",
+                            "transept:request_generation_tokens", "transept:http_request_duration_seconds"});
+  for (const auto& [name, family] : text.families()) {
+    for (const auto& [series, samples] : family.samples) {
+      for (const auto& [labels, value] : samples) {
+        EXPECT_EQ(labels.contains("model_name"), name.starts_with("transept:")) << series;
+      }
+    }
+  }
+}
+
+TEST(ServerMetrics, TheEnginesStateIsThatOfTheSnapshot) {
+  EngineSnapshot engine;
+  engine.running = {"a", "b"};
+  engine.swapped = {"c"};
+  engine.blocks = {.total = 8, .free = 2, .self = 3, .cross = 2, .pinned = 1, .host_total = 4, .host_free = 3};
+  engine.stats.num_prompt_tokens = 11;
+  engine.stats.num_generated_tokens = 9'007'199'254'740'991;  // every digit of it
+  engine.stats.num_encoder_tokens = 13;
+  engine.stats.num_encoder_cache_hits = 14;
+  engine.stats.num_preemptions = 15;
+  engine.counts.refused = 16;
+  const ServerMetrics metrics("m");
+  const PrometheusText text = read(metrics, engine, 7);
+  const std::vector<std::pair<const char*, double>> wanted = {
+      {"num_requests_running", 2},   {"num_requests_waiting", 7},
+      {"num_requests_swapped", 1},   {"kv_cache_usage_perc", 0.75},
+      {"kv_cache_blocks_total", 8},  {"kv_cache_blocks_free", 2},
+      {"kv_cache_blocks_self", 3},   {"kv_cache_blocks_cross", 2},
+      {"kv_cache_blocks_pinned", 1}, {"cpu_cache_usage_perc", 0.25},
+      {"prompt_tokens_total", 11},   {"generation_tokens_total", 9'007'199'254'740'991.0},
+      {"encoder_tokens_total", 13},  {"encoder_cache_hits_total", 14},
+      {"num_preemptions_total", 15}};
+  for (const auto& [name, value] : wanted) EXPECT_EQ(text.value(str_cat("transept:", name), kModel), value) << name;
+  EXPECT_EQ(text.value("transept:engine_requests_total", with({{"outcome", "refused"}})), 16);
+}
+
+TEST(ServerMetrics, AFinishedRequestIsInEveryHistogramOfRequests) {
+  ServerMetrics metrics("m");
+  metrics.count_request(finished(5, 2, {11, 4}));
+  RequestOutput cut = finished(1, 1, {1});
+  cut.outputs[0].finish_reason = FinishReason::kLength;
+  cut.metrics = {};  // nothing has happened
+  metrics.count_request(cut);
+  const PrometheusText text = read(metrics);
+  EXPECT_EQ(text.value("transept:request_success_total", with({{"finished_reason", "stop"}})), 2);
+  EXPECT_EQ(text.value("transept:request_success_total", with({{"finished_reason", "length"}})), 1);
+  EXPECT_EQ(text.value("transept:request_success_total", with({{"finished_reason", "abort"}})), 0);
+  EXPECT_EQ(text.value("transept:request_prompt_tokens_sum", kModel), 9);
+  EXPECT_EQ(text.value("transept:request_generation_tokens_sum", kModel), 16);
+  EXPECT_EQ(text.value("transept:request_generation_tokens_count", kModel), 2);
+  EXPECT_EQ(text.value("transept:e2e_request_latency_seconds_sum", kModel), 1.5);
+  EXPECT_EQ(text.value("transept:e2e_request_latency_seconds_count", kModel), 1) << "-1 is no time";
+  EXPECT_EQ(text.value("transept:request_queue_time_seconds_sum", kModel), 0.01);
+  EXPECT_DOUBLE_EQ(text.value("transept:time_per_output_token_seconds_sum", kModel), 0.1) << "1 s for 10 tokens";
+}
+
+TEST(ServerMetrics, APieceOfSeveralTokensCountsEachOfThem) {
+  ServerMetrics metrics("m");
+  metrics.observe_inter_token(0.04, 4);
+  metrics.observe_inter_token(2000, 1);  // past the last bound
+  metrics.observe_inter_token(1, 0);
+  metrics.observe_inter_token(-1, 3);
+  metrics.observe_first_token(0.3);
+  const PrometheusText text = read(metrics);
+  const auto bucket = [&](const char* le) {
+    return text.value("transept:inter_token_latency_seconds_bucket", with({{"le", le}}));
+  };
+  EXPECT_EQ(bucket("0.005"), 0);
+  EXPECT_EQ(bucket("0.01"), 4) << "a bound belongs to its bucket";
+  EXPECT_EQ(bucket("600"), 4);
+  EXPECT_EQ(bucket("+Inf"), 5);
+  EXPECT_DOUBLE_EQ(text.value("transept:inter_token_latency_seconds_sum", kModel), 2000.04);
+  EXPECT_EQ(text.value("transept:time_to_first_token_seconds_count", kModel), 1);
+}
+
+TEST(ServerMetrics, BucketsSuitFiveMillisecondsAndFiveMinutes) {
+  ServerMetrics metrics("m");
+  for (const double seconds : {0.004, 0.006, 250.0, 350.0}) metrics.observe_first_token(seconds);
+  const PrometheusText text = read(metrics);
+  const auto bucket = [&](const char* le) {
+    return text.value("transept:time_to_first_token_seconds_bucket", with({{"le", le}}));
+  };
+  EXPECT_EQ(bucket("0.005"), 1);
+  EXPECT_EQ(bucket("0.01"), 2);
+  EXPECT_EQ(bucket("300"), 3);
+  EXPECT_EQ(bucket("600"), 4);
+}
+
+TEST(ServerMetrics, HttpAnswersCountByHandlerMethodAndStatus) {
+  ServerMetrics metrics("m");
+  metrics.count_http("/v1/completions", "POST", 200, 0.5);
+  metrics.count_http("/v1/completions", "POST", 200, 0.25);
+  metrics.count_http("/v1/completions", "POST", 499, 0.25);
+  const PrometheusText text = read(metrics);
+  const MetricLabels ok = with({{"handler", "/v1/completions"}, {"method", "POST"}, {"status", "200"}});
+  EXPECT_EQ(text.value("transept:http_requests_total", ok), 2);
+  EXPECT_EQ(text.value("transept:http_request_duration_seconds_sum", with({{"handler", "/v1/completions"}})), 1);
+}
+
+// What clients send cannot make series without end, nor break the format.
+TEST(ServerMetrics, LabelsAreBounded) {
+  ServerMetrics metrics("m\"\n\\");
+  const std::string before = metrics.text({}, 0);
+  for (int i = 0; i < 5000; ++i) {
+    metrics.count_http(str_cat("/made/up/", i), str_cat("METHOD", i), 1000 + i, 0.1);
+    metrics.count_refused(str_cat("why", i));
+  }
+  const std::string text = metrics.text({}, 0);
+  const StatusOr<PrometheusText> parsed = PrometheusText::parse(text);
+  ASSERT_TRUE(parsed.ok()) << error_message(parsed.status());
+  const auto& http = parsed->families().at("transept:http_requests_total").samples.at("transept:http_requests_total");
+  EXPECT_LE(http.size(), 65u);
+  double sum = 0;
+  for (const auto& [labels, value] : http) {
+    EXPECT_EQ(labels.at("method"), "other");
+    EXPECT_EQ(labels.at("status"), "other");
+    EXPECT_EQ(labels.at("model_name"), "m\"\n\\");
+    sum += value;
+  }
+  EXPECT_EQ(sum, 5000) << "what has no series of its own is counted with the others";
+  EXPECT_EQ(parsed->value("transept:requests_refused_total", {{"model_name", "m\"\n\\"}, {"reason", "other"}}), 5000);
+}
+
+TEST(ServerMetrics, SmallCountersAddUp) {
+  ServerMetrics metrics("m");
+  metrics.count_unknown_fields(3);
+  metrics.count_unknown_fields(-1);
+  metrics.count_audio_seconds(1.5);
+  metrics.count_audio_seconds(2);
+  for (const char* why : {"queue", "queue", "draining"}) metrics.count_refused(why);
+  const PrometheusText text = read(metrics);
+  EXPECT_EQ(text.value("transept:unknown_request_fields_total", kModel), 3);
+  EXPECT_EQ(text.value("transept:audio_seconds_total", kModel), 3.5);
+  EXPECT_EQ(text.value("transept:requests_refused_total", with({{"reason", "queue"}})), 2);
+  EXPECT_EQ(text.value("transept:requests_refused_total", with({{"reason", "draining"}})), 1);
+  EXPECT_EQ(text.value("transept:requests_refused_total", with({{"reason", "budget"}})), 0) << "there from the start";
+}
+
+TEST(ServerMetrics, TheProcessIsThisOne) {
+  const ServerMetrics metrics("m");
+  const PrometheusText text = read(metrics);
+  EXPECT_GT(text.value("process_resident_memory_bytes", {}), 1e6);
+  EXPECT_GE(text.value("process_open_fds", {}), 3);
+  EXPECT_LT(text.value("process_open_fds", {}), 1000);
+  const double age = static_cast<double>(time(nullptr)) - text.value("process_start_time_seconds", {});
+  EXPECT_GE(age, -2);
+  EXPECT_LT(age, 24 * 3600);
+  EXPECT_GE(text.value("process_cpu_seconds_total", {}), 0);
+}
+
+TEST(ServerMetrics, ThreadsCountWhileAScraperReads) {
+  ServerMetrics metrics("m");
+  constexpr int kThreads = 4, kTimes = 500;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&metrics, t] {
+      for (int i = 0; i < kTimes; ++i) {
+        metrics.count_http(t % 2 == 0 ? "/a" : "/b", "GET", 200, 0.01);
+        metrics.count_request(finished(1, 1, {2}));
+        metrics.observe_inter_token(0.01, 2);
+        metrics.count_refused("queue");
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(metrics.text({}, 0).empty());
+  for (std::thread& thread : threads) thread.join();
+  const PrometheusText text = read(metrics);
+  EXPECT_EQ(text.value("transept:inter_token_latency_seconds_count", kModel), 2 * kThreads * kTimes);
+  EXPECT_EQ(text.value("transept:e2e_request_latency_seconds_count", kModel), kThreads * kTimes);
+  EXPECT_EQ(text.value("transept:requests_refused_total", with({{"reason", "queue"}})), kThreads * kTimes);
+}
+
+}  // namespace
+}  // namespace transept
