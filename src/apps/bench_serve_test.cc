@@ -44,14 +44,17 @@ class FakeOpenAi final {
       } else if (request->starts_with("GET /v1/models ")) {
         connection.respond(200, R"({"object": "list", "data": [{"id": "the-model"}]})");
       } else if (request->starts_with("POST ")) {
-        const bool stays_open = answer(connection, *request);
-        const std::lock_guard lock(mutex_);
-        posts_.push_back(*std::move(request));
-        if (!stays_open) return;
+        keep(*request);
+        if (!answer(connection, *request)) return;
       } else {
         connection.respond(404, "{}");
       }
     }
+  }
+
+  void keep(std::string request) {
+    const std::lock_guard lock(mutex_);
+    posts_.push_back(std::move(request));
   }
 
   // False: the answer ends with the connection.
@@ -61,7 +64,7 @@ class FakeOpenAi final {
     } else if (request.find(R"("stream": false)") != std::string::npos) {
       connection.respond(200, R"({"choices": [], "usage": {"prompt_tokens": 8, "completion_tokens": 4}})");
     } else if (request.starts_with("POST /v1/audio/transcriptions ")) {
-      stream(
+      return stream(
           connection, R"({"type": "transcript.text.delta", "delta": "x"})",
           R"({"type": "transcript.text.done", "text": "xxxx", "usage": {"type": "tokens", "input_tokens": 8, "output_tokens": 4}})");
     } else {
