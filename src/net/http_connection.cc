@@ -125,7 +125,9 @@ void HttpConnection::spawn(asio::awaitable<void> (HttpConnection::*work)()) {
 
 asio::awaitable<void> HttpConnection::serve() {
   // gcc 12 miscompiles a co_await in a loop's condition.
-  for (bool goes_on = true; goes_on; is_first_ = false) goes_on = co_await serve_one();
+  After after = After::kGoOn;
+  for (; after == After::kGoOn; is_first_ = false) after = co_await serve_one();
+  if (after == After::kLinger) co_await linger();
 }
 
 asio::awaitable<void> HttpConnection::serve_refusal() {
@@ -135,14 +137,15 @@ asio::awaitable<void> HttpConnection::serve_refusal() {
   head.request.request_id = new_request_id();
   begin_exchange(head);
   answer_error({503, "too many connections"});
-  co_await answer(head.request);
+  const After after = co_await answer(head.request);
+  if (after == After::kLinger) co_await linger();
 }
 
-asio::awaitable<bool> HttpConnection::serve_one() {
+asio::awaitable<HttpConnection::After> HttpConnection::serve_one() {
   const HttpServer::Options& options = context_.options;
   HttpRequestParser parser({options.max_request_line_bytes, options.max_header_bytes, options.max_headers});
   const Input input = co_await read_head(parser);
-  if (input == Input::kClosed) co_return false;
+  if (input == Input::kClosed) co_return After::kClose;
   const OwedAnswer owed(context_.owed);
   HttpRequest& request = parser.head().request;
   request.peer = peer_;
@@ -187,7 +190,7 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
   HttpService::Decision decision = context_.service.on_head(head.request);
   if (decision.refusal.has_value()) {
     exchange_->close_after();
-    exchange_->respond(*std::move(decision.refusal));
+    exchange_->respond(*decision.refusal);
     co_return;
   }
   parser.read_body(decision.max_body_bytes);
@@ -236,7 +239,7 @@ asio::awaitable<HttpConnection::Input> HttpConnection::read_more() {
 }
 
 // Sends what the exchange brings until its end, while looking out for the client.
-asio::awaitable<bool> HttpConnection::answer(const HttpRequest& request) {
+asio::awaitable<HttpConnection::After> HttpConnection::answer(const HttpRequest& request) {
   bool is_complete = false;
   while (!is_complete && !exchange_->is_gone()) {
     HttpExchange::Outgoing outgoing = exchange_->take();
@@ -245,26 +248,20 @@ asio::awaitable<bool> HttpConnection::answer(const HttpRequest& request) {
       continue;
     }
     if (!outgoing.is_last) watch();
-    if (!outgoing.bytes.empty())
+    if (!outgoing.bytes.empty()) {
       co_await send(std::move(outgoing.bytes));
-    else if (!outgoing.is_last)
+    } else if (!outgoing.is_last) {
       co_await wait_for_wake();
+    }
     is_complete = outgoing.is_last && !exchange_->is_gone();
   }
   co_await end_watch();
-  const bool goes_on = is_complete && !exchange_->closes() && !peer_has_closed_ && !is_stopped_;
-  const bool was_cut = exchange_->was_abandoned() || !is_complete;
+  const std::shared_ptr<HttpExchange> exchange = end_exchange(request, is_complete);
+  if (is_complete && !exchange->closes() && !peer_has_closed_ && !is_stopped_) co_return After::kGoOn;
+  if (is_complete && !exchange->was_abandoned()) co_return After::kLinger;
   // Of HTTP/1.0 a closed connection is an answer's regular end; a reset is not.
-  const bool resets = exchange_->was_too_slow() || exchange_->was_abandoned();
-  if (!is_complete) exchange_->go(false);
-  end_exchange(request);
-  if (goes_on) co_return true;
-  if (was_cut) {
-    close(resets);
-  } else {
-    co_await linger();
-  }
-  co_return false;
+  close(exchange->was_too_slow() || exchange->was_abandoned());
+  co_return After::kClose;
 }
 
 asio::awaitable<void> HttpConnection::send(std::string bytes) {
@@ -324,17 +321,19 @@ void HttpConnection::begin_exchange(const HttpHead& head) {
 
 void HttpConnection::answer_error(const HttpError& error) {
   exchange_->close_after();
-  HttpResponse response = context_.service.on_error(error.status, error.reason, exchange_->request_id());
-  exchange_->respond(std::move(response));
+  exchange_->respond(context_.service.on_error(error.status, error.reason, exchange_->request_id()));
 }
 
-void HttpConnection::end_exchange(const HttpRequest& request) {
-  const std::shared_ptr<HttpExchange> exchange = std::exchange(exchange_, nullptr);
+std::shared_ptr<HttpExchange> HttpConnection::end_exchange(const HttpRequest& request, bool is_complete) {
+  std::shared_ptr<HttpExchange> exchange = std::exchange(exchange_, nullptr);
   exchange->detach();
-  const bool is_gone = exchange->is_gone();
-  if (is_gone) exchange->notify_gone();
-  context_.service.on_done(request, is_gone ? 499 : exchange->status(), exchange->seconds(),
-                           exchange->num_sent_bytes());
+  if (!is_complete) {
+    exchange->go(false);
+    exchange->notify_gone();
+  }
+  const int status = is_complete ? exchange->status() : 499;
+  context_.service.on_done(request, status, exchange->seconds(), exchange->num_sent_bytes());
+  return exchange;
 }
 
 // Reads on while a request is worked on: that is how a client's going is seen. What it brings is kept for later.

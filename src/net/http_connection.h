@@ -59,16 +59,17 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
  private:
   using Milliseconds = std::chrono::milliseconds;
   enum class Input { kDone, kFailed, kTimedOut, kClosed };
+  enum class After { kGoOn, kLinger, kClose };  // what becomes of the connection
 
   void spawn(boost::asio::awaitable<void> (HttpConnection::*work)());
   boost::asio::awaitable<void> serve();
   boost::asio::awaitable<void> serve_refusal();
-  boost::asio::awaitable<bool> serve_one();  // true: the connection goes on
+  boost::asio::awaitable<After> serve_one();
   boost::asio::awaitable<Input> read_head(HttpRequestParser& parser);
   boost::asio::awaitable<void> receive(HttpRequestParser& parser);
   boost::asio::awaitable<Input> read_body(HttpRequestParser& parser);
   boost::asio::awaitable<Input> read_more();
-  boost::asio::awaitable<bool> answer(const HttpRequest& request);
+  boost::asio::awaitable<After> answer(const HttpRequest& request);
   boost::asio::awaitable<void> send(std::string bytes);
   boost::asio::awaitable<void> linger();
   boost::asio::awaitable<void> wait_for_wake();
@@ -77,7 +78,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void feed(HttpRequestParser& parser);
   void begin_exchange(const HttpHead& head);
   void answer_error(const HttpError& error);
-  void end_exchange(const HttpRequest& request);
+  std::shared_ptr<HttpExchange> end_exchange(const HttpRequest& request, bool is_complete);
   void watch();
   void on_watched(bool has_failed, size_t num_bytes);
   void on_wake();
