@@ -6,6 +6,7 @@ import importlib
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for speech_model
@@ -22,39 +23,42 @@ class World:
     tone_seconds, long_seconds = 6, 70
 
     def __init__(self, options, scratch, stack):
-        self.options, self.tally, self.scratch, self.stack, self.schemas = options, Tally(), scratch, stack, None
+        self.options, self.tally, self.scratch, self.stack, self.num_checked = options, Tally(), scratch, stack, Counter()
         self.tone_path, long_path = scratch / "tone.wav", scratch / "long.wav"
         write_tone(self.tone_path, self.tone_seconds)
         write_tone(long_path, self.long_seconds, hertz=150)
         self.tone, self.long_tone = self.tone_path.read_bytes(), long_path.read_bytes()
 
     def start(self):
+        try:
+            self.schemas = importlib.import_module("schemas")
+        except ImportError as why:
+            self.schemas = None
+            self.tally.skip(f"no reply is held against a schema: {why}")
+        if self.schemas and not self.schemas.OPENAI.exists():
+            self.tally.skip("no ../shared/openai: replies are held against the server's own schema alone")
         self.text = self.stack.enter_context(self.serve(ROOT / "models" / "g2p"))
         self.speech = self.stack.enter_context(self.serve(self.models / "whisper-transcribes"))
-        try:
-            from schemas import Schemas
-        except ImportError as why:
-            return self.tally.skip(f"no reply is held against a schema: {why}")
-        self.schemas = Schemas(self.speech.wire.get("/openapi.json").json)
-        if self.schemas.openai is None:
-            self.tally.skip("no ../shared/openai: replies are held against the server's own schema alone")
 
     @contextlib.contextmanager
     def serve(self, model, *flags):
-        """A server that must leave with 0 in the end."""
+        """A server with its schemas, that must leave with 0 in the end."""
         server = Server(self.options.transept, model, flags)
         with server:
+            document = server.wire.get("/openapi.json", headers={"Authorization": f"Bearer {server.key}"}).json
+            server.schemas = self.schemas and self.schemas.Schemas(document, self.num_checked)
             yield server
         with self.tally.case(f"SIGTERM ends the server of {Path(model).name} {flags}"):
             same(server.exit_code, 0, f"exit code (log: {server.log})")
 
-    def check(self, method, path, status, content_type, body):
-        if self.schemas:
-            self.schemas.check(method, path, status, content_type, body)
+    def check(self, server, method, path, status, content_type, body):
+        """A whole reply, against the schemas."""
+        if server.schemas:
+            server.schemas.check(method, path, status, content_type, body)
 
-    def check_event(self, route, event):
-        if self.schemas:
-            self.schemas.check_event(route, event)
+    def check_event(self, server, path, event):
+        if server.schemas:
+            server.schemas.check_event(path, event)
 
     def await_idle(self, server, seconds=5):
         """Nothing runs and every block is free, soon."""
@@ -96,10 +100,8 @@ def main():
         world.start()
         for name in MODULES:
             run_module(world, name)
-        if world.schemas:
-            checked = world.schemas.num_checked
-            print(f"replies and events held against schemas: {checked['own']} (own), {checked['openai']} (OpenAI's)")
         stack.close()  # the servers end, which counts, too
+        print(f"held against schemas: {world.num_checked['own']} (own), {world.num_checked['openai']} (OpenAI's)")
         print(world.tally.closing())
     sys.exit(1 if world.tally.failed or not world.tally.passed else 0)
 

@@ -155,6 +155,11 @@ class Server:
         self.wire = Wire(self.port)
         return self
 
+    @property
+    def key(self):
+        """The first of its keys, or none."""
+        return self.flags[self.flags.index("--api-key") + 1] if "--api-key" in self.flags else "none"
+
     def await_ready(self):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:

@@ -64,7 +64,7 @@ def test_streams(world):
             wanted = transcribe(world, audio=world.long_tone).text
             events = list(transcribe(world, audio=world.long_tone, stream=True, **fields))
             for event in events:
-                world.check_event("/v1/audio/transcriptions", event.to_dict())
+                world.check_event(world.speech, "/v1/audio/transcriptions", event.to_dict())
             same([event.type for event in events[-1:]], ["transcript.text.done"])
             same({event.type for event in events[:-1]}, {"transcript.text.delta"})
             same("".join(event.delta for event in events[:-1]), wanted)

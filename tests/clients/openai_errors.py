@@ -40,9 +40,9 @@ def test_another_model_is_not_found(world):
     same(error.param, "model")
 
 
-def test_routes_that_are_not_there(world):
+def test_routes_that_are_not_there_and_audio_for_a_model_of_text(world):
     raised(openai.NotFoundError, lambda: client(world).embeddings.create(model="g2p", input="x"))
-    raised(openai.NotFoundError, lambda: client(world).audio.transcriptions.create(model="g2p", file=("a.wav", world.tone)))
+    raised(openai.BadRequestError, lambda: client(world).audio.transcriptions.create(model="g2p", file=("a.wav", world.tone)))
 
 
 def test_bad_audio_names_the_file(world):

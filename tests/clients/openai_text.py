@@ -16,26 +16,28 @@ def client(world, server=None, **more):
     def check(response):
         if not response.headers["content-type"].startswith("text/event-stream"):
             response.read()
-            check_reply(world, response)
+            check_reply(world, server, response)
 
     more = {"api_key": "none", "max_retries": 0, **more}
     return openai.OpenAI(base_url=f"{server.url}/v1", http_client=openai.DefaultHttpxClient(event_hooks={"response": [check]}), **more)
 
 
 def async_client(world, server=None, **more):
+    server = server or world.text
+
     async def check(response):
         if not response.headers["content-type"].startswith("text/event-stream"):
             await response.aread()
-            check_reply(world, response)
+            check_reply(world, server, response)
 
     hooks = {"response": [check]}
     more = {"api_key": "none", "max_retries": 0, **more}
-    return openai.AsyncOpenAI(base_url=f"{(server or world.text).url}/v1",
+    return openai.AsyncOpenAI(base_url=f"{server.url}/v1",
                               http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks), **more)
 
 
-def check_reply(world, response):
-    world.check(response.request.method, response.request.url.path, response.status_code, response.headers["content-type"],
+def check_reply(world, server, response):
+    world.check(server, response.request.method, response.request.url.path, response.status_code, response.headers["content-type"],
                 response.content)
 
 
@@ -43,7 +45,7 @@ def whole(stream, world):
     """(text of choice 0, chunks) of a stream, each chunk held against the schemas."""
     chunks = list(stream)
     for chunk in chunks:
-        world.check_event("/v1/completions", chunk.to_dict())
+        world.check_event(world.text, "/v1/completions", chunk.to_dict())
     return "".join(choice.text for chunk in chunks for choice in chunk.choices if choice.index == 0), chunks
 
 
@@ -144,7 +146,7 @@ def test_a_stream_of_many_answers(world):
     wanted = api.completions.create(**fields)
     texts, ends = {}, {}
     for chunk in api.completions.create(stream=True, stream_options={"include_usage": True}, **fields):
-        world.check_event("/v1/completions", chunk.to_dict())
+        world.check_event(world.text, "/v1/completions", chunk.to_dict())
         for choice in chunk.choices:
             assert choice.index not in ends, "a piece after the end"
             texts[choice.index] = texts.get(choice.index, "") + choice.text
@@ -183,7 +185,7 @@ def test_the_async_client(world):
                     return word, (await api.completions.create(model="g2p", prompt=word)).choices[0].text
                 text = ""
                 async for chunk in await api.completions.create(model="g2p", prompt=word, stream=True):
-                    world.check_event("/v1/completions", chunk.to_dict())
+                    world.check_event(world.text, "/v1/completions", chunk.to_dict())
                     text += "".join(choice.text for choice in chunk.choices)
                 return word, text
             return await asyncio.gather(*(one(i) for i in range(90)))

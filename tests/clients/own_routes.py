@@ -7,9 +7,10 @@ from harness import near, same
 
 def ask(world, method, path, body=None, server=None, status=200, **more):
     """A reply held against the schemas."""
-    reply = (server or world.text).wire.ask(method, path, body, **more)
+    server = server or world.text
+    reply = server.wire.ask(method, path, body, **more)
     same(reply.status, status, f"{method} {path}: {reply.body[:300]!r}")
-    world.check(method, path, reply.status, reply.headers["content-type"], reply.body)
+    world.check(server, method, path, reply.status, reply.headers["content-type"], reply.body)
     return reply
 
 
@@ -158,4 +159,4 @@ def test_raw_streams(world):
             assert all(block.startswith("data: ") and "\n" not in block for block in reply.text.split("\n\n")[:-1])
             assert reply.text.endswith("data: [DONE]\n\n") and reply.text.count("[DONE]") == 1
             for event in reply.events[:-1]:
-                world.check_event(path, event)
+                world.check_event(server, path, event)
