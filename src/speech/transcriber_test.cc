@@ -161,6 +161,26 @@ TEST_F(TranscriberTest, ThePrefixStandsInTheFirstWindowAlone) {
   }
 }
 
+// As Python's str.strip() takes them off, which the reference calls on both.
+TEST_F(TranscriberTest, AllSpacesAroundPromptAndPrefixAreTakenOff) {
+  const AudioSource audio = synthetic_source(11, 25);
+  for (std::string TranscribeOptions::*field : {&TranscribeOptions::initial_prompt, &TranscribeOptions::prefix}) {
+    TranscribeOptions options = greedy_options();
+    options.without_timestamps = true;
+    options.*field = "the harbour";
+    const TranscribeResult bare = transcribe(audio, options);
+    for (const std::string_view space : {" \t\n\v\f\r", "\x1c\x1d\x1e\x1f", "\u0085", "\u00a0", "\u1680",
+                                         "\u2000\u200a", "\u2028\u2029", "\u202f", "\u205f", "\u3000"}) {
+      options.*field = str_cat(space, "the harbour", space);
+      const TranscribeResult spaced = transcribe(audio, options);
+      EXPECT_EQ(spaced.counts.num_prompt_tokens, bare.counts.num_prompt_tokens);
+      expect_same(spaced.transcript, bare.transcript);
+    }
+    options.*field = "\u200bthe harbour";  // no space
+    EXPECT_GT(transcribe(audio, options).counts.num_prompt_tokens, bare.counts.num_prompt_tokens);
+  }
+}
+
 // ---- What is told
 
 TEST_F(TranscriberTest, SegmentsAreToldInOrderAndOneAtATime) {
@@ -380,6 +400,7 @@ TEST_F(TranscriberTest, OptionsOutOfRange) {
        [](TranscribeOptions& o) { o.word_timestamps = true, o.hallucination_silence_threshold = -2; }},
       {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "0,x"; }},
       {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "-1"; }},
+      {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "5,1"; }},
       {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{-2}}; }},
       {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{1913}}; }},
       {"initial_prompt", [](TranscribeOptions& o) { o.initial_prompt = "a <|en|> b"; }},
