@@ -27,6 +27,8 @@ class World:
         self.tone_path, long_path = scratch / "tone.wav", scratch / "long.wav"
         write_tone(self.tone_path, self.tone_seconds)
         write_tone(long_path, self.long_seconds, hertz=150)
+        write_tone(scratch / "blip.wav", 0.5)
+        self.blip = (scratch / "blip.wav").read_bytes()
         self.tone, self.long_tone = self.tone_path.read_bytes(), long_path.read_bytes()
 
     def start(self):
