@@ -78,9 +78,9 @@ class HttpService {
   // (head or body came too slowly), 413 (body), 414, 431 (head), 417, 501, 503 (too many connections), 505; and 500
   // where every Responder was let go of without an answer. I/O threads; quick.
   virtual HttpResponse on_error(int status, const std::string& reason, const std::string& request_id) = 0;
-  // An answer's end (or the client's: 499), for logs and metrics: once for every on_head and for every on_error.
-  // `request` has no body, and of malformed ones what could be read. An abandoned stream's status is its head's. I/O
-  // threads; quick.
+  // An answer's end (or the client's: 499), for logs and metrics: once for every on_head, and for every on_error of
+  // what had no on_head. `request` has no body, and of malformed ones what could be read. An abandoned stream's status
+  // is its head's. I/O threads; quick.
   virtual void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) = 0;
 };
 

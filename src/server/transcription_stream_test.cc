@@ -61,8 +61,9 @@ class TranscriptionStreams : public ::testing::Test {
 
 TEST_F(TranscriptionStreams, DeltasAreTheWholeText) {
   const std::string file = wav(7, 40);
-  for (const Fields& asked : {Fields{}, Fields{{"response_format", "text"}}, Fields{{"language", "en"}},
-                              Fields{{"chunking_strategy", "auto"}}}) {
+  for (const Fields& asked :
+       {Fields{{"language", "en"}}, Fields{{"response_format", "text"}, {"temperature", "0.2"}},
+        Fields{{"temperature", "0.2"}}, Fields{{"chunking_strategy", "auto"}, {"temperature", "0.2"}}}) {
     Fields fields = asked;
     fields.emplace_back("file", file);
     Fields plain = fields;
@@ -92,7 +93,8 @@ TEST_F(TranscriptionStreams, DeltasComeWhileItRuns) {
   const auto watching = std::make_shared<Client>([&] {
     if (runs_at_first == 0) runs_at_first = house_->engine().snapshot().executor.num_encoder_runs;
   });
-  post(context(), {{"file", wav(7, 200)}, {"language", "en"}, {"stream", "true"}}, false, watching);
+  post(context(), {{"file", wav(7, 200)}, {"temperature", "0.2"}, {"language", "en"}, {"stream", "true"}}, false,
+       watching);
   EXPECT_GT(house_->engine().snapshot().executor.num_encoder_runs, runs_at_first + 2);
 }
 
@@ -119,7 +121,8 @@ TEST_F(TranscriptionStreams, AnErrorInMidStreamIsAnEvent) {
   const auto client = std::make_shared<Client>([&] {
     if (!std::exchange(stopped, true)) house_->engine().stop();
   });
-  post(context(), {{"file", wav(7, 200)}, {"language", "en"}, {"stream", "true"}}, false, client);
+  post(context(), {{"file", wav(7, 200)}, {"temperature", "0.2"}, {"language", "en"}, {"stream", "true"}}, false,
+       client);
   ASSERT_TRUE(client->was_streamed() && client->has_ended());
   const Told result = told(client->answer());
   EXPECT_GE(result.num_deltas, 1u);
@@ -137,7 +140,7 @@ TEST_F(TranscriptionStreams, AClientThatGoesEndsItWithinAStep) {
       runs_at_first = house_->engine().snapshot().executor.num_encoder_runs;
       client->go();
     });
-    Fields fields = {{"file", wav(7, 600)}, {"language", "en"}, {"stream", "true"}};
+    Fields fields = {{"file", wav(7, 600)}, {"temperature", "0.2"}, {"language", "en"}, {"stream", "true"}};
     if (batched) fields.emplace_back("chunking_strategy", "auto");
     post(context(), fields, false, client);
     EXPECT_EQ(num_writes, 1);  // and none later

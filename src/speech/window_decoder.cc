@@ -214,7 +214,9 @@ std::vector<int32_t> WindowDecoder::start_sequence() const {
 }
 
 StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
-  if (language_features_ != nullptr && *language_features_ == *features) return language_input_;
+  for (const Encoded& known : language_inputs_) {
+    if (*known.features == *features) return known.input;
+  }
   num_windows_.fetch_add(1, std::memory_order_relaxed);
   EncoderDecoderInputs inputs;
   inputs.encoder_features = features;
@@ -256,15 +258,15 @@ StatusOr<RequestOutput> WindowDecoder::answer_of(RequestSpec spec) const {
 }
 
 StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(std::shared_ptr<const EncoderFeatures> features) {
-  ASSIGN_OR_RETURN(language_input_, encode(features));
-  language_features_ = std::move(features);
+  ASSIGN_OR_RETURN(const EncodedInput input, encode(features));
+  language_inputs_.push_back({std::move(features), input});
   SamplingParams params;
   params.max_tokens = 1;
   for (const SpeechTokens::Language& known : model_.tokens->languages) {
     params.allowed_token_ids.push_back(known.token_id);
   }
   params.logprobs = static_cast<int32_t>(params.allowed_token_ids.size());
-  ASSIGN_OR_RETURN(const RequestOutput output, ask(language_input_, {start_}, params));
+  ASSIGN_OR_RETURN(const RequestOutput output, ask(input, {start_}, params));
   CHECK(output.outputs.size() == 1 && output.outputs[0].logprobs.has_value(), "no log-probabilities of the language");
   std::vector<LanguageGuess> guesses;
   for (const TokenLogprob& entry : output.outputs[0].logprobs->front()) {
