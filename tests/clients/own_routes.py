@@ -97,7 +97,7 @@ def test_metrics_count(world):
     after = metrics(world)
     grown = lambda name: total(after, f"transept:{name}") - total(before, f"transept:{name}")
     same(grown("generation_tokens_total"), answer["usage"]["completion_tokens"])
-    same(grown("prompt_tokens_total"), answer["usage"]["prompt_tokens"])
+    same(grown("prompt_tokens_total"), answer["usage"]["prompt_tokens_details"]["decoder_tokens"])
     same(grown("encoder_tokens_total"), answer["usage"]["prompt_tokens_details"]["encoder_tokens"])
     same(grown("unknown_request_fields_total"), 1)
     for name in ("time_to_first_token_seconds", "e2e_request_latency_seconds", "request_queue_time_seconds"):

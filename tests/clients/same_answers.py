@@ -151,7 +151,7 @@ def transcripts(world, audio, flags):
     folder = world.scratch / "transcripts"
     run_binary(world.options.transept, "transcribe", world.speech.model, audio, "--beam-size", "1", "-f", "all", "-o", folder,
                "--verbose", "false", *flags)
-    return {path.suffix[1:]: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    return {path.suffix[1:]: path.read_text(encoding="utf-8") for path in folder.glob(f"{audio.stem}.*")}
 
 
 def test_transcripts(world):
