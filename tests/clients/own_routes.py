@@ -1,6 +1,7 @@
 """The server's own routes by plain HTTP, and what every reply has."""
 import json
 import re
+import shutil
 
 from harness import near, same
 
@@ -35,17 +36,37 @@ def test_translate(world):
     assert found["usage"]["completion_tokens"] > 0
 
 
+def multilingual_model(world):
+    """The tiny mBART, whose last two tokens become two languages."""
+    folder = world.scratch / "mbart"
+    shutil.copytree(world.models / "mbart-bfloat16", folder)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    model = tokenizer["model"]
+    for token in sorted(model["vocab"], key=model["vocab"].get)[-2:]:
+        del model["vocab"][token]
+    model["merges"] = model["merges"][:-2]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokenizer["added_tokens"] += [{"id": len(model["vocab"]) + i, "content": name, **flags} for i, name in enumerate(("en_XX", "fr_XX"))]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MBartTokenizer", "src_lang": "en_XX", "tgt_lang": "fr_XX"}))
+    return folder
+
+
 def test_translate_into_languages(world):
-    with world.serve(world.models / "m2m100-float32") as server:
-        languages = ask(world, "GET", "/v1/models", server=server).json["data"][0]["transept"]["languages"]
-        assert len(languages) >= 2, languages
-        texts = {}
-        for language in languages[:2]:
-            body = {"text": "a text", "source_lang": languages[0], "target_lang": language}
-            texts[language] = ask(world, "POST", "/v1/translate", body, server=server).json["translations"][0]["text"]
-        same(len(texts), 2)
-        error = ask(world, "POST", "/v1/translate", {"text": "x", "target_lang": "nowhere"}, server=server, status=400).json["error"]
-        same(error["param"], "target_lang")
+    with world.serve(multilingual_model(world)) as server:
+        for target in ("en_XX", "fr_XX"):
+            with world.tally.case(f"translation into {target}"):
+                body = {"source_lang": "en_XX", "target_lang": target, "max_tokens": 8}
+                found = ask(world, "POST", "/v1/translate", {"text": ["a text", "the license"], **body}, server=server).json
+                wanted = ask(world, "POST", "/v1/completions", {"prompt": ["a text", "the license"], **body}, server=server).json
+                same([entry["text"] for entry in found["translations"]], [choice["text"] for choice in wanted["choices"]])
+        ids = [ask(world, "POST", "/tokenize", {"prompt": "a", "source_lang": name}, server=server).json["tokens"] for name in ("en_XX", "fr_XX")]
+        assert ids[0] != ids[1], "the source's language is not in the prompt"
+        for field in ("source_lang", "target_lang"):
+            error = ask(world, "POST", "/v1/translate", {"text": "x", field: "nowhere"}, server=server, status=400).json["error"]
+            same(error["param"], field)
+    error = ask(world, "POST", "/v1/translate", {"text": "x", "target_lang": "fr_XX"}, status=400).json["error"]
+    same(error["param"], "target_lang", "of a model without languages")
 
 
 def test_tokens_and_back(world):
