@@ -60,6 +60,12 @@ def prepare_node(skips):
     return folder if install("npm", (step,), wanted, installed, skips) else None
 
 
+def first_error(done):
+    """Of what a tool said, the line that says most."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else f"exit code {done.returncode}")
+
+
 def is_copy(wanted, installed):
     return installed.exists() and filecmp.cmp(wanted, installed, shallow=False)
 
@@ -70,7 +76,7 @@ def install(tool, steps, wanted, installed, skips):
     for step in steps:
         try:
             done = subprocess.run(step, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60 * MINUTES)
-            problem = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"] if done.returncode else []
+            problem = [first_error(done)] if done.returncode else []
         except (OSError, subprocess.TimeoutExpired) as why:
             problem = [str(why)]
         if problem:
