@@ -97,6 +97,16 @@ def goldens(binary, log, root=None, arguments=()):
     return read_closing_line(done.stdout, done.returncode)
 
 
+def client_tests(binary, log, name_filter=""):
+    """tests/clients: the official clients and plain HTTP against the server. Installs from PyPI and npm what is missing."""
+    command = [sys.executable, "tests/clients/run.py", "--transept", str(binary), "--filter", name_filter]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    with open(log, "a", encoding="utf-8") as sink:
+        sink.write(f"+ {' '.join(command)}\n{done.stdout}{done.stderr}")
+    return read_closing_line(done.stdout, done.returncode)
+
+
 def read_closing_line(output, code):
     """`N passed, N failed[, N skipped]` at the end of an output."""
     lines = output.strip().splitlines() or [""]
