@@ -1,0 +1,179 @@
+"""Four times as much as the server can do: nothing is lost, crossed or changed, and it does as much as before."""
+import random
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import generator
+import serving
+import wire
+from prober import Prober
+
+MAX_QUEUED, NUM_CLIENTS = 32, 24
+LEAST_GOODPUT = 0.95
+MAX_LIVE_SECONDS = 0.25
+WARM_UP = 0.2       # of a phase, which is not counted
+QUIET_SHARE = 0.1   # of the machine for others; with more of it the clock says little
+FIELDS = {"temperature": 1, "ignore_eos": True, "max_tokens": 100}
+
+
+def unique_requests(count, seed=7):
+    """Bodies of which no two have the same answer: whole and streamed samples, and beam searches. Each is several
+    sequences of a hundred steps, so that the engine, not the generator, is what is full."""
+    rng, words, bodies = random.Random(seed), set(), []
+    while len(words) < count:
+        words.add("".join(rng.choice("abcdefghijklmnoprstuvwyz") for _ in range(rng.randint(12, 40))))
+    for i, word in enumerate(sorted(words)):
+        body = {"prompt": word, "seed": i, "n": 8, **FIELDS}
+        if i % 3 == 1:
+            body["stream"] = True
+        elif i % 3 == 2:
+            body = {"prompt": word, "num_beams": 8, "n": 2, "max_tokens": 100}
+        bodies.append(body)
+    rng.shuffle(bodies)
+    return bodies
+
+
+def content(body, answer):
+    """What must be the same whenever the same is asked."""
+    if body.get("stream"):
+        return sorted(wire.texts(answer).items())
+    parsed = wire.json.loads(answer)
+    return [sorted((c["index"], (c["text"], c["finish_reason"])) for c in parsed["choices"]), parsed["usage"]]
+
+
+def unloaded_answers(server, bodies, requests):
+    """One after the other, on a server that has nothing else to do."""
+    answers = []
+    with server.connect() as connection:
+        for body, request in zip(bodies, requests):
+            answer = connection.ask(request)
+            assert answer.status == 200, answer.body
+            answers.append(content(body, answer.body))
+    assert len({repr(answer) for answer in answers}) > 0.99 * len(answers), "answers that could be mistaken for others"
+    return answers
+
+
+def check_replies(replies, bodies, expected):
+    """Counts of statuses; every answer right."""
+    wrong = [reply for reply in replies if reply.status == 200 and
+             content(bodies[reply.index], reply.body) != expected[reply.index]]
+    lost = [reply.error for reply in replies if reply.status == 0]
+    assert not lost, f"{len(lost)} of {len(replies)} requests had no answer: {lost[:3]}"
+    assert not wrong, f"{len(wrong)} wrong answers, such as {wrong[0].body[:300]} for {bodies[wrong[0].index]}"
+    statuses = Counter(reply.status for reply in replies)
+    assert set(statuses) <= {200, 429, 503}, statuses
+    for reply in replies:
+        if reply.status == 429:
+            assert 1 <= int(reply.retry_after) <= 30, reply.retry_after
+            assert set(wire.json.loads(reply.body)["error"]) == {"message", "type", "param", "code"}
+    return statuses
+
+
+@dataclass
+class Phase:
+    """One time of one kind of load."""
+    replies: list
+    offered: int
+    seconds: float
+    num_answers: int      # right or wrong, 200, while it lasted and after its beginning
+    server_cpu: float     # processor time, over the same
+    others_share: float   # of the machine's processors, of what is neither server nor generator
+
+
+class Watch:
+    """What the machine and the server did between a phase's warm-up and its end, read by a thread."""
+
+    def __init__(self, server, seconds):
+        self.server, self.seconds = server, seconds
+        self.begin, self.marks = time.monotonic(), []
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        for at in (WARM_UP * self.seconds, self.seconds):
+            time.sleep(max(0, self.begin + at - time.monotonic()))
+            self.marks.append((time.monotonic(), self.server.cpu_seconds(), time.process_time(), *machine_seconds()))
+
+    def phase(self, replies, offered):
+        self.thread.join()
+        (begin, *first), (end, *last) = self.marks
+        server, generator, busy, idle = (b - a for a, b in zip(first, last))
+        count = sum(reply.status == 200 and begin <= reply.at <= end for reply in replies)
+        return Phase(replies, offered, end - begin, count, server, max(0, busy - server - generator) / (busy + idle))
+
+
+def machine_seconds():
+    """(busy, idle) processor seconds since the machine began."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        user, nice, system, idle, wait, *rest = (int(n) / serving.TICKS for n in stat.readline().split()[1:9])
+    return user + nice + system + sum(rest), idle + wait
+
+
+def closed_phase(server, requests, seconds):
+    watch = Watch(server, seconds)
+    replies = generator.closed_loop(server.port, requests, NUM_CLIENTS, seconds)
+    return watch.phase(replies, len(replies))
+
+
+def open_phase(server, requests, rate, seconds):
+    watch = Watch(server, seconds)
+    phase = watch.phase(*generator.open_loop(server.port, requests, rate, seconds))
+    assert len(phase.replies) == phase.offered, f"{phase.offered} requests were offered, {len(phase.replies)} ended"
+    return phase
+
+
+def ratio_of(closed, opened, cost):
+    """Answers of all open phases over those of all closed ones, each per what they cost."""
+    def rate(phases):
+        return sum(phase.num_answers for phase in phases) / sum(cost(phase) for phase in phases)
+
+    return rate(opened) / rate(closed)
+
+
+def check_goodput(setup, closed, opened):
+    """By the clock; where others had much of the machine, and whom they hit was chance, by the server's own time."""
+    by_clock = ratio_of(closed, opened, lambda phase: phase.seconds)
+    by_cpu = ratio_of(closed, opened, lambda phase: phase.server_cpu)
+    others = max(phase.others_share for phase in closed + opened)
+    setup.say(f"goodput at 4x: {100 * by_clock:.1f} % of the capacity by the clock, {100 * by_cpu:.1f} % per second of the "
+              f"server's processor time (bound {100 * LEAST_GOODPUT:.0f} %); others had up to {100 * others:.0f} % of "
+              "the machine")
+    if others < QUIET_SHARE:
+        assert by_clock >= LEAST_GOODPUT, f"goodput {by_clock:.3f}"
+    else:
+        setup.say("the machine was not quiet: judged by the server's processor time")
+        assert max(by_clock, by_cpu) >= LEAST_GOODPUT, f"goodput {by_clock:.3f}, by processor time {by_cpu:.3f}"
+
+
+def four_times_capacity(setup):
+    bodies = unique_requests(setup.scaled(240, 24))
+    requests = [wire.post("/v1/completions", body) for body in bodies]
+    closed, opened, seconds = [], [], setup.scaled(4, 2)
+    with setup.serve(serving.TEXT_MODEL, "--max-queued-requests", MAX_QUEUED) as server:
+        begin = time.monotonic()
+        expected = unloaded_answers(server, bodies, requests)
+        setup.say(f"{len(bodies)} unloaded answers in {time.monotonic() - begin:.1f} s")
+        with Prober(server.port) as prober:
+            # Turn and turn about, so that whatever else the machine does meets both alike.
+            for _ in range(setup.scaled(4)):
+                closed.append(closed_phase(server, requests, seconds))
+                capacity = max(phase.num_answers / phase.seconds for phase in closed)
+                assert capacity > 0, "no answers at all"
+                opened.append(open_phase(server, requests, 4 * capacity, seconds))
+                setup.say(f"1x: {closed[-1].num_answers / closed[-1].seconds:.1f} answers/s; 4x: {4 * capacity:.0f}/s "
+                          f"offered, {opened[-1].num_answers / opened[-1].seconds:.1f} answers/s")
+        for what, phases in (("1x", closed), ("4x", opened)):
+            replies = [reply for phase in phases for reply in phase.replies]
+            again = sum(reply.num_tries > 1 for reply in replies)
+            setup.say(f"{what}: {dict(check_replies(replies, bodies, expected))}, {again} asked again after Retry-After")
+        setup.say(prober.words())
+        setup.becomes_idle(server, 0.25)
+        assert not prober.found["failures"], prober.found["failures"][:5]
+        assert prober.found["max"] < 1000 * MAX_LIVE_SECONDS * setup.time_factor, prober.words()
+        check_goodput(setup, closed, opened)
+        setup.stops_clean(server)
+
+
+CASES = [four_times_capacity]
