@@ -15,21 +15,21 @@ LEAST_GOODPUT = 0.95
 MAX_LIVE_SECONDS = 0.25
 WARM_UP = 0.2       # of a phase, which is not counted
 QUIET_SHARE = 0.1   # of the machine for others; with more of it the clock says little
-FIELDS = {"temperature": 1, "ignore_eos": True, "max_tokens": 100}
+FIELDS = {"temperature": 1, "ignore_eos": True, "max_tokens": 120}
 
 
 def unique_requests(count, seed=7):
-    """Bodies of which no two have the same answer: whole and streamed samples, and beam searches. Each is several
+    """Bodies of which no two have the same answer: whole and streamed samples, and beam searches. Each is sixteen
     sequences of a hundred steps, so that the engine, not the generator, is what is full."""
     rng, words, bodies = random.Random(seed), set(), []
     while len(words) < count:
-        words.add("".join(rng.choice("abcdefghijklmnoprstuvwyz") for _ in range(rng.randint(12, 40))))
+        words.add("".join(rng.choice("abcdefghijklmnoprstuvwyz") for _ in range(rng.randint(20, 60))))
     for i, word in enumerate(sorted(words)):
-        body = {"prompt": word, "seed": i, "n": 8, **FIELDS}
+        body = {"prompt": word, "seed": i, "n": 16, **FIELDS}
         if i % 3 == 1:
             body["stream"] = True
         elif i % 3 == 2:
-            body = {"prompt": word, "num_beams": 8, "n": 2, "max_tokens": 100}
+            body = {"prompt": word, "num_beams": 16, "n": 2, "max_tokens": 120}
         bodies.append(body)
     rng.shuffle(bodies)
     return bodies

@@ -8,9 +8,12 @@ from pathlib import Path
 import harness
 import serving
 
+import deadline
+import disconnect
+import drain
 import load
 
-MODULES = (load,)
+MODULES = (load, disconnect, drain, deadline)
 
 
 def main():
