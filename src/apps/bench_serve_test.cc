@@ -44,37 +44,44 @@ class FakeOpenAi final {
       } else if (request->starts_with("GET /v1/models ")) {
         connection.respond(200, R"({"object": "list", "data": [{"id": "the-model"}]})");
       } else if (request->starts_with("POST ")) {
-        answer(connection, *request);
-        const std::lock_guard lock(mutex_);
-        posts_.push_back(*std::move(request));
+        keep(*request);
+        if (!answer(connection, *request)) return;
       } else {
         connection.respond(404, "{}");
       }
     }
   }
 
-  void answer(Connection& connection, const std::string& request) {
+  void keep(std::string request) {
+    const std::lock_guard lock(mutex_);
+    posts_.push_back(std::move(request));
+  }
+
+  // False: the answer ends with the connection.
+  bool answer(Connection& connection, const std::string& request) {
     if (num_to_refuse-- > 0) {
       connection.respond(429, R"({"error": {}})");
     } else if (request.find(R"("stream": false)") != std::string::npos) {
       connection.respond(200, R"({"choices": [], "usage": {"prompt_tokens": 8, "completion_tokens": 4}})");
     } else if (request.starts_with("POST /v1/audio/transcriptions ")) {
-      stream(
+      return stream(
           connection, R"({"type": "transcript.text.delta", "delta": "x"})",
           R"({"type": "transcript.text.done", "text": "xxxx", "usage": {"type": "tokens", "input_tokens": 8, "output_tokens": 4}})");
     } else {
-      stream(connection, R"({"choices": [{"text": "x"}]})",
-             R"({"choices": [], "usage": {"prompt_tokens": 8, "completion_tokens": 4}})");
+      return stream(connection, R"({"choices": [{"text": "x"}]})",
+                    R"({"choices": [], "usage": {"prompt_tokens": 8, "completion_tokens": 4}})");
     }
+    return true;
   }
 
-  static void stream(Connection& connection, std::string_view token, std::string_view end) {
+  static bool stream(Connection& connection, std::string_view token, std::string_view end) {
     connection.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
     for (int i = 0; i < kNumTokens; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       connection.send(str_cat("data: ", token, "\n\n"));
     }
     connection.send(str_cat("data: ", end, "\n\ndata: [DONE]\n\n"));
+    return false;
   }
 
   mutable std::mutex mutex_;
@@ -91,7 +98,7 @@ struct Ran {
 Ran run(std::vector<std::string> arguments) {
   const TestFolder folder;
   const std::string path = folder.path() + "/report.json";
-  arguments.insert(arguments.end(), {"--output", path});
+  arguments.insert(arguments.end(), {"--output", path, "--timeout", "20"});
   const StatusOr<Flags> flags = Flags::parse(bench_serve_flags(), arguments);
   if (!flags.ok()) {
     ADD_FAILURE() << flags.status();

@@ -15,8 +15,10 @@ namespace transept {
 
 enum class Feature : uint8_t {
   // Prompts
-  kTextPrompts,
-  kTokenPrompts,
+  kEncoderText,
+  kEncoderTokens,
+  kDecoderText,
+  kDecoderTokens,
   kAudio,
   kImage,
   // Decoding
@@ -81,6 +83,7 @@ struct FeatureRow {
   std::string_view refusal = {};
   std::string_view modality = {};        // only models that take it
   std::optional<DType> kv_dtype = {};    // only backends that keep KV in it
+  bool needs_text_encoder = false;       // only models whose encoder reads tokens, and no media
   bool needs_attention_capture = false;  // only backends that hand out probabilities
 };
 
@@ -92,8 +95,10 @@ inline constexpr std::string_view kPrompts = "Prompts", kDecoding = "Decoding", 
 
 // clang-format off
 inline constexpr FeatureRow kFeatures[] = {
-    {.feature = Feature::kTextPrompts, .group = feature_groups::kPrompts, .name = "text for encoder and decoder", .fields = "prompt, decoder_prompt"},
-    {.feature = Feature::kTokenPrompts, .group = feature_groups::kPrompts, .name = "token ids for encoder and decoder", .fields = "prompt, decoder_prompt"},
+    {.feature = Feature::kEncoderText, .group = feature_groups::kPrompts, .name = "text for the encoder", .fields = "prompt, encoder_prompt", .needs_text_encoder = true},
+    {.feature = Feature::kEncoderTokens, .group = feature_groups::kPrompts, .name = "token ids for the encoder", .fields = "prompt, encoder_prompt", .needs_text_encoder = true},
+    {.feature = Feature::kDecoderText, .group = feature_groups::kPrompts, .name = "text for the decoder", .fields = "decoder_prompt", .others = "prompt beside multi_modal_data"},
+    {.feature = Feature::kDecoderTokens, .group = feature_groups::kPrompts, .name = "token ids for the decoder", .fields = "decoder_prompt", .others = "prompt_token_ids beside multi_modal_data"},
     {.feature = Feature::kAudio, .group = feature_groups::kPrompts, .name = "audio", .others = "multi_modal_data: audio", .modality = "audio"},
     {.feature = Feature::kImage, .group = feature_groups::kPrompts, .name = "images", .others = "multi_modal_data: image", .modality = "image"},
 

@@ -168,6 +168,10 @@ std::string refusal_of(Feature feature, const FamilyTraits& family, const Attent
   if (!row.modality.empty() && std::find(known.begin(), known.end(), row.modality) == known.end()) {
     return str_cat(family.model_type, " models take no ", row.modality);
   }
+  if (row.needs_text_encoder && !known.empty()) {
+    return str_cat(family.model_type, " models encode ", join({known.begin(), known.end()}, " and "),
+                   ": text and token ids are the decoder's");
+  }
   // Whether a backend takes the model's own heads is asked when the model is loaded.
   AttentionCapabilities wanted{.num_heads = 1, .num_kv_heads = 1, .head_dim = 64};
   wanted.kv_dtype = row.kv_dtype.value_or(wanted.kv_dtype);

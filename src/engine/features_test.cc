@@ -28,8 +28,10 @@ struct RequestProbe {
   std::string_view body;
 };
 constexpr RequestProbe kRequestProbes[] = {
-    {Feature::kTextPrompts, R"({"prompt": "ab", "decoder_prompt": "ba"})"},
-    {Feature::kTokenPrompts, R"({"prompt": [0, 4, 2], "decoder_prompt": [5]})"},
+    {Feature::kEncoderText, R"({"prompt": "ab"})"},
+    {Feature::kEncoderTokens, R"({"prompt": [0, 4, 2]})"},
+    {Feature::kDecoderText, R"({"prompt": "ab", "decoder_prompt": "ba"})"},
+    {Feature::kDecoderTokens, R"({"prompt": "ab", "decoder_prompt": [5]})"},
     {Feature::kAudio, R"({"prompt": {"multi_modal_data": {"audio": "a.wav"}}})"},
     {Feature::kImage, R"({"prompt": {"multi_modal_data": {"image": "a.png"}}})"},
     {Feature::kGreedy, R"({"prompt": "ab", "temperature": 0})"},
@@ -179,6 +181,45 @@ TEST_F(FeaturesTest, RequestsAreServedOrRefusedAsTheTableSays) {
   }
 }
 
+// What asks for prompts of a model that encodes audio. $ stands for a little of it.
+constexpr RequestProbe kAudioProbes[] = {
+    {Feature::kAudio, R"({"prompt": {"multi_modal_data": {"audio": $}}})"},
+    {Feature::kEncoderText, R"({"prompt": "ab"})"},
+    {Feature::kEncoderText, R"({"prompt": "ab", "decoder_prompt": "ab"})"},
+    {Feature::kEncoderTokens, R"({"prompt": [5, 6]})"},
+    {Feature::kDecoderText, R"({"prompt": {"prompt": "ab", "multi_modal_data": {"audio": $}}})"},
+    {Feature::kDecoderText, R"({"prompt": {"multi_modal_data": {"audio": $}}, "decoder_prompt": "ab"})"},
+    {Feature::kDecoderTokens, R"({"prompt": {"prompt_token_ids": [5, 6], "multi_modal_data": {"audio": $}}})"},
+    {Feature::kDecoderTokens, R"({"prompt": {"multi_modal_data": {"audio": $}}, "decoder_prompt": [5, 6]})"},
+};
+
+TEST_F(FeaturesTest, PromptsOfAudioModelsAreServedOrRefusedAsTheTableSays) {
+  EngineConfig config;
+  config.model = TRANSEPT_SOURCE_DIR "/tests/models/whisper-transcribes";
+  config.threads = 1;
+  config.kv_cache_memory = uint64_t{8} << 20;
+  const StatusOr<LoadedModel> model = load_engine(config, clock_);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::optional<FamilyTraits> family = family_of(model->model_config);
+  std::string audio = R"({"samples": [0)";
+  for (int i = 0; i < 999; ++i) audio += i % 2 == 0 ? ", 0.25" : ", -0.25";
+  audio += R"(], "sampling_rate": 16000})";
+  for (const RequestProbe& probe : kAudioProbes) {
+    std::string text(probe.body);
+    if (const size_t at = text.find('$'); at != std::string::npos) text.replace(at, 1, audio);
+    const auto body = Json::parse(text);
+    ASSERT_TRUE(body.ok()) << probe.body << body.status();
+    const auto parsed = parse_request(*body, 1);
+    ASSERT_TRUE(parsed.ok()) << probe.body << parsed.status();
+    const Status status = prepare_request(*parsed, *model->prompts, model->generation, {}).status();
+    const std::string refusal = refusal_of(probe.feature, *family, **make_attention_backend("cpu"));
+    EXPECT_EQ(status.ok(), refusal.empty()) << probe.body << ": " << status;
+    if (!status.ok()) {
+      EXPECT_THAT(error_message(status), HasSubstr("multi_modal_data")) << probe.body;
+    }
+  }
+}
+
 TEST_F(FeaturesTest, FlagsAreTakenOrRefusedAsTheTableSays) {
   for (const std::string_view backend : attention_backend_names()) {
     for (const FlagProbe& probe : kFlagProbes) {
@@ -269,6 +310,10 @@ TEST_F(FeaturesTest, BackendAndFamilyDecideTheirCells) {
   EXPECT_EQ(refusal_of(Feature::kAudio, speech, **cpu), "");
   EXPECT_EQ(refusal_of(Feature::kAudio, *bart(), **cpu), "bart models take no audio");
   EXPECT_EQ(refusal_of(Feature::kImage, speech, **cpu), "speech models take no image");
+  for (const Feature feature : {Feature::kEncoderText, Feature::kEncoderTokens}) {
+    EXPECT_EQ(refusal_of(feature, *bart(), **cpu), "");
+    EXPECT_EQ(refusal_of(feature, speech, **cpu), "speech models encode audio: text and token ids are the decoder's");
+  }
 }
 
 TEST_F(FeaturesTest, TheRegistrysModalitiesAreTheModels) {

@@ -190,7 +190,7 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
   HttpService::Decision decision = context_.service.on_head(head.request);
   if (decision.refusal.has_value()) {
     exchange_->close_after();
-    exchange_->respond(*std::move(decision.refusal));
+    exchange_->respond(*decision.refusal);
     co_return;
   }
   parser.read_body(decision.max_body_bytes);
@@ -321,8 +321,7 @@ void HttpConnection::begin_exchange(const HttpHead& head) {
 
 void HttpConnection::answer_error(const HttpError& error) {
   exchange_->close_after();
-  HttpResponse response = context_.service.on_error(error.status, error.reason, exchange_->request_id());
-  exchange_->respond(std::move(response));
+  exchange_->respond(context_.service.on_error(error.status, error.reason, exchange_->request_id()));
 }
 
 std::shared_ptr<HttpExchange> HttpConnection::end_exchange(const HttpRequest& request, bool is_complete) {

@@ -16,8 +16,8 @@ class ExchangeResponder final : public Responder {
   ExchangeResponder(const ExchangeResponder&) = delete;
   ExchangeResponder& operator=(const ExchangeResponder&) = delete;
 
-  void respond(HttpResponse response) override { exchange_->respond(std::move(response)); }
-  void start_stream(HttpResponse head) override { exchange_->start_stream(std::move(head)); }
+  void respond(HttpResponse response) override { exchange_->respond(response); }
+  void start_stream(HttpResponse head) override { exchange_->start_stream(head); }
   void write(std::string piece) override { exchange_->write(piece); }
   void finish() override { exchange_->finish(); }
   void abandon() override { exchange_->abandon(); }
@@ -37,7 +37,7 @@ std::shared_ptr<Responder> make_responder(std::shared_ptr<HttpExchange> exchange
   return std::make_shared<ExchangeResponder>(std::move(exchange));
 }
 
-void HttpExchange::respond(HttpResponse response) {
+void HttpExchange::respond(const HttpResponse& response) {
   std::function<void()> dropped;  // is destroyed without the lock: it may hold what calls us
   const std::lock_guard lock(mutex_);
   if (has_begun_ || has_ended_ || is_gone_) return;
@@ -47,7 +47,7 @@ void HttpExchange::respond(HttpResponse response) {
   end();
 }
 
-void HttpExchange::start_stream(HttpResponse head) {
+void HttpExchange::start_stream(const HttpResponse& head) {
   const std::lock_guard lock(mutex_);
   if (has_begun_ || has_ended_ || is_gone_) return;
   begin(head, true);

@@ -31,8 +31,8 @@ class HttpExchange final {
   HttpExchange(Options options, std::function<void()> wake) : options_(std::move(options)), wake_(std::move(wake)) {}
 
   // ---- The service's side: see Responder.
-  void respond(HttpResponse response);
-  void start_stream(HttpResponse head);
+  void respond(const HttpResponse& response);
+  void start_stream(const HttpResponse& head);
   void write(std::string_view piece);
   void finish();
   void abandon();

@@ -106,7 +106,7 @@ Status HttpServer::Impl::listen() {
   error_code error;
   const auto flags = tcp::resolver::passive | tcp::resolver::numeric_service;
   const auto addresses = resolver.resolve(options.host, str_cat(options.port), flags, error);
-  const Status status = error ? absl::UnavailableError(error.message()) : listen_on_all(addresses);
+  Status status = error ? absl::UnavailableError(error.message()) : listen_on_all(addresses);
   if (status.ok()) return status;
   return with_prefix(status, str_cat("cannot listen on ", options.host, " port ", options.port));
 }

@@ -6,7 +6,12 @@
 // Sources: RFC 9110, RFC 9112; refused as RFC 9112, 11.2 (request smuggling) advises: Content-Length beside
 // Transfer-Encoding, several Content-Lengths, a transfer coding other than chunked, bare LF or CR as a line's end,
 // spaces before a header's colon, folded headers, malformed chunk sizes, HTTP/1.0 with Transfer-Encoding, no or several
-// Hosts.
+// Hosts. A malformed request's connection is closed behind the answer (which a client that sends on can still read); so
+// is one whose service refused a request.
+//
+// A client that ends its sending side counts as gone, even if it would still read: nothing tells the two apart, and an
+// abandoned request must not be worked on. Up to 64 KiB of requests that came before their turn are kept for it; a
+// client that sends more than that ahead is not seen to go until its answer is being sent.
 #pragma once
 
 #include <chrono>
@@ -46,9 +51,9 @@ class Responder {
   virtual bool was_too_slow() const = 0;
   // Bytes that wait for the client.
   virtual size_t num_unsent_bytes() const = 0;
-  // Called once, on an I/O thread, when the client goes before the answer is complete: at once (on this thread) if it
-  // has gone already; never, if the answer is complete. At most one function: a second replaces the first. It must be
-  // quick.
+  // Called once, on an I/O thread, when the client goes before respond(), finish() or abandon(): at once (on this
+  // thread) if it has gone already; never, and let go of, behind one of those. At most one function: a second replaces
+  // the first. It must be quick.
   virtual void on_gone(std::function<void()> callback) = 0;
   // Seconds since the request's head was in.
   virtual double seconds() const = 0;
@@ -70,9 +75,12 @@ class HttpService {
   // I/O threads, several at once; must pass the work on and return.
   virtual void on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) = 0;
   // The answer to what never became a request: 400 (what is malformed, in `reason`, which is fit for clients), 408
-  // (head or body came too slowly), 413 (body), 414, 431 (head), 417, 501, 505. I/O threads; quick.
+  // (head or body came too slowly), 413 (body), 414, 431 (head), 417, 501, 503 (too many connections), 505; and 500
+  // where every Responder was let go of without an answer. I/O threads; quick.
   virtual HttpResponse on_error(int status, const std::string& reason, const std::string& request_id) = 0;
-  // An answer's end (or the client's: 499), for logs and metrics. `request` has no body. I/O threads; quick.
+  // An answer's end (or the client's: 499), for logs and metrics: once for every on_head, and for every on_error of
+  // what had no on_head. `request` has no body, and of malformed ones what could be read. An abandoned stream's status
+  // is its head's. I/O threads; quick.
   virtual void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) = 0;
 };
 
@@ -87,7 +95,8 @@ class HttpServer final {
     size_t max_headers = 100;
     size_t max_connections = 4096;  // further ones are answered 503 and closed
     std::chrono::milliseconds header_timeout{
-        10000};  // from a request's first byte (a new connection: from its accept) to the end of its head
+        10000};  // from a request's first byte (a new connection: from its accept) to the end of its head; one that
+                 // never sent a byte is closed silently
     std::chrono::milliseconds idle_timeout{60000};   // of a connection between two requests
     std::chrono::milliseconds body_timeout{60000};   // without a byte of the body
     std::chrono::milliseconds write_timeout{30000};  // the client takes nothing of what waits for it

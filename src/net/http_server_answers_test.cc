@@ -233,8 +233,8 @@ TEST_F(HttpServerAnswersTest, SlowReadersOfStreamsAreDropped) {
   hold_requests();
   start();
   const auto slow = ask(get_request("/"), 4096);
-  const auto other = ask(get_request("/"));
   const auto responder = held(0);
+  const auto other = ask(get_request("/"));
   std::atomic<bool> gone = false;
   responder->on_gone([&] { gone = true; });
   responder->start_stream(text_response(200, ""));
@@ -316,11 +316,17 @@ TEST_F(HttpServerAnswersTest, DrainingFinishesWhatIsAsked) {
 
 TEST_F(HttpServerAnswersTest, RespondersOutliveTheServer) {
   hold_requests();
+  std::atomic<int> num_heads = 0;
+  service.decide = [&](const HttpRequest&) {
+    ++num_heads;
+    return HttpService::Decision{.max_body_bytes = 100};
+  };
   start();
   const auto waiting = ask(get_request("/"));
   const auto streaming = ask(get_request("/"));
   const auto sending = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
   const std::vector<std::shared_ptr<Responder>> responders = {held(0), held(1)};
+  EXPECT_TRUE(becomes_true([&] { return num_heads == 3; }));  // the third never becomes a request
   responders[1]->start_stream(text_response(200, "one"));
   std::atomic<int> num_gone = 0;
   for (const auto& responder : responders) responder->on_gone([&] { ++num_gone; });

@@ -2,11 +2,12 @@
 // function: thread-safe.
 #pragma once
 
+#include <prometheus/metric_family.h>
+
 #include <string>
 #include <vector>
 
 #include "engine/async_engine.h"
-#include "prometheus/metric_family.h"
 
 namespace transept {
 

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
+#include <memory>
 #include <set>
+#include <string>
+#include <utility>
 
-#include "engine/prepare_request.h"
+#include "engine/gated_executor.h"
 #include "server/server_test_util.h"
 
 namespace transept {
@@ -96,6 +98,34 @@ TEST(InfoRoutes, ReadyFollowsTheStateAndLiveDoesNot) {
   }
 }
 
+// The context of a house with another engine, whose first step fails.
+TEST(InfoRoutes, AServerWhoseEngineFailedIsNotReadyAndSaysNoMore) {
+  ServerHouse house;
+  const auto gate = std::make_shared<testing::StepGate>();
+  LLMEngine::Options options;
+  options.scheduler.num_encoder_layers = 1;
+  options.blocks.num_device_blocks = 64;
+  const SteadyClock clock;
+  AsyncEngine broken(
+      std::make_unique<LLMEngine>(options, std::make_unique<testing::GatedExecutor>(gate), nullptr, clock), {}, clock);
+  const ServerContext& c = house.context();
+  const ServerContext context{c.options, c.model,   broken,         c.speech, c.why_no_speech,   c.admission, c.metrics,
+                              c.log,     c.workers, c.transcribers, c.clock,  c.start_time_unix, c.state};
+  EXPECT_EQ(get_health_ready(context).status, 200);
+
+  RequestSpec spec;
+  spec.id = "a";
+  spec.inputs.encoder_prompt_token_ids = {3, 3};
+  spec.inputs.prompt_token_ids = {2};
+  gate->fail();
+  ASSERT_FALSE(broken.add_request(std::move(spec)).value().next().ok());
+  const HttpResponse response = get_health_ready(context);
+  EXPECT_EQ(response.status, 503);
+  EXPECT_EQ(response.body, R"({"status": "failed"})");
+  EXPECT_EQ(get_health_live(context).status, 200);
+  EXPECT_EQ(get_metrics(context).status, 200);
+}
+
 TEST(InfoRoutes, VersionIsTheBinarys) {
   const ServerHouse house;
   EXPECT_EQ(get_version(house.context()).body, R"({"version": "0.0.0", "commit": "0123456789ab"})");
@@ -136,7 +166,7 @@ TEST(InfoRoutes, DebugStateHasApiMdsShapeAndCountsTheQueue) {
   EXPECT_EQ(body.find("queue")->dump(), R"({"requests": 3, "limit": 512})");
 }
 
-TEST(InfoRoutes, AFailedOrStoppedEngineStillAnswersQuestions) {
+TEST(InfoRoutes, AStoppedEngineStillAnswersQuestions) {
   ServerHouse house;
   house.engine().stop();
   HttpRequest request;

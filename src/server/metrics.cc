@@ -1,5 +1,10 @@
 #include "server/metrics.h"
 
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,10 +16,6 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "prometheus/counter.h"
-#include "prometheus/histogram.h"
-#include "prometheus/registry.h"
-#include "prometheus/text_serializer.h"
 #include "server/engine_families.h"
 #include "server/process_stats.h"
 

@@ -54,12 +54,13 @@ TEST(PageFiles, NameOnlyEachOther) {
     return std::ranges::any_of(page_files(), [&](const PageFile& file) { return file.path == path; });
   };
   for (const PageFile& file : page_files()) {
-    for (const std::string_view opening : {"src=\"", "href=\"page", "from \"./"}) {
+    for (const std::string_view opening : {"src=\"", "href=\"page", "from \"./", "url(\""}) {
       for (size_t at = file.content.find(opening); at != std::string_view::npos;
            at = file.content.find(opening, at + 1)) {
         const size_t begin = file.content.find('"', at) + 1;
         std::string name(file.content.substr(begin, file.content.find('"', begin) - begin));
-        if (name.starts_with("./")) name.replace(0, 2, "page/");
+        if (name.starts_with("./")) name.erase(0, 2);
+        if (file.path != "/") name.insert(0, "page/");  // relative to the file, the document's to the root
         EXPECT_TRUE(served("/" + name)) << file.path << " names " << name;
       }
     }

@@ -22,9 +22,12 @@ constexpr double kMinSeconds = 0.1;
 class Transcription final {
  public:
   Transcription(const ServerContext& context, const ApiCallPtr& call, bool translate)
-      : context_(context), call_(call), translate_(translate) {}
+      : context_(context), call_(call), translate_(translate) {
+    limits_ = {.stop_token = stop_.get_token(), .deadline = call->deadline(context)};
+  }
 
   void run() {
+    call_->responder->on_gone([stop = stop_]() mutable { stop.request_stop(); });
     const Status status = answer();
     call_->charge.release();
     // Who went hears nothing, whatever it was that ended.
@@ -46,10 +49,13 @@ class Transcription final {
   const ServerContext& context_;
   const ApiCallPtr& call_;
   const bool translate_;
+  std::stop_source stop_;
+  TranscribeLimits limits_;
   std::optional<TranscriptionStream> stream_;  // of a streamed answer
 };
 
 Status Transcription::answer() {
+  RETURN_IF_ERROR(limits_.check(context_.clock));  // while it waited
   RETURN_IF_ERROR(check_model());
   StatusOr<TranscriptionForm> form = read_form();
   if (absl::IsResourceExhausted(form.status())) {
@@ -109,16 +115,13 @@ StatusOr<double> Transcription::look_at(const AudioBytes& audio) const {
 }
 
 StatusOr<TranscribeResult> Transcription::transcribe(const AudioBytes& audio, const TranscribeOptions& options) {
-  std::stop_source stop;
-  call_->responder->on_gone([stop]() mutable { stop.request_stop(); });
   TranscribeObserver observer;
   if (stream_.has_value()) {
     observer.on_language = [this](const std::vector<LanguageGuess>&) { stream_->begin(); };
     observer.on_segment = [this](const Segment& segment) { stream_->add(segment); };
   }
-  const TranscribeLimits limits{.stop_token = stop.get_token(), .deadline = call_->deadline(context_)};
   StatusOr<TranscribeResult> result =
-      Transcriber(*context_.speech).transcribe(AudioSource(audio), options, observer, limits);
+      Transcriber(*context_.speech).transcribe(AudioSource(audio), options, observer, limits_);
   if (!result.ok()) return as_form_error(result.status());
   return result;
 }

@@ -98,6 +98,8 @@ TEST_F(Transcriptions, GranularitiesSayWhatHasTimes) {
   TranscribeOptions options = server_defaults();
   options.language = "en";
   options.word_timestamps = true;
+  options.temperature = 0.2;
+  options.temperature_increment = std::nullopt;
   const Transcript with_words = transcribed(context(), *file_, options).transcript;
   std::vector<Word> words;
   for (const Segment& segment : with_words.segments) {
@@ -118,6 +120,7 @@ TEST_F(Transcriptions, GranularitiesSayWhatHasTimes) {
   for (const auto& [fields, has_words, has_segments] : cases) {
     Fields all = fields;
     all.emplace_back("response_format", "verbose_json");
+    all.emplace_back("temperature", "0.2");
     const Json json = parse_json(answer(all).body);
     EXPECT_EQ(json.find("words") != nullptr, has_words) << fields[0].second;
     EXPECT_EQ(json.find("segments") != nullptr, has_segments) << fields[0].second;
@@ -373,7 +376,7 @@ TEST_F(Transcriptions, APlaceIsHeldUntilTheThreadHasCome) {
 // Their windows share the engine's batch, and nothing else.
 TEST_F(Transcriptions, ManyAtOnceAnswerAsEachAlone) {
   std::vector<Fields> all;
-  for (uint32_t seed = 1; seed <= 3; ++seed) {
+  for (uint32_t seed = 1; seed <= 2; ++seed) {
     for (const char* format : {"json", "srt", "verbose_json"}) {
       all.push_back({{"file", wav(seed, 3 + 2 * seed)}, {"response_format", format}, {"temperature", "0.2"}});
     }

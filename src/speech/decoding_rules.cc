@@ -106,9 +106,15 @@ StatusOr<std::vector<FrameRange>> parse_clip_timestamps(std::string_view text, i
     }
   }
   if (frames.empty()) frames.push_back(0);
+  const size_t num_given = frames.size();
   if (frames.size() % 2 == 1) frames.push_back(content_frames);
+  const auto seconds = [&](size_t i) { return static_cast<double>(frames[i]) / 100; };
   std::vector<FrameRange> ranges;
   for (size_t i = 0; i < frames.size(); i += 2) {
+    if (i + 1 < num_given && frames[i] > frames[i + 1]) {
+      return field_error("clip_timestamps", str_cat("a clip's end must not be before its start, and one goes from ",
+                                                    seconds(i), " s to ", seconds(i + 1), " s"));
+    }
     const FrameRange range = {frames[i], std::min(frames[i + 1], content_frames)};
     if (range.begin < range.end) ranges.push_back(range);
   }

@@ -65,7 +65,8 @@ struct FrameRange {
 
 // "start,end,start,end,...": seconds into frames of 0.01 s, rounded half to even; a last end that is missing is the end
 // of the audio, and so is "". Ends beyond the audio are its end; what is empty then is left out. Ranges may overlap and
-// go back, as in the reference. Errors (param "clip_timestamps"): not a number, not finite, negative, too many (10000).
+// go back, as in the reference. Errors (param "clip_timestamps"): not a number, not finite, negative, an end before its
+// start (which the reference takes for an empty clip, and gives an empty transcript), too many (10000).
 StatusOr<std::vector<FrameRange>> parse_clip_timestamps(std::string_view text, int64_t content_frames);
 
 }  // namespace transept

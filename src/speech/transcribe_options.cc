@@ -25,6 +25,7 @@ Status check_transcribe_options(const TranscribeOptions& options) {
   if (options.task != "transcribe" && options.task != "translate") {
     return field_error("task", str_cat("task \"", options.task, "\" is unknown; one of transcribe, translate"));
   }
+  RETURN_IF_ERROR(check_number("sure_language", options.sure_language, 0, 1));
   RETURN_IF_ERROR(check_number("temperature", options.temperature, 0, 2));
   if (options.temperature_increment.has_value()) {
     const Status ladder = temperature_ladder(options.temperature, options.temperature_increment).status();

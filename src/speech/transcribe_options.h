@@ -20,7 +20,10 @@ enum class TranscribeMode : uint8_t {
 };
 
 struct TranscribeOptions {
-  std::string language;             // code or English name; "": detected from the first window
+  std::string language;  // code or English name; "": detected from the first window
+  // Audio below 30 s: a language as probable as this by its one window's own encode is taken, and else the language is
+  // told as the reference does, by an encode more of the audio with silence behind it (docs/transcribe.md).
+  double sure_language = 0.9;
   std::string task = "transcribe";  // or "translate"
 
   double temperature = 0;

@@ -25,9 +25,9 @@ class Run final {
   StatusOr<TranscribeResult> transcribe(const AudioSource& audio);
 
  private:
-  Status settle_language();
+  Status settle_language(std::span<const FrameRange> clips, std::span<const FrameRange> windows);
   Status run_sequential(std::span<const FrameRange> clips);
-  Status run_batched(std::span<const FrameRange> clips);
+  Status run_batched(std::span<const FrameRange> windows);
   Status run_window(const FrameRange& window, bool is_first, std::vector<float> rows, std::vector<Segment>& segments);
   std::vector<FrameRange> voiced_windows(std::span<const FrameRange> clips) const;
   ClipRunner::Options runner_options() const;
@@ -60,9 +60,11 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
                    parse_clip_timestamps(options_.clip_timestamps, windows_->num_frames()));
   transcript_.duration = windows_->seconds();
   transcript_.has_words = options_.word_timestamps;
-  RETURN_IF_ERROR(settle_language());
+  const bool is_batched = mode_ == TranscribeMode::kBatched;
+  const std::vector<FrameRange> windows = is_batched ? voiced_windows(clips) : clips;
+  RETURN_IF_ERROR(settle_language(clips, windows));
   transcript_.language = decoder_->language();
-  RETURN_IF_ERROR(mode_ == TranscribeMode::kSequential ? run_sequential(clips) : run_batched(clips));
+  RETURN_IF_ERROR(is_batched ? run_batched(windows) : run_sequential(clips));
   std::vector<int32_t> tokens;
   for (const Segment& segment : transcript_.segments) {
     tokens.insert(tokens.end(), segment.tokens.begin(), segment.tokens.end());
@@ -72,11 +74,21 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
 }
 
 // From the first 30 s, silence after the audio included, as the reference does; a first window that is these finds them
-// encoded. (A window of shorter audio is not: it ends in zeros of the features, not of the samples.)
-Status Run::settle_language() {
+// encoded. A window of shorter audio is not: it ends in zeros of the features, not of the samples. Where it is sure of
+// the language it is asked alone, and nothing is encoded twice; what is cut out of longer audio is not asked.
+Status Run::settle_language(std::span<const FrameRange> clips, std::span<const FrameRange> windows) {
   if (!decoder_->needs_language()) return ok_status();
-  ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, kWindowFrames));
-  ASSIGN_OR_RETURN(const std::vector<LanguageGuess> guesses, decoder_->detect_language(windows_->features(rows)));
+  const bool is_short = windows_->num_frames() < kWindowFrames && windows.size() == 1;
+  const bool is_all = clips.size() == 1 && clips[0] == FrameRange{0, windows_->num_frames()};
+  std::vector<LanguageGuess> guesses;
+  if (is_short && is_all) {
+    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(windows[0].begin, windows[0].end));
+    ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
+  }
+  if (guesses.empty() || guesses.front().probability < options_.sure_language) {
+    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, kWindowFrames));
+    ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
+  }
   if (observer_.on_language) observer_.on_language(guesses);
   return ok_status();
 }
@@ -142,8 +154,7 @@ Status Run::run_window(const FrameRange& window, bool is_first, std::vector<floa
 
 // Windows run on threads of their own, which wait for the engine; rows are cut here, in order, and results are told in
 // order.
-Status Run::run_batched(std::span<const FrameRange> clips) {
-  const std::vector<FrameRange> windows = voiced_windows(clips);
+Status Run::run_batched(std::span<const FrameRange> windows) {
   std::mutex mutex;
   size_t next = 0, num_told = 0;  // under mutex, as all below
   Status failure;

@@ -86,7 +86,7 @@ struct TranscribeLimits {
 };
 
 struct TranscribeCounts {
-  int64_t num_windows = 0;    // encoded, each once; one of its own for the language where no window is the first 30 s
+  int64_t num_windows = 0;    // encoded, each once; one of its own for the language where no window told it
   int64_t num_requests = 0;   // of the engine: with language, fallbacks and alignments
   int64_t num_fallbacks = 0;  // windows decoded again at a higher temperature, each time counted
   // Of the answers that were taken, one a window: what the decoder was given before them, and what it gave (end tokens

@@ -1,17 +1,14 @@
-// Transcription as a caller meets it, around a tiny model: both modes, what is told and when, cancellation, options
-// out of range, little audio and much, chance, and an engine that fails.
+// Transcription as a caller meets it, around a tiny model: both modes, what is told and when, what is counted, options
+// out of range, little audio and much, and chance.
 #include "speech/transcriber.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <future>
-#include <stop_token>
 #include <thread>
 
 #include "base/test_folder.h"
-#include "engine/gated_executor.h"
 #include "speech/transcriber_test_util.h"
 
 namespace transept::testing {
@@ -32,12 +29,6 @@ class TranscriberTest : public ::testing::Test {
     EXPECT_EQ(house_.num_encoder_runs() - before, result->counts.num_windows);
     EXPECT_GE(result->counts.num_requests, result->counts.num_windows);
     return std::move(result).value();
-  }
-
-  static TranscribeOptions batched_options() {
-    TranscribeOptions options = greedy_options();
-    options.mode = TranscribeMode::kBatched;
-    return options;
   }
 
   House house_;
@@ -72,6 +63,58 @@ TEST_F(TranscriberTest, AWindowThatToldTheLanguageIsNotEncodedAgain) {
     EXPECT_EQ(result->counts.num_windows, 1) << share;
     EXPECT_EQ(result->counts.num_requests, 2) << share;
     EXPECT_EQ(house.num_encoder_runs(), 1) << share;
+  }
+}
+
+// Audio below 30 s: its window tells the language where it is sure, and what is unsure is told as the reference does.
+TEST_F(TranscriberTest, AShortWindowThatIsSureOfTheLanguageIsTheOnlyOneEncoded) {
+  const AudioSource audio = synthetic_source(5, 20);
+  for (const bool share : {true, false}) {
+    EngineConfig config;
+    config.share_identical_inputs = share;
+    const House house(config);
+    for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+      options.without_timestamps = true;
+      const auto given = house.transcribe(audio, options);
+      ASSERT_TRUE(given.ok()) << given.status();
+      const int64_t num_windows = given->counts.num_windows;
+      if (options.mode != TranscribeMode::kBatched) {
+        EXPECT_EQ(num_windows, 1);
+      }
+      options.language = "";
+      std::vector<std::vector<LanguageGuess>> told;
+      TranscribeObserver observer;
+      observer.on_language = [&](const std::vector<LanguageGuess>& guesses) { told.push_back(guesses); };
+      for (const double sure : {0.0, 1.0}) {
+        options.sure_language = sure;
+        const int64_t before = house.num_encoder_runs();
+        const auto result = house.transcribe(audio, options, observer);
+        ASSERT_TRUE(result.ok()) << result.status();
+        const bool is_asked = num_windows == 1 && sure == 0;
+        EXPECT_EQ(result->counts.num_windows, num_windows + (is_asked ? 0 : 1)) << share;
+        EXPECT_EQ(house.num_encoder_runs() - before, result->counts.num_windows) << share;
+        EXPECT_EQ(result->transcript.language, told.back().front().code);
+        options.language = result->transcript.language;  // with it given, the same
+        expect_same(result->transcript, house.transcribe(audio, options)->transcript);
+        options.language = "";
+      }
+      ASSERT_EQ(told.size(), 2u) << "told once, by who decided";
+      if (num_windows == 1) {
+        EXPECT_NE(told[0].front().probability, told[1].front().probability);
+      }
+    }
+  }
+}
+
+// A clip is not the whole: the audio's language is asked of the whole.
+TEST_F(TranscriberTest, AClipOfShortAudioDoesNotTellItsLanguage) {
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    options.without_timestamps = true;
+    options.sure_language = 0;
+    options.clip_timestamps = "2,9";
+    const int64_t num_windows = transcribe(synthetic_source(5, 20), options).counts.num_windows;
+    options.language = "";
+    EXPECT_EQ(transcribe(synthetic_source(5, 20), options).counts.num_windows, num_windows + 1);
   }
 }
 
@@ -161,6 +204,26 @@ TEST_F(TranscriberTest, ThePrefixStandsInTheFirstWindowAlone) {
   }
 }
 
+// As Python's str.strip() takes them off, which the reference calls on both.
+TEST_F(TranscriberTest, AllSpacesAroundPromptAndPrefixAreTakenOff) {
+  const AudioSource audio = synthetic_source(11, 25);
+  for (std::string TranscribeOptions::*field : {&TranscribeOptions::initial_prompt, &TranscribeOptions::prefix}) {
+    TranscribeOptions options = greedy_options();
+    options.without_timestamps = true;
+    options.*field = "the harbour";
+    const TranscribeResult bare = transcribe(audio, options);
+    for (const std::string_view space : {" \t\n\v\f\r", "\x1c\x1d\x1e\x1f", "\u0085", "\u00a0", "\u1680",
+                                         "\u2000\u200a", "\u2028\u2029", "\u202f", "\u205f", "\u3000"}) {
+      options.*field = str_cat(space, "the harbour", space);
+      const TranscribeResult spaced = transcribe(audio, options);
+      EXPECT_EQ(spaced.counts.num_prompt_tokens, bare.counts.num_prompt_tokens);
+      expect_same(spaced.transcript, bare.transcript);
+    }
+    options.*field = "\u200bthe harbour";  // no space
+    EXPECT_GT(transcribe(audio, options).counts.num_prompt_tokens, bare.counts.num_prompt_tokens);
+  }
+}
+
 // ---- What is told
 
 TEST_F(TranscriberTest, SegmentsAreToldInOrderAndOneAtATime) {
@@ -216,45 +279,6 @@ TEST_F(TranscriberTest, ALanguageThatIsGivenIsNotTold) {
   TranscribeObserver observer;
   observer.on_language = [](const std::vector<LanguageGuess>&) { ADD_FAILURE(); };
   EXPECT_EQ(transcribe(synthetic_source(21, 3), greedy_options(), observer).transcript.language, "en");
-}
-
-// ---- Limits (what runs in the engine meanwhile: GatedTest)
-
-TEST_F(TranscriberTest, AStopFromAnObserverEndsIt) {
-  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
-    std::stop_source stop;
-    int num_segments = 0;
-    TranscribeObserver observer;
-    observer.on_segment = [&](const Segment&) {
-      ++num_segments;
-      stop.request_stop();
-    };
-    options.batch_size = 2;
-    const auto result = house_.transcribe(synthetic_source(21, 600), options, observer, {stop.get_token()});
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
-    EXPECT_GT(num_segments, 0);
-    EXPECT_LT(num_segments, 20);
-  }
-}
-
-TEST_F(TranscriberTest, LimitsThatHaveComeToPassEndTheFirstPass) {
-  std::stop_source stop;
-  stop.request_stop();
-  const int64_t before = house_.num_encoder_runs();
-  // What is wrong with the audio's second half is never met.
-  const AudioSource audio = synthetic_source(21, 3);
-  TranscribeOptions options = greedy_options();
-  options.max_audio_seconds = 1;
-  ASSERT_EQ(house_.transcribe(audio, options).status().code(), absl::StatusCode::kInvalidArgument);
-  options.max_audio_seconds = 10;
-  EXPECT_EQ(house_.transcribe(audio, options, {}, {stop.get_token()}).status().code(), absl::StatusCode::kCancelled);
-  const TimePoint now = house_.engine().clock().now();
-  EXPECT_EQ(house_.transcribe(audio, options, {}, {.deadline = now}).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(house_.transcribe(audio, options, {}, {stop.get_token(), now}).status().code(),
-            absl::StatusCode::kCancelled);
-  EXPECT_EQ(house_.num_encoder_runs(), before);
-  EXPECT_TRUE(house_.transcribe(audio, options, {}, {.deadline = now + std::chrono::hours(1)}).ok());
 }
 
 // ---- Counts
@@ -358,6 +382,7 @@ TEST_F(TranscriberTest, OptionsOutOfRange) {
       {"task", [](TranscribeOptions& o) { o.task = "sing"; }},
       {"language", [](TranscribeOptions& o) { o.language = "fr"; }},
       {"language", [](TranscribeOptions& o) { o.language = "klingon"; }},
+      {"sure_language", [](TranscribeOptions& o) { o.sure_language = NAN; }},
       {"temperature", [](TranscribeOptions& o) { o.temperature = -0.1; }},
       {"temperature", [](TranscribeOptions& o) { o.temperature = NAN; }},
       {"temperature_increment_on_fallback", [](TranscribeOptions& o) { o.temperature_increment = 0; }},
@@ -380,6 +405,7 @@ TEST_F(TranscriberTest, OptionsOutOfRange) {
        [](TranscribeOptions& o) { o.word_timestamps = true, o.hallucination_silence_threshold = -2; }},
       {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "0,x"; }},
       {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "-1"; }},
+      {"clip_timestamps", [](TranscribeOptions& o) { o.clip_timestamps = "5,1"; }},
       {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{-2}}; }},
       {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{1913}}; }},
       {"initial_prompt", [](TranscribeOptions& o) { o.initial_prompt = "a <|en|> b"; }},
@@ -422,147 +448,6 @@ TEST_F(TranscriberTest, BeamsAndSamplesThatTheEngineCannotRunAreRefusedByName) {
   options.beam_size = 40;
   const Status memory = narrow.transcribe(audio, options).status();
   EXPECT_EQ(error_param(memory), "beam_size") << memory;
-}
-
-class GatedTest : public TranscriberTest {
- protected:
-  // What threads run must have ended before the engine does.
-  ~GatedTest() override { gate_->open(); }
-
-  void build_engine(int32_t max_queued, int32_t max_num_seqs = 64) {
-    gate_->open();
-    engine_ = nullptr;
-    gate_ = std::make_shared<StepGate>();
-    LLMEngine::Options engine_options;
-    engine_options.scheduler.num_encoder_layers = 1;
-    engine_options.scheduler.max_num_seqs = max_num_seqs;
-    engine_options.blocks = {.block_size = 16, .num_device_blocks = 2000, .num_host_blocks = 0, .watermark = 0};
-    auto engine = std::make_unique<LLMEngine>(engine_options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);
-    engine_ = std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{max_queued}, clock_);
-  }
-
-  // The house's model over an engine whose steps the test lets pass.
-  StatusOr<TranscribeResult> transcribe_over_gate(const TranscribeOptions& options,
-                                                  const TranscribeLimits& limits = {}) {
-    SpeechModel model = house_.speech();
-    model.engine = engine_.get();
-    return Transcriber(model).transcribe(synthetic_source(1, 90), options, {}, limits);
-  }
-
-  // The result, which must be there although the gate is closed.
-  StatusOr<TranscribeResult> expect_ended(std::future<StatusOr<TranscribeResult>>& result) {
-    EXPECT_EQ(result.wait_for(std::chrono::seconds(60)), std::future_status::ready) << "it waits for more steps";
-    gate_->open();
-    return result.get();
-  }
-
-  FakeClock clock_;
-  std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>();
-  std::unique_ptr<AsyncEngine> engine_;
-};
-
-TEST_F(GatedTest, AFailureEndsTheTranscription) {
-  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
-    build_engine(512);
-    gate_->open_for(5);
-    std::thread failing([&] {
-      gate_->wait_for_step();
-      gate_->fail();
-    });
-    const auto result = transcribe_over_gate(options);
-    failing.join();
-    EXPECT_THAT(error_message(result.status()), HasSubstr("the device is gone"));
-  }
-}
-
-TEST_F(GatedTest, AFullQueueRefusesATranscription) {
-  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
-    build_engine(0);
-    gate_->open();
-    const auto result = transcribe_over_gate(options);
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted) << result.status();
-  }
-}
-
-TEST_F(GatedTest, AQueueThatIsFullLaterDoesNotEndIt) {
-  build_engine(/*max_queued=*/1, /*max_num_seqs=*/1);
-  auto result = std::async(std::launch::async, [&] { return transcribe_over_gate(batched_options()); });
-  gate_->open_for(1);
-  gate_->wait_for_step();  // its first window runs
-  const auto other = [&](bool is_continuation) {
-    RequestSpec spec;
-    spec.is_continuation = is_continuation;
-    spec.id = engine_->make_id("other-");
-    spec.inputs.encoder_prompt_token_ids = {3};
-    spec.inputs.prompt_token_ids = {2};
-    return engine_->add_request(std::move(spec));
-  };
-  const auto waiting = other(true);  // until that window has ended
-  EXPECT_TRUE(waiting.ok()) << waiting.status();
-  EXPECT_EQ(other(false).status().code(), absl::StatusCode::kResourceExhausted);
-  for (int i = 0; i < 100 && engine_->num_queued() < 2; ++i) {
-    gate_->open_for(1);
-    gate_->wait_for_step();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  EXPECT_GE(engine_->num_queued(), 2) << "its other windows";
-  gate_->open();
-  const auto ended = result.get();
-  EXPECT_TRUE(ended.ok()) << ended.status();
-}
-
-// A window's request takes hundreds. One ends what the engine has; the others are for those that were on their way to
-// it then, one a window.
-constexpr int64_t kFewSteps = 4;
-
-TEST_F(GatedTest, AStopAbortsWhatRuns) {
-  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
-    build_engine(512);
-    std::stop_source stop;
-    auto result = std::async(std::launch::async, [&] { return transcribe_over_gate(options, {stop.get_token()}); });
-    gate_->open_for(3);
-    gate_->wait_for_step();
-    stop.request_stop();
-    gate_->open_for(kFewSteps);
-    const auto ended = expect_ended(result);
-    EXPECT_EQ(ended.status(), absl::CancelledError("the transcription was cancelled"));
-    ASSERT_TRUE(engine_->drain(std::chrono::seconds(60)).ok());
-    EXPECT_GE(engine_->snapshot().counts.aborted, 1);
-    EXPECT_EQ(engine_->snapshot().counts.finished, 0);
-  }
-}
-
-TEST_F(GatedTest, ADeadlineEndsWhatRuns) {
-  for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
-    build_engine(512);
-    const TimePoint deadline = clock_.now() + std::chrono::seconds(3);
-    auto result = std::async(std::launch::async, [&] { return transcribe_over_gate(options, {.deadline = deadline}); });
-    gate_->open_for(3);
-    gate_->wait_for_step();
-    clock_.advance(std::chrono::seconds(4));
-    gate_->open_for(kFewSteps);
-    const auto ended = expect_ended(result);
-    EXPECT_EQ(ended.status(), absl::DeadlineExceededError("the transcription was not finished before its deadline"));
-    ASSERT_TRUE(engine_->drain(std::chrono::seconds(60)).ok());
-    EXPECT_GE(engine_->snapshot().counts.expired, 1);
-    EXPECT_EQ(engine_->snapshot().counts.finished, 0);
-  }
-}
-
-TEST_F(GatedTest, AnEngineThatIsStoppedEndsIt) {
-  build_engine(512);
-  gate_->open_for(5);
-  std::thread stopping([&] {
-    gate_->wait_for_step();
-    std::thread stop([&] { engine_->stop(); });
-    gate_->open();
-    stop.join();
-  });
-  const auto result = transcribe_over_gate(batched_options());
-  stopping.join();
-  if (!result.ok()) {
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable) << result.status();
-  }
 }
 
 }  // namespace

@@ -100,6 +100,12 @@ inline TranscribeOptions greedy_options() {
   return options;
 }
 
+inline TranscribeOptions batched_options() {
+  TranscribeOptions options = greedy_options();
+  options.mode = TranscribeMode::kBatched;
+  return options;
+}
+
 inline void expect_same(const Transcript& actual, const Transcript& expected) {
   EXPECT_EQ(actual.text, expected.text);
   EXPECT_EQ(actual.language, expected.language);

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/strings.h"
 #include "core/speech_languages.h"
+#include "speech/characters.h"
 #include "speech/compression_ratio.h"
 #include "speech/window_segments.h"
 
@@ -19,13 +20,6 @@ constexpr int32_t kMaxInitialTimestamp = 50;
 constexpr double kMostTokensPerSecond = 13;
 constexpr int32_t kLeastTokens = 10;
 constexpr uint64_t kMostTemperatures = 1000;  // of a ladder (decoding_rules.h)
-
-std::string stripped(const std::string& text) {
-  constexpr std::string_view kSpace = " \t\n\r\f\v";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 // openai-whisper, decoding.py, MaximumLikelihoodRanker.
 double rank_score(const CompletionOutput& answer, size_t num_tokens, const std::optional<double>& length_penalty) {
@@ -204,7 +198,7 @@ StatusOr<std::vector<int32_t>> WindowDecoder::suppressed_tokens() const {
 
 StatusOr<std::vector<int32_t>> WindowDecoder::encode_text(const std::string& text, std::string_view field) const {
   const EncodeOptions options{.add_special_tokens = false, .side = TokenizerSide::kDecoder};
-  StatusOr<std::vector<int32_t>> ids = model_.tokenizer->encode(" " + stripped(text), options);
+  StatusOr<std::vector<int32_t>> ids = model_.tokenizer->encode(str_cat(" ", strip_space(text)), options);
   if (!ids.ok()) return with_param(ids.status(), field);
   for (const int32_t id : *ids) {
     if (!is_text(id)) return field_error(field, str_cat(field, " holds a special token"));
@@ -220,7 +214,9 @@ std::vector<int32_t> WindowDecoder::start_sequence() const {
 }
 
 StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
-  if (language_features_ != nullptr && *language_features_ == *features) return language_input_;
+  for (const Encoded& known : language_inputs_) {
+    if (*known.features == *features) return known.input;
+  }
   num_windows_.fetch_add(1, std::memory_order_relaxed);
   EncoderDecoderInputs inputs;
   inputs.encoder_features = features;
@@ -262,15 +258,15 @@ StatusOr<RequestOutput> WindowDecoder::answer_of(RequestSpec spec) const {
 }
 
 StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(std::shared_ptr<const EncoderFeatures> features) {
-  ASSIGN_OR_RETURN(language_input_, encode(features));
-  language_features_ = std::move(features);
+  ASSIGN_OR_RETURN(const EncodedInput input, encode(features));
+  language_inputs_.push_back({std::move(features), input});
   SamplingParams params;
   params.max_tokens = 1;
   for (const SpeechTokens::Language& known : model_.tokens->languages) {
     params.allowed_token_ids.push_back(known.token_id);
   }
   params.logprobs = static_cast<int32_t>(params.allowed_token_ids.size());
-  ASSIGN_OR_RETURN(const RequestOutput output, ask(language_input_, {start_}, params));
+  ASSIGN_OR_RETURN(const RequestOutput output, ask(input, {start_}, params));
   CHECK(output.outputs.size() == 1 && output.outputs[0].logprobs.has_value(), "no log-probabilities of the language");
   std::vector<LanguageGuess> guesses;
   for (const TokenLogprob& entry : output.outputs[0].logprobs->front()) {
@@ -325,7 +321,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, cons
   answer.num_generated = static_cast<int64_t>(best->token_ids.size());
   answer.temperature = static_cast<double>(params.temperature);
   answer.scores.avg_logprob = best->cumulative_logprob / static_cast<double>(answer.tokens.size() + 1);
-  answer.scores.compression_ratio = compression_ratio(stripped(whole_text(answer.tokens)));
+  answer.scores.compression_ratio = compression_ratio(strip_space(whole_text(answer.tokens)));
   if (output.probe_logprob.has_value()) {
     answer.scores.no_speech_prob = std::exp(static_cast<double>(*output.probe_logprob));
   }

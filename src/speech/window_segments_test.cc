@@ -15,6 +15,7 @@ namespace transept {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::integer;
 using testing::list;
 using testing::member;
@@ -303,13 +304,15 @@ TEST(ClipTimestampsTest, RangesInFrames) {
   EXPECT_EQ(*parse_clip_timestamps("", 500), (Ranges{{0, 500}}));
   EXPECT_EQ(*parse_clip_timestamps("0", 500), (Ranges{{0, 500}}));
   EXPECT_EQ(*parse_clip_timestamps(" 1, 2.005 ,1e0", 500), (Ranges{{100, 200}, {100, 500}}));
-  EXPECT_EQ(*parse_clip_timestamps("4,99,3,2,700", 500), (Ranges{{400, 500}}));
+  EXPECT_EQ(*parse_clip_timestamps("4,99,3,3,700", 500), (Ranges{{400, 500}}));
   EXPECT_EQ(*parse_clip_timestamps("0", 0), Ranges());
-  for (const char* bad : {"x", "1,,2", "-1", "nan", "inf", "1e999", "1 2"}) {
+  for (const char* bad : {"x", "1,,2", "-1", "nan", "inf", "1e999", "1 2", "5,1", "0,1,700,600"}) {
     const auto ranges = parse_clip_timestamps(bad, 500);
     ASSERT_FALSE(ranges.ok()) << bad;
     EXPECT_EQ(error_param(ranges.status()), "clip_timestamps");
   }
+  EXPECT_THAT(error_message(parse_clip_timestamps("0,2,5.5,1,3", 500).status()), HasSubstr("from 5.5 s to 1 s"));
+  EXPECT_EQ(*parse_clip_timestamps("2,3,0,1", 500), (Ranges{{200, 300}, {0, 100}}));
 }
 
 }  // namespace

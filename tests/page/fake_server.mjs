@@ -44,9 +44,9 @@ export const kSentences = [
 
 export function freshState() {
   return {
-    abilities: kSpeech, modelId: "whisper-tiny", key: null, error: null, delayMs: 5, hang: false, cut: false, reset: false,
+    abilities: {...kSpeech}, modelId: "whisper-tiny", key: null, error: null, delayMs: 5, hang: false, cut: false, reset: false,
     withWords: true, transcript: makeTranscript(kSentences), completion: "Une réponse qui arrive peu à peu – voilà.",
-    metrics: {running: 2, waiting: 1, cache: 0.37, tokens: 1000, tokensPerReading: 50}, metricsStatus: 200,
+    metrics: {running: 2, waiting: 1, cache: 0.37, tokensPerSecond: 50, readings: 0}, metricsStatus: 200,
     requests: [], aborted: 0,
   };
 }
@@ -93,10 +93,11 @@ async function sendEvents(state, response, events) {
 const deltasOf = (text) => text.split(/(?<= )/);
 
 function metricsText({metrics}) {
-  metrics.tokens += metrics.tokensPerReading;
+  ++metrics.readings;
+  const tokens = 1000 + Math.round(metrics.tokensPerSecond * performance.now() / 1000);
   const sample = (name, type, value) => `# TYPE transept:${name} ${type}\ntransept:${name}{model_name="m"} ${value}\n`;
   return sample("num_requests_running", "gauge", metrics.running) + sample("num_requests_waiting", "gauge", metrics.waiting)
-      + sample("kv_cache_usage_perc", "gauge", metrics.cache) + sample("generation_tokens_total", "counter", metrics.tokens);
+      + sample("kv_cache_usage_perc", "gauge", metrics.cache) + sample("generation_tokens_total", "counter", tokens);
 }
 
 async function answerAudio(state, body, request, response) {

@@ -75,7 +75,7 @@ fake["a file may be dropped anywhere, and taken away again"] = async (t) => {
 };
 
 fake["text without times arrives while it is decoded"] = async (t) => {
-  t.state.delayMs = 30;
+  t.state.delayMs = 100;
   const page = await t.open();
   await page.setInputFiles("#file", wav());
   await page.uncheck("#times");
@@ -86,7 +86,7 @@ fake["text without times arrives while it is decoded"] = async (t) => {
     if (length > 0) lengths.add(length);
     return (await text(page, "#status")).startsWith("Done");
   });
-  assert.ok(lengths.size > 4, `seen growing: ${[...lengths]}`);
+  assert.ok(lengths.size > 2, `seen growing: ${[...lengths]}`);
   assert.equal(await text(page, "#transcript"), kSentences.join(" "));
   const values = Object.fromEntries(t.state.requests.at(-1).parts.map((part) => [part.name, part.value]));
   assert.equal(values.stream, "true");

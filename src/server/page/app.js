@@ -122,7 +122,7 @@ class App {
     const focused = document.activeElement === old;
     old.hidden = true;
     fresh.hidden = false;
-    if (focused) fresh.focus();
+    if (focused) fresh.focus({preventScroll: true});  // the result may just have been scrolled to
   }
 
   async #runAudio(signal) {

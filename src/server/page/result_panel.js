@@ -65,7 +65,7 @@ export class ResultPanel {
 
   // Where the result stands below the form, who started a run would not see it.
   #bringIntoView() {
-    if (this.section.getBoundingClientRect().top < 0.8 * window.innerHeight) return;
+    if (this.section.getBoundingClientRect().top < 0.4 * window.innerHeight) return;
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.section.scrollIntoView({block: "start", behavior: calm ? "auto" : "smooth"});
   }

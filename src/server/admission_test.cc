@@ -1,0 +1,86 @@
+// Places are counted with what waits in the engine, given back by whoever lets go; budgets never lock anybody out for
+// ever.
+#include "server/admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdmissionTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  int32_t num_queued_ = 0;
+  Admission admission_{
+      {.max_requests = 4, .max_tokens = 100, .max_audio_seconds = 60}, [this] { return num_queued_; }, clock_};
+};
+
+TEST_F(AdmissionTest, TakesPlacesUntilTheQueueIsFull) {
+  auto three = admission_.take_places(3);
+  ASSERT_TRUE(three.ok());
+  auto fourth = admission_.take_places(1);
+  ASSERT_TRUE(fourth.ok());
+  EXPECT_EQ(admission_.num_waiting(), 4);
+  const Status full = admission_.take_places(1).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(error_message(full), HasSubstr("4 requests wait, and at most 4 may"));
+  fourth->release();
+  fourth->release();  // a second time changes nothing
+  EXPECT_TRUE(admission_.take_places(1).ok());
+  EXPECT_EQ(admission_.num_waiting(), 3);
+}
+
+TEST_F(AdmissionTest, CountsWhatWaitsInTheEngine) {
+  num_queued_ = 3;
+  auto place = admission_.take_places(1);
+  EXPECT_TRUE(place.ok());
+  EXPECT_FALSE(admission_.take_places(1).ok());
+  num_queued_ = 0;
+  EXPECT_TRUE(admission_.take_places(3).ok());
+}
+
+TEST_F(AdmissionTest, PlacesMoveAndAreGivenBackOnce) {
+  auto taken = admission_.take_places(2);
+  Admission::Places moved = std::move(taken).value();
+  EXPECT_EQ(admission_.num_waiting(), 2);
+  moved = Admission::Places();
+  EXPECT_EQ(admission_.num_waiting(), 0);
+}
+
+TEST_F(AdmissionTest, MoreThanTheQueueHoldsCanNeverBeHad) {
+  EXPECT_EQ(admission_.take_places(5).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(AdmissionTest, ABudgetIsHeldAndWhoIsAloneIsTaken) {
+  auto large = admission_.take_budget(1000, 0);  // more than the budget, but alone
+  ASSERT_TRUE(large.ok());
+  EXPECT_EQ(admission_.take_budget(1, 0).status().code(), absl::StatusCode::kResourceExhausted);
+  large->release();
+  auto small = admission_.take_budget(60, 50);
+  ASSERT_TRUE(small.ok());
+  EXPECT_TRUE(admission_.take_budget(40, 10).ok());
+  EXPECT_THAT(error_message(admission_.take_budget(41, 0).status()), HasSubstr("more than 100"));
+  EXPECT_THAT(error_message(admission_.take_budget(0, 10.5).status()), HasSubstr("more than 60 s"));
+}
+
+TEST_F(AdmissionTest, RetryAfterFollowsTheRateOfAnswers) {
+  EXPECT_EQ(admission_.retry_after_seconds(), 30);  // nothing is known
+  num_queued_ = 4;
+  for (int i = 0; i < 5; ++i) {
+    admission_.note_answer();
+    clock_.advance(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(admission_.retry_after_seconds(), 4);  // one a second
+  num_queued_ = 1000;
+  EXPECT_EQ(admission_.retry_after_seconds(), 30);
+  num_queued_ = 0;
+  EXPECT_EQ(admission_.retry_after_seconds(), 1);
+  clock_.advance(std::chrono::seconds(60));
+  EXPECT_EQ(admission_.retry_after_seconds(), 30);  // that was long ago
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,230 @@
+// Who may come in: keys, hosts, origins, methods, states of the server, a full queue; and what a client that goes
+// leaves behind.
+#include "server/api_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "server/served_model_test_util.h"
+
+namespace transept {
+namespace {
+
+using testing::at;
+using testing::default_server_options;
+using ::testing::HasSubstr;
+using testing::ServedModel;
+
+constexpr std::string_view kHello = R"({"prompt": "hello"})";
+
+std::string header(const HttpClient::Reply& reply, std::string_view name) {
+  const std::string* value = find_header(reply.headers, name);
+  return value == nullptr ? "" : *value;
+}
+
+// Until `is_so`, for at most 10 s.
+bool wait_until(const std::function<bool()>& is_so) {
+  for (int i = 0; i < 2000 && !is_so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return is_so();
+}
+
+TEST(ApiService, SaysThatItLoadsUntilItServes) {
+  ServedModel served;
+  EXPECT_EQ(served.get("/health/live").status, 200);
+  EXPECT_EQ(served.get("/health/ready").status, 503);
+  EXPECT_EQ(served.get("/").status, 200);
+  const HttpClient::Reply reply = served.post("/v1/completions", kHello);
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(header(reply, "Retry-After"), "5");
+  EXPECT_EQ(at(ServedModel::json(reply), "error", "code").as_string(), "loading");
+  served.load();
+  EXPECT_EQ(served.get("/health/ready").status, 200);
+  EXPECT_EQ(served.post("/v1/completions", kHello).status, 200);
+}
+
+TEST(ApiService, KeysGuardAllButHealthAndThePage) {
+  ServerOptions options = default_server_options();
+  options.api_keys = {"first-key", "second-key"};
+  ServedModel served(options);
+  served.load();
+  for (const char* path : {"/", "/health", "/health/live", "/health/ready", "/metrics", "/debug/state"}) {
+    EXPECT_EQ(served.get(path).status, 200) << path;  // the last two because this is loopback
+  }
+  for (const char* path : {"/v1/models", "/version", "/openapi.json", "/nothing"}) {
+    EXPECT_EQ(served.get(path).status, 401) << path;
+  }
+  for (const char* key : {"Bearer first-key", "bearer second-key", "Bearer  first-key "}) {
+    EXPECT_EQ(served.get("/v1/models", {{"Authorization", key}}).status, 200) << key;
+  }
+  for (const char* key :
+       {"Bearer first-keyx", "Bearer first-ke", "Bearer", "Bearer ", "Basic first-key", "first-key", ""}) {
+    const HttpClient::Reply reply = served.post("/v1/completions", kHello, {{"Authorization", key}});
+    EXPECT_EQ(reply.status, 401) << key;
+    EXPECT_EQ(at(ServedModel::json(reply), "error", "code").as_string(), "invalid_api_key");
+  }
+}
+
+TEST(ApiService, OnLoopbackOnlyItsOwnNamesAreHosts) {
+  ServerOptions options = default_server_options();
+  options.allowed_hosts = {"speech.example"};
+  ServedModel served(options);
+  served.load();
+  for (const char* host :
+       {"localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "speech.example", "Speech.Example:443"}) {
+    EXPECT_EQ(served.get("/v1/models", {{"Host", host}}).status, 200) << host;
+  }
+  for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8000", "10.0.0.1"}) {
+    EXPECT_EQ(served.get("/v1/models", {{"Host", host}}).status, 403) << host;
+  }
+}
+
+TEST(ApiService, OtherSitesPagesAreOutUnlessTheyAreAskedIn) {
+  ServerOptions options = default_server_options();
+  options.cors_origins = {"https://good.example"};
+  ServedModel served(options);
+  served.load();
+  const HttpHeaders good = {{"Origin", "https://good.example"}}, evil = {{"Origin", "https://evil.example"}};
+  EXPECT_EQ(served.post("/v1/completions", kHello, evil).status, 403);
+  const HttpClient::Reply reply = served.post("/v1/completions", kHello, good);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(header(reply, "Access-Control-Allow-Origin"), "https://good.example");
+  const HttpClient::Reply wrong = served.post("/v1/completions", "{}", good);
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(header(wrong, "Access-Control-Allow-Origin"), "https://good.example");  // so that pages see errors
+}
+
+TEST(ApiService, PathsAndMethods) {
+  ServedModel served;
+  served.load();
+  EXPECT_EQ(served.get("/nothing").status, 404);
+  EXPECT_EQ(served.get("/v1").status, 404);
+  const HttpClient::Reply reply = served.get("/v1/completions");
+  EXPECT_EQ(reply.status, 405);
+  EXPECT_EQ(header(reply, "Allow"), "POST");
+  EXPECT_EQ(served.post("/v1/models", "{}").status, 405);
+  EXPECT_EQ(served.post("/", "{}").status, 405);
+  EXPECT_THAT(header(served.get("/"), "Content-Security-Policy"), HasSubstr("default-src 'none'"));
+  const std::string etag = header(served.get("/"), "ETag");
+  EXPECT_EQ(served.get("/", {{"If-None-Match", etag}}).status, 304);
+  EXPECT_EQ(served.get("/v1/models/g2p").status, 200);
+  EXPECT_EQ(served.get("/v1/models/other").status, 404);
+}
+
+TEST(ApiService, BodiesMustBeJsonOfAFewLevels) {
+  ServedModel served;
+  served.load();
+  const auto post = [&](std::string_view type, std::string_view body) {
+    return served.client().post("/v1/completions", type, body)->status;
+  };
+  EXPECT_EQ(post("application/json; charset=utf-8", kHello), 200);
+  EXPECT_EQ(post("text/plain", kHello), 400);
+  EXPECT_EQ(post("application/x-www-form-urlencoded", kHello), 400);
+  EXPECT_EQ(post("application/json", std::string(100, '[')), 400);
+  EXPECT_EQ(post("application/json", "{\"prompt\": \"" + std::string(9 << 20, 'x') + "\"}"), 413);
+}
+
+TEST(ApiService, ABatchLargerThanTheQueueIsWrongAndAFullQueueIs429) {
+  ServerOptions options = default_server_options();
+  options.queue.max_requests = 2;
+  ServedModel served(options);
+  served.load();
+  EXPECT_EQ(served.post("/v1/completions", R"({"prompt": ["a", "b"]})").status, 200);
+  EXPECT_EQ(served.post("/v1/completions", R"({"prompt": ["a", "b", "c"]})").status, 400);
+  auto places = served.server().context()->admission.take_places(2);
+  ASSERT_TRUE(places.ok());
+  const HttpClient::Reply reply = served.post("/v1/completions", kHello);
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_FALSE(header(reply, "Retry-After").empty());
+  EXPECT_EQ(served.get("/health/live").status, 200);
+  places->release();
+  EXPECT_EQ(served.post("/v1/completions", kHello).status, 200);
+  EXPECT_EQ(served.server().context()->admission.num_waiting(), 0);
+}
+
+TEST(ApiService, AClientThatGoesLeavesNothingBehind) {
+  ServedModel served;
+  served.load();
+  const ServerContext& context = *served.server().context();
+  for (int round = 0; round < 5; ++round) {
+    int pieces = 0;
+    const auto reply = served.client().post_streamed(
+        "/v1/completions", "application/json",
+        R"({"prompt": "hello", "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 8, "temperature": 1})",
+        [&](std::string_view) { return ++pieces < 3; });
+    EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
+    EXPECT_TRUE(wait_until([&] {
+      const EngineSnapshot engine = context.engine.snapshot();
+      return engine.running.empty() && engine.waiting.empty() && engine.blocks.free == engine.blocks.total;
+    }));
+  }
+  EXPECT_GT(context.engine.snapshot().counts.aborted, 0);
+  EXPECT_EQ(context.admission.num_waiting(), 0);
+}
+
+TEST(ApiService, ADeadlineIs504) {
+  ServerOptions options = default_server_options();
+  options.request_timeout = std::chrono::milliseconds(1);
+  ServedModel served(options);
+  served.load();
+  const HttpClient::Reply reply = served.post(
+      "/v1/completions", R"({"prompt": "hello", "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1})");
+  EXPECT_EQ(reply.status, 504);
+  EXPECT_EQ(header(reply, "x-should-retry"), "false");
+}
+
+TEST(ApiService, DrainingAnswersWhatIsInFlightAndNothingNew) {
+  ServedModel served;
+  served.load();
+  std::atomic<int> num_pieces = 0;
+  std::string events;
+  std::thread reader([&] {
+    const auto reply = served.client().post_streamed(
+        "/v1/completions", "application/json",
+        R"({"prompt": "hello", "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1})",
+        [&](std::string_view piece) {
+          ++num_pieces;
+          events += piece;
+          return true;
+        });
+    EXPECT_TRUE(reply.ok()) << reply.status();
+  });
+  EXPECT_TRUE(wait_until([&] { return num_pieces > 0; }));
+  bool asked = false;
+  EXPECT_TRUE(served.server().drain(std::chrono::seconds(30), [&] {
+    if (!std::exchange(asked, true)) {
+      EXPECT_EQ(served.get("/health/ready").status, 503);
+      EXPECT_EQ(served.post("/v1/completions", kHello).status, 503);
+      EXPECT_EQ(served.get("/health/live").status, 200);
+    }
+    return true;
+  }));
+  reader.join();
+  EXPECT_TRUE(events.ends_with("data: [DONE]\n\n"));
+}
+
+TEST(ApiService, StopCutsWhatIsLeft) {
+  ServedModel served;
+  served.load();
+  std::atomic<int> num_pieces = 0;
+  std::thread reader([&] {
+    const auto reply = served.client().post_streamed(
+        "/v1/completions", "application/json",
+        R"({"prompt": "hello", "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1})",
+        [&](std::string_view) {
+          ++num_pieces;
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          return true;
+        });
+    if (!reply.ok()) {
+      EXPECT_FALSE(reply.ok());  // cut short, and not a false end
+    }
+  });
+  EXPECT_TRUE(wait_until([&] { return num_pieces > 0; }));
+  served.server().stop();
+  reader.join();
+}
+
+}  // namespace
+}  // namespace transept

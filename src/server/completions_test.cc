@@ -1,0 +1,183 @@
+// Completions over HTTP: every form of a prompt, lists of them, streams that are the whole in pieces, and errors by
+// field.
+#include "server/completions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/served_model_test_util.h"
+
+namespace transept {
+namespace {
+
+using testing::at;
+using ::testing::HasSubstr;
+using testing::ServedModel;
+
+class Completions : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    served_ = std::make_unique<ServedModel>();
+    served_->load();
+  }
+  static void TearDownTestSuite() { served_.reset(); }
+
+  static Json complete(std::string_view body) {
+    const HttpClient::Reply reply = served_->post("/v1/completions", body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return ServedModel::json(reply);
+  }
+  static Json error(std::string_view body) {
+    const HttpClient::Reply reply = served_->post("/v1/completions", body);
+    EXPECT_EQ(reply.status, 400) << body << reply.body;
+    return at(ServedModel::json(reply), "error");
+  }
+  static std::vector<Json> stream(std::string_view body) {
+    std::vector<Json> chunks;
+    SseReader reader;
+    bool is_done = false;
+    const auto take = [&](std::string_view, std::string_view data) {
+      EXPECT_FALSE(is_done);
+      is_done = data == "[DONE]";
+      if (is_done) return;
+      chunks.push_back(Json::parse(data).value());
+    };
+    const auto reply = served_->client().post_streamed(
+        "/v1/completions", "application/json", body, [&](std::string_view piece) { return reader.push(piece, take); });
+    EXPECT_TRUE(reply.ok() && reply->status == 200) << body;
+    EXPECT_TRUE(is_done);
+    return chunks;
+  }
+  static std::string text_of(std::string_view body) { return at(complete(body), "choices", 0, "text").as_string(); }
+
+  static std::unique_ptr<ServedModel> served_;
+};
+std::unique_ptr<ServedModel> Completions::served_;
+
+TEST_F(Completions, AnswersWithOpenAisKeys) {
+  const Json body = complete(R"({"prompt": "hello", "model": "g2p"})");
+  EXPECT_EQ(at(body, "object").as_string(), "text_completion");
+  EXPECT_EQ(at(body, "model").as_string(), "g2p");
+  EXPECT_TRUE(at(body, "id").as_string().starts_with("cmpl-"));
+  EXPECT_TRUE(at(body, "created").is_int());
+  EXPECT_FALSE(at(body, "choices", 0, "text").as_string().empty());
+  EXPECT_EQ(at(body, "choices", 0, "finish_reason").as_string(), "stop");
+  EXPECT_TRUE(at(body, "choices", 0, "logprobs").is_null());
+  const int64_t encoder = at(body, "usage", "prompt_tokens_details", "encoder_tokens").as_int();
+  const int64_t decoder = at(body, "usage", "prompt_tokens_details", "decoder_tokens").as_int();
+  EXPECT_EQ(encoder, 7);  // <s> h e l l o </s>
+  EXPECT_EQ(decoder, 2);
+  EXPECT_EQ(at(body, "usage", "prompt_tokens").as_int(), encoder + decoder);
+  EXPECT_EQ(at(body, "usage", "total_tokens").as_int(), 9 + at(body, "usage", "completion_tokens").as_int());
+}
+
+TEST_F(Completions, EveryFormOfAPromptIsTheSamePrompt) {
+  const std::string text = text_of(R"({"prompt": "hello"})");
+  const Json ids = at(ServedModel::json(served_->post("/tokenize", R"({"prompt": "hello"})")), "tokens");
+  EXPECT_EQ(text_of(str_cat(R"({"prompt": )", ids.dump(), "}")), text);
+  EXPECT_EQ(text_of(str_cat(R"({"prompt": {"prompt_token_ids": )", ids.dump(), "}}")), text);
+  EXPECT_EQ(text_of(R"({"prompt": {"prompt": "hello"}})"), text);
+  EXPECT_EQ(text_of(R"({"prompt": {"encoder_prompt": "hello", "decoder_prompt": null}})"), text);
+}
+
+TEST_F(Completions, AListIsABatchWhoseAnswersStandInOrder) {
+  const Json body = complete(R"({"prompt": ["hello", "world", "hello"], "n": 2, "temperature": 0.8, "seed": 3})");
+  ASSERT_EQ(at(body, "choices").as_array().size(), 6u);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(at(body, "choices", i, "index").as_int(), i);
+  const Json alone = complete(R"({"prompt": "world", "n": 2, "temperature": 0.8, "seed": 3})");
+  EXPECT_EQ(at(body, "choices", 2, "text").as_string(), at(alone, "choices", 0, "text").as_string());
+  EXPECT_EQ(at(body, "choices", 3, "text").as_string(), at(alone, "choices", 1, "text").as_string());
+}
+
+TEST_F(Completions, PiecesOfAStreamAreTheWhole) {
+  const std::string request =
+      R"("prompt": ["encoder", "decoder"], "n": 2, "temperature": 0.9, "seed": 1, "logprobs": 2)";
+  const Json whole = complete("{" + request + "}");
+  std::map<int64_t, std::string> texts;
+  std::map<int64_t, size_t> num_tokens, num_ends;
+  const auto chunks = stream("{" + request + R"(, "stream": true, "stream_options": {"include_usage": true}})");
+  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+    const Json& choice = at(chunks[i], "choices", 0);
+    const int64_t index = at(choice, "index").as_int();
+    texts[index] += at(choice, "text").as_string();
+    if (at(choice, "logprobs").is_object()) {
+      const auto& offsets = at(choice, "logprobs", "text_offset").as_array();
+      const auto& expected = at(whole, "choices", static_cast<int>(index), "logprobs", "text_offset").as_array();
+      for (size_t k = 0; k < offsets.size(); ++k) {
+        EXPECT_EQ(offsets[k].as_int(), expected[num_tokens[index] + k].as_int());
+      }
+      num_tokens[index] += offsets.size();
+    }
+    num_ends[index] += at(choice, "finish_reason").is_string();
+    EXPECT_TRUE(at(chunks[i], "usage").is_null());
+  }
+  for (int index = 0; index < 4; ++index) {
+    EXPECT_EQ(texts[index], at(whole, "choices", index, "text").as_string());
+    EXPECT_EQ(num_tokens[index], at(whole, "choices", index, "logprobs", "tokens").as_array().size());
+    EXPECT_EQ(num_ends[index], 1u);
+  }
+  EXPECT_TRUE(at(chunks.back(), "choices").as_array().empty());
+  EXPECT_EQ(at(chunks.back(), "usage").dump(), at(whole, "usage").dump());
+}
+
+TEST_F(Completions, BeamsAndEchoAndStops) {
+  const Json beams = complete(R"({"prompt": "hello", "num_beams": 4, "n": 3})");
+  EXPECT_EQ(at(beams, "choices").as_array().size(), 3u);
+  const std::string plain = text_of(R"({"prompt": "hello", "decoder_prompt": "h"})");
+  EXPECT_EQ(text_of(R"({"prompt": "hello", "decoder_prompt": "h", "echo": true})"), "h" + plain);
+  const Json stopped = complete(R"({"prompt": "hello", "stop": ["l"]})");
+  EXPECT_EQ(at(stopped, "choices", 0, "finish_reason").as_string(), "stop");
+  EXPECT_EQ(at(stopped, "choices", 0, "stop_reason").as_string(), "l");
+  EXPECT_THAT(at(stopped, "choices", 0, "text").as_string(), ::testing::Not(HasSubstr("l")));
+  const Json inherited =
+      complete(R"({"prompt": "hello", "max_tokens": 2, "prompt_logprobs": 1, "return_alignments": true})");
+  EXPECT_EQ(at(inherited, "choices", 0, "finish_reason").as_string(), "length");
+  EXPECT_EQ(at(inherited, "choices", 0, "prompt_logprobs").as_array().size(), 2u);
+  EXPECT_EQ(at(inherited, "choices", 0, "alignments").as_array().size(), 2u);
+}
+
+TEST_F(Completions, ErrorsNameTheField) {
+  const auto param = [&](std::string_view body) { return at(error(body), "param").dump(); };
+  EXPECT_EQ(param("{}"), R"("prompt")");
+  EXPECT_EQ(param(R"({"prompt": "x", "n": 17})"), R"("n")");
+  EXPECT_EQ(param(R"({"prompt": "x", "temperature": "1"})"), R"("temperature")");
+  EXPECT_EQ(param(R"({"prompt": ["x", [1, 99999]]})"), R"("prompt[1]")");
+  EXPECT_EQ(param(R"({"prompt": [99999]})"), R"("prompt")");
+  EXPECT_EQ(param(R"({"prompt": "x", "suffix": "y"})"), R"("suffix")");
+  EXPECT_EQ(param(R"({"prompt": "x", "stream": true, "num_beams": 2})"), R"("stream")");
+  EXPECT_EQ(param(R"({"prompt": "x", "stream": true, "best_of": 2, "temperature": 1})"), R"("stream")");
+  EXPECT_EQ(param(R"({"prompt": "x", "stream_options": {"include_usage": true}})"), R"("stream_options")");
+  EXPECT_EQ(param(R"({"prompt": {"multi_modal_data": {"audio": "/etc/passwd"}}})"), R"("multi_modal_data")");
+  EXPECT_EQ(param("[]"), "null");
+  EXPECT_EQ(param("{"), "null");
+}
+
+TEST_F(Completions, AModelThatIsNotServedIs404) {
+  const HttpClient::Reply reply = served_->post("/v1/completions", R"({"prompt": "x", "model": "other"})");
+  EXPECT_EQ(reply.status, 404);
+  EXPECT_EQ(at(ServedModel::json(reply), "error", "param").as_string(), "model");
+}
+
+TEST_F(Completions, TheTextRoutesAnswer) {
+  const Json score =
+      ServedModel::json(served_->post("/v1/score", R"({"prompt": ["a", "b"], "decoder_prompt": ["h", "l"]})"));
+  ASSERT_EQ(at(score, "data").as_array().size(), 2u);
+  EXPECT_LT(at(score, "data", 1, "score").as_double(), 0);
+  EXPECT_EQ(at(score, "data", 1, "prompt_token_ids").as_array().size(),
+            at(score, "data", 1, "prompt_logprobs").as_array().size());
+  const Json translated = ServedModel::json(served_->post("/v1/translate", R"({"text": ["hello", "world"]})"));
+  EXPECT_EQ(at(translated, "translations", 1, "text").as_string(), text_of(R"({"prompt": "world"})"));
+  EXPECT_EQ(served_->post("/v1/translate", R"({"text": "x", "n": 2})").status, 400);
+  const Json tokens = ServedModel::json(served_->post("/tokenize", R"({"prompt": "hi", "return_token_strs": true})"));
+  EXPECT_EQ(at(tokens, "count").as_int(), 4);
+  EXPECT_EQ(at(tokens, "token_strs", 1).as_string(), "h");
+  const Json text =
+      ServedModel::json(served_->post("/detokenize", str_cat(R"({"tokens": )", at(tokens, "tokens").dump(), "}")));
+  EXPECT_TRUE(at(text, "prompt").is_string());
+  EXPECT_EQ(
+      at(ServedModel::json(served_->post("/detokenize", R"({"tokens": [1, 99999]})")), "error", "param").as_string(),
+      "tokens");
+}
+
+}  // namespace
+}  // namespace transept
