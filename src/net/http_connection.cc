@@ -24,6 +24,8 @@ constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 // Requests that came before their turn; a client that sends more waits, and is not seen to go meanwhile.
 constexpr size_t kMaxPipelinedBytes = 64 << 10;
 
+constexpr size_t kMaxPassedOverBytes = 16 << 10;  // of a refused request's body
+
 // Behind an answer that ends the connection, what still comes is read and thrown away for a while: closing a socket
 // with unread bytes sends a reset, which can overtake the answer (RFC 9112, 9.6). Enough for a whole upload that was
 // refused, since clients that send their body first would otherwise never see why.
@@ -189,7 +191,7 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
   const HttpHead& head = parser.head();
   HttpService::Decision decision = context_.service.on_head(head.request);
   if (decision.refusal.has_value()) {
-    exchange_->close_after();
+    if (!pass_over_body(parser)) exchange_->close_after();
     exchange_->respond(*decision.refusal);
     co_return;
   }
@@ -206,6 +208,14 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
     request.body = parser.take_body();
     context_.service.on_request(std::move(request), std::move(decision.ticket), make_responder(exchange_));
   }
+}
+
+// Of a refused request, if it is small and came with its head: who is told to try again later keeps the connection,
+// which is most of what a refusal costs. Any other body may never come, and the connection ends.
+bool HttpConnection::pass_over_body(HttpRequestParser& parser) {
+  parser.read_body(kMaxPassedOverBytes);
+  feed(parser);
+  return parser.state() == HttpRequestParser::State::kComplete;
 }
 
 asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestParser& parser) {

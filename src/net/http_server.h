@@ -63,8 +63,9 @@ class HttpService {
  public:
   // What is to be done with a request whose head is in, and its body not yet read (HttpRequest::body is empty).
   struct Decision {
-    std::optional<HttpResponse> refusal;  // the answer, instead of reading the body; the connection closes behind it
-    size_t max_body_bytes = 0;            // more is 413 by on_error, without being read whole
+    // The answer, instead of reading the body; the connection closes behind it, unless the body was small and there.
+    std::optional<HttpResponse> refusal;
+    size_t max_body_bytes = 0;     // more is 413 by on_error, without being read whole
     std::shared_ptr<void> ticket;  // kept until the request is handed over, or is dropped before: a place in a queue
   };
 

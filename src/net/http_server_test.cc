@@ -240,6 +240,32 @@ TEST_F(HttpServerRequestsTest, RefusalsComeBeforeTheBody) {
   EXPECT_EQ(service.wait_for_done(2)[1].status, 499);
 }
 
+// Under overload most requests are refused: a connection for each would cost more than the answer.
+TEST_F(HttpServerRequestsTest, ARefusalKeepsTheConnectionIfTheBodyIsThere) {
+  service.decide = [](const HttpRequest& request) {
+    HttpService::Decision decision{.max_body_bytes = 100};
+    if (request.path == "/no") decision.refusal = text_response(429, "no");
+    return decision;
+  };
+  start();
+  RawClient client(server->port());
+  const std::string chunked = "POST /no HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+  for (const std::string& request : {get_request("/no"), post_request("/no", "abc"), chunked}) {
+    const auto response = client.ask(request);
+    EXPECT_EQ(response.status, 429);
+    EXPECT_FALSE(response.has("Connection: close"));
+  }
+  EXPECT_EQ(client.ask(post_request("/", "abc")).body, "POST /? abc");  // nothing of theirs is left over
+  const std::string malformed = "POST /no HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n";
+  for (const std::string& request : {post_request("/no", std::string(1 << 20, 'x')), malformed}) {
+    RawClient other(server->port());
+    EXPECT_TRUE(other.send(request));
+    const auto response = other.read_response();
+    EXPECT_EQ(response.status, 429);
+    EXPECT_TRUE(response.has("Connection: close"));
+  }
+}
+
 TEST_F(HttpServerRequestsTest, ContinuesWhereTheBodyIsWanted) {
   start();
   RawClient client(server->port());
