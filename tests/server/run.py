@@ -11,9 +11,11 @@ import serving
 import deadline
 import disconnect
 import drain
+import hostile
 import load
+import slow_readers
 
-MODULES = (load, disconnect, drain, deadline)
+MODULES = (load, disconnect, drain, deadline, slow_readers, hostile)
 
 
 def main():
