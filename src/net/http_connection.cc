@@ -26,6 +26,10 @@ constexpr size_t kMaxPipelinedBytes = 64 << 10;
 
 constexpr size_t kMaxPassedOverBytes = 16 << 10;  // of a refused request's body
 
+// A body that drips in holds a place in a queue: it may not pause for body_timeout, and past that time it must have
+// come at this rate. Of chunks, what they hold counts.
+constexpr size_t kMinBodyBytesPerSecond = 1 << 10;
+
 // Behind an answer that ends the connection, what still comes is read and thrown away for a while: closing a socket
 // with unread bytes sends a reset, which can overtake the answer (RFC 9112, 9.6). Enough for a whole upload that was
 // refused, since clients that send their body first would otherwise never see why.
@@ -227,8 +231,13 @@ asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestPars
     const auto [error, num_sent] = co_await asio::async_write(socket_, asio::buffer(kContinue), kAsTuple);
     if (error) co_return Input::kClosed;
   }
+  const TimePoint begin = SteadyClock().now();
   while (parser.state() == HttpRequestParser::State::kBody) {
-    arm(context_.options.body_timeout, false);
+    const Milliseconds earned(1000 * parser.num_body_bytes() / kMinBodyBytesPerSecond);
+    const auto passed = std::chrono::duration_cast<Milliseconds>(SteadyClock().now() - begin);
+    const Milliseconds left = context_.options.body_timeout + earned - passed;
+    if (left.count() <= 0) co_return Input::kTimedOut;
+    arm(std::min(left, context_.options.body_timeout), false);
     const Input input = co_await read_more();
     if (input != Input::kDone) co_return input;
     feed(parser);

@@ -99,7 +99,7 @@ class HttpServer final {
         10000};  // from a request's first byte (a new connection: from its accept) to the end of its head; one that
                  // never sent a byte is closed silently
     std::chrono::milliseconds idle_timeout{60000};   // of a connection between two requests
-    std::chrono::milliseconds body_timeout{60000};   // without a byte of the body
+    std::chrono::milliseconds body_timeout{60000};   // without a byte of the body; beyond it, at 1 KiB/s at least
     std::chrono::milliseconds write_timeout{30000};  // the client takes nothing of what waits for it
     size_t max_unsent_bytes = 4 << 20;               // of one response's stream; beyond it the client is dropped
   };
