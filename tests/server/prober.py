@@ -32,6 +32,8 @@ def probe(port):
             failures.append(str(error))
             connection = None
         times.append(time.monotonic() - begin)
+        if len(times) == 1:
+            print("asks", flush=True)
         due = max(due + PERIOD, time.monotonic())
     milliseconds = sorted(1000 * t for t in times) or [0.0]
     return {"count": len(times), "max": milliseconds[-1], "p99": milliseconds[int(0.99 * (len(milliseconds) - 1))],
@@ -44,6 +46,7 @@ class Prober:
     def __init__(self, port):
         self.process = subprocess.Popen([sys.executable, str(Path(__file__).resolve()), str(port)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process.stdout.readline()  # it asks
         self.found = None
 
     def __enter__(self):

@@ -13,9 +13,11 @@ import disconnect
 import drain
 import hostile
 import load
+import security
 import slow_readers
+import soak
 
-MODULES = (load, disconnect, drain, deadline, slow_readers, hostile)
+MODULES = (load, disconnect, drain, deadline, slow_readers, hostile, security, soak)
 
 
 def main():

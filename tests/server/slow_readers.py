@@ -62,10 +62,12 @@ def who_reads_nothing_is_dropped(setup):
 def who_takes_nothing_for_long_is_dropped(setup):
     """By time: more than the system's buffers hold, less than the server's bound."""
     with setup.serve(TEXT_MODEL, "--write-timeout", 1, "--log-format", "json") as server:
-        unread(server, 1, 8)
+        slow = unread(server, 1, 2)
         after = wait_until(lambda: f'"status": {DROPPED}' in server.log(), 30 * setup.time_factor)
         assert after is not None, "a client that took nothing for 1 s was not dropped"
         setup.say(f"dropped {after:.1f} s after its stream began")
+        assert after > 0.8, "it was dropped for something else"
+        slow[0].reset()
         setup.becomes_idle(server, 0.25)
         setup.stops_clean(server)
 
