@@ -132,6 +132,7 @@ TEST(ApiService, BodiesMustBeJsonOfAFewLevels) {
   EXPECT_EQ(post("application/x-www-form-urlencoded", kHello), 400);
   EXPECT_EQ(post("application/json", std::string(100, '[')), 400);
   EXPECT_EQ(post("application/json", "{\"prompt\": \"" + std::string(9 << 20, 'x') + "\"}"), 413);
+  EXPECT_THAT(served.post("/v1/completions", "{").body, HasSubstr(R"("message": "the body: not valid JSON)"));
 }
 
 TEST(ApiService, ABatchLargerThanTheQueueIsWrongAndAFullQueueIs429) {
