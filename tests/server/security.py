@@ -20,7 +20,7 @@ GUARDED_PATHS = ("/v1/models", "/v1/models/g2p", "/version", "/openapi.json", "/
 HARMLESS = ("application/json", "multipart/form-data", "/v1/models", "/debug/state", "http://", "https://", "HTTP/1.0",
             "HTTP/1.1", "file://", "/tokenize",
             "../../etc/passwd")  # the client's own word
-INTERNAL = re.compile(r"/|\\|0x[0-9a-f]{4}|\b\w+\.(cc|h|hpp|cpp)\b|std::|absl|boost|transept::|CHECK|at line \d|errno|"
+INTERNAL = re.compile(r"/|0x[0-9a-f]{4}|\b\w+\.(cc|h|hpp|cpp)\b|std::|absl|boost|transept::|CHECK|at line \d|errno|"
                       r"safetensors|\.json", re.I)
 
 

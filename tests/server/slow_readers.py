@@ -62,7 +62,7 @@ def who_reads_nothing_is_dropped(setup):
 def who_takes_nothing_for_long_is_dropped(setup):
     """By time: more than the system's buffers hold, less than the server's bound."""
     with setup.serve(TEXT_MODEL, "--write-timeout", 1, "--log-format", "json") as server:
-        slow = unread(server, 1, 2)
+        slow = unread(server, 1, 6)  # 5.5 MB
         after = wait_until(lambda: f'"status": {DROPPED}' in server.log(), 30 * setup.time_factor)
         assert after is not None, "a client that took nothing for 1 s was not dropped"
         setup.say(f"dropped {after:.1f} s after its stream began")
