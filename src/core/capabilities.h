@@ -118,7 +118,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kPromptLogprobs, .group = feature_groups::kResults, .name = "log-probabilities of the decoder prompt", .fields = "prompt_logprobs"},
     {.feature = Feature::kScore, .group = feature_groups::kResults, .name = "scores of given answers", .flags = "--score"},
     {.feature = Feature::kAlignments, .group = feature_groups::kResults, .name = "alignments", .fields = "return_alignments", .needs_attention_capture = true},
-    {.feature = Feature::kStreaming, .group = feature_groups::kResults, .name = "streaming", .fields = "stream", .refusal = "streaming needs the server; a line of results is written whole"},
+    {.feature = Feature::kStreaming, .group = feature_groups::kResults, .name = "streaming", .flags = "--stream", .others = "stream of a body of `transept serve`"},
 
     {.feature = Feature::kContinuousBatching, .group = feature_groups::kMemory, .name = "continuous batching", .flags = "--max-num-seqs, --max-num-batched-tokens, --max-num-encoder-tokens"},
     {.feature = Feature::kPagedSelfKv, .group = feature_groups::kMemory, .name = "paged self-attention KV, shared by the answers of a request", .flags = "--kv-cache-memory, --watermark"},

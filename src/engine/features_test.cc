@@ -57,7 +57,6 @@ constexpr RequestProbe kRequestProbes[] = {
     {Feature::kLogprobs, R"({"prompt": "ab", "logprobs": 2})"},
     {Feature::kPromptLogprobs, R"({"prompt": "ab", "prompt_logprobs": 2})"},
     {Feature::kAlignments, R"({"prompt": "ab", "return_alignments": true})"},
-    {Feature::kStreaming, R"({"prompt": "ab", "stream": true})"},
 };
 
 // What asks for a feature at start-up, by a flag.

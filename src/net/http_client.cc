@@ -147,15 +147,19 @@ class HttpClient::Impl {
   }
 
   std::string request_head(std::string_view method, std::string_view path, const HttpHeaders& headers) const {
-    const bool is_ipv6 = host_.find(':') != std::string::npos;
-    std::string head = str_cat(method, " ", path, " HTTP/1.1\r\nHost: ", is_ipv6 ? "[" : "", host_, is_ipv6 ? "]" : "");
-    if (port_ != 80) head += str_cat(":", port_);
-    head += "\r\n";
+    std::string head = str_cat(method, " ", path, " HTTP/1.1\r\n");
+    if (find_header(headers, "Host") == nullptr) head += host_header();
     for (const auto& [name, value] : headers) head += str_cat(name, ": ", value, "\r\n");
     return head;
   }
 
  private:
+  std::string host_header() const {
+    const bool is_ipv6 = host_.find(':') != std::string::npos;
+    const std::string port = port_ == 80 ? "" : str_cat(":", port_);
+    return str_cat("Host: ", is_ipv6 ? "[" : "", host_, is_ipv6 ? "]" : "", port, "\r\n");
+  }
+
   StatusOr<Reply> try_exchange(std::string_view head, std::string_view body, const OnPiece* on_piece) {
     answer_began_ = false;
     in_.clear();

@@ -136,7 +136,7 @@ constexpr FieldSpec kFields[] = {
     {.name = "prompt", .kind = K::kText, .slot = body<&B::text>, .doc = "What was said before, or how names are spelled: text before the first window.", .routes = at::kAudio},
     {.name = "response_format", .kind = K::kWord, .slot = body<&B::response_format>, .doc = "The form of the answer.", .routes = at::kAudio, .words = kAudioFormats},
     {.name = "temperature", .kind = K::kNumber, .slot = sampling<&O::temperature>, .doc = "0: the likeliest text, and higher temperatures where that fails; above: this temperature alone.", .min = 0, .max = 1, .routes = at::kAudio},
-    {.name = "timestamp_granularities", .kind = K::kWords, .slot = body<&B::timestamp_granularities>, .doc = "What has times in verbose_json: word, segment (the default) or both.", .max_items = 2, .routes = at::kTranscriptions, .words = kGranularities},
+    {.name = "timestamp_granularities", .kind = K::kWords, .slot = body<&B::timestamp_granularities>, .doc = "What has times in verbose_json: word, segment (the default) or both.", .max_items = 2, .routes = at::kAudio, .words = kGranularities},
     {.name = "chunking_strategy", .kind = K::kIgnored, .slot = none, .doc = "auto, or an object: cut long audio at pauses, windows of it running together.", .routes = at::kAudio},
     {.name = "include", .kind = K::kAny, .slot = none, .doc = "Log-probabilities.", .routes = at::kAudio, .refusal = "log-probabilities of a transcript are not supported; verbose_json has avg_logprob of each segment"},
     {.name = "keywords", .kind = K::kAny, .slot = none, .doc = "Words to listen for.", .routes = at::kAudio, .refusal = "lists of words are not supported; put them into prompt"},

@@ -193,13 +193,19 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
                        std::shared_ptr<EngineCall> route) {
   if (prompts.size() > 1) {
     StatusOr<Admission::Places> places = context.admission.take_places(static_cast<int32_t>(prompts.size()) - 1);
-    if (!places.ok()) return route->on_end(places.status());
+    if (!places.ok()) {
+      if (absl::IsResourceExhausted(places.status())) context.metrics.count_refused("queue");
+      return route->on_end(places.status());
+    }
     call->more_places = std::move(places).value();
   }
   StatusOr<Prepared> prepared = prepare_all(context, *call, parsed, std::move(prompts), options);
   if (!prepared.ok()) return route->on_end(prepared.status());
   StatusOr<Admission::Charge> charge = context.admission.take_budget(prepared->num_tokens, prepared->audio_seconds);
-  if (!charge.ok()) return route->on_end(charge.status());
+  if (!charge.ok()) {
+    context.metrics.count_refused("budget");
+    return route->on_end(charge.status());
+  }
   call->charge = std::move(charge).value();
   if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
   std::make_shared<Run>(context, call, std::move(route))->start(std::move(prepared->specs));

@@ -3,14 +3,6 @@
 #include "base/strings.h"
 
 namespace transept {
-namespace {
-
-constexpr std::string_view kPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-}  // namespace
-
 const PageFile* find_page_file(std::string_view path) {
   for (const PageFile& file : page_files()) {
     if (file.path == path) return &file;
@@ -22,7 +14,7 @@ HttpResponse page_response(const PageFile& file, const HttpRequest& request) {
   HttpResponse response{.content_type = std::string(file.content_type)};
   response.headers = {{"ETag", std::string(file.etag)},
                       {"Cache-Control", "no-cache"},
-                      {"Content-Security-Policy", std::string(kPolicy)},
+                      {"Content-Security-Policy", std::string(kPagePolicy)},
                       {"Referrer-Policy", "no-referrer"},
                       {"Permissions-Policy", "microphone=(self)"}};
   const std::string* known = request.header("If-None-Match");

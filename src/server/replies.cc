@@ -50,7 +50,6 @@ void reply_error(const ServerContext& context, const ApiCall& call, const Status
   if (http_status >= 500 && http_status != 503 && http_status != 504) {
     context.log.log_internal(call.http.request_id, error_message(status));
   }
-  if (http_status == 429) context.metrics.count_refused("queue");
   call.responder->respond(error_response(status, context.admission));
 }
 
