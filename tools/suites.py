@@ -97,6 +97,16 @@ def goldens(binary, log, root=None, arguments=()):
     return read_closing_line(done.stdout, done.returncode)
 
 
+def server_tests(binary, log, scale=1.0):
+    """tests/server/run.py: the running server under load and faults."""
+    command = [sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    with open(log, "a", encoding="utf-8") as sink:
+        sink.write(f"+ {' '.join(command)}\n{done.stdout}{done.stderr}")
+    return read_closing_line(done.stdout, done.returncode)
+
+
 def read_closing_line(output, code):
     """`N passed, N failed[, N skipped]` at the end of an output."""
     lines = output.strip().splitlines() or [""]

@@ -22,6 +22,9 @@ def main():
     matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])
     if binary:
         runs.append(("reference's answers", suites.goldens(binary, log, arguments=matrix)))
+    if binary and options.slow and not options.filter:
+        scale = 1.0 if options.preset == "release" else 0.1
+        runs.append(("server", suites.server_tests(binary, log, scale)))
     total = suites.Result()
     for name, result in runs:
         print(f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped")
