@@ -10,7 +10,8 @@ import serving
 import wire
 from prober import Prober
 
-MAX_QUEUED, NUM_CLIENTS = 32, 24
+PROMPTS = 3  # of a request: a place in the queue each
+MAX_QUEUED, NUM_CLIENTS = 32 * PROMPTS, 24
 LEAST_GOODPUT = 0.95
 MAX_LIVE_SECONDS = 0.25
 WARM_UP = 0.2       # of a phase, which is not counted
@@ -19,17 +20,19 @@ FIELDS = {"temperature": 1, "ignore_eos": True, "max_tokens": 120}
 
 
 def unique_requests(count, seed=7):
-    """Bodies of which no two have the same answer: whole and streamed samples, and beam searches. Each is sixteen
+    """Bodies of which no two have the same answer: whole and streamed samples, and beam searches. Each is many
     sequences of a hundred steps, so that the engine, not the generator, is what is full."""
     rng, words, bodies = random.Random(seed), set(), []
-    while len(words) < count:
+    while len(words) < PROMPTS * count:
         words.add("".join(rng.choice("abcdefghijklmnoprstuvwyz") for _ in range(rng.randint(20, 60))))
-    for i, word in enumerate(sorted(words)):
-        body = {"prompt": word, "seed": i, "n": 16, **FIELDS}
+    words = sorted(words)
+    for i in range(count):
+        batch = words[PROMPTS * i:PROMPTS * (i + 1)]
+        body = {"prompt": batch, "seed": i, "n": 16, **FIELDS}
         if i % 3 == 1:
             body["stream"] = True
         elif i % 3 == 2:
-            body = {"prompt": word, "num_beams": 16, "n": 2, "max_tokens": 120}
+            body = {"prompt": batch, "num_beams": 16, "n": 2, "max_tokens": 120}
         bodies.append(body)
     rng.shuffle(bodies)
     return bodies
