@@ -175,7 +175,7 @@ std::vector<FlagSpec> serve_flags() {
       {"request-timeout", "SECONDS", "none", "give a request up so long after it came, its wait included (504)",
        kQueue},
       {"header-timeout", "SECONDS", "10", "for a request's head", kQueue},
-      {"body-timeout", "SECONDS", "60", "without a byte of a request's body", kQueue},
+      {"body-timeout", "SECONDS", "60", "without a byte of a request's body, which must then come at 1 KiB/s", kQueue},
       {"idle-timeout", "SECONDS", "60", "for a connection between two requests", kQueue},
       {"write-timeout", "SECONDS", "30", "for a client that takes nothing of its answer", kQueue},
       {"max-audio-seconds", "SECONDS", "14400", "length of an audio file", kLimits},

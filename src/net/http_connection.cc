@@ -24,6 +24,12 @@ constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 // Requests that came before their turn; a client that sends more waits, and is not seen to go meanwhile.
 constexpr size_t kMaxPipelinedBytes = 64 << 10;
 
+constexpr size_t kMaxPassedOverBytes = 16 << 10;  // of a refused request's body
+
+// A body that drips in holds a place in a queue: it may not pause for body_timeout, and past that time it must have
+// come at this rate. Of chunks, what they hold counts.
+constexpr size_t kMinBodyBytesPerSecond = 1 << 10;
+
 // Behind an answer that ends the connection, what still comes is read and thrown away for a while: closing a socket
 // with unread bytes sends a reset, which can overtake the answer (RFC 9112, 9.6). Enough for a whole upload that was
 // refused, since clients that send their body first would otherwise never see why.
@@ -189,7 +195,7 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
   const HttpHead& head = parser.head();
   HttpService::Decision decision = context_.service.on_head(head.request);
   if (decision.refusal.has_value()) {
-    exchange_->close_after();
+    if (!pass_over_body(parser)) exchange_->close_after();
     exchange_->respond(*decision.refusal);
     co_return;
   }
@@ -208,6 +214,14 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
   }
 }
 
+// Of a refused request, if it is small and came with its head: who is told to try again later keeps the connection,
+// which is most of what a refusal costs. Any other body may never come, and the connection ends.
+bool HttpConnection::pass_over_body(HttpRequestParser& parser) {
+  parser.read_body(kMaxPassedOverBytes);
+  feed(parser);
+  return parser.state() == HttpRequestParser::State::kComplete;
+}
+
 asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestParser& parser) {
   feed(parser);
   if (parser.state() == HttpRequestParser::State::kBody && parser.head().expects_continue && input_.empty() &&
@@ -217,8 +231,13 @@ asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestPars
     const auto [error, num_sent] = co_await asio::async_write(socket_, asio::buffer(kContinue), kAsTuple);
     if (error) co_return Input::kClosed;
   }
+  const TimePoint begin = SteadyClock().now();
   while (parser.state() == HttpRequestParser::State::kBody) {
-    arm(context_.options.body_timeout, false);
+    const Milliseconds earned(1000 * parser.num_body_bytes() / kMinBodyBytesPerSecond);
+    const auto passed = std::chrono::duration_cast<Milliseconds>(SteadyClock().now() - begin);
+    const Milliseconds left = context_.options.body_timeout + earned - passed;
+    if (left.count() <= 0) co_return Input::kTimedOut;
+    arm(std::min(left, context_.options.body_timeout), false);
     const Input input = co_await read_more();
     if (input != Input::kDone) co_return input;
     feed(parser);

@@ -76,6 +76,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   boost::asio::awaitable<void> end_watch();
 
   void feed(HttpRequestParser& parser);
+  bool pass_over_body(HttpRequestParser& parser);
   void begin_exchange(const HttpHead& head);
   void answer_error(const HttpError& error);
   std::shared_ptr<HttpExchange> end_exchange(const HttpRequest& request, bool is_complete);

@@ -63,8 +63,9 @@ class HttpService {
  public:
   // What is to be done with a request whose head is in, and its body not yet read (HttpRequest::body is empty).
   struct Decision {
-    std::optional<HttpResponse> refusal;  // the answer, instead of reading the body; the connection closes behind it
-    size_t max_body_bytes = 0;            // more is 413 by on_error, without being read whole
+    // The answer, instead of reading the body; the connection closes behind it, unless the body was small and there.
+    std::optional<HttpResponse> refusal;
+    size_t max_body_bytes = 0;     // more is 413 by on_error, without being read whole
     std::shared_ptr<void> ticket;  // kept until the request is handed over, or is dropped before: a place in a queue
   };
 
@@ -98,7 +99,7 @@ class HttpServer final {
         10000};  // from a request's first byte (a new connection: from its accept) to the end of its head; one that
                  // never sent a byte is closed silently
     std::chrono::milliseconds idle_timeout{60000};   // of a connection between two requests
-    std::chrono::milliseconds body_timeout{60000};   // without a byte of the body
+    std::chrono::milliseconds body_timeout{60000};   // without a byte of the body; beyond it, at 1 KiB/s at least
     std::chrono::milliseconds write_timeout{30000};  // the client takes nothing of what waits for it
     size_t max_unsent_bytes = 4 << 20;               // of one response's stream; beyond it the client is dropped
   };

@@ -240,6 +240,32 @@ TEST_F(HttpServerRequestsTest, RefusalsComeBeforeTheBody) {
   EXPECT_EQ(service.wait_for_done(2)[1].status, 499);
 }
 
+// Under overload most requests are refused: a connection for each would cost more than the answer.
+TEST_F(HttpServerRequestsTest, ARefusalKeepsTheConnectionIfTheBodyIsThere) {
+  service.decide = [](const HttpRequest& request) {
+    HttpService::Decision decision{.max_body_bytes = 100};
+    if (request.path == "/no") decision.refusal = text_response(429, "no");
+    return decision;
+  };
+  start();
+  RawClient client(server->port());
+  const std::string chunked = "POST /no HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+  for (const std::string& request : {get_request("/no"), post_request("/no", "abc"), chunked}) {
+    const auto response = client.ask(request);
+    EXPECT_EQ(response.status, 429);
+    EXPECT_FALSE(response.has("Connection: close"));
+  }
+  EXPECT_EQ(client.ask(post_request("/", "abc")).body, "POST /? abc");  // nothing of theirs is left over
+  const std::string malformed = "POST /no HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n";
+  for (const std::string& request : {post_request("/no", std::string(1 << 20, 'x')), malformed}) {
+    RawClient other(server->port());
+    EXPECT_TRUE(other.send(request));
+    const auto response = other.read_response();
+    EXPECT_EQ(response.status, 429);
+    EXPECT_TRUE(response.has("Connection: close"));
+  }
+}
+
 TEST_F(HttpServerRequestsTest, ContinuesWhereTheBodyIsWanted) {
   start();
   RawClient client(server->port());
@@ -269,7 +295,7 @@ TEST_F(HttpServerRequestsTest, SlowHeadsAndBodiesAreGivenUp) {
   second_head.send("GET / HTT");
   EXPECT_EQ(second_head.read_response().status, 408);
 
-  // Bytes that drip do not move a head's deadline, and do move a body's.
+  // Bytes that drip do not move a head's deadline.
   RawClient dripping(server->port());
   std::atomic<bool> answered = false;
   std::thread drops([&] {
@@ -280,12 +306,25 @@ TEST_F(HttpServerRequestsTest, SlowHeadsAndBodiesAreGivenUp) {
   drops.join();
 
   RawClient body(server->port());
-  body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n");
-  for (int i = 0; i < 9; ++i) {
-    std::this_thread::sleep_for(30ms);
-    body.send("x");
-  }
+  body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
   EXPECT_EQ(body.read_response().status, 408);
+}
+
+// A body is given the time that it needs at a rate that is very low, and no more, however often a byte comes.
+TEST_F(HttpServerRequestsTest, BodiesThatDripAreGivenUpAndSlowOnesAreNot) {
+  options.body_timeout = 150ms;
+  start();
+  const auto send_in_pieces = [this](size_t piece_bytes, size_t num_pieces) {
+    RawClient client(server->port());
+    const size_t num_bytes = piece_bytes * num_pieces;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(num_bytes) + "\r\n\r\n");
+    for (size_t i = 0; i < num_pieces; ++i, std::this_thread::sleep_for(20ms)) {
+      client.send(std::string(piece_bytes, 'x'));
+    }
+    return client.read_response().status;
+  };
+  EXPECT_EQ(send_in_pieces(1000, 20), 200);
+  EXPECT_EQ(send_in_pieces(1, 20), 408);
 }
 
 TEST_F(HttpServerRequestsTest, IdleConnectionsAreClosedSilently) {

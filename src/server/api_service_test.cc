@@ -44,6 +44,15 @@ TEST(ApiService, SaysThatItLoadsUntilItServes) {
   EXPECT_EQ(served.post("/v1/completions", kHello).status, 200);
 }
 
+TEST(ApiService, APortThatIsTakenIsAnErrorAndNoMore) {
+  ServedModel served;
+  ServerOptions options = default_server_options();
+  options.http.port = served.server().http().port();
+  const SteadyClock clock;
+  const auto second = Server::start(options, {.is_on = false}, clock);
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
+}
+
 TEST(ApiService, KeysGuardAllButHealthAndThePage) {
   ServerOptions options = default_server_options();
   options.api_keys = {"first-key", "second-key"};
@@ -123,6 +132,7 @@ TEST(ApiService, BodiesMustBeJsonOfAFewLevels) {
   EXPECT_EQ(post("application/x-www-form-urlencoded", kHello), 400);
   EXPECT_EQ(post("application/json", std::string(100, '[')), 400);
   EXPECT_EQ(post("application/json", "{\"prompt\": \"" + std::string(9 << 20, 'x') + "\"}"), 413);
+  EXPECT_THAT(served.post("/v1/completions", "{").body, HasSubstr(R"("message": "the body: not valid JSON)"));
 }
 
 TEST(ApiService, ABatchLargerThanTheQueueIsWrongAndAFullQueueIs429) {

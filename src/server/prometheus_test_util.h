@@ -28,10 +28,10 @@ class PrometheusText final {
     PrometheusText parsed;
     if (!text.ends_with('\n')) return invalid_argument("the last line has no end");
     for (const std::string_view line : split(text.substr(0, text.size() - 1), '\n')) {
-      if (const Status status = parsed.read_line(line); !status.ok()) return with_prefix(status, str_cat(line, ": "));
+      if (const Status status = parsed.read_line(line); !status.ok()) return with_prefix(status, line);
     }
     for (const auto& [name, family] : parsed.families_) {
-      if (const Status status = check(name, family); !status.ok()) return with_prefix(status, str_cat(name, ": "));
+      if (const Status status = check(name, family); !status.ok()) return with_prefix(status, name);
     }
     return parsed;
   }

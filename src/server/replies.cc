@@ -61,7 +61,7 @@ StatusOr<Json> json_body(const ServerContext& context, const HttpRequest& reques
                             type == nullptr ? ", and there is none" : ", and is another");
   }
   StatusOr<Json> body = Json::parse(request.body, context.options.json);
-  if (!body.ok()) return with_prefix(body.status(), "the body is no JSON: ");
+  if (!body.ok()) return with_prefix(body.status(), "the body");
   if (!body->is_object()) return invalid_argument("the body must be a JSON object, not ", body->kind_name());
   if (context.options.log_prompts) context.log.log_prompt(request.request_id, request.body);
   return body;

@@ -71,6 +71,7 @@ bool Server::drain(Duration timeout, const std::function<bool()>& keep_waiting) 
 
 // From the outside in: nobody asks any more, then nothing is computed, then nothing is answered.
 void Server::stop() {
+  if (http_ == nullptr) return;  // it never listened
   state_ = ServerState::kDraining;
   http_->stop();
   if (engine_ == nullptr || model_.engine != nullptr) return;

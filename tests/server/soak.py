@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Hours in minutes: tests/server/soak.py [--minutes N] [--binary PATH]. Mixed load with clients that go, mistakes and
+uploads, over two servers (text, speech). Memory and descriptors are flat from the warm-up's end on, and nothing is in
+use at the end."""
+import argparse
+import contextlib
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import harness
+import serving
+import sound
+import wire
+from work import LONG, words
+
+# Of mean resident memory between the second quarter and the last. Up to 32 transcriptions at once, each on a thread with
+# an arena of malloc's, move by some tens of MiB either way; text hardly moves.
+MAX_GROWTH = {"text": 8 << 20, "speech": 40 << 20}
+MAX_MORE_DESCRIPTORS = 4
+NUM_CLIENTS = 6
+
+
+class Client(threading.Thread):
+    """Asks for this and that until the end; counts what it met."""
+
+    def __init__(self, server, actions, seed, end):
+        super().__init__()
+        self.server, self.actions, self.end = server, actions, end
+        self.rng, self.met, self.broken = random.Random(seed), Counter(), []
+
+    def run(self):
+        while time.monotonic() < self.end:
+            action = self.rng.choice(self.actions)
+            try:
+                self.met[f"{action.__name__} {action(self.server, self.rng)}"] += 1
+            except Exception as error:  # counted, and the test fails by it
+                self.broken.append(f"{action.__name__}: {error!r}")
+
+
+def prompt(rng):
+    return "".join(rng.choice("abcdefghijklmnoprstuvwyz") for _ in range(rng.randint(1, 60)))
+
+
+def completes(server, rng):
+    fields = rng.choice(({}, {"n": 4, "temperature": 0.8}, {"num_beams": 4}, {"logprobs": 5}, {"stop": ["t"]}))
+    answer = server.complete(rng.choice((prompt(rng), [prompt(rng), prompt(rng)])), max_tokens=60, **fields)
+    assert answer.status in (200, 429), answer.body
+    return answer.status
+
+
+def streams(server, rng):
+    answer = server.complete(prompt(rng), stream=True, **{**LONG, "n": 4, "seed": rng.randrange(1 << 30)})
+    assert answer.status in (200, 429), answer.body
+    return len(wire.texts(answer.body)) if answer.status == 200 else 429
+
+
+def goes(server, rng):
+    """At any point: in the head, the body, the queue, the decode or the stream."""
+    request = wire.post("/v1/completions", {"prompt": words(4, prompt(rng)), "stream": rng.random() < 0.5, **LONG})
+    with server.connect() as connection:
+        connection.send(request[:rng.randrange(len(request))] if rng.random() < 0.3 else request)
+        time.sleep(rng.uniform(0, 0.2))
+        if rng.random() < 0.5:
+            connection.reset()
+    return ""
+
+
+def errs(server, rng):
+    body = rng.choice((b"{", b'{"prompt": 5}', b'{"prompt": "a", "n": 1000}', b'{"prompt": "a", "model": "x"}'))
+    return server.ask(wire.post("/v1/completions", body)).status
+
+
+def looks(server, rng):
+    answer = server.ask(wire.get(rng.choice(("/metrics", "/debug/state", "/v1/models", "/", "/openapi.json", "/x"))))
+    assert answer.status in (200, 404)
+    return ""
+
+
+def transcribes(server, rng):
+    fields = [("response_format", rng.choice(("json", "text", "srt", "vtt", "verbose_json")))]
+    fields = rng.choice((fields, [("stream", "true")], [*fields, ("language", "en")]))
+    answer = server.ask(wire.form("/v1/audio/transcriptions", fields, sound.tones(rng.choice((1, 5, 40)))))
+    assert answer.status in (200, 429), answer.body
+    return answer.status
+
+
+def uploads_nonsense(server, rng):
+    return server.ask(wire.form("/v1/audio/transcriptions", [], rng.randbytes(rng.randrange(1, 100000)))).status
+
+
+def leaves_an_upload(server, rng):
+    request = wire.form("/v1/audio/transcriptions", [], sound.tones(rng.choice((40, 300))))
+    with server.connect() as connection, contextlib.suppress(OSError):
+        connection.send(request[:rng.randrange(len(request))] if rng.random() < 0.5 else request)
+        time.sleep(rng.uniform(0, 0.2))
+        connection.reset()
+    return ""
+
+
+TEXT_ACTIONS = (completes, completes, streams, goes, errs, looks)
+SPEECH_ACTIONS = (transcribes, transcribes, uploads_nonsense, leaves_an_upload, looks)
+
+
+class Sampler(threading.Thread):
+    """(resident bytes, descriptors) of a server, every quarter of a second."""
+
+    def __init__(self, server, end):
+        super().__init__()
+        self.server, self.end, self.samples = server, end, []
+
+    def run(self):
+        while time.monotonic() < self.end:
+            self.samples.append((self.server.rss(), self.server.num_descriptors()))
+            time.sleep(0.25)
+
+
+def check_flat(setup, name, samples):
+    """The last quarter against the second: the first warms up, and what leaks grows between the two."""
+    quarter = len(samples) // 4
+    (rss_before, fds_before), (rss_after, fds_after) = (
+        (sum(rss for rss, _ in part) // len(part), max(descriptors for _, descriptors in part))
+        for part in (samples[quarter:2 * quarter], samples[3 * quarter:]))
+    setup.say(f"{name}: mean memory {rss_before >> 20} MiB in the second quarter, {rss_after >> 20} MiB in the last (may "
+              f"grow {MAX_GROWTH[name] >> 20} MiB); descriptors at most {fds_before} and {fds_after}")
+    if setup.sanitizer == "none":  # their allocators keep what is freed
+        assert rss_after - rss_before < MAX_GROWTH[name], "memory grows"
+    assert fds_after <= fds_before + MAX_MORE_DESCRIPTORS, "descriptors grow"
+
+
+def soak_for(setup, minutes):
+    with setup.serve(serving.TEXT_MODEL) as text, setup.serve(serving.SPEECH_MODEL) as speech:
+        idle = {server: server.num_descriptors() for server in (text, speech)}
+        end = time.monotonic() + 60 * minutes
+        clients = [Client(server, actions, seed, end) for seed in range(NUM_CLIENTS // 2)
+                   for server, actions in ((text, TEXT_ACTIONS), (speech, SPEECH_ACTIONS))]
+        samplers = [Sampler(server, end) for server in (text, speech)]
+        for thread in clients + samplers:
+            thread.start()
+        for thread in clients + samplers:
+            thread.join()
+        met = sum((client.met for client in clients), Counter())
+        setup.say(f"{sum(met.values())} requests: " + ", ".join(f"{what} {count}" for what, count in sorted(met.items())))
+        broken = [words for client in clients for words in client.broken]
+        assert not broken, f"{len(broken)}, such as {broken[:3]}"
+        for name, server, sampler in zip(("text", "speech"), (text, speech), samplers):
+            setup.becomes_idle(server, 1.0, f"{name}: nothing runs, all blocks free after")
+            gone = serving.wait_until(lambda: server.num_descriptors() <= idle[server] + 1, 5 * setup.time_factor)
+            assert gone is not None, f"{name}: {server.num_descriptors()} descriptors, {idle[server]} at the start"
+            check_flat(setup, name, sampler.samples)
+            setup.stops_clean(server)
+
+
+def memory_and_descriptors_are_flat(setup):
+    """A minute of it: the slow tests'."""
+    soak_for(setup, max(0.25, setup.scale))
+
+
+CASES = [memory_and_descriptors_are_flat]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/server/soak.py")
+    parser.add_argument("--binary", type=Path, default=serving.ROOT / "build" / "release" / "transept")
+    parser.add_argument("--minutes", type=float, default=10)
+    options = parser.parse_args()
+    setup = harness.Setup(options.binary.resolve(), 1.0, harness.sanitizer_of(options.binary))
+    outcome = harness.Outcome()
+
+    def soak(setup):
+        soak_for(setup, options.minutes)
+
+    harness.run_case(soak, setup, outcome)
+    print(f"{outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped")
+    sys.exit(1 if outcome.failed or outcome.skipped else 0)
+
+
+if __name__ == "__main__":
+    main()
