@@ -1,5 +1,6 @@
 #include "apps/serve_flags.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -95,6 +96,9 @@ Status read_queue(const Flags& flags, ServerOptions& options) {
   ASSIGN_OR_RETURN(const int64_t transcriptions,
                    flags.integer("max-transcriptions", 1, 4096, options.max_transcriptions));
   ASSIGN_OR_RETURN(const int64_t connections, flags.integer("max-connections", 1, 1 << 20, 4096));
+  ASSIGN_OR_RETURN(const std::optional<uint64_t> bodies, flags.bytes("max-body-memory"));
+  if (bodies.has_value())
+    options.queue.max_body_bytes = static_cast<int64_t>(std::min<uint64_t>(*bodies, INT64_MAX / 2));
   options.queue.max_requests = static_cast<int32_t>(requests);
   options.max_transcriptions = static_cast<int32_t>(transcriptions);
   options.http.max_connections = static_cast<size_t>(connections);
@@ -170,6 +174,7 @@ std::vector<FlagSpec> serve_flags() {
       {"max-queued-requests", "N", "512", "requests that wait; more are 429", kQueue},
       {"max-tokens-in-work", "N", "4194304", "tokens of all prompts in work; more are 429", kQueue},
       {"max-audio-seconds-in-work", "SECONDS", "57600", "audio of all requests in work; more is 429", kQueue},
+      {"max-body-memory", "SIZE", "1GiB", "bodies of all requests in work; more are 429", kQueue},
       {"max-transcriptions", "N", "32", "transcriptions that run at once", kQueue},
       {"max-connections", "N", "4096", "connections that are open at once", kQueue},
       {"request-timeout", "SECONDS", "none", "give a request up so long after it came, its wait included (504)",

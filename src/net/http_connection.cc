@@ -91,6 +91,8 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpServerContext& 
       wake_(socket_.get_executor(), asio::steady_timer::time_point::max()) {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  // Clients that vanished without a word are noticed by the system, if late.
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   error_code error;
   const auto endpoint = socket_.remote_endpoint(error);
   if (error) return;

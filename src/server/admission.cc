@@ -30,6 +30,7 @@ Admission::Charge& Admission::Charge::operator=(Charge&& other) noexcept {
   admission_ = std::exchange(other.admission_, nullptr);
   tokens_ = other.tokens_;
   seconds_ = other.seconds_;
+  bytes_ = other.bytes_;
   return *this;
 }
 
@@ -38,6 +39,7 @@ void Admission::Charge::release() {
   if (admission == nullptr) return;
   const std::lock_guard lock(admission->mutex_);
   admission->tokens_ -= tokens_;
+  admission->body_bytes_ -= bytes_;
   admission->audio_seconds_ = std::max(0.0, admission->audio_seconds_ - seconds_);
 }
 
@@ -69,7 +71,17 @@ StatusOr<Admission::Charge> Admission::take_budget(int64_t tokens, double audio_
   }
   tokens_ += tokens;
   audio_seconds_ += audio_seconds;
-  return Charge(this, tokens, audio_seconds);
+  return Charge(this, tokens, audio_seconds, 0);
+}
+
+StatusOr<Admission::Charge> Admission::take_body(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (body_bytes_ > 0 && body_bytes_ + bytes > options_.max_body_bytes) {
+    return resource_exhausted("bodies of ", body_bytes_, " bytes are in work; with the ", bytes,
+                              " of this request that is more than ", options_.max_body_bytes, "; try again later");
+  }
+  body_bytes_ += bytes;
+  return Charge(this, 0, 0, bytes);
 }
 
 void Admission::note_answer() {

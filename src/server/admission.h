@@ -16,9 +16,10 @@ namespace transept {
 class Admission final {
  public:
   struct Options {
-    int32_t max_requests = 512;             // that wait, be it for their body, a thread or the engine
-    int64_t max_tokens = int64_t{1} << 22;  // of prompts, encoder and decoder, in work
-    double max_audio_seconds = 16 * 3600;   // of audio in work
+    int32_t max_requests = 512;                 // that wait, be it for their body, a thread or the engine
+    int64_t max_tokens = int64_t{1} << 22;      // of prompts, encoder and decoder, in work
+    double max_audio_seconds = 16 * 3600;       // of audio in work
+    int64_t max_body_bytes = int64_t{1} << 30;  // of bodies that are read, or wait, or are worked on
   };
 
   // `num_queued` says how many wait inside the engine. Borrows the clock.
@@ -48,21 +49,27 @@ class Admission final {
    public:
     Charge() = default;
     Charge(Charge&& other) noexcept
-        : admission_(std::exchange(other.admission_, nullptr)), tokens_(other.tokens_), seconds_(other.seconds_) {}
+        : admission_(std::exchange(other.admission_, nullptr)),
+          tokens_(other.tokens_),
+          seconds_(other.seconds_),
+          bytes_(other.bytes_) {}
     Charge& operator=(Charge&& other) noexcept;
     ~Charge() { release(); }
     void release();
 
    private:
     friend class Admission;
-    Charge(Admission* admission, int64_t tokens, double seconds)
-        : admission_(admission), tokens_(tokens), seconds_(seconds) {}
+    Charge(Admission* admission, int64_t tokens, double seconds, int64_t bytes)
+        : admission_(admission), tokens_(tokens), seconds_(seconds), bytes_(bytes) {}
     Admission* admission_ = nullptr;
     int64_t tokens_ = 0;
     double seconds_ = 0;
+    int64_t bytes_ = 0;
   };
   // One that is alone is always taken, however large. Errors: kResourceExhausted (what is in work, and the budget).
   StatusOr<Charge> take_budget(int64_t tokens, double audio_seconds);
+  // The same for a body, before it is read.
+  StatusOr<Charge> take_body(int64_t bytes);
 
   // A request was answered: the rate of these tells how long to wait.
   void note_answer();
@@ -80,6 +87,7 @@ class Admission final {
   int32_t num_arriving_ = 0;
   int64_t tokens_ = 0;
   double audio_seconds_ = 0;
+  int64_t body_bytes_ = 0;
   mutable std::deque<TimePoint> answers_;  // of the last 10 s, 1024 at most
 };
 

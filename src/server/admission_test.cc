@@ -66,6 +66,15 @@ TEST_F(AdmissionTest, ABudgetIsHeldAndWhoIsAloneIsTaken) {
   EXPECT_THAT(error_message(admission_.take_budget(0, 10.5).status()), HasSubstr("more than 60 s"));
 }
 
+TEST_F(AdmissionTest, BodiesHaveABudgetToo) {
+  auto first = admission_.take_body(int64_t{1} << 31);  // alone
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(admission_.take_body(1).status().code(), absl::StatusCode::kResourceExhausted);
+  Admission::Charge moved = std::move(first).value();
+  moved.release();
+  EXPECT_TRUE(admission_.take_body(1).ok());
+}
+
 TEST_F(AdmissionTest, RetryAfterFollowsTheRateOfAnswers) {
   EXPECT_EQ(admission_.retry_after_seconds(), 30);  // nothing is known
   num_queued_ = 4;

@@ -1,6 +1,7 @@
 #include "server/api_service.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "server/page.h"
 #include "server/replies.h"
@@ -74,6 +75,14 @@ class HeaderedResponder final : public Responder {
   const HttpHeaders headers_;
 };
 
+// What the head announces; of a body in chunks, as much as it may be.
+int64_t body_size(const HttpRequest& request, size_t max_body_bytes) {
+  const std::string* length = request.header("Content-Length");
+  size_t size = max_body_bytes;
+  if (length != nullptr) std::from_chars(length->data(), length->data() + length->size(), size);
+  return static_cast<int64_t>(std::min(size, max_body_bytes));
+}
+
 // Statuses that net/ gives itself, as OpenAI's "code".
 std::string_view code_of(int status) {
   switch (status) {
@@ -95,6 +104,7 @@ std::string_view code_of(int status) {
 struct ApiService::Ticket {
   const Route* route = nullptr;
   Admission::Places places;
+  Admission::Charge body;
 };
 
 // ---- Who may come in
@@ -179,7 +189,7 @@ void ApiService::add_headers(const HttpRequest& request, HttpResponse& response)
 }
 
 // Nothing of the body has been read: who must wait too long is told at once.
-std::optional<HttpResponse> ApiService::admit(Ticket& ticket) const {
+std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, size_t max_body_bytes, Ticket& ticket) const {
   const ServerContext* context = context_.load();
   const ServerState state = state_.load();
   if (context == nullptr || state != ServerState::kReady) {
@@ -196,7 +206,13 @@ std::optional<HttpResponse> ApiService::admit(Ticket& ticket) const {
     metrics_.count_refused("queue");
     return error_response(places.status(), context->admission);
   }
+  StatusOr<Admission::Charge> body = context->admission.take_body(body_size(request, max_body_bytes));
+  if (!body.ok()) {
+    metrics_.count_refused("budget");
+    return error_response(body.status(), context->admission);
+  }
   ticket.places = std::move(places).value();
+  ticket.body = std::move(body).value();
   return std::nullopt;
 }
 
@@ -230,6 +246,7 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   call->http = std::move(request);
   call->responder = std::move(answering);
   call->places = std::move(taken.places);
+  call->body_charge = std::move(taken.body);
   call->arrival = context.clock.now();
   WorkPool& pool = taken.route->kind == RouteKind::kSpeech ? context.transcribers : context.workers;
   pool.post([&context, route = taken.route, call = std::move(call)] {

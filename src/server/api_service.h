@@ -31,7 +31,7 @@ class ApiService final : public HttpService {
   struct Ticket;
 
   std::optional<HttpResponse> refuse(const HttpRequest& request) const;
-  std::optional<HttpResponse> admit(Ticket& ticket) const;
+  std::optional<HttpResponse> admit(const HttpRequest& request, size_t max_body_bytes, Ticket& ticket) const;
   bool is_allowed_host(const HttpRequest& request) const;
   bool is_allowed_origin(const HttpRequest& request) const;
   bool needs_key(const HttpRequest& request) const;

@@ -68,6 +68,7 @@ struct ApiCall {
   std::shared_ptr<Responder> responder;
   Admission::Places places;       // of one request; given up once the engine counts it
   Admission::Places more_places;  // of the further prompts of a batch
+  Admission::Charge body_charge;
   Admission::Charge charge;
   TimePoint arrival{};
 
