@@ -100,6 +100,13 @@ def shared_step():
     return with_log("golden-shared", lambda log: suites.goldens(binary, log, root, ["--filter", "text/"]))
 
 
+def clients_step():
+    binary = suites.binary_of("release")
+    if not binary:
+        return Result(skipped=1, notes=["skipped: this tree builds no transept binary"])
+    return with_log("clients", lambda log: suites.client_tests(binary, log))
+
+
 def sanitized_step(preset, labels=()):
     """Builds a preset's tests (of the folders given) and runs them."""
     if not suites.run_logged(["cmake", "--preset", preset], LOGS / f"build-{preset}.log"):
@@ -154,6 +161,7 @@ def steps(base):
         Step("unit tests", lambda: with_fresh_log("test-release", lambda log: suites.unit_tests("release", log))),
         Step("reference's answers", lambda: golden_step("release")),
         Step("shared answers", shared_step),
+        Step("official clients", clients_step),
         Step("debug", lambda: sanitized_step("debug")),
         Step("asan + ubsan", lambda: sanitized_step("asan")),
         Step("answers under asan", lambda: golden_step("asan", "--quick")),

@@ -1,5 +1,6 @@
 """The suites that both ./dev test and ./dev check run. Each returns a Result."""
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -90,21 +91,39 @@ def goldens(binary, log, root=None, arguments=()):
     """tests/golden.py: the reference's answers through the binary."""
     command = [sys.executable, "tests/golden.py", "--transept", str(binary), *(["--root", str(root)] if root else []),
                *arguments]
+    return run_suite(command, log)
+
+
+def run_suite(command, log):
+    """A program that closes with `N passed, N failed`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     with open(log, "a", encoding="utf-8") as sink:
         sink.write(f"+ {' '.join(command)}\n{done.stdout}{done.stderr}")
     return read_closing_line(done.stdout, done.returncode)
+
+
+def client_tests(binary, log, name_filter=""):
+    """tests/clients: the official clients and plain HTTP against the server. Installs from PyPI and npm what is missing."""
+    return run_suite([sys.executable, "tests/clients/run.py", "--transept", str(binary), "--filter", name_filter], log)
 
 
 def server_tests(binary, log, scale=1.0):
     """tests/server/run.py: the running server under load and faults."""
-    command = [sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)]
-    log.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    with open(log, "a", encoding="utf-8") as sink:
-        sink.write(f"+ {' '.join(command)}\n{done.stdout}{done.stderr}")
-    return read_closing_line(done.stdout, done.returncode)
+    return run_suite([sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)], log)
+
+
+def page_tests(log):
+    """tests/page: the page in Chromium. Skipped, and says so, where Chromium or node is missing."""
+    missing = [name for name in ("node", "npm", "chromium") if not shutil.which(name)]
+    if missing:
+        return Result(skipped=1, notes=[f"skipped: the page's tests need {', '.join(missing)}"])
+    modules = ROOT / "build" / "page"
+    modules.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "tests" / "page" / "package.json", modules)
+    if not run_logged(["npm", "install", "--prefix", str(modules), "--no-audit", "--no-fund"], log):
+        return Result(skipped=1, notes=["skipped: npm cannot install what the page's tests need"])
+    return run_suite(["env", f"TRANSEPT_PAGE_NODE={modules}", "node", "tests/page/run.mjs"], log)
 
 
 def read_closing_line(output, code):

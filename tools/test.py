@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""./dev test: builds, then unit tests, tests of the tools and the reference's answers through the binary."""
+"""./dev test: builds, then unit tests, tests of the tools and the reference's answers through the binary; --slow: more of
+them, and the official clients against the server."""
 import argparse
 import sys
 
@@ -22,9 +23,13 @@ def main():
     matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])
     if binary:
         runs.append(("reference's answers", suites.goldens(binary, log, arguments=matrix)))
+    if binary and options.slow:
+        runs.append(("official clients", suites.client_tests(binary, log, options.filter)))
     if binary and options.slow and not options.filter:
         scale = 1.0 if options.preset == "release" else 0.1
         runs.append(("server", suites.server_tests(binary, log, scale)))
+    if options.slow and not options.filter:
+        runs.append(("page", suites.page_tests(log)))
     total = suites.Result()
     for name, result in runs:
         print(f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped")

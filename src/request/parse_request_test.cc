@@ -48,7 +48,8 @@ TEST(ParseRequest, IdsPast64BitsComeBackDigitForDigit) {
 }
 
 TEST(ParseRequest, ReadsSingletons) {
-  for (const char* prompt : {R"("abc")", R"({"prompt": "abc"})", R"({"prompt": "abc", "multi_modal_data": null})"}) {
+  for (const char* prompt : {R"("abc")", R"({"prompt": "abc"})", R"({"prompt": "abc", "multi_modal_data": null})",
+                             R"({"prompt": "abc", "encoder_prompt": null, "decoder_prompt": null})"}) {
     const auto request = parse_prompt(prompt);
     ASSERT_TRUE(request.ok()) << prompt << request.status();
     EXPECT_EQ(text_of(request->prompt.encoder), "abc");
@@ -143,6 +144,8 @@ TEST(ParseRequest, RefusesBadPromptsByName) {
       {R"({"prompt": {"prompt": "x", "prompt_token_ids": [1]}})", "prompt"},
       {R"({"prompt": {"decoder_prompt": "x"}})", "encoder_prompt"},
       {R"({"prompt": {"encoder_prompt": null, "decoder_prompt": "x"}})", "encoder_prompt"},
+      {R"({"prompt": {"encoder_prompt": null}})", "encoder_prompt"},
+      {R"({"prompt": {"decoder_prompt": null}})", "encoder_prompt"},
       {R"({"prompt": {"encoder_prompt": 5}})", "encoder_prompt"},
       {R"({"prompt": {"encoder_prompt": {}}})", "encoder_prompt"},
       {R"({"prompt": {"encoder_prompt": {"prompt_token_ids": [-1]}}})", "encoder_prompt"},

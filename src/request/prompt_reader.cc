@@ -16,6 +16,9 @@ const Json* present(const Json& object, std::string_view key) {
 constexpr std::string_view kMembers[] = {"prompt",           "prompt_token_ids", "prompt_tokens",
                                          "multi_modal_data", "encoder_prompt",   "decoder_prompt"};
 
+// What a singleton holds.
+constexpr std::string_view kContents[] = {"prompt", "prompt_token_ids", "prompt_tokens", "multi_modal_data"};
+
 void warn_unknown(const Json& object, std::string_view where, std::vector<std::string>& warnings) {
   constexpr size_t kMaxWarnings = 20, kMaxShownName = 100;
   for (const auto& [key, value] : object.as_object()) {
@@ -120,7 +123,7 @@ Status read_decoder(const Json& value, EncoderDecoderPrompt& out, std::vector<st
 }
 
 StatusOr<EncoderDecoderPrompt> read_explicit(const Json& object, std::vector<std::string>& warnings) {
-  for (const std::string_view key : {"prompt", "prompt_token_ids", "prompt_tokens", "multi_modal_data"}) {
+  for (const std::string_view key : kContents) {
     if (present(object, key) != nullptr) {
       return field_error("prompt", str_cat("prompt: ", key, " cannot stand beside encoder_prompt and decoder_prompt; ",
                                            "it belongs inside one of them"));
@@ -158,10 +161,16 @@ EncoderDecoderPrompt from_singleton(Side side) {
   return out;
 }
 
+// null is absent; an object of nothing but a side that is null is still meant to be explicit.
+bool is_explicit(const Json& prompt) {
+  if (!prompt.is_object()) return false;
+  if (present(prompt, "encoder_prompt") != nullptr || present(prompt, "decoder_prompt") != nullptr) return true;
+  if (prompt.find("encoder_prompt") == nullptr && prompt.find("decoder_prompt") == nullptr) return false;
+  return std::ranges::none_of(kContents, [&](std::string_view key) { return present(prompt, key) != nullptr; });
+}
+
 StatusOr<EncoderDecoderPrompt> read_main(const Json& prompt, std::vector<std::string>& warnings) {
-  if (prompt.is_object() && (prompt.find("encoder_prompt") != nullptr || prompt.find("decoder_prompt") != nullptr)) {
-    return read_explicit(prompt, warnings);
-  }
+  if (is_explicit(prompt)) return read_explicit(prompt, warnings);
   ASSIGN_OR_RETURN(Side side, read_singleton(prompt, "prompt", warnings));
   return from_singleton(std::move(side));
 }

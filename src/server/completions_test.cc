@@ -71,6 +71,17 @@ TEST_F(Completions, AnswersWithOpenAisKeys) {
   EXPECT_EQ(at(body, "usage", "total_tokens").as_int(), 9 + at(body, "usage", "completion_tokens").as_int());
 }
 
+TEST_F(Completions, MoreTextsToTranslateThanTheQueueTakesAreRefusedByName) {
+  Json::Array texts(513, Json("a"));
+  Json body = Json::object();
+  body.set("text", std::move(texts));
+  const HttpClient::Reply reply = served_->post("/v1/translate", body.dump());
+  EXPECT_EQ(reply.status, 400);
+  const Json refusal = at(ServedModel::json(reply), "error");
+  EXPECT_EQ(at(refusal, "param").as_string(), "text");
+  EXPECT_THAT(at(refusal, "message").as_string(), HasSubstr("513; at most 512"));
+}
+
 TEST_F(Completions, EveryFormOfAPromptIsTheSamePrompt) {
   const std::string text = text_of(R"({"prompt": "hello"})");
   const Json ids = at(ServedModel::json(served_->post("/tokenize", R"({"prompt": "hello"})")), "tokens");

@@ -103,7 +103,8 @@ Json audio_operation(const AudioRoute& route, bool has_keys) {
   const Json events = json_object(
       {{"schema", json_object({{"oneOf", Json::Array{schema_ref("TranscriptDelta"), schema_ref("TranscriptDone")}}})}});
   const Json lines = json_object({{"schema", json_object({{"type", "string"}})}});
-  const Json answers = json_object({{kJson, whole}, {kText, lines}, {"text/vtt", lines}, {kEvents, events}});
+  const Json answers = json_object(
+      {{kJson, whole}, {kText, lines}, {"text/vtt", lines}, {"application/x-subrip", lines}, {kEvents, events}});
   Json responses = json_object({{"200", json_object({{"description", route.doc}, {"content", answers}})}});
   set_post_errors(responses, has_keys);
   const Json body = json_object(

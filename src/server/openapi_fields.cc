@@ -131,11 +131,9 @@ bool is_list(const FieldSpec& field) { return field.kind == FieldKind::kWords ||
 // One form of a prompt: these members, of which `required` must be there; the other ones not, or null.
 Json prompt_form(std::string_view doc, const Json& members, std::string_view required) {
   Json properties = members;
-  for (const char* name : {"prompt", "prompt_token_ids", "prompt_tokens", "multi_modal_data"}) {
+  for (const char* name :
+       {"prompt", "prompt_token_ids", "prompt_tokens", "multi_modal_data", "encoder_prompt", "decoder_prompt"}) {
     if (members.find(name) == nullptr) properties.set(name, type("null"));
-  }
-  for (const char* name : {"encoder_prompt", "decoder_prompt"}) {
-    if (members.find(name) == nullptr) properties.set(name, json_object({{"not", Json::object()}}));
   }
   Json schema = object_schema(std::move(properties), {required});
   schema.set("description", doc);

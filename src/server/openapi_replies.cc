@@ -41,6 +41,15 @@ Json usage() {
                 {{"prompt_tokens_details", std::move(details)}});
 }
 
+// Of every token the encoder position that it attends to most; null: none.
+Json alignments() { return list_of(or_null("integer")); }
+
+Json prompt_logprobs() {
+  const Json token =
+      object("A token at this place.", {{"logprob", number()}, {"rank", integer()}, {"decoded_token", text()}});
+  return list_of(nullable(map_of(token)));
+}
+
 Json logprobs() {
   return nullable(object("Of every token, natural logarithms.", {{"tokens", list_of(text())},
                                                                  {"token_logprobs", list_of(or_null("number"))},
@@ -56,7 +65,9 @@ Json choice(bool is_chunk) {
   return object(
       is_chunk ? "What is new of an answer." : "An answer.",
       {{"index", integer()}, {"text", text()}, {"logprobs", logprobs()}, {"finish_reason", std::move(reason)}},
-      {{"stop_reason", json_object({{"type", Json::Array{"string", "integer", "null"}}})}});
+      {{"stop_reason", json_object({{"type", Json::Array{"string", "integer", "null"}}})},
+       {"alignments", alignments()},
+       {"prompt_logprobs", prompt_logprobs()}});
 }
 
 Json completion(bool is_chunk) {
@@ -70,19 +81,14 @@ Json completion(bool is_chunk) {
                 {{"usage", is_chunk ? nullable(schema_ref("Usage")) : schema_ref("Usage")}});
 }
 
-Json prompt_logprobs() {
-  const Json token =
-      object("A token at this place.", {{"logprob", number()}, {"rank", integer()}, {"decoded_token", text()}});
-  return list_of(nullable(map_of(token)));
-}
-
 Json score() {
-  const Json one =
-      object("The decoder prompt's log-probability under the model.", {{"index", integer()},
-                                                                       {"object", constant("score")},
-                                                                       {"score", number()},
-                                                                       {"prompt_token_ids", ids()},
-                                                                       {"prompt_logprobs", prompt_logprobs()}});
+  const Json one = object("The decoder prompt's log-probability under the model.",
+                          {{"index", integer()},
+                           {"object", constant("score")},
+                           {"score", number()},
+                           {"prompt_token_ids", ids()},
+                           {"prompt_logprobs", prompt_logprobs()}},
+                          {{"prompt_alignments", alignments()}});
   return object("Scores, in the prompts' order.",
                 {{"id", text()}, {"object", constant("list")}, {"model", text()}, {"data", list_of(one)}},
                 {{"usage", schema_ref("Usage")}});
@@ -100,7 +106,10 @@ Json model() {
              {{"task", json_object({{"type", "string"}, {"enum", Json::Array{"text", "transcription"}}})},
               {"languages", list_of(text())},
               {"has_timestamps", type("boolean")},
-              {"has_word_timestamps", type("boolean")}});
+              {"has_word_timestamps", type("boolean")},
+              {"can_translate_speech", type("boolean")},
+              {"max_encoder_len", integer()},
+              {"max_decoder_len", integer()}});
   return object("A name that the model is served by.", {{"id", text()},
                                                         {"object", constant("model")},
                                                         {"created", integer()},

@@ -228,6 +228,24 @@ void expect_references_lead_somewhere(const Json& document) {
 
 TEST_F(OpenApiTest, EveryReferenceHasItsDefinition) { expect_references_lead_somewhere(document()); }
 
+TEST_F(OpenApiTest, WhatAReplyMayHoldIsNamed) {
+  const auto expect_members = [](const Json& schema, std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) EXPECT_NE(member(schema, "properties").find(name), nullptr) << name;
+  };
+  for (const char* choice : {"CompletionChoice", "CompletionChunkChoice"}) {
+    expect_members(schema_of(document(), choice), {"text", "logprobs", "stop_reason", "alignments", "prompt_logprobs"});
+  }
+  const Json& scores = member(member(schema_of(document(), "Score"), "properties"), "data");
+  expect_members(member(scores, "items"), {"score", "prompt_token_ids", "prompt_logprobs", "prompt_alignments"});
+  expect_members(member(member(schema_of(document(), "Model"), "properties"), "transept"),
+                 {"has_word_timestamps", "can_translate_speech", "max_encoder_len", "max_decoder_len"});
+  const Json& audio = member(member(member(document(), "paths"), "/v1/audio/transcriptions"), "post");
+  const Json& contents = member(member(member(audio, "responses"), "200"), "content");
+  for (const char* type : {"application/json", "text/plain", "text/vtt", "application/x-subrip", "text/event-stream"}) {
+    EXPECT_NE(contents.find(type), nullptr) << type;
+  }
+}
+
 TEST_F(OpenApiTest, ErrorsHaveAllFourKeysAndTheStatusesOfApiMd) {
   const Json& error = member(member(schema_of(document(), "Error"), "properties"), "error");
   EXPECT_EQ(member(error, "required").dump(), R"(["message", "type", "param", "code"])");

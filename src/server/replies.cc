@@ -32,11 +32,12 @@ HttpResponse error_response(const Status& status, const Admission& admission) {
   return response;
 }
 
-HttpResponse http_error_response(int http_status, std::string_view message, std::string_view code) {
+HttpResponse http_error_response(int http_status, std::string_view message, std::string_view code,
+                                 std::string_view param) {
   Json::Object error;
   error.emplace_back("message", message);
   error.emplace_back("type", http_status >= 500 ? "server_error" : "invalid_request_error");
-  error.emplace_back("param", Json());
+  error.emplace_back("param", param.empty() ? Json() : Json(param));
   error.emplace_back("code", code);
   Json::Object body;
   body.emplace_back("error", std::move(error));

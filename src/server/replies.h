@@ -14,7 +14,8 @@ namespace transept {
 // does.
 HttpResponse error_response(const Status& status, const Admission& admission);
 // Other statuses of HTTP in the same form: 405, 408, 413, ...; "code" is `code`.
-HttpResponse http_error_response(int http_status, std::string_view message, std::string_view code);
+HttpResponse http_error_response(int http_status, std::string_view message, std::string_view code,
+                                 std::string_view param = {});
 
 void reply(const ApiCall& call, const Json& body);
 void reply_error(const ServerContext& context, const ApiCall& call, const Status& status);

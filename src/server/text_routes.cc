@@ -144,6 +144,10 @@ Status start_translate(const ServerContext& context, const ApiCallPtr& call) {
   ASSIGN_OR_RETURN(Body body, read_body(context, *call, field_routes::kTranslate));
   RETURN_IF_ERROR(check_translation(body.parsed));
   RETURN_IF_ERROR(tokenizer_of(context).status());
+  const size_t count = body.parsed.body.texts->size();
+  if (const auto most = static_cast<size_t>(context.options.queue.max_requests); count > most) {
+    return field_error("text", str_cat("text is a list of ", count, "; at most ", most, " are taken at once"));
+  }
   std::vector<EncoderDecoderPrompt> prompts;
   for (std::string& text : *body.parsed.body.texts) {
     EncoderDecoderPrompt prompt;

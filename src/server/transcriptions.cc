@@ -59,7 +59,8 @@ Status Transcription::answer() {
   RETURN_IF_ERROR(check_model());
   StatusOr<TranscriptionForm> form = read_form();
   if (absl::IsResourceExhausted(form.status())) {
-    call_->responder->respond(http_error_response(413, error_message(form.status()), "request_too_large"));
+    call_->responder->respond(
+        http_error_response(413, error_message(form.status()), "request_too_large", error_param(form.status())));
     return ok_status();
   }
   RETURN_IF_ERROR(form.status());

@@ -292,6 +292,7 @@ TEST_F(Transcriptions, LimitsAreToldWithBothNumbers) {
   const auto house = speech_house(speech_model(), options);
   const auto large = post(house->context(), {{"file", wav(3, 3)}});
   EXPECT_EQ(large->answer().status, 413);
+  EXPECT_EQ(refusal_of(large->answer()).param, "file");
   EXPECT_THAT(refusal_of(large->answer()).message, HasSubstr("96044 bytes, more than the 64000"));
   const Refusal field = refusal_of(post(house->context(), {{"prompt", std::string(101, 'x')}})->answer());
   EXPECT_EQ(field.status, 400);

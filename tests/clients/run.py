@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The real server driven by the official clients, openai-python and openai-node, and by plain HTTP.
+
+    tests/clients/run.py                       # makes build/clients/venv and build/clients/node where they are missing
+    tests/clients/run.py --filter openai_text
+
+The clients come from PyPI and npm; where they cannot be installed, their tests are skipped with the reason. Closes with
+`N passed, N failed, N skipped`.
+"""
+import argparse
+import filecmp
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from harness import BUILD, HERE, ROOT
+
+MINUTES = 10  # for one installation
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--transept", type=Path, default=ROOT / "build" / "release" / "transept")
+    parser.add_argument("--filter", default="", help="only tests whose module.name contains this")
+    options = parser.parse_args()
+    if not options.transept.exists():
+        sys.exit(f"{options.transept}: no such binary")
+    skips = []
+    python, node = prepare_python(skips), prepare_node(skips)
+    command = [str(python), str(HERE / "drive.py"), "--transept", str(options.transept.resolve()), "--filter", options.filter]
+    command += ["--node-folder", str(node)] if node else []
+    for reason in skips:
+        command += ["--skip", reason]
+    sys.exit(subprocess.run(command).returncode)
+
+
+def prepare_python(skips):
+    """The interpreter that has the packages; this one, which has none, if they cannot be installed."""
+    wanted, venv = HERE / "requirements.txt", BUILD / "venv"
+    python, installed = venv / "bin" / "python", venv / "requirements.txt"
+    if is_copy(wanted, installed) and python.exists():
+        return python
+    steps = ([sys.executable, "-m", "venv", "--clear", str(venv)], [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(wanted)])
+    return python if install("pip", steps, wanted, installed, skips) else Path(sys.executable)
+
+
+def prepare_node(skips):
+    """The folder whose node_modules has openai; None: there is none."""
+    wanted, folder = HERE / "package.json", BUILD / "node"
+    installed = folder / "installed.json"
+    if is_copy(wanted, installed):
+        return folder
+    if not shutil.which("node") or not shutil.which("npm"):
+        skips.append("openai-node: no node or no npm on this machine")
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(wanted, folder / "package.json")
+    step = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
+    return folder if install("npm", (step,), wanted, installed, skips) else None
+
+
+def first_error(done):
+    """Of what a tool said, the line that says most."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else f"exit code {done.returncode}")
+
+
+def is_copy(wanted, installed):
+    return installed.exists() and filecmp.cmp(wanted, installed, shallow=False)
+
+
+def install(tool, steps, wanted, installed, skips):
+    """Whether the steps went well; notes what was installed, or why it was not."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    for step in steps:
+        try:
+            done = subprocess.run(step, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60 * MINUTES)
+            problem = [first_error(done)] if done.returncode else []
+        except (OSError, subprocess.TimeoutExpired) as why:
+            problem = [str(why)]
+        if problem:
+            skips.append(f"{tool} could not install {wanted.name}: {problem[0][:200]}")
+            return False
+    shutil.copy(wanted, installed)
+    return True
+
+
+if __name__ == "__main__":
+    main()
