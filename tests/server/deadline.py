@@ -41,7 +41,7 @@ def while_it_waits(setup):
 
 
 def in_a_stream(setup):
-    """The head has gone out: the stream says the error, and has no false end."""
+    """The head has gone out: the stream ends with the error, as an event."""
     with setup.serve(TEXT_MODEL, "--request-timeout", TIMEOUT) as server:
         try:
             body = server.ask(stream_request("streams", 400)).body
@@ -51,6 +51,7 @@ def in_a_stream(setup):
             found = wire.events(body)
             errors = [event for event in found if "error" in event]
             assert errors, "a stream past its deadline looks whole"
+            assert found[-2:] == [errors[-1], "[DONE]"], f"something follows the error: {found[-1]}"
             setup.say(f"the stream ends with {errors[-1]['error']['message'][:80]!r}")
         setup.becomes_idle(server, 0.25)
         setup.stops_clean(server)

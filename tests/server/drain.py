@@ -10,20 +10,23 @@ from work import Asking, long_request, stream_request
 AT_ONCE = 0.25  # s
 
 
-def begin_work(server, num_prompts=30):
-    """(requests in flight, what they must answer)"""
-    data = [stream_request("drains", num_prompts), long_request("drainw", num_prompts)]
-    expected = [server.ask(one) for one in data]
+def work_requests(num_prompts=30):
+    return [stream_request("drains", num_prompts), long_request("drainw", num_prompts)]
+
+
+def begin_work(server, data):
+    """The requests in flight."""
     asking = [Asking(server, one) for one in data]
     assert wait_until(lambda: len(server.state()["running"]) >= 2, 30)
-    return asking, expected
+    return asking
 
 
 def sigterm_finishes_what_is_in_flight(setup):
     with setup.serve() as server:
         idle, late = server.connect(), server.connect()  # one never says a word
         idle.ask(wire.get("/health/ready"))
-        asking, (stream, whole) = begin_work(server)
+        stream, whole = (server.ask(one) for one in work_requests())
+        asking = begin_work(server, work_requests())
         begin = time.monotonic()
         server.signal()
         setup.within("not ready after", wait_until(lambda: server.ask(wire.get("/health/ready")).status == 503, 2, 0.001),
@@ -55,7 +58,7 @@ def sigterm_when_idle_ends_at_once(setup):
 
 def a_second_signal_ends_at_once(setup):
     with setup.serve() as server:
-        asking, _ = begin_work(server)
+        asking = begin_work(server, work_requests())
         server.signal()
         assert wait_until(lambda: "shutting down" in server.log(), 5)
         begin = time.monotonic()
@@ -80,7 +83,7 @@ def are_cut(setup, asking):
 
 def a_shutdown_timeout_that_is_too_short(setup):
     with setup.serve(TEXT_MODEL, "--shutdown-timeout", 0.3) as server:
-        asking, _ = begin_work(server, 200)
+        asking = begin_work(server, work_requests(200))
         begin = time.monotonic()
         server.signal()
         code = server.wait(10 * setup.time_factor)
@@ -93,7 +96,7 @@ def a_shutdown_timeout_that_is_too_short(setup):
 def sigkill_and_a_restart_on_the_same_port(setup):
     with setup.serve() as server:
         port = server.port
-        asking, _ = begin_work(server)
+        asking = begin_work(server, work_requests())
         server.signal(signal.SIGKILL)
         server.wait(5)
         are_cut(setup, asking)
