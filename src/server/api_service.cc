@@ -223,10 +223,10 @@ HttpService::Decision ApiService::on_head(const HttpRequest& request) {
   if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
     auto ticket = std::make_shared<Ticket>();
     ticket->route = route;
-    decision.refusal = admit(*ticket);
     // A form has more than its file in it.
     decision.max_body_bytes =
         route->kind == RouteKind::kSpeech ? options_.max_upload_bytes + (size_t{1} << 20) : options_.json.max_bytes;
+    decision.refusal = admit(request, decision.max_body_bytes, *ticket);
     decision.ticket = std::move(ticket);
   }
   if (decision.refusal.has_value()) add_headers(request, *decision.refusal);
