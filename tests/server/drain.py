@@ -23,9 +23,9 @@ def begin_work(server, data):
 
 def sigterm_finishes_what_is_in_flight(setup):
     with setup.serve() as server:
+        stream, whole = (server.ask(one) for one in work_requests())
         idle, late = server.connect(), server.connect()  # one never says a word
         idle.ask(wire.get("/health/ready"))
-        stream, whole = (server.ask(one) for one in work_requests())
         asking = begin_work(server, work_requests())
         begin = time.monotonic()
         server.signal()

@@ -13,6 +13,7 @@ import wire
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT_MODEL = ROOT / "models" / "g2p"
 SPEECH_MODEL = ROOT / "tests" / "models" / "whisper-transcribes"
+SANITIZERS = {"TSAN_OPTIONS": f"suppressions={Path(__file__).resolve().parent / 'tsan.supp'}"}
 START_SECONDS = 60
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -36,7 +37,7 @@ class Server:
         self.log_file = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [str(binary), "serve", str(model), "--port", str(port), *map(str, flags)], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=self.log_file, env={**os.environ, **(env or {})})
+            stdout=subprocess.DEVNULL, stderr=self.log_file, env={**SANITIZERS, **os.environ, **(env or {})})
         if wait:
             self.wait_until_ready()
 
