@@ -1,6 +1,7 @@
 // `transept serve`: listens, loads, serves, drains.
+#include <malloc.h>
+
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 #include "apps/engine_flags.h"
@@ -33,6 +34,10 @@ int shut_down(Server& server, std::chrono::milliseconds timeout) {
 }
 
 Status run(const Flags& flags, ServeSettings settings, const EngineConfig& config, int* exit_code) {
+#ifdef M_ARENA_MAX
+  // Dozens of threads would each keep a heap of what they once needed.
+  ::mallopt(M_ARENA_MAX, 2);
+#endif
   const SteadyClock clock;
   const TimePoint begin = clock.now();
   const std::chrono::milliseconds shutdown_timeout = settings.shutdown_timeout;

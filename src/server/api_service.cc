@@ -247,7 +247,9 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   call->responder = std::move(answering);
   call->places = std::move(taken.places);
   call->body_charge = std::move(taken.body);
-  call->arrival = context.clock.now();
+  // From its head on: what the body took is part of the wait.
+  const std::chrono::duration<double> age(call->responder->seconds());
+  call->arrival = context.clock.now() - std::chrono::duration_cast<Duration>(age);
   WorkPool& pool = taken.route->kind == RouteKind::kSpeech ? context.transcribers : context.workers;
   pool.post([&context, route = taken.route, call = std::move(call)] {
     if (!call->responder->is_gone()) route->work(context, call);
