@@ -9,7 +9,7 @@
 #include "apps/serve_banner.h"
 #include "apps/serve_flags.h"
 #include "apps/verbs.h"
-#include "base/log.h"
+#include "base/log_sink.h"
 #include "request/resolve.h"
 #include "server/server.h"
 
@@ -73,6 +73,7 @@ int run_serve(const Flags& flags) {
   if (!settings.ok()) return usage_error(kVerb, settings.status());
   const StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(kVerb, config.status());
+  if (settings->log.as_json) set_log_sink(write_json_notice);
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(settings).value(), *config, &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);

@@ -124,6 +124,17 @@ std::string fixed(double value, int decimals) {
   return error == std::errc() ? std::string(text, end) : "0";
 }
 
+// One write(2) a line, so that lines of several threads do not run into each other.
+void write(std::string line) {
+  line += '\n';
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody to tell
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
 // A line about one request, that names it by its id.
 std::string note(bool as_json, std::string_view level, std::string_view event, std::string_view key,
                  std::string_view request_id, std::string_view what) {
@@ -174,15 +185,14 @@ void AccessLog::log_prompt(std::string_view request_id, std::string_view what) c
   if (options_.with_prompts) write(note(options_.as_json, "info", "prompt", "prompt", request_id, what));
 }
 
-// One write(2) a line, so that lines of several threads do not run into each other.
-void AccessLog::write(std::string line) const {
-  line += '\n';
-  for (std::string_view rest = line; !rest.empty();) {
-    const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody to tell
-    rest.remove_prefix(static_cast<size_t>(written));
-  }
+void write_json_notice(LogLevel level, std::string_view message) {
+  static constexpr std::string_view kNames[] = {"error", "warning", "info", "debug"};
+  Json line = Json::object();
+  line.set("time", timestamp());
+  line.set("level", kNames[static_cast<size_t>(level)]);
+  line.set("event", "notice");
+  line.set("message", first_chars(message, kMaxWhat));
+  write(escaped_json(line));
 }
 
 }  // namespace transept

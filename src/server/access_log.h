@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/log.h"
 #include "net/http.h"
 
 namespace transept {
@@ -27,9 +28,10 @@ class AccessLog final {
   void log_prompt(std::string_view request_id, std::string_view what) const;
 
  private:
-  void write(std::string line) const;
-
   const Options options_;
 };
+
+// A notice of the program as a line of JSON: what set_log_sink (base/log_sink.h) is given where logs are JSON.
+void write_json_notice(LogLevel level, std::string_view message);
 
 }  // namespace transept

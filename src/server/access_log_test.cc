@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/log_sink.h"
 #include "base/strings.h"
 
 namespace transept {
@@ -52,6 +53,21 @@ TEST(AccessLog, ALineOfTextHasWhatAnOperatorAsksFor) {
             str_cat("-TZ info \"POST\" \"/v1/completions\" 200 1.500s 321B 10.0.0.7 id=\"req-1\" trace=", kTrace, "\n"))
       << line;
   EXPECT_EQ(line.find("hidden"), std::string::npos) << "neither query, nor headers, nor body";
+}
+
+TEST(AccessLog, NoticesAreJsonWhereLogsAre) {
+  ::testing::internal::CaptureStderr();
+  set_log_sink(write_json_notice);
+  log_warning("two\nlines, \"quoted\"");
+  set_log_sink(nullptr);
+  log_warning("plain");
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  const size_t end = lines.find('\n');
+  const StatusOr<Json> line = Json::parse(lines.substr(0, end));
+  ASSERT_TRUE(line.ok()) << lines;
+  EXPECT_EQ(line->find("level")->as_string(), "warning");
+  EXPECT_EQ(line->find("message")->as_string(), "two\nlines, \"quoted\"");
+  EXPECT_EQ(lines.substr(end + 1), "warning: plain\n");
 }
 
 TEST(AccessLog, ALineOfJsonHasTheSame) {

@@ -232,8 +232,6 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
   spec.inputs.prompt_token_ids = std::move(prompt);
   spec.params = params;
   spec.deadline = limits_.deadline;
-  // The first asks for admission, of them all. (If it is refused, that ends the transcription.)
-  spec.is_continuation = was_admitted_.exchange(true);
   num_requests_.fetch_add(1, std::memory_order_relaxed);
   StatusOr<RequestOutput> answered = answer_of(std::move(spec));
   // What the limits have ended is told in their words, not in those of one request.
@@ -241,9 +239,19 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
   return answered;
 }
 
+// The first asks for admission, of them all, and the others wait until it has it: they would fill its queue. (If it is
+// refused, that ends the transcription.)
+StatusOr<RequestStream> WindowDecoder::add(RequestSpec spec) const {
+  const std::lock_guard lock(admission_mutex_);
+  spec.is_continuation = was_admitted_;
+  StatusOr<RequestStream> stream = model_.engine->add_request(std::move(spec));
+  was_admitted_ = was_admitted_ || stream.ok();
+  return stream;
+}
+
 StatusOr<RequestOutput> WindowDecoder::answer_of(RequestSpec spec) const {
   const std::string id = spec.id;
-  ASSIGN_OR_RETURN(RequestStream stream, model_.engine->add_request(std::move(spec)));
+  ASSIGN_OR_RETURN(RequestStream stream, add(std::move(spec)));
   // On the thread that asks for the stop, or here if that has been before.
   const std::stop_callback on_stop(limits_.stop_token, [&] {
     const Status aborted = model_.engine->abort(id);  // not found: it has ended

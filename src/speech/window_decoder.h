@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,6 +84,7 @@ class WindowDecoder final {
                                    const SamplingParams& params) const;
   StatusOr<RequestOutput> ask(const EncodedInput& window, std::vector<int32_t> prompt,
                               const SamplingParams& params) const;
+  StatusOr<RequestStream> add(RequestSpec spec) const;
   StatusOr<RequestOutput> answer_of(RequestSpec spec) const;
 
   SpeechModel model_;
@@ -100,7 +102,8 @@ class WindowDecoder final {
   std::vector<Encoded> language_inputs_;  // that told the language, or should have; none: it was given
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
   mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0};
-  mutable std::atomic<bool> was_admitted_{false};  // its first request is on its way
+  mutable std::mutex admission_mutex_;
+  mutable bool was_admitted_ = false;  // under admission_mutex_: the engine has taken a request
 };
 
 }  // namespace transept
