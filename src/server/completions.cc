@@ -33,16 +33,6 @@ class Completion : public EngineCall {
         echo_(parsed.body.echo.value_or(false)),
         logprobs_(context.model.tokenizer.get()) {}
 
-  // Pieces of a stream do not hold the prompts; these do.
-  void on_prepared(const std::vector<RequestSpec>& requests) override {
-    if (!echo_ || context_.model.tokenizer == nullptr) return;
-    for (const RequestSpec& request : requests) {
-      const EncoderDecoderInputs& inputs = request.inputs;
-      echoes_.push_back(inputs.prompt.has_value() ? *inputs.prompt
-                                                  : context_.model.tokenizer->decode(inputs.prompt_token_ids, true));
-    }
-  }
-
  protected:
   // What all answers and chunks begin with.
   Json::Object head() const {
@@ -54,9 +44,9 @@ class Completion : public EngineCall {
     return object;
   }
 
-  // What echo puts before the answers to a prompt; "" without it.
-  std::string_view echoed(size_t prompt) const {
-    return prompt < echoes_.size() ? std::string_view(echoes_[prompt]) : std::string_view();
+  std::string echoed(const RequestOutput& output) const {
+    if (!echo_ || context_.model.tokenizer == nullptr) return "";
+    return output.prompt.value_or(context_.model.tokenizer->decode(output.prompt_token_ids, true));
   }
 
   // `text_offset`: characters of the answer before this piece; moves on.
@@ -76,7 +66,6 @@ class Completion : public EngineCall {
   const std::string id_, model_;
   const int64_t created_;
   const bool echo_;
-  std::vector<std::string> echoes_;  // of each prompt; empty without echo
   const CompletionLogprobs logprobs_;
   Usage usage_;
 };
@@ -92,9 +81,8 @@ class WholeCompletion final : public Completion {
   void on_end(const Status& status) override {
     if (!status.ok()) return reply_error(context_, *call_, status);
     Json::Array choices;
-    for (size_t prompt = 0; prompt < outputs_.size(); ++prompt) {
-      const RequestOutput& output = outputs_[prompt];
-      const std::string echo(echoed(prompt));
+    for (const RequestOutput& output : outputs_) {
+      const std::string echo = echoed(output);
       for (const CompletionOutput& one : output.outputs) {
         auto text_offset = static_cast<int64_t>(count_characters(echo));
         Json entry = choice(static_cast<int64_t>(choices.size()), one, echo + one.text, &text_offset);
@@ -171,7 +159,7 @@ class StreamedCompletion final : public Completion {
     if (answer.has_ended) return;
     std::string text = one.text;
     if (!answer.has_begun) {
-      const std::string echo(echoed(prompt));
+      const std::string echo = echoed(output);
       answer.text_offset = static_cast<int64_t>(count_characters(echo));
       text = echo + text;
     }

@@ -208,7 +208,6 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
   }
   call->charge = std::move(charge).value();
   if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
-  route->on_prepared(prepared->specs);
   std::make_shared<Run>(context, call, std::move(route))->start(std::move(prepared->specs));
 }
 

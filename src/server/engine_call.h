@@ -17,8 +17,6 @@ namespace transept {
 class EngineCall {
  public:
   virtual ~EngineCall() = default;
-  // Before the first output: what the engine is given for each prompt. On the thread of start_engine_call.
-  virtual void on_prepared(const std::vector<RequestSpec>& /*requests*/) {}
   // What is new of prompt `index` (streamed), or its finished answer.
   virtual void on_output(size_t index, RequestOutput output) = 0;
   // All have ended: ok; or the first error, upon which the others are given up. Not called if the client went.
