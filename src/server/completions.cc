@@ -44,9 +44,10 @@ class Completion : public EngineCall {
     return object;
   }
 
-  std::string echoed(const RequestOutput& output) const {
+  // The decoder prompt's text, where it is asked for. `prompt`: RequestOutput or EncoderDecoderInputs.
+  std::string echoed(const auto& prompt) const {
     if (!echo_ || context_.model.tokenizer == nullptr) return "";
-    return output.prompt.value_or(context_.model.tokenizer->decode(output.prompt_token_ids, true));
+    return prompt.prompt.value_or(context_.model.tokenizer->decode(prompt.prompt_token_ids, true));
   }
 
   // `text_offset`: characters of the answer before this piece; moves on.
@@ -112,6 +113,9 @@ class StreamedCompletion final : public Completion {
         num_answers_(num_answers),
         prompts_(num_prompts) {}
 
+  // Pieces have it no more: an engine's output names its prompt at its end alone.
+  void on_prompt(size_t index, const EncoderDecoderInputs& inputs) override { prompts_[index].echo = echoed(inputs); }
+
   void on_output(size_t index, RequestOutput output) override {
     std::string events;
     PromptState& state = prompts_[index];
@@ -148,6 +152,7 @@ class StreamedCompletion final : public Completion {
     int64_t text_offset = 0;
   };
   struct PromptState {
+    std::string echo;
     std::vector<AnswerState> answers;
   };
 
@@ -159,9 +164,8 @@ class StreamedCompletion final : public Completion {
     if (answer.has_ended) return;
     std::string text = one.text;
     if (!answer.has_begun) {
-      const std::string echo = echoed(output);
-      answer.text_offset = static_cast<int64_t>(count_characters(echo));
-      text = echo + text;
+      answer.text_offset = static_cast<int64_t>(count_characters(state.echo));
+      text = state.echo + text;
     }
     const bool has_news = !text.empty() || !one.token_ids.empty() || one.finish_reason != FinishReason::kNone;
     if (!has_news) return;

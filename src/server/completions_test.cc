@@ -131,6 +131,24 @@ TEST_F(Completions, PiecesOfAStreamAreTheWhole) {
   EXPECT_EQ(at(chunks.back(), "usage").dump(), at(whole, "usage").dump());
 }
 
+TEST_F(Completions, AStreamEchoesThePromptOnceAndFirst) {
+  const std::string request =
+      R"("prompt": "hello world", "decoder_prompt": "ab", "echo": true, "logprobs": 1, "max_tokens": 8, "ignore_eos": true)";
+  const Json whole = complete("{" + request + "}");
+  std::string text;
+  std::vector<int64_t> offsets;
+  for (const Json& chunk : stream("{" + request + R"(, "stream": true})")) {
+    text += at(chunk, "choices", 0, "text").as_string();
+    if (const Json& places = at(chunk, "choices", 0, "logprobs", "text_offset"); places.is_array()) {
+      for (const Json& place : places.as_array()) offsets.push_back(place.as_int());
+    }
+  }
+  EXPECT_TRUE(text.starts_with("ab")) << text;
+  EXPECT_EQ(text, at(whole, "choices", 0, "text").as_string());
+  ASSERT_FALSE(offsets.empty());
+  EXPECT_EQ(offsets.front(), 2);
+}
+
 TEST_F(Completions, BeamsAndEchoAndStops) {
   const Json beams = complete(R"({"prompt": "hello", "num_beams": 4, "n": 3})");
   EXPECT_EQ(at(beams, "choices").as_array().size(), 3u);

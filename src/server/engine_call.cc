@@ -208,6 +208,7 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
   }
   call->charge = std::move(charge).value();
   if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
+  for (size_t i = 0; i < prepared->specs.size(); ++i) route->on_prompt(i, prepared->specs[i].inputs);
   std::make_shared<Run>(context, call, std::move(route))->start(std::move(prepared->specs));
 }
 
