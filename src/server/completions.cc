@@ -110,6 +110,7 @@ class StreamedCompletion final : public Completion {
                      size_t num_prompts, size_t num_answers)
       : Completion(context, std::move(call), parsed, std::move(model)),
         include_usage_(parsed.body.include_usage),
+        has_prompt_logprobs_(parsed.sampling.prompt_logprobs.has_value()),
         num_answers_(num_answers),
         prompts_(num_prompts) {}
 
@@ -125,6 +126,7 @@ class StreamedCompletion final : public Completion {
       usage_.encoder_tokens += static_cast<int64_t>(output.encoder_prompt_token_ids.size());
       usage_.decoder_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
       usage_.audio_seconds += output.audio_seconds;
+      for (Json& entry : std::exchange(state.ended, {})) append_choice(std::move(entry), output, events);
     }
     send(std::move(events));
   }
@@ -148,12 +150,13 @@ class StreamedCompletion final : public Completion {
 
  private:
   struct AnswerState {
-    bool has_begun = false, has_ended = false, has_prompt_logprobs = false;
+    bool has_begun = false, has_ended = false;
     int64_t text_offset = 0;
   };
   struct PromptState {
     std::string echo;
     std::vector<AnswerState> answers;
+    std::vector<Json> ended;  // last choices of answers, until the prompt's logprobs are there: with the last of all
   };
 
   void append_piece(size_t prompt, const RequestOutput& output, const CompletionOutput& one, PromptState& state,
@@ -172,11 +175,19 @@ class StreamedCompletion final : public Completion {
     usage_.completion_tokens += static_cast<int64_t>(one.token_ids.size());
     const auto choice_index = static_cast<int64_t>(prompt * num_answers_ + index);
     Json entry = choice(choice_index, one, std::move(text), &answer.text_offset);
-    if (output.prompt_logprobs.has_value() && !std::exchange(answer.has_prompt_logprobs, true)) {
-      entry.set("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, logprobs_.token_text()));
-    }
     answer.has_begun = true;
     answer.has_ended = one.finish_reason != FinishReason::kNone;
+    if (answer.has_ended && has_prompt_logprobs_) {
+      state.ended.push_back(std::move(entry));
+    } else {
+      append_choice(std::move(entry), output, events);
+    }
+  }
+
+  void append_choice(Json entry, const RequestOutput& output, std::string& events) const {
+    if (output.prompt_logprobs.has_value()) {
+      entry.set("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, logprobs_.token_text()));
+    }
     Json::Object chunk = head();
     chunk.emplace_back("choices", Json::Array{std::move(entry)});
     if (include_usage_) chunk.emplace_back("usage", Json());
@@ -194,7 +205,7 @@ class StreamedCompletion final : public Completion {
     call_->responder->write(std::move(events));
   }
 
-  const bool include_usage_;
+  const bool include_usage_, has_prompt_logprobs_;
   const size_t num_answers_;  // of each prompt
   std::vector<PromptState> prompts_;
   bool has_started_ = false;

@@ -149,6 +149,25 @@ TEST_F(Completions, AStreamEchoesThePromptOnceAndFirst) {
   EXPECT_EQ(offsets.front(), 2);
 }
 
+// However much earlier than its siblings it ends.
+TEST_F(Completions, EachStreamedAnswerHasThePromptsLogprobsOnceAtItsEnd) {
+  constexpr std::string_view kRequest =
+      R"({"prompt": "hello world", "n": 8, "temperature": 2, "seed": 1, "stop": ["e", "a", "l"], "max_tokens": 60,
+          "ignore_eos": true, "prompt_logprobs": 1, "stream": true})";
+  std::map<int64_t, int> num_ends, num_logprobs;
+  for (const Json& chunk : stream(kRequest)) {
+    const Json& choice = at(chunk, "choices", 0);
+    const int64_t index = at(choice, "index").as_int();
+    num_ends[index] += at(choice, "finish_reason").is_string();
+    num_logprobs[index] += at(choice, "prompt_logprobs").is_array();
+  }
+  ASSERT_EQ(num_ends.size(), 8u);
+  for (const auto& [index, count] : num_ends) {
+    EXPECT_EQ(count, 1) << index;
+    EXPECT_EQ(num_logprobs[index], 1) << index;
+  }
+}
+
 TEST_F(Completions, BeamsAndEchoAndStops) {
   const Json beams = complete(R"({"prompt": "hello", "num_beams": 4, "n": 3})");
   EXPECT_EQ(at(beams, "choices").as_array().size(), 3u);
