@@ -151,6 +151,13 @@ Status check_stream(const ParsedRequest& parsed, const SamplingParams& params) {
   return ok_status();
 }
 
+// Two million ids are a whole vocabulary, or one id two million times; each prompt of a list has a copy of its own.
+void keep_each_once(std::optional<std::vector<int32_t>>& ids) {
+  if (!ids.has_value()) return;
+  std::sort(ids->begin(), ids->end());
+  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
+}
+
 struct Prepared {
   std::vector<RequestSpec> specs;
   int64_t num_tokens = 0;
@@ -165,6 +172,8 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   prepare.score_only = options.score_only;
   prepare.media.local_paths = !context.options.allowed_local_media_path.empty();
   prepare.media.allowed_path = context.options.allowed_local_media_path;
+  keep_each_once(parsed.sampling.suppress_tokens);
+  keep_each_once(parsed.sampling.begin_suppress_tokens);
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
     parsed.prompt = std::move(prompts[i]);
