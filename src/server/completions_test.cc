@@ -184,6 +184,16 @@ TEST_F(Completions, BeamsAndEchoAndStops) {
   EXPECT_EQ(at(inherited, "choices", 0, "alignments").as_array().size(), 2u);
 }
 
+TEST_F(Completions, BadWordsHoldForEveryPromptOfAListAndAreNoBooks) {
+  const std::string free = text_of(R"({"prompt": "hello"})");
+  ASSERT_THAT(free, HasSubstr("l"));
+  const Json body = complete(R"({"prompt": ["hello", "hello"], "bad_words": ["l"]})");
+  EXPECT_THAT(at(body, "choices", 0, "text").as_string(), ::testing::Not(HasSubstr("l")));
+  EXPECT_EQ(at(body, "choices", 1, "text").as_string(), at(body, "choices", 0, "text").as_string());
+  const Json refusal = error(str_cat(R"({"prompt": "x", "bad_words": [")", std::string(2000, 'a'), "\"]}"));
+  EXPECT_EQ(at(refusal, "param").as_string(), "bad_words");
+}
+
 TEST_F(Completions, ErrorsNameTheField) {
   const auto param = [&](std::string_view body) { return at(error(body), "param").dump(); };
   EXPECT_EQ(param("{}"), R"("prompt")");

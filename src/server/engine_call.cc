@@ -174,6 +174,11 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   prepare.media.allowed_path = context.options.allowed_local_media_path;
   keep_each_once(parsed.sampling.suppress_tokens);
   keep_each_once(parsed.sampling.begin_suppress_tokens);
+  // Once for all: texts of megabytes would keep a worker busy for minutes if each of 512 prompts tokenised them.
+  std::vector<std::vector<int32_t>> bad_words;
+  if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
+    ASSIGN_OR_RETURN(bad_words, context.model.prompts->bad_words_ids(*words));
+  }
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
     parsed.prompt = std::move(prompts[i]);
@@ -186,6 +191,8 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     if (options.stream) RETURN_IF_ERROR(check_stream(parsed, prepared->params));
     spec.inputs = std::move(prepared->inputs);
     spec.params = std::move(prepared->params);
+    auto& banned = spec.params.bad_words_ids;
+    banned.insert(banned.end(), bad_words.begin(), bad_words.end());
     spec.stream = options.stream;
     spec.deadline = call.deadline(context);
     all.num_tokens += spec.inputs.num_encoder_tokens() + static_cast<int64_t>(spec.inputs.prompt_token_ids.size());
