@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "request/field_table.h"
 
 namespace transept {
 namespace {
@@ -297,6 +298,10 @@ StatusOr<std::vector<std::vector<int32_t>>> PromptProcessor::bad_words_ids(
   const Options options;
   for (const std::string& word : words) {
     ASSIGN_OR_RETURN(std::vector<int32_t> bare, tokenize(word, "bad_words", false, TokenizerSide::kDecoder, options));
+    if (bare.size() > kMaxBadWordTokens) {
+      return field_error("bad_words", str_cat("bad_words: a word of ", bare.size(), " tokens; at most ",
+                                              kMaxBadWordTokens, " are allowed"));
+    }
     ASSIGN_OR_RETURN(std::vector<int32_t> spaced,
                      tokenize(" " + word, "bad_words", false, TokenizerSide::kDecoder, options));
     if (bare.empty()) continue;

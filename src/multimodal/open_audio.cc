@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kParam = "multi_modal_data";
 constexpr std::string_view kForms = "a path, {\"base64\": \"..\"} or {\"samples\": [..], \"sampling_rate\": 16000}";
+constexpr std::string_view kNotBelow = "the path is not a file below the folder that is allowed";
 
 Status audio_error(std::string_view reason) {
   return field_error(kParam, str_cat("multi_modal_data: audio: ", reason));
@@ -42,11 +43,13 @@ StatusOr<AudioBytes> from_path(const std::string& path, const MediaAccess& acces
     // What is not there and what may not be read are told alike. Read is what was judged, not what a link says by then.
     const StatusOr<std::string> resolved = resolve(path);
     if (!resolved.ok() || !is_below(*resolved, access.allowed_path)) {
-      return audio_error("the path is not a file below the folder that is allowed");
+      return audio_error(kNotBelow);
     }
     file = *resolved;
   }
   StatusOr<AudioBytes> bytes = AudioBytes::from_file(file);
+  // Of a server's folders its clients learn nothing: its errors name the resolved path.
+  if (!bytes.ok() && !access.allowed_path.empty()) return audio_error(kNotBelow);
   if (!bytes.ok()) return with_param(bytes.status(), kParam);
   return bytes;
 }

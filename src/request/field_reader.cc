@@ -88,6 +88,10 @@ Status read_strings(const FieldSpec& field, const Json& value, ParsedRequest& re
   std::vector<std::string> strings;
   const auto add = [&](const Json& item) {
     if (!item.is_string() || item.as_string().empty()) return refuse(field, item);
+    if (const size_t size = item.as_string().size(); size > kMaxStringBytes) {
+      return field_error(field.name, str_cat(field.name, " holds a string of ", size, " bytes; at most ",
+                                             kMaxStringBytes, " are allowed"));
+    }
     strings.push_back(item.as_string());
     return ok_status();
   };

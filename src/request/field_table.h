@@ -24,7 +24,7 @@ enum class FieldKind : uint8_t {
   kTexts,          // a string or a list of 1 to max_items
   kWord,           // one of `words`
   kWords,          // a list of such, or one
-  kStrings,        // a string or a list of them; none empty; at most max_items
+  kStrings,        // a string or a list of them; none empty or longer than kMaxStringBytes; at most max_items
   kTokenId,        // a whole number from 0
   kTokenIds,       // a list of them; at most max_items
   kTokenIdOrList,  // one or a list of them; at most max_items
@@ -37,6 +37,7 @@ enum class FieldKind : uint8_t {
   kFile,           // a file of a form
 };
 inline constexpr size_t kMaxBadWordTokens = 1024;
+inline constexpr size_t kMaxStringBytes = 8192;  // each prompt of a list, and the search for it in a stream, has copies
 
 // Where a row's value goes; monostate: read by code of its own (id and prompts), or refused.
 using FieldSlot =

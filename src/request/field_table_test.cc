@@ -76,7 +76,9 @@ std::vector<Json> out_of_range(const FieldSpec& field) {
       return values;
     }
     case FieldKind::kString: return {Json("")};
-    case FieldKind::kStrings: return {Json(""), json(R"(["a", ""])"), list_of(field.max_items + 1, Json("a"))};
+    case FieldKind::kStrings:
+      return {Json(""), json(R"(["a", ""])"), list_of(field.max_items + 1, Json("a")),
+              Json(std::string(kMaxStringBytes + 1, 'a'))};
     case FieldKind::kTokenId: return {Json(-1), Json(max_int + 1), Json(0.5)};
     case FieldKind::kTokenIdOrList: return {Json(-1), json("[1, -1]"), list_of(field.max_items + 1, Json(1))};
     case FieldKind::kTokenIds: return {json("[-1]"), json("[2147483648]"), list_of(field.max_items + 1, Json(1))};
@@ -107,7 +109,8 @@ std::vector<Json> in_range(const FieldSpec& field) {
     case FieldKind::kNumber: return {Json(field.max), Json(field.min_excluded ? 1e-6 : field.min), Json(1)};
     case FieldKind::kBool: return {Json(false)};
     case FieldKind::kString: return {Json("a")};
-    case FieldKind::kStrings: return {Json("a"), json("[]"), list_of(field.max_items, Json("a"))};
+    case FieldKind::kStrings:
+      return {Json("a"), json("[]"), list_of(field.max_items, Json("a")), Json(std::string(kMaxStringBytes, 'a'))};
     case FieldKind::kTokenId: return {Json(0), Json(3.0), Json(std::numeric_limits<int32_t>::max())};
     case FieldKind::kTokenIdOrList: return {Json(0), json("[3.0]"), list_of(field.max_items, Json(1))};
     case FieldKind::kTokenIds: return {json("[]"), json("[0, 3.0]")};

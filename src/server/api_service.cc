@@ -115,6 +115,8 @@ bool ApiService::is_allowed_host(const HttpRequest& request) const {
   const std::string name = host_name(*host);
   static constexpr std::string_view kOwn[] = {"localhost", "127.0.0.1", "[::1]"};
   if (std::ranges::find(kOwn, name) != std::end(kOwn)) return true;
+  // Another address of loopback (127.0.0.2), which is what the banner shows then.
+  if (options_.listens_on_loopback && name == host_name(options_.http.host)) return true;
   return std::ranges::any_of(options_.allowed_hosts,
                              [&](const std::string& allowed) { return allowed == "*" || host_name(allowed) == name; });
 }
@@ -173,8 +175,8 @@ HttpResponse ApiService::preflight(const HttpRequest& request) const {
   response.headers.emplace_back("Allow", methods);
   if (request.header("Origin") == nullptr) return response;
   response.headers.emplace_back("Access-Control-Allow-Methods", methods);
-  response.headers.emplace_back("Access-Control-Allow-Headers",
-                                "Authorization, Content-Type, X-Request-Id, traceparent");
+  // Any header: OpenAI's client in a browser sends a dozen of its own (X-Stainless-..). "*" leaves Authorization out.
+  response.headers.emplace_back("Access-Control-Allow-Headers", "*, Authorization");
   response.headers.emplace_back("Access-Control-Max-Age", "600");
   return response;
 }

@@ -89,6 +89,18 @@ TEST(ApiService, OnLoopbackOnlyItsOwnNamesAreHosts) {
   }
 }
 
+TEST(ApiService, TheAddressThatIsListenedOnIsAHost) {
+  ServerOptions options = default_server_options();
+  options.http.host = "127.0.0.2";
+  options.http.port = 0;
+  const SteadyClock clock;
+  const auto server = Server::start(options, {.is_on = false}, clock);
+  ASSERT_TRUE(server.ok()) << server.status();
+  HttpClient client("127.0.0.2", (*server)->http().port(), {});
+  EXPECT_EQ(client.get("/health/live")->status, 200);
+  EXPECT_EQ(client.get("/health/live", {{"Host", "127.0.0.3"}})->status, 403);
+}
+
 TEST(ApiService, OtherSitesPagesAreOutUnlessTheyAreAskedIn) {
   ServerOptions options = default_server_options();
   options.cors_origins = {"https://good.example"};

@@ -44,9 +44,10 @@ class Completion : public EngineCall {
     return object;
   }
 
-  std::string echoed(const RequestOutput& output) const {
+  // The decoder prompt's text, where it is asked for. `prompt`: RequestOutput or EncoderDecoderInputs.
+  std::string echoed(const auto& prompt) const {
     if (!echo_ || context_.model.tokenizer == nullptr) return "";
-    return output.prompt.value_or(context_.model.tokenizer->decode(output.prompt_token_ids, true));
+    return prompt.prompt.value_or(context_.model.tokenizer->decode(prompt.prompt_token_ids, true));
   }
 
   // `text_offset`: characters of the answer before this piece; moves on.
@@ -109,8 +110,12 @@ class StreamedCompletion final : public Completion {
                      size_t num_prompts, size_t num_answers)
       : Completion(context, std::move(call), parsed, std::move(model)),
         include_usage_(parsed.body.include_usage),
+        has_prompt_logprobs_(parsed.sampling.prompt_logprobs.has_value()),
         num_answers_(num_answers),
         prompts_(num_prompts) {}
+
+  // Pieces have it no more: an engine's output names its prompt at its end alone.
+  void on_prompt(size_t index, const EncoderDecoderInputs& inputs) override { prompts_[index].echo = echoed(inputs); }
 
   void on_output(size_t index, RequestOutput output) override {
     std::string events;
@@ -121,6 +126,7 @@ class StreamedCompletion final : public Completion {
       usage_.encoder_tokens += static_cast<int64_t>(output.encoder_prompt_token_ids.size());
       usage_.decoder_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
       usage_.audio_seconds += output.audio_seconds;
+      for (Json& entry : std::exchange(state.ended, {})) append_choice(std::move(entry), output, events);
     }
     send(std::move(events));
   }
@@ -144,11 +150,13 @@ class StreamedCompletion final : public Completion {
 
  private:
   struct AnswerState {
-    bool has_begun = false, has_ended = false, has_prompt_logprobs = false;
+    bool has_begun = false, has_ended = false;
     int64_t text_offset = 0;
   };
   struct PromptState {
+    std::string echo;
     std::vector<AnswerState> answers;
+    std::vector<Json> ended;  // last choices of answers, until the prompt's logprobs are there: with the last of all
   };
 
   void append_piece(size_t prompt, const RequestOutput& output, const CompletionOutput& one, PromptState& state,
@@ -159,20 +167,27 @@ class StreamedCompletion final : public Completion {
     if (answer.has_ended) return;
     std::string text = one.text;
     if (!answer.has_begun) {
-      const std::string echo = echoed(output);
-      answer.text_offset = static_cast<int64_t>(count_characters(echo));
-      text = echo + text;
+      answer.text_offset = static_cast<int64_t>(count_characters(state.echo));
+      text = state.echo + text;
     }
     const bool has_news = !text.empty() || !one.token_ids.empty() || one.finish_reason != FinishReason::kNone;
     if (!has_news) return;
     usage_.completion_tokens += static_cast<int64_t>(one.token_ids.size());
     const auto choice_index = static_cast<int64_t>(prompt * num_answers_ + index);
     Json entry = choice(choice_index, one, std::move(text), &answer.text_offset);
-    if (output.prompt_logprobs.has_value() && !std::exchange(answer.has_prompt_logprobs, true)) {
-      entry.set("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, logprobs_.token_text()));
-    }
     answer.has_begun = true;
     answer.has_ended = one.finish_reason != FinishReason::kNone;
+    if (answer.has_ended && has_prompt_logprobs_) {
+      state.ended.push_back(std::move(entry));
+    } else {
+      append_choice(std::move(entry), output, events);
+    }
+  }
+
+  void append_choice(Json entry, const RequestOutput& output, std::string& events) const {
+    if (output.prompt_logprobs.has_value()) {
+      entry.set("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, logprobs_.token_text()));
+    }
     Json::Object chunk = head();
     chunk.emplace_back("choices", Json::Array{std::move(entry)});
     if (include_usage_) chunk.emplace_back("usage", Json());
@@ -190,7 +205,7 @@ class StreamedCompletion final : public Completion {
     call_->responder->write(std::move(events));
   }
 
-  const bool include_usage_;
+  const bool include_usage_, has_prompt_logprobs_;
   const size_t num_answers_;  // of each prompt
   std::vector<PromptState> prompts_;
   bool has_started_ = false;

@@ -131,6 +131,43 @@ TEST_F(Completions, PiecesOfAStreamAreTheWhole) {
   EXPECT_EQ(at(chunks.back(), "usage").dump(), at(whole, "usage").dump());
 }
 
+TEST_F(Completions, AStreamEchoesThePromptOnceAndFirst) {
+  const std::string request =
+      R"("prompt": "hello world", "decoder_prompt": "ab", "echo": true, "logprobs": 1, "max_tokens": 8, "ignore_eos": true)";
+  const Json whole = complete("{" + request + "}");
+  std::string text;
+  std::vector<int64_t> offsets;
+  for (const Json& chunk : stream("{" + request + R"(, "stream": true})")) {
+    text += at(chunk, "choices", 0, "text").as_string();
+    if (const Json& places = at(chunk, "choices", 0, "logprobs", "text_offset"); places.is_array()) {
+      for (const Json& place : places.as_array()) offsets.push_back(place.as_int());
+    }
+  }
+  EXPECT_TRUE(text.starts_with("ab")) << text;
+  EXPECT_EQ(text, at(whole, "choices", 0, "text").as_string());
+  ASSERT_FALSE(offsets.empty());
+  EXPECT_EQ(offsets.front(), 2);
+}
+
+// However much earlier than its siblings it ends.
+TEST_F(Completions, EachStreamedAnswerHasThePromptsLogprobsOnceAtItsEnd) {
+  constexpr std::string_view kRequest =
+      R"({"prompt": "hello world", "n": 8, "temperature": 2, "seed": 1, "stop": ["e", "a", "l"], "max_tokens": 60,
+          "ignore_eos": true, "prompt_logprobs": 1, "stream": true})";
+  std::map<int64_t, int> num_ends, num_logprobs;
+  for (const Json& chunk : stream(kRequest)) {
+    const Json& choice = at(chunk, "choices", 0);
+    const int64_t index = at(choice, "index").as_int();
+    num_ends[index] += at(choice, "finish_reason").is_string();
+    num_logprobs[index] += at(choice, "prompt_logprobs").is_array();
+  }
+  ASSERT_EQ(num_ends.size(), 8u);
+  for (const auto& [index, count] : num_ends) {
+    EXPECT_EQ(count, 1) << index;
+    EXPECT_EQ(num_logprobs[index], 1) << index;
+  }
+}
+
 TEST_F(Completions, BeamsAndEchoAndStops) {
   const Json beams = complete(R"({"prompt": "hello", "num_beams": 4, "n": 3})");
   EXPECT_EQ(at(beams, "choices").as_array().size(), 3u);
@@ -145,6 +182,16 @@ TEST_F(Completions, BeamsAndEchoAndStops) {
   EXPECT_EQ(at(inherited, "choices", 0, "finish_reason").as_string(), "length");
   EXPECT_EQ(at(inherited, "choices", 0, "prompt_logprobs").as_array().size(), 2u);
   EXPECT_EQ(at(inherited, "choices", 0, "alignments").as_array().size(), 2u);
+}
+
+TEST_F(Completions, BadWordsHoldForEveryPromptOfAListAndAreNoBooks) {
+  const std::string free = text_of(R"({"prompt": "hello"})");
+  ASSERT_THAT(free, HasSubstr("l"));
+  const Json body = complete(R"({"prompt": ["hello", "hello"], "bad_words": ["l"]})");
+  EXPECT_THAT(at(body, "choices", 0, "text").as_string(), ::testing::Not(HasSubstr("l")));
+  EXPECT_EQ(at(body, "choices", 1, "text").as_string(), at(body, "choices", 0, "text").as_string());
+  const Json refusal = error(str_cat(R"({"prompt": "x", "bad_words": [")", std::string(2000, 'a'), "\"]}"));
+  EXPECT_EQ(at(refusal, "param").as_string(), "bad_words");
 }
 
 TEST_F(Completions, ErrorsNameTheField) {

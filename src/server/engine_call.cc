@@ -151,6 +151,13 @@ Status check_stream(const ParsedRequest& parsed, const SamplingParams& params) {
   return ok_status();
 }
 
+// Two million ids are a whole vocabulary, or one id two million times; each prompt of a list has a copy of its own.
+void keep_each_once(std::optional<std::vector<int32_t>>& ids) {
+  if (!ids.has_value()) return;
+  std::sort(ids->begin(), ids->end());
+  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
+}
+
 struct Prepared {
   std::vector<RequestSpec> specs;
   int64_t num_tokens = 0;
@@ -165,6 +172,13 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   prepare.score_only = options.score_only;
   prepare.media.local_paths = !context.options.allowed_local_media_path.empty();
   prepare.media.allowed_path = context.options.allowed_local_media_path;
+  keep_each_once(parsed.sampling.suppress_tokens);
+  keep_each_once(parsed.sampling.begin_suppress_tokens);
+  // Once for all: texts of megabytes would keep a worker busy for minutes if each of 512 prompts tokenised them.
+  std::vector<std::vector<int32_t>> bad_words;
+  if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
+    ASSIGN_OR_RETURN(bad_words, context.model.prompts->bad_words_ids(*words));
+  }
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
     parsed.prompt = std::move(prompts[i]);
@@ -177,6 +191,8 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     if (options.stream) RETURN_IF_ERROR(check_stream(parsed, prepared->params));
     spec.inputs = std::move(prepared->inputs);
     spec.params = std::move(prepared->params);
+    auto& banned = spec.params.bad_words_ids;
+    banned.insert(banned.end(), bad_words.begin(), bad_words.end());
     spec.stream = options.stream;
     spec.deadline = call.deadline(context);
     all.num_tokens += spec.inputs.num_encoder_tokens() + static_cast<int64_t>(spec.inputs.prompt_token_ids.size());
@@ -208,6 +224,7 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
   }
   call->charge = std::move(charge).value();
   if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
+  for (size_t i = 0; i < prepared->specs.size(); ++i) route->on_prompt(i, prepared->specs[i].inputs);
   std::make_shared<Run>(context, call, std::move(route))->start(std::move(prepared->specs));
 }
 

@@ -17,6 +17,8 @@ namespace transept {
 class EngineCall {
  public:
   virtual ~EngineCall() = default;
+  // What prompt `index` became; before anything else of it, on the thread of start_engine_call.
+  virtual void on_prompt(size_t /*index*/, const EncoderDecoderInputs& /*inputs*/) {}
   // What is new of prompt `index` (streamed), or its finished answer.
   virtual void on_output(size_t index, RequestOutput output) = 0;
   // All have ended: ok; or the first error, upon which the others are given up. Not called if the client went.
