@@ -18,8 +18,9 @@ struct Exchange {
   // generated tokens.
   std::vector<TimePoint> text_times;
 
-  int status = 0;       // HTTP's; 0: no answer
-  std::string failure;  // its kind, for counting: "HTTP 429", "timeout"; "": the answer is whole
+  int status = 0;            // HTTP's; 0: no answer
+  std::string failure_text;  // what the server said of it, if anything
+  std::string failure;       // its kind, for counting: "HTTP 429", "timeout"; "": the answer is whole
 
   std::optional<int64_t> input_tokens, output_tokens;  // by the server's `usage`
   double audio_seconds = 0;                            // of the input, where that is known

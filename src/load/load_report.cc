@@ -143,6 +143,7 @@ LoadMetrics measure_load(const LoadResult& result, const GoodputLimits& limits) 
       add_whole(exchange, limits, metrics, latencies);
     } else {
       ++metrics.errors[exchange.failure];
+      if (!exchange.failure_text.empty()) metrics.error_texts.try_emplace(exchange.failure, exchange.failure_text);
       metrics.num_rejected += exchange.status == 429 ? 1 : 0;
     }
   }
@@ -167,6 +168,9 @@ Json load_metrics_json(const LoadMetrics& metrics, const GoodputLimits& limits) 
   json.set("num_failed", metrics.num_requests - metrics.num_ok);
   json.set("num_rejected", metrics.num_rejected);
   json.set("errors", std::move(errors));
+  Json texts = Json::object();
+  for (const auto& [kind, text] : metrics.error_texts) texts.set(kind, text);
+  json.set("error_texts", std::move(texts));
   json.set("max_in_flight", metrics.max_in_flight);
   json.set("input_tokens", metrics.input_tokens);
   json.set("output_tokens", metrics.output_tokens);
@@ -194,7 +198,11 @@ std::string load_metrics_table(const LoadMetrics& metrics, const GoodputLimits& 
                 count(metrics.num_ok), count(metrics.num_requests), metrics.max_in_flight, metrics.duration_s);
   append_format(out, "%-22s %10lld (HTTP 429)\n", "requests rejected", count(metrics.num_rejected));
   for (const auto& [kind, num] : metrics.errors) {
-    if (kind != "HTTP 429") append_format(out, "%-22s %10lld %.80s\n", "requests failed", count(num), kind.c_str());
+    if (kind == "HTTP 429") continue;
+    const auto text = metrics.error_texts.find(kind);
+    append_format(out, "%-22s %10lld %.80s%s%.200s\n", "requests failed", count(num), kind.c_str(),
+                  text == metrics.error_texts.end() ? "" : ": ",
+                  text == metrics.error_texts.end() ? "" : text->second.c_str());
   }
   append_format(out, "%-22s %10.2f requests/s\n", "throughput", rate(static_cast<double>(metrics.num_ok)));
   append_format(out, "%-22s %10.1f tokens/s (%lld tokens)\n", "input", rate(static_cast<double>(metrics.input_tokens)),

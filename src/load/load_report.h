@@ -27,8 +27,9 @@ struct GoodputLimits {
 struct LoadMetrics {
   double duration_s = 0;
   int64_t num_requests = 0, num_ok = 0;
-  int64_t num_rejected = 0;               // 429
-  std::map<std::string, int64_t> errors;  // kind -> how many, 429 among them
+  int64_t num_rejected = 0;                        // 429
+  std::map<std::string, int64_t> errors;           // kind -> how many, 429 among them
+  std::map<std::string, std::string> error_texts;  // kind -> what the server said of the first
   int64_t input_tokens = 0, output_tokens = 0;
   int64_t num_without_usage = 0;  // whole answers without counts: their texts' events were counted as output tokens
   double audio_seconds = 0;

@@ -76,6 +76,7 @@ TEST(LoadReportTest, AsJson) {
   EXPECT_EQ(json.find("duration_s")->as_double(), 2);
   EXPECT_EQ(json.find("num_failed")->as_int(), 2);
   EXPECT_EQ(json.find("errors")->dump(), R"({"HTTP 429": 1, "timeout": 1})");
+  EXPECT_EQ(json.find("error_texts")->dump(), "{}");
   EXPECT_EQ(json.find("requests_per_s")->as_double(), 1);
   EXPECT_EQ(json.find("input_tokens_per_s")->as_double(), 5);
   EXPECT_EQ(json.find("output_tokens_per_s")->as_double(), 2.5);

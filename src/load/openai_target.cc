@@ -54,7 +54,16 @@ class OpenAiWorker final : public Target::Worker {
     exchange.status = reply->status;
     if (reply->status == 200) return true;
     exchange.failure = str_cat("HTTP ", reply->status);
+    exchange.failure_text = error_text(reply->body);
     return false;
+  }
+
+  // {"error": {"message": ..}}; "" of other bodies.
+  static std::string error_text(std::string_view body) {
+    const StatusOr<Json> json = Json::parse(body);
+    const Json* error = json.ok() ? json->find("error") : nullptr;
+    const Json* message = error == nullptr ? nullptr : error->find("message");
+    return message != nullptr && message->is_string() ? message->as_string() : "";
   }
 
   const OpenAiTarget::Options& options_;

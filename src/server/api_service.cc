@@ -252,7 +252,10 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   // From its head on: what the body took is part of the wait.
   const std::chrono::duration<double> age(call->responder->seconds());
   call->arrival = context.clock.now() - std::chrono::duration_cast<Duration>(age);
-  WorkPool& pool = taken.route->kind == RouteKind::kSpeech ? context.transcribers : context.workers;
+  const RouteKind kind = taken.route->kind;
+  WorkPool& pool = kind == RouteKind::kSpeech   ? context.transcribers
+                   : kind == RouteKind::kTokens ? context.tokenizers
+                                                : context.workers;
   pool.post([&context, route = taken.route, call = std::move(call)] {
     if (!call->responder->is_gone()) route->work(context, call);
   });

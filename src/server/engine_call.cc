@@ -1,6 +1,7 @@
 #include "server/engine_call.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "base/log.h"
 #include "server/replies.h"
@@ -65,7 +66,7 @@ void Run::ready(size_t index) {
     if (is_scheduled_) return;
     is_scheduled_ = true;
   }
-  context_.workers.post([self = shared_from_this()] { self->pump(); });
+  context_.answers.post([self = shared_from_this()] { self->pump(); });
 }
 
 std::vector<size_t> Run::take_ready() {
@@ -76,8 +77,12 @@ std::vector<size_t> Run::take_ready() {
 
 void Run::pump() {
   const std::lock_guard lock(mutex_);
-  for (std::vector<size_t> indices = take_ready(); !indices.empty(); indices = take_ready()) {
-    for (const size_t index : indices) read(index);
+  try {
+    for (std::vector<size_t> indices = take_ready(); !indices.empty(); indices = take_ready()) {
+      for (const size_t index : indices) read(index);
+    }
+  } catch (const std::exception& exception) {  // no memory: nobody would ever look again
+    end(absl::InternalError(exception.what()));
   }
 }
 
@@ -181,6 +186,10 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   }
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
+    const std::optional<TimePoint> deadline = call.deadline(context);
+    if (deadline.has_value() && context.clock.now() >= *deadline) {
+      return absl::DeadlineExceededError("the request was not begun before its deadline");
+    }
     parsed.prompt = std::move(prompts[i]);
     RequestSpec spec;
     spec.id = context.engine.make_id(call.http.request_id);
@@ -194,7 +203,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     auto& banned = spec.params.bad_words_ids;
     banned.insert(banned.end(), bad_words.begin(), bad_words.end());
     spec.stream = options.stream;
-    spec.deadline = call.deadline(context);
+    spec.deadline = deadline;
     all.num_tokens += spec.inputs.num_encoder_tokens() + static_cast<int64_t>(spec.inputs.prompt_token_ids.size());
     if (spec.inputs.encoder_features != nullptr) all.audio_seconds += spec.inputs.encoder_features->audio_seconds;
     all.specs.push_back(std::move(spec));

@@ -13,7 +13,7 @@
 
 namespace transept {
 
-// Hooks run on threads of context.workers, one at a time; none after on_end.
+// Hooks run on threads of context.answers, one at a time; none after on_end.
 class EngineCall {
  public:
   virtual ~EngineCall() = default;

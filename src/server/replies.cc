@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "request/field_reader.h"
 #include "request/result_json.h"
 
 namespace transept {
@@ -71,10 +72,8 @@ StatusOr<std::string> model_name(const ServerContext& context, const std::option
   const std::vector<std::string>& names = context.options.served_model_names;
   if (!asked.has_value()) return names.front();
   if (std::ranges::find(names, *asked) != names.end()) return *asked;
-  constexpr size_t kShown = 100;
-  return with_param(
-      not_found("the model \"", asked->substr(0, kShown), "\" does not exist here; served: ", join(names, ", ")),
-      "model");
+  return with_param(not_found("the model ", shown(Json(*asked)), " does not exist here; served: ", join(names, ", ")),
+                    "model");
 }
 
 }  // namespace transept

@@ -12,6 +12,7 @@ namespace transept {
 enum class RouteKind : uint8_t {
   kInfo,    // answered on the I/O thread
   kWork,    // on a thread of ServerContext::workers, after a place in the queue
+  kTokens,  // on a thread of ServerContext::tokenizers, likewise
   kSpeech,  // on a thread of ServerContext::transcribers, likewise
 };
 

@@ -40,6 +40,8 @@ void Server::serve(LoadedModel model) {
   if (speech.ok()) speech_.emplace(std::move(speech).value());
   const int num_workers = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
   workers_ = std::make_unique<WorkPool>(num_workers);
+  tokenizers_ = std::make_unique<WorkPool>(1);
+  answers_ = std::make_unique<WorkPool>(2);
   transcribers_ = std::make_unique<WorkPool>(speech_.has_value() ? options_.max_transcriptions : 1);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   context_.emplace(ServerContext{.options = options_,
@@ -51,6 +53,8 @@ void Server::serve(LoadedModel model) {
                                  .metrics = metrics_,
                                  .log = log_,
                                  .workers = *workers_,
+                                 .tokenizers = *tokenizers_,
+                                 .answers = *answers_,
                                  .transcribers = *transcribers_,
                                  .clock = clock_,
                                  .start_time_unix = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
@@ -78,6 +82,8 @@ void Server::stop() {
   model_.engine = engine_->stop();
   transcribers_->stop();
   workers_->stop();
+  tokenizers_->stop();
+  answers_->stop();
 }
 
 }  // namespace transept

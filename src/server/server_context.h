@@ -55,7 +55,9 @@ struct ServerContext {
   Admission& admission;
   ServerMetrics& metrics;
   const AccessLog& log;
-  WorkPool& workers;       // short work: bodies, prompts, answers
+  WorkPool& workers;       // bodies and prompts
+  WorkPool& tokenizers;    // those of /tokenize and /detokenize: megabytes of text keep no prompt waiting
+  WorkPool& answers;       // what the engine brings, on its way out
   WorkPool& transcribers;  // a transcription each, from its first byte to its last
   const Clock& clock;
   int64_t start_time_unix = 0;  // of the model's loading: "created" of /v1/models

@@ -49,12 +49,13 @@ class ServerHouse final {
     StatusOr<SpeechModel> speech = SpeechModel::of(*model_, *engine_);
     if (speech.ok()) speech_ = std::move(speech).value();
     context_.emplace(ServerContext{options_, *model_, *engine_, speech_.has_value() ? &*speech_ : nullptr,
-                                   speech.status(), *admission_, metrics_, log_, workers_, transcribers_, clock_,
-                                   kStartTime, state_});
+                                   speech.status(), *admission_, metrics_, log_, workers_, workers_, answers_,
+                                   transcribers_, clock_, kStartTime, state_});
   }
   ~ServerHouse() {
     workers_.stop();
     transcribers_.stop();
+    answers_.stop();
   }
   ServerHouse(const ServerHouse&) = delete;
   ServerHouse& operator=(const ServerHouse&) = delete;
@@ -76,7 +77,7 @@ class ServerHouse final {
   AccessLog log_;
   ServerMetrics metrics_;
   std::atomic<ServerState> state_{ServerState::kReady};
-  WorkPool workers_{2}, transcribers_{2};  // outlive the engine, whose last words they pass on
+  WorkPool workers_{2}, answers_{2}, transcribers_{2};  // outlive the engine, whose last words they pass on
   std::unique_ptr<LoadedModel> model_;
   std::unique_ptr<AsyncEngine> engine_;
   std::unique_ptr<Admission> admission_;

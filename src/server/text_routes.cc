@@ -174,13 +174,16 @@ StatusOr<Json> tokenize(const ServerContext& context, const ApiCall& call) {
   options.source_lang = source_lang;
   options.target_lang = target_lang;
   ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer->encode(*fields.text, options));
-  Json::Array strings;
-  for (const int32_t id : ids) strings.emplace_back(tokenizer->side_token_to_string(id, options.side));
+  Json strings;
+  if (fields.return_token_strs.value_or(false)) {
+    strings = Json::array();
+    for (const int32_t id : ids) strings.push_back(tokenizer->side_token_to_string(id, options.side));
+  }
   Json::Object answer;
   answer.emplace_back("count", static_cast<int64_t>(ids.size()));
   answer.emplace_back("max_model_len", max_model_len(context));
   answer.emplace_back("tokens", ids_json(ids));
-  answer.emplace_back("token_strs", fields.return_token_strs.value_or(false) ? Json(std::move(strings)) : Json());
+  answer.emplace_back("token_strs", std::move(strings));
   return Json(std::move(answer));
 }
 

@@ -1,4 +1,5 @@
-// POST /v1/score, /v1/translate, /tokenize, /detokenize. On a thread of `context.workers`.
+// POST /v1/score and /v1/translate, on a thread of `context.workers`; /tokenize and /detokenize, on one of
+// `context.tokenizers`.
 #pragma once
 
 #include "server/server_context.h"

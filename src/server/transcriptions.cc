@@ -67,7 +67,9 @@ Status Transcription::answer() {
   RETURN_IF_ERROR(model_name(context_, form->request.body.model).status());
   ASSIGN_OR_RETURN(const TranscriptionAsk ask, transcription_ask(context_, form->request, translate_));
   ASSIGN_OR_RETURN(const double seconds, look_at(form->audio));
-  ASSIGN_OR_RETURN(call_->charge, context_.admission.take_budget(0, seconds));
+  StatusOr<Admission::Charge> charge = context_.admission.take_budget(0, seconds);
+  if (!charge.ok()) context_.metrics.count_refused("budget");
+  ASSIGN_OR_RETURN(call_->charge, std::move(charge));
 
   if (ask.stream) stream_.emplace(context_, call_);
   ASSIGN_OR_RETURN(const TranscribeResult result, transcribe(form->audio, ask.options));

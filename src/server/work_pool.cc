@@ -1,6 +1,9 @@
 #include "server/work_pool.h"
 
+#include <exception>
 #include <utility>
+
+#include "base/log.h"
 
 namespace transept {
 
@@ -43,7 +46,12 @@ void WorkPool::run() {
     std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task();
+    // A task that finds no memory is given up, and with it its request (its Responder answers 500): the others go on.
+    try {
+      task();
+    } catch (const std::exception& exception) {
+      log_error("a task was given up: ", exception.what());
+    }
     task = nullptr;  // what it holds goes before the lock comes back
     lock.lock();
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 
 namespace transept {
 namespace {
@@ -28,6 +29,15 @@ TEST(WorkPool, RunsAtOnceWhatComesAfterTheEnd) {
   pool.stop();
   bool ran = false;
   pool.post([&] { ran = true; });
+  EXPECT_TRUE(ran);
+}
+
+TEST(WorkPool, ATaskThatThrowsIsGivenUpAlone) {
+  WorkPool pool(1);
+  bool ran = false;
+  pool.post([] { throw std::bad_alloc(); });
+  pool.post([&] { ran = true; });
+  pool.stop();
   EXPECT_TRUE(ran);
 }
 
