@@ -37,6 +37,7 @@ void Server::serve(LoadedModel model) {
   admission_ = std::make_unique<Admission>(
       options_.queue, [this] { return engine_->num_queued(); }, clock_);
   StatusOr<SpeechModel> speech = SpeechModel::of(model_, *engine_);
+  const Status why_no_speech = speech.status();
   if (speech.ok()) speech_.emplace(std::move(speech).value());
   const int num_workers = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
   workers_ = std::make_unique<WorkPool>(num_workers);
@@ -48,7 +49,7 @@ void Server::serve(LoadedModel model) {
                                  .model = model_,
                                  .engine = *engine_,
                                  .speech = speech_.has_value() ? &*speech_ : nullptr,
-                                 .why_no_speech = speech.status(),
+                                 .why_no_speech = why_no_speech,
                                  .admission = *admission_,
                                  .metrics = metrics_,
                                  .log = log_,

@@ -47,9 +47,10 @@ class ServerHouse final {
     admission_ = std::make_unique<Admission>(
         options_.queue, [this] { return engine_->num_queued(); }, clock_);
     StatusOr<SpeechModel> speech = SpeechModel::of(*model_, *engine_);
+    const Status why_no_speech = speech.status();
     if (speech.ok()) speech_ = std::move(speech).value();
     context_.emplace(ServerContext{options_, *model_, *engine_, speech_.has_value() ? &*speech_ : nullptr,
-                                   speech.status(), *admission_, metrics_, log_, workers_, workers_, answers_,
+                                   why_no_speech, *admission_, metrics_, log_, workers_, workers_, answers_,
                                    transcribers_, clock_, kStartTime, state_});
   }
   ~ServerHouse() {
