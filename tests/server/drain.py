@@ -22,7 +22,7 @@ def begin_work(server, data):
 
 
 def sigterm_finishes_what_is_in_flight(setup):
-    with setup.serve() as server:
+    with setup.serve(TEXT_MODEL, "--shutdown-timeout", 30 * setup.time_factor) as server:
         stream, whole = (server.ask(one) for one in work_requests())
         idle, late = server.connect(), server.connect()  # one never says a word
         idle.ask(wire.get("/health/ready"))
@@ -38,7 +38,7 @@ def sigterm_finishes_what_is_in_flight(setup):
         assert late.ask(wire.post("/v1/completions", {"prompt": "late"})).status == 503
         assert not any(one.is_done() for one in asking), "the work was over before anything was seen"
         answers = [one.result() for one in asking]
-        code = server.wait(10 * setup.time_factor)
+        code = server.wait(30 * setup.time_factor)
         setup.say(f"drained in {time.monotonic() - begin:.2f} s, exit code {code}")
         assert code == 0, server.log()[-2000:]
         assert wire.texts(answers[0].body) == wire.texts(stream.body)
