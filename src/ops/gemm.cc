@@ -1,7 +1,6 @@
 #include "ops/gemm.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/checked_math.h"
 #include "ops/select_kernels.h"
@@ -9,20 +8,13 @@
 namespace transept {
 namespace {
 
-static_assert(kPanelColumns == 32);
-
 // Below this the threads are not asked: waking them costs more than the work.
 constexpr double kSerialFlop = 20000;
+constexpr int64_t kSerialQuantized = 32768;
+constexpr int64_t kQuantizeTasks = 32;
 // A task's packed rows of x stay in the second-level cache beside two panels of weights: this one and the next, which
 // is fetched meanwhile. Measured: 160 to 320 KiB are alike, 640 KiB cost 5 %.
 constexpr int64_t kBlockBytes = int64_t{256} << 10;
-
-size_t packed_bytes(int64_t n, int64_t k) {
-  CHECK(n >= 0 && k >= 0);
-  const std::optional<int64_t> floats = checked_mul(round_up(n, kPanelColumns), k);
-  CHECK(floats.has_value() && *floats <= INT64_MAX / 4, "weights of ", n, " x ", k);
-  return static_cast<size_t>(*floats) * sizeof(float);
-}
 
 void check_shapes(const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
   CHECK(x.rank == 2 && y.rank == 2 && x.dtype == DType::kFloat32 && y.dtype == DType::kFloat32);
@@ -35,87 +27,117 @@ void check_shapes(const TensorView& x, const PackedMatrix& w, const Epilogue& ep
          residual.dim(1) == y.dim(1) && (residual.stride[1] == 1 || residual.dim(1) <= 1)));
 }
 
-// Few rows: tasks are runs of panels.
-void run_few_rows(Context& context, const OpKernels& kernels, const GemmJob& job, int64_t num_panels, bool serial) {
+// Few rows: tasks are runs of panels. Calls work(panel_begin, panel_end).
+template <class Work>
+void for_runs_of_panels(Context& context, int64_t num_panels, bool serial, Work&& work) {
   const int64_t threads = context.threads.num_threads();
   // Several tasks a thread even out what disturbs one of them, but not so many that a run is less than a few panels.
   const int64_t rounds = std::clamp<int64_t>(num_panels / (threads * 8), 1, 4);
   const int64_t tasks = serial ? 1 : std::min(num_panels, threads * rounds);
   context.threads.parallel_for(tasks, [&](int64_t task, int) {
-    kernels.gemm_few_rows(job, even_split(num_panels, tasks, task), even_split(num_panels, tasks, task + 1));
+    work(even_split(num_panels, tasks, task), even_split(num_panels, tasks, task + 1));
   });
 }
 
-// How many rows are divided: tiles of up to tile_rows rows, blocks of tiles, and runs of panels.
+// How many rows are divided: tiles of rows, blocks of tiles, and runs of panels.
 struct Division {
   int64_t num_tiles = 0;
+  int64_t tiles_a_block = 0;  // at most
   int64_t num_blocks = 0;
   int64_t num_runs = 0;
-  int64_t scratch_floats = 0;  // packed rows of one block
 };
 
-Division divide(const GemmJob& job, int64_t num_panels, int64_t tile_rows, int64_t threads) {
+Division divide(int64_t num_tiles, int64_t tile_bytes, int64_t num_panels, int64_t threads) {
   Division d;
-  d.num_tiles = ceil_div(job.m, tile_rows);
-  const int64_t tile_bytes = tile_rows * std::max<int64_t>(job.k, 1) * static_cast<int64_t>(sizeof(float));
-  const int64_t tiles_a_block = std::max<int64_t>(2, kBlockBytes / tile_bytes);
-  d.num_blocks = ceil_div(d.num_tiles, tiles_a_block);
+  d.num_tiles = num_tiles;
+  d.tiles_a_block = std::min(num_tiles, std::max<int64_t>(2, kBlockBytes / std::max<int64_t>(tile_bytes, 1)));
+  d.num_blocks = ceil_div(num_tiles, d.tiles_a_block);
   // Enough tasks that the threads end together.
   constexpr int64_t kTasksAThread = 6;
   d.num_runs =
       std::clamp<int64_t>(ceil_div(threads * kTasksAThread, d.num_blocks), 1, std::max<int64_t>(num_panels, 1));
-  d.scratch_floats = std::min(d.num_tiles, tiles_a_block) * tile_rows * job.k;
   return d;
 }
 
-void run_many_rows(Context& context, const OpKernels& kernels, const GemmJob& job, int64_t num_panels, bool serial) {
+// Calls run(block, run, thread) for each of them.
+template <class Run>
+void for_blocks_and_runs(Context& context, const Division& d, bool serial, Run&& run) {
+  const int64_t tasks = d.num_blocks * d.num_runs;
+  if (serial) {
+    for (int64_t task = 0; task < tasks; ++task) run(task / d.num_runs, task % d.num_runs, 0);
+  } else {
+    context.threads.parallel_for(tasks,
+                                 [&](int64_t task, int thread) { run(task / d.num_runs, task % d.num_runs, thread); });
+  }
+}
+
+void run_many_rows(Context& context, const OpKernels& kernels, const FloatGemmKernels& of, const GemmJob& job,
+                   int64_t num_panels, bool serial) {
   const int64_t threads = serial ? 1 : context.threads.num_threads();
-  const Division d = divide(job, num_panels, kernels.tile_rows, threads);
+  const int64_t tile_floats = kernels.tile_rows * job.k;
+  const Division d = divide(ceil_div(job.m, kernels.tile_rows), tile_floats * static_cast<int64_t>(sizeof(float)),
+                            num_panels, threads);
+  const int64_t scratch_floats = d.tiles_a_block * tile_floats;
   // Each thread packs the block that it works on, and keeps it for the next task of the same block.
   const Arena::Scope scope(context.arena);
-  const std::span<float> scratch = context.arena.allocate_span<float>(context.threads.num_threads() * d.scratch_floats);
+  const std::span<float> scratch = context.arena.allocate_span<float>(context.threads.num_threads() * scratch_floats);
   const std::span<int64_t> packed_block = context.arena.allocate_span<int64_t>(context.threads.num_threads());
   if (context.dry_run) return;
   std::fill(packed_block.begin(), packed_block.end(), -1);
-  const auto run = [&](int64_t task, int thread) {
-    const int64_t block = task / d.num_runs;
-    const int64_t run_idx = task % d.num_runs;
+  for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int thread) {
     const int64_t tile_begin = even_split(d.num_tiles, d.num_blocks, block);
     const int64_t tile_end = even_split(d.num_tiles, d.num_blocks, block + 1);
-    float* packed = scratch.data() + thread * d.scratch_floats;
+    float* packed = scratch.data() + thread * scratch_floats;
     int64_t& have = packed_block[static_cast<size_t>(thread)];
     if (have != block) {
       kernels.gemm_pack(job, d.num_tiles, tile_begin, tile_end, packed);
       have = block;
     }
-    kernels.gemm_tiles(job, d.num_tiles, tile_begin, tile_end, packed, even_split(num_panels, d.num_runs, run_idx),
-                       even_split(num_panels, d.num_runs, run_idx + 1));
-  };
-  const int64_t tasks = d.num_blocks * d.num_runs;
-  if (serial) {
-    for (int64_t task = 0; task < tasks; ++task) run(task, 0);
-  } else {
-    context.threads.parallel_for(tasks, run);
+    of.tiles(job, d.num_tiles, tile_begin, tile_end, packed, even_split(num_panels, d.num_runs, run),
+             even_split(num_panels, d.num_runs, run + 1));
+  });
+}
+
+void run_float(Context& context, const OpKernels& kernels, const FloatGemmKernels& of, const GemmJob& job,
+               int64_t num_panels, bool serial) {
+  if (job.m > kernels.few_rows) {
+    run_many_rows(context, kernels, of, job, num_panels, serial);
+  } else if (!context.dry_run) {
+    for_runs_of_panels(context, num_panels, serial, [&](int64_t begin, int64_t end) { of.few_rows(job, begin, end); });
   }
 }
 
+void run_int8(Context& context, const Int8GemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
+              bool serial) {
+  const int64_t m = gemm.m, share = w.format().wide_inputs ? 2 : 1;
+  const Arena::Scope scope(context.arena);
+  const std::span<std::byte> q = context.arena.allocate_span<std::byte>(m * share * w.depth() * kernels.q_bytes);
+  const std::span<float> row_scales = context.arena.allocate_span<float>(m);
+  if (context.dry_run) return;
+  const Int8Job job{.gemm = gemm,
+                    .depth = w.depth(),
+                    .q = q.data(),
+                    .row_scales = row_scales.data(),
+                    .scales = w.scales(),
+                    .offsets = w.offsets(),
+                    .is_wide = w.format().wide_inputs};
+  const int64_t chunks = m * w.depth() < kSerialQuantized ? 1 : std::min<int64_t>(m, kQuantizeTasks);
+  context.threads.parallel_for(chunks, [&](int64_t i, int) {
+    kernels.quantize(job, even_split(m, chunks, i), even_split(m, chunks, i + 1), q.data(), row_scales.data());
+  });
+  if (m * share <= kernels.tile_rows) {
+    return for_runs_of_panels(context, w.num_panels(), serial,
+                              [&](int64_t begin, int64_t end) { kernels.panels(job, 0, m, begin, end); });
+  }
+  const Division d = divide(ceil_div(m * share, kernels.tile_rows), kernels.tile_rows * w.depth() * kernels.q_bytes,
+                            w.num_panels(), serial ? 1 : context.threads.num_threads());
+  for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int) {
+    kernels.panels(job, even_split(m, d.num_blocks, block), even_split(m, d.num_blocks, block + 1),
+                   even_split(w.num_panels(), d.num_runs, run), even_split(w.num_panels(), d.num_runs, run + 1));
+  });
+}
+
 }  // namespace
-
-PackedMatrix::PackedMatrix(int64_t n, int64_t k)
-    : n_(n), k_(k), num_panels_(ceil_div(n, kPanelColumns)), data_(packed_bytes(n, k)) {}
-
-void PackedMatrix::set_row(int64_t row, std::span<const float> weights) {
-  CHECK(row >= 0 && row < n_ && static_cast<int64_t>(weights.size()) == k_);
-  float* column =
-      reinterpret_cast<float*>(data_.data()) + row / kPanelColumns * k_ * kPanelColumns + row % kPanelColumns;
-  for (int64_t t = 0; t < k_; ++t) column[t * kPanelColumns] = weights[static_cast<size_t>(t)];
-}
-
-void PackedMatrix::get_row(int64_t row, float* out) const {
-  CHECK(row >= 0 && row < n_);
-  const float* column = panel(row / kPanelColumns) + row % kPanelColumns;
-  for (int64_t t = 0; t < k_; ++t) out[t] = column[t * kPanelColumns];
-}
 
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
   check_shapes(x, w, epilogue, y);
@@ -129,7 +151,7 @@ void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Ep
                     .m = m,
                     .n = w.n(),
                     .k = w.k(),
-                    .panels = w.panel(0),
+                    .panels = w.panels(),
                     .bias = epilogue.bias,
                     .activation = epilogue.activation,
                     .residual = has_residual && !dry ? epilogue.residual.f32() : nullptr,
@@ -139,10 +161,11 @@ void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Ep
   if (!dry && context.counters != nullptr) ++context.counters->num_matmuls;
   const double flop = 2.0 * static_cast<double>(m) * static_cast<double>(w.n()) * static_cast<double>(w.k());
   const bool serial = flop < kSerialFlop;
-  if (m > kernels.few_rows) {
-    run_many_rows(context, kernels, job, w.num_panels(), serial);
-  } else if (!dry) {
-    run_few_rows(context, kernels, job, w.num_panels(), serial);
+  switch (w.format().storage) {
+    case DType::kFloat32: return run_float(context, kernels, kernels.gemm_float32, job, w.num_panels(), serial);
+    case DType::kBFloat16: return run_float(context, kernels, kernels.gemm_bfloat16, job, w.num_panels(), serial);
+    case DType::kFloat16: return run_float(context, kernels, kernels.gemm_float16, job, w.num_panels(), serial);
+    default: return run_int8(context, kernels.gemm_int8, job, w, serial);
   }
 }
 

@@ -1,7 +1,9 @@
-// y = x w^T: products with weight matrices, packed once at load.
+// y = x w^T: products with weight matrices, packed once at load (ops/packed_matrix.h).
 //
-// Packing: panels of kPanelColumns outputs (columns of y), each panel [k][kPanelColumns] float32, so that a product
-// reads memory once, forward, at full width. Outputs past n in the last panel are zero.
+// float32, bfloat16 and float16 weights: weights are widened, arithmetic is float32.
+// int8 weights: each row of x is quantised to q = x / scale, scale = max |x| / 127 (wide inputs: a second q takes what
+// the first leaves, in steps of scale / 254); sums are exact integers, then scaled. A row that holds infinity or NaN
+// gives NaN.
 //
 // Batch invariance: every element of y is the sum over k in the one order that its instruction level fixes for k,
 // whatever the number of rows or threads. So a row's bits do not depend on what else is in the batch.
@@ -10,12 +12,11 @@
 #include <cstdint>
 
 #include "ops/activation_kind.h"
+#include "ops/packed_matrix.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
 
 namespace transept {
-
-constexpr int64_t kPanelColumns = 32;
 
 // What is done to y before it is stored: y = activation(x w^T + bias) + residual.
 struct Epilogue {
@@ -24,32 +25,12 @@ struct Epilogue {
   TensorView residual = {};  // [m, n] float32 or empty; may be y itself
 };
 
-class PackedMatrix final {
- public:
-  // Memory for n outputs of k inputs each, zeroed. Rows are then set one by one, from any thread.
-  PackedMatrix(int64_t n, int64_t k);
-
-  // Output `row`'s weights. REQUIRES: weights.size() == k.
-  void set_row(int64_t row, std::span<const float> weights);
-  // Reads output `row` back (embedding look-up in a tied vocabulary matrix). out: [k].
-  void get_row(int64_t row, float* out) const;
-
-  int64_t n() const { return n_; }
-  int64_t k() const { return k_; }
-  const float* panel(int64_t i) const { return reinterpret_cast<const float*>(data_.data()) + i * k_ * kPanelColumns; }
-  int64_t num_panels() const { return num_panels_; }
-  size_t bytes() const { return data_.size(); }
-
- private:
-  int64_t n_, k_, num_panels_;
-  PageBuffer data_;
-};
-
 // y = activation(x w^T + bias) + residual. x: [m, k], y: [m, n] float32, rows may be strided, columns dense; y does not
 // overlap x. Runs on the context's threads; counts one product. m = 0 does nothing.
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y);
 
-// The obvious triple loop in double precision over an unpacked w [n, k]: the oracle.
+// The obvious triple loop in double precision over an unpacked w [n, k]: the oracle. x and w are taken as they are:
+// what a storage rounds is the caller's to round first.
 void gemm_reference(const TensorView& x, const TensorView& w, const Epilogue& epilogue, const TensorView& y);
 
 }  // namespace transept

@@ -1,10 +1,13 @@
 // Products of the sizes that FACTS names: few rows against the speed of a plain read of the weights, many rows against
-// arithmetic. Arguments: n, k, m, instruction level.
+// arithmetic. Arguments: n, k, m, instruction level, storage (0 float32, 1
+// bfloat16, 2 int8, 3 int8 with wide inputs).
 #include "ops/bench_support.h"
 #include "ops/gemm.h"
 
 namespace transept {
 namespace {
+
+constexpr WeightFormat kFormats[] = {{DType::kFloat32}, {DType::kBFloat16}, {DType::kInt8}, {DType::kInt8, true}};
 
 void BM_Gemm(benchmark::State& state) {
   const int64_t n = state.range(0), k = state.range(1), m = state.range(2);
@@ -13,7 +16,7 @@ void BM_Gemm(benchmark::State& state) {
   ThreadPool threads(num_available_cpus());
   Arena arena(size_t{64} << 20);
   Context context{.threads = threads, .arena = arena, .isa = isa};
-  PackedMatrix w(n, k);
+  PackedMatrix w(n, k, kFormats[state.range(4)]);
   std::vector<float> row(static_cast<size_t>(k), 0.01f);
   for (int64_t i = 0; i < n; ++i) w.set_row(i, row);
   PageBuffer x_data(static_cast<size_t>(m * k) * sizeof(float)), y_data(static_cast<size_t>(m * n) * sizeof(float));
@@ -23,19 +26,32 @@ void BM_Gemm(benchmark::State& state) {
               [&] { gemm(context, x, w, {}, y); });
 }
 
+// The highest level that a storage has kernels of its own for, and those below.
 void sizes(benchmark::internal::Benchmark* b) {
-  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
-    for (const int64_t m : {1, 2, 4, 8, 16, 64, 512, 1500}) b->Args({3072, 768, m, static_cast<int64_t>(isa)});
+  const auto add = [&](int64_t n, int64_t k, int64_t m, Isa isa, int64_t format) {
+    b->Args({n, k, m, static_cast<int64_t>(isa), format});
+  };
+  for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
+    for (const int64_t m : {1, 2, 4, 8, 16, 32, 64, 512, 1500}) {
+      for (const int64_t format : {0, 1, 2, 3}) {
+        if (isa == Isa::kAvx512Vnni ? format >= 2 : isa != Isa::kGeneric || m < 64) add(3072, 768, m, isa, format);
+      }
+    }
   }
   for (const int64_t m : {1, 8, 64, 1500}) {
-    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{512, 512}, {1024, 4096}, {4096, 1024}, {50272, 1024}}) {
+    for (const auto& [n, k] :
+         {std::pair<int64_t, int64_t>{384, 384}, {512, 512}, {1024, 4096}, {4096, 1024}, {50272, 1024}}) {
       if (m == 1500 && n > 10000) continue;
-      b->Args({n, k, m, static_cast<int64_t>(Isa::kAvx512)});
+      for (const int64_t format : {0, 2}) add(n, k, m, Isa::kAvx512Vnni, format);
     }
   }
 }
 
-BENCHMARK(BM_Gemm)->ArgNames({"n", "k", "m", "isa"})->Apply(sizes)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_Gemm)
+    ->ArgNames({"n", "k", "m", "isa", "format"})
+    ->Apply(sizes)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace transept

@@ -23,8 +23,8 @@ std::vector<float> random_floats(int64_t count, uint32_t seed, float scale = 1) 
   return values;
 }
 
-PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k) {
-  PackedMatrix packed(n, k);
+PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k, WeightFormat format = {}) {
+  PackedMatrix packed(n, k, format);
   for (int64_t i = 0; i < n; ++i)
     packed.set_row(i, std::span(w).subspan(static_cast<size_t>(i * k), static_cast<size_t>(k)));
   return packed;
@@ -32,6 +32,35 @@ PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k) {
 
 TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
   return TensorView(data.data(), DType::kFloat32, {rows, columns});
+}
+
+constexpr WeightFormat kFormats[] = {
+    {DType::kFloat32}, {DType::kBFloat16}, {DType::kFloat16}, {DType::kInt8}, {DType::kInt8, true}};
+
+std::string name_of(WeightFormat format) {
+  return std::string(dtype_name(format.storage)) + (format.wide_inputs ? ", wide inputs" : "");
+}
+
+// What a product makes of a row of x: int8 rounds it to 127 steps of its largest entry, wide inputs take 254 steps of
+// what that left. Written out from the definition in gemm.h.
+void quantize_as_defined(WeightFormat format, float* x, int64_t k) {
+  if (format.storage != DType::kInt8) return;
+  float largest = 0;
+  for (int64_t t = 0; t < k; ++t) largest = std::max(largest, std::abs(x[t]));
+  if (largest == 0) return;
+  const float scale = largest / 127, inverse = 127 / largest;
+  for (int64_t t = 0; t < k; ++t) {
+    const float scaled = x[t] * inverse;
+    const float whole = std::nearbyint(scaled);
+    const float rest = format.wide_inputs ? std::nearbyint((scaled - whole) * 254) / 254 : 0;
+    x[t] = (whole + rest) * scale;
+  }
+}
+
+std::vector<float> rows_of(const PackedMatrix& packed) {
+  std::vector<float> w(static_cast<size_t>(packed.n() * packed.k()));
+  for (int64_t i = 0; i < packed.n(); ++i) packed.get_row(i, w.data() + i * packed.k());
+  return w;
 }
 
 // k partial sums of standard normal products, of size up to sqrt(k), are each rounded by 2^-24: a random walk of about
@@ -57,15 +86,16 @@ struct Shape {
   int64_t m, n, k;
 };
 
-void expect_matches_reference(Isa isa, const Shape& shape, Activation activation, bool bias, bool residual,
-                              int threads) {
+void expect_matches_reference(Isa isa, const Shape& shape, Activation activation, bool bias, bool residual, int threads,
+                              WeightFormat format = {}) {
   const auto [m, n, k] = shape;
   ThreadPool pool(threads);
   Arena arena(size_t{64} << 20);
   Context context{.threads = pool, .arena = arena, .isa = isa};
   // Rows with gaps: a slice of a wider matrix.
   std::vector<float> x = random_floats(m * (k + 3), 1);
-  std::vector<float> w = random_floats(n * k, 2);
+  const PackedMatrix packed = pack(random_floats(n * k, 2), n, k, format);
+  std::vector<float> w = rows_of(packed);
   std::vector<float> b = random_floats(n, 3);
   std::vector<float> y(static_cast<size_t>(m * (n + 5)), 7.0f);
   std::vector<float> expected(static_cast<size_t>(m * n));
@@ -74,17 +104,19 @@ void expect_matches_reference(Isa isa, const Shape& shape, Activation activation
   const TensorView y_view = matrix(y, m, n + 5).columns(0, n);
   Epilogue epilogue{.bias = bias ? b.data() : nullptr, .activation = activation, .residual = {}};
   if (residual) epilogue.residual = matrix(r, m, n);
-  gemm_reference(x_view, matrix(w, n, k), epilogue, matrix(expected, m, n));
+  std::vector<float> rounded = x;
+  for (int64_t i = 0; i < m; ++i) quantize_as_defined(format, rounded.data() + i * (k + 3), k);
+  gemm_reference(matrix(rounded, m, k + 3).columns(0, k), matrix(w, n, k), epilogue, matrix(expected, m, n));
   if (residual) {  // the residual may be y itself
     for (int64_t i = 0; i < m; ++i)
       std::memcpy(y_view.row(i), r.data() + i * n, static_cast<size_t>(n) * sizeof(float));
     epilogue.residual = y_view;
   }
-  gemm(context, x_view, pack(w, n, k), epilogue, y_view);
+  gemm(context, x_view, packed, epilogue, y_view);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       ASSERT_NEAR(y_view.row(i)[j], expected[static_cast<size_t>(i * n + j)], tolerance(k, activation))
-          << "m " << m << " n " << n << " k " << k << " at " << i << ", " << j;
+          << name_of(format) << " m " << m << " n " << n << " k " << k << " at " << i << ", " << j;
     }
     for (int64_t j = n; j < n + 5; ++j) ASSERT_EQ(y_view.row(i)[j], 7.0f) << "written past the row's end";
   }
@@ -95,31 +127,38 @@ TEST_P(GemmTest, MatchesTheReferenceOverShapes) {
   for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 29, 100}) {
     for (const int64_t n : {1, 31, 32, 33, 100, 224}) {
       for (const int64_t k : {1, 7, 64, 129}) {
-        expect_matches_reference(GetParam(), {m, n, k}, Activation::kNone, (m + n) % 2 == 0, (n + k) % 2 == 0, 2);
+        for (const WeightFormat format : kFormats) {
+          expect_matches_reference(GetParam(), {m, n, k}, Activation::kNone, (m + n) % 2 == 0, (n + k) % 2 == 0, 2,
+                                   format);
+        }
       }
     }
   }
 }
 
 TEST_P(GemmTest, MatchesTheReferenceWhereRowsFallIntoBlocks) {
-  expect_matches_reference(GetParam(), {700, 70, 600}, Activation::kNone, true, true, 2);
-  expect_matches_reference(GetParam(), {3, 600, 700}, Activation::kRelu, true, false, 3);
+  for (const WeightFormat format : kFormats) {
+    expect_matches_reference(GetParam(), {700, 70, 600}, Activation::kNone, true, true, 2, format);
+    expect_matches_reference(GetParam(), {3, 600, 700}, Activation::kRelu, true, false, 3, format);
+  }
 }
 
 TEST_P(GemmTest, FusesEveryActivation) {
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
                                       Activation::kSilu, Activation::kTanh}) {
     for (const int64_t m : {1, 3, 20}) {
-      expect_matches_reference(GetParam(), {m, 45, 10}, activation, true, m != 3, 1);
+      for (const WeightFormat format : kFormats) {
+        expect_matches_reference(GetParam(), {m, 45, 10}, activation, true, m != 3, 1, format);
+      }
     }
   }
 }
 
-TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
+void expect_same_bits_in_any_batch(Isa isa, WeightFormat format) {
   constexpr int64_t kMaxRows = 200;
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{100, 150}, {300, 64}}) {
     std::vector<float> x = random_floats(kMaxRows * k, 5);
-    const PackedMatrix w = pack(random_floats(n * k, 6), n, k);
+    const PackedMatrix w = pack(random_floats(n * k, 6), n, k, format);
     std::vector<float> b = random_floats(n, 7);
     const Epilogue epilogue{.bias = b.data(), .activation = Activation::kGelu, .residual = {}};
     std::vector<float> alone(static_cast<size_t>(kMaxRows * n)), batch(alone.size());
@@ -128,7 +167,7 @@ TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
     for (const int threads : {1, 2, 3}) {
       ThreadPool pool(threads);
       Arena arena(size_t{16} << 20);
-      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      Context context{.threads = pool, .arena = arena, .isa = isa};
       if (threads == 1) {
         for (int64_t i = 0; i < kMaxRows; ++i) {
           gemm(context, x_view.rows(i, i + 1), w, epilogue, alone_view.rows(i, i + 1));
@@ -138,32 +177,40 @@ TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
         std::fill(batch.begin(), batch.end(), 0.0f);
         gemm(context, x_view.rows(0, m), w, epilogue, batch_view.rows(0, m));
         ASSERT_EQ(std::memcmp(batch.data(), alone.data(), static_cast<size_t>(m * n) * sizeof(float)), 0)
-            << "m " << m << " threads " << threads;
+            << name_of(format) << " m " << m << " threads " << threads;
       }
     }
   }
 }
 
-TEST_P(GemmTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
-  ThreadPool pool(2);
-  const PackedMatrix w = pack(random_floats(64 * 50, 1), 64, 50);
-  for (const int64_t m : {0, 1, 5, 60}) {
-    Arena measuring = Arena::measuring();
-    OpCounters counters;
-    Context dry{.threads = pool, .arena = measuring, .isa = GetParam(), .dry_run = true, .counters = &counters};
-    TensorView x = measuring.tensor(DType::kFloat32, {m, 50});
-    TensorView y = measuring.tensor(DType::kFloat32, {m, 64});
-    gemm(dry, x, w, {}, y);
-    EXPECT_EQ(counters.num_matmuls, 0);
+TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
+  for (const WeightFormat format : kFormats) expect_same_bits_in_any_batch(GetParam(), format);
+}
 
-    Arena arena(size_t{4} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = GetParam(), .counters = &counters};
-    x = arena.tensor(DType::kFloat32, {m, 50});
-    y = arena.tensor(DType::kFloat32, {m, 64});
-    if (m > 0) std::fill_n(x.f32(), m * 50, 1.0f);
-    gemm(context, x, w, {}, y);
-    EXPECT_EQ(counters.num_matmuls, m > 0 ? 1 : 0);
-    EXPECT_EQ(arena.high_water_bytes(), measuring.high_water_bytes());
+void expect_dry_run_to_agree(Isa isa, WeightFormat format, int64_t m) {
+  ThreadPool pool(2);
+  const PackedMatrix w = pack(random_floats(64 * 50, 1), 64, 50, format);
+  Arena measuring = Arena::measuring();
+  OpCounters counters;
+  Context dry{.threads = pool, .arena = measuring, .isa = isa, .dry_run = true, .counters = &counters};
+  TensorView x = measuring.tensor(DType::kFloat32, {m, 50});
+  TensorView y = measuring.tensor(DType::kFloat32, {m, 64});
+  gemm(dry, x, w, {}, y);
+  EXPECT_EQ(counters.num_matmuls, 0);
+
+  Arena arena(size_t{4} << 20);
+  Context context{.threads = pool, .arena = arena, .isa = isa, .counters = &counters};
+  x = arena.tensor(DType::kFloat32, {m, 50});
+  y = arena.tensor(DType::kFloat32, {m, 64});
+  if (m > 0) std::fill_n(x.f32(), m * 50, 1.0f);
+  gemm(context, x, w, {}, y);
+  EXPECT_EQ(counters.num_matmuls, m > 0 ? 1 : 0);
+  EXPECT_EQ(arena.high_water_bytes(), measuring.high_water_bytes());
+}
+
+TEST_P(GemmTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
+  for (const WeightFormat format : kFormats) {
+    for (const int64_t m : {0, 1, 5, 60}) expect_dry_run_to_agree(GetParam(), format, m);
   }
 }
 
@@ -179,7 +226,93 @@ TEST(PackedMatrixTest, GivesRowsBackAsTheyWereSet) {
     EXPECT_TRUE(std::equal(row.begin(), row.end(), w.begin() + i * kInputs));
   }
   for (int64_t t = 0; t < kInputs; ++t) {
-    for (int64_t c = kOutputs % 32; c < 32; ++c) EXPECT_EQ(packed.panel(2)[t * 32 + c], 0) << "past n";
+    for (int64_t c = kOutputs % 32; c < 32; ++c)
+      EXPECT_EQ(reinterpret_cast<const float*>(packed.panels())[(2 * kInputs + t) * 32 + c], 0) << "past n";
+  }
+}
+
+TEST(PackedMatrixTest, RoundsEachWeightToItsStorage) {
+  const std::vector<float> w = random_floats(64 * 70, 8, 0.02f);
+  for (const WeightFormat format : kFormats) {
+    const PackedMatrix packed = pack(w, 64, 70, format);
+    const std::vector<float> back = rows_of(packed);
+    for (int64_t row = 0; row < 64; ++row) {
+      float largest = 0;
+      for (int64_t t = 0; t < 70; ++t) largest = std::max(largest, std::abs(w[static_cast<size_t>(row * 70 + t)]));
+      for (int64_t t = 0; t < 70; ++t) {
+        const auto i = static_cast<size_t>(row * 70 + t);
+        // Half a unit in the last place: of 8 and 11 bits, or of an int8 step (and its float rounding).
+        const double half = format.storage == DType::kFloat32    ? 0
+                            : format.storage == DType::kBFloat16 ? std::abs(w[i]) * 0x1p-8
+                            : format.storage == DType::kFloat16  ? std::abs(w[i]) * 0x1p-11 + 0x1p-25
+                                                                 : largest / 254 * 1.00001;
+        EXPECT_NEAR(back[i], w[i], half) << name_of(format) << " row " << row << " place " << t;
+      }
+    }
+  }
+}
+
+TEST(PackedMatrixTest, Int8TakesAQuarterOfTheBytes) {
+  const std::vector<float> w = random_floats(256 * 512, 8);
+  const double whole = static_cast<double>(pack(w, 256, 512).bytes());
+  EXPECT_NEAR(static_cast<double>(pack(w, 256, 512, {DType::kBFloat16}).bytes()) / whole, 0.5, 0.001);
+  EXPECT_NEAR(static_cast<double>(pack(w, 256, 512, {DType::kInt8}).bytes()) / whole, 0.25, 0.005);
+}
+
+// The same integers come of every level, so that an answer does not depend on the processor more than float32's does.
+TEST_P(GemmTest, Int8HasTheGenericLevelsBits) {
+  const int64_t m = 30, n = 70, k = 200;
+  std::vector<float> x = random_floats(m * k, 1), y(static_cast<size_t>(m * n)), generic(y.size());
+  const PackedMatrix w = pack(random_floats(n * k, 2), n, k, {DType::kInt8});
+  ThreadPool pool(2);
+  Arena arena(size_t{1} << 20);
+  Context level{.threads = pool, .arena = arena, .isa = GetParam()}, plain{.threads = pool, .arena = arena};
+  gemm(level, matrix(x, m, k), w, {}, matrix(y, m, n));
+  gemm(plain, matrix(x, m, k), w, {}, matrix(generic, m, n));
+  EXPECT_EQ(std::memcmp(y.data(), generic.data(), y.size() * sizeof(float)), 0);
+}
+
+// The largest sums that there are: nothing saturates or overflows.
+TEST_P(GemmTest, Int8AddsExtremesExactly) {
+  const int64_t m = 3, n = 33, k = 4096;
+  for (const float sign : {1.0f, -1.0f}) {
+    std::vector<float> x(static_cast<size_t>(m * k), 2.0f), y(static_cast<size_t>(m * n));
+    const PackedMatrix w = pack(std::vector<float>(static_cast<size_t>(n * k), sign * 3), n, k, {DType::kInt8});
+    ThreadPool pool(1);
+    Arena arena(size_t{1} << 20);
+    Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+    gemm(context, matrix(x, m, k), w, {}, matrix(y, m, n));
+    for (const float value : y) ASSERT_NEAR(value, sign * 6.0f * static_cast<float>(k), 0.01);
+  }
+}
+
+TEST_P(GemmTest, WhatIsNotANumberShows) {
+  const int64_t m = 3, n = 40, k = 70;
+  for (const WeightFormat format : kFormats) {
+    for (const float strange : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+      std::vector<float> x = random_floats(m * k, 1), y(static_cast<size_t>(m * n));
+      x[static_cast<size_t>(k + 69)] = strange;
+      const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
+      ThreadPool pool(1);
+      Arena arena(size_t{1} << 20);
+      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      gemm(context, matrix(x, m, k), w, {}, matrix(y, m, n));
+      for (int64_t j = 0; j < n; ++j) {
+        ASSERT_TRUE(std::isfinite(y[static_cast<size_t>(j)])) << name_of(format);
+        ASSERT_FALSE(std::isfinite(y[static_cast<size_t>(n + j)])) << name_of(format) << " " << strange;
+        ASSERT_TRUE(std::isfinite(y[static_cast<size_t>(2 * n + j)])) << name_of(format);
+      }
+    }
+  }
+  std::vector<float> weights = random_floats(n * k, 2), x = random_floats(k, 1), y(static_cast<size_t>(n));
+  weights[5] = std::nanf("");
+  ThreadPool pool(1);
+  Arena arena(size_t{1} << 20);
+  Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+  for (const WeightFormat format : kFormats) {
+    gemm(context, matrix(x, 1, k), pack(weights, n, k, format), {}, matrix(y, 1, n));
+    EXPECT_TRUE(std::isnan(y[0])) << name_of(format);
+    EXPECT_TRUE(std::isfinite(y[1])) << name_of(format);
   }
 }
 

@@ -1,19 +1,31 @@
-// Fills a level's table: included by kernels_generic.cc, kernels_avx2.cc, kernels_avx512.cc (rule: ops/kernels.h).
+// Fills a level's table: included by each kernels_LEVEL.cc (rule: ops/kernels.h).
 #pragma once
 
 #include "ops/gemm_kernel.h"
+#include "ops/int8_kernel.h"
 #include "ops/row_kernel.h"
 
 namespace transept {
 
-template <class V>
+template <class V, class W>
+constexpr FloatGemmKernels make_float_gemm_kernels() {
+  return {.few_rows = &gemm_few_rows<V, W>, .tiles = &gemm_tiles<V, W>};
+}
+
+// V: the level's vectors of floats; D: its products of bytes.
+template <class V, class D>
 constexpr OpKernels make_op_kernels() {
   return {
       .few_rows = V::kFewRows,
       .tile_rows = V::kTileRows,
-      .gemm_few_rows = &gemm_few_rows<V>,
       .gemm_pack = &gemm_pack<V>,
-      .gemm_tiles = &gemm_tiles<V>,
+      .gemm_float32 = make_float_gemm_kernels<V, Float32Weights>(),
+      .gemm_bfloat16 = make_float_gemm_kernels<V, BFloat16Weights>(),
+      .gemm_float16 = make_float_gemm_kernels<V, Float16Weights>(),
+      .gemm_int8 = {.tile_rows = D::kTileRows,
+                    .q_bytes = static_cast<int>(sizeof(typename D::Input)),
+                    .quantize = &quantize_rows<V, D>,
+                    .panels = &int8_panels<V, D>},
       .layer_norm = &layer_norm_row<V>,
       .sum = &sum_row<V>,
       .deviation = &deviation_row<V>,

@@ -17,13 +17,42 @@ struct GemmJob {
   const float* x;
   int64_t x_stride;  // floats between rows
   int64_t m, n, k;
-  const float* panels;
+  const void* panels;
   const float* bias;  // or null
   Activation activation;
   const float* residual;  // or null
   int64_t residual_stride;
   float* y;
   int64_t y_stride;
+};
+
+// What a product with int8 weights has beside that.
+struct Int8Job {
+  GemmJob gemm;
+  int64_t depth;            // k with its padding
+  const void* q;            // quantised rows of x: depth places each, in the level's own type
+  const float* row_scales;  // [m]
+  const float* scales;      // of outputs
+  const int32_t* offsets;
+  bool is_wide;  // two quantised rows for each row of x
+};
+
+// Weights of one floating-point storage.
+struct FloatGemmKernels {
+  // All rows of panels [begin, end). REQUIRES: m <= few_rows.
+  void (*few_rows)(const GemmJob& job, int64_t panel_begin, int64_t panel_end);
+  // Packed tiles [begin, end) of num_tiles times panels [begin, end).
+  void (*tiles)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, const float* packed,
+                int64_t panel_begin, int64_t panel_end);
+};
+
+struct Int8GemmKernels {
+  int tile_rows;  // quantised rows that share one reading of the weights
+  int q_bytes;    // of one quantised input
+  // Rows [begin, end) of x to their places in q and row_scales.
+  void (*quantize)(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales);
+  // Rows [begin, end) of y in panels [begin, end).
+  void (*panels)(const Int8Job& job, int64_t row_begin, int64_t row_end, int64_t panel_begin, int64_t panel_end);
 };
 
 struct NormStatistics {
@@ -35,13 +64,10 @@ struct OpKernels {
   int few_rows;
   int tile_rows;
 
-  // All rows of panels [begin, end). REQUIRES: m <= few_rows.
-  void (*gemm_few_rows)(const GemmJob& job, int64_t panel_begin, int64_t panel_end);
   // Copies tiles [begin, end) of num_tiles, into which the m rows are divided evenly, to packed: [tile][k][rows].
   void (*gemm_pack)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, float* packed);
-  // Packed tiles [begin, end) times panels [begin, end).
-  void (*gemm_tiles)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, const float* packed,
-                     int64_t panel_begin, int64_t panel_end);
+  FloatGemmKernels gemm_float32, gemm_bfloat16, gemm_float16;
+  Int8GemmKernels gemm_int8;
 
   void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);
   // The same in pieces, for means over more than a row: the sum, the sum of (x - mean)^2, and what is made of them.
@@ -64,6 +90,9 @@ namespace avx2 {
 extern const OpKernels kOpKernels;
 }
 namespace avx512 {
+extern const OpKernels kOpKernels;
+}
+namespace avx512_vnni {
 extern const OpKernels kOpKernels;
 }
 

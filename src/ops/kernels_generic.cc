@@ -1,8 +1,9 @@
+#include "ops/dot_generic.h"
 #include "ops/kernel_table.h"
 #include "ops/vec_generic.h"
 
 namespace transept::generic {
 
-constexpr OpKernels kOpKernels = make_op_kernels<Vec>();
+constexpr OpKernels kOpKernels = make_op_kernels<Vec, Dot>();
 
 }  // namespace transept::generic

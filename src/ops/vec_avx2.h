@@ -18,6 +18,16 @@ struct Vec {
   static Reg set1(float x) { return _mm256_set1_ps(x); }
   static Reg load(const float* p) { return _mm256_loadu_ps(p); }
   static void store(float* p, Reg a) { _mm256_storeu_ps(p, a); }
+  static Reg load_bfloat16(const uint16_t* p) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static Reg load_float16(const uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Reg load_int32(const int32_t* p) {
+    return _mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   static Reg load_n(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
   static void store_n(float* p, Reg a, int n) { _mm256_maskstore_ps(p, first(n), a); }
 

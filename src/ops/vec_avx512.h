@@ -1,10 +1,15 @@
-// Vectors of 16 floats with AVX-512 (F, DQ). Functions as in vec_generic.h.
+// Vectors of 16 floats with AVX-512 (F, DQ). Functions as in vec_generic.h. Levels above AVX-512 use it too, each as a
+// type of its own (the rule in ops/kernels.h): they define TRANSEPT_AVX512_LEVEL, the name of their namespace.
 #pragma once
 
 #include <immintrin.h>
 #include <stdint.h>
 
-namespace transept::avx512 {
+#ifndef TRANSEPT_AVX512_LEVEL
+#define TRANSEPT_AVX512_LEVEL avx512
+#endif
+
+namespace transept::TRANSEPT_AVX512_LEVEL {
 
 struct Vec {
   // Full masks where gcc 12 warns of its own "undefined" operand in the plain intrinsic; they cost nothing.
@@ -20,6 +25,14 @@ struct Vec {
   static Reg set1(float x) { return _mm512_set1_ps(x); }
   static Reg load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Reg a) { _mm512_storeu_ps(p, a); }
+  static Reg load_bfloat16(const uint16_t* p) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, bits), 16));
+  }
+  static Reg load_float16(const uint16_t* p) {
+    return _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Reg load_int32(const int32_t* p) { return _mm512_maskz_cvtepi32_ps(kAll, _mm512_loadu_si512(p)); }
   static Reg load_n(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static void store_n(float* p, Reg a, int n) { _mm512_mask_storeu_ps(p, first(n), a); }
 
@@ -62,4 +75,4 @@ struct Vec {
   static __mmask16 first(int n) { return static_cast<__mmask16>((1u << n) - 1); }
 };
 
-}  // namespace transept::avx512
+}  // namespace transept::TRANSEPT_AVX512_LEVEL

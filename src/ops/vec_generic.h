@@ -26,6 +26,26 @@ struct Vec {
     return r;
   }
   static void store(float* p, Reg a) { memcpy(p, &a, sizeof a); }
+  // Stored in 16 bits, widened. Written for any value: subnormals, infinities, NaN.
+  static Reg load_bfloat16(const uint16_t* p) {
+    const Int bits = Int{p[0], p[1], p[2], p[3]} << 16;
+    return reinterpret_cast<Reg>(bits);
+  }
+  static Reg load_float16(const uint16_t* p) {
+    const Int bits{p[0], p[1], p[2], p[3]};
+    const Int rest = bits & 0x7FFF;
+    // 2^112 moves the exponent's bias from 15 to 127 and normalises subnormals.
+    const Int shifted = rest << 13;
+    const Reg finite = reinterpret_cast<Reg>(shifted) * 5.192296858534828e33f;
+    const Int special = (0x7F800000 | ((rest & 0x3FF) << 13)) & (rest >= 0x7C00);
+    const Int magnitude = (reinterpret_cast<Int>(finite) & (rest < 0x7C00)) | special | ((bits & 0x8000) << 16);
+    return reinterpret_cast<Reg>(magnitude);
+  }
+  static Reg load_int32(const int32_t* p) {
+    Int r;
+    memcpy(&r, p, sizeof r);
+    return __builtin_convertvector(r, Reg);
+  }
   // The first n lanes (0 <= n <= kLanes), zeros above; memory past them is not touched.
   static Reg load_n(const float* p, int n) {
     float lanes[kLanes] = {};

@@ -1,0 +1,54 @@
+// Products of int8 inputs with int8 weights with AVX2: both widened to 16 bits, so that nothing saturates. Members as
+// in dot_generic.h.
+#pragma once
+
+#include "ops/vec_avx2.h"
+
+namespace transept::avx2 {
+
+struct Dot {
+  static constexpr int kVecBytes = 32;  // 8 columns
+  static constexpr int kTileRows = 4;
+  static constexpr int kSums = 4;
+
+  typedef int16_t Input;
+  struct Weights {
+    __m256i low, high;  // of 4 columns each
+  };
+  struct Sum {
+    __m256i low, high;  // two halves of each column's sum, side by side
+  };
+
+  static void store_inputs(Input* to, Vec::Reg rounded) {
+    const __m256i whole = _mm256_cvtps_epi32(rounded);
+    const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+  }
+  static void clear(Sum& sum) { sum.low = sum.high = _mm256_setzero_si256(); }
+  static Weights load(const int8_t* p) {
+    const auto* q = reinterpret_cast<const __m128i*>(p);
+    return {_mm256_cvtepi8_epi16(_mm_loadu_si128(q)), _mm256_cvtepi8_epi16(_mm_loadu_si128(q + 1))};
+  }
+  static __m256i broadcast(const Input* q) {
+    int64_t four;
+    __builtin_memcpy(&four, q, sizeof four);
+    return _mm256_set1_epi64x(four);
+  }
+  static void add(Sum& sum, __m256i q, const Weights& w) {
+    sum.low = _mm256_add_epi32(sum.low, _mm256_madd_epi16(q, w.low));
+    sum.high = _mm256_add_epi32(sum.high, _mm256_madd_epi16(q, w.high));
+  }
+  static void store(int32_t* to, const Sum& sum) {
+    // hadd works within halves: columns 0 1 4 5 2 3 6 7 come of it.
+    const __m256i columns = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum.low, sum.high), 0xD8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), columns);
+  }
+  template <class V>
+  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*offsets*/) {
+    return V::load_int32(sums);
+  }
+  static void prefetch(const void* p) { Vec::prefetch(p); }
+  static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
+};
+
+}  // namespace transept::avx2

@@ -1,0 +1,55 @@
+// Products of int8 inputs with int8 weights in plain C++. dot_avx2.h, dot_avx512.h and dot_vnni.h have the same
+// members.
+//
+// Weights come in vectors of kVecBytes, four inputs of one column after the other (ops/packed_matrix.h), inputs four at
+// a time.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ops/vec_generic.h"
+
+namespace transept::generic {
+
+struct Dot {
+  static constexpr int kVecBytes = 32;
+  static constexpr int kTileRows = 4;  // even
+  static constexpr int kSums = 4;      // that are held in registers
+
+  typedef int16_t Input;
+  typedef int32_t Int __attribute__((vector_size(16)));
+  struct Weights {
+    const int8_t* bytes;
+  };
+  struct Inputs {
+    int32_t q[4];
+  };
+  struct Sum {
+    int32_t of[kVecBytes / 4];
+  };
+
+  // Rounded values, V::kLanes of them.
+  static void store_inputs(Input* to, Vec::Reg rounded) {
+    for (int i = 0; i < Vec::kLanes; ++i) to[i] = static_cast<Input>(rounded[i]);
+  }
+  static void clear(Sum& sum) { memset(&sum, 0, sizeof sum); }
+  static Weights load(const int8_t* p) { return {p}; }
+  static Inputs broadcast(const Input* q) { return {{q[0], q[1], q[2], q[3]}}; }
+  static void add(Sum& sum, const Inputs& q, const Weights& w) {
+    for (int c = 0; c < kVecBytes / 4; ++c) {
+      const int8_t* b = w.bytes + 4 * c;
+      sum.of[c] += q.q[0] * b[0] + q.q[1] * b[1] + q.q[2] * b[2] + q.q[3] * b[3];
+    }
+  }
+  static void store(int32_t* to, const Sum& sum) { memcpy(to, &sum, sizeof sum); }
+  // V::kLanes sums as floats, without what made inputs unsigned (nothing here).
+  template <class V>
+  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*offsets*/) {
+    return V::load_int32(sums);
+  }
+  static void prefetch(const void* p) { Vec::prefetch(p); }
+  static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
+};
+
+}  // namespace transept::generic

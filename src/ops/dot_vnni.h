@@ -1,0 +1,41 @@
+// Products of int8 inputs with int8 weights with AVX-512 VNNI, whose first factor is unsigned: inputs are stored with
+// 128 added, and the sums corrected for it. Members as in dot_generic.h.
+#pragma once
+
+#include "ops/vec_avx512.h"
+
+namespace transept::TRANSEPT_AVX512_LEVEL {
+
+struct Dot {
+  static constexpr int kVecBytes = 64;  // 16 columns
+  static constexpr int kTileRows = 12;
+  static constexpr int kSums = 24;
+
+  typedef uint8_t Input;
+  typedef __m512i Weights;
+  typedef __m512i Sum;
+
+  static void store_inputs(Input* to, Vec::Reg rounded) {
+    const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, rounded);
+    const __m512i raised = _mm512_add_epi32(whole, _mm512_set1_epi32(128));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtepi32_epi8(Vec::kAll, raised));
+  }
+  static void clear(Sum& sum) { sum = _mm512_setzero_si512(); }
+  static Weights load(const int8_t* p) { return _mm512_loadu_si512(p); }
+  static __m512i broadcast(const Input* q) {
+    int32_t four;
+    __builtin_memcpy(&four, q, sizeof four);
+    return _mm512_set1_epi32(four);
+  }
+  static void add(Sum& sum, __m512i q, Weights w) { sum = _mm512_dpbusd_epi32(sum, q, w); }
+  static void store(int32_t* to, Sum sum) { _mm512_storeu_si512(to, sum); }
+  template <class V>
+  static typename V::Reg corrected(const int32_t* sums, const int32_t* offsets) {
+    const __m512i sum = _mm512_sub_epi32(_mm512_loadu_si512(sums), _mm512_loadu_si512(offsets));
+    return _mm512_maskz_cvtepi32_ps(V::kAll, sum);
+  }
+  static void prefetch(const void* p) { Vec::prefetch(p); }
+  static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
+};
+
+}  // namespace transept::TRANSEPT_AVX512_LEVEL

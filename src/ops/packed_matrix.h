@@ -1,0 +1,77 @@
+// Weights of a product, packed once at load.
+//
+// Panels of kPanelColumns outputs (columns of y = x w^T), so that a product reads memory once, forward, at full width:
+//   float32, bfloat16, float16   [k][kPanelColumns]; 16-bit types are storage only, arithmetic is float32
+//   int8                         [k / 4][kPanelColumns][4], k padded with zeros to a multiple of kInt8Depth
+// Outputs past n in the last panel are zero.
+//
+// int8 is symmetric with one scale an output: w = q * scale, q in [-127, 127], scale = max |w| / 127. Inputs are
+// quantised by the product itself, one scale a row (ops/gemm.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tensor/arena.h"
+#include "tensor/dtype.h"
+
+namespace transept {
+
+constexpr int64_t kPanelColumns = 32;
+constexpr int64_t kInt8Depth = 64;
+
+struct WeightFormat {
+  DType storage = DType::kFloat32;  // kFloat32, kBFloat16, kFloat16 or kInt8
+  // int8 only: rows of x in two times 8 bits instead of 8, for layers whose inputs have outliers. Twice the arithmetic,
+  // the same bytes.
+  bool wide_inputs = false;
+
+  friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
+};
+
+class PackedMatrix final {
+ public:
+  // Memory for n outputs of k inputs each, zeroed. Rows are then set one by one, from any thread.
+  PackedMatrix(int64_t n, int64_t k, WeightFormat format = {});
+
+  // Output `row`'s weights, rounded to the storage. REQUIRES: weights.size() == k.
+  void set_row(int64_t row, std::span<const float> weights);
+  // Reads output `row` back, as the product sees it. out: [k].
+  void get_row(int64_t row, float* out) const;
+
+  int64_t n() const { return n_; }
+  int64_t k() const { return k_; }
+  // k with its padding.
+  int64_t depth() const { return depth_; }
+  const WeightFormat& format() const { return format_; }
+  int64_t num_panels() const { return num_panels_; }
+  const std::byte* panels() const { return data_.data(); }
+  size_t panel_bytes() const { return static_cast<size_t>(depth_ * kPanelColumns) * dtype_bytes(format_.storage); }
+  // int8: [num_panels * kPanelColumns] scales, and 128 times the sum of each output's q: what a product with inputs
+  // that were made unsigned by adding 128 has too much. Otherwise null.
+  const float* scales() const { return scales_.empty() ? nullptr : scales_.data(); }
+  const int32_t* offsets() const { return offsets_.empty() ? nullptr : offsets_.data(); }
+  size_t bytes() const { return data_.size() + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t); }
+
+ private:
+  // Where output `row`'s first weight lies, in weights from the beginning.
+  int64_t column_place(int64_t row) const;
+  template <typename T>
+  T* column(int64_t row) {
+    return reinterpret_cast<T*>(data_.data()) + column_place(row);
+  }
+  template <typename T>
+  const T* column(int64_t row) const {
+    return reinterpret_cast<const T*>(data_.data()) + column_place(row);
+  }
+
+  int64_t n_, k_, depth_, num_panels_;
+  WeightFormat format_;
+  PageBuffer data_;
+  std::vector<float> scales_;
+  std::vector<int32_t> offsets_;
+};
+
+}  // namespace transept
