@@ -42,13 +42,17 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
 
 std::vector<FlagSpec> engine_flags() {
   return {
-      {"dtype", "TYPE", "auto", "arithmetic: auto or float32 (weights may be stored as float32, bfloat16 or float16)",
+      {"dtype", "TYPE", "auto",
+       "what weights are kept in: auto (as the checkpoint has them), float32, bfloat16 or float16; arithmetic is "
+       "float32",
        kEngine},
       {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
       {"isa", "LEVEL", "auto",
        "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
       {"device", "NAME", "auto", "auto or cpu", kEngine},
-      {"quantization", "NAME", "none", "none (int8 comes in a later version)", kEngine},
+      {"quantization", "NAME", "none",
+       "none, int8 (weights in 8 bits, inputs quantised row by row), or auto: the fastest within the quality gates",
+       kEngine},
       {"kv-cache-dtype", "TYPE", "auto", "auto or float32", kEngine},
       {"threads", "N", "all processors", "compute threads", kEngine},
       {"seed", "N", "0", "seed of requests that name none", kEngine},

@@ -33,6 +33,20 @@ Json trace_json(const StepTrace& trace) {
   return steps;
 }
 
+// What each matrix is kept in: nothing stays wide without being seen here.
+Json weights_json(const std::vector<PackedLayer>& layers) {
+  Json list = Json::array();
+  for (const PackedLayer& layer : layers) {
+    Json entry = Json::object();
+    entry.set("layer", layer.name);
+    entry.set("dtype", dtype_name(layer.format.storage));
+    entry.set("bytes", static_cast<int64_t>(layer.bytes));
+    if (layer.format.storage == DType::kInt8) entry.set("input_bits", layer.format.wide_inputs ? 15 : 8);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 }  // namespace
 
 Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
@@ -46,7 +60,9 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("model", model.config.model);
   json.set("isa", isa_name(options.isa));
   json.set("threads", options.num_threads);
-  json.set("dtype", "float32");
+  json.set("dtype", model.config.dtype);
+  json.set("quantization", model.config.quantization);
+  json.set("weights", weights_json(model.runner->packed_layers()));
   json.set("attention_backend", options.attention_backend);
   json.set("block_size", options.block_size);
   json.set("num_blocks", model.runner->info().num_device_blocks);

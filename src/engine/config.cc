@@ -58,11 +58,21 @@ StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
   return invalid_argument("--preemption-mode ", name, ": unknown; one of auto, recompute, swap");
 }
 
+// What matrices are kept in. check_features() has seen both values.
+std::optional<DType> weight_storage(const EngineConfig& config) {
+  if (config.quantization == "int8" || config.quantization == "auto") return DType::kInt8;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    if (config.dtype == dtype_name(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
 StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config) {
   EncoderDecoderModelRunner::Options options;
   ASSIGN_OR_RETURN(options.isa, parse_isa(config.isa));
   options.num_threads = config.threads > 0 ? config.threads : num_available_cpus();
   options.attention_backend = config.attention_backend;
+  options.weight_storage = weight_storage(config);
   options.block_size = config.block_size;
   options.max_num_seqs = config.max_num_seqs;
   options.max_num_batched_tokens = config.max_num_batched_tokens;

@@ -15,7 +15,7 @@ struct FlagValue {
   Feature feature;
 };
 constexpr FlagValue kFlagValues[] = {
-    {"dtype", "auto", Feature::kFloat32},
+    {"dtype", "auto", Feature::kStoredWeights},
     {"dtype", "float32", Feature::kFloat32},
     {"dtype", "bfloat16", Feature::kBFloat16},
     {"dtype", "float16", Feature::kFloat16},
@@ -24,9 +24,9 @@ constexpr FlagValue kFlagValues[] = {
     {"kv-cache-dtype", "bfloat16", Feature::kBFloat16Kv},
     {"kv-cache-dtype", "float16", Feature::kFloat16Kv},
     {"kv-cache-dtype", "int8", Feature::kInt8Kv},
-    {"quantization", "auto", Feature::kStoredWeights},
+    {"quantization", "auto", Feature::kInt8Weights},
     {"quantization", "none", Feature::kStoredWeights},
-    {"quantization", "int8", Feature::kQuantization},
+    {"quantization", "int8", Feature::kInt8Weights},
     {"quantization", "int4", Feature::kQuantization},
     {"quantization", "fp8", Feature::kQuantization},
     {"quantization", "awq", Feature::kQuantization},

@@ -75,7 +75,10 @@ constexpr FlagProbe kFlagProbes[] = {
     {Feature::kBFloat16Kv, &EngineConfig::kv_cache_dtype, "bfloat16", "--kv-cache-dtype bfloat16"},
     {Feature::kFloat16Kv, &EngineConfig::kv_cache_dtype, "float16", "--kv-cache-dtype float16"},
     {Feature::kInt8Kv, &EngineConfig::kv_cache_dtype, "int8", "--kv-cache-dtype int8"},
-    {Feature::kQuantization, &EngineConfig::quantization, "int8", "--quantization int8"},
+    {Feature::kStoredWeights, &EngineConfig::dtype, "auto", "--dtype auto"},
+    {Feature::kStoredWeights, &EngineConfig::quantization, "none", "--quantization none"},
+    {Feature::kInt8Weights, &EngineConfig::quantization, "int8", "--quantization int8"},
+    {Feature::kInt8Weights, &EngineConfig::quantization, "auto", "--quantization auto"},
     {Feature::kQuantization, &EngineConfig::quantization, "awq", "--quantization awq"},
     {Feature::kCpu, &EngineConfig::device, "cpu", "--device cpu"},
     {Feature::kOtherDevices, &EngineConfig::device, "cuda", "--device cuda"},
@@ -98,12 +101,11 @@ constexpr ConfigProbe kConfigProbes[] = {
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), apps/flags_test.cc (flags that
 // are refused), the tests below (LoRA).
 const std::set<Feature> kProvedElsewhere = {
-    Feature::kStreaming,       Feature::kScore,          Feature::kContinuousBatching,
-    Feature::kPagedSelfKv,     Feature::kPagedCrossKv,   Feature::kBlockSizes,
-    Feature::kPoison,          Feature::kSharedInputs,   Feature::kPinnedInputs,
-    Feature::kPrefixCaching,   Feature::kChunkedPrefill, Feature::kSpeculation,
-    Feature::kStoredWeights,   Feature::kLora,           Feature::kTensorParallel,
-    Feature::kPipelineParallel};
+    Feature::kStreaming,     Feature::kScore,          Feature::kContinuousBatching,
+    Feature::kPagedSelfKv,   Feature::kPagedCrossKv,   Feature::kBlockSizes,
+    Feature::kPoison,        Feature::kSharedInputs,   Feature::kPinnedInputs,
+    Feature::kPrefixCaching, Feature::kChunkedPrefill, Feature::kSpeculation,
+    Feature::kLora,          Feature::kTensorParallel, Feature::kPipelineParallel};
 
 class FeaturesTest : public ::testing::Test {
  protected:
@@ -267,19 +269,20 @@ TEST_F(FeaturesTest, UnknownValuesListWhatThereIs) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return error_message(status);
   };
-  EXPECT_EQ(message(&EngineConfig::dtype, "float33"), "--dtype float33: unknown; this version has auto, float32");
+  EXPECT_EQ(message(&EngineConfig::dtype, "float33"),
+            "--dtype float33: unknown; this version has auto, float32, bfloat16, float16");
   EXPECT_EQ(message(&EngineConfig::kv_cache_dtype, ""), "--kv-cache-dtype : unknown; this version has auto, float32");
   EXPECT_EQ(message(&EngineConfig::device, "gpu"), "--device gpu: unknown; this version has auto, cpu");
-  EXPECT_EQ(message(&EngineConfig::quantization, "q"), "--quantization q: unknown; this version has auto, none");
+  EXPECT_EQ(message(&EngineConfig::quantization, "q"), "--quantization q: unknown; this version has auto, none, int8");
   EXPECT_EQ(message(&EngineConfig::attention_backend, "cuda"),
             "--attention-backend cuda: unknown; one of auto, cpu, reference");
 }
 
 TEST_F(FeaturesTest, AValueOfTheEnvironmentIsBlamedOnIt) {
   EngineConfig asking = config();
-  asking.dtype = "float16";
-  asking.from_environment = {"dtype"};
-  EXPECT_THAT(error_message(load_engine(asking, clock_).status()), HasSubstr("TRANSEPT_DTYPE=float16: "));
+  asking.quantization = "awq";
+  asking.from_environment = {"quantization"};
+  EXPECT_THAT(error_message(load_engine(asking, clock_).status()), HasSubstr("TRANSEPT_QUANTIZATION=awq: "));
   asking = config();
   asking.max_model_len = 1000;
   asking.from_environment = {"max-model-len"};

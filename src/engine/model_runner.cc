@@ -25,6 +25,23 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// "int8 58.1 MiB in 97 matrices, float32 0.1 MiB in 2"
+std::string describe_storage(const std::vector<PackedLayer>& layers) {
+  std::vector<std::string> parts;
+  for (const DType dtype : {DType::kInt8, DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    size_t bytes = 0, count = 0;
+    for (const PackedLayer& layer : layers) {
+      if (layer.format.storage != dtype) continue;
+      bytes += layer.bytes;
+      ++count;
+    }
+    if (count == 0) continue;
+    parts.push_back(
+        str_cat(dtype_name(dtype), " ", format_bytes(bytes), " in ", count, count == 1 ? " matrix" : " matrices"));
+  }
+  return join(parts, ", ");
+}
+
 }  // namespace
 
 EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
@@ -45,13 +62,15 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   ASSIGN_OR_RETURN(attention_, make_attention_backend(options_.attention_backend));
   ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.path));
   const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(model_, load_model(config, weights, {threads_, *attention_}));
+  ASSIGN_OR_RETURN(model_, load_model(config, weights,
+                                      {PackOptions(threads_, options_.weight_storage, &packed_layers_), *attention_}));
   char line[256];
   std::snprintf(line, sizeof line,
                 "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights loaded in %.2f s",
                 spec().family.c_str(), spec().num_encoder_layers, spec().num_decoder_layers, spec().d_model,
                 spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
   report_.emplace_back(line);
+  report_.push_back("weights: " + describe_storage(packed_layers_));
   report_.push_back(str_cat("compute: float32, ", threads_.num_threads(), " threads, ", isa_name(options_.isa),
                             " kernels, attention backend ", attention_->name()));
   return ok_status();

@@ -27,6 +27,7 @@ class EncoderDecoderModelRunner final {
     int32_t num_threads = 1;
     Isa isa = Isa::kGeneric;
     std::string attention_backend = "auto";
+    std::optional<DType> weight_storage;  // what matrices are kept in; unset: as the checkpoint stores each
     int32_t block_size = 16;
     int32_t max_num_seqs = 64;
     int32_t max_num_batched_tokens = 2048;
@@ -55,6 +56,8 @@ class EncoderDecoderModelRunner final {
   int32_t max_decoder_len() const { return max_decoder_len_; }
   // One line each: what start-up found and chose (blocks, tokens, bytes).
   const std::vector<std::string>& startup_report() const { return report_; }
+  // Every matrix, in the order of loading: what it is kept in, and its bytes.
+  const std::vector<PackedLayer>& packed_layers() const { return packed_layers_; }
 
   // The encoder's output for one input: [num_positions, d_model]. For `dump encoder`. Errors: longer than the limits.
   StatusOr<std::vector<float>> run_encoder(const EncoderContent& input);
@@ -91,6 +94,7 @@ class EncoderDecoderModelRunner final {
   int32_t max_encoder_len_ = 0, max_decoder_len_ = 0;
   uint64_t memory_left_ = 0;  // bytes that the KV pool may take, as start-up found them
   std::vector<std::string> report_;
+  std::vector<PackedLayer> packed_layers_;
 };
 
 }  // namespace transept

@@ -8,20 +8,21 @@ LinearSource source(const AttentionOptions& options, const std::string& name, bo
   return {prefix + ".weight", has_bias && options.has_biases ? prefix + ".bias" : "", options.inner_dim()};
 }
 
-StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads) {
+StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing) {
   LinearSource out = source(options, options.out, options.out_has_bias);
   out.out_features = options.dim;
-  return Linear::load(weights, {{out}, options.inner_dim()}, threads);
+  return Linear::load(weights, {{out}, options.inner_dim()}, packing);
 }
 
 }  // namespace
 
-StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads) {
+StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionOptions& options,
+                                            const PackOptions& packing) {
   const LinearSpec qkv_spec{
       {source(options, options.q), source(options, options.k, options.k_has_bias), source(options, options.v)},
       options.dim};
-  ASSIGN_OR_RETURN(Linear qkv, Linear::load(weights, qkv_spec, threads));
-  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, threads));
+  ASSIGN_OR_RETURN(Linear qkv, Linear::load(weights, qkv_spec, packing));
+  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
   return SelfAttention(std::move(qkv), std::move(out), options);
 }
 
@@ -53,11 +54,11 @@ void SelfAttention::forward(Context& context, const AttentionBackend& backend, A
 }
 
 StatusOr<CrossAttention> CrossAttention::load(WeightMap& weights, const AttentionOptions& options,
-                                              ThreadPool& threads) {
-  ASSIGN_OR_RETURN(Linear q, Linear::load(weights, {{source(options, options.q)}, options.dim}, threads));
+                                              const PackOptions& packing) {
+  ASSIGN_OR_RETURN(Linear q, Linear::load(weights, {{source(options, options.q)}, options.dim}, packing));
   const LinearSpec kv_spec{{source(options, options.k, options.k_has_bias), source(options, options.v)}, options.dim};
-  ASSIGN_OR_RETURN(Linear kv, Linear::load(weights, kv_spec, threads));
-  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, threads));
+  ASSIGN_OR_RETURN(Linear kv, Linear::load(weights, kv_spec, packing));
+  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
   return CrossAttention(std::move(q), std::move(kv), std::move(out), options);
 }
 

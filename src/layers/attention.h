@@ -32,7 +32,7 @@ struct AttentionOptions {
 
 class SelfAttention final {
  public:
-  static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads);
+  static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
   // y = out_proj(attention(x)) + residual. x, residual, y: [rows, dim]. `type` kEncoder (kv_cache empty) or kDecoder.
   // bias: added to the scores; null: none. angles: by which Q and K are turned (ops/rope.h); null: they are not.
@@ -51,7 +51,7 @@ class SelfAttention final {
 
 class CrossAttention final {
  public:
-  static StatusOr<CrossAttention> load(WeightMap& weights, const AttentionOptions& options, ThreadPool& threads);
+  static StatusOr<CrossAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
   // Projects encoder_output [encoder rows, dim] to K and V and writes them at metadata.slot_mapping.
   void write_kv(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,

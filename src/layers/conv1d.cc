@@ -2,11 +2,12 @@
 
 namespace transept {
 
-StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, ThreadPool& threads) {
+StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, const PackOptions& packing) {
   const int64_t in = options.in_channels, out = options.out_channels, kernel = options.shape.kernel;
   ASSIGN_OR_RETURN(const WeightView weight, weights.get(options.prefix + ".weight", {out, in, kernel}));
-  PackedMatrix packed(out, kernel * in);
-  threads.parallel_for(out, [&](int64_t i, int) {
+  PackedMatrix packed =
+      make_packed(packing, options.prefix + ".weight", out, kernel * in, weight.dtype, options.inputs);
+  packing.threads.parallel_for(out, [&](int64_t i, int) {
     const size_t count = static_cast<size_t>(kernel * in);
     std::vector<float> by_channel(count), by_tap(count);
     widen_to_float(weight, i * kernel * in, by_channel);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "layers/packing.h"
 #include "ops/conv1d.h"
 #include "weights/weight_map.h"
 
@@ -18,9 +19,10 @@ class Conv1d final {
     int64_t in_channels = 0, out_channels = 0;
     Conv1dShape shape;
     bool has_bias = true;
+    LayerInputs inputs = LayerInputs::kOutliers;
   };
-  // Packs straight from the mapped files, on the pool's threads. Errors: a missing or misshapen tensor, by name.
-  static StatusOr<Conv1d> load(WeightMap& weights, const Options& options, ThreadPool& threads);
+  // Packs straight from the mapped files, on the options' threads. Errors: a missing or misshapen tensor, by name.
+  static StatusOr<Conv1d> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
   // x: [length + 2 padding, in_channels] (padded_rows); y: [output_length(length), out_channels]. `epilogue.bias` stays
   // empty: the layer has its own.

@@ -4,16 +4,17 @@
 
 namespace transept {
 
-StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& options, ThreadPool& threads) {
+StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& options, const PackOptions& packing) {
   const auto source = [&](const std::string& prefix, int64_t out) {
     return LinearSource{prefix + ".weight", options.has_biases ? prefix + ".bias" : "", out};
   };
   CHECK(options.gate.empty() || !options.up_holds_gate);
   LinearSpec up_spec{{source(options.up, (options.up_holds_gate ? 2 : 1) * options.hidden_dim)}, options.dim};
   if (!options.gate.empty()) up_spec.sources.insert(up_spec.sources.begin(), source(options.gate, options.hidden_dim));
-  ASSIGN_OR_RETURN(Linear up, Linear::load(weights, up_spec, threads));
-  ASSIGN_OR_RETURN(Linear down,
-                   Linear::load(weights, {{source(options.down, options.dim)}, options.hidden_dim}, threads));
+  ASSIGN_OR_RETURN(Linear up, Linear::load(weights, up_spec, packing));
+  ASSIGN_OR_RETURN(
+      Linear down,
+      Linear::load(weights, {{source(options.down, options.dim)}, options.hidden_dim, options.down_inputs}, packing));
   return FeedForward(std::move(up), std::move(down), options);
 }
 

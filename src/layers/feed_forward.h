@@ -15,8 +15,9 @@ class FeedForward final {
     std::string gate = {};       // prefix of W0; "": not gated, unless
     bool up_holds_gate = false;  // `up` is [2 hidden_dim, dim]: W1's rows, then W0's (Moonshine)
     bool has_biases = true;
+    LayerInputs down_inputs = LayerInputs::kUsual;
   };
-  static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, ThreadPool& threads);
+  static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
   // x, residual, y: [rows, dim] float32; y may be the residual.
   void forward(Context& context, const TensorView& x, const TensorView& residual, const TensorView& y) const;

@@ -20,21 +20,32 @@ void pack_rows(const WeightView& weight, int64_t first_row, PackedMatrix& packed
   });
 }
 
+DType common_storage(const std::vector<WeightView>& matrices) {
+  const auto differs = [&](const WeightView& matrix) { return matrix.dtype != matrices.front().dtype; };
+  return std::any_of(matrices.begin(), matrices.end(), differs) ? DType::kFloat32 : matrices.front().dtype;
+}
+
 }  // namespace
 
-StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, ThreadPool& threads) {
+StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
   int64_t out_features = 0;
   bool has_bias = false;
   for (const LinearSource& source : spec.sources) {
     out_features += source.out_features;
     has_bias |= !source.bias.empty();
   }
-  PackedMatrix packed(out_features, spec.in_features);
+  std::vector<WeightView> matrices;
+  for (const LinearSource& source : spec.sources) {
+    ASSIGN_OR_RETURN(WeightView weight, weights.get(source.weight, {source.out_features, spec.in_features}));
+    matrices.push_back(std::move(weight));
+  }
+  PackedMatrix packed = make_packed(packing, spec.sources.front().weight, out_features, spec.in_features,
+                                    common_storage(matrices), spec.inputs);
   std::vector<float> bias(has_bias ? static_cast<size_t>(out_features) : 0);
   int64_t row = 0;
-  for (const LinearSource& source : spec.sources) {
-    ASSIGN_OR_RETURN(const WeightView weight, weights.get(source.weight, {source.out_features, spec.in_features}));
-    pack_rows(weight, row, packed, threads);
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const LinearSource& source = spec.sources[i];
+    pack_rows(matrices[i], row, packed, packing.threads);
     if (!source.bias.empty()) {
       ASSIGN_OR_RETURN(const WeightView values, weights.get(source.bias, {source.out_features}));
       widen_to_float(values, 0,

@@ -1,7 +1,7 @@
 // y = activation(x w^T + bias) + residual, with weights from a checkpoint.
 //
-// How the weights are stored is private to the layer: today float32 panels (ops/gemm.h), later bf16, int8 and so on.
-// Models never know. Immutable after loading, so thread-safe.
+// How the weights are stored is private to the layer (ops/packed_matrix.h): models never know. Immutable after loading,
+// so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "layers/packing.h"
 #include "ops/gemm.h"
 #include "tensor/context.h"
 #include "weights/weight_map.h"
@@ -26,12 +27,14 @@ struct LinearSource {
 struct LinearSpec {
   std::vector<LinearSource> sources;
   int64_t in_features = 0;
+  LayerInputs inputs = LayerInputs::kUsual;
 };
 
 class Linear final {
  public:
-  // Packs straight from the mapped files, on the pool's threads. Errors: a missing or misshapen tensor, by name.
-  static StatusOr<Linear> load(WeightMap& weights, const LinearSpec& spec, ThreadPool& threads);
+  // Packs straight from the mapped files, on the options' threads. Sources that are stored differently are kept
+  // in float32, unless the options say otherwise. Errors: a missing or misshapen tensor, by name.
+  static StatusOr<Linear> load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing);
 
   // x: [m, in_features], y: [m, out_features] float32. `epilogue.bias` stays empty: the layer has its own.
   void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;

@@ -3,9 +3,9 @@
 namespace transept {
 
 StatusOr<LmHead> LmHead::load(WeightMap& weights, const std::string& weight, int64_t vocab_size, int64_t dim,
-                              std::vector<float> bias, ThreadPool& threads) {
+                              std::vector<float> bias, const PackOptions& packing) {
   CHECK(bias.empty() || static_cast<int64_t>(bias.size()) == vocab_size);
-  ASSIGN_OR_RETURN(Linear linear, Linear::load(weights, {{{weight, "", vocab_size}}, dim}, threads));
+  ASSIGN_OR_RETURN(Linear linear, Linear::load(weights, {{{weight, "", vocab_size}}, dim}, packing));
   linear.set_bias(std::move(bias));
   return LmHead(std::move(linear));
 }

@@ -14,7 +14,7 @@ class LmHead final {
   // `weight`: [vocab_size, dim] in the checkpoint (the embedding's name where tied). `bias`: added to the logits, or
   // empty.
   static StatusOr<LmHead> load(WeightMap& weights, const std::string& weight, int64_t vocab_size, int64_t dim,
-                               std::vector<float> bias, ThreadPool& threads);
+                               std::vector<float> bias, const PackOptions& packing);
 
   // hidden: [rows, dim] -> out: [rows, vocab_size] float32.
   void logits(Context& context, const TensorView& hidden, const TensorView& out) const;

@@ -25,8 +25,8 @@ class TokenInput final : public EncoderInput {
 
 class Loader final {
  public:
-  Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights, ThreadPool& threads)
-      : traits_(traits), config_(config), weights_(weights), threads_(threads) {}
+  Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights, const PackOptions& packing)
+      : traits_(traits), config_(config), weights_(weights), packing_(packing) {}
 
   StatusOr<BartLikeParts> load(std::unique_ptr<EncoderInput> encoder_input) {
     CHECK(traits_.encodes_media == (encoder_input != nullptr));
@@ -127,7 +127,7 @@ class Loader final {
   StatusOr<BartLikeEncoderLayer> encoder_layer(const std::string& prefix) {
     const Side& side = config_.encoder;
     ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn", side), threads_));
+                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn", side), packing_));
     ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".self_attn_layer_norm"));
     ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix, side));
     ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".final_layer_norm"));
@@ -137,10 +137,10 @@ class Loader final {
   StatusOr<BartLikeDecoderLayer> decoder_layer(const std::string& prefix) {
     const Side& side = config_.decoder;
     ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn", side), threads_));
+                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn", side), packing_));
     ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".self_attn_layer_norm"));
     ASSIGN_OR_RETURN(CrossAttention cross,
-                     CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn", side), threads_));
+                     CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn", side), packing_));
     ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + ".encoder_attn_layer_norm"));
     ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix, side));
     ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".final_layer_norm"));
@@ -158,7 +158,7 @@ class Loader final {
     const bool tied = config_.tie_word_embeddings;
     if (tied) weights_.ignore(traits_.output_layer);
     const std::string table = tied ? token_table("decoder") : std::string(traits_.output_layer);
-    return LmHead::load(weights_, table, vocab_size, config_.d_model, std::move(bias), threads_);
+    return LmHead::load(weights_, table, vocab_size, config_.d_model, std::move(bias), packing_);
   }
 
   StatusOr<LayerNorm> norm(const std::string& prefix) { return LayerNorm::load(weights_, prefix, config_.d_model); }
@@ -170,7 +170,7 @@ class Loader final {
 
   StatusOr<FeedForward> feed_forward(const std::string& prefix, const Side& side) {
     return FeedForward::load(
-        weights_, {prefix + ".fc1", prefix + ".fc2", config_.d_model, side.ffn_dim, config_.activation}, threads_);
+        weights_, {prefix + ".fc1", prefix + ".fc2", config_.d_model, side.ffn_dim, config_.activation}, packing_);
   }
 
   AttentionOptions attention_options(const std::string& prefix, const Side& side) const {
@@ -186,7 +186,7 @@ class Loader final {
   const BartLikeTraits& traits_;
   const BartLikeConfig& config_;
   WeightMap& weights_;
-  ThreadPool& threads_;
+  const PackOptions& packing_;
 };
 
 Status check_heads(const BartLikeConfig& config, const AttentionBackend& attention) {
@@ -206,7 +206,7 @@ StatusOr<BartLikeParts> load_bart_like_parts(const BartLikeTraits& traits, const
                                              std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                              const ModelLoadOptions& options) {
   RETURN_IF_ERROR(check_heads(config, options.attention));
-  return Loader(traits, config, weights, options.threads).load(std::move(encoder_input));
+  return Loader(traits, config, weights, options.packing).load(std::move(encoder_input));
 }
 
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,

@@ -17,6 +17,7 @@
 #include "core/kv_spec.h"
 #include "core/model_config.h"
 #include "layers/lm_head.h"
+#include "layers/packing.h"
 #include "tensor/context.h"
 #include "weights/weight_map.h"
 
@@ -86,7 +87,7 @@ class Model {
 };
 
 struct ModelLoadOptions {
-  ThreadPool& threads;
+  PackOptions packing;                // a thread pool alone: every matrix as the checkpoint stores it
   const AttentionBackend& attention;  // outlives the model
 };
 

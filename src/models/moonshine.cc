@@ -86,11 +86,12 @@ StatusOr<MoonshineConfig> read_config(const ModelConfig& config) {
 // Samples -> tanh(conv1) -> one-group norm -> gelu(conv2) -> gelu(conv3): a position for every 384 samples.
 class WaveInput final : public EncoderInput {
  public:
-  static StatusOr<std::unique_ptr<EncoderInput>> load(int64_t dim, WeightMap& weights, ThreadPool& threads) {
-    const auto conv = [&](const char* name, int64_t in, int64_t out, const Conv1dShape& shape, bool has_bias) {
-      return Conv1d::load(weights, {str_cat("encoder.", name), in, out, shape, has_bias}, threads);
+  static StatusOr<std::unique_ptr<EncoderInput>> load(int64_t dim, WeightMap& weights, const PackOptions& packing) {
+    const auto conv = [&](const char* name, int64_t in, int64_t out, const Conv1dShape& shape, bool has_bias,
+                          LayerInputs inputs = LayerInputs::kOutliers) {
+      return Conv1d::load(weights, {str_cat("encoder.", name), in, out, shape, has_bias, inputs}, packing);
     };
-    ASSIGN_OR_RETURN(Conv1d conv1, conv("conv1", 1, dim, {.kernel = 127, .stride = 64}, false));
+    ASSIGN_OR_RETURN(Conv1d conv1, conv("conv1", 1, dim, {.kernel = 127, .stride = 64}, false, LayerInputs::kRaw));
     ASSIGN_OR_RETURN(GroupNorm norm, GroupNorm::load(weights, "encoder.groupnorm", dim));
     ASSIGN_OR_RETURN(Conv1d conv2, conv("conv2", dim, 2 * dim, {.kernel = 7, .stride = 3}, true));
     ASSIGN_OR_RETURN(Conv1d conv3, conv("conv3", 2 * dim, dim, {.kernel = 3, .stride = 2}, true));
@@ -141,16 +142,16 @@ class WaveInput final : public EncoderInput {
 
 class Loader final {
  public:
-  Loader(const MoonshineConfig& config, WeightMap& weights, ThreadPool& threads)
-      : config_(config), weights_(weights), threads_(threads) {}
+  Loader(const MoonshineConfig& config, WeightMap& weights, const PackOptions& packing)
+      : config_(config), weights_(weights), packing_(packing) {}
 
   StatusOr<BartLikeParts> load() {
-    ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, WaveInput::load(config_.hidden_size, weights_, threads_));
+    ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, WaveInput::load(config_.hidden_size, weights_, packing_));
     const std::string table = config_.tied && !weights_.contains(kTable) ? kOutput : kTable;
     ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, table, config_.vocab_size, config_.hidden_size));
     if (config_.tied) weights_.ignore(kOutput);
     ASSIGN_OR_RETURN(LmHead head, LmHead::load(weights_, config_.tied ? table : kOutput, config_.vocab_size,
-                                               config_.hidden_size, {}, threads_));
+                                               config_.hidden_size, {}, packing_));
     BartLikeParts parts{spec(), std::move(input), {std::move(tokens), {}}, {}, {}, {}, {}, {}, {}, std::move(head)};
     for (int64_t i = 0; i < config_.encoder_layers; ++i) {
       ASSIGN_OR_RETURN(BartLikeEncoderLayer layer, encoder_layer(str_cat("encoder.layers.", i)));
@@ -203,7 +204,7 @@ class Loader final {
     options.hidden_dim = config_.intermediate_size;
     options.activation = is_decoders ? config_.decoder_activation : config_.encoder_activation;
     options.up_holds_gate = is_decoders;
-    return FeedForward::load(weights_, options, threads_);
+    return FeedForward::load(weights_, options, packing_);
   }
 
   AttentionOptions attention_options(const std::string& prefix) const {
@@ -222,7 +223,7 @@ class Loader final {
   StatusOr<BartLikeEncoderLayer> encoder_layer(const std::string& prefix) {
     ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".input_layernorm"));
     ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), threads_));
+                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), packing_));
     ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".post_attention_layernorm"));
     ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + ".mlp", false));
     return BartLikeEncoderLayer{std::move(attention), std::move(attention_sum), std::move(ffn), std::move(ffn_sum)};
@@ -231,10 +232,10 @@ class Loader final {
   StatusOr<BartLikeDecoderLayer> decoder_layer(const std::string& prefix) {
     ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".input_layernorm"));
     ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), threads_));
+                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), packing_));
     ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + ".post_attention_layernorm"));
     ASSIGN_OR_RETURN(CrossAttention cross,
-                     CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn"), threads_));
+                     CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn"), packing_));
     ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".final_layernorm"));
     ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + ".mlp", true));
     return BartLikeDecoderLayer{std::move(attention), std::move(attention_sum), std::move(cross),
@@ -243,7 +244,7 @@ class Loader final {
 
   const MoonshineConfig& config_;
   WeightMap& weights_;
-  ThreadPool& threads_;
+  const PackOptions& packing_;
 };
 
 }  // namespace
@@ -257,7 +258,7 @@ StatusOr<std::unique_ptr<Model>> load_moonshine(const ModelConfig& config, std::
     return unimplemented("attention backend ", options.attention.name(), ": ", why);
   }
   weights->set_optional_prefix("model.");
-  ASSIGN_OR_RETURN(BartLikeParts parts, Loader(sizes, *weights, options.threads).load());
+  ASSIGN_OR_RETURN(BartLikeParts parts, Loader(sizes, *weights, options.packing).load());
   return make_bart_like_model(std::move(parts), std::move(weights), options.attention);
 }
 

@@ -205,8 +205,8 @@ class T5 final : public Model {
 
 class T5Loader final {
  public:
-  T5Loader(const T5Config& config, bool bias_in_each_layer, WeightMap& weights, ThreadPool& threads)
-      : config_(config), bias_in_each_layer_(bias_in_each_layer), weights_(weights), threads_(threads) {
+  T5Loader(const T5Config& config, bool bias_in_each_layer, WeightMap& weights, const PackOptions& packing)
+      : config_(config), bias_in_each_layer_(bias_in_each_layer), weights_(weights), packing_(packing) {
     // One table, which checkpoints hold under one of these names or all (MADLAD-400: only as the decoder's).
     for (const char* name : {"decoder.embed_tokens.weight", "encoder.embed_tokens.weight", "shared.weight"}) {
       if (weights_.contains(name)) table_ = name;
@@ -245,7 +245,7 @@ class T5Loader final {
   StatusOr<LmHead> lm_head() {
     if (config_.tied) weights_.ignore("lm_head.weight");
     return LmHead::load(weights_, config_.tied ? table_ : "lm_head.weight", config_.vocab_size, config_.d_model, {},
-                        threads_);
+                        packing_);
   }
 
  private:
@@ -257,7 +257,7 @@ class T5Loader final {
   StatusOr<EncoderLayer> encoder_layer(const std::string& prefix) {
     ASSIGN_OR_RETURN(RmsNorm attention_norm, norm(prefix + "0.layer_norm"));
     ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + "0.SelfAttention"), threads_));
+                     SelfAttention::load(weights_, attention_options(prefix + "0.SelfAttention"), packing_));
     ASSIGN_OR_RETURN(RmsNorm feed_forward_norm, norm(prefix + "1.layer_norm"));
     ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + "1.DenseReluDense"));
     return EncoderLayer{std::move(attention_norm), std::move(attention), std::move(feed_forward_norm), std::move(ffn)};
@@ -266,10 +266,10 @@ class T5Loader final {
   StatusOr<DecoderLayer> decoder_layer(const std::string& prefix) {
     ASSIGN_OR_RETURN(RmsNorm attention_norm, norm(prefix + "0.layer_norm"));
     ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + "0.SelfAttention"), threads_));
+                     SelfAttention::load(weights_, attention_options(prefix + "0.SelfAttention"), packing_));
     ASSIGN_OR_RETURN(RmsNorm cross_norm, norm(prefix + "1.layer_norm"));
     ASSIGN_OR_RETURN(CrossAttention cross,
-                     CrossAttention::load(weights_, attention_options(prefix + "1.EncDecAttention"), threads_));
+                     CrossAttention::load(weights_, attention_options(prefix + "1.EncDecAttention"), packing_));
     ASSIGN_OR_RETURN(RmsNorm feed_forward_norm, norm(prefix + "2.layer_norm"));
     ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + "2.DenseReluDense"));
     return DecoderLayer{std::move(attention_norm), std::move(attention),         std::move(cross_norm),
@@ -290,8 +290,8 @@ class T5Loader final {
     return biases;
   }
 
-  // `wo` of large checkpoints overflows float16 (transformers keeps it in float32 beside float16 weights). Every
-  // product here is of float32, whatever the file stores; a Linear that computes in float16 must leave `down` out.
+  // `wo` of large checkpoints overflows float16 (transformers keeps it in float32 beside float16 weights), for a few of
+  // its inputs are far larger than the others.
   StatusOr<FeedForward> feed_forward(const std::string& prefix) {
     FeedForward::Options options;
     options.up = prefix + (config_.gated ? ".wi_1" : ".wi");
@@ -301,7 +301,8 @@ class T5Loader final {
     options.hidden_dim = config_.d_ff;
     options.activation = config_.activation;
     options.has_biases = false;
-    return FeedForward::load(weights_, options, threads_);
+    options.down_inputs = LayerInputs::kOutliers;
+    return FeedForward::load(weights_, options, packing_);
   }
 
   AttentionOptions attention_options(const std::string& prefix) const {
@@ -319,7 +320,7 @@ class T5Loader final {
   const T5Config& config_;
   bool bias_in_each_layer_;
   WeightMap& weights_;
-  ThreadPool& threads_;
+  const PackOptions& packing_;
   std::string table_ = "shared.weight";
 };
 
@@ -331,7 +332,7 @@ StatusOr<std::unique_ptr<Model>> load(const Variant& variant, const ModelConfig&
   if (!options.attention.supports({heads, heads, static_cast<int32_t>(t5.d_kv)}, &why)) {
     return unimplemented("attention backend ", options.attention.name(), ": ", why);
   }
-  T5Loader loader(t5, variant.bias_in_each_layer, *weights, options.threads);
+  T5Loader loader(t5, variant.bias_in_each_layer, *weights, options.packing);
   ASSIGN_OR_RETURN(Embedding tokens, loader.tokens());
   ASSIGN_OR_RETURN(Stack<EncoderLayer> encoder, loader.encoder());
   ASSIGN_OR_RETURN(Stack<DecoderLayer> decoder, loader.decoder());

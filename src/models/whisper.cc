@@ -28,11 +28,11 @@ constexpr BartLikeTraits kTraits{
 class MelInput final : public EncoderInput {
  public:
   static StatusOr<std::unique_ptr<EncoderInput>> load(const ConfigReader& reader, const BartLikeConfig& sizes,
-                                                      WeightMap& weights, ThreadPool& threads) {
+                                                      WeightMap& weights, const PackOptions& packing) {
     constexpr int64_t kMaxBins = 4096;
     ASSIGN_OR_RETURN(const int64_t bins, reader.integer("num_mel_bins", 1, kMaxBins));
     const auto conv = [&](const std::string& name, int64_t in, int64_t stride) {
-      return Conv1d::load(weights, {"encoder." + name, in, sizes.d_model, {3, stride, 1}}, threads);
+      return Conv1d::load(weights, {"encoder." + name, in, sizes.d_model, {3, stride, 1}}, packing);
     };
     ASSIGN_OR_RETURN(Conv1d conv1, conv("conv1", bins, 1));
     ASSIGN_OR_RETURN(Conv1d conv2, conv("conv2", sizes.d_model, 2));
@@ -124,7 +124,7 @@ StatusOr<std::unique_ptr<Model>> load_whisper(const ModelConfig& config, std::sh
     sizes.scale_embedding = false;
   }
   weights->set_optional_prefix("model.");
-  ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, MelInput::load(reader, sizes, *weights, options.threads));
+  ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, MelInput::load(reader, sizes, *weights, options.packing));
   ASSIGN_OR_RETURN(BartLikeParts parts, load_bart_like_parts(kTraits, sizes, std::move(input), *weights, options));
   parts.spec.modalities = {"audio"};
   parts.spec.default_prompt = DefaultPrompt::kTranscript;

@@ -1,0 +1,25 @@
+#include "layers/packing.h"
+
+namespace transept {
+namespace {
+
+// Sums of longer rows need not fit an int32. No published model has such a layer.
+constexpr int64_t kMaxInt8Inputs = int64_t{1} << 16;
+
+WeightFormat choose_format(const PackOptions& options, int64_t k, DType stored, LayerInputs inputs) {
+  const DType storage = options.storage.value_or(stored);
+  if (storage != DType::kInt8) return {storage};
+  if (inputs == LayerInputs::kRaw || k > kMaxInt8Inputs) return {stored};
+  return {DType::kInt8, inputs == LayerInputs::kOutliers};
+}
+
+}  // namespace
+
+PackedMatrix make_packed(const PackOptions& options, const std::string& name, int64_t n, int64_t k, DType stored,
+                         LayerInputs inputs) {
+  PackedMatrix packed(n, k, choose_format(options, k, stored, inputs));
+  if (options.report != nullptr) options.report->push_back({name, packed.format(), packed.bytes()});
+  return packed;
+}
+
+}  // namespace transept

@@ -1,0 +1,46 @@
+// How the matrices of a model are packed while it is loaded, and what came of it. Used on one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "ops/packed_matrix.h"
+#include "tensor/dtype.h"
+
+namespace transept {
+
+// What a layer's inputs are like, for storages that round them too (int8).
+enum class LayerInputs : uint8_t {
+  kUsual,
+  kOutliers,  // a few entries dwarf the others (T5's wo, convolutions over features): rounded to 15 bits
+  kRaw,       // raw samples: such a layer is not quantised
+};
+
+struct PackedLayer {
+  std::string name;  // of its first matrix in the checkpoint
+  WeightFormat format;
+  size_t bytes = 0;
+};
+
+struct PackOptions {
+  // Every matrix as the checkpoint stores it: what a test wants.
+  PackOptions(ThreadPool& pool) : threads(pool) {}  // NOLINT(google-explicit-constructor)
+  PackOptions(ThreadPool& pool, std::optional<DType> matrices, std::vector<PackedLayer>* log)
+      : threads(pool), storage(matrices), report(log) {}
+
+  ThreadPool& threads;
+  // What matrices are kept in: kFloat32, kBFloat16, kFloat16, kInt8. Unset: as the checkpoint stores each, which loses
+  // nothing and costs no byte more.
+  std::optional<DType> storage;
+  std::vector<PackedLayer>* report = nullptr;  // null: nobody asks
+};
+
+// Memory for a matrix that the checkpoint stores as `stored`, and its line in the report.
+PackedMatrix make_packed(const PackOptions& options, const std::string& name, int64_t n, int64_t k, DType stored,
+                         LayerInputs inputs);
+
+}  // namespace transept

@@ -1,0 +1,87 @@
+// Proves that a model's matrices are kept in what was asked for, all of them, that the report says so, and that the
+// answers stay near float32's by about as much as the storage rounds.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/model_config.h"
+#include "models/registry.h"
+#include "models/run_model.h"
+#include "models/tiny_bart.h"
+#include "models/tiny_t5.h"
+
+namespace transept {
+namespace {
+
+using testing::RunModel;
+using testing::TestFolder;
+using testing::TinyBart;
+using testing::TinyT5;
+
+class WeightStorageTest : public ::testing::Test {
+ protected:
+  struct Loaded {
+    std::vector<PackedLayer> layers;
+    std::vector<float> logits;
+  };
+  Loaded load(std::optional<DType> storage) {
+    Loaded loaded;
+    const auto config = ModelConfig::load(dir_.path());
+    std::shared_ptr<WeightMap> weights = std::move(WeightMap::open(dir_.path())).value();
+    const auto model =
+        load_model(*config, weights, {PackOptions(run_.threads(), storage, &loaded.layers), *attention_});
+    EXPECT_TRUE(model.ok()) << model.status();
+    if (model.ok()) loaded.logits = run_.logits(**model);
+    return loaded;
+  }
+
+  // The difference's size as a share of the logits'.
+  static double distance(const std::vector<float>& a, const std::vector<float>& b) {
+    double difference = 0, whole = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+      whole += std::pow(static_cast<double>(a[i]), 2);
+    }
+    return std::sqrt(difference / whole);
+  }
+
+  TestFolder dir_;
+  std::unique_ptr<AttentionBackend> attention_ = std::move(make_attention_backend("reference")).value();
+  RunModel run_{*attention_};
+};
+
+TEST_F(WeightStorageTest, EveryMatrixIsKeptAsAskedAndAnswersStayNear) {
+  TinyBart().write(dir_);
+  const Loaded whole = load(std::nullopt);
+  for (const PackedLayer& layer : whole.layers) EXPECT_EQ(layer.format.storage, DType::kFloat32) << layer.name;
+  EXPECT_EQ(load(DType::kFloat32).logits, whole.logits) << "float32 is what the checkpoint has";
+  // A weight is rounded by up to 2^-9 and 2^-12 of itself, or by 1/254 of the largest of its output, and so are inputs:
+  // the layers' errors add up like a random walk of fewer than ten steps.
+  const std::pair<DType, double> bounds[] = {
+      {DType::kBFloat16, 0x1p-9 * 10}, {DType::kFloat16, 0x1p-12 * 10}, {DType::kInt8, 10.0 / 254}};
+  for (const auto& [storage, bound] : bounds) {
+    const Loaded rounded = load(storage);
+    ASSERT_EQ(rounded.layers.size(), whole.layers.size());
+    for (const PackedLayer& layer : rounded.layers) {
+      EXPECT_EQ(layer.format.storage, storage) << layer.name;
+      EXPECT_FALSE(layer.format.wide_inputs) << layer.name;
+    }
+    EXPECT_LT(distance(whole.logits, rounded.logits), bound) << dtype_name(storage);
+    EXPECT_GT(distance(whole.logits, rounded.logits), bound / 1000) << dtype_name(storage) << " rounds nothing";
+  }
+}
+
+TEST_F(WeightStorageTest, T5sWoTakesWideInputs) {
+  TinyT5 t5;
+  t5.write(dir_, t5.tensors());
+  int num_wide = 0;
+  for (const PackedLayer& layer : load(DType::kInt8).layers) {
+    EXPECT_EQ(layer.format.storage, DType::kInt8) << layer.name;
+    EXPECT_EQ(layer.format.wide_inputs, layer.name.ends_with(".wo.weight")) << layer.name;
+    num_wide += layer.format.wide_inputs ? 1 : 0;
+  }
+  EXPECT_GT(num_wide, 0);
+}
+
+}  // namespace
+}  // namespace transept
