@@ -415,10 +415,10 @@ class CliTest(unittest.TestCase):
             self.assertIn(word, err, arguments)
 
     def test_what_is_not_supported_is_refused_by_name(self):
-        for flags, words in [(["--quantization", "int8"], "--quantization int8: quantised weights"),
-                             (["--quantization", "best"], "--quantization best: unknown; this version has auto, none"),
+        for flags, words in [(["--quantization", "awq"], "--quantization awq: int8 at load time is the only quantisation"),
+                             (["--quantization", "best"], "--quantization best: unknown; this version has auto, none, int8"),
                              (["--kv-cache-dtype", "bfloat16"], "--kv-cache-dtype bfloat16: KV caches of bfloat16"),
-                             (["--dtype", "float16"], "--dtype float16: this version computes in float32"),
+                             (["--dtype", "float8"], "--dtype float8: unknown; this version has auto, float32, bfloat16, float16"),
                              (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
                              (["--enable-chunked-prefill"], "--enable-chunked-prefill: chunked prefill is not supported"),
@@ -439,7 +439,7 @@ class CliTest(unittest.TestCase):
         self.assertIn(f"{folder}/adapter_config.json: LoRA", run("generate", folder, "x")[2])
 
     def test_a_bad_environment_variable_is_blamed_itself(self):
-        for name, value in [("BLOCK_SIZE", "0"), ("DTYPE", "float16"), ("QUANTIZATION", "int8"), ("ISA", "mmx"),
+        for name, value in [("BLOCK_SIZE", "0"), ("DTYPE", "float8"), ("QUANTIZATION", "awq"), ("ISA", "mmx"),
                             ("ATTENTION_BACKEND", "cuda"), ("PREEMPTION_MODE", "hope"), ("MAX_MODEL_LEN", "99999"),
                             ("KV_CACHE_MEMORY", "lots"), ("KV_CACHE_MEMORY", "1000TiB"), ("WATERMARK", "2"),
                             ("SEED", "-1"), ("DEBUG_POISON", "maybe"), ("SHARE_IDENTICAL_INPUTS", "perhaps"), ("LOG_LEVEL", "loud"), ("MAX_TOKENS", "0"),
