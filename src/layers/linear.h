@@ -39,6 +39,10 @@ class Linear final {
   // x: [m, in_features], y: [m, out_features] float32. `epilogue.bias` stays empty: the layer has its own.
   void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
 
+  // The same in pieces of columns, each handed to `then` by the thread that computed it (ops/gemm.h).
+  void forward_by_columns(Context& context, const TensorView& x, const TensorView& y,
+                          FunctionRef<void(int64_t column_begin, int64_t column_end)> then) const;
+
   // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape).
   void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }
 

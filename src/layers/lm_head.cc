@@ -14,4 +14,9 @@ void LmHead::logits(Context& context, const TensorView& hidden, const TensorView
   linear_.forward(context, hidden, {}, out);
 }
 
+void LmHead::logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
+                           FunctionRef<void(int64_t, int64_t)> then) const {
+  linear_.forward_by_columns(context, hidden, out, then);
+}
+
 }  // namespace transept

@@ -18,6 +18,10 @@ class LmHead final {
 
   // hidden: [rows, dim] -> out: [rows, vocab_size] float32.
   void logits(Context& context, const TensorView& hidden, const TensorView& out) const;
+  // The same for few rows, in pieces of ids: `then(begin, end)` runs on the thread that has just computed the logits of
+  // ids [begin, end), all rows of them. Pieces of kPieceColumns ids, whatever the rows and threads.
+  void logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
+                     FunctionRef<void(int64_t begin, int64_t end)> then) const;
 
   int64_t vocab_size() const { return linear_.out_features(); }
   int64_t dim() const { return linear_.in_features(); }

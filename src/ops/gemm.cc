@@ -107,66 +107,129 @@ void run_float(Context& context, const OpKernels& kernels, const FloatGemmKernel
   }
 }
 
+// The rows of x as int8, in the step's memory.
+class QuantizedRows final {
+ public:
+  QuantizedRows(Context& context, const Int8GemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w)
+      : scope_(context.arena),
+        q_(context.arena.allocate_span<std::byte>(gemm.m * share(w) * w.depth() * kernels.q_bytes)),
+        scales_(context.arena.allocate_span<float>(gemm.m)),
+        job_{.gemm = gemm,
+             .depth = w.depth(),
+             .q = q_.data(),
+             .row_scales = scales_.data(),
+             .scales = w.scales(),
+             .offsets = w.offsets(),
+             .is_wide = w.format().wide_inputs} {
+    if (context.dry_run) return;
+    const int64_t m = gemm.m;
+    const int64_t chunks = m * w.depth() < kSerialQuantized ? 1 : std::min<int64_t>(m, kQuantizeTasks);
+    context.threads.parallel_for(chunks, [&](int64_t i, int) {
+      kernels.quantize(job_, even_split(m, chunks, i), even_split(m, chunks, i + 1), q_.data(), scales_.data());
+    });
+  }
+
+  // Quantised rows of each row of x.
+  static int64_t share(const PackedMatrix& w) { return w.format().wide_inputs ? 2 : 1; }
+
+  const Int8Job& job() const { return job_; }
+
+ private:
+  Arena::Scope scope_;
+  std::span<std::byte> q_;
+  std::span<float> scales_;
+  Int8Job job_;
+};
+
 void run_int8(Context& context, const Int8GemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
               bool serial) {
-  const int64_t m = gemm.m, share = w.format().wide_inputs ? 2 : 1;
-  const Arena::Scope scope(context.arena);
-  const std::span<std::byte> q = context.arena.allocate_span<std::byte>(m * share * w.depth() * kernels.q_bytes);
-  const std::span<float> row_scales = context.arena.allocate_span<float>(m);
+  const QuantizedRows x(context, kernels, gemm, w);
   if (context.dry_run) return;
-  const Int8Job job{.gemm = gemm,
-                    .depth = w.depth(),
-                    .q = q.data(),
-                    .row_scales = row_scales.data(),
-                    .scales = w.scales(),
-                    .offsets = w.offsets(),
-                    .is_wide = w.format().wide_inputs};
-  const int64_t chunks = m * w.depth() < kSerialQuantized ? 1 : std::min<int64_t>(m, kQuantizeTasks);
-  context.threads.parallel_for(chunks, [&](int64_t i, int) {
-    kernels.quantize(job, even_split(m, chunks, i), even_split(m, chunks, i + 1), q.data(), row_scales.data());
-  });
+  const int64_t m = gemm.m, share = QuantizedRows::share(w);
   if (m * share <= kernels.tile_rows) {
     return for_runs_of_panels(context, w.num_panels(), serial,
-                              [&](int64_t begin, int64_t end) { kernels.panels(job, 0, m, begin, end); });
+                              [&](int64_t begin, int64_t end) { kernels.panels(x.job(), 0, m, begin, end); });
   }
   const Division d = divide(ceil_div(m * share, kernels.tile_rows), kernels.tile_rows * w.depth() * kernels.q_bytes,
                             w.num_panels(), serial ? 1 : context.threads.num_threads());
   for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int) {
-    kernels.panels(job, even_split(m, d.num_blocks, block), even_split(m, d.num_blocks, block + 1),
+    kernels.panels(x.job(), even_split(m, d.num_blocks, block), even_split(m, d.num_blocks, block + 1),
                    even_split(w.num_panels(), d.num_runs, run), even_split(w.num_panels(), d.num_runs, run + 1));
   });
+}
+
+// The float kernels of a storage.
+const FloatGemmKernels& float_kernels(const OpKernels& kernels, DType storage) {
+  switch (storage) {
+    case DType::kBFloat16: return kernels.gemm_bfloat16;
+    case DType::kFloat16: return kernels.gemm_float16;
+    default: return kernels.gemm_float32;
+  }
+}
+
+GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue,
+                 const TensorView& y) {
+  check_shapes(x, w, epilogue, y);
+  const bool dry = context.dry_run;
+  const bool has_residual = epilogue.residual.raw != nullptr;
+  if (!dry && context.counters != nullptr && x.dim(0) > 0 && w.n() > 0) ++context.counters->num_matmuls;
+  return {.x = dry ? nullptr : x.f32(),
+          .x_stride = x.stride[0],
+          .m = x.dim(0),
+          .n = w.n(),
+          .k = w.k(),
+          .panels = w.panels(),
+          .bias = epilogue.bias,
+          .activation = epilogue.activation,
+          .residual = has_residual && !dry ? epilogue.residual.f32() : nullptr,
+          .residual_stride = has_residual ? epilogue.residual.stride[0] : 0,
+          .y = dry ? nullptr : y.f32(),
+          .y_stride = y.stride[0]};
 }
 
 }  // namespace
 
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
-  check_shapes(x, w, epilogue, y);
-  const int64_t m = x.dim(0);
-  if (m == 0 || w.n() == 0) return;
+  const GemmJob job = make_job(context, x, w, epilogue, y);
+  if (job.m == 0 || job.n == 0) return;
   const OpKernels& kernels = op_kernels(context.isa);
-  const bool dry = context.dry_run;
-  const bool has_residual = epilogue.residual.raw != nullptr;
-  const GemmJob job{.x = dry ? nullptr : x.f32(),
-                    .x_stride = x.stride[0],
-                    .m = m,
-                    .n = w.n(),
-                    .k = w.k(),
-                    .panels = w.panels(),
-                    .bias = epilogue.bias,
-                    .activation = epilogue.activation,
-                    .residual = has_residual && !dry ? epilogue.residual.f32() : nullptr,
-                    .residual_stride = has_residual ? epilogue.residual.stride[0] : 0,
-                    .y = dry ? nullptr : y.f32(),
-                    .y_stride = y.stride[0]};
-  if (!dry && context.counters != nullptr) ++context.counters->num_matmuls;
-  const double flop = 2.0 * static_cast<double>(m) * static_cast<double>(w.n()) * static_cast<double>(w.k());
-  const bool serial = flop < kSerialFlop;
-  switch (w.format().storage) {
-    case DType::kFloat32: return run_float(context, kernels, kernels.gemm_float32, job, w.num_panels(), serial);
-    case DType::kBFloat16: return run_float(context, kernels, kernels.gemm_bfloat16, job, w.num_panels(), serial);
-    case DType::kFloat16: return run_float(context, kernels, kernels.gemm_float16, job, w.num_panels(), serial);
-    default: return run_int8(context, kernels.gemm_int8, job, w, serial);
+  const bool serial =
+      2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
+  if (w.format().storage == DType::kInt8) {
+    run_int8(context, kernels.gemm_int8, job, w, serial);
+  } else {
+    run_float(context, kernels, float_kernels(kernels, w.format().storage), job, w.num_panels(), serial);
   }
+}
+
+void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue,
+                     const TensorView& y, FunctionRef<void(int64_t, int64_t)> then) {
+  const GemmJob job = make_job(context, x, w, epilogue, y);
+  if (job.m == 0 || job.n == 0) return;
+  const OpKernels& kernels = op_kernels(context.isa);
+  const auto in_pieces = [&](auto&& panels) {
+    constexpr int64_t kPanels = kPieceColumns / kPanelColumns;
+    context.threads.parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t piece, int) {
+      panels(piece * kPanels, std::min((piece + 1) * kPanels, w.num_panels()));
+      then(piece * kPieceColumns, std::min((piece + 1) * kPieceColumns, job.n));
+    });
+  };
+  if (w.format().storage == DType::kInt8) {
+    const QuantizedRows rows(context, kernels.gemm_int8, job, w);
+    if (context.dry_run) return;
+    return in_pieces([&](int64_t begin, int64_t end) { kernels.gemm_int8.panels(rows.job(), 0, job.m, begin, end); });
+  }
+  const FloatGemmKernels& of = float_kernels(kernels, w.format().storage);
+  if (job.m <= kernels.few_rows) {
+    if (context.dry_run) return;
+    return in_pieces([&](int64_t begin, int64_t end) { of.few_rows(job, begin, end); });
+  }
+  const Arena::Scope scope(context.arena);
+  const int64_t num_tiles = ceil_div(job.m, kernels.tile_rows);
+  const std::span<float> packed = context.arena.allocate_span<float>(num_tiles * kernels.tile_rows * job.k);
+  if (context.dry_run) return;
+  kernels.gemm_pack(job, num_tiles, 0, num_tiles, packed.data());
+  in_pieces([&](int64_t begin, int64_t end) { of.tiles(job, num_tiles, 0, num_tiles, packed.data(), begin, end); });
 }
 
 }  // namespace transept

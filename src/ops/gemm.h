@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "base/function_ref.h"
 #include "ops/activation_kind.h"
 #include "ops/packed_matrix.h"
 #include "tensor/context.h"
@@ -28,6 +29,13 @@ struct Epilogue {
 // y = activation(x w^T + bias) + residual. x: [m, k], y: [m, n] float32, rows may be strided, columns dense; y does not
 // overlap x. Runs on the context's threads; counts one product. m = 0 does nothing.
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y);
+
+// The same, in pieces of kPieceColumns columns (the last may have fewer): `then(column_begin, column_end)` is called on
+// the thread that has just computed these columns of every row, while they lie in its cache. What pieces there are
+// depends on n alone. For few rows: every piece reads all of x.
+constexpr int64_t kPieceColumns = 32 * kPanelColumns;
+void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue,
+                     const TensorView& y, FunctionRef<void(int64_t column_begin, int64_t column_end)> then);
 
 // The obvious triple loop in double precision over an unpacked w [n, k]: the oracle. x and w are taken as they are:
 // what a storage rounds is the caller's to round first.

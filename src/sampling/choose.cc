@@ -54,11 +54,6 @@ int32_t draw(std::span<const Candidate> candidates, float best, const RowRequest
   return candidates.front().token_id;
 }
 
-void ban_range(RowEdits::Range range, std::span<float> scores) {
-  const size_t end = std::min(static_cast<size_t>(range.end), scores.size());
-  for (size_t id = static_cast<size_t>(range.begin); id < end; ++id) scores[id] = kNever;
-}
-
 // "If sum of probability over timestamps is above any other token, sample timestamp" (openai-whisper's
 // ApplyTimestampRules). A comparison that is not one, of rows without numbers or without anything left, bans nothing.
 void weigh_timestamps(const Context& context, int32_t timestamp_begin, std::span<float> scores) {
@@ -72,25 +67,38 @@ void weigh_timestamps(const Context& context, int32_t timestamp_begin, std::span
 
 }  // namespace
 
-void apply_edits(const Context& context, const RowEdits& edits, std::span<float> scores) {
-  const auto at = [&](int32_t id) -> float& { return scores[static_cast<size_t>(id)]; };
-  for (const RowEdits::Bias& bias : edits.biases) at(bias.token_id) += bias.value;
+void apply_edits(const RowEdits& edits, int32_t first_id, std::span<float> scores) {
+  const auto size = static_cast<int32_t>(scores.size());
+  const auto edit = [&](int32_t id, auto&& change) {
+    if (id >= first_id && id - first_id < size) change(scores[static_cast<size_t>(id - first_id)]);
+  };
+  for (const RowEdits::Bias& bias : edits.biases) edit(bias.token_id, [&](float& score) { score += bias.value; });
   if (edits.repetition_penalty != 1) {
     for (const int32_t id : edits.seen) {
-      float& score = at(id);
-      score = score < 0 ? score * edits.repetition_penalty : score / edits.repetition_penalty;
+      edit(id, [&](float& score) {
+        score = score < 0 ? score * edits.repetition_penalty : score / edits.repetition_penalty;
+      });
     }
   }
   for (const RowEdits::Count& count : edits.generated) {
-    at(count.token_id) -= edits.frequency_penalty * static_cast<float>(count.count) + edits.presence_penalty;
+    edit(count.token_id, [&](float& score) {
+      score -= edits.frequency_penalty * static_cast<float>(count.count) + edits.presence_penalty;
+    });
   }
-  for (const int32_t id : edits.banned) at(id) = kNever;
-  for (const RowEdits::Range range : edits.banned_ranges) ban_range(range, scores);
-  if (edits.timestamp_begin >= 0) weigh_timestamps(context, edits.timestamp_begin, scores);
+  for (const int32_t id : edits.banned) edit(id, [](float& score) { score = kNever; });
+  for (const RowEdits::Range range : edits.banned_ranges) {
+    const int32_t end = std::min(range.end - first_id, size);
+    for (int32_t i = std::max(range.begin - first_id, 0); i < end; ++i) scores[static_cast<size_t>(i)] = kNever;
+  }
   if (edits.forced_token >= 0) {
     std::fill(scores.begin(), scores.end(), kNever);
-    at(edits.forced_token) = 0;
+    edit(edits.forced_token, [](float& score) { score = 0; });
   }
+}
+
+void apply_edits(const Context& context, const RowEdits& edits, std::span<float> scores) {
+  apply_edits(edits, 0, scores);
+  if (edits.timestamp_begin >= 0 && edits.forced_token < 0) weigh_timestamps(context, edits.timestamp_begin, scores);
 }
 
 int32_t choose_token(const Context& context, const RowRequest& request, std::span<const float> scores,

@@ -19,6 +19,9 @@ struct Candidate {
 // Applies the edits in their order; forced tokens included. The scores are logits or log-probabilities.
 void apply_edits(const Context& context, const RowEdits& edits, std::span<float> scores);
 
+// Those of ids [first_id, first_id + scores.size()), all but the weighing of timestamps, which looks at the whole row.
+void apply_edits(const RowEdits& edits, int32_t first_id, std::span<float> scores);
+
 // A token of the edited scores. `scratch`: [scores.size()], used when sampling. -1 if no score is a number above -inf.
 int32_t choose_token(const Context& context, const RowRequest& request, std::span<const float> scores,
                      std::span<Candidate> scratch);

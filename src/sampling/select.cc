@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked_math.h"
+#include "sampling/greedy_row.h"
 #include "sampling/select_row.h"
 
 namespace transept {
@@ -16,13 +18,17 @@ struct Scratch {
   TensorView logits;                // [kRowsAtOnce, vocab]
   TensorView copies;                // [threads, vocab]: for rows that several requests look at
   std::span<Candidate> candidates;  // [threads * vocab]
+  std::span<GreedyPiece> pieces;    // [kRowsAtOnce, num_pieces]: of rows that one greedy request looks at
+  int64_t num_pieces = 0;
 };
 
 Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
   const int64_t threads = context.threads.num_threads();
+  const int64_t num_pieces = ceil_div(vocab, kPieceColumns);
   return {context.arena.tensor(DType::kFloat32, {std::min(rows, kRowsAtOnce), vocab}),
           context.arena.tensor(DType::kFloat32, {threads, vocab}),
-          context.arena.allocate_span<Candidate>(threads * vocab)};
+          context.arena.allocate_span<Candidate>(threads * vocab),
+          context.arena.allocate_span<GreedyPiece>(std::min(rows, kRowsAtOnce) * num_pieces), num_pieces};
 }
 
 // Gives each request its place in output.top before the threads start.
@@ -32,6 +38,68 @@ void reserve_top(std::span<const RowRequest> rows, int64_t vocab, SampleOutput& 
   for (const RowRequest& row : rows) size += num_top_entries(row, vocab);
   output.top.resize(static_cast<size_t>(size));
 }
+
+// Requests for up to kRowsAtOnce hidden rows, and where their results go.
+class Selection final {
+ public:
+  Selection(Context& context, const Scratch& scratch, std::span<const RowRequest> requests, SampleOutput& output,
+            RowSample* samples, int64_t vocab)
+      : context_(context), scratch_(scratch), requests_(requests), output_(output), samples_(samples), vocab_(vocab) {}
+
+  void run(const LmHead& lm_head, const TensorView& hidden) {
+    const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
+    logits_ = scratch_.logits.rows(0, last - first);
+    lm_head.logits_by_ids(context_, hidden.rows(first, last), logits_, [&](int64_t begin, int64_t end) {
+      for (size_t i = 0; i < requests_.size(); ++i) {
+        if (!is_greedy(i)) continue;
+        const std::span<float> ids(row(i) + begin, static_cast<size_t>(end - begin));
+        pieces(i)[static_cast<size_t>(begin / kPieceColumns)] =
+            look_at_piece(context_, requests_[i], static_cast<int32_t>(begin), ids);
+      }
+    });
+    context_.threads.parallel_for(static_cast<int64_t>(requests_.size()),
+                                  [&](int64_t task, int thread) { choose(static_cast<size_t>(task), thread); });
+  }
+
+ private:
+  float* row(size_t i) const { return logits_.row(requests_[i].hidden_row - requests_.front().hidden_row); }
+  std::span<GreedyPiece> pieces(size_t i) const {
+    const int64_t at = requests_[i].hidden_row - requests_.front().hidden_row;
+    return scratch_.pieces.subspan(static_cast<size_t>(at * scratch_.num_pieces),
+                                   static_cast<size_t>(scratch_.num_pieces));
+  }
+  // Several requests look at one row: none may edit it in place.
+  bool is_shared(size_t i) const {
+    return (i > 0 && requests_[i - 1].hidden_row == requests_[i].hidden_row) ||
+           (i + 1 < requests_.size() && requests_[i + 1].hidden_row == requests_[i].hidden_row);
+  }
+  bool is_greedy(size_t i) const { return is_found_by_pieces(requests_[i]) && !is_shared(i); }
+
+  void choose(size_t i, int thread) const {
+    const RowRequest& request = requests_[i];
+    const auto size = static_cast<size_t>(vocab_);
+    float* scores = row(i);
+    RowSample& sample = samples_[i];
+    if (is_greedy(i)) return choose_by_pieces(context_, request, pieces(i), {scores, size}, sample);
+    if (is_shared(i)) {
+      std::memcpy(scratch_.copies.row(thread), scores, size * sizeof(float));
+      scores = scratch_.copies.row(thread);
+    }
+    const std::span<TokenLogprob> top =
+        std::span(output_.top)
+            .subspan(static_cast<size_t>(sample.top_begin), static_cast<size_t>(num_top_entries(request, vocab_)));
+    select_row(context_, request, {scores, size}, scratch_.candidates.subspan(static_cast<size_t>(thread) * size, size),
+               sample, top);
+  }
+
+  Context& context_;
+  const Scratch& scratch_;
+  std::span<const RowRequest> requests_;
+  SampleOutput& output_;
+  RowSample* samples_;
+  int64_t vocab_;
+  TensorView logits_;
+};
 
 }  // namespace
 
@@ -44,35 +112,15 @@ void select(Context& context, const LmHead& lm_head, const TensorView& hidden, s
   const Scratch scratch = make_scratch(context, hidden.dim(0), vocab);
   int64_t top_begin = 0;
   for (size_t begin = 0; begin < rows.size();) {
-    const int64_t first = rows[begin].hidden_row;
     size_t end = begin;
-    while (end < rows.size() && rows[end].hidden_row < first + kRowsAtOnce) {
+    while (end < rows.size() && rows[end].hidden_row < rows[begin].hidden_row + kRowsAtOnce) {
       DCHECK(end == begin || rows[end].hidden_row >= rows[end - 1].hidden_row);
       output.rows[end].top_begin = top_begin;
       top_begin += num_top_entries(rows[end], vocab);
       ++end;
     }
-    const int64_t last = rows[end - 1].hidden_row + 1;
-    const TensorView logits = scratch.logits.rows(0, last - first);
-    lm_head.logits(context, hidden.rows(first, last), logits);
-    context.threads.parallel_for(static_cast<int64_t>(end - begin), [&](int64_t task, int thread) {
-      const size_t i = begin + static_cast<size_t>(task);
-      const RowRequest& request = rows[i];
-      float* scores = logits.row(request.hidden_row - first);
-      const bool is_shared = (i > begin && rows[i - 1].hidden_row == request.hidden_row) ||
-                             (i + 1 < end && rows[i + 1].hidden_row == request.hidden_row);
-      if (is_shared) {
-        std::memcpy(scratch.copies.row(thread), scores, static_cast<size_t>(vocab) * sizeof(float));
-        scores = scratch.copies.row(thread);
-      }
-      RowSample& sample = output.rows[i];
-      const std::span<TokenLogprob> top =
-          std::span(output.top)
-              .subspan(static_cast<size_t>(sample.top_begin), static_cast<size_t>(num_top_entries(request, vocab)));
-      select_row(context, request, {scores, static_cast<size_t>(vocab)},
-                 scratch.candidates.subspan(static_cast<size_t>(thread * vocab), static_cast<size_t>(vocab)), sample,
-                 top);
-    });
+    Selection(context, scratch, rows.subspan(begin, end - begin), output, output.rows.data() + begin, vocab)
+        .run(lm_head, hidden);
     begin = end;
   }
 }
@@ -81,7 +129,7 @@ void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& h
   Arena::Scope scope(context.arena);
   const Scratch scratch = make_scratch(context, num_rows, lm_head.vocab_size());
   const int64_t rows = std::min(num_rows, kRowsAtOnce);
-  lm_head.logits(context, hidden.rows(0, rows), scratch.logits);
+  lm_head.logits_by_ids(context, hidden.rows(0, rows), scratch.logits, [](int64_t, int64_t) {});
 }
 
 }  // namespace transept

@@ -1,0 +1,127 @@
+#include "sampling/greedy_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/gemm.h"
+#include "ops/select_kernels.h"
+#include "ops/softmax.h"
+#include "sampling/choose.h"
+
+namespace transept {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// Each piece goes through all of them.
+constexpr size_t kMaxEdits = 256;
+
+// Where a row's scores are parted; past every id if they are not.
+int32_t boundary(const RowRequest& request) {
+  const RowEdits* edits = request.edits;
+  const bool weighs = edits != nullptr && edits->timestamp_begin >= 0 && edits->forced_token < 0;
+  return weighs ? edits->timestamp_begin : std::numeric_limits<int32_t>::max();
+}
+
+ScorePiece sum_up(const Context& context, std::span<const float> scores) {
+  ScorePiece piece{kNever, 0, false};
+  if (scores.empty()) return piece;
+  piece.sum = op_kernels(context.isa).log_sum_exp_max(scores.data(), static_cast<int64_t>(scores.size()), &piece.max);
+  if (piece.max == kNever) {  // differences of infinities: nothing was summed
+    piece.sum = 0;
+    piece.has_strange = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
+  } else {
+    piece.has_strange = !std::isfinite(piece.sum);
+  }
+  return piece;
+}
+
+// What several pieces come to together.
+class Total final {
+ public:
+  void take_max(const ScorePiece& piece) {
+    max_ = std::max(max_, piece.max);
+    has_strange_ |= piece.has_strange;
+  }
+  void add(const ScorePiece& piece) {
+    if (piece.max > kNever) sum_ += piece.sum * std::exp(piece.max - max_);
+  }
+  float max() const { return max_; }
+  float log_sum() const { return max_ == kNever ? kNever : max_ + std::log(sum_); }
+  bool has_strange() const { return has_strange_; }
+
+ private:
+  float max_ = kNever, sum_ = 0;
+  bool has_strange_ = false;
+};
+
+template <ScorePiece GreedyPiece::*kSide>
+Total total_of(std::span<const GreedyPiece> pieces) {
+  Total total;
+  for (const GreedyPiece& piece : pieces) total.take_max(piece.*kSide);
+  for (const GreedyPiece& piece : pieces) total.add(piece.*kSide);
+  return total;
+}
+
+// The first id with the score `max`. It is in the first piece that has it.
+template <ScorePiece GreedyPiece::*kSide>
+int32_t find_best(const Context& context, std::span<const GreedyPiece> pieces, float max, size_t from,
+                  std::span<const float> scores) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if ((pieces[i].*kSide).max != max) continue;
+    const size_t begin = std::max(i * static_cast<size_t>(kPieceColumns), from);
+    const size_t end = std::min((i + 1) * static_cast<size_t>(kPieceColumns), scores.size());
+    return static_cast<int32_t>(begin) + static_cast<int32_t>(arg_max(context, scores.subspan(begin, end - begin)));
+  }
+  return kNothingLeft;
+}
+
+}  // namespace
+
+bool is_found_by_pieces(const RowRequest& request) {
+  const bool is_greedy = request.temperature == 0 || request.top_k == 1;
+  if (request.target_token >= 0 || request.num_candidates > 0 || request.num_logprobs >= 0 || !is_greedy) return false;
+  const RowEdits* edits = request.edits;
+  return edits == nullptr ||
+         (!edits->renormalize && edits->biases.size() + edits->seen.size() + edits->generated.size() +
+                                         edits->banned.size() + edits->banned_ranges.size() <=
+                                     kMaxEdits);
+}
+
+GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int32_t first_id,
+                          std::span<float> scores) {
+  if (request.edits != nullptr) apply_edits(*request.edits, first_id, scores);
+  const auto text = static_cast<size_t>(
+      std::clamp<int64_t>(int64_t{boundary(request)} - first_id, 0, static_cast<int64_t>(scores.size())));
+  return {sum_up(context, scores.first(text)), sum_up(context, scores.subspan(text))};
+}
+
+void choose_by_pieces(const Context& context, const RowRequest& request, std::span<const GreedyPiece> pieces,
+                      std::span<const float> scores, RowSample& sample) {
+  const int64_t top_begin = sample.top_begin;
+  sample = {};
+  sample.top_begin = top_begin;
+  const Total text = total_of<&GreedyPiece::text>(pieces), timestamps = total_of<&GreedyPiece::timestamps>(pieces);
+  if (text.has_strange() || timestamps.has_strange()) {
+    sample.token_id = kNotNumbers;
+    return;
+  }
+  // Where timestamps together are likelier than any text, it is a timestamp (timestamp_rules.h).
+  const bool is_text = text.max() >= timestamps.log_sum() && text.max() > kNever;
+  const float max = is_text ? text.max() : timestamps.max();
+  sample.token_id = kNothingLeft;
+  if (max == kNever) return;
+  const auto parted = static_cast<size_t>(boundary(request));
+  sample.token_id =
+      is_text ? find_best<&GreedyPiece::text>(context, pieces, max, 0, scores.first(std::min(scores.size(), parted)))
+              : find_best<&GreedyPiece::timestamps>(context, pieces, max, parted, scores);
+  float normalizer = timestamps.log_sum();
+  if (is_text) {
+    const float most = std::max(text.log_sum(), timestamps.log_sum());
+    normalizer = most + std::log(std::exp(text.log_sum() - most) + std::exp(timestamps.log_sum() - most));
+  }
+  sample.logprob = max - normalizer;
+}
+
+}  // namespace transept

@@ -1,0 +1,38 @@
+// The best token of a row that wants nothing else, found piece by piece while the scores are computed: each piece is
+// edited and looked at by the thread that has just computed it, and no pass over the whole row follows.
+//
+// Pieces are those of LmHead::logits_by_ids, so what a row gives depends neither on threads nor on other rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "sampling/select.h"
+#include "tensor/context.h"
+
+namespace transept {
+
+// What is known of the scores of some ids.
+struct ScorePiece {
+  float max;         // -inf: none is above it
+  float sum;         // of exp(score - max)
+  bool has_strange;  // NaN or +inf among them
+};
+
+// Ids of a piece on either side of where timestamps begin (without timestamps: all on the first).
+struct GreedyPiece {
+  ScorePiece text, timestamps;
+};
+
+// True if the request's token can be found so: greedy, no lists, edits that are few and do not look at the whole row
+// (the weighing of timestamps is known here).
+bool is_found_by_pieces(const RowRequest& request);
+
+// Edits the scores of ids [first_id, first_id + scores.size()) and sums them up.
+GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int32_t first_id, std::span<float> scores);
+
+// Token and log-probability, from the pieces in their order. scores: the whole edited row.
+void choose_by_pieces(const Context& context, const RowRequest& request, std::span<const GreedyPiece> pieces,
+                      std::span<const float> scores, RowSample& sample);
+
+}  // namespace transept
