@@ -19,10 +19,11 @@ struct Dot {
     __m256i low, high;  // two halves of each column's sum, side by side
   };
 
-  static void store_inputs(Input* to, Vec::Reg rounded) {
+  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded) {
     const __m256i whole = _mm256_cvtps_epi32(rounded);
     const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), packed);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + step), _mm_unpackhi_epi64(packed, packed));
   }
   static void clear(Sum& sum) { sum.low = sum.high = _mm256_setzero_si256(); }
   static Weights load(const int8_t* p) {

@@ -18,9 +18,11 @@ struct Dot {
     __m512i low, high;  // two halves of each column's sum, side by side
   };
 
-  static void store_inputs(Input* to, Vec::Reg rounded) {
+  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded) {
     const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, rounded);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_maskz_cvtepi32_epi16(Vec::kAll, whole));
+    int64_t fours[4];
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(fours), _mm512_maskz_cvtepi32_epi16(Vec::kAll, whole));
+    for (int i = 0; i < 4; ++i) __builtin_memcpy(to + i * step, fours + i, sizeof fours[i]);
   }
   static void clear(Sum& sum) { sum.low = sum.high = _mm512_setzero_si512(); }
   static Weights load(const int8_t* p) {

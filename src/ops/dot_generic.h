@@ -29,8 +29,8 @@ struct Dot {
     int32_t of[kVecBytes / 4];
   };
 
-  // Rounded values, V::kLanes of them.
-  static void store_inputs(Input* to, Vec::Reg rounded) {
+  // Rounded values, V::kLanes of them, four every `step` places.
+  static void store_inputs(Input* to, int64_t /*step*/, Vec::Reg rounded) {
     for (int i = 0; i < Vec::kLanes; ++i) to[i] = static_cast<Input>(rounded[i]);
   }
   static void clear(Sum& sum) { memset(&sum, 0, sizeof sum); }

@@ -15,10 +15,12 @@ struct Dot {
   typedef __m512i Weights;
   typedef __m512i Sum;
 
-  static void store_inputs(Input* to, Vec::Reg rounded) {
+  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded) {
     const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, rounded);
     const __m512i raised = _mm512_add_epi32(whole, _mm512_set1_epi32(128));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtepi32_epi8(Vec::kAll, raised));
+    int32_t fours[4];
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(fours), _mm512_maskz_cvtepi32_epi8(Vec::kAll, raised));
+    for (int i = 0; i < 4; ++i) __builtin_memcpy(to + i * step, fours + i, sizeof fours[i]);
   }
   static void clear(Sum& sum) { sum = _mm512_setzero_si512(); }
   static Weights load(const int8_t* p) { return _mm512_loadu_si512(p); }

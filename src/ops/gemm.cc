@@ -116,16 +116,17 @@ class QuantizedRows final {
         scales_(context.arena.allocate_span<float>(gemm.m)),
         job_{.gemm = gemm,
              .depth = w.depth(),
+             .num_tiles = ceil_div(gemm.m * share(w), kernels.tile_rows),
              .q = q_.data(),
              .row_scales = scales_.data(),
              .scales = w.scales(),
              .offsets = w.offsets(),
              .is_wide = w.format().wide_inputs} {
     if (context.dry_run) return;
-    const int64_t m = gemm.m;
-    const int64_t chunks = m * w.depth() < kSerialQuantized ? 1 : std::min<int64_t>(m, kQuantizeTasks);
+    const int64_t tiles = job_.num_tiles;
+    const int64_t chunks = gemm.m * w.depth() < kSerialQuantized ? 1 : std::min(tiles, kQuantizeTasks);
     context.threads.parallel_for(chunks, [&](int64_t i, int) {
-      kernels.quantize(job_, even_split(m, chunks, i), even_split(m, chunks, i + 1), q_.data(), scales_.data());
+      kernels.quantize(job_, even_split(tiles, chunks, i), even_split(tiles, chunks, i + 1), q_.data(), scales_.data());
     });
   }
 
@@ -145,15 +146,15 @@ void run_int8(Context& context, const Int8GemmKernels& kernels, const GemmJob& g
               bool serial) {
   const QuantizedRows x(context, kernels, gemm, w);
   if (context.dry_run) return;
-  const int64_t m = gemm.m, share = QuantizedRows::share(w);
-  if (m * share <= kernels.tile_rows) {
+  const int64_t tiles = x.job().num_tiles;
+  if (tiles == 1) {
     return for_runs_of_panels(context, w.num_panels(), serial,
-                              [&](int64_t begin, int64_t end) { kernels.panels(x.job(), 0, m, begin, end); });
+                              [&](int64_t begin, int64_t end) { kernels.panels(x.job(), 0, 1, begin, end); });
   }
-  const Division d = divide(ceil_div(m * share, kernels.tile_rows), kernels.tile_rows * w.depth() * kernels.q_bytes,
-                            w.num_panels(), serial ? 1 : context.threads.num_threads());
+  const Division d = divide(tiles, kernels.tile_rows * w.depth() * kernels.q_bytes, w.num_panels(),
+                            serial ? 1 : context.threads.num_threads());
   for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int) {
-    kernels.panels(x.job(), even_split(m, d.num_blocks, block), even_split(m, d.num_blocks, block + 1),
+    kernels.panels(x.job(), even_split(tiles, d.num_blocks, block), even_split(tiles, d.num_blocks, block + 1),
                    even_split(w.num_panels(), d.num_runs, run), even_split(w.num_panels(), d.num_runs, run + 1));
   });
 }
@@ -217,7 +218,8 @@ void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& 
   if (w.format().storage == DType::kInt8) {
     const QuantizedRows rows(context, kernels.gemm_int8, job, w);
     if (context.dry_run) return;
-    return in_pieces([&](int64_t begin, int64_t end) { kernels.gemm_int8.panels(rows.job(), 0, job.m, begin, end); });
+    return in_pieces(
+        [&](int64_t begin, int64_t end) { kernels.gemm_int8.panels(rows.job(), 0, rows.job().num_tiles, begin, end); });
   }
   const FloatGemmKernels& of = float_kernels(kernels, w.format().storage);
   if (job.m <= kernels.few_rows) {

@@ -14,9 +14,10 @@ namespace transept {
 static constexpr int kInt8Step = 4 * kPanelWidth;  // bytes of a panel for each four inputs
 static constexpr float kWideStep = 1.0f / 254;     // of the second row of a wide input, in scales
 
-// Rounds one row of x to q; wide: to q and, behind it, what that leaves. The row's scale, NaN if the row is not finite.
+// Rounds one row of x to q, four inputs every `step` places; wide: what that leaves goes four places behind. The row's
+// scale, NaN if the row is not finite.
 template <class V, class D, bool kWide>
-inline float quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q) {
+inline float quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
   using Reg = typename V::Reg;
   Reg largest = V::zero(), not_finite = V::zero();
   for (int64_t i = 0; i < k; i += V::kLanes) {
@@ -36,24 +37,33 @@ inline float quantize_row(const float* x, int64_t k, int64_t depth, typename D::
                                        : V::load_n(x + i, static_cast<int>(left));
     const Reg scaled = V::mul(v, inverse);
     const Reg whole = V::round(scaled);
-    D::store_inputs(q + i, whole);
-    if (kWide) D::store_inputs(q + depth + i, V::round(V::mul(V::sub(scaled, whole), V::set1(1 / kWideStep))));
+    D::store_inputs(q + i / 4 * step, step, whole);
+    if (kWide) {
+      const Reg rest = V::round(V::mul(V::sub(scaled, whole), V::set1(1 / kWideStep)));
+      D::store_inputs(q + i / 4 * step + 4, step, rest);
+    }
   }
   return most / 127 + strange;
 }
 
 template <class V, class D>
-void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales) {
-  auto* to = static_cast<typename D::Input*>(q);
-  for (int64_t r = row_begin; r < row_end; ++r) {
-    const float* x = job.gemm.x + r * job.gemm.x_stride;
-    row_scales[r] = job.is_wide ? quantize_row<V, D, true>(x, job.gemm.k, job.depth, to + 2 * r * job.depth)
-                                : quantize_row<V, D, false>(x, job.gemm.k, job.depth, to + r * job.depth);
+void quantize_tiles(const Int8Job& job, int64_t tile_begin, int64_t tile_end, void* q, float* row_scales) {
+  const int64_t share = job.is_wide ? 2 : 1;
+  for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+    const int64_t begin = even_split(job.gemm.m, job.num_tiles, tile);
+    const int64_t end = even_split(job.gemm.m, job.num_tiles, tile + 1);
+    const int64_t step = (end - begin) * share * 4;
+    for (int64_t r = begin; r < end; ++r) {
+      const float* x = job.gemm.x + r * job.gemm.x_stride;
+      auto* to = static_cast<typename D::Input*>(q) + begin * share * job.depth + (r - begin) * share * 4;
+      row_scales[r] = job.is_wide ? quantize_row<V, D, true>(x, job.gemm.k, job.depth, to, step)
+                                  : quantize_row<V, D, false>(x, job.gemm.k, job.depth, to, step);
+    }
   }
 }
 
 // The sums of kRows quantised rows and kVecs vectors of weights of each of kPanels panels, into sums [kRows][row_ints].
-template <class D, int kRows, int kVecs, int kPanels>
+template <class D, int kRows, int kVecs, int kPanels, bool kFetch>
 inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w, int32_t* sums, int row_ints) {
   constexpr int kAll = kVecs * kPanels;
   typename D::Sum acc[kRows][kAll];
@@ -64,18 +74,23 @@ inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w
   }
   const int64_t panel_bytes = depth * kPanelWidth;
   for (int64_t t = 0; t < depth; t += 4) {
+    typename D::Weights b[kAll];
 #pragma GCC unroll 16
     for (int c = 0; c < kAll; ++c) {
       const int8_t* p = w + (c / kVecs) * panel_bytes + (c % kVecs) * D::kVecBytes;
-      const typename D::Weights b = D::load(p);
-      if (c % kVecs * D::kVecBytes % 64 == 0) {
+      b[c] = D::load(p);
+      if (kFetch && c % kVecs * D::kVecBytes % 64 == 0) {
         D::prefetch(p + kPrefetchBytes);
         if (kPanels <= 2) D::prefetch_l2(p + kPrefetchL2Bytes);
       }
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) D::add(acc[r][c], D::broadcast(q + r * depth), b);
     }
-    q += 4;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const auto a = D::broadcast(q + 4 * r);
+#pragma GCC unroll 16
+      for (int c = 0; c < kAll; ++c) D::add(acc[r][c], a, b[c]);
+    }
+    q += 4 * kRows;
     w += kInt8Step;
   }
 #pragma GCC unroll 16
@@ -116,7 +131,7 @@ struct Int8Shape {
 };
 
 // kRows quantised rows from `row` of y on.
-template <class V, class D, int kRows, int kPanels>
+template <class V, class D, int kRows, int kPanels, bool kFetch>
 inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
   alignas(64) int32_t sums[kRows * kPanels * kPanelWidth];
   alignas(64) float scaled[kRows * kPanels * kPanelWidth];
@@ -125,7 +140,7 @@ inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
   const auto* q = static_cast<const typename D::Input*>(job.q) + (job.is_wide ? 2 * row : row) * job.depth;
   const auto* w = static_cast<const int8_t*>(job.gemm.panels) + panel * job.depth * kPanelWidth;
   for (int part = 0; part < kInt8Step; part += kVecs * D::kVecBytes) {
-    int8_tile<D, kRows, kVecs, kPanels>(q, job.depth, w + part, sums + part / 4, kColumns);
+    int8_tile<D, kRows, kVecs, kPanels, kFetch>(q, job.depth, w + part, sums + part / 4, kColumns);
   }
   const int64_t column = panel * kPanelWidth;
   if (job.is_wide) {
@@ -139,39 +154,42 @@ inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
   }
 }
 
-template <class V, class D, int kRows>
+template <class V, class D, int kRows, bool kFetch>
 inline void int8_run(const Int8Job& job, int64_t row, int64_t panel, int64_t panel_end) {
   constexpr int kPanels = Int8Shape<D, kRows>::kPanels;
-  for (; panel + kPanels <= panel_end; panel += kPanels) int8_some<V, D, kRows, kPanels>(job, row, panel);
+  for (; panel + kPanels <= panel_end; panel += kPanels) int8_some<V, D, kRows, kPanels, kFetch>(job, row, panel);
   if constexpr (kPanels > 1) {
-    for (; panel < panel_end; ++panel) int8_some<V, D, kRows, 1>(job, row, panel);
+    for (; panel < panel_end; ++panel) int8_some<V, D, kRows, 1, kFetch>(job, row, panel);
   }
 }
 
-template <class V, class D, int kRows = D::kTileRows>
+template <class V, class D, bool kFetch, int kRows = D::kTileRows>
 inline void int8_run_rows(const Int8Job& job, int64_t row, int64_t rows, int64_t panel, int64_t panel_end) {
   if (rows == kRows) {
-    int8_run<V, D, kRows>(job, row, panel, panel_end);
+    int8_run<V, D, kRows, kFetch>(job, row, panel, panel_end);
   } else if constexpr (kRows > 1) {
-    int8_run_rows<V, D, kRows - 1>(job, row, rows, panel, panel_end);
+    int8_run_rows<V, D, kFetch, kRows - 1>(job, row, rows, panel, panel_end);
   }
 }
 
 template <class V, class D>
-void int8_panels(const Int8Job& job, int64_t row_begin, int64_t row_end, int64_t panel_begin, int64_t panel_end) {
+void int8_panels(const Int8Job& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end) {
   const int64_t share = job.is_wide ? 2 : 1;
-  const int64_t rows = row_end - row_begin;
-  const int64_t num_tiles = (rows * share + D::kTileRows - 1) / D::kTileRows;
-  if (num_tiles == 1) {
-    int8_run_rows<V, D>(job, row_begin, rows * share, panel_begin, panel_end);
+  const auto row_of = [&](int64_t tile) { return even_split(job.gemm.m, job.num_tiles, tile); };
+  if (tile_end - tile_begin == 1) {
+    const int64_t row = row_of(tile_begin);
+    int8_run_rows<V, D, true>(job, row, (row_of(tile_end) - row) * share, panel_begin, panel_end);
     return;
   }
-  // A panel stays in the cache for all the rows.
+  // A panel stays in the cache for all the tiles.
   for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-    for (int64_t tile = 0; tile < num_tiles; ++tile) {
-      const int64_t row = row_begin + even_split(rows, num_tiles, tile);
-      const int64_t end = row_begin + even_split(rows, num_tiles, tile + 1);
-      int8_run_rows<V, D>(job, row, (end - row) * share, panel, panel + 1);
+    for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+      const int64_t row = row_of(tile), rows = (row_of(tile + 1) - row) * share;
+      if (tile == tile_begin) {
+        int8_run_rows<V, D, true>(job, row, rows, panel, panel + 1);
+      } else {
+        int8_run_rows<V, D, false>(job, row, rows, panel, panel + 1);
+      }
     }
   }
 }
