@@ -10,8 +10,8 @@ namespace {
 
 // Below this the threads are not asked: waking them costs more than the work.
 constexpr double kSerialFlop = 20000;
-constexpr int64_t kSerialQuantized = 32768;
-constexpr int64_t kQuantizeTasks = 32;
+constexpr int64_t kSerialQuantized = 8192;
+constexpr int64_t kQuantizeTasks = 16;
 // A task's packed rows of x stay in the second-level cache beside two panels of weights: this one and the next, which
 // is fetched meanwhile. Measured: 160 to 320 KiB are alike, 640 KiB cost 5 %.
 constexpr int64_t kBlockBytes = int64_t{256} << 10;
@@ -123,10 +123,10 @@ class QuantizedRows final {
              .offsets = w.offsets(),
              .is_wide = w.format().wide_inputs} {
     if (context.dry_run) return;
-    const int64_t tiles = job_.num_tiles;
-    const int64_t chunks = gemm.m * w.depth() < kSerialQuantized ? 1 : std::min(tiles, kQuantizeTasks);
+    const int64_t m = gemm.m;
+    const int64_t chunks = m * w.depth() < kSerialQuantized ? 1 : std::min(m, kQuantizeTasks);
     context.threads.parallel_for(chunks, [&](int64_t i, int) {
-      kernels.quantize(job_, even_split(tiles, chunks, i), even_split(tiles, chunks, i + 1), q_.data(), scales_.data());
+      kernels.quantize(job_, even_split(m, chunks, i), even_split(m, chunks, i + 1), q_.data(), scales_.data());
     });
   }
 

@@ -14,6 +14,10 @@ namespace transept {
 static constexpr int kInt8Step = 4 * kPanelWidth;  // bytes of a panel for each four inputs
 static constexpr float kWideStep = 1.0f / 254;     // of the second row of a wide input, in scales
 
+// What a tile fetches beside what it reads: nothing, where its weights are in the cache; its own from afar; or the next
+// panel's, for the tiles to come.
+enum class Int8Fetch { kNothing, kOwn, kNext };
+
 // Rounds one row of x to q, four inputs every `step` places; wide: what that leaves goes four places behind. The row's
 // scale, NaN if the row is not finite.
 template <class V, class D, bool kWide>
@@ -47,23 +51,23 @@ inline float quantize_row(const float* x, int64_t k, int64_t depth, typename D::
 }
 
 template <class V, class D>
-void quantize_tiles(const Int8Job& job, int64_t tile_begin, int64_t tile_end, void* q, float* row_scales) {
+void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales) {
   const int64_t share = job.is_wide ? 2 : 1;
-  for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+  int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or the one before or after it
+  if (tile > 0) --tile;
+  for (int64_t r = row_begin; r < row_end; ++r) {
+    while (even_split(job.gemm.m, job.num_tiles, tile + 1) <= r) ++tile;
     const int64_t begin = even_split(job.gemm.m, job.num_tiles, tile);
-    const int64_t end = even_split(job.gemm.m, job.num_tiles, tile + 1);
-    const int64_t step = (end - begin) * share * 4;
-    for (int64_t r = begin; r < end; ++r) {
-      const float* x = job.gemm.x + r * job.gemm.x_stride;
-      auto* to = static_cast<typename D::Input*>(q) + begin * share * job.depth + (r - begin) * share * 4;
-      row_scales[r] = job.is_wide ? quantize_row<V, D, true>(x, job.gemm.k, job.depth, to, step)
-                                  : quantize_row<V, D, false>(x, job.gemm.k, job.depth, to, step);
-    }
+    const int64_t step = (even_split(job.gemm.m, job.num_tiles, tile + 1) - begin) * share * 4;
+    const float* x = job.gemm.x + r * job.gemm.x_stride;
+    auto* to = static_cast<typename D::Input*>(q) + begin * share * job.depth + (r - begin) * share * 4;
+    row_scales[r] = job.is_wide ? quantize_row<V, D, true>(x, job.gemm.k, job.depth, to, step)
+                                : quantize_row<V, D, false>(x, job.gemm.k, job.depth, to, step);
   }
 }
 
 // The sums of kRows quantised rows and kVecs vectors of weights of each of kPanels panels, into sums [kRows][row_ints].
-template <class D, int kRows, int kVecs, int kPanels, bool kFetch>
+template <class D, int kRows, int kVecs, int kPanels, Int8Fetch kFetch>
 inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w, int32_t* sums, int row_ints) {
   constexpr int kAll = kVecs * kPanels;
   typename D::Sum acc[kRows][kAll];
@@ -79,10 +83,12 @@ inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w
     for (int c = 0; c < kAll; ++c) {
       const int8_t* p = w + (c / kVecs) * panel_bytes + (c % kVecs) * D::kVecBytes;
       b[c] = D::load(p);
-      if (kFetch && c % kVecs * D::kVecBytes % 64 == 0) {
+      if (c % kVecs * D::kVecBytes % 64 != 0) continue;
+      if (kFetch == Int8Fetch::kOwn) {
         D::prefetch(p + kPrefetchBytes);
         if (kPanels <= 2) D::prefetch_l2(p + kPrefetchL2Bytes);
       }
+      if (kFetch == Int8Fetch::kNext) D::prefetch_l2(p + panel_bytes);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
@@ -102,21 +108,55 @@ inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w
   }
 }
 
-// Sums of `rows` rows of y (wide: two rows of sums each) to floats.
-template <class V, class D, bool kWide>
-inline void int8_scale(const Int8Job& job, int64_t row, int rows, int64_t column, int columns, const int32_t* sums,
-                       float* out) {
-  for (int r = 0; r < rows; ++r) {
-    const typename V::Reg row_scale = V::set1(job.row_scales[row + r]);
-    const int32_t* from = sums + (kWide ? 2 * r : r) * columns;
-    for (int c = 0; c < columns; c += V::kLanes) {
-      typename V::Reg v = D::template corrected<V>(from + c, job.offsets + column + c);
-      if (kWide) {
-        const typename V::Reg rest = D::template corrected<V>(from + columns + c, job.offsets + column + c);
-        v = V::fma(rest, V::set1(kWideStep), v);
+// Sums of `rows` rows of y (wide: two rows of sums each) to y: scales, bias, activation, residual.
+template <class V, class D, bool kWide, Activation kActivation>
+inline void int8_finish(const Int8Job& job, int64_t row, int rows, int64_t column, int columns, const int32_t* sums,
+                        int row_ints) {
+  const GemmJob& gemm = job.gemm;
+  for (int c = 0; c < columns; c += V::kLanes) {
+    const int lanes = columns - c < V::kLanes ? columns - c : V::kLanes;
+    const bool whole = lanes == V::kLanes;
+    const int32_t* offsets = job.offsets + column + c;
+    const typename V::Reg scale = V::load(job.scales + column + c);
+    const typename V::Reg bias = gemm.bias == nullptr ? V::zero()
+                                 : whole              ? V::load(gemm.bias + column + c)
+                                                      : V::load_n(gemm.bias + column + c, lanes);
+    for (int r = 0; r < rows; ++r) {
+      const int32_t* from = sums + (kWide ? 2 * r : r) * row_ints + c;
+      typename V::Reg v = D::template corrected<V>(from, offsets);
+      if (kWide) v = V::fma(D::template corrected<V>(from + row_ints, offsets), V::set1(kWideStep), v);
+      v = V::mul(V::mul(v, V::set1(job.row_scales[row + r])), scale);
+      v = vec_activate<V, kActivation>(V::add(v, bias));
+      float* y = gemm.y + (row + r) * gemm.y_stride + column + c;
+      const float* residual =
+          gemm.residual == nullptr ? nullptr : gemm.residual + (row + r) * gemm.residual_stride + column + c;
+      if (whole) {
+        V::store(y, residual == nullptr ? v : V::add(v, V::load(residual)));
+      } else {
+        V::store_n(y, residual == nullptr ? v : V::add(v, V::load_n(residual, lanes)), lanes);
       }
-      V::store(out + r * columns + c, V::mul(V::mul(v, row_scale), V::load(job.scales + column + c)));
     }
+  }
+}
+
+template <class V, class D, bool kWide>
+inline void int8_epilogue(const Int8Job& job, int64_t row, int rows, int64_t column, int num_columns,
+                          const int32_t* sums) {
+  const int64_t left = job.gemm.n - column;
+  const int columns = left < num_columns ? static_cast<int>(left) : num_columns;
+  switch (job.gemm.activation) {
+    case Activation::kNone:
+      return int8_finish<V, D, kWide, Activation::kNone>(job, row, rows, column, columns, sums, num_columns);
+    case Activation::kRelu:
+      return int8_finish<V, D, kWide, Activation::kRelu>(job, row, rows, column, columns, sums, num_columns);
+    case Activation::kGelu:
+      return int8_finish<V, D, kWide, Activation::kGelu>(job, row, rows, column, columns, sums, num_columns);
+    case Activation::kGeluTanh:
+      return int8_finish<V, D, kWide, Activation::kGeluTanh>(job, row, rows, column, columns, sums, num_columns);
+    case Activation::kSilu:
+      return int8_finish<V, D, kWide, Activation::kSilu>(job, row, rows, column, columns, sums, num_columns);
+    case Activation::kTanh:
+      return int8_finish<V, D, kWide, Activation::kTanh>(job, row, rows, column, columns, sums, num_columns);
   }
 }
 
@@ -131,10 +171,9 @@ struct Int8Shape {
 };
 
 // kRows quantised rows from `row` of y on.
-template <class V, class D, int kRows, int kPanels, bool kFetch>
+template <class V, class D, int kRows, int kPanels, Int8Fetch kFetch>
 inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
   alignas(64) int32_t sums[kRows * kPanels * kPanelWidth];
-  alignas(64) float scaled[kRows * kPanels * kPanelWidth];
   constexpr int kColumns = kPanels * kPanelWidth;
   constexpr int kVecs = Int8Shape<D, kRows>::kVecs;
   const auto* q = static_cast<const typename D::Input*>(job.q) + (job.is_wide ? 2 * row : row) * job.depth;
@@ -145,16 +184,14 @@ inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
   const int64_t column = panel * kPanelWidth;
   if (job.is_wide) {
     if constexpr (kRows % 2 == 0) {
-      int8_scale<V, D, true>(job, row, kRows / 2, column, kColumns, sums, scaled);
-      gemm_epilogue<V>(job.gemm, row, kRows / 2, column, kColumns, scaled, kColumns);
+      int8_epilogue<V, D, true>(job, row, kRows / 2, column, kColumns, sums);
     }
   } else {
-    int8_scale<V, D, false>(job, row, kRows, column, kColumns, sums, scaled);
-    gemm_epilogue<V>(job.gemm, row, kRows, column, kColumns, scaled, kColumns);
+    int8_epilogue<V, D, false>(job, row, kRows, column, kColumns, sums);
   }
 }
 
-template <class V, class D, int kRows, bool kFetch>
+template <class V, class D, int kRows, Int8Fetch kFetch>
 inline void int8_run(const Int8Job& job, int64_t row, int64_t panel, int64_t panel_end) {
   constexpr int kPanels = Int8Shape<D, kRows>::kPanels;
   for (; panel + kPanels <= panel_end; panel += kPanels) int8_some<V, D, kRows, kPanels, kFetch>(job, row, panel);
@@ -163,7 +200,7 @@ inline void int8_run(const Int8Job& job, int64_t row, int64_t panel, int64_t pan
   }
 }
 
-template <class V, class D, bool kFetch, int kRows = D::kTileRows>
+template <class V, class D, Int8Fetch kFetch, int kRows = D::kTileRows>
 inline void int8_run_rows(const Int8Job& job, int64_t row, int64_t rows, int64_t panel, int64_t panel_end) {
   if (rows == kRows) {
     int8_run<V, D, kRows, kFetch>(job, row, panel, panel_end);
@@ -178,17 +215,19 @@ void int8_panels(const Int8Job& job, int64_t tile_begin, int64_t tile_end, int64
   const auto row_of = [&](int64_t tile) { return even_split(job.gemm.m, job.num_tiles, tile); };
   if (tile_end - tile_begin == 1) {
     const int64_t row = row_of(tile_begin);
-    int8_run_rows<V, D, true>(job, row, (row_of(tile_end) - row) * share, panel_begin, panel_end);
+    int8_run_rows<V, D, Int8Fetch::kOwn>(job, row, (row_of(tile_end) - row) * share, panel_begin, panel_end);
     return;
   }
   // A panel stays in the cache for all the tiles.
   for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
     for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
       const int64_t row = row_of(tile), rows = (row_of(tile + 1) - row) * share;
-      if (tile == tile_begin) {
-        int8_run_rows<V, D, true>(job, row, rows, panel, panel + 1);
+      if (tile == tile_begin && panel == panel_begin) {
+        int8_run_rows<V, D, Int8Fetch::kOwn>(job, row, rows, panel, panel + 1);
+      } else if (tile == tile_begin + 1 && panel + 1 < panel_end) {
+        int8_run_rows<V, D, Int8Fetch::kNext>(job, row, rows, panel, panel + 1);
       } else {
-        int8_run_rows<V, D, false>(job, row, rows, panel, panel + 1);
+        int8_run_rows<V, D, Int8Fetch::kNothing>(job, row, rows, panel, panel + 1);
       }
     }
   }

@@ -24,7 +24,7 @@ constexpr OpKernels make_op_kernels() {
       .gemm_float16 = make_float_gemm_kernels<V, Float16Weights>(),
       .gemm_int8 = {.tile_rows = D::kTileRows,
                     .q_bytes = static_cast<int>(sizeof(typename D::Input)),
-                    .quantize = &quantize_tiles<V, D>,
+                    .quantize = &quantize_rows<V, D>,
                     .panels = &int8_panels<V, D>},
       .layer_norm = &layer_norm_row<V>,
       .sum = &sum_row<V>,

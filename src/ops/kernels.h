@@ -50,8 +50,8 @@ struct FloatGemmKernels {
 struct Int8GemmKernels {
   int tile_rows;  // quantised rows that share one reading of the weights
   int q_bytes;    // of one quantised input
-  // Tiles [begin, end) of x to their places in q and row_scales.
-  void (*quantize)(const Int8Job& job, int64_t tile_begin, int64_t tile_end, void* q, float* row_scales);
+  // Rows [begin, end) of x to their places in q and row_scales.
+  void (*quantize)(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales);
   // Tiles [begin, end) of y in panels [begin, end).
   void (*panels)(const Int8Job& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end);
 };
