@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 namespace transept {
@@ -39,6 +40,15 @@ StatusOr<std::unique_ptr<MmapFile>> MmapFile::open(const std::string& path) {
 
 MmapFile::~MmapFile() {
   if (size_ > 0) ::munmap(const_cast<void*>(data_), size_);
+}
+
+void MmapFile::release_pages(std::span<const std::byte> range) const {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(range.data());
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t end = (begin + range.size()) / page * page;
+  // Pages that hold other bytes too stay. A refusal costs memory, no correctness.
+  if (end > first) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 StatusOr<std::string> read_file(const std::string& path, size_t max_bytes) {

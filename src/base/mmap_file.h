@@ -23,6 +23,10 @@ class MmapFile final {
   std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
   const std::string& path() const { return path_; }
 
+  // The pages of `range` (part of bytes()) need not stay in this process's memory: whoever reads them again gets them
+  // from the file again.
+  void release_pages(std::span<const std::byte> range) const;
+
  private:
   MmapFile(std::string path, const void* data, size_t size) : path_(std::move(path)), data_(data), size_(size) {}
 

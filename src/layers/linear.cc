@@ -11,12 +11,10 @@ void pack_rows(const WeightView& weight, int64_t first_row, PackedMatrix& packed
   const int64_t rows = weight.shape[0];
   const int64_t k = packed.k();
   threads.parallel_for((rows + kPanelColumns - 1) / kPanelColumns, [&](int64_t task, int) {
-    std::vector<float> row(static_cast<size_t>(k));
-    const int64_t end = std::min(rows, (task + 1) * kPanelColumns);
-    for (int64_t r = task * kPanelColumns; r < end; ++r) {
-      widen_to_float(weight, r * k, row);
-      packed.set_row(first_row + r, row);
-    }
+    const int64_t begin = task * kPanelColumns, end = std::min(rows, begin + kPanelColumns);
+    std::vector<float> values(static_cast<size_t>((end - begin) * k));
+    widen_to_float(weight, begin * k, values);
+    packed.set_rows(first_row + begin, end - begin, values);
   });
 }
 
@@ -46,6 +44,7 @@ StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const 
   for (size_t i = 0; i < matrices.size(); ++i) {
     const LinearSource& source = spec.sources[i];
     pack_rows(matrices[i], row, packed, packing.threads);
+    weights.release_pages(matrices[i]);
     if (!source.bias.empty()) {
       ASSIGN_OR_RETURN(const WeightView values, weights.get(source.bias, {source.out_features}));
       widen_to_float(values, 0,

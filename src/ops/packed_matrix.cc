@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -47,37 +49,61 @@ int64_t PackedMatrix::column_place(int64_t row) const {
   return row / kPanelColumns * depth_ * kPanelColumns + in_panel;
 }
 
-void PackedMatrix::set_row(int64_t row, std::span<const float> weights) {
-  CHECK(row >= 0 && row < n_ && static_cast<int64_t>(weights.size()) == k_);
-  const auto scatter = [&]<typename T>(T* to, auto&& convert) {
-    for (int64_t t = 0; t < k_; ++t) to[t * kPanelColumns] = convert(weights[static_cast<size_t>(t)]);
-  };
-  switch (format_.storage) {
-    case DType::kFloat32: return scatter(column<float>(row), [](float w) { return w; });
-    case DType::kBFloat16: return scatter(column<uint16_t>(row), float_to_bfloat16);
-    case DType::kFloat16: return scatter(column<uint16_t>(row), float_to_float16);
-    case DType::kInt8: break;
-    default: CHECK(false, "weights cannot be stored as ", dtype_name(format_.storage));
+template <typename T>
+void PackedMatrix::scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step) {
+  constexpr int64_t kGroup = std::is_same_v<T, int8_t> ? 4 : 1;
+  // A stretch of a panel stays in the first-level cache while every row puts its share into it.
+  constexpr int64_t kStretch = 64;
+  for (int64_t begin = 0; begin < row_step; begin += kStretch) {
+    const int64_t end = std::min(row_step, begin + kStretch);
+    for (int64_t r = 0; r < num_rows; ++r) {
+      const T* from = rounded + r * row_step;
+      T* to = column<T>(row + r);
+      for (int64_t t = begin; t < end; t += kGroup) std::memcpy(to + t * kPanelColumns, from + t, kGroup * sizeof(T));
+    }
   }
-  float largest = 0;
-  bool is_finite = true;
-  for (const float w : weights) {
-    largest = std::max(largest, std::abs(w));
-    is_finite &= std::isfinite(w);
+}
+
+void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
+  float largest = 0, not_finite = 0;
+  for (int64_t t = 0; t < k_; ++t) {
+    largest = std::max(largest, std::abs(weights[t]));
+    not_finite += weights[t] * 0;
   }
+  const bool is_finite = not_finite == 0;  // otherwise NaN
   const auto output = static_cast<size_t>(row);
   // A weight that is not a number must show.
   scales_[output] = is_finite ? largest / 127 : std::nanf("");
   const float inverse = is_finite && largest > 0 ? 127 / largest : 0;
-  int8_t* to = column<int8_t>(row);
+  std::fill(q + k_, q + depth_, int8_t{0});
   int32_t sum = 0;
   for (int64_t t = 0; t < k_; ++t) {
-    const float scaled = inverse == 0 ? 0 : weights[static_cast<size_t>(t)] * inverse;
-    const auto q = static_cast<int8_t>(std::clamp(std::nearbyint(scaled), -127.0f, 127.0f));
-    to[int8_place(t)] = q;
-    sum += q;
+    // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even; no weight is past 127.
+    const float rounded = (weights[t] * inverse + 12582912.0f) - 12582912.0f;
+    const auto whole = inverse == 0 ? 0 : static_cast<int32_t>(rounded);
+    q[t] = static_cast<int8_t>(whole);
+    sum += whole;
   }
   offsets_[output] = 128 * sum;
+}
+
+void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float> weights) {
+  CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row && static_cast<int64_t>(weights.size()) == num_rows * k_);
+  const auto converted = [&](auto&& convert) {
+    std::vector<uint16_t> rounded(weights.size());
+    for (size_t i = 0; i < weights.size(); ++i) rounded[i] = convert(weights[i]);
+    scatter(row, num_rows, rounded.data(), k_);
+  };
+  switch (format_.storage) {
+    case DType::kFloat32: return scatter(row, num_rows, weights.data(), k_);
+    case DType::kBFloat16: return converted(float_to_bfloat16);
+    case DType::kFloat16: return converted(float_to_float16);
+    case DType::kInt8: break;
+    default: CHECK(false, "weights cannot be stored as ", dtype_name(format_.storage));
+  }
+  std::vector<int8_t> q(static_cast<size_t>(num_rows * depth_));
+  for (int64_t r = 0; r < num_rows; ++r) quantize_row(row + r, weights.data() + r * k_, q.data() + r * depth_);
+  scatter(row, num_rows, q.data(), depth_);
 }
 
 void PackedMatrix::get_row(int64_t row, float* out) const {

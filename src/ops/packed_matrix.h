@@ -33,11 +33,12 @@ struct WeightFormat {
 
 class PackedMatrix final {
  public:
-  // Memory for n outputs of k inputs each, zeroed. Rows are then set one by one, from any thread.
+  // Memory for n outputs of k inputs each, zeroed. Rows are then set, each once, from any thread.
   PackedMatrix(int64_t n, int64_t k, WeightFormat format = {});
 
-  // Output `row`'s weights, rounded to the storage. REQUIRES: weights.size() == k.
-  void set_row(int64_t row, std::span<const float> weights);
+  // Outputs [row, row + num_rows), rounded to the storage. weights: [num_rows, k].
+  void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
+  void set_row(int64_t row, std::span<const float> weights) { set_rows(row, 1, weights); }
   // Reads output `row` back, as the product sees it. out: [k].
   void get_row(int64_t row, float* out) const;
 
@@ -56,6 +57,11 @@ class PackedMatrix final {
   size_t bytes() const { return data_.size() + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t); }
 
  private:
+  // Four inputs of an output (int8), or one, are written side by side; then comes the next output's.
+  template <typename T>
+  void scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step);
+  void quantize_row(int64_t row, const float* weights, int8_t* q);
+
   // Where output `row`'s first weight lies, in weights from the beginning.
   int64_t column_place(int64_t row) const;
   template <typename T>

@@ -195,6 +195,11 @@ StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list
   return WeightView{tensor->view.name, *dtype, tensor->view.shape, tensor->view.data};
 }
 
+void WeightMap::release_pages(const WeightView& weight) const {
+  const auto found = impl_->tensors.find(weight.name);
+  if (found != impl_->tensors.end()) found->second.file->release_pages(weight.data);
+}
+
 void WeightMap::ignore(std::string_view name) {
   if (Impl::Tensor* tensor = impl_->find(name); tensor != nullptr) tensor->is_known = true;
 }

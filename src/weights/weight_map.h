@@ -45,6 +45,10 @@ class WeightMap final {
   // Marks the tensor as read. Errors: missing (names it); another shape (gives both); not a floating-point type.
   StatusOr<WeightView> get(std::string_view name, std::initializer_list<int64_t> shape);
 
+  // The tensor was packed into memory of its own: its pages of the file leave this process's memory until somebody
+  // reads them again (an embedding that shares the table).
+  void release_pages(const WeightView& weight) const;
+
   // Knows the name without reading it: published checkpoints contain it and nothing needs it.
   void ignore(std::string_view name);
 
