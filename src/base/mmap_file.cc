@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace transept {
 
 StatusOr<std::unique_ptr<MmapFile>> MmapFile::open(const std::string& path) {
@@ -34,12 +36,23 @@ StatusOr<std::unique_ptr<MmapFile>> MmapFile::open(const std::string& path) {
       return invalid_argument(path, ": cannot be mapped: ", std::strerror(why));
     }
   }
-  ::close(fd);
-  return std::unique_ptr<MmapFile>(new MmapFile(path, data, size));
+  return std::unique_ptr<MmapFile>(new MmapFile(path, fd, data, size));
 }
 
 MmapFile::~MmapFile() {
   if (size_ > 0) ::munmap(const_cast<void*>(data_), size_);
+  ::close(fd_);
+}
+
+void MmapFile::read(size_t offset, std::span<std::byte> out) const {
+  CHECK(offset <= size_ && out.size() <= size_ - offset, path_);
+  for (size_t done = 0; done < out.size();) {
+    const ssize_t count = ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    // As with mapped bytes, there is no going on without them.
+    CHECK(count > 0, path_, ": was cut or cannot be read any more: ", count < 0 ? std::strerror(errno) : "end of file");
+    done += static_cast<size_t>(count);
+  }
 }
 
 void MmapFile::release_pages(std::span<const std::byte> range) const {

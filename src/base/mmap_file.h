@@ -23,14 +23,19 @@ class MmapFile final {
   std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
   const std::string& path() const { return path_; }
 
+  // Copies bytes [offset, offset + out.size()) without mapping them: they count for no process. REQUIRES: in range.
+  void read(size_t offset, std::span<std::byte> out) const;
+
   // The pages of `range` (part of bytes()) need not stay in this process's memory: whoever reads them again gets them
   // from the file again.
   void release_pages(std::span<const std::byte> range) const;
 
  private:
-  MmapFile(std::string path, const void* data, size_t size) : path_(std::move(path)), data_(data), size_(size) {}
+  MmapFile(std::string path, int fd, const void* data, size_t size)
+      : path_(std::move(path)), fd_(fd), data_(data), size_(size) {}
 
   std::string path_;
+  int fd_;
   const void* data_;
   size_t size_;
 };

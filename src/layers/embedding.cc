@@ -9,12 +9,17 @@ namespace {
 
 // Rows a task: enough work to be worth handing out.
 constexpr int64_t kRowsPerTask = 16;
+// Tables of files from this size on are read a row at a time, so that they never fill the process's memory: a page
+// fault brings 16 pages of a mapping, and random ids soon all of it.
+constexpr size_t kLargeTableBytes = size_t{4} << 20;
 
 }  // namespace
 
 StatusOr<Embedding> Embedding::load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim) {
   ASSIGN_OR_RETURN(WeightView table, weights.get(name, {num_rows, dim}));
-  return Embedding(std::move(table));
+  Embedding embedding(std::move(table));
+  embedding.is_large_ = embedding.table_.data.size() >= kLargeTableBytes;
+  return embedding;
 }
 
 Embedding Embedding::from_values(std::vector<float> values, int64_t num_rows, int64_t dim) {
@@ -31,8 +36,9 @@ void Embedding::look_up(Context& context, View<int32_t> ids, int32_t offset, flo
   context.threads.parallel_for((num_ids + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
     for (int64_t i = task * kRowsPerTask; i < std::min(num_ids, (task + 1) * kRowsPerTask); ++i) {
       float* row = y.row(i);
-      widen_to_float(table_, (ids[static_cast<size_t>(i)] + offset) * dim(),
-                     std::span(row, static_cast<size_t>(dim())));
+      const int64_t begin = (ids[static_cast<size_t>(i)] + offset) * dim();
+      const std::span<float> out(row, static_cast<size_t>(dim()));
+      is_large_ ? read_to_float(table_, begin, out) : widen_to_float(table_, begin, out);
       if (scale == 1.0f) continue;
       for (int64_t j = 0; j < dim(); ++j) row[j] *= scale;
     }

@@ -1,5 +1,5 @@
-// Rows of a table by id, read straight from the mapped checkpoint: a step needs few of them, so none is copied at load.
-// Immutable after loading, so thread-safe. Borrows the WeightMap's mapping, or owns a computed table.
+// Rows of a table by id, read straight from the checkpoint: a step needs few of them, so none is copied at load.
+// Immutable after loading, so thread-safe. Borrows the WeightMap's files, or owns a computed table.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@ class Embedding final {
   explicit Embedding(WeightView table) : table_(std::move(table)) {}
 
   WeightView table_;
+  bool is_large_ = false;
   std::shared_ptr<const std::vector<float>> values_;  // of a computed table, which table_ views
 };
 

@@ -2,20 +2,30 @@
 
 #include <algorithm>
 
+#include "base/checked_math.h"
+
 namespace transept {
 namespace {
 
-// Packs rows [0, source rows) of one matrix behind `first_row`: a task for each panel's worth of rows, so that threads
-// do not share the cache lines of a panel more than at its ends.
+// Of the checkpoint's pages no more than about this is in memory at a time.
+constexpr int64_t kPackBytes = int64_t{16} << 20;
+
+// Packs the rows of one matrix behind `first_row`: a task for each panel's worth of rows, so that threads do not share
+// the cache lines of a panel more than at its ends.
 void pack_rows(const WeightView& weight, int64_t first_row, PackedMatrix& packed, ThreadPool& threads) {
-  const int64_t rows = weight.shape[0];
-  const int64_t k = packed.k();
-  threads.parallel_for((rows + kPanelColumns - 1) / kPanelColumns, [&](int64_t task, int) {
-    const int64_t begin = task * kPanelColumns, end = std::min(rows, begin + kPanelColumns);
-    std::vector<float> values(static_cast<size_t>((end - begin) * k));
-    widen_to_float(weight, begin * k, values);
-    packed.set_rows(first_row + begin, end - begin, values);
-  });
+  const int64_t rows = weight.shape[0], k = packed.k();
+  const int64_t row_bytes = std::max<int64_t>(k * static_cast<int64_t>(dtype_bytes(weight.dtype)), 1);
+  const int64_t step = round_up(std::max(kPackBytes / row_bytes, kPanelColumns), kPanelColumns);
+  for (int64_t from = 0; from < rows; from += step) {
+    const int64_t to = std::min(rows, from + step);
+    threads.parallel_for(ceil_div(to - from, kPanelColumns), [&](int64_t task, int) {
+      const int64_t begin = from + task * kPanelColumns, end = std::min(to, begin + kPanelColumns);
+      std::vector<float> values(static_cast<size_t>((end - begin) * k));
+      widen_to_float(weight, begin * k, values);
+      packed.set_rows(first_row + begin, end - begin, values);
+    });
+    release_pages(weight, from * k, (to - from) * k);
+  }
 }
 
 DType common_storage(const std::vector<WeightView>& matrices) {
@@ -44,7 +54,6 @@ StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const 
   for (size_t i = 0; i < matrices.size(); ++i) {
     const LinearSource& source = spec.sources[i];
     pack_rows(matrices[i], row, packed, packing.threads);
-    weights.release_pages(matrices[i]);
     if (!source.bias.empty()) {
       ASSIGN_OR_RETURN(const WeightView values, weights.get(source.bias, {source.out_features}));
       widen_to_float(values, 0,

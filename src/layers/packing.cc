@@ -17,7 +17,7 @@ WeightFormat choose_format(const PackOptions& options, int64_t k, DType stored, 
 
 PackedMatrix make_packed(const PackOptions& options, const std::string& name, int64_t n, int64_t k, DType stored,
                          LayerInputs inputs) {
-  PackedMatrix packed(n, k, choose_format(options, k, stored, inputs));
+  PackedMatrix packed(n, k, choose_format(options, k, stored, inputs), options.pool);
   if (options.report != nullptr) options.report->push_back({name, packed.format(), packed.bytes()});
   return packed;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,15 +29,16 @@ struct PackedLayer {
 
 struct PackOptions {
   // Every matrix as the checkpoint stores it: what a test wants.
-  PackOptions(ThreadPool& pool) : threads(pool) {}  // NOLINT(google-explicit-constructor)
-  PackOptions(ThreadPool& pool, std::optional<DType> matrices, std::vector<PackedLayer>* log)
-      : threads(pool), storage(matrices), report(log) {}
+  PackOptions(ThreadPool& workers) : threads(workers) {}  // NOLINT(google-explicit-constructor)
+  PackOptions(ThreadPool& workers, std::optional<DType> matrices, std::vector<PackedLayer>* log)
+      : threads(workers), storage(matrices), report(log) {}
 
   ThreadPool& threads;
   // What matrices are kept in: kFloat32, kBFloat16, kFloat16, kInt8. Unset: as the checkpoint stores each, which loses
   // nothing and costs no byte more.
   std::optional<DType> storage;
-  std::vector<PackedLayer>* report = nullptr;  // null: nobody asks
+  std::vector<PackedLayer>* report = nullptr;                     // null: nobody asks
+  std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
 };
 
 // Memory for a matrix that the checkpoint stores as `stored`, and its line in the report.

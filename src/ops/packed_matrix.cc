@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -30,13 +31,14 @@ constexpr int64_t int8_place(int64_t t) { return t / 4 * 4 * kPanelColumns + t %
 
 }  // namespace
 
-PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format)
+PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::shared_ptr<PagePool> pool)
     : n_(n),
       k_(k),
       depth_(padded_depth(k, format.storage)),
       num_panels_(ceil_div(n, kPanelColumns)),
       format_(format),
-      data_(packed_bytes(n, depth_, format.storage)) {
+      pool_(pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0)),
+      data_(pool_->allocate(packed_bytes(n, depth_, format.storage))) {
   CHECK(format.storage == DType::kInt8 || !format.wide_inputs);
   if (format.storage != DType::kInt8) return;
   CHECK(depth_ <= kMaxInt8Depth, "int8 weights of ", k, " inputs");

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,9 @@ struct WeightFormat {
 
 class PackedMatrix final {
  public:
-  // Memory for n outputs of k inputs each, zeroed. Rows are then set, each once, from any thread.
-  PackedMatrix(int64_t n, int64_t k, WeightFormat format = {});
+  // Memory for n outputs of k inputs each, zeroed; of a pool, or (null) its own. Rows are then set, each once, from any
+  // thread.
+  PackedMatrix(int64_t n, int64_t k, WeightFormat format = {}, std::shared_ptr<PagePool> pool = nullptr);
 
   // Outputs [row, row + num_rows), rounded to the storage. weights: [num_rows, k].
   void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
@@ -75,7 +77,8 @@ class PackedMatrix final {
 
   int64_t n_, k_, depth_, num_panels_;
   WeightFormat format_;
-  PageBuffer data_;
+  std::shared_ptr<PagePool> pool_;
+  std::span<std::byte> data_;  // of the pool
   std::vector<float> scales_;
   std::vector<int32_t> offsets_;
 };

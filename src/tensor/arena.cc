@@ -77,4 +77,15 @@ PageBuffer& PageBuffer::operator=(PageBuffer&& other) noexcept {
   return *this;
 }
 
+std::span<std::byte> PagePool::allocate(size_t bytes) {
+  const size_t size = rounded(bytes, Arena::kAlignment);
+  if (chunks_.empty() || chunks_.back().size() - used_ < size) {
+    chunks_.emplace_back(std::max(size, chunk_bytes_));
+    used_ = 0;
+  }
+  std::byte* data = chunks_.back().data() + used_;
+  used_ += size;
+  return {data, bytes};
+}
+
 }  // namespace transept

@@ -86,4 +86,21 @@ class Arena final {
   std::vector<void*> spilled_;
 };
 
+// Memory for many buffers that live about as long as each other (a model's weights), side by side in large pages: a
+// PageBuffer each would leave most of its last large page empty. Not thread-safe; shared with whoever holds a piece.
+class PagePool final {
+ public:
+  // Taken from the system in pieces of so many bytes of address space (a page counts when it is first written), or more
+  // where a buffer is larger.
+  explicit PagePool(size_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
+
+  // Zeroed, aligned to Arena::kAlignment; lives as long as the pool.
+  std::span<std::byte> allocate(size_t bytes);
+
+ private:
+  size_t chunk_bytes_;
+  std::vector<PageBuffer> chunks_;
+  size_t used_ = 0;  // of the last chunk
+};
+
 }  // namespace transept

@@ -98,6 +98,19 @@ TEST(PageBuffer, IsZeroedAndMoves) {
   EXPECT_EQ(assigned.size(), 10000u);
 }
 
+TEST(PagePool, PiecesAreZeroedAlignedAndApart) {
+  PagePool pool(size_t{1} << 20);
+  std::vector<std::span<std::byte>> pieces;
+  for (const size_t bytes :
+       {size_t{1}, size_t{1000}, size_t{0}, size_t{3} << 20, size_t{700} << 10, size_t{500} << 10}) {
+    pieces.push_back(pool.allocate(bytes));
+    EXPECT_EQ(pieces.back().size(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(pieces.back().data()) % Arena::kAlignment, 0u);
+    for (const std::byte byte : pieces.back()) ASSERT_EQ(byte, std::byte{0}) << "of a piece of " << bytes;
+    std::fill(pieces.back().begin(), pieces.back().end(), std::byte{0xFF});
+  }
+}
+
 TEST(PageBuffer, WhatTheSystemRefusesIsNull) {
   EXPECT_EQ(PageBuffer::try_allocate(size_t{1} << 60).data(), nullptr);
   EXPECT_EQ(PageBuffer::try_allocate(0).data(), nullptr);

@@ -192,12 +192,7 @@ StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list
                           shape_text(std::span<const int64_t>(shape.begin(), shape.size()))));
   }
   tensor->is_known = true;
-  return WeightView{tensor->view.name, *dtype, tensor->view.shape, tensor->view.data};
-}
-
-void WeightMap::release_pages(const WeightView& weight) const {
-  const auto found = impl_->tensors.find(weight.name);
-  if (found != impl_->tensors.end()) found->second.file->release_pages(weight.data);
+  return WeightView{tensor->view.name, *dtype, tensor->view.shape, tensor->view.data, tensor->file};
 }
 
 void WeightMap::ignore(std::string_view name) {
@@ -216,6 +211,26 @@ size_t WeightMap::total_bytes() const {
   size_t bytes = 0;
   for (const auto& [name, tensor] : impl_->tensors) bytes += tensor.view.data.size();
   return bytes;
+}
+
+void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
+  const auto count = static_cast<int64_t>(out.size());
+  CHECK(begin >= 0 && begin <= weight.num_elements() && count <= weight.num_elements() - begin, weight.name);
+  // Into the end of `out`, from where it is widened towards its beginning.
+  const size_t width = dtype_bytes(weight.dtype);
+  const std::span<std::byte> stored = std::as_writable_bytes(out).last(out.size() * width);
+  weight.file->read(
+      static_cast<size_t>(weight.data.data() - weight.file->bytes().data()) + static_cast<size_t>(begin) * width,
+      stored);
+  widen_bytes(weight.dtype, stored.data(), out);
+}
+
+void release_pages(const WeightView& weight, int64_t begin, int64_t count) {
+  const auto width = static_cast<int64_t>(dtype_bytes(weight.dtype));
+  CHECK(begin >= 0 && count >= 0 && count <= weight.num_elements() - begin, weight.name);
+  if (weight.file == nullptr) return;
+  weight.file->release_pages(
+      weight.data.subspan(static_cast<size_t>(begin * width), static_cast<size_t>(count * width)));
 }
 
 }  // namespace transept

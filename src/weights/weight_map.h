@@ -18,11 +18,14 @@
 namespace transept {
 
 // A tensor inside a file. Data is little-endian and may be unaligned for its type: read it with the helpers below.
+class MmapFile;
+
 struct WeightView {
   std::string name;  // as the file spells it
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
+  const MmapFile* file = nullptr;  // whose bytes `data` views; null: memory of somebody else
 
   int64_t num_elements() const;
 };
@@ -45,6 +48,10 @@ class WeightMap final {
   // Marks the tensor as read. Errors: missing (names it); another shape (gives both); not a floating-point type.
   StatusOr<WeightView> get(std::string_view name, std::initializer_list<int64_t> shape);
 
+  // Elements [begin, begin + out.size()) widened to float32, read from the file and not from its mapping: for tables of
+  // which a step needs a few rows. Thread-safe. REQUIRES: in range.
+  void read(const WeightView& weight, int64_t begin, std::span<float> out) const;
+
   // The tensor was packed into memory of its own: its pages of the file leave this process's memory until somebody
   // reads them again (an embedding that shares the table).
   void release_pages(const WeightView& weight) const;
@@ -65,6 +72,17 @@ class WeightMap final {
 
 // Widens `count` elements from element `begin` on to float32 (float32, bfloat16, float16). REQUIRES: in range.
 void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> out);
+
+// The same, read from the file and not from its mapping, so that no page of it counts for this process: for tables of
+// which a step needs a few rows. REQUIRES: weight.file != nullptr.
+void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out);
+
+// Elements [begin, begin + count) were packed into memory of their own: their pages of the file leave this process's
+// memory until somebody reads them again.
+void release_pages(const WeightView& weight, int64_t begin, int64_t count);
+
+// Widens out.size() elements that lie at `in`, unaligned; `in` may be the last bytes of `out`.
+void widen_bytes(DType dtype, const std::byte* in, std::span<float> out);
 
 // The whole tensor as float32.
 std::vector<float> to_floats(const WeightView& weight);

@@ -40,18 +40,21 @@ void widen_16(const std::byte* in, std::span<float> out, Convert convert) {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is read as it lies");
 
-void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
+void widen_bytes(DType dtype, const std::byte* in, std::span<float> out) {
   if (out.empty()) return;
+  switch (dtype) {
+    case DType::kFloat32: std::memmove(out.data(), in, out.size_bytes()); return;
+    case DType::kBFloat16: widen_16(in, out, [](uint16_t bits) { return bfloat16_to_float(bits); }); return;
+    case DType::kFloat16: widen_16(in, out, [](uint16_t bits) { return half_to_float(bits); }); return;
+    default: CHECK(false, "get() serves no other type: ", dtype_name(dtype));
+  }
+}
+
+void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
   CHECK(
       begin >= 0 && begin <= weight.num_elements() && static_cast<int64_t>(out.size()) <= weight.num_elements() - begin,
       weight.name);
-  const std::byte* in = weight.data.data() + static_cast<size_t>(begin) * dtype_bytes(weight.dtype);
-  switch (weight.dtype) {
-    case DType::kFloat32: std::memcpy(out.data(), in, out.size_bytes()); return;
-    case DType::kBFloat16: widen_16(in, out, [](uint16_t bits) { return bfloat16_to_float(bits); }); return;
-    case DType::kFloat16: widen_16(in, out, [](uint16_t bits) { return half_to_float(bits); }); return;
-    default: CHECK(false, "get() serves no other type: ", weight.name);
-  }
+  widen_bytes(weight.dtype, weight.data.data() + static_cast<size_t>(begin) * dtype_bytes(weight.dtype), out);
 }
 
 std::vector<float> to_floats(const WeightView& weight) {
