@@ -9,10 +9,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for speech_model
-
 from harness import ROOT, Server, Tally, same
-from speech_model import write_tone
+from speech_model import write_tone  # harness has made this folder known
 
 MODULES = ("own_routes", "openai_text", "openai_audio", "openai_errors", "same_answers", "wrong_bodies", "wrong_forms", "openai_node")
 
@@ -51,6 +49,7 @@ class World:
             server.schemas = self.schemas and self.schemas.Schemas(document, self.num_checked)
             yield server
         with self.tally.case(f"SIGTERM ends the server of {Path(model).name} {flags}"):
+            same(server.report, None, "a sanitizer's report")
             same(server.exit_code, 0, f"exit code (log: {server.log})")
 
     def check(self, server, method, path, status, content_type, body):
