@@ -22,11 +22,12 @@ def begin_work(server, data):
 
 
 def sigterm_finishes_what_is_in_flight(setup):
+    work = work_requests(round(30 / setup.time_factor))  # of as many seconds in every build
     with setup.serve(TEXT_MODEL, "--shutdown-timeout", 30 * setup.time_factor) as server:
-        stream, whole = (server.ask(one) for one in work_requests())
+        stream, whole = (server.ask(one) for one in work)
         idle, late = server.connect(), server.connect()  # one never says a word
         idle.ask(wire.get("/health/ready"))
-        asking = begin_work(server, work_requests())
+        asking = begin_work(server, work)
         begin = time.monotonic()
         server.signal()
         setup.within("not ready after", wait_until(lambda: server.ask(wire.get("/health/ready")).status == 503, 2, 0.001),
