@@ -378,6 +378,7 @@ TEST_F(HttpServerAnswersTest, ManyStreamsFromManyThreads) {
   start();
   std::atomic<int> num_right = 0;
   std::vector<std::thread> clients;
+  clients.reserve(kNumClients);
   for (int c = 0; c < kNumClients; ++c) {
     clients.emplace_back([&, c] {
       const std::string path = "/" + std::to_string(c);
