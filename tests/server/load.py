@@ -222,7 +222,9 @@ def say_replies(setup, what, statuses):
 def check_live(setup, prober):
     setup.say(prober.words())
     assert not prober.found["failures"], prober.found["failures"][:5]
-    assert prober.found["max"] < 1000 * MAX_LIVE_SECONDS * setup.time_factor, prober.words()
+    # What the prober waited for a processor, the server's thread may have waited as well.
+    bound = 1000 * MAX_LIVE_SECONDS * setup.time_factor + prober.found["own_max"]
+    assert prober.found["max"] < bound, prober.words()
 
 
 CASES = [four_times_capacity, four_times_capacity_of_every_kind]
