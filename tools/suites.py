@@ -88,8 +88,8 @@ def python_tests(log, name_filter=""):
 
 
 def goldens(binary, log, root=None, arguments=()):
-    """tests/golden.py: the reference's answers through the binary."""
-    command = [sys.executable, "tests/golden.py", "--transept", str(binary), *(["--root", str(root)] if root else []),
+    """tests/golden.py: the reference's answers through the binary, whose starts leave processors idle: as many at once."""
+    command = [sys.executable, "tests/golden.py", "--transept", str(binary), "--jobs", str(jobs()), *(["--root", str(root)] if root else []),
                *arguments]
     return run_suite(command, log)
 

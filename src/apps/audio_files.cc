@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <set>
 
+#include "base/ascii.h"
+
 namespace transept {
 namespace {
 
@@ -160,8 +162,7 @@ FoundAudio find_audio(std::span<const std::string> arguments, bool recursive) {
 bool is_audio_name(std::string_view file_name) {
   const size_t dot = file_name.rfind('.');
   if (dot == std::string_view::npos) return false;
-  std::string extension(file_name.substr(dot + 1));
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string extension = ascii_lower(file_name.substr(dot + 1));
   return std::find(std::begin(kExtensions), std::end(kExtensions), extension) != std::end(kExtensions);
 }
 

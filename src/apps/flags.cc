@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/ascii.h"
 #include "base/checked_math.h"
 #include "base/environment.h"
 
@@ -29,8 +30,7 @@ bool is_letter(std::string_view argument) {
 
 // Python's spelling as well: True, False.
 std::optional<bool> parse_switch(std::string_view given) {
-  std::string text(given);
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string text = ascii_lower(given);
   if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
   if (text == "false" || text == "0" || text == "no" || text == "off" || text.empty()) return false;
   return std::nullopt;

@@ -1,8 +1,9 @@
 #include "base/checked_math.h"
 
-#include <cctype>
 #include <charconv>
 #include <string>
+
+#include "base/ascii.h"
 
 namespace transept {
 
@@ -13,8 +14,7 @@ StatusOr<uint64_t> parse_bytes(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !(number >= 0)) return refuse();
-  std::string unit(trim(text.substr(static_cast<size_t>(end - text.data()))));
-  for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string unit = ascii_lower(trim(text.substr(static_cast<size_t>(end - text.data()))));
   double scale = 1;
   if (!unit.empty() && unit != "b") {
     constexpr std::string_view kPrefixes = "kmgt";

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace transept {
 namespace {
 
@@ -40,8 +42,7 @@ constexpr Entry kAliases[] = {
 }  // namespace
 
 std::string speech_language_code(std::string_view code_or_name) {
-  std::string wanted;
-  for (const char c : code_or_name) wanted += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::string wanted = ascii_lower(code_or_name);
   if (wanted.size() > 4 && wanted.starts_with("<|") && wanted.ends_with("|>")) {
     wanted = wanted.substr(2, wanted.size() - 4);
   }

@@ -28,8 +28,10 @@ class Run {
 
   LoadResult run(Target& target) {
     std::vector<std::unique_ptr<Target::Worker>> workers;
+    workers.reserve(static_cast<size_t>(num_workers_));
     for (int i = 0; i < num_workers_; ++i) workers.push_back(target.make_worker());
     std::vector<std::thread> threads;
+    threads.reserve(workers.size());
     for (const auto& worker : workers) threads.emplace_back([this, &worker] { work(*worker); });
     ready_.wait();
     begin_ = clock_.now();

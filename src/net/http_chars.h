@@ -6,16 +6,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace transept {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // -1: not one.
 inline int hex_digit_value(char c) {
   if (is_digit(c)) return c - '0';
-  const char l = lower(c);
+  const char l = ascii_lower(c);
   return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
 }
 
@@ -33,7 +34,8 @@ inline bool is_field_value(std::string_view text) {
 }
 
 inline bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
 }
 
 // Without the spaces and tabs at its ends (RFC 9110's OWS; nothing else counts as space).

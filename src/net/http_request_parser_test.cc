@@ -37,7 +37,7 @@ Outcome parse(std::string_view bytes, size_t piece_bytes) {
 
 // However the bytes are cut, it is the same request.
 Outcome parse(std::string_view bytes) {
-  const Outcome whole = parse(bytes, bytes.size());
+  Outcome whole = parse(bytes, bytes.size());
   for (size_t piece = 1; piece < bytes.size(); ++piece) {
     const Outcome cut = parse(bytes, piece);
     EXPECT_EQ(cut.state, whole.state) << bytes;

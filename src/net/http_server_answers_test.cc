@@ -323,7 +323,9 @@ TEST_F(HttpServerAnswersTest, RespondersOutliveTheServer) {
   };
   start();
   const auto waiting = ask(get_request("/"));
+  held(0);
   const auto streaming = ask(get_request("/"));
+  held(1);
   const auto sending = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
   const std::vector<std::shared_ptr<Responder>> responders = {held(0), held(1)};
   EXPECT_TRUE(becomes_true([&] { return num_heads == 3; }));  // the third never becomes a request
@@ -376,6 +378,7 @@ TEST_F(HttpServerAnswersTest, ManyStreamsFromManyThreads) {
   start();
   std::atomic<int> num_right = 0;
   std::vector<std::thread> clients;
+  clients.reserve(kNumClients);
   for (int c = 0; c < kNumClients; ++c) {
     clients.emplace_back([&, c] {
       const std::string path = "/" + std::to_string(c);

@@ -15,7 +15,6 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
-using testing::StartsWith;
 
 using HttpServerRequestsTest = HttpServerTest;
 
@@ -51,7 +50,7 @@ TEST_F(HttpServerRequestsTest, ServesPipelinedRequestsInOrder) {
       expected += "GET " + path + "? ";
     } else if (i % 3 == 1) {
       all += post_request(path, "body " + path);
-      expected += "POST " + path + "? body " + path;
+      expected.append("POST ").append(path).append("? body ").append(path);
     } else {
       all +=
           "POST " + path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n";
@@ -388,6 +387,7 @@ TEST_F(HttpServerRequestsTest, ManyConnectionsAtOnce) {
   constexpr int kNumClients = 32, kNumRequests = 50;
   std::atomic<int> num_right = 0;
   std::vector<std::thread> threads;
+  threads.reserve(kNumClients);
   for (int c = 0; c < kNumClients; ++c) {
     threads.emplace_back([&, c] {
       RawClient client(server->port());

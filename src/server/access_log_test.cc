@@ -155,6 +155,7 @@ TEST(AccessLog, LinesOfThreadsDoNotRunIntoEachOther) {
   constexpr int kThreads = 4, kLines = 200;
   const std::string out = captured({.as_json = true}, [](const AccessLog& log) {
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&log] {
         for (int i = 0; i < kLines; ++i) log.log_done(a_request(), 200, 0.1, 1);

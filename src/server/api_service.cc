@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "server/page.h"
 #include "server/replies.h"
 #include "server/routes.h"
@@ -10,18 +11,12 @@
 namespace transept {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 // "Name:8000" -> "name", "[::1]:8000" -> "[::1]".
 std::string host_name(std::string_view host) {
   const size_t bracket = host.rfind(']');
   const size_t colon = host.rfind(':');
   const bool has_port = colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
-  std::string name = lower(has_port ? host.substr(0, colon) : host);
+  std::string name = ascii_lower(has_port ? host.substr(0, colon) : host);
   if (name.ends_with('.')) name.pop_back();
   return name;
 }
@@ -44,8 +39,9 @@ bool is_one_of(std::string_view given, const std::vector<std::string>& keys) {
 // The key of "Authorization: Bearer KEY".
 std::string_view bearer_of(const HttpRequest& request) {
   const std::string* header = request.header("Authorization");
-  if (header == nullptr || header->size() < 7 || lower(std::string_view(*header).substr(0, 7)) != "bearer ") return {};
-  return trim(std::string_view(*header).substr(7));
+  if (header == nullptr) return {};
+  const std::string_view value = *header;
+  return ascii_lower(value.substr(0, 7)) == "bearer " ? trim(value.substr(7)) : std::string_view();
 }
 
 // Adds what every answer to a request has, be it an error or a stream.

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "net/http_server_test_util.h"
 #include "server/served_model_test_util.h"
 
 namespace transept {
@@ -17,6 +18,7 @@ using testing::default_server_options;
 using ::testing::HasSubstr;
 using testing::ServedModel;
 
+constexpr std::string_view kGetLive = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::string_view kHello = R"({"prompt": "hello"})";
 
 std::string header(const HttpClient::Reply& reply, std::string_view name) {
@@ -215,12 +217,21 @@ TEST(ApiService, DrainingAnswersWhatIsInFlightAndNothingNew) {
     EXPECT_TRUE(reply.ok()) << reply.status();
   });
   EXPECT_TRUE(wait_until([&] { return num_pieces > 0; }));
+  RawClient idle(served.server().http().port());
+  const RawClient::Response before = idle.ask(kGetLive);
+  EXPECT_EQ(before.status, 200);
+  EXPECT_FALSE(before.has("Connection: close"));
   bool asked = false;
   EXPECT_TRUE(served.server().drain(std::chrono::seconds(30), [&] {
     if (!std::exchange(asked, true)) {
       EXPECT_EQ(served.get("/health/ready").status, 503);
       EXPECT_EQ(served.post("/v1/completions", kHello).status, 503);
       EXPECT_EQ(served.get("/health/live").status, 200);
+      bool closed_well = false;
+      EXPECT_EQ(idle.read_all(&closed_well), "");
+      EXPECT_TRUE(closed_well);
+      RawClient late(served.server().http().port());
+      EXPECT_TRUE(late.ask(kGetLive).has("Connection: close"));
     }
     return true;
   }));

@@ -237,6 +237,7 @@ TEST(ServerMetrics, ThreadsCountWhileAScraperReads) {
   ServerMetrics metrics("m");
   constexpr int kThreads = 4, kTimes = 500;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&metrics, t] {
       for (int i = 0; i < kTimes; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "request/field_reader.h"
 #include "request/result_json.h"
 
@@ -9,8 +10,7 @@ namespace transept {
 namespace {
 
 bool is_json_type(std::string_view content_type) {
-  std::string type(trim(content_type.substr(0, content_type.find(';'))));
-  for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string type = ascii_lower(trim(content_type.substr(0, content_type.find(';'))));
   return type == "application/json" || (type.starts_with("application/") && type.ends_with("+json"));
 }
 

@@ -66,7 +66,8 @@ void Server::serve(LoadedModel model) {
 }
 
 bool Server::drain(Duration timeout, const std::function<bool()>& keep_waiting) {
-  state_ = ServerState::kDraining;
+  state_ = ServerState::kDraining;  // first: a connection that is told to go asks again elsewhere
+  http_->drain();
   const auto end = std::chrono::steady_clock::now() + timeout;
   while (!http_->wait_until_answered(std::chrono::milliseconds(50))) {
     if (!keep_waiting() || std::chrono::steady_clock::now() >= end) return false;

@@ -31,7 +31,8 @@ class Server final {
   // Takes the model, and is ready. Once.
   void serve(LoadedModel model);
 
-  // Not ready from here on, new work is 503; what is in flight goes on. False: not all of it was answered within
+  // Not ready from here on, new work is 503; what is in flight goes on. Connections close behind the answer that they
+  // are at, and idle ones at once, so that clients ask elsewhere. False: not all of it was answered within
   // `timeout`, or `keep_waiting` said no (asked every 50 ms).
   bool drain(Duration timeout, const std::function<bool()>& keep_waiting);
   // Cuts what is left. Idempotent.

@@ -383,9 +383,11 @@ TEST_F(Transcriptions, ManyAtOnceAnswerAsEachAlone) {
     }
   }
   std::vector<std::string> alone;
+  alone.reserve(all.size());
   for (const Fields& fields : all) alone.push_back(post(context(), fields)->answer().body);
   std::vector<std::shared_ptr<Client>> clients(all.size());
   std::vector<std::thread> threads;
+  threads.reserve(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     threads.emplace_back([&, i] { clients[i] = post(context(), all[i]); });
   }

@@ -27,7 +27,7 @@ inline std::vector<int16_t> synthetic_audio(uint32_t seed, size_t num_samples, c
   };
   std::vector<int16_t> out(num_samples);
   for (size_t at = 0; at < num_samples;) {
-    const auto length = static_cast<size_t>(800 + draw(6400));
+    const auto length = size_t{800} + static_cast<size_t>(draw(6400));
     const int32_t kind = draw(4), period = 20 + draw(180), loudness = 500 + draw(8000);
     const size_t end = std::min(at + length, num_samples);
     for (size_t i = at; i < end && kind > 0; ++i) {

@@ -9,10 +9,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for speech_model
-
 from harness import ROOT, Server, Tally, same
-from speech_model import write_tone
+from speech_model import write_tone  # harness has made this folder known
 
 MODULES = ("own_routes", "openai_text", "openai_audio", "openai_errors", "same_answers", "wrong_bodies", "wrong_forms", "openai_node")
 
@@ -24,6 +22,7 @@ class World:
 
     def __init__(self, options, scratch, stack):
         self.options, self.tally, self.scratch, self.stack, self.num_checked = options, Tally(), scratch, stack, Counter()
+        self.num_generated = 0
         self.tone_path, long_path = scratch / "tone.wav", scratch / "long.wav"
         write_tone(self.tone_path, self.tone_seconds)
         write_tone(long_path, self.long_seconds, hertz=150)
@@ -51,7 +50,15 @@ class World:
             server.schemas = self.schemas and self.schemas.Schemas(document, self.num_checked)
             yield server
         with self.tally.case(f"SIGTERM ends the server of {Path(model).name} {flags}"):
+            same(server.report, None, "a sanitizer's report")
             same(server.exit_code, 0, f"exit code (log: {server.log})")
+
+    def sampled(self, values):
+        """Each of them, or with --sample each Nth, counted from field to field so that these meet different ones."""
+        for value in values:
+            self.num_generated += 1
+            if self.num_generated % self.options.sample == 0:
+                yield value
 
     def check(self, server, method, path, status, content_type, body):
         """A whole reply, against the schemas."""
@@ -92,6 +99,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--transept", type=Path, required=True)
     parser.add_argument("--filter", default="")
+    parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--node-folder", type=Path)
     parser.add_argument("--skip", action="append", default=[], help="a reason why something could not be prepared")
     options = parser.parse_args()

@@ -7,17 +7,23 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import traceback
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for sanitizers
+
+import sanitizers
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SHARED = ROOT.parent / "shared"
 BUILD = ROOT / "build" / "clients"
 START_SECONDS = 60
+ANSWER_SECONDS = 300  # no bound of speed: what takes longer is lost, with sanitizers and on a busy machine, too
 
 
 class Tally:
@@ -76,7 +82,7 @@ class Reply:
 class Wire:
     """Plain HTTP over one connection that is kept; opened anew where the server closed it."""
 
-    def __init__(self, port, timeout=60):
+    def __init__(self, port, timeout=ANSWER_SECONDS):
         self.port, self.timeout, self.connection = port, timeout, None
 
     def ask(self, method, path, body=None, content_type="application/json", headers=None):
@@ -136,12 +142,14 @@ class Server:
     model: Path
     flags: tuple = ()
     exit_code: int = None
+    report: str = None  # of a sanitizer, once it has ended
     process: subprocess.Popen = field(default=None, repr=False)
 
     def __enter__(self):
         BUILD.mkdir(parents=True, exist_ok=True)
         self.log = BUILD / f"server-{os.getpid()}-{id(self):x}.log"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TRANSEPT_")}
+        environment = {**sanitizers.ENVIRONMENT, **environment}
         with open(self.log, "wb") as sink:
             self.process = subprocess.Popen([str(self.binary), "serve", str(self.model), "--port", "0", *self.flags],
                                             stdout=sink, stderr=sink, stdin=subprocess.DEVNULL, env=environment)
@@ -178,7 +186,8 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.exit_code = self.process.wait()
-        if self.exit_code == 0:
+        self.report = sanitizers.report_in(self.log.read_text(errors="replace"))
+        if self.exit_code == 0 and self.report is None:
             self.log.unlink()
 
 

@@ -23,12 +23,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transept", type=Path, default=ROOT / "build" / "release" / "transept")
     parser.add_argument("--filter", default="", help="only tests whose module.name contains this")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="of the generated values of fields each Nth alone, for slow builds")
     options = parser.parse_args()
     if not options.transept.exists():
         sys.exit(f"{options.transept}: no such binary")
     skips = []
     python, node = prepare_python(skips), prepare_node(skips)
-    command = [str(python), str(HERE / "drive.py"), "--transept", str(options.transept.resolve()), "--filter", options.filter]
+    command = [str(python), str(HERE / "drive.py"), "--transept", str(options.transept.resolve()), "--filter", options.filter,
+               "--sample", str(options.sample)]
     command += ["--node-folder", str(node)] if node else []
     for reason in skips:
         command += ["--skip", reason]

@@ -50,7 +50,7 @@ def test_every_field_and_every_value(world):
         schema = request_schema(document, path)
         for field, field_schema in schema["properties"].items():
             is_right = judge(document, field_schema)
-            for value in values_for(field_schema):
+            for value in world.sampled(values_for(field_schema)):
                 right = is_right(value)
                 with world.tally.case(f"{path} {field}: {short(value)} ({'right' if right else 'wrong'})"):
                     reply = world.text.wire.post(path, {**base, field: value})
@@ -60,7 +60,7 @@ def test_every_field_and_every_value(world):
                         check_refusal(world, path, reply, field)
                 wrong, taken = wrong + (not right), taken + right
     print(f"bodies with one value changed: {wrong} wrong, {taken} right by the schema")
-    assert wrong > 5000, "the generator has lost its values"
+    assert wrong > 5000 // world.options.sample, "the generator has lost its values"
     world.await_idle(world.text)
 
 

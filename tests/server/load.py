@@ -14,11 +14,13 @@ PROMPTS = 3  # of a request: a place in the queue each
 MAX_QUEUED, NUM_CLIENTS = 32 * PROMPTS, 24
 LEAST_GOODPUT = 0.95
 MAX_LIVE_SECONDS = 0.25
+# (n, max_tokens) of requests: what fills optimised builds, and less for those that would have few answers in a phase.
+SIZES = ((16, 120), (8, 60), (4, 30), (2, 15))
+MAX_SECONDS_ALONE = 0.25  # of a request of which nothing smaller is taken
+MIN_ROUNDS = 3            # of all clients in a phase, were there no batches
 WARM_UP = 0.2       # of a phase, which is not counted
 QUIET_SHARE = 0.05  # of the machine for others; with more of it the clock says little
 SAMPLES = {"n": 16, "temperature": 1, "ignore_eos": True, "max_tokens": 120}
-# Rates are compared over requests that cost the same; another phase has every kind.
-ALIKE = (SAMPLES,)
 MIXED = ({**SAMPLES, "n": 4, "stream": True}, {"num_beams": 8, "n": 2, "max_tokens": 120}, {"max_tokens": 120}, SAMPLES)
 
 
@@ -148,11 +150,36 @@ def check_goodput(setup, closed, opened):
         assert max(by_clock, by_cpu) >= LEAST_GOODPUT, f"goodput {by_clock:.3f}, by processor time {by_cpu:.3f}"
 
 
+def seconds_alone(server, kind):
+    """What one request takes on an idle server: the second one, since the first meets cold memory."""
+    with server.connect() as connection:
+        for body in unique_requests(2, (kind,), seed=9):
+            begin = time.monotonic()
+            answer = connection.ask(wire.post("/v1/completions", body))
+            assert answer.status == 200, answer.body
+    return time.monotonic() - begin
+
+
+def kind_for(setup, server):
+    """(the largest kind of request that this build answers fast enough, the seconds of a phase that has many of them).
+    Rates are compared over requests that cost the same; the other case has every kind."""
+    for n, max_tokens in SIZES:
+        kind = {**SAMPLES, "n": n, "max_tokens": max_tokens}
+        alone = seconds_alone(server, kind)
+        if alone <= MAX_SECONDS_ALONE:
+            break
+    seconds = max(setup.scaled(5, 2), MIN_ROUNDS * NUM_CLIENTS * alone)
+    setup.say(f"requests of {PROMPTS} x {n} sequences of {max_tokens} tokens: {1000 * alone:.0f} ms alone; phases of "
+              f"{seconds:.1f} s")
+    return kind, seconds
+
+
 def four_times_capacity(setup):
-    bodies = unique_requests(setup.scaled(96, 24), ALIKE)
-    requests = [wire.post("/v1/completions", body) for body in bodies]
-    closed, opened, seconds = [], [], setup.scaled(5, 2)
+    closed, opened = [], []
     with setup.serve(serving.TEXT_MODEL, "--max-queued-requests", MAX_QUEUED) as server:
+        kind, seconds = kind_for(setup, server)
+        bodies = unique_requests(setup.scaled(96, 24), (kind,))
+        requests = [wire.post("/v1/completions", body) for body in bodies]
         expected = unloaded_answers(server, bodies, requests)
         with Prober(server.port) as prober:
             # Turn and turn about, so that whatever else the machine does meets both alike.
@@ -195,7 +222,9 @@ def say_replies(setup, what, statuses):
 def check_live(setup, prober):
     setup.say(prober.words())
     assert not prober.found["failures"], prober.found["failures"][:5]
-    assert prober.found["max"] < 1000 * MAX_LIVE_SECONDS * setup.time_factor, prober.words()
+    # What the prober waited for a processor, the server's thread may have waited as well.
+    bound = 1000 * MAX_LIVE_SECONDS * setup.time_factor + prober.found["own_max"]
+    assert prober.found["max"] < bound, prober.words()
 
 
 CASES = [four_times_capacity, four_times_capacity_of_every_kind]

@@ -4,16 +4,19 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for sanitizers
+
+import sanitizers
 import wire
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT_MODEL = ROOT / "models" / "g2p"
 SPEECH_MODEL = ROOT / "tests" / "models" / "whisper-transcribes"
-SANITIZERS = {"TSAN_OPTIONS": f"suppressions={Path(__file__).resolve().parent / 'tsan.supp'}"}
 START_SECONDS = 60
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -37,18 +40,21 @@ class Server:
         self.log_file = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [str(binary), "serve", str(model), "--port", str(port), *map(str, flags)], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=self.log_file, env={**SANITIZERS, **os.environ, **(env or {})})
+            stdout=subprocess.DEVNULL, stderr=self.log_file, env={**sanitizers.ENVIRONMENT, **os.environ, **(env or {})})
         if wait:
             self.wait_until_ready()
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        report = sanitizers.report_in(self.log())
         self.log_file.close()
+        # However it ended: a server that was killed has no exit code to show it by.
+        assert kind is not None or report is None, report
 
     def log(self):
         return os.pread(self.log_file.fileno(), 1 << 26, 0).decode(errors="replace")
