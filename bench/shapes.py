@@ -46,4 +46,8 @@ def plain_ids(shape):
 # Whisper's ids: text, <|endoftext|>, start, 99 languages, tasks and marks, 1501 points in time.
 WHISPER_END, WHISPER_START, WHISPER_LANGUAGES = 50257, 50258, range(50259, 50358)
 WHISPER_TRANSLATE, WHISPER_TRANSCRIBE, WHISPER_PREVIOUS, WHISPER_NO_TIMES = 50358, 50359, 50361, 50363
+# Those that engines look for by name.
+WHISPER_WORDS = {WHISPER_END: "endoftext", WHISPER_START: "startoftranscript", WHISPER_TRANSLATE: "translate",
+                 WHISPER_TRANSCRIBE: "transcribe", 50360: "startoflm", WHISPER_PREVIOUS: "startofprev", 50362: "nospeech",
+                 WHISPER_NO_TIMES: "notimestamps"}
 WHISPER_PROMPT = [WHISPER_START, WHISPER_LANGUAGES[0], WHISPER_TRANSCRIBE, WHISPER_NO_TIMES]

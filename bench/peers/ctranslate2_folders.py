@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 
 from checkpoints import T5_MAX_DISTANCE
-from shapes import WHISPER_START, token
+from shapes import WHISPER_END, WHISPER_NO_TIMES, WHISPER_WORDS, token
 
 
 class SpecWriter:
@@ -128,7 +128,9 @@ def whisper_spec(config, weights):
 
 def whisper_vocabulary(hf, size):
     """Words by id: of tokenizer.json where the folder has one; points in time behind them."""
-    words = [f"tok{i}" for i in range(WHISPER_START)] + [f"<|{i}|>" for i in range(WHISPER_START, 50364)]
+    words = [f"tok{i}" for i in range(WHISPER_END)] + [f"<|{i}|>" for i in range(WHISPER_END, WHISPER_NO_TIMES + 1)]
+    for index, word in WHISPER_WORDS.items():
+        words[index] = f"<|{word}|>"
     if (hf / "tokenizer.json").exists():
         tokenizer = json.loads((hf / "tokenizer.json").read_text(encoding="utf-8"))
         by_id = {index: word for word, index in tokenizer["model"]["vocab"].items()}
