@@ -153,6 +153,12 @@ def check_same_model(options, work, model):
 
 # ---- measuring
 
+def commit():
+    """Of the tree that was measured, and whether files differ from it."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
 def run_transept(options, work, model, seed):
     flags = ["--threads", options.threads, "--dtype", options.dtype, "--quantization", options.quantization, "--kv-cache-dtype",
              options.kv_cache_dtype, *options.flag]
@@ -304,7 +310,7 @@ def compare(options):
     print(f"{peaks['cpu']}, {peaks['threads']} threads; peaks: " + ", ".join(f"{k} {v / 1e9:.0f} GOP/s" for k, v in peaks["operations"].items())
           + "; reads: " + ", ".join(f"{k} MiB {v / 1e9:.0f} GB/s" for k, v in peaks["read"].items()))
     rows, skipped, checked = [], [], {}
-    result = {"started": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "machine": peaks, "threads": options.threads,
+    result = {"started": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "commit": commit(), "machine": peaks, "threads": options.threads,
               "dtype": options.dtype, "quantization": options.quantization, "kv_cache_dtype": options.kv_cache_dtype,
               "peer_dtype": options.peer_dtype, "rounds": options.rounds, "repeats": options.repeats, "tiny": options.tiny,
               "same_model_within": checked, "skipped": skipped, "rows": rows}

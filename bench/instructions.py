@@ -75,10 +75,12 @@ def count(what, settings):
 
 
 def growth(before, now):
-    """The functions that account for a rise, the most first: lines."""
+    """The functions that account for a rise, the most first: lines. Of one that was not kept, what is above the least kept."""
     kept = before["functions"]
-    rises = sorted(((n - kept.get(name, 0), name) for name, n in now.items() if n > kept.get(name, 0)), reverse=True)
-    return [f"    {rise:+,} {name[:110]} ({kept.get(name, 0):,} -> {now[name]:,})" for rise, name in rises[:8]]
+    least = min(kept.values())
+    rises = sorted(((n - kept.get(name, least), name) for name, n in now.items() if n > kept.get(name, least)), reverse=True)
+    was = lambda name: f"{kept[name]:,}" if name in kept else "not among the largest"
+    return [f"    {rise:+,} {name[:110]} ({was(name)} -> {now[name]:,})" for rise, name in rises[:8]]
 
 
 def judge(before, now):

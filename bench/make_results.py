@@ -141,7 +141,7 @@ def head(result):
     operations = ", ".join(f"{name} {value / 1e9:.0f}" for name, value in machine["operations"].items())
     reads = ", ".join(f"{size} MiB {value / 1e9:.0f}" for size, value in machine["read"].items())
     lines = [f"## {setting_of(result)}", "",
-             f"{result['started']}; transept {facts.get('version', '')} commit `{facts.get('commit', '')}`, {facts['isa']} kernels, "
+             f"{result['started']}; transept {facts.get('version', '')} commit `{result['commit']}`, {facts['isa']} kernels, "
              f"{facts['threads']} threads, dtype {facts.get('dtype', result['dtype'])}; {result['rounds']} alternating rounds, each the median of "
              f"{result['repeats']} calls after one that warms up; medians, and the range of the rounds. Peers in {result['peer_dtype']}, with one thread "
              f"and with all, the better one shown. Seeds: the workload's times 1000, and one more each round.", "",

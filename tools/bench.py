@@ -59,6 +59,7 @@ def main():
     parser.add_argument("--results", nargs="+", metavar="FILE", help="make bench/RESULTS.md of these, and nothing else")
     parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else")
     compare.add_options(parser)
+    parser.add_argument("--options", action="help", help="this list")  # ./dev has --help
     options = parser.parse_args()
     if options.results:
         return make_results.write(options.results, ROOT / "bench")
