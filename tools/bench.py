@@ -63,15 +63,17 @@ def main():
     options = parser.parse_args()
     if options.results:
         return make_results.write(options.results, ROOT / "bench")
-    build("release")
     if options.instructions:
+        build("release", "step_probe")
         sys.exit(instructions.check(options.update))
     if options.peers:
         install_peers()
     asks_for_workloads = options.only == "workloads" or options.workloads or options.filter
     if not asks_for_workloads or options.micro:
+        build("release")  # whichever have micro benchmarks
         run_micro(options.micro, options.quick)
     if not options.micro and options.only != "micro":
+        build("release", "transept", "machine_bench")
         run_workloads(options)
 
 
