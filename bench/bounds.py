@@ -110,8 +110,11 @@ def clip_bound(shape, windows, steps, beams, weights, cache, peaks):
     return windows * encode + steps * step
 
 
-def weights_dtype(dtype, quantization):
-    """The type that products run in: the quantisation's, else the arithmetic's. `auto` counts as float32."""
+def weights_dtype(dtype, quantization, weight_bytes=None):
+    """The type that products run in: what most of the weights are kept in, where a report says it (weight_bytes: {type: bytes});
+    else the quantisation's, else the arithmetic's. `auto` counts as float32."""
+    if weight_bytes:
+        return max(weight_bytes, key=weight_bytes.get)
     if quantization == "int8":
         return "int8"
     return dtype if dtype in BYTES else "float32"

@@ -63,6 +63,7 @@ class Types(unittest.TestCase):
         self.assertEqual(bounds.weights_dtype("auto", "none"), "float32")
         self.assertEqual(bounds.weights_dtype("bfloat16", "none"), "bfloat16")
         self.assertEqual(bounds.weights_dtype("bfloat16", "int8"), "int8")
+        self.assertEqual(bounds.weights_dtype("auto", "auto", {"float32": 10, "int8": 90}), "int8")
         self.assertEqual(bounds.cache_dtype("auto", "int8"), "float32")
         self.assertEqual(bounds.cache_dtype("int8", "float32"), "int8")
 

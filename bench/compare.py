@@ -65,8 +65,16 @@ def best_of(engines, task):
 
 def share_of_bound(figures, limit):
     """Share of the machine's bound that each figure reaches: 1 is the bound."""
-    names = [name for name in ("tokens_per_s", "step_ms", "encode_ms", "call_ms") if name in limit and name in figures]
-    return {name: ratio(figures[name]["median"], limit[name], name == "tokens_per_s") for name in names}
+    names = [name for name in ("tokens_per_s", "x_real_time", "step_ms", "encode_ms", "call_ms") if name in limit and name in figures]
+    return {name: ratio(figures[name]["median"], limit[name], name in ("tokens_per_s", "x_real_time")) for name in names}
+
+
+def hopeless(theirs, task):
+    """Variants of a peer that are not run again: by their first round less than half as fast as the best."""
+    name, more_is_better = HEADLINE[task]
+    first = {label: rounds[0][name] for label, rounds in theirs.items() if rounds}
+    best = (max if more_is_better else min)(first.values(), default=None)
+    return {label for label, value in first.items() if (value < best / 2 if more_is_better else value > best * 2)}
 
 
 def words(text):
@@ -169,7 +177,7 @@ def run_transept(options, work, model, seed):
 
 def limit_of(options, work, facts, peaks):
     shape = shape_of(work["shape"], options.tiny)
-    weights = bounds.weights_dtype(facts.get("dtype", options.dtype), facts.get("quantization", options.quantization))
+    weights = bounds.weights_dtype(facts.get("dtype", options.dtype), facts.get("quantization", options.quantization), facts["weight_bytes"])
     cache = bounds.cache_dtype(facts.get("kv_cache_dtype", options.kv_cache_dtype), weights)
     if work["task"] != "transcribe":
         return bounds.bound(work, shape, weights, cache, peaks)
@@ -181,7 +189,7 @@ def measure(options, work, model, peaks):
     """One row of the results."""
     ours, texts, hits, facts = [], {}, 0, {}
     theirs = {label: [] for label, *_ in variants(work["task"], options.beside, machine.num_processors())}
-    notes, versions = [], {}
+    notes, versions, given_up = [], {}, set()
     for number in range(options.rounds):
         seed = work["seed"] * 1000 + number  # other inputs in every round
         figures, facts = run_transept(options, work, model, seed)
@@ -189,7 +197,7 @@ def measure(options, work, model, peaks):
         hits += facts["encoder_cache_hits"]
         texts["transept"] = facts.pop("text", "")
         for label, peer, threads, replicas in variants(work["task"], options.beside, machine.num_processors()):
-            if label not in theirs:
+            if label not in theirs or label in given_up:
                 continue
             answer = run_peer(options, work, peer, threads, replicas, seed)
             if "error" in answer:
@@ -201,8 +209,12 @@ def measure(options, work, model, peaks):
             if "seconds" in answer:
                 answer["x_real_time"] = facts["audio_seconds"] / answer["seconds"]
             theirs[label].append(answer)
+        if number == 0:
+            given_up = hopeless(theirs, work["task"])
     engines = {"transept": {"figures": summary(ours)}}
     engines.update({label: {"figures": summary(rounds), "version": versions[label]} for label, rounds in theirs.items()})
+    if options.rounds > 1:
+        notes += [f"{label}: one round only, less than half as fast as the best" for label in sorted(given_up)]
     best = best_of(engines, work["task"])
     plain = {key: value for key, value in work.items() if key != "folder"}
     limit = limit_of(options, work, facts, peaks)

@@ -45,6 +45,12 @@ class Arithmetic(unittest.TestCase):
         shares = compare.share_of_bound(figures(tokens_per_s=50, step_ms=4), {"tokens_per_s": 100, "step_ms": 1})
         self.assertEqual(shares, {"tokens_per_s": 0.5, "step_ms": 0.25})
 
+    def test_a_hopeless_variant_is_known_by_its_first_round(self):
+        theirs = {"a": [{"tokens_per_s": 100, "call_ms": 10}], "b": [{"tokens_per_s": 49, "call_ms": 21}], "c": [{"tokens_per_s": 51, "call_ms": 19}], "d": []}
+        self.assertEqual(compare.hopeless(theirs, "generate"), {"b"})
+        self.assertEqual(compare.hopeless(theirs, "whisper-window"), {"b"})
+        self.assertEqual(compare.hopeless({}, "generate"), set())
+
     def test_words_apart(self):
         self.assertEqual(compare.apart("Hello, world", "hello WORLD"), 0)
         self.assertEqual(compare.apart("a b", "c d"), 1)
@@ -103,7 +109,7 @@ class ClosedLoop(unittest.TestCase):
 
 
 def result():
-    row = {"workload": WORK, "facts": {"isa": "avx2", "threads": 2, "dtype": "float32", "encoder_cache_hits": 0, "version": "0.1"},
+    row = {"workload": WORK, "facts": {"isa": "avx2", "threads": 2, "dtype": "float32", "encoder_cache_hits": 0, "version": "0.1", "weight_bytes": {"float32": 2**20, "int8": 2**22}},
            "engines": {"transept": {"figures": figures(tokens_per_s=120, step_ms=2, encode_ms=3, peak_rss_mib=50, load_s=0.1)},
                        "p, 1 thread": {"figures": figures(tokens_per_s=40, step_ms=8, encode_ms=6, peak_rss_mib=100, load_s=0.2), "version": "P 1.0"}},
            "best_peer": "p, 1 thread", "bound": {"tokens_per_s": 240, "step_ms": 1}, "notes": ["p, 2 threads: <gone>"]}
@@ -117,7 +123,7 @@ class Page(unittest.TestCase):
     def test_says_what_was_run_and_how_much_better_it_is(self):
         text, plots = make_results.page([result()])
         for part in ("## dtype auto, quantization int8", "commit `abc`", "avx2 kernels", "`w_b8`", "p, 1 thread (P 1.0)", "**3.00x**", "**4.00x**",
-                     "50 %", "clip: no model", "p, 2 threads: <gone>", "1.0e-06 (opus-mt)"):
+                     "50 %", "clip: no model", "p, 2 threads: <gone>", "1.0e-06 (opus-mt)", "opus-mt int8 4.0, float32 1.0."):
             self.assertIn(part, text)
         [(name, plot)] = plots.items()
         self.assertIn(f"plots/{name}", text)
@@ -139,6 +145,15 @@ class Page(unittest.TestCase):
         text, plots = make_results.page([alone])
         self.assertEqual(plots, {})
         self.assertNotIn("**", text.replace("**Tiny", ""))
+
+    def test_micro_benchmarks_show_their_counters_and_no_path(self):
+        micro = {"context": {"executable": "/somewhere/ops_bench", "host_name": "secret"}, "benchmarks": [
+            {"name": "BM_Gemm/m:1/manual_time", "real_time": 12.5, "time_unit": "us", "iterations": 9, "GB/s": 31.5},
+            {"name": "BM_Gemm/m:2", "error_occurred": True, "error_message": "level not present"}]}
+        text, _ = make_results.page([], [micro])
+        self.assertIn("| `BM_Gemm/m:1` | 12.5 us | 31.5 |", text)
+        for absent in ("somewhere", "secret", "m:2"):
+            self.assertNotIn(absent, text)
 
     def test_numbers_have_no_exponents(self):
         self.assertEqual([make_results.number(value) for value in (137400.3, 12.345, 1.234, 0.0123, None)], ["137400", "12.3", "1.23", "0.012", "-"])

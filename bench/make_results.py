@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Result files of bench/compare.py -> a page of tables with plots. Standard library only.
+"""Result files of bench/compare.py and of micro benchmarks -> a page of tables with plots. Standard library only.
 
     bench/make_results.py FILE.json... [--folder bench]
 
@@ -87,6 +87,14 @@ def memory_table(rows):
     return table(["workload", *(title for title, _ in LOAD), "best peer: RSS MiB / load s", "times less memory"], lines)
 
 
+def weights_of(rows):
+    """Which types the matrices of each shape are kept in."""
+    shapes = {row["workload"]["shape"]: row["facts"].get("weight_bytes") for row in rows}
+    parts = [f"{shape} " + ", ".join(f"{kind} {count / 2**20:.1f}" for kind, count in sorted(found.items(), key=lambda kv: -kv[1]))
+             for shape, found in shapes.items() if found]
+    return [f"Matrices as they are kept, MiB: {'; '.join(parts)}.", ""] if parts else []
+
+
 # ---- plots
 
 WIDTH, BAR, GAP, LEFT = 860, 16, 8, 300
@@ -125,6 +133,26 @@ def plot_of(task, rows, setting):
     return bars(f"{TITLES[task]}: times faster than the best peer ({setting})", points) if points else None
 
 
+# ---- micro benchmarks (google-benchmark's own JSON)
+
+OWN_KEYS = {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions", "repetition_index", "threads",
+            "iterations", "real_time", "cpu_time", "time_unit", "error_occurred", "error_message", "label"}
+
+
+def micro_tables(reports):
+    """A table for each report: every case with its time and counters."""
+    lines = ["## Micro benchmarks", ""]
+    for report in reports:
+        cases = [case for case in report["benchmarks"] if not case.get("error_occurred")]
+        counters = list(dict.fromkeys(key for case in cases for key in case if key not in OWN_KEYS))
+        lines += [f"### {Path(report['context']['executable']).name}", ""]
+        lines += table(["case", "time", *counters],
+                       [[f"`{case['name'].removesuffix('/manual_time')}`", f"{number(case['real_time'])} {case['time_unit']}",
+                         *(number(case.get(key)) for key in counters)] for case in cases])
+        lines += [""]
+    return lines
+
+
 # ---- the page
 
 def setting_of(result):
@@ -155,7 +183,7 @@ def head(result):
     return lines
 
 
-def page(results):
+def page(results, micro=()):
     """(text of RESULTS.md, {file name: plot})"""
     lines = ["# Results", "", "Made by `./dev bench --results FILE...`; how it was measured: [README.md](README.md). A figure counts as a ratio to the peer in",
              "the same run and as a share of the machine's bound, never by itself.", ""]
@@ -172,20 +200,22 @@ def page(results):
                 name = f"{number_ + 1}-{task}.svg"
                 plots[name] = plot
                 lines += [f"![{title}](plots/{name})", ""]
-        lines += ["### Memory and loading", "", *memory_table(result["rows"]), ""]
+        lines += ["### Memory and loading", "", *memory_table(result["rows"]), "", *weights_of(result["rows"])]
         notes = [f"{row['workload']['name']}: {note}" for row in result["rows"] for note in dict.fromkeys(row["notes"])]
         lines += [f"* {note}" for note in [*notes, *(f"skipped: {line}" for line in result["skipped"])]]
+    if micro:
+        lines += ["", *micro_tables(micro)]
     return "\n".join(lines).rstrip("\n") + "\n", plots
 
 
 def write(files, folder):
     results = [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
-    text, plots = page([result for result in results if result["rows"]])
+    text, plots = page([result for result in results if result.get("rows")], [result for result in results if "benchmarks" in result])
     (folder / "plots").mkdir(parents=True, exist_ok=True)
     for name, plot in plots.items():
         (folder / "plots" / name).write_text(plot, encoding="utf-8")
     (folder / "RESULTS.md").write_text(text, encoding="utf-8")
-    print(f"wrote {folder.name}/RESULTS.md and {len(plots)} plots")
+    print(f"wrote {folder.parent.name}/{folder.name}/RESULTS.md and {len(plots)} plots")
 
 
 def main():

@@ -22,6 +22,9 @@ def run(command, **options):
 def facts_of(report):
     facts = {name: report[name] for name in FACTS if name in report}
     facts["encoder_cache_hits"] = report["num_encoder_cache_hits"]
+    facts["weight_bytes"] = {}  # of matrices, by the type that they are kept in
+    for matrix in report.get("weights", ()):
+        facts["weight_bytes"][matrix["dtype"]] = facts["weight_bytes"].get(matrix["dtype"], 0) + matrix["bytes"]
     return facts
 
 

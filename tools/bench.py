@@ -12,6 +12,7 @@ import instructions  # noqa: E402
 import make_results  # noqa: E402
 
 VENV = ROOT / ".venv"
+MICRO = ROOT / "build" / "bench" / "micro"
 
 
 def install_peers():
@@ -32,10 +33,11 @@ def can_make_checkpoints(python):
 
 
 def run_micro(name_filter, quick):
+    MICRO.mkdir(parents=True, exist_ok=True)
     benches = sorted((ROOT / "build" / "release").glob("**/*_bench"))
     for bench in benches:
         print(f"\n== {bench.stem}", flush=True)
-        command = [str(bench), *([f"--benchmark_filter={name_filter}"] if name_filter else []),
+        command = [str(bench), f"--benchmark_out={MICRO / (bench.stem + '.json')}", "--benchmark_out_format=json", *([f"--benchmark_filter={name_filter}"] if name_filter else []),
                    *(["--benchmark_min_time=0.05"] if quick else [])]
         subprocess.run(command, cwd=ROOT, check=True)
 
