@@ -14,6 +14,7 @@ import argparse
 import difflib
 import json
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -86,6 +87,11 @@ def apart(a, b):
     return 1 - difflib.SequenceMatcher(None, words(a), words(b), autojunk=False).ratio()
 
 
+def without_folders(text):
+    """Results name no path of this machine."""
+    return re.sub(r"(?<![\w.])(?:/[\w.@+-]+)+/(?=[\w.@+-])", "", text)
+
+
 # ---- peers
 
 def variants(task, peers, processors):
@@ -113,7 +119,7 @@ def run_peer(options, work, peer, threads, replicas, seed, extra=()):
             command += ["--model", options.model, "--audio", audio_of(work, options)]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        return {"error": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
+        return {"error": without_folders((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])}
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 

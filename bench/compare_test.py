@@ -51,6 +51,10 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(compare.hopeless(theirs, "whisper-window"), {"b"})
         self.assertEqual(compare.hopeless({}, "generate"), set())
 
+    def test_notes_name_no_folders(self):
+        self.assertEqual(compare.without_folders("No file '/some/where/deep/model.bin' here"), "No file 'model.bin' here")
+        self.assertEqual(compare.without_folders("1/2 of the tokens/s"), "1/2 of the tokens/s")
+
     def test_words_apart(self):
         self.assertEqual(compare.apart("Hello, world", "hello WORLD"), 0)
         self.assertEqual(compare.apart("a b", "c d"), 1)

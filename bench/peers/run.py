@@ -156,7 +156,9 @@ def main():
     shape = shape_of(work["shape"], options.tiny)
     module = module_of(options.peer)
     if not options.prepare_only:  # in a process of its own: what converting takes must not count
-        subprocess.run([sys.executable, *sys.argv, "--prepare-only"], check=True, stdout=subprocess.DEVNULL)
+        prepared = subprocess.run([sys.executable, *sys.argv, "--prepare-only"], capture_output=True, text=True)
+        if prepared.returncode != 0:
+            sys.exit((prepared.stderr.strip().splitlines() or ["converting the checkpoint failed"])[-1])
     folder = module.prepare(work, shape, options)
     if options.prepare_only:
         return
