@@ -1,48 +1,24 @@
 #!/usr/bin/env python3
-"""Makes random checkpoints of published models' shapes, once: as Hugging Face folders (float32 safetensors, for transept)
-and as CTranslate2 folders, from the same numbers. For measuring speed: what they say means nothing.
+"""Makes random checkpoints of published models' shapes, once, as Hugging Face folders (float32 safetensors); peers convert
+them. For measuring speed: what they say means nothing. Whisper's have no tokenizer: they are timed window by window.
 
-Needs numpy, safetensors and ctranslate2 (./dev bench --peers). What exists is not made again. CTranslate2's folders are
-written through its specs, not by its converter, which wants torch, transformers and tokenizer files.
+    .venv/bin/python bench/checkpoints.py opus-mt whisper-tiny
+
+Needs numpy and safetensors (./dev bench --peers). What exists is not made again.
 """
+import argparse
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 
+from shapes import (SHAPES, WHISPER_END, WHISPER_LANGUAGES, WHISPER_MELS, WHISPER_NO_TIMES, WHISPER_POSITIONS, WHISPER_PREVIOUS,
+                    WHISPER_START, WHISPER_TRANSCRIBE, WHISPER_TRANSLATE, shape_of, special_id)
+
 SEED = 1
-SHAPES = {
-    "bart-large": {"family": "bart", "d_model": 1024, "layers": 12, "heads": 16, "ffn": 4096, "vocab": 50264, "positions": 1024},
-    "opus-mt": {"family": "marian", "d_model": 512, "layers": 6, "heads": 8, "ffn": 2048, "vocab": 58101, "positions": 512},
-    "t5-base": {"family": "t5", "d_model": 768, "layers": 12, "heads": 12, "ffn": 3072, "vocab": 32128, "positions": 512},
-}
-TINY = {"d_model": 64, "layers": 2, "heads": 4, "ffn": 128, "vocab": 264, "positions": 64}  # tries the scripts out
-
-# Ids of the special tokens, as published checkpoints of the family have them; Marian's <pad> is the last one.
-SPECIAL = {
-    "bart": lambda vocab: {0: "<s>", 1: "<pad>", 2: "</s>", 3: "<unk>"},
-    "marian": lambda vocab: {0: "</s>", 1: "<unk>", vocab - 1: "<pad>"},
-    "t5": lambda vocab: {0: "<pad>", 1: "</s>", 2: "<unk>"},
-}
+CACHE = Path(__file__).resolve().parent.parent / ".cache" / "bench"
 T5_BUCKETS, T5_MAX_DISTANCE = 32, 128
-
-
-def shape_of(name, tiny=False):
-    return {**SHAPES[name], **(TINY if tiny else {})}
-
-
-def token(shape, index):
-    """How CTranslate2's vocabulary spells an id."""
-    return SPECIAL[shape["family"]](shape["vocab"]).get(index, f"tok{index}")
-
-
-def special_id(shape, word):
-    return next(index for index, name in SPECIAL[shape["family"]](shape["vocab"]).items() if name == word)
-
-
-def plain_ids(shape):
-    """The ids that are no special tokens."""
-    return range(4, shape["vocab"] - 1)
 
 
 # ---- weights
@@ -123,6 +99,28 @@ def draw_t5(shape):
     return draw.weights
 
 
+def draw_whisper(shape):
+    draw, width = Draw(shape), shape["d_model"]
+    draw.weights["model.decoder.embed_tokens.weight"] = draw.normal(shape["vocab"], width, scale=1 / math.sqrt(width))
+    draw.weights["model.decoder.embed_positions.weight"] = draw.normal(shape["positions"], width, scale=0.02)
+    draw.weights["model.encoder.embed_positions.weight"] = sinusoids(WHISPER_POSITIONS, width)
+    for name, channels in (("conv1", WHISPER_MELS), ("conv2", width)):
+        draw.weights[f"model.encoder.{name}.weight"] = draw.normal(width, channels, 3, scale=1 / math.sqrt(3 * channels))
+        draw.weights[f"model.encoder.{name}.bias"] = draw.normal(width, scale=0.02)
+    for side in ("model.encoder", "model.decoder"):
+        for i in range(shape["layers"]):
+            layer = f"{side}.layers.{i}"
+            for attention in ("self_attn", "encoder_attn")[:1 if side == "model.encoder" else 2]:
+                for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                    draw.linear(f"{layer}.{attention}.{part}", width, width, bias=part != "k_proj")
+                draw.norm(f"{layer}.{attention}_layer_norm")
+            draw.linear(f"{layer}.fc1", shape["ffn"], width)
+            draw.linear(f"{layer}.fc2", width, shape["ffn"])
+            draw.norm(f"{layer}.final_layer_norm")
+        draw.norm(f"{side}.layer_norm")
+    return draw.weights
+
+
 # ---- Hugging Face
 
 def hugging_face_config(shape):
@@ -134,146 +132,72 @@ def hugging_face_config(shape):
     if shape["family"] == "marian":
         return {"architectures": ["MarianMTModel"], **bart_like, "activation_function": "swish", "scale_embedding": True,
                 "static_position_embeddings": True}
+    if shape["family"] == "whisper":
+        bart_like.pop("max_position_embeddings")
+        return {"architectures": ["WhisperForConditionalGeneration"], **bart_like, "activation_function": "gelu", "scale_embedding": False,
+                "num_mel_bins": WHISPER_MELS, "max_source_positions": WHISPER_POSITIONS, "max_target_positions": shape["positions"]}
     return {"architectures": ["T5ForConditionalGeneration"], "d_model": shape["d_model"], "d_kv": shape["d_model"] // shape["heads"],
             "d_ff": shape["ffn"], "num_layers": shape["layers"], "num_decoder_layers": shape["layers"], "num_heads": shape["heads"],
             "relative_attention_num_buckets": T5_BUCKETS, "relative_attention_max_distance": T5_MAX_DISTANCE,
             "feed_forward_proj": "relu", "layer_norm_epsilon": 1e-6, "tie_word_embeddings": True, "n_positions": shape["positions"]}
 
 
-def save_hugging_face(folder, shape, weights):
-    from safetensors.numpy import save_file
+def special_ids(shape):
+    if shape["family"] == "whisper":
+        return {"pad_token_id": WHISPER_END, "eos_token_id": WHISPER_END, "bos_token_id": WHISPER_END,
+                "decoder_start_token_id": WHISPER_START}
     start = "</s>" if shape["family"] == "bart" else "<pad>"
     ids = {"pad_token_id": special_id(shape, "<pad>"), "eos_token_id": special_id(shape, "</s>"),
            "decoder_start_token_id": special_id(shape, start)}
-    if shape["family"] == "bart":
-        ids["bos_token_id"] = special_id(shape, "<s>")
-    generation = {**ids, **({"bad_words_ids": [[ids["pad_token_id"]]]} if shape["family"] == "marian" else {})}
+    return {**ids, **({"bos_token_id": special_id(shape, "<s>")} if shape["family"] == "bart" else {})}
+
+
+def generation_config(shape, ids):
+    if shape["family"] == "marian":
+        return {**ids, "bad_words_ids": [[ids["pad_token_id"]]]}
+    if shape["family"] != "whisper":
+        return ids
+    languages = {f"<|{'en' if i == 0 else f'l{i}'}|>": index for i, index in enumerate(WHISPER_LANGUAGES)}
+    return {**ids, "is_multilingual": True, "lang_to_id": languages, "no_timestamps_token_id": WHISPER_NO_TIMES,
+            "task_to_id": {"transcribe": WHISPER_TRANSCRIBE, "translate": WHISPER_TRANSLATE}, "prev_sot_token_id": WHISPER_PREVIOUS,
+            "max_initial_timestamp_index": 50, "begin_suppress_tokens": [220, WHISPER_END], "alignment_heads": [[1, 0]]}
+
+
+def save_hugging_face(folder, shape, weights):
+    from safetensors.numpy import save_file
+    ids = special_ids(shape)
     config = {**hugging_face_config(shape), "model_type": shape["family"], "is_encoder_decoder": True, "vocab_size": shape["vocab"], **ids}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "generation_config.json").write_text(json.dumps(generation))
+    (folder / "generation_config.json").write_text(json.dumps(generation_config(shape, ids)))
+    if shape["family"] == "whisper":
+        (folder / "preprocessor_config.json").write_text(json.dumps({
+            "feature_extractor_type": "WhisperFeatureExtractor", "feature_size": WHISPER_MELS, "sampling_rate": 16000, "hop_length": 160,
+            "chunk_length": 30, "n_fft": 400}))
     save_file(weights, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config, indent=2))  # last: its presence says that all is there
 
 
-# ---- CTranslate2
-
-class SpecWriter:
-    """Fills CTranslate2's layers from names of the Hugging Face folder."""
-
-    def __init__(self, weights):
-        self.weights = weights
-
-    def linear(self, target, *names):
-        target.weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])
-        if f"{names[0]}.bias" in self.weights:
-            target.bias = np.concatenate([self.weights[f"{name}.bias"] for name in names])
-
-    def norm(self, target, name):
-        target.gamma = self.weights[f"{name}.weight"]
-        if f"{name}.bias" in self.weights:
-            target.beta = self.weights[f"{name}.bias"]
-
-    def attention(self, target, name, q, k, v, out, is_self):
-        parts = [f"{name}.{part}" for part in (q, k, v)]
-        if is_self:
-            self.linear(target.linear[0], *parts)
-        else:
-            self.linear(target.linear[0], parts[0])
-            self.linear(target.linear[1], *parts[1:])
-        self.linear(target.linear[-1], f"{name}.{out}")
+DRAW = {"bart": draw_bart_like, "marian": draw_bart_like, "t5": draw_t5, "whisper": draw_whisper}
 
 
-def sides(spec):
-    """(name, part, its embeddings) of both sides."""
-    return (("encoder", spec.encoder, spec.encoder.embeddings[0]), ("decoder", spec.decoder, spec.decoder.embeddings))
+def make(name, cache=CACHE, tiny=False):
+    """The Hugging Face folder of shape `name`, made on first use."""
+    folder = Path(cache) / (f"{name}-tiny" if tiny else f"{name}-shape") / "hf"
+    if not (folder / "config.json").exists():
+        shape = shape_of(name, tiny)
+        save_hugging_face(folder, shape, DRAW[shape["family"]](shape))
+    return folder
 
 
-def bart_like_spec(shape, weights):
-    from ctranslate2.specs import common_spec, transformer_spec
-    is_bart = shape["family"] == "bart"
-    activation = common_spec.Activation.GELU if is_bart else common_spec.Activation.SWISH
-    spec = transformer_spec.TransformerSpec.from_config((shape["layers"], shape["layers"]), shape["heads"], pre_norm=False,
-                                                        activation=activation, layernorm_embedding=is_bart)
-    write = SpecWriter(weights)
-    # As its converter has it: no <pad>, which Marian's vocabulary ends with, and a start from a zero embedding.
-    shared = weights["model.shared.weight"] if is_bart else weights["model.shared.weight"][:-1]
-    spec.decoder.start_from_zero_embedding = not is_bart
-    for side, part, embeddings in sides(spec):
-        part.scale_embeddings = 1.0 if is_bart else math.sqrt(shape["d_model"])
-        embeddings.weight = shared
-        # BART's first two rows are unused.
-        part.position_encodings.encodings = weights[f"model.{side}.embed_positions.weight"][2 if is_bart else 0:]
-        if is_bart:
-            write.norm(part.layernorm_embedding, f"model.{side}.layernorm_embedding")
-        for i, target in enumerate(part.layer):
-            layer = f"model.{side}.layers.{i}"
-            write.attention(target.self_attention, f"{layer}.self_attn", "q_proj", "k_proj", "v_proj", "out_proj", True)
-            write.norm(target.self_attention.layer_norm, f"{layer}.self_attn_layer_norm")
-            if side == "decoder":
-                write.attention(target.attention, f"{layer}.encoder_attn", "q_proj", "k_proj", "v_proj", "out_proj", False)
-                write.norm(target.attention.layer_norm, f"{layer}.encoder_attn_layer_norm")
-            write.linear(target.ffn.linear_0, f"{layer}.fc1")
-            write.linear(target.ffn.linear_1, f"{layer}.fc2")
-            write.norm(target.ffn.layer_norm, f"{layer}.final_layer_norm")
-    spec.decoder.projection.weight = shared
-    return spec
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="+", choices=list(SHAPES), metavar="SHAPE", help=f"of {', '.join(SHAPES)}")
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--tiny", action="store_true", help="tiny ones, which try scripts out")
+    options = parser.parse_args()
+    for name in options.shapes:
+        print(make(name, options.cache, options.tiny))
 
 
-def t5_spec(shape, weights):
-    from ctranslate2.specs import common_spec, transformer_spec
-    spec = transformer_spec.TransformerSpec.from_config((shape["layers"], shape["layers"]), shape["heads"], pre_norm=True,
-                                                        activation=common_spec.Activation.RELU, relative_attention_bias=True,
-                                                        rms_norm=True)
-    write = SpecWriter(weights)
-    for side, part, embeddings in sides(spec):
-        part.scale_embeddings = False
-        embeddings.weight = weights["shared.weight"]
-        write.norm(part.layer_norm, f"{side}.final_layer_norm")
-        for i, target in enumerate(part.layer):
-            block = f"{side}.block.{i}.layer"
-            target.self_attention.queries_scale = 1.0
-            write.attention(target.self_attention, f"{block}.0.SelfAttention", "q", "k", "v", "o", True)
-            write.norm(target.self_attention.layer_norm, f"{block}.0.layer_norm")
-            target.self_attention.relative_attention_bias = weights[
-                f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"]
-            target.self_attention.relative_attention_max_distance = np.dtype("int32").type(T5_MAX_DISTANCE)
-            if side == "decoder":
-                target.attention.queries_scale = 1.0
-                write.attention(target.attention, f"{block}.1.EncDecAttention", "q", "k", "v", "o", False)
-                write.norm(target.attention.layer_norm, f"{block}.1.layer_norm")
-            last = f"{block}.{2 if side == 'decoder' else 1}"
-            write.linear(target.ffn.linear_0, f"{last}.DenseReluDense.wi")
-            write.linear(target.ffn.linear_1, f"{last}.DenseReluDense.wo")
-            write.norm(target.ffn.layer_norm, f"{last}.layer_norm")
-    spec.decoder.projection.weight = weights["shared.weight"]
-    spec.decoder.scale_outputs = shape["d_model"] ** -0.5
-    return spec
-
-
-def save_ctranslate2(folder, shape, weights):
-    spec = (t5_spec if shape["family"] == "t5" else bart_like_spec)(shape, weights)
-    vocabulary = [token(shape, i) for i in range(shape["vocab"])]
-    if shape["family"] == "marian":
-        vocabulary.pop()
-    spec.register_source_vocabulary(vocabulary)
-    spec.register_target_vocabulary(vocabulary)
-    spec.config.eos_token, spec.config.unk_token = "</s>", "<unk>"
-    if shape["family"] != "marian":
-        spec.config.bos_token = "<s>" if shape["family"] == "bart" else "<pad>"
-    spec.config.decoder_start_token = "<pad>" if shape["family"] == "t5" else "</s>"  # Marian: any, it starts from zeros
-    spec.validate()
-    spec.optimize()
-    folder.mkdir(parents=True, exist_ok=True)
-    spec.save(str(folder))
-
-
-def make(cache, name, shape):
-    """(Hugging Face folder, CTranslate2 folder) under `cache`."""
-    hugging_face, ctranslate2 = cache / name / "hf", cache / name / "ctranslate2"
-    if not (hugging_face / "config.json").exists() or not (ctranslate2 / "model.bin").exists():
-        weights = (draw_t5 if shape["family"] == "t5" else draw_bart_like)(shape)
-        if not (hugging_face / "config.json").exists():
-            save_hugging_face(hugging_face, shape, weights)
-        if not (ctranslate2 / "model.bin").exists():
-            save_ctranslate2(ctranslate2, shape, weights)
-    return hugging_face, ctranslate2
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""./dev bench: the micro benchmarks, then published shapes beside CTranslate2 where that is installed."""
+"""./dev bench: micro benchmarks, workloads beside the peers and the machine's bounds, instruction counts, tables."""
 import argparse
 import subprocess
 import sys
 
 from repo import ROOT, build
 
+sys.path.insert(0, str(ROOT / "bench"))
+import compare  # noqa: E402
+import instructions  # noqa: E402
+import make_results  # noqa: E402
+
 VENV = ROOT / ".venv"
+MICRO = ROOT / "build" / "bench" / "micro"
 
 
 def install_peers():
@@ -19,42 +25,58 @@ def install_peers():
         subprocess.run(step, cwd=ROOT, check=True)
 
 
-def peer_python():
-    """A Python that can import ctranslate2, or None."""
-    for python in (VENV / "bin" / "python", sys.executable):
-        imports = [str(python), "-c", "import ctranslate2, numpy, safetensors"]
-        if (python == sys.executable or python.exists()) and subprocess.run(imports, capture_output=True).returncode == 0:
-            return str(python)
-    return None
+def can_make_checkpoints(python):
+    try:
+        return subprocess.run([str(python), "-c", "import numpy, safetensors"], capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def run_micro(name_filter, quick):
+    MICRO.mkdir(parents=True, exist_ok=True)
     benches = sorted((ROOT / "build" / "release").glob("**/*_bench"))
     for bench in benches:
         print(f"\n== {bench.stem}", flush=True)
-        command = [str(bench), *([f"--benchmark_filter={name_filter}"] if name_filter else []),
+        command = [str(bench), f"--benchmark_out={MICRO / (bench.stem + '.json')}", "--benchmark_out_format=json", *([f"--benchmark_filter={name_filter}"] if name_filter else []),
                    *(["--benchmark_min_time=0.05"] if quick else [])]
         subprocess.run(command, cwd=ROOT, check=True)
 
 
+def run_workloads(options):
+    print("\n== workloads", flush=True)
+    pythons = [options.python] if options.python != sys.executable else [VENV / "bin" / "python", sys.executable]
+    options.python = next((str(python) for python in pythons if can_make_checkpoints(python)), None)
+    if not options.python:
+        sys.exit("nothing here can make the checkpoints (numpy, safetensors): ./dev bench --peers")
+    compare.compare(options)
+    make_results.write([options.json], ROOT / "build" / "bench")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench")
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("filter", nargs="?", default="")
+    parser.add_argument("--peers", action="store_true", help="install them first")
+    parser.add_argument("--only", choices=["micro", "workloads"])
+    parser.add_argument("--instructions", action="store_true", help="count the instructions of a step and an encode, and compare")
+    parser.add_argument("--update", action="store_true", help="with --instructions: write bench/instructions.json anew")
+    parser.add_argument("--results", nargs="+", metavar="FILE", help="make bench/RESULTS.md of these, and nothing else")
+    parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else")
+    compare.add_options(parser)
+    parser.add_argument("--options", action="help", help="this list")  # ./dev has --help
     options = parser.parse_args()
-    build("release")
+    if options.results:
+        return make_results.write(options.results, ROOT / "bench")
+    if options.instructions:
+        build("release", "step_probe")
+        sys.exit(instructions.check(options.update))
     if options.peers:
         install_peers()
-    run_micro(options.filter, options.quick)
-    if options.filter:
-        return
-    print("\n== beside CTranslate2", flush=True)
-    python = peer_python()
-    if not python:
-        print("CTranslate2 is not installed: ./dev bench --peers")
-        return
-    sys.exit(subprocess.run([python, "bench/compare_ctranslate2.py", *(["--quick"] if options.quick else [])], cwd=ROOT).returncode)
+    asks_for_workloads = options.only == "workloads" or options.workloads or options.filter
+    if not asks_for_workloads or options.micro:
+        build("release")  # whichever have micro benchmarks
+        run_micro(options.micro, options.quick)
+    if not options.micro and options.only != "micro":
+        build("release", "transept", "machine_bench")
+        run_workloads(options)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def skip_reason(case):
 def python_tests(log, name_filter=""):
     """The tests of the tools themselves, and of the binary as a user runs it."""
     total = Result()
-    for folder in ("tools", "tests"):
+    for folder in ("tools", "tests", "bench"):
         files = sorted(str(p.stem) for p in (ROOT / folder).glob("*_test.py"))
         if not files:
             continue
@@ -124,6 +124,11 @@ def page_tests(log):
     if not run_logged(["npm", "install", "--prefix", str(modules), "--no-audit", "--no-fund"], log):
         return Result(skipped=1, notes=["skipped: npm cannot install what the page's tests need"])
     return run_suite(["env", f"TRANSEPT_PAGE_NODE={modules}", "node", "tests/page/run.mjs"], log)
+
+
+def instruction_counts(log):
+    """bench/instructions.py: an encode and a step against the committed counts. Of the release build."""
+    return run_suite([sys.executable, "bench/instructions.py"], log)
 
 
 def read_closing_line(output, code):

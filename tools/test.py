@@ -30,6 +30,8 @@ def main():
         runs.append(("server", suites.server_tests(binary, log, scale)))
     if options.slow and not options.filter:
         runs.append(("page", suites.page_tests(log)))
+        if options.preset == "release":
+            runs.append(("instructions", suites.instruction_counts(log)))
     total = suites.Result()
     for name, result in runs:
         print(f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped")

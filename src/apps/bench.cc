@@ -1,33 +1,50 @@
-// `transept bench latency|throughput MODEL`: unique random inputs of fixed lengths, outputs of a forced length. Runs
-// the engine without its thread: it times single steps.
+// `transept bench latency|throughput MODEL`: unique random inputs of fixed lengths (audio: windows of noise, whose
+// features are made before the clock runs), outputs of a forced length. It runs the engine without its thread: it times
+// single steps.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <random>
-#include <set>
 
+#include "apps/bench_workload.h"
 #include "apps/engine_flags.h"
 #include "apps/stats_json.h"
 #include "apps/verbs.h"
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/mmap_file.h"
 #include "engine/config.h"
+#include "load/statistics.h"
 
 namespace transept {
 namespace {
 
-struct Workload {
-  int32_t input_len = 0, output_len = 0;
-  int64_t batch = 0;  // requests that arrive together
-  int64_t repeats = 0;
-  int64_t num_beams = 1;
-};
-
 struct Call {
   double seconds = 0;
   double encode_seconds = 0;
-  std::vector<double> step_seconds;  // of steps that only decode
+  std::vector<double> decode_steps;  // seconds of steps that encode nothing
+  std::vector<double> steps;         // of all
+  std::vector<double> latencies, first_tokens;
   int64_t num_tokens = 0;
 };
+
+struct StartTimes {
+  double load = 0;
+  double start_to_first_token = -1;  // of the process; below 0: the system does not tell
+};
+
+double seconds_now() { return seconds(std::chrono::steady_clock::now().time_since_epoch()); }
+
+// Since the process was started, by the system's clock of 10 ms; below 0: unknown.
+double process_age() {
+  constexpr int kFieldsBehindName = 19;  // of /proc/self/stat: the start, in ticks since the machine's
+  const StatusOr<std::string> stat = read_file("/proc/self/stat"), uptime = read_file("/proc/uptime");
+  if (!stat.ok() || !uptime.ok()) return -1;
+  const std::vector<std::string_view> fields = split(stat->substr(std::min(stat->size(), stat->rfind(')') + 2)), ' ');
+  if (fields.size() <= kFieldsBehindName) return -1;
+  const double start = std::atof(std::string(fields[kFieldsBehindName]).c_str());
+  return std::atof(uptime->c_str()) - start / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -36,113 +53,104 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-StatusOr<Workload> read_workload(const Flags& flags, bool latency) {
-  Workload work;
-  constexpr int64_t kMaxLen = 1 << 24;
-  ASSIGN_OR_RETURN(const int64_t input_len, flags.integer("input-len", 1, kMaxLen, 32));
-  ASSIGN_OR_RETURN(const int64_t output_len, flags.integer("output-len", 2, kMaxLen, 32));
-  work.input_len = static_cast<int32_t>(input_len);
-  work.output_len = static_cast<int32_t>(output_len);
-  const char* other = latency ? "num-prompts" : "batch-size";
-  if (flags.has(other))
-    return invalid_argument(flags.name_of(other), " belongs to bench ", latency ? "throughput" : "latency");
-  if (latency) {
-    ASSIGN_OR_RETURN(work.batch, flags.integer("batch-size", 1, 65536, 1));
-  } else {
-    ASSIGN_OR_RETURN(work.batch, flags.integer("num-prompts", 1, 1 << 24, 64));
-  }
-  ASSIGN_OR_RETURN(work.num_beams, flags.integer("num-beams", 1, 64, 1));
-  ASSIGN_OR_RETURN(work.repeats, flags.integer("repeats", 1, 10000, latency ? 5 : 1));
-  return work;
-}
+double mean(const std::vector<double>& values) { return statistics_of(values).mean; }
 
-Status check_lengths(const Workload& work, const LoadedModel& model) {
-  const int32_t prompt = 2;
-  if (work.input_len > model.runner->max_encoder_len()) {
-    return invalid_argument("--input-len ", work.input_len, ": the model takes ", model.runner->max_encoder_len());
-  }
-  if (work.output_len + prompt > model.runner->max_decoder_len()) {
-    return invalid_argument("--output-len ", work.output_len, ": the model takes ",
-                            model.runner->max_decoder_len() - prompt);
+// One step, timed, and what ended with it.
+Status run_step(LLMEngine& engine, Call& call, int64_t& num_in_flight) {
+  const double encode_before = engine.stats().encode_seconds;
+  std::vector<RequestOutput> finished;
+  const double begin = seconds_now();
+  RETURN_IF_ERROR(engine.step(finished));
+  const double step = seconds_now() - begin;
+  const double encode = engine.stats().encode_seconds - encode_before;
+  call.encode_seconds += encode;
+  call.steps.push_back(step);
+  if (encode < 1e-5) call.decode_steps.push_back(step);
+  for (const RequestOutput& output : finished) {
+    if (!output.error.empty()) return absl::InternalError(str_cat("a request failed: ", output.error));
+    call.num_tokens += static_cast<int64_t>(output.outputs[0].token_ids.size());
+    call.latencies.push_back(output.metrics.total_s);
+    call.first_tokens.push_back(output.metrics.first_token_s);
+    --num_in_flight;
   }
   return ok_status();
 }
 
-// No two alike, so that nobody shares an encode; where a vocabulary has not so many, hits are reported.
-std::vector<std::vector<int32_t>> unique_inputs(const Workload& work, int32_t vocab, std::mt19937_64& random) {
-  constexpr int kMaxDraws = 1000;
-  std::vector<std::vector<int32_t>> inputs;
-  std::set<std::vector<int32_t>> seen;
-  for (int64_t i = 0; i < work.batch; ++i) {
-    std::vector<int32_t> ids(static_cast<size_t>(work.input_len));
-    for (int draw = 0; draw < kMaxDraws; ++draw) {
-      for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint64_t>(vocab));
-      if (seen.insert(ids).second) break;
-    }
-    inputs.push_back(std::move(ids));
-  }
-  return inputs;
-}
-
-// One call: everything arrives at once, and the clock runs until the last token.
-StatusOr<Call> run_call(const Workload& work, LoadedModel& model, std::mt19937_64& random) {
-  const int32_t vocab = model.runner->spec().encoder_vocab();
-  SamplingParams params;
-  params.max_tokens = work.output_len;
-  params.ignore_eos = true;
-  params.num_beams = static_cast<int32_t>(work.num_beams);
-  params.eos_token_ids = model.generation.eos_token_ids;
-  std::vector<EncoderDecoderInputs> inputs;
-  for (std::vector<int32_t>& ids : unique_inputs(work, vocab, random)) {
-    EncoderDecoderInputs& input = inputs.emplace_back();
-    input.encoder_prompt_token_ids = std::move(ids);
-    input.prompt_token_ids = {model.prompts->decoder_start_token_id()};
-  }
+// One call: the clock runs until the last token. Of a closed loop the next request comes when one has been answered.
+StatusOr<Call> run_call(const BenchWorkload& work, BenchInputs& inputs, LLMEngine& engine,
+                        StartTimes* start = nullptr) {
+  std::vector<BenchInputs::Request> requests = inputs.draw();
   Call call;
-  const auto now = [] { return std::chrono::steady_clock::now(); };
-  const auto begin = now();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    RETURN_IF_ERROR(model.engine->add_request(str_cat(i), std::move(inputs[i]), params));
+  const int64_t tokens_before = engine.stats().num_generated_tokens;
+  size_t next = 0;
+  int64_t num_in_flight = 0;
+  const double begin = seconds_now();
+  while (num_in_flight > 0 || next < requests.size()) {
+    for (; next < requests.size() && num_in_flight < work.max_in_flight; ++next, ++num_in_flight) {
+      RETURN_IF_ERROR(engine.add_request(str_cat(next), std::move(requests[next].inputs), requests[next].params));
+    }
+    RETURN_IF_ERROR(run_step(engine, call, num_in_flight));
+    if (start != nullptr && start->start_to_first_token < 0 && engine.stats().num_generated_tokens > tokens_before) {
+      start->start_to_first_token = process_age();
+    }
   }
-  std::vector<RequestOutput> finished;
-  while (model.engine->has_unfinished_requests()) {
-    const double encode_before = model.engine->stats().encode_seconds;
-    const auto step_begin = now();
-    RETURN_IF_ERROR(model.engine->step(finished));
-    const double step = std::chrono::duration<double>(now() - step_begin).count();
-    const double encode = model.engine->stats().encode_seconds - encode_before;
-    call.encode_seconds += encode;
-    if (encode < 1e-5) call.step_seconds.push_back(step);
-  }
-  call.seconds = std::chrono::duration<double>(now() - begin).count();
-  for (const RequestOutput& output : finished)
-    call.num_tokens += static_cast<int64_t>(output.outputs[0].token_ids.size());
+  call.seconds = seconds_now() - begin;
   return call;
 }
 
-Json report(const std::string& mode, const Workload& work, const LoadedModel& model, const std::vector<Call>& calls) {
-  std::vector<double> seconds, encodes, steps, rates;
+Json percentiles_json(std::vector<double> values) {
+  const Statistics found = statistics_of(std::move(values));
+  Json json = Json::object();
+  json.set("p50", found.p50 * 1e3);
+  json.set("p99", found.p99 * 1e3);
+  json.set("max", found.max * 1e3);
+  return json;
+}
+
+void describe_workload(const std::string& mode, const BenchWorkload& work, Json& json) {
+  json.set("bench", mode);
+  json.set("input_len", work.input_len);
+  json.set("output_len", work.max_output_len);
+  json.set("min_output_len", work.min_output_len);
+  json.set("batch_size", work.max_in_flight);
+  json.set("num_prompts", work.num_requests);
+  json.set("closed_loop", work.is_closed_loop());
+  json.set("num_beams", work.num_beams);
+  json.set("repeats", work.repeats);
+}
+
+Json report(const std::string& mode, const BenchWorkload& work, const LoadedModel& model, const StartTimes& start,
+            const std::vector<Call>& calls) {
+  std::vector<double> seconds, encodes, rates, steps_of_calls, decode_steps, steps, latencies, first_tokens;
   double total = 0;
   for (const Call& call : calls) {
     seconds.push_back(call.seconds);
     encodes.push_back(call.encode_seconds);
-    steps.insert(steps.end(), call.step_seconds.begin(), call.step_seconds.end());
     rates.push_back(static_cast<double>(call.num_tokens) / call.seconds);
+    steps_of_calls.push_back(mean(call.decode_steps));
+    const auto append = [](const std::vector<double>& from, std::vector<double>& to) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(call.decode_steps, decode_steps);
+    append(call.steps, steps);
+    append(call.latencies, latencies);
+    append(call.first_tokens, first_tokens);
     total += call.seconds;
   }
   Json json = Json::object();
-  json.set("bench", mode);
-  json.set("input_len", work.input_len);
-  json.set("output_len", work.output_len);
-  json.set("batch_size", work.batch);
-  json.set("num_beams", work.num_beams);
-  json.set("repeats", work.repeats);
+  describe_workload(mode, work, json);
   json.set("call_ms", median(seconds) * 1e3);
   json.set("call_ms_min", *std::min_element(seconds.begin(), seconds.end()) * 1e3);
   json.set("call_ms_max", *std::max_element(seconds.begin(), seconds.end()) * 1e3);
   json.set("encode_ms", median(encodes) * 1e3);
-  json.set("step_ms", median(steps) * 1e3);
+  json.set("step_ms", median(decode_steps) * 1e3);
+  json.set("step_ms_mean", median(steps_of_calls) * 1e3);  // of a call's steps, as the slope of two lengths has it
+  json.set("any_step_ms", percentiles_json(std::move(steps)));
+  json.set("latency_ms", percentiles_json(std::move(latencies)));
+  json.set("ttft_ms", percentiles_json(std::move(first_tokens)));
   json.set("tokens_per_s", median(rates));
+  json.set("load_s", start.load);
+  json.set("start_to_first_token_s", start.start_to_first_token < 0 ? Json() : Json(start.start_to_first_token));
   const Json stats = engine_stats_json(model, total);
   for (const auto& [name, value] : stats.as_object()) {
     if (name != "steps" && json.find(name) == nullptr) json.set(name, value);
@@ -150,32 +158,53 @@ Json report(const std::string& mode, const Workload& work, const LoadedModel& mo
   return json;
 }
 
-void print_report(const Json& json) {
+void print_report(const BenchWorkload& work, const Json& json) {
   const auto number = [&](const char* name) { return json.find(name)->as_double(); };
-  std::printf("input %.0f tokens, output %.0f tokens, %.0f at once, %.0f beams, %s kernels, %.0f threads\n",
-              number("input_len"), number("output_len"), number("batch_size"), number("num_beams"),
-              json.find("isa")->as_string().c_str(), number("threads"));
+  const auto percentile_of = [&](const char* name, const char* which) {
+    return json.find(name)->find(which)->as_double();
+  };
+  std::printf("input %.0f tokens, output %.0f to %.0f tokens, %.0f at once, %.0f beams, %s kernels, %.0f threads\n",
+              number("input_len"), number("min_output_len"), number("output_len"), number("batch_size"),
+              number("num_beams"), json.find("isa")->as_string().c_str(), number("threads"));
+  std::printf("load    %10.2f ms\n", number("load_s") * 1e3);
   std::printf("call    %10.2f ms   (%.2f to %.2f)\n", number("call_ms"), number("call_ms_min"), number("call_ms_max"));
   std::printf("encode  %10.2f ms   (%.0f inputs encoded in all, %.0f shared)\n", number("encode_ms"),
               number("encoder_runs"), number("num_encoder_cache_hits"));
   std::printf("step    %10.3f ms\n", number("step_ms"));
+  if (work.is_closed_loop()) {
+    for (const auto& [label, name] : {std::pair("latency", "latency_ms"), std::pair("first", "ttft_ms")}) {
+      std::printf("%-7s %10.2f ms   (p99 %.2f)\n", label, percentile_of(name, "p50"), percentile_of(name, "p99"));
+    }
+  }
   std::printf("output  %10.1f tokens/s\n", number("tokens_per_s"));
 }
 
-StatusOr<Json> run_workload(const std::string& mode, const Flags& flags) {
-  ASSIGN_OR_RETURN(const Workload work, read_workload(flags, mode == "latency"));
+Status run_workload(const std::string& mode, const Flags& flags) {
+  ASSIGN_OR_RETURN(BenchWorkload work, read_bench_workload(flags, mode == "latency"));
   ASSIGN_OR_RETURN(const EngineConfig config, engine_config(flags));
   const SteadyClock clock;
-  ASSIGN_OR_RETURN(LoadedModel model, load_engine(config, clock));
-  RETURN_IF_ERROR(check_lengths(work, model));
-  std::mt19937_64 random(config.seed);
-  ASSIGN_OR_RETURN(const Call warm_up, run_call(work, model, random));
+  StartTimes start;
+  const double begin = seconds_now();
+  ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock));
+  start.load = seconds_now() - begin;
+  if (model.media->audio() != nullptr && flags.has("input-len")) {
+    return invalid_argument(flags.name_of("input-len"), ": this model takes audio, and is given windows of it");
+  }
+  ASSIGN_OR_RETURN(BenchInputs inputs, BenchInputs::create(work, model, config.seed));
+  work.input_len = inputs.input_len();
+  ASSIGN_OR_RETURN(const Call warm_up, run_call(work, inputs, *model.engine, &start));
   std::vector<Call> calls;
   for (int64_t i = 0; i < work.repeats; ++i) {
-    ASSIGN_OR_RETURN(Call call, run_call(work, model, random));
+    ASSIGN_OR_RETURN(Call call, run_call(work, inputs, *model.engine));
     calls.push_back(std::move(call));
   }
-  return report(mode, work, model, calls);
+  const Json json = report(mode, work, model, start, calls);
+  if (flags.is_on("json")) {
+    std::printf("%s\n", json.dump().c_str());
+  } else {
+    print_report(work, json);
+  }
+  return ok_status();
 }
 
 }  // namespace
@@ -188,14 +217,8 @@ int run_bench(const Flags& flags) {
                        invalid_argument("expected: transept bench latency|throughput MODEL, or bench serve URL"));
   }
   if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
-  const StatusOr<Json> json = run_workload(arguments[0], flags.without_first_positional());
-  if (!json.ok()) return usage_error("bench", blame_environment(json.status(), flags.from_environment()));
-  if (flags.is_on("json")) {
-    std::printf("%s\n", json->dump().c_str());
-  } else {
-    print_report(*json);
-  }
-  return kExitOk;
+  const Status status = run_workload(arguments[0], flags.without_first_positional());
+  return status.ok() ? kExitOk : usage_error("bench", blame_environment(status, flags.from_environment()));
 }
 
 }  // namespace transept

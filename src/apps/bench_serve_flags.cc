@@ -1,7 +1,6 @@
 #include "apps/bench_serve_flags.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -56,25 +55,10 @@ Status read_url(const std::string& text, BenchServeSettings& settings) {
 
 // "N" or "LO-HI".
 Status read_output_len(const Flags& flags, LoadRequests::Options& requests) {
-  const std::optional<std::string> given = flags.text("output-len");
-  if (!given.has_value()) return ok_status();
-  int64_t ends[2] = {};
-  const char* at = given->data();
-  const char* const end = at + given->size();
-  bool is_read = false;
-  for (int i = 0; i < 2; ++i) {
-    const auto [stopped, error] = std::from_chars(at, end, ends[i]);
-    if (error != std::errc() || ends[i] < 1 || ends[i] > kMaxLen) break;
-    if (i == 0) ends[1] = ends[0];
-    is_read = stopped == end && ends[0] <= ends[1];
-    if (stopped == end || *stopped != '-') break;
-    at = stopped + 1;
-  }
-  if (!is_read) {
-    return invalid_argument(flags.name_of("output-len"), " ", *given, ": expected N or LO-HI, from 1 to ", kMaxLen);
-  }
-  requests.min_output_len = ends[0];
-  requests.max_output_len = ends[1];
+  if (!flags.has("output-len")) return ok_status();
+  ASSIGN_OR_RETURN(const Flags::Range range, flags.range("output-len", 1, kMaxLen, {.low = 0, .high = 0}));
+  requests.min_output_len = range.low;
+  requests.max_output_len = range.high;
   return ok_status();
 }
 

@@ -186,6 +186,25 @@ StatusOr<double> Flags::number(std::string_view name, double min, double max, do
   return number;
 }
 
+StatusOr<Flags::Range> Flags::range(std::string_view name, int64_t min, int64_t max, Range fallback) const {
+  const auto value = text(name);
+  if (!value.has_value()) return fallback;
+  int64_t ends[2] = {};
+  const char* at = value->data();
+  const char* const end = at + value->size();
+  bool is_read = false;
+  for (int i = 0; i < 2; ++i) {
+    const auto [stopped, problem] = std::from_chars(at, end, ends[i]);
+    if (problem != std::errc() || ends[i] < min || ends[i] > max) break;
+    if (i == 0) ends[1] = ends[0];
+    is_read = stopped == end && ends[0] <= ends[1];
+    if (stopped == end || *stopped != '-') break;
+    at = stopped + 1;
+  }
+  if (!is_read) return error(name, str_cat("expected N or LO-HI, from ", min, " to ", max));
+  return Range{ends[0], ends[1]};
+}
+
 StatusOr<bool> Flags::boolean(std::string_view name, bool fallback) const {
   const auto value = text(name);
   if (!value.has_value()) return fallback;

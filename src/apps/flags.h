@@ -57,6 +57,11 @@ class Flags final {
   // Errors name the flag (or its variable), what was given and the range.
   StatusOr<int64_t> integer(std::string_view name, int64_t min, int64_t max, int64_t fallback) const;
   StatusOr<double> number(std::string_view name, double min, double max, double fallback) const;
+  // "N", or "LO-HI".
+  struct Range {
+    int64_t low = 0, high = 0;
+  };
+  StatusOr<Range> range(std::string_view name, int64_t min, int64_t max, Range fallback) const;
   StatusOr<bool> boolean(std::string_view name, bool fallback) const;
   StatusOr<std::optional<uint64_t>> bytes(std::string_view name) const;
 

@@ -4,6 +4,7 @@
 
 #include "apps/bench_serve.h"
 #include "apps/bench_serve_flags.h"
+#include "apps/bench_workload.h"
 #include "apps/engine_flags.h"
 #include "apps/request_flags.h"
 #include "apps/serve_flags.h"
@@ -71,21 +72,7 @@ std::vector<FlagSpec> dump_flags() {
   return concat({{"output", "FILE.npy", "", "a float32 matrix [positions, d_model]", kInput}}, engine_flags());
 }
 
-std::vector<FlagSpec> bench_flags() {
-  constexpr const char* kWorkload = "Workload";
-  return concat(
-      {
-          {"input-len", "N", "32", "encoder tokens of each request (random, all different)", kWorkload},
-          {"output-len", "N", "32", "tokens that each request generates", kWorkload},
-          {"batch-size", "N", "1", "latency: requests at once", kWorkload},
-          {"num-beams", "N", "1", "beam search with so many beams", kWorkload},
-          {"num-prompts", "N", "64", "throughput: requests in all, all arriving at once", kWorkload},
-          {"repeats", "N", "5 (throughput: 1)", "measured calls after one that warms up; medians are reported",
-           kWorkload},
-          {"json", "", "", "one JSON line instead of a table", kWorkload},
-      },
-      engine_flags());
-}
+std::vector<FlagSpec> bench_flags() { return concat(bench_workload_flags(), engine_flags()); }
 
 std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/features.md", kInput}}; }
 

@@ -1,0 +1,86 @@
+// One encode or one decode step of a model, in a function of its own: what bench/instructions.py counts the
+// instructions of, under callgrind (--toggle-collect=measured_encode or measured_step).
+//
+//     step_probe encode|step MODEL [KEY=VALUE...]     keys: isa, dtype, quantization, kv-cache-dtype
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "engine/config.h"
+
+using transept::EncoderContent;
+using transept::LLMEngine;
+using transept::RequestOutput;
+
+namespace {
+
+constexpr int kRequests = 4, kInputLen = 48, kOutputLen = 32, kStepsBefore = 16;
+
+[[noreturn]] void fail(const std::string& why) {
+  std::fprintf(stderr, "step_probe: %s\n", why.c_str());
+  std::exit(2);
+}
+
+std::vector<int32_t> ids_of(int request, int32_t vocab) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < kInputLen; ++i) ids.push_back(4 + (request * 131 + i * 37) % (vocab - 4));
+  return ids;
+}
+
+void set(transept::EngineConfig& config, const std::string& key, const std::string& value) {
+  const std::map<std::string, std::string*> places = {{"isa", &config.isa},
+                                                      {"dtype", &config.dtype},
+                                                      {"quantization", &config.quantization},
+                                                      {"kv-cache-dtype", &config.kv_cache_dtype}};
+  const auto place = places.find(key);
+  if (place == places.end()) fail("no key " + key);
+  *place->second = value;
+}
+
+}  // namespace
+
+// Symbols that callgrind finds by their name; noipa: not inlined, not merged, not cloned.
+extern "C" [[gnu::noipa]] bool measured_encode(transept::EncoderDecoderModelRunner& runner,
+                                               const EncoderContent& input) {
+  return runner.run_encoder(input).ok();
+}
+
+extern "C" [[gnu::noipa]] bool measured_step(LLMEngine& engine, std::vector<RequestOutput>& outputs) {
+  return engine.step(outputs).ok();
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) fail("expected encode|step MODEL [KEY=VALUE...]");
+  transept::EngineConfig config;
+  config.model = argv[2];
+  config.threads = 1;  // callgrind runs one at a time
+  for (int i = 3; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t at = argument.find('=');
+    if (at == std::string::npos) fail(argument + " is not KEY=VALUE");
+    set(config, argument.substr(0, at), argument.substr(at + 1));
+  }
+  const transept::SteadyClock clock;
+  const auto model = transept::load_engine(config, clock);
+  if (!model.ok()) fail(transept::error_message(model.status()));
+  const int32_t vocab = model->runner->spec().encoder_vocab();
+  if (argv[1] == std::string("encode")) {
+    if (!measured_encode(*model->runner, EncoderContent(ids_of(0, vocab)))) fail("the encode failed");
+    return 0;
+  }
+  for (int i = 0; i < kRequests; ++i) {
+    transept::EncoderDecoderInputs inputs;
+    inputs.encoder_prompt_token_ids = ids_of(i, vocab);
+    inputs.prompt_token_ids = {model->prompts->decoder_start_token_id()};
+    transept::SamplingParams params;
+    params.max_tokens = kOutputLen;
+    params.ignore_eos = true;
+    if (!model->engine->add_request(std::to_string(i), std::move(inputs), params).ok()) fail("a request failed");
+  }
+  std::vector<RequestOutput> outputs;
+  for (int i = 0; i < kStepsBefore; ++i) {
+    if (!model->engine->step(outputs).ok()) fail("a step failed");
+  }
+  if (!measured_step(*model->engine, outputs)) fail("the step failed");
+  return 0;
+}

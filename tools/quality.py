@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""./dev quality: what a faster type costs in quality, gate by gate, against float32 of the same weights.
+
+    ./dev quality --quantization int8 --kv-cache-dtype int8
+    ./dev quality --dtype bfloat16 --only outputs
+
+Gates: the word error rate of whisper-tiny over every clip of ../shared/audio with a text; the most probable next token under
+teacher forcing (the tokens of float32's greedy answers), of every model; greedy answers of text models that are the same, or that
+float32 finds as probable. Models: the bundled one, and ../shared's where they are. Prints each gate with figure, limit and verdict, and closes
+with `N passed, N failed`.
+"""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from repo import ROOT
+
+SHARED = ROOT.parent / "shared"
+BUNDLED = ROOT / "models" / "g2p"
+MAX_WER_RISE = 0.3          # points absolute
+MIN_AGREEMENT = 0.99        # of positions: more than that
+MIN_SAME_OUTPUTS = 0.99     # of answers
+EQUAL_SCORE = 0.01          # nats of a whole answer that still count as equal in score
+GATES = ("wer", "agreement", "outputs")
+
+
+# ---- arithmetic
+
+def words_of(text):
+    return "".join(c if c.isalnum() or c == "'" else " " for c in text.lower()).split()
+
+
+def word_errors(reference, hypothesis):
+    """Fewest substitutions, deletions and insertions from one list of words to the other."""
+    row = list(range(len(hypothesis) + 1))
+    for i, word in enumerate(reference, 1):
+        above, row[0] = row[0], i
+        for j, heard in enumerate(hypothesis, 1):
+            above, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, above + (word != heard))
+    return row[-1]
+
+
+def error_rate(pairs):
+    """Word error rate in per cent, and words, of [(reference, hypothesis)] together."""
+    errors = sum(word_errors(words_of(reference), words_of(hypothesis)) for reference, hypothesis in pairs)
+    count = sum(len(words_of(reference)) for reference, _ in pairs)
+    return 100 * errors / count, count
+
+
+def top_tokens(answer):
+    """Of each scored position the most probable token."""
+    return [min(entry, key=lambda token: entry[token]["rank"]) for entry in answer["prompt_logprobs"][1:]]
+
+
+def agreement(ours, theirs):
+    """(positions where both have the same most probable token, positions) of two lists of scored answers."""
+    same = total = 0
+    for a, b in zip(ours, theirs, strict=True):
+        tops = list(zip(top_tokens(a), top_tokens(b), strict=True))
+        same, total = same + sum(x == y for x, y in tops), total + len(tops)
+    return same, total
+
+
+def judge_outputs(reference, candidate, score_of):
+    """(same, equal in score, all): `score_of([(index, token ids)])` scores answers by the reference's weights."""
+    changed = [i for i, (a, b) in enumerate(zip(reference, candidate, strict=True)) if a != b]
+    scores = score_of([(i, reference[i]) for i in changed] + [(i, candidate[i]) for i in changed])
+    pairs = list(zip(scores[:len(changed)], scores[len(changed):], strict=True))
+    equal = sum(theirs >= own - EQUAL_SCORE for own, theirs in pairs)
+    return len(reference) - len(changed), equal, len(reference)
+
+
+# ---- running
+
+class Engine:
+    """The binary with some flags, over a folder that may be another one (a packed form) for some models."""
+
+    def __init__(self, binary, flags, folders):
+        self.binary, self.flags, self.folders = str(binary), flags, folders
+
+    def run(self, arguments, folder=None):
+        done = subprocess.run([self.binary, *map(str, arguments), *self.flags], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              cwd=folder)
+        if done.returncode not in (0, 1):  # 1: some inputs failed, and their answers say why
+            sys.exit(f"quality: {' '.join(map(str, arguments[:2]))} {' '.join(self.flags)}: {done.stderr.strip()[-600:]}")
+        return done.stdout
+
+    def folder(self, model):
+        return self.folders.get(model.name, model)
+
+    def generate(self, model, requests, score=False):
+        with tempfile.TemporaryDirectory() as scratch:
+            source, out = Path(scratch) / "in.jsonl", Path(scratch) / "out.jsonl"
+            source.write_text("".join(json.dumps(request) + "\n" for request in requests), encoding="utf-8")
+            self.run(["generate", self.folder(model), "--input", source, "--output", out, "--log-level", "error", *(["--score"] if score else [])])
+            answers = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        return answers
+
+    def transcribe(self, model, clips, language):
+        """{path: text}"""
+        with tempfile.TemporaryDirectory() as scratch:
+            links = {f"{i}": clip for i, clip in enumerate(clips)}
+            for name, clip in links.items():
+                (Path(scratch) / f"{name}{clip.suffix}").symlink_to(clip.resolve())
+            self.run(["transcribe", Path(self.folder(model)).resolve(), *(f"{n}{c.suffix}" for n, c in links.items()), "--language", language,
+                      "--output-format", "json", "--verbose", "false", "--temperature-increment-on-fallback", "none", "--beam-size", 1,
+                      "--condition-on-previous-text", "false"], folder=scratch)
+            return {clip: json.loads((Path(scratch) / f"{name}.json").read_text(encoding="utf-8"))["text"] for name, clip in links.items()}
+
+
+# ---- what is asked of the models
+
+def clips():
+    """[(path, language, text)] of ../shared/audio: those of its index, and recordings whose text the goldens have."""
+    found = {}
+    index, goldens = SHARED / "audio" / "spoken" / "refs.jsonl", SHARED / "golden" / "audio" / "wer.jsonl"
+    for row in read_jsonl(index):
+        found[SHARED / "audio" / row["file"]] = (row["language"], row["text"])
+    for row in read_jsonl(goldens):
+        found[SHARED / row["audio"]] = (row["language"], row["text"])
+    return [(path, *rest) for path, rest in sorted(found.items()) if path.exists()]
+
+
+def read_jsonl(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()] if path.exists() else []
+
+
+def word_list(limit):
+    """The bundled test words, and as many more made of pairs of them."""
+    plain = (BUNDLED / "words_test.txt").read_text(encoding="utf-8").split("\n")
+    plain = [word.strip() for word in plain if word.strip()]
+    made = [f"{a}{b}" for a, b in zip(plain, reversed(plain)) if len(a) + len(b) < 24]
+    return (plain + made)[:limit]
+
+
+def word_requests(model, words):
+    """Requests of words; of a model without a tokenizer by the characters that its config lists."""
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    characters = config.get("grapheme_chars")
+    if not characters:
+        return [{"prompt": word} for word in words]
+    ids = {character: index for index, character in enumerate(characters)}
+    begin, end = config["bos_token_id"], config["eos_token_id"]
+    known = [word for word in words if all(character in ids for character in word)]
+    return [{"prompt": {"prompt_token_ids": [begin, *(ids[c] for c in word), end]}, "max_tokens": 40} for word in known]
+
+
+def audio_requests(model, limit):
+    """One window each, behind Whisper's whole prompt."""
+    settings = json.loads((model / "generation_config.json").read_text(encoding="utf-8"))
+    prompt = lambda language: [settings["decoder_start_token_id"], settings["lang_to_id"][f"<|{language}|>"],
+                               settings["task_to_id"]["transcribe"], settings["no_timestamps_token_id"]]
+    return [{"prompt": {"prompt_token_ids": prompt(language), "multi_modal_data": {"audio": str(path.resolve())}}, "max_tokens": 100}
+            for path, language, _ in clips()[:limit]]
+
+
+def without_errors(model, requests, answers):
+    """The requests that float32 answers: audio of more than one window is for the word error rate alone."""
+    kept = [(request, answer) for request, answer in zip(requests, answers, strict=True) if "error" not in answer]
+    if len(kept) < len(requests):
+        print(f"     {len(requests) - len(kept)} inputs of {model.name} left out: {next(a for a in answers if 'error' in a)['error']['message']}")
+    return [list(part) for part in zip(*kept)]
+
+
+def models(limit):
+    """[(folder, requests)] of every model that is here."""
+    found = [(BUNDLED, word_requests(BUNDLED, word_list(limit)))]
+    for name in ("bart-g2p-en-us", "bart-g2p-en-gb"):
+        folder = SHARED / "models" / name
+        if folder.exists():
+            found.append((folder, word_requests(folder, word_list(limit))))
+    whisper = SHARED / "models" / "whisper-tiny"
+    if whisper.exists() and clips():
+        found.append((whisper, audio_requests(whisper, limit)))
+    return found
+
+
+# ---- gates
+
+class Report:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def gate(self, name, figure, limit, good):
+        self.passed, self.failed = self.passed + good, self.failed + (not good)
+        print(f"{'ok  ' if good else 'FAIL'} {name:<44} {figure:<58} limit {limit}", flush=True)
+
+    def skip(self, name, why):
+        self.skipped += 1
+        print(f"skipped: {name}: {why}", flush=True)
+
+
+def gate_wer(report, baseline, candidate):
+    model, all_clips = SHARED / "models" / "whisper-tiny", clips()
+    if not (model.exists() and all_clips):
+        return report.skip("word error rate", "no ../shared/models/whisper-tiny or no clips with texts")
+    heard = {engine: {} for engine in (baseline, candidate)}
+    for language in sorted({language for _, language, _ in all_clips}):
+        for engine, texts in heard.items():
+            texts.update(engine.transcribe(model, [path for path, code, _ in all_clips if code == language], language))
+    for name, chosen in (("all languages", all_clips), ("English", [clip for clip in all_clips if clip[1] == "en"])):
+        rates = [error_rate([(text, texts[path]) for path, _, text in chosen]) for texts in (heard[baseline], heard[candidate])]
+        rise = rates[1][0] - rates[0][0]
+        changed = sum(heard[baseline][path] != heard[candidate][path] for path, _, _ in chosen)
+        report.gate(f"word error rate, whisper-tiny, {name}",
+                    f"{rates[0][0]:.2f} -> {rates[1][0]:.2f} % ({rise:+.2f} points; {changed} of {len(chosen)} texts differ)",
+                    f"+{MAX_WER_RISE} points", rise <= MAX_WER_RISE)
+
+
+def has_audio(request):
+    return isinstance(request["prompt"], dict) and "multi_modal_data" in request["prompt"]
+
+
+def forced(requests, answers):
+    """Requests that score the answers."""
+    found = []
+    for request, answer in zip(requests, answers, strict=True):
+        ids = {"prompt_token_ids": answer["prompt_token_ids"] + answer["outputs"][0]["token_ids"]}
+        found.append({"prompt": {**request["prompt"], **ids}, "prompt_logprobs": 1} if has_audio(request) else
+                     {"prompt": request["prompt"], "decoder_prompt": ids, "prompt_logprobs": 1})
+    return found
+
+
+def gate_agreement(report, model, requests, answers, baseline, candidate):
+    scored = forced(requests, answers)
+    pairs = list(zip(requests, *(engine.generate(model, scored, score=True) for engine in (baseline, candidate)), strict=True))
+    for name, chosen in parts_of(model, pairs):
+        same, total = agreement([ours for _, ours, _ in chosen], [theirs for _, _, theirs in chosen])
+        report.gate(f"top-1 agreement, {name}", f"{100 * same / total:.3f} % of {total} positions", f"> {100 * MIN_AGREEMENT:.0f} %",
+                    same / total > MIN_AGREEMENT)
+
+
+def parts_of(model, pairs):
+    """[(name, pairs)]: of speech all, and English alone, of which a tiny Whisper understands most."""
+    if not has_audio(pairs[0][0]):
+        return [(model.name, pairs)]
+    english = json.loads((model / "generation_config.json").read_text(encoding="utf-8"))["lang_to_id"]["<|en|>"]
+    return [(f"{model.name}, all languages", pairs),
+            (f"{model.name}, English", [pair for pair in pairs if pair[0]["prompt"]["prompt_token_ids"][1] == english])]
+
+
+def gate_outputs(report, model, requests, answers, baseline, candidate):
+    ids = [[answer["outputs"][0]["token_ids"] for answer in found] for found in (answers, candidate.generate(model, requests))]
+
+    def score_of(chosen):
+        if not chosen:
+            return []
+        scored = forced([requests[i] for i, _ in chosen],
+                        [{"prompt_token_ids": answers[i]["prompt_token_ids"], "outputs": [{"token_ids": tokens}]} for i, tokens in chosen])
+        return [answer["score"] for answer in baseline.generate(model, scored, score=True)]
+
+    same, equal, total = judge_outputs(*ids, score_of)
+    report.gate(f"greedy answers, {model.name}", f"{100 * (same + equal) / total:.2f} % of {total} ({same} the same, {equal} equal in score)",
+                f"{100 * MIN_SAME_OUTPUTS:.0f} %", (same + equal) / total >= MIN_SAME_OUTPUTS)
+
+
+def check(options):
+    folders = dict(entry.split("=", 1) for entry in options.candidate)
+    baseline = Engine(options.transept, ["--dtype", "float32", "--quantization", "none", "--kv-cache-dtype", "float32"], {})
+    flags = ["--dtype", options.dtype, "--quantization", options.quantization, "--kv-cache-dtype", options.kv_cache_dtype, *options.flag]
+    candidate = Engine(options.transept, flags, {name: Path(path).resolve() for name, path in folders.items()})
+    report, wanted = Report(), options.only.split(",") if options.only else GATES
+    print(f"float32 against {' '.join(flags)}" + "".join(f", {name} of {path}" for name, path in folders.items()))
+    if "wer" in wanted:
+        gate_wer(report, baseline, candidate)
+    for model, requests in models(options.limit) if {"agreement", "outputs"} & set(wanted) else ():
+        requests, answers = without_errors(model, requests, baseline.generate(model, requests))
+        if "agreement" in wanted:
+            gate_agreement(report, model, requests, answers, baseline, candidate)
+        if "outputs" in wanted and not has_audio(requests[0]):  # speech is judged by its words
+            gate_outputs(report, model, requests, answers, baseline, candidate)
+    print(f"{report.passed} passed, {report.failed} failed" + (f", {report.skipped} skipped" if report.skipped else ""))
+    return 1 if report.failed or not report.passed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev quality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--quantization", default="auto")
+    parser.add_argument("--kv-cache-dtype", default="auto")
+    parser.add_argument("--flag", action="append", default=[], help="one more argument of the candidate: --flag=--isa=avx2")
+    parser.add_argument("--candidate", action="append", default=[], metavar="MODEL=FOLDER", help="another form of a model: --candidate g2p=packed/g2p")
+    parser.add_argument("--only", default="", help=f"of {','.join(GATES)}")
+    parser.add_argument("--limit", type=int, default=4000, help="inputs of a model at most (default: %(default)s)")
+    parser.add_argument("--transept", type=Path, default=ROOT / "build" / "release" / "transept")
+    sys.exit(check(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
