@@ -1,0 +1,55 @@
+// Functions as in kv_vec_generic.h, with the dot products of AVX512-VNNI. They take bytes on both sides, so a word is
+// kept as two: its upper and its lower eight bits.
+#pragma once
+
+#include "attention/kv_vec_avx512.h"
+
+namespace transept::avx512_vnni {
+
+struct KvVec : avx512::KvLoads {
+  struct Acc {
+    __m512i upper, lower;
+  };
+  struct Word {
+    __m512i upper, lower;
+  };
+
+  static void pack_signed(void* words, int64_t count, int64_t i, Reg a) {
+    const __m512i integers = to_int(a);  // the lower byte signed too: the upper one is rounded
+    const __m512i upper = _mm512_maskz_srai_epi32(kAll, _mm512_add_epi32(integers, _mm512_set1_epi32(128)), 8);
+    store_bytes(words, count, i, upper, integers);
+  }
+  static void pack_unsigned(void* words, int64_t count, int64_t i, Reg a) {
+    const __m512i integers = to_int(a);
+    store_bytes(words, count, i, _mm512_maskz_srli_epi32(kAll, integers, 8), integers);
+  }
+  static Word word(const void* words, int64_t count, int64_t group) {
+    const char* upper = static_cast<const char*>(words) + 4 * group;
+    return {broadcast(upper), broadcast(upper + count)};
+  }
+  static Acc zero_acc() { return {_mm512_setzero_si512(), _mm512_setzero_si512()}; }
+  static Acc add_unsigned(Acc acc, Quads q, Word w) {
+    return {_mm512_dpbusd_epi32(acc.upper, q, w.upper), _mm512_dpbusd_epi32(acc.lower, q, w.lower)};
+  }
+  static Acc add_signed(Acc acc, Quads q, Word w) {
+    return {_mm512_dpbusd_epi32(acc.upper, w.upper, q), _mm512_dpbusd_epi32(acc.lower, w.lower, q)};
+  }
+  static Reg total(Acc acc, int32_t offset) {
+    const __m512i sums = _mm512_add_epi32(_mm512_maskz_slli_epi32(kAll, acc.upper, 8), acc.lower);
+    return _mm512_maskz_cvtepi32_ps(kAll, _mm512_sub_epi32(sums, _mm512_set1_epi32(offset)));
+  }
+
+ private:
+  static void store_bytes(void* words, int64_t count, int64_t i, __m512i upper, __m512i lower) {
+    char* to = static_cast<char*>(words) + i;
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtepi32_epi8(kAll, upper));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + count), _mm512_maskz_cvtepi32_epi8(kAll, lower));
+  }
+  static __m512i broadcast(const char* four_bytes) {
+    int32_t four;
+    memcpy(&four, four_bytes, sizeof four);
+    return _mm512_set1_epi32(four);
+  }
+};
+
+}  // namespace transept::avx512_vnni
