@@ -1,7 +1,7 @@
 // Attention of the shapes that decide: decode reading a long cross cache (batch and beams), decode over its own cache,
-// a prompt, an encoder; and a cross cache in every type of KV. GB/s counts the K and V that must be read once, beside a plain read of as many bytes.
-// Arguments: sequences or groups, rows each, keys, backend level. The T5 cases stand beside the same work without a
-// bias: the two are run in turn, and T5/none is the ratio of their best times.
+// a prompt, an encoder; and a cross cache in every type of KV. GB/s counts the K and V that must be read once, beside a
+// plain read of as many bytes. Arguments: sequences or groups, rows each, keys, backend level. The T5 cases stand
+// beside the same work without a bias: the two are run in turn, and T5/none is the ratio of their best times.
 #include "attention/attention_problem.h"
 #include "ops/bench_support.h"
 
@@ -136,7 +136,10 @@ BENCHMARK(BM_CrossByKvType)->Apply([](auto* b) {
   b->ArgNames({"owners", "rows", "keys", "isa", "threads"})->UseManualTime()->Unit(benchmark::kMicrosecond);
   for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
     for (const int64_t threads : {1, 2}) {
-      for (const int64_t rows : {1, 5, 8}) { b->Args({1, rows, 1500, static_cast<int64_t>(isa), threads}); b->Args({1, rows, 192, static_cast<int64_t>(isa), threads}); }
+      for (const int64_t rows : {1, 5, 8}) {
+        b->Args({1, rows, 1500, static_cast<int64_t>(isa), threads});
+        b->Args({1, rows, 192, static_cast<int64_t>(isa), threads});
+      }
     }
   }
 });

@@ -22,8 +22,9 @@ struct Int8Tile : TileKeys {
 };
 
 // One key's bytes from a block's part to a tile's.
-static inline void copy_int8_key(const unsigned char* from, const Int8Part& from_part, int64_t from_size, int64_t offset,
-                                 unsigned char* to, const Int8Part& to_part, int64_t place, int64_t head_dim) {
+static inline void copy_int8_key(const unsigned char* from, const Int8Part& from_part, int64_t from_size,
+                                 int64_t offset, unsigned char* to, const Int8Part& to_part, int64_t place,
+                                 int64_t head_dim) {
   const auto* scales = reinterpret_cast<const float*>(from);
   auto* to_scales = reinterpret_cast<float*>(to);
   to_scales[place] = scales[offset];
@@ -54,16 +55,20 @@ inline void load_tile(const AttentionTask& task, int64_t first, Int8Tile<V>& til
   place_tile(task, first, tile);
   const int64_t size = task.block_size, dim = task.head_dim;
   const Int8Part part = int8_part(size, dim);
-  const auto block_of = [&](int64_t key) { return task.cache + task.blocks[key / size] * task.block_stride; };
   if (reads_in_place<V>(task)) {
     tile.k_stride = size * 4;
+    const int64_t first_block = first / size, first_offset = first % size;
+    int64_t block = first_block, offset = first_offset;
     for (int i = 0; i < Int8Tile<V>::kVecs; ++i) {
+      point_into(task.cache + task.blocks[block] * task.block_stride, part, size, offset, dim, i, tile);
+      offset += V::kLanes;
+      if (offset == size) offset = 0, ++block;
       // Places past the last key are only ever fetched ahead.
-      const int64_t key = first + (i * V::kLanes < tile.count ? i * V::kLanes : 0);
-      point_into(block_of(key), part, size, key % size, dim, i, tile);
+      if ((i + 1) * V::kLanes >= tile.count) block = first_block, offset = first_offset;
     }
     return;
   }
+  const auto block_of = [&](int64_t key) { return task.cache + task.blocks[key / size] * task.block_stride; };
   auto* copy = static_cast<unsigned char*>(task.keys);
   const Int8Part copy_part = int8_part(kTileKeys, dim);
   for (int j = 0; j < tile.count; ++j) {
@@ -117,11 +122,11 @@ inline void prepare_rows(const AttentionTask& task, const Int8Tile<V>* /*kind*/)
 template <class V, int kRows, int kVecs, bool kFetch>
 inline void dot_int8_keys(const AttentionRow* rows, int head_dim, const Int8Tile<V>& tile, int first_vec,
                           const Int8Tile<V>* next, float* scores) {
-  typename V::Acc acc[kRows][kVecs];
+  typename V::Quads acc[kRows * V::kParts][kVecs];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows * V::kParts; ++r) {
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int c = 0; c < kVecs; ++c) acc[r][c] = V::zero_acc();
+    for (int c = 0; c < kVecs; ++c) acc[r][c] = V::zero_quads();
   }
   const int64_t num_words = (head_dim + 15) / 16 * 16;
   int64_t offset = 0;
@@ -132,11 +137,12 @@ inline void dot_int8_keys(const AttentionRow* rows, int head_dim, const Int8Tile
       b[c] = V::load_quads(tile.k[first_vec + c] + offset);
       if (kFetch && c * V::kLanes % 16 == 0) V::prefetch_l2(next->k[first_vec + c] + offset);
     }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows * V::kParts; ++i) {
+      const int r = i / V::kParts;
+      const typename V::Word w = V::word(rows[r].words, num_words, g, i % V::kParts);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const typename V::Word w = V::word(rows[r].words, num_words, g);
-#pragma GCC unroll 8
-      for (int c = 0; c < kVecs; ++c) acc[r][c] = V::add_unsigned(acc[r][c], b[c], w);
+      for (int c = 0; c < kVecs; ++c) acc[i][c] = V::add_unsigned(acc[i][c], b[c], w);
     }
   }
 #pragma GCC unroll 8
@@ -145,7 +151,8 @@ inline void dot_int8_keys(const AttentionRow* rows, int head_dim, const Int8Tile
 #pragma GCC unroll 8
     for (int c = 0; c < kVecs; ++c) {
       const typename V::Reg both = V::mul(scale, V::load(tile.k_scales[first_vec + c]));
-      V::store(scores + r * kTileKeys + c * V::kLanes, V::mul(V::total(acc[r][c], rows[r].q_offset), both));
+      V::store(scores + r * kTileKeys + c * V::kLanes,
+               V::mul(V::total(acc[r * V::kParts][c], acc[r * V::kParts + V::kParts - 1][c], rows[r].q_offset), both));
     }
   }
 }
@@ -194,11 +201,11 @@ inline float quantize_probabilities(const Int8Tile<V>& tile, float* scores, void
 template <class V, int kRows, int kVecs, bool kLast, bool kFetch>
 inline void add_int8_values(const Int8Tile<V>& tile, const Int8Tile<V>* next, int d, int lanes,
                             const unsigned char* words, const float* scales, float* sums, int64_t sums_stride) {
-  typename V::Acc acc[kRows][kVecs];
+  typename V::Quads acc[kRows * V::kParts][kVecs];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows * V::kParts; ++r) {
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int c = 0; c < kVecs; ++c) acc[r][c] = V::zero_acc();
+    for (int c = 0; c < kVecs; ++c) acc[r][c] = V::zero_quads();
   }
   for (int g = 0; g * 4 < tile.count; ++g) {
     typename V::Quads b[kVecs];
@@ -208,11 +215,12 @@ inline void add_int8_values(const Int8Tile<V>& tile, const Int8Tile<V>* next, in
       b[c] = kLast ? V::load_quads_n(tile.v[g] + at, lanes) : V::load_quads(tile.v[g] + at);
       if (kFetch && c * V::kLanes % 16 == 0) V::prefetch_l2(next->v[g] + at);
     }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows * V::kParts; ++i) {
+      const int r = i / V::kParts;
+      const typename V::Word w = V::word(words + r * 2 * kTileKeys, kTileKeys, g, i % V::kParts);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const typename V::Word w = V::word(words + r * 2 * kTileKeys, kTileKeys, g);
-#pragma GCC unroll 8
-      for (int c = 0; c < kVecs; ++c) acc[r][c] = V::add_signed(acc[r][c], b[c], w);
+      for (int c = 0; c < kVecs; ++c) acc[i][c] = V::add_signed(acc[i][c], b[c], w);
     }
   }
 #pragma GCC unroll 8
@@ -220,7 +228,8 @@ inline void add_int8_values(const Int8Tile<V>& tile, const Int8Tile<V>* next, in
 #pragma GCC unroll 8
     for (int c = 0; c < kVecs; ++c) {
       float* at = sums + r * sums_stride + d + c * V::kLanes;
-      V::store(at, V::fma(V::total(acc[r][c], 0), V::set1(scales[r]), V::load(at)));
+      V::store(at, V::fma(V::total(acc[r * V::kParts][c], acc[r * V::kParts + V::kParts - 1][c], 0), V::set1(scales[r]),
+                          V::load(at)));
     }
   }
 }

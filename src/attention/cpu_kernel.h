@@ -325,7 +325,8 @@ inline void attend_all(const AttentionTask& task) {
       attend_some<V, true>(task, tile, &next, 0, task.num_rows);
       row = kChunkRows;
     }
-    for (; row < task.num_rows; row += kChunkRows) attend_some<V, false>(task, tile, static_cast<const Tile*>(nullptr), row, task.num_rows - row);
+    for (; row < task.num_rows; row += kChunkRows)
+      attend_some<V, false>(task, tile, static_cast<const Tile*>(nullptr), row, task.num_rows - row);
   }
 }
 

@@ -49,7 +49,7 @@ struct AttentionTask {
   float* sums;
   int64_t sums_stride;
   void* keys;
-  void* words;  // [num_rows, 2 * sums_stride] bytes
+  void* words;                // [num_rows, 2 * sums_stride] bytes
   int64_t num_probabilities;  // places of each row's probabilities, zero past its keys
 };
 

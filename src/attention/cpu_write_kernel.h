@@ -65,7 +65,8 @@ inline void write_int8(const KvWrite& write) {
     float k_scale = quantize_row<V>(write.k + j * write.k_stride, dim, integers);
     for (int64_t d = 0; d < dim; d += 4) {
       unsigned char four[4];
-      for (int i = 0; i < 4; ++i) four[i] = static_cast<unsigned char>(static_cast<unsigned char>(integers[d + i]) ^ 128);
+      for (int i = 0; i < 4; ++i)
+        four[i] = static_cast<unsigned char>(static_cast<unsigned char>(integers[d + i]) ^ 128);
       memcpy(write.part + part.k + (d * size + slot * 4), four, sizeof four);
     }
     float v_scale = quantize_row<V>(write.v + j * write.v_stride, dim, integers);

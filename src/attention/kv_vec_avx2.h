@@ -46,9 +46,7 @@ struct KvVec : Vec {
   }
 
   typedef __m256i Quads;
-  struct Acc {
-    __m256i sum;
-  };
+  static constexpr int kParts = 1;
   // Integers 0 and 2, and 1 and 3, in each lane: bytes become neighbours of 16 bits by masks and shifts, in place.
   struct Word {
     __m256i even, odd;
@@ -64,28 +62,28 @@ struct KvVec : Vec {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(static_cast<int16_t*>(words) + i), to_words(integers));
   }
   static void pack_unsigned(void* words, int64_t count, int64_t i, Reg a) { pack_signed(words, count, i, a); }
-  static Word word(const void* words, int64_t /*count*/, int64_t group) {
+  static Word word(const void* words, int64_t /*count*/, int64_t group, int /*part*/) {
     int32_t pairs[2];
     memcpy(pairs, static_cast<const char*>(words) + 8 * group, sizeof pairs);
     return {_mm256_set1_epi32(pairs[0]), _mm256_set1_epi32(pairs[1])};
   }
-  static Acc zero_acc() { return {_mm256_setzero_si256()}; }
-  static Acc add_unsigned(Acc acc, Quads q, Word w) {
+  static Quads zero_quads() { return _mm256_setzero_si256(); }
+  static Quads add_unsigned(Quads sum, Quads q, Word w) {
     const __m256i even = _mm256_and_si256(q, _mm256_set1_epi16(255)), odd = _mm256_srli_epi16(q, 8);
-    return add_pairs(acc, even, odd, w);
+    return add_pairs(sum, even, odd, w);
   }
-  static Acc add_signed(Acc acc, Quads q, Word w) {
+  static Quads add_signed(Quads sum, Quads q, Word w) {
     const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(q, 8), 8), odd = _mm256_srai_epi16(q, 8);
-    return add_pairs(acc, even, odd, w);
+    return add_pairs(sum, even, odd, w);
   }
-  static Reg total(Acc acc, int32_t offset) {
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(acc.sum, _mm256_set1_epi32(offset)));
+  static Reg total(Quads sum, Quads /*none*/, int32_t offset) {
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, _mm256_set1_epi32(offset)));
   }
 
  private:
-  static Acc add_pairs(Acc acc, __m256i even, __m256i odd, Word w) {
-    const __m256i sum = _mm256_add_epi32(acc.sum, _mm256_madd_epi16(even, w.even));
-    return {_mm256_add_epi32(sum, _mm256_madd_epi16(odd, w.odd))};
+  static Quads add_pairs(Quads sum, __m256i even, __m256i odd, Word w) {
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(even, w.even));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(odd, w.odd));
   }
   static __m128i to_words(__m256i integers) {
     return _mm_packs_epi32(_mm256_castsi256_si128(integers), _mm256_extracti128_si256(integers, 1));

@@ -25,8 +25,8 @@ struct KvLoads : Vec {
     const __m512i bits = _mm512_castps_si512(a);
     const __m512i last = _mm512_and_si512(_mm512_maskz_srli_epi32(kAll, bits, 16), _mm512_set1_epi32(1));
     const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(last, _mm512_set1_epi32(0x7FFF)));
-    const __m512i result = _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), bits,
-                                                _mm512_set1_epi32(0x400000));
+    const __m512i result =
+        _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
     const __m512i high = _mm512_maskz_srli_epi32(kAll, result, 16);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(kAll, high));
   }
@@ -56,9 +56,7 @@ struct KvLoads : Vec {
 };
 
 struct KvVec : KvLoads {
-  struct Acc {
-    __m512i sum;
-  };
+  static constexpr int kParts = 1;
   // Integers 0 and 2, and 1 and 3, in each lane: bytes become neighbours of 16 bits by masks and shifts, in place.
   struct Word {
     __m512i even, odd;
@@ -70,28 +68,28 @@ struct KvVec : KvLoads {
                         _mm512_maskz_cvtepi32_epi16(kAll, integers));
   }
   static void pack_unsigned(void* words, int64_t count, int64_t i, Reg a) { pack_signed(words, count, i, a); }
-  static Word word(const void* words, int64_t /*count*/, int64_t group) {
+  static Word word(const void* words, int64_t /*count*/, int64_t group, int /*part*/) {
     int32_t pairs[2];
     memcpy(pairs, static_cast<const char*>(words) + 8 * group, sizeof pairs);
     return {_mm512_set1_epi32(pairs[0]), _mm512_set1_epi32(pairs[1])};
   }
-  static Acc zero_acc() { return {_mm512_setzero_si512()}; }
-  static Acc add_unsigned(Acc acc, Quads q, Word w) {
+  static Quads zero_quads() { return _mm512_setzero_si512(); }
+  static Quads add_unsigned(Quads sum, Quads q, Word w) {
     const __m512i even = _mm512_and_si512(q, _mm512_set1_epi16(255)), odd = _mm512_srli_epi16(q, 8);
-    return add_pairs(acc, even, odd, w);
+    return add_pairs(sum, even, odd, w);
   }
-  static Acc add_signed(Acc acc, Quads q, Word w) {
+  static Quads add_signed(Quads sum, Quads q, Word w) {
     const __m512i even = _mm512_srai_epi16(_mm512_slli_epi16(q, 8), 8), odd = _mm512_srai_epi16(q, 8);
-    return add_pairs(acc, even, odd, w);
+    return add_pairs(sum, even, odd, w);
   }
-  static Reg total(Acc acc, int32_t offset) {
-    return _mm512_maskz_cvtepi32_ps(kAll, _mm512_sub_epi32(acc.sum, _mm512_set1_epi32(offset)));
+  static Reg total(Quads sum, Quads /*none*/, int32_t offset) {
+    return _mm512_maskz_cvtepi32_ps(kAll, _mm512_sub_epi32(sum, _mm512_set1_epi32(offset)));
   }
 
  private:
-  static Acc add_pairs(Acc acc, __m512i even, __m512i odd, Word w) {
-    const __m512i sum = _mm512_add_epi32(acc.sum, _mm512_madd_epi16(even, w.even));
-    return {_mm512_add_epi32(sum, _mm512_madd_epi16(odd, w.odd))};
+  static Quads add_pairs(Quads sum, __m512i even, __m512i odd, Word w) {
+    sum = _mm512_add_epi32(sum, _mm512_madd_epi16(even, w.even));
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(odd, w.odd));
   }
 };
 

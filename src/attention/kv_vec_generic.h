@@ -3,7 +3,8 @@
 // rule of ops/kernels.h holds.
 //
 // Integers: `quads` are kLanes times four neighbouring bytes; a dot product multiplies each four with one word (four
-// integers of up to 15 bits and a sign) and adds them to a lane of an Acc. Sums are exact in 32 bits, whatever the
+// integers of up to 15 bits and a sign) and adds them to a lane of a sum. A level may split words, and so sums, into
+// kParts. Sums are exact in 32 bits, whatever the
 // level, and so the same at all of them.
 #pragma once
 
@@ -18,12 +19,11 @@ struct KvVec : Vec {
   using Vec::store;
 
   static Reg load(const BFloat16* p) {
-    const Int bits = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
-    const Int wide = bits << 16;
+    const Int wide = load_bits(p) << 16;
     return reinterpret_cast<Reg>(wide);
   }
   static Reg load(const Float16* p) {
-    const Int bits = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
+    const Int bits = load_bits(p);
     const Int rest = bits & 0x7FFF, sign = (bits & 0x8000) << 16, shifted = rest << 13;
     // Scaling by 2^112 moves the exponent's bias from 15 to 127 and normalises subnormals.
     const Reg scaled = reinterpret_cast<Reg>(shifted) * set1(0x1p112f);
@@ -65,9 +65,7 @@ struct KvVec : Vec {
   }
 
   typedef Int Quads;
-  struct Acc {
-    Int sum;
-  };
+  static constexpr int kParts = 1;
   struct Word {
     int16_t of[4];
   };
@@ -89,25 +87,31 @@ struct KvVec : Vec {
     for (int lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<int16_t>(integers[lane]);
   }
   static void pack_unsigned(void* words, int64_t count, int64_t i, Reg a) { pack_signed(words, count, i, a); }
-  static Word word(const void* words, int64_t /*count*/, int64_t group) {
+  static Word word(const void* words, int64_t /*count*/, int64_t group, int /*part*/) {
     Word w;
     memcpy(&w, static_cast<const int16_t*>(words) + 4 * group, sizeof w);
     return w;
   }
-  static Acc zero_acc() { return {Int{0, 0, 0, 0}}; }
+  static Quads zero_quads() { return Quads{0, 0, 0, 0}; }
   // Unsigned bytes with signed words.
-  static Acc add_unsigned(Acc acc, Quads q, Word w) {
-    acc.sum += (q & 255) * w.of[0] + ((q >> 8) & 255) * w.of[1] + ((q >> 16) & 255) * w.of[2] +
-               ((q >> 24) & 255) * w.of[3];
-    return acc;
+  static Quads add_unsigned(Quads sum, Quads q, Word w) {
+    return sum + (q & 255) * w.of[0] + ((q >> 8) & 255) * w.of[1] + ((q >> 16) & 255) * w.of[2] +
+           ((q >> 24) & 255) * w.of[3];
   }
   // Signed bytes with unsigned words.
-  static Acc add_signed(Acc acc, Quads q, Word w) {
-    acc.sum += ((q << 24) >> 24) * w.of[0] + ((q << 16) >> 24) * w.of[1] + ((q << 8) >> 24) * w.of[2] +
-               (q >> 24) * w.of[3];
-    return acc;
+  static Quads add_signed(Quads sum, Quads q, Word w) {
+    return sum + ((q << 24) >> 24) * w.of[0] + ((q << 16) >> 24) * w.of[1] + ((q << 8) >> 24) * w.of[2] +
+           (q >> 24) * w.of[3];
   }
-  static Reg total(Acc acc, int32_t offset) { return __builtin_convertvector(acc.sum - offset, Reg); }
+  static Reg total(Quads sum, Quads /*none*/, int32_t offset) { return __builtin_convertvector(sum - offset, Reg); }
+
+ private:
+  static Int load_bits(const void* p) {
+    typedef uint16_t Shorts __attribute__((vector_size(8)));
+    Shorts bits;
+    memcpy(&bits, p, sizeof bits);
+    return __builtin_convertvector(bits, Int);
+  }
 };
 
 }  // namespace transept::generic

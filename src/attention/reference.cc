@@ -18,7 +18,8 @@ namespace {
 // each.
 class Block {
  public:
-  Block(const AttentionMetadata& metadata, const TensorView& kv_cache, int64_t num_heads, int64_t head_dim, int64_t slot)
+  Block(const AttentionMetadata& metadata, const TensorView& kv_cache, int64_t num_heads, int64_t head_dim,
+        int64_t slot)
       : dtype_(metadata.kv_dtype),
         bytes_(block_of_slot(kv_cache, slot, metadata.block_size)),
         size_(metadata.block_size),
@@ -27,8 +28,8 @@ class Block {
 
   static size_t bytes(int64_t size, int64_t num_heads, int64_t head_dim, DType dtype) {
     const int64_t places = 2 * size * num_heads, scales = dtype == DType::kInt8 ? places : 0;
-    const int64_t bytes = scales * static_cast<int64_t>(sizeof(float)) +
-                          places * head_dim * static_cast<int64_t>(dtype_bytes(dtype));
+    const int64_t bytes =
+        scales * static_cast<int64_t>(sizeof(float)) + places * head_dim * static_cast<int64_t>(dtype_bytes(dtype));
     return static_cast<size_t>(round_up(bytes, kBlockAlignment));
   }
 
