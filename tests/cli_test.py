@@ -417,7 +417,7 @@ class CliTest(unittest.TestCase):
     def test_what_is_not_supported_is_refused_by_name(self):
         for flags, words in [(["--quantization", "int8"], "--quantization int8: quantised weights"),
                              (["--quantization", "best"], "--quantization best: unknown; this version has auto, none"),
-                             (["--kv-cache-dtype", "bfloat16"], "--kv-cache-dtype bfloat16: KV caches of bfloat16"),
+                             (["--kv-cache-dtype", "int4"], "--kv-cache-dtype int4: unknown; this version has auto, float32, "),
                              (["--dtype", "float16"], "--dtype float16: this version computes in float32"),
                              (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),

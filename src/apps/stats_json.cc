@@ -47,6 +47,7 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("isa", isa_name(options.isa));
   json.set("threads", options.num_threads);
   json.set("dtype", "float32");
+  json.set("kv_cache_dtype", dtype_name(options.kv_dtype));
   json.set("attention_backend", options.attention_backend);
   json.set("block_size", options.block_size);
   json.set("num_blocks", model.runner->info().num_device_blocks);
