@@ -57,7 +57,7 @@ TEST(KvValues, Int8HasAScaleThatReachesTheLargest) {
 // --- One key: attention gives back V as it was stored.
 
 std::vector<float> stored(std::string_view backend_name, Isa isa, DType dtype, std::vector<float> k,
-                          std::vector<float> v) {
+                          std::vector<float> v, float last_of_q = 0.5f) {
   const auto backend = std::move(make_attention_backend(backend_name).value());
   const auto dim = static_cast<int64_t>(v.size());
   constexpr int32_t kBlockSize = 16;
@@ -65,6 +65,7 @@ std::vector<float> stored(std::string_view backend_name, Isa isa, DType dtype, s
   PageBuffer cache(backend->block_bytes(spec, kBlockSize, dtype));
   std::memset(cache.data(), 0xFF, cache.size());
   std::vector<float> q(v.size(), 0.5f), out(v.size());
+  q.back() = last_of_q;
   const std::vector<int32_t> start = {0, 1}, lens = {1}, table = {0}, context_lens = {0};
   const std::vector<int64_t> slots = {0};
   AttentionMetadata metadata{.num_seqs = 1,
@@ -152,6 +153,10 @@ TEST(KvStores, WhatIsNotFiniteShows) {
       for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
         EXPECT_TRUE(std::isnan(stored(backend, isa, dtype, fine, v)[7])) << backend << isa_name(isa);
         EXPECT_EQ(stored(backend, isa, dtype, fine, v)[6], 1);
+      }
+      for (const DType dtype : kNarrow) {
+        EXPECT_TRUE(std::isnan(stored(backend, isa, dtype, fine, fine, NAN)[0])) << backend << isa_name(isa);
+        EXPECT_TRUE(std::isnan(stored(backend, isa, dtype, fine, fine, INFINITY)[0])) << backend << isa_name(isa);
       }
       for (const DType dtype : kNarrow) EXPECT_EQ(stored(backend, isa, dtype, zeros, zeros), zeros);
     }
