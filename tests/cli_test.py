@@ -417,7 +417,7 @@ class CliTest(unittest.TestCase):
     def test_what_is_not_supported_is_refused_by_name(self):
         for flags, words in [(["--quantization", "awq"], "--quantization awq: int8 at load time is the only quantisation"),
                              (["--quantization", "best"], "--quantization best: unknown; this version has auto, none, int8"),
-                             (["--kv-cache-dtype", "bfloat16"], "--kv-cache-dtype bfloat16: KV caches of bfloat16"),
+                             (["--kv-cache-dtype", "int4"], "--kv-cache-dtype int4: unknown; this version has auto, float32, "),
                              (["--dtype", "float8"], "--dtype float8: unknown; this version has auto, float32, bfloat16, float16"),
                              (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),

@@ -63,6 +63,7 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("dtype", model.config.dtype);
   json.set("quantization", model.config.quantization);
   json.set("weights", weights_json(model.runner->packed_layers()));
+  json.set("kv_cache_dtype", dtype_name(options.kv_dtype));
   json.set("attention_backend", options.attention_backend);
   json.set("block_size", options.block_size);
   json.set("num_blocks", model.runner->info().num_device_blocks);

@@ -44,23 +44,26 @@ TEST(AllocationTest, AWarmStepAllocatesNothing) {
       arg_max(context, {y.f32(), 256});
       EXPECT_EQ(num_allocations, before) << "ops, m " << m << " at " << isa_name(isa);
     }
-    for (const char* name : {"reference", "cpu"}) {
-      for (const AttentionType type :
-           {AttentionType::kEncoder, AttentionType::kDecoder, AttentionType::kEncoderDecoder}) {
-        AttentionProblem p;
-        p.type = type;
-        p.owners = {{1, 100, {100}}, {2, 40, {40}}};
-        const auto backend = std::move(make_attention_backend(name).value());
-        AttentionSetup setup(p, *backend);
-        ForwardBatch batch;
-        (type == AttentionType::kDecoder ? batch.self : batch.cross) = setup.metadata();
-        setup.run(context);
-        backend->plan(context, batch);
-        const int64_t before = num_allocations;
-        backend->plan(context, batch);
-        backend->run(context, type, setup.metadata(), setup.args());
-        EXPECT_EQ(num_allocations, before) << name << " type " << static_cast<int>(type);
-        EXPECT_EQ(arena.num_overflows(), 0);
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
+      for (const char* name : {"reference", "cpu"}) {
+        for (const AttentionType type :
+             {AttentionType::kEncoder, AttentionType::kDecoder, AttentionType::kEncoderDecoder}) {
+          AttentionProblem p;
+          p.type = type;
+          p.kv_dtype = dtype;
+          p.owners = {{1, 100, {100}}, {2, 40, {40}}};
+          const auto backend = std::move(make_attention_backend(name).value());
+          AttentionSetup setup(p, *backend);
+          ForwardBatch batch;
+          (type == AttentionType::kDecoder ? batch.self : batch.cross) = setup.metadata();
+          setup.run(context);
+          backend->plan(context, batch);
+          const int64_t before = num_allocations;
+          backend->plan(context, batch);
+          backend->run(context, type, setup.metadata(), setup.args());
+          EXPECT_EQ(num_allocations, before) << name << " type " << static_cast<int>(type);
+          EXPECT_EQ(arena.num_overflows(), 0);
+        }
       }
     }
   }

@@ -1,7 +1,7 @@
 // Attention of the shapes that decide: decode reading a long cross cache (batch and beams), decode over its own cache,
-// a prompt, an encoder. GB/s counts the K and V that must be read once, beside a plain read of as many bytes.
-// Arguments: sequences or groups, rows each, keys, backend level. The T5 cases stand beside the same work without a
-// bias: the two are run in turn, and T5/none is the ratio of their best times.
+// a prompt, an encoder; and a cross cache in every type of KV. GB/s counts the K and V that must be read once, beside a
+// plain read of as many bytes. Arguments: sequences or groups, rows each, keys, backend level. The T5 cases stand
+// beside the same work without a bias: the two are run in turn, and T5/none is the ratio of their best times.
 #include "attention/attention_problem.h"
 #include "ops/bench_support.h"
 
@@ -70,6 +70,50 @@ void run_t5(benchmark::State& state, AttentionType type) {
   state.counters["step_KB"] = static_cast<double>(arena.high_water_bytes()) / 1024;
 }
 
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// Every type of KV in turn: medians, and the median of float32's time over each other's in the same turn.
+void BM_CrossByKvType(benchmark::State& state) {
+  constexpr std::array<DType, 4> kTypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8};
+  const auto isa = static_cast<Isa>(state.range(3));
+  if (isa > detect_isa()) return state.SkipWithError("level not present");
+  ThreadPool threads(static_cast<int>(state.range(4)));
+  Arena arena(size_t{64} << 20);
+  Context context{.threads = threads, .arena = arena, .isa = isa};
+  AttentionProblem problems[kTypes.size()];
+  std::unique_ptr<AttentionBackend> backends[kTypes.size()];
+  std::unique_ptr<AttentionSetup> setups[kTypes.size()];
+  double bytes[kTypes.size()];
+  for (size_t t = 0; t < kTypes.size(); ++t) {
+    problems[t] = shape_of(state, AttentionType::kEncoderDecoder, 1);
+    problems[t].kv_dtype = kTypes[t];
+    backends[t] = std::move(make_attention_backend("cpu").value());
+    setups[t] = std::make_unique<AttentionSetup>(problems[t], *backends[t], false);
+    setups[t]->run(context);
+    const KvSpec spec{.num_heads = kHeads, .head_dim = kDim};
+    bytes[t] = static_cast<double>(state.range(0) * state.range(2)) *
+               static_cast<double>(backends[t]->block_bytes(spec, problems[t].block_size, kTypes[t])) /
+               problems[t].block_size;
+  }
+  std::vector<double> times[kTypes.size()], ratios[kTypes.size()];
+  for (auto _ : state) {
+    for (size_t t = 0; t < kTypes.size(); ++t) {
+      times[t].push_back(seconds_of([&] { setups[t]->run_again(context); }));
+      ratios[t].push_back(times[0].back() / times[t].back());
+    }
+    state.SetIterationTime(times[0].back());
+  }
+  for (size_t t = 0; t < kTypes.size(); ++t) {
+    const std::string name(dtype_name(kTypes[t]));
+    state.counters[name + "_us"] = median(times[t]) * 1e6;
+    state.counters[name + "_GB/s"] = bytes[t] / median(times[t]) * 1e-9;
+    state.counters["faster_" + name] = median(ratios[t]);
+  }
+}
+
 void BM_SelfUnderT5(benchmark::State& state) { run_t5(state, AttentionType::kDecoder); }
 void BM_EncoderUnderT5(benchmark::State& state) { run_t5(state, AttentionType::kEncoder); }
 void BM_Cross(benchmark::State& state) { run(state, AttentionType::kEncoderDecoder, 1); }
@@ -88,6 +132,17 @@ BENCHMARK(BM_Cross)->Apply([](auto* b) { levels(b, {{1, 1, 1500}, {8, 1, 1500}, 
 BENCHMARK(BM_CrossOfFiveBeams)->Apply([](auto* b) { levels(b, {{1, 1, 1500}, {8, 1, 1500}}); });
 BENCHMARK(BM_Self)->Apply([](auto* b) { levels(b, {{1, 1, 100}, {32, 1, 200}, {1, 224, 224}}); });
 BENCHMARK(BM_Encoder)->Apply([](auto* b) { levels(b, {{1, 1500, 1500}, {16, 64, 64}}); });
+BENCHMARK(BM_CrossByKvType)->Apply([](auto* b) {
+  b->ArgNames({"owners", "rows", "keys", "isa", "threads"})->UseManualTime()->Unit(benchmark::kMicrosecond);
+  for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
+    for (const int64_t threads : {1, 2}) {
+      for (const int64_t rows : {1, 5, 8}) {
+        b->Args({1, rows, 1500, static_cast<int64_t>(isa), threads});
+        b->Args({1, rows, 192, static_cast<int64_t>(isa), threads});
+      }
+    }
+  }
+});
 BENCHMARK(BM_SelfUnderT5)->Apply([](auto* b) { levels(b, {{1, 1, 100}, {32, 1, 200}, {1, 224, 224}}); });
 BENCHMARK(BM_EncoderUnderT5)->Apply([](auto* b) { levels(b, {{1, 512, 512}, {16, 64, 64}, {1, 8192, 8192}}); });
 

@@ -33,6 +33,7 @@ struct AttentionProblem {
   AttentionType type = AttentionType::kDecoder;
   int heads = 4, kv_heads = 4, dim = 16, block_size = 16;
   bool causal = true;
+  DType kv_dtype = DType::kFloat32;  // of blocks
   BiasForm bias = BiasForm::kNone;
   bool materialize = false;  // also what can be computed on the fly
   int gap = 3;  // floats between rows of q, k, v and out that belong to nobody; 0: aligned, as the engine has them
@@ -224,7 +225,7 @@ class AttentionSetup final {
     args_.num_kv_heads = p_.kv_heads;
   }
 
-  // Blocks in random order, every slot NaN; the pool holds other layers before and after this one.
+  // Blocks in random order, poisoned; the pool holds other layers before and after this one.
   void lay_out_blocks(bool shuffle) {
     int32_t num_blocks = 0;
     const auto count = [&](int keys) { return (keys + p_.block_size - 1) / p_.block_size; };
@@ -244,11 +245,13 @@ class AttentionSetup final {
     metadata_.max_blocks_per_seq = width;
     metadata_.block_size = p_.block_size;
     const KvSpec spec{.kind = KvKind::kSelf, .num_layers = kNumLayers, .num_heads = p_.kv_heads, .head_dim = p_.dim};
-    const auto layer = static_cast<int64_t>(backend_.block_bytes(spec, p_.block_size, DType::kFloat32));
+    metadata_.kv_dtype = p_.kv_dtype;
+    const auto layer = static_cast<int64_t>(backend_.block_bytes(spec, p_.block_size, p_.kv_dtype));
     const auto blocks = static_cast<int64_t>(ids.size());
-    float* cache = filled_with_nan(cache_, blocks * kNumLayers * layer / static_cast<int64_t>(sizeof(float)));
-    args_.kv_cache =
-        TensorView(cache, DType::kUInt8, {blocks, kNumLayers * layer}).columns(kLayer * layer, (kLayer + 1) * layer);
+    cache_ = PageBuffer(static_cast<size_t>(blocks * kNumLayers * layer));
+    std::memset(cache_.data(), 0xFF, cache_.size());
+    args_.kv_cache = TensorView(cache_.data(), DType::kUInt8, {blocks, kNumLayers * layer})
+                         .columns(kLayer * layer, (kLayer + 1) * layer);
   }
 
   // use(owner, which of its sequences, that sequence's place, row in the sequence, row in the batch)

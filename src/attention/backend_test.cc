@@ -13,9 +13,15 @@ namespace {
 struct Variant {
   std::string backend;
   Isa isa;
+  DType kv_dtype = DType::kFloat32;  // of the blocks, where there are any
 };
 
-void PrintTo(const Variant& v, std::ostream* os) { *os << v.backend << "_" << isa_name(v.isa); }
+std::string variant_name(const Variant& v) {
+  const std::string name = v.backend + "_" + std::string(isa_name(v.isa));
+  return v.kv_dtype == DType::kFloat32 ? name : name + "_" + std::string(dtype_name(v.kv_dtype));
+}
+
+void PrintTo(const Variant& v, std::ostream* os) { *os << variant_name(v); }
 
 // Largest absolute errors of out where |v| < 2, and of a probability. The scores' own error (head_dim products of
 // numbers below 2, scaled) is multiplied by |v|; exp adds 3e-7. The reference rounds once, at the end.
@@ -30,7 +36,8 @@ class BackendTest : public testing::TestWithParam<Variant> {
     backend_ = std::move(make_attention_backend(GetParam().backend).value());
   }
 
-  AttentionResult run(const AttentionProblem& p, int threads = 2, std::vector<int32_t> captured_heads = {}) {
+  AttentionResult run(AttentionProblem p, int threads = 2, std::vector<int32_t> captured_heads = {}) {
+    p.kv_dtype = GetParam().kv_dtype;
     ThreadPool pool(threads);
     Context context{.threads = pool, .arena = arena_, .isa = GetParam().isa};
     return AttentionSetup(p, *backend_).run(context, std::move(captured_heads));
@@ -87,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, BackendTest,
                          testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric},
                                          Variant{"cpu", Isa::kAvx2}, Variant{"cpu", Isa::kAvx512},
                                          Variant{"cpu", Isa::kAmx}),
-                         [](const auto& v) { return v.param.backend + "_" + std::string(isa_name(v.param.isa)); });
+                         [](const auto& v) { return variant_name(v.param); });
 
 // Prompts, decodes, tails after shared prefixes, all in one batch; tiles of 64 keys begun, full and exceeded.
 std::vector<KeyOwner> self_owners() {
@@ -278,9 +285,12 @@ TEST_P(BackendTest, SaysWhatItDoesNotSupport) {
   EXPECT_FALSE(backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 264}, &why));
   EXPECT_THAT(why, testing::HasSubstr("264"));
   EXPECT_FALSE(backend_->supports({.num_heads = 8, .num_kv_heads = 3, .head_dim = 64}, &why));
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8}) {
+    EXPECT_TRUE(backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 64, .kv_dtype = dtype}, &why));
+  }
   EXPECT_FALSE(
-      backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 64, .kv_dtype = DType::kBFloat16}, &why));
-  EXPECT_THAT(why, testing::HasSubstr("bfloat16"));
+      backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 64, .kv_dtype = DType::kUInt8}, &why));
+  EXPECT_THAT(why, testing::HasSubstr("uint8"));
 }
 
 // --- bits
@@ -307,10 +317,14 @@ class BitsTest : public BackendTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, BitsTest,
-                         testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric},
-                                         Variant{"cpu", Isa::kAvx2}, Variant{"cpu", Isa::kAvx512}),
-                         [](const auto& v) { return v.param.backend + "_" + std::string(isa_name(v.param.isa)); });
+INSTANTIATE_TEST_SUITE_P(
+    Backends, BitsTest,
+    testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric}, Variant{"cpu", Isa::kAvx2},
+                    Variant{"cpu", Isa::kAvx512}, Variant{"cpu", Isa::kGeneric, DType::kInt8},
+                    Variant{"cpu", Isa::kAvx2, DType::kFloat16}, Variant{"cpu", Isa::kAvx2, DType::kInt8},
+                    Variant{"cpu", Isa::kAvx512, DType::kBFloat16}, Variant{"cpu", Isa::kAvx512, DType::kInt8},
+                    Variant{"cpu", Isa::kAvx512Vnni, DType::kInt8}),
+    [](const auto& v) { return variant_name(v.param); });
 
 TEST_P(BitsTest, DoNotDependOnBlockSizeBatchOrThreads) {
   for (const AttentionType type : kTypes) {

@@ -1,9 +1,9 @@
 #include "attention/checks.h"
 
+#include "attention/kv_format.h"
+
 namespace transept {
 namespace {
-
-constexpr int32_t kMaxHeadDim = 256;
 
 bool same_rows_of_heads(const TensorView& a, const TensorView& b) {
   return a.rank == 3 && b.rank == 3 && a.dim(0) == b.dim(0) && a.dim(1) == b.dim(1) && a.dim(2) == b.dim(2);
@@ -11,15 +11,19 @@ bool same_rows_of_heads(const TensorView& a, const TensorView& b) {
 
 bool is_dense_last(const TensorView& a) { return a.rank == 3 && a.dtype == DType::kFloat32 && a.stride[2] == 1; }
 
+bool is_kv_dtype(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kInt8;
+}
+
 }  // namespace
 
-bool supports_fp32(const AttentionCapabilities& wanted, std::string* why) {
+bool supports_attention(const AttentionCapabilities& wanted, std::string* why) {
   if (wanted.head_dim < 1 || wanted.head_dim > kMaxHeadDim) {
     *why = str_cat("head size ", wanted.head_dim, ", at most ", kMaxHeadDim, " here");
   } else if (wanted.num_kv_heads < 1 || wanted.num_heads < 1 || wanted.num_heads % wanted.num_kv_heads != 0) {
     *why = str_cat(wanted.num_heads, " heads over ", wanted.num_kv_heads, " key-value heads: not a multiple");
-  } else if (wanted.kv_dtype != DType::kFloat32) {
-    *why = str_cat("KV caches of ", dtype_name(wanted.kv_dtype), ": only float32 here");
+  } else if (!is_kv_dtype(wanted.kv_dtype)) {
+    *why = str_cat("KV caches of ", dtype_name(wanted.kv_dtype), ": only float32, float16, bfloat16 and int8 here");
   } else {
     return true;
   }
@@ -27,16 +31,17 @@ bool supports_fp32(const AttentionCapabilities& wanted, std::string* why) {
 }
 
 void check_attention_args(const Context& context, AttentionType type, const AttentionMetadata& metadata,
-                          const AttentionArgs& args) {
+                          const AttentionArgs& args, const AttentionBackend& backend) {
   if (!args.k.empty()) {
     CHECK(is_dense_last(args.k) && is_dense_last(args.v) && same_rows_of_heads(args.k, args.v));
   }
   if (args.q.empty() && args.k.empty()) return;
   if (type != AttentionType::kEncoder && !context.dry_run) {
     CHECK(metadata.block_size > 0 && args.kv_cache.rank == 2 && args.kv_cache.dtype == DType::kUInt8);
-    const int64_t values =
-        int64_t{2} * metadata.block_size * num_kv_heads(args) * (args.k.empty() ? args.q : args.k).dim(2);
-    CHECK(args.kv_cache.dim(1) >= values * static_cast<int64_t>(sizeof(float)) && args.kv_cache.stride[1] == 1);
+    const auto dim = static_cast<int32_t>((args.k.empty() ? args.q : args.k).dim(2));
+    const KvSpec spec{.num_heads = static_cast<int32_t>(num_kv_heads(args)), .head_dim = dim};
+    const size_t bytes = backend.block_bytes(spec, metadata.block_size, metadata.kv_dtype);
+    CHECK(args.kv_cache.dim(1) >= static_cast<int64_t>(bytes) && args.kv_cache.stride[1] == 1);
     CHECK(args.kv_cache.stride[0] % static_cast<int64_t>(sizeof(float)) == 0);
     CHECK(!writes_cache(type, args) || metadata.slot_mapping.size() == static_cast<size_t>(args.k.dim(0)));
   }

@@ -5,13 +5,16 @@
 
 namespace transept {
 
-// What a backend of fp32 caches on this processor supports; *why otherwise.
-bool supports_fp32(const AttentionCapabilities& wanted, std::string* why);
+// Layers of a block begin at such places, if the block's memory does.
+constexpr int64_t kBlockAlignment = 64;
+
+// What both backends support; *why otherwise.
+bool supports_attention(const AttentionCapabilities& wanted, std::string* why);
 
 // CHECKs shapes against each other; the caller builds them, no request can make them wrong. A dry run has no cache and
 // no lists yet: there only the tensors of the step are looked at.
 void check_attention_args(const Context& context, AttentionType type, const AttentionMetadata& metadata,
-                          const AttentionArgs& args);
+                          const AttentionArgs& args, const AttentionBackend& backend);
 
 // True if k and v go to the cache.
 inline bool writes_cache(AttentionType type, const AttentionArgs& args) {
@@ -39,10 +42,10 @@ inline int64_t num_visible_keys(const AttentionMetadata& metadata, bool causal, 
 }
 
 // Start of block `slot / block_size` of one layer.
-inline float* block_of_slot(const TensorView& kv_cache, int64_t slot, int64_t block_size) {
+inline unsigned char* block_of_slot(const TensorView& kv_cache, int64_t slot, int64_t block_size) {
   const int64_t block = slot / block_size;
   DCHECK(slot >= 0 && block < kv_cache.dim(0));
-  return reinterpret_cast<float*>(static_cast<std::byte*>(kv_cache.raw) + block * kv_cache.stride[0]);
+  return static_cast<unsigned char*>(kv_cache.raw) + block * kv_cache.stride[0];
 }
 
 }  // namespace transept

@@ -1,7 +1,6 @@
 #include "attention/cpu.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "attention/checks.h"
 #include "attention/cpu_kernels.h"
@@ -15,13 +14,33 @@ constexpr int64_t kItemRows = 96;
 // Below this many multiply-adds, or copied values, waking the threads costs more than it saves.
 constexpr int64_t kSerialWork = 16384;
 
-AttendFunction select_attend(Isa isa) {
+using AttendFunction = void (*)(const AttentionTask& task);
+
+const KvKernels& select_kernels(Isa isa) {
 #if defined(__x86_64__)
-  if (isa >= Isa::kAvx512) return &avx512::attend;
-  if (isa >= Isa::kAvx2) return &avx2::attend;
+  if (isa >= Isa::kAvx512) return avx512::kKvKernels;
+  if (isa >= Isa::kAvx2) return avx2::kKvKernels;
 #endif
   (void)isa;
-  return &generic::attend;
+  return generic::kKvKernels;
+}
+
+AttendFunction select_attend(Isa isa, KvType type) {
+#if defined(__x86_64__)
+  if (isa >= Isa::kAvx512Vnni && type == KvType::kInt8) return &avx512_vnni::attend_int8;
+#endif
+  return select_kernels(isa).attend[static_cast<int>(type)];
+}
+
+// REQUIRES: one of the types that supports() takes.
+KvType kv_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return KvType::kFloat32;
+    case DType::kFloat16: return KvType::kFloat16;
+    case DType::kBFloat16: return KvType::kBFloat16;
+    case DType::kInt8: return KvType::kInt8;
+    default: CHECK(false, "KV of ", dtype_name(dtype)); return KvType::kFloat32;
+  }
 }
 
 int64_t max_items(const AttentionMetadata& metadata, int64_t num_rows) {
@@ -72,23 +91,26 @@ void prepare(const AttentionMetadata& metadata, std::vector<AttentionItem>& item
 }
 
 // New rows of one KV head to their slots. Rows of one block in a row are written side by side.
-void write_head(const AttentionMetadata& metadata, const AttentionArgs& args, int64_t head) {
+void write_head(Isa isa, const AttentionMetadata& metadata, const AttentionArgs& args, int64_t head) {
   const int64_t size = metadata.block_size, dim = args.k.dim(2), num_rows = args.k.dim(0);
+  const KvType type = kv_type(metadata.kv_dtype);
   const auto slots = metadata.slot_mapping;
   for (int64_t i = 0; i < num_rows;) {
     const int64_t slot = slots[static_cast<size_t>(i)];
     const int64_t offset = slot % size;
     int64_t run = 1;
     while (i + run < num_rows && offset + run < size && slots[static_cast<size_t>(i + run)] == slot + run) ++run;
-    float* k = block_of_slot(args.kv_cache, slot, size) + head * 2 * size * dim + offset;
-    float* v = k - offset + size * dim + offset * dim;
-    const float* from = args.k.row(i) + head * args.k.stride[1];
-    for (int64_t d = 0; d < dim; ++d) {
-      for (int64_t j = 0; j < run; ++j) k[d * size + j] = from[j * args.k.stride[0] + d];
-    }
-    for (int64_t j = 0; j < run; ++j) {
-      std::memcpy(v + j * dim, args.v.row(i + j) + head * args.v.stride[1], static_cast<size_t>(dim) * sizeof(float));
-    }
+    KvWrite write{};
+    write.k = args.k.row(i) + head * args.k.stride[1];
+    write.v = args.v.row(i) + head * args.v.stride[1];
+    write.k_stride = args.k.stride[0];
+    write.v_stride = args.v.stride[0];
+    write.num_rows = run;
+    write.head_dim = dim;
+    write.part = block_of_slot(args.kv_cache, slot, size) + head * kv_part_bytes(type, size, dim);
+    write.block_size = size;
+    write.offset = offset;
+    select_kernels(isa).write[static_cast<int>(type)](write);
     i += run;
   }
 }
@@ -96,9 +118,9 @@ void write_head(const AttentionMetadata& metadata, const AttentionArgs& args, in
 void write_cache(Context& context, const AttentionMetadata& metadata, const AttentionArgs& args) {
   const int64_t heads = args.k.dim(1);
   if (args.k.num_elements() < kSerialWork) {
-    for (int64_t head = 0; head < heads; ++head) write_head(metadata, args, head);
+    for (int64_t head = 0; head < heads; ++head) write_head(context.isa, metadata, args, head);
   } else {  // by head: threads never write into the same line
-    context.threads.parallel_for(heads, [&](int64_t head, int) { write_head(metadata, args, head); });
+    context.threads.parallel_for(heads, [&](int64_t head, int) { write_head(context.isa, metadata, args, head); });
   }
 }
 
@@ -106,13 +128,14 @@ void write_cache(Context& context, const AttentionMetadata& metadata, const Atte
 struct Scratch {
   std::span<AttentionRow> rows;
   std::span<float> sums;
-  std::span<float> keys;
+  std::span<std::byte> keys, words;
   int64_t sums_stride = 0;
 
-  Scratch(Arena& arena, int64_t num_rows, int64_t dim)
+  Scratch(Arena& arena, int64_t num_rows, int64_t dim, KvType type)
       : rows(arena.allocate_span<AttentionRow>(num_rows)),
         sums(arena.allocate_span<float>(num_rows * round_up(dim, 16))),
-        keys(arena.allocate_span<float>(2 * dim * kTileKeys)),
+        keys(arena.allocate_span<std::byte>(tile_bytes(dim))),
+        words(arena.allocate_span<std::byte>(type == KvType::kInt8 ? num_rows * round_up(dim, 16) * 2 : 0)),
         sums_stride(round_up(dim, 16)) {}
 };
 
@@ -140,6 +163,7 @@ class Run final {
     task.sums = scratch.sums.data();
     task.sums_stride = scratch.sums_stride;
     task.keys = scratch.keys.data();
+    task.words = scratch.words.data();
     fill_rows(item, kv_head, task);
     if (task.num_keys > 0) locate_keys(item, kv_head, task);
     kernel_(task);
@@ -156,8 +180,9 @@ class Run final {
     } else {
       task.blocks = metadata_.block_tables.data() + int64_t{item.first_seq} * metadata_.max_blocks_per_seq;
       task.block_size = metadata_.block_size;
-      task.cache = static_cast<const float*>(args_.kv_cache.raw) + kv_head * 2 * task.block_size * task.head_dim;
-      task.block_stride = args_.kv_cache.stride[0] / static_cast<int64_t>(sizeof(float));
+      task.cache = static_cast<const unsigned char*>(args_.kv_cache.raw) +
+                   kv_head * kv_part_bytes(kv_type(metadata_.kv_dtype), task.block_size, task.head_dim);
+      task.block_stride = args_.kv_cache.stride[0];
     }
   }
 
@@ -204,12 +229,12 @@ class Run final {
 }  // namespace
 
 bool CpuBackend::supports(const AttentionCapabilities& wanted, std::string* why) const {
-  return supports_fp32(wanted, why);
+  return supports_attention(wanted, why);
 }
 
 size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const {
-  return size_t{2} * static_cast<size_t>(block_size) * static_cast<size_t>(spec.num_heads) *
-         static_cast<size_t>(spec.head_dim) * dtype_bytes(kv_dtype);
+  const int64_t part = kv_part_bytes(kv_type(kv_dtype), block_size, spec.head_dim);
+  return static_cast<size_t>(round_up(part * spec.num_heads, kBlockAlignment));
 }
 
 void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
@@ -223,11 +248,12 @@ void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
 
 void CpuBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                      const AttentionArgs& args) const {
-  check_attention_args(context, type, metadata, args);
+  check_attention_args(context, type, metadata, args, *this);
   if (writes_cache(type, args) && !context.dry_run) write_cache(context, metadata, args);
   if (args.q.empty()) return;
 
-  const Run job(type, metadata, args, select_attend(context.isa));
+  const KvType kv = type == AttentionType::kEncoder ? KvType::kFloat32 : kv_type(metadata.kv_dtype);
+  const Run job(type, metadata, args, select_attend(context.isa, kv));
   const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
   const Arena::Scope scope(context.arena);
   // The encoder's metadata is seen here first: its items are found now, once a layer.
@@ -236,7 +262,7 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const int num_threads = context.threads.num_threads();
   const std::span<Scratch> scratch = context.arena.allocate_span<Scratch>(num_threads);
   for (int i = 0; i < num_threads; ++i) {
-    const Scratch mine(context.arena, std::min(num_rows, kItemRows) * job.heads_a_kv(), dim);
+    const Scratch mine(context.arena, std::min(num_rows, kItemRows) * job.heads_a_kv(), dim, kv);
     if (!context.dry_run) scratch[static_cast<size_t>(i)] = mine;
   }
   if (context.dry_run) return;

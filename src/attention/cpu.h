@@ -2,7 +2,8 @@
 // no more scores in memory than one tile's. K is stored transposed, so that a vector holds one dimension of several
 // keys. A sequence, or a group that shares a cross table, is read once for all of its rows.
 //
-// A block of one layer, for each KV head in turn: K [head_dim, block_size], V [block_size, head_dim], float32.
+// KV in float32, float16, bfloat16 or int8: kv_format.h has the layout of blocks. 16-bit values are widened as they are
+// loaded and arithmetic is float32; of int8 the products are integers', exact, and softmax is float32.
 #pragma once
 
 #include <vector>

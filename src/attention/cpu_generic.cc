@@ -1,8 +1,10 @@
+#include "attention/cpu_int8_kernel.h"
 #include "attention/cpu_kernel.h"
-#include "ops/vec_generic.h"
+#include "attention/cpu_write_kernel.h"
+#include "attention/kv_vec_generic.h"
 
 namespace transept::generic {
 
-void attend(const AttentionTask& task) { attend_rows<Vec>(task); }
+const KvKernels kKvKernels = kv_kernels<KvVec>();
 
 }  // namespace transept::generic

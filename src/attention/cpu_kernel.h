@@ -2,6 +2,9 @@
 //
 // What fixes the bits of a row: each score is one chain of multiply-adds over the dimensions; the sum of exponentials
 // and the sum over V go over keys by position, tile by tile. Rows, blocks and threads only decide what runs beside it.
+//
+// A Tile says how 64 keys lie, and overloads of load_tile, prepare_rows, score_tile and add_all_values work with it:
+// KeyTile here for floats of all sizes (widened as they are loaded), Int8Tile in cpu_int8_kernel.h.
 #pragma once
 
 #include <math.h>
@@ -15,22 +18,27 @@ namespace transept {
 
 static constexpr int kChunkRows = 6;  // rows that share each load of K and V
 
-template <class V>
-struct KeyTile {
+struct TileKeys {
+  int64_t first;  // position of the first key
+  int count;      // keys, 1 to kTileKeys
+};
+
+// E: float, Float16 or BFloat16.
+template <class V, class E>
+struct KeyTile : TileKeys {
   static constexpr int kVecs = kTileKeys / V::kLanes;
-  int64_t first;          // position of the first key
-  int count;              // keys, 1 to kTileKeys
-  const float* k[kVecs];  // vectors of keys: dimension d at k[i] + d * k_stride
+  const E* k[kVecs];  // vectors of keys: dimension d at k[i] + d * k_stride
   int64_t k_stride;
-  const float* v[kTileKeys];
+  const E* v[kTileKeys];
 };
 
 // Keys [first, first + count) of dense rows: K transposed into task.keys, V copied beside it. (Rows of a wide matrix
 // lie so far apart that a tile's values do not fit the few sets of the first-level cache that they fall into.)
 template <class V>
-inline void load_dense(const AttentionTask& task, KeyTile<V>& tile) {
-  transpose(task.k + tile.first * task.k_stride, task.k_stride, tile.count, task.head_dim, task.keys, kTileKeys);
-  float* values = task.keys + task.head_dim * kTileKeys;
+inline void load_dense(const AttentionTask& task, KeyTile<V, float>& tile) {
+  auto* keys = static_cast<float*>(task.keys);
+  transpose(task.k + tile.first * task.k_stride, task.k_stride, tile.count, task.head_dim, keys, kTileKeys);
+  float* values = keys + task.head_dim * kTileKeys;
   for (int j = 0; j < tile.count; ++j, values += task.head_dim) {
     const float* v = task.v + (tile.first + j) * task.v_stride;
     for (int d = 0; d < task.head_dim; ++d) values[d] = v[d];
@@ -39,22 +47,23 @@ inline void load_dense(const AttentionTask& task, KeyTile<V>& tile) {
 }
 
 // Keys in blocks: used where they lie if a block holds whole vectors, otherwise copied together.
-template <class V>
-inline void load_blocks(const AttentionTask& task, KeyTile<V>& tile, bool in_place) {
+template <class V, class E>
+inline void load_blocks(const AttentionTask& task, KeyTile<V, E>& tile, bool in_place) {
   const int64_t size = task.block_size;
+  auto* keys = static_cast<E*>(task.keys);
   for (int j = 0; j < tile.count;) {
     const int64_t position = tile.first + j;
     const int64_t offset = position % size;
-    const float* block = task.cache + task.blocks[position / size] * task.block_stride;
+    const auto* block = reinterpret_cast<const E*>(task.cache + task.blocks[position / size] * task.block_stride);
     int run = static_cast<int>(size - offset < tile.count - j ? size - offset : tile.count - j);
-    const float* v = block + size * task.head_dim + offset * task.head_dim;
+    const E* v = block + size * task.head_dim + offset * task.head_dim;
     for (int i = 0; i < run; ++i) tile.v[j + i] = v + i * task.head_dim;
     if (in_place) {
       for (int i = 0; i < run; i += V::kLanes) tile.k[(j + i) / V::kLanes] = block + offset + i;
     } else {
       for (int d = 0; d < task.head_dim; ++d) {
-        const float* k = block + d * size + offset;
-        float* to = task.keys + d * kTileKeys + j;
+        const E* k = block + d * size + offset;
+        E* to = keys + d * kTileKeys + j;
         for (int i = 0; i < run; ++i) to[i] = k[i];
       }
     }
@@ -62,7 +71,7 @@ inline void load_blocks(const AttentionTask& task, KeyTile<V>& tile, bool in_pla
   }
   if (!in_place) return;
   // Places past the last key are only ever fetched ahead.
-  for (int i = (tile.count + V::kLanes - 1) / V::kLanes; i < KeyTile<V>::kVecs; ++i) tile.k[i] = tile.k[0];
+  for (int i = (tile.count + V::kLanes - 1) / V::kLanes; i < KeyTile<V, E>::kVecs; ++i) tile.k[i] = tile.k[0];
   for (int j = tile.count; j < kTileKeys; ++j) tile.v[j] = tile.v[0];
 }
 
@@ -72,28 +81,36 @@ inline bool reads_in_place(const AttentionTask& task) {
   return task.blocks != nullptr && task.block_size % V::kLanes == 0;
 }
 
-template <class V>
-inline void load_tile(const AttentionTask& task, int64_t first, KeyTile<V>& tile) {
+static inline void place_tile(const AttentionTask& task, int64_t first, TileKeys& tile) {
   tile.first = first;
   const int64_t left = task.num_keys - first;
   tile.count = static_cast<int>(left < kTileKeys ? left : kTileKeys);
+}
+
+template <class V, class E>
+inline void load_tile(const AttentionTask& task, int64_t first, KeyTile<V, E>& tile) {
+  place_tile(task, first, tile);
   const bool in_place = reads_in_place<V>(task);
-  if (task.blocks == nullptr) {
-    load_dense<V>(task, tile);
-  } else {
-    load_blocks<V>(task, tile, in_place);
+  if (task.blocks != nullptr) {
+    load_blocks(task, tile, in_place);
+  } else if constexpr (sizeof(E) == sizeof(float)) {
+    load_dense(task, tile);
   }
   tile.k_stride = in_place ? task.block_size : kTileKeys;
   if (!in_place) {
-    for (int i = 0; i < KeyTile<V>::kVecs; ++i) tile.k[i] = task.keys + i * V::kLanes;
+    for (int i = 0; i < KeyTile<V, E>::kVecs; ++i) tile.k[i] = static_cast<const E*>(task.keys) + i * V::kLanes;
   }
 }
 
+// What rows need before their first tile: of floats nothing.
+template <class V, class E>
+inline void prepare_rows(const AttentionTask& /*task*/, const KeyTile<V, E>* /*kind*/) {}
+
 // q . k of kRows rows and kVecs vectors of keys. `ahead`: where the next tile's keys lie, or null; fetched meanwhile,
 // for one row of q leaves nothing to do but wait for memory.
-template <class V, int kRows, int kVecs, bool kFetch>
-inline void dot_keys(const AttentionRow* rows, int head_dim, const float* const* k, const float* const* ahead,
-                     int64_t k_stride, float* scores) {
+template <class V, int kRows, int kVecs, bool kFetch, class E>
+inline void dot_keys(const AttentionRow* rows, int head_dim, const E* const* k, const E* const* ahead, int64_t k_stride,
+                     float* scores) {
   typename V::Reg acc[kRows][kVecs];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -128,11 +145,11 @@ constexpr int vecs_at_once() {
   return V::kLanes == 16 || kRows <= 3 ? 4 : 2;
 }
 
-template <class V, int kRows, bool kFetch>
-inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V>& tile, const KeyTile<V>* next,
+template <class V, int kRows, bool kFetch, class E>
+inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V, E>& tile, const KeyTile<V, E>* next,
                        float* scores) {
   const int num_vecs = (tile.count + V::kLanes - 1) / V::kLanes;
-  const float* const* ahead = kFetch ? next->k : tile.k;
+  const E* const* ahead = kFetch ? next->k : tile.k;
   const int64_t stride = tile.k_stride;
   int c = 0;
   if constexpr (vecs_at_once<V, kRows>() == 4) {
@@ -151,7 +168,7 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V>&
 // scale * score + bias, -inf where the row does not see the key; the largest of them.
 // kWhole: the tile is full and the row sees all of it.
 template <class V, bool kWhole>
-inline float finish_scores(const AttentionTask& task, const AttentionRow& row, const KeyTile<V>& tile, float* scores) {
+inline float finish_scores(const AttentionTask& task, const AttentionRow& row, const TileKeys& tile, float* scores) {
   const int64_t visible = row.visible - tile.first;
   const int count = kWhole ? kTileKeys : tile.count;
   const typename V::Reg scale = V::set1(task.scale);
@@ -170,7 +187,7 @@ inline float finish_scores(const AttentionTask& task, const AttentionRow& row, c
 
 // Scores to exponentials under the row's new maximum; what was summed under the old one is scaled down.
 template <class V, bool kWhole>
-inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* sums, const KeyTile<V>& tile,
+inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* sums, const TileKeys& tile,
                            float* scores) {
   const float tile_max = finish_scores<V, kWhole>(task, row, tile, scores);
   if (tile_max > row.max) {
@@ -196,8 +213,8 @@ inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* 
 
 // sums += probabilities * V over the tile's keys, kVecs vectors of dimensions; kLast: the last, of `lanes` dimensions.
 // `next`: the tile whose values are fetched meanwhile, or null.
-template <class V, int kRows, int kVecs, bool kLast, bool kFetch>
-inline void add_values(const KeyTile<V>& tile, const KeyTile<V>* next, int d, int lanes, const float* scores,
+template <class V, int kRows, int kVecs, bool kLast, bool kFetch, class E>
+inline void add_values(const KeyTile<V, E>& tile, const KeyTile<V, E>* next, int d, int lanes, const float* scores,
                        float* sums, int64_t sums_stride) {
   typename V::Reg acc[kRows][kVecs];
 #pragma GCC unroll 8
@@ -209,7 +226,7 @@ inline void add_values(const KeyTile<V>& tile, const KeyTile<V>* next, int d, in
     typename V::Reg b[kVecs];
 #pragma GCC unroll 8
     for (int c = 0; c < kVecs; ++c) {
-      const float* v = tile.v[j] + d + c * V::kLanes;
+      const E* v = tile.v[j] + d + c * V::kLanes;
       b[c] = kLast ? V::load_n(v, lanes) : V::load(v);
       if (kFetch && c * V::kLanes % 16 == 0) V::prefetch_l2(next->v[j] + d + c * V::kLanes);
     }
@@ -227,9 +244,9 @@ inline void add_values(const KeyTile<V>& tile, const KeyTile<V>* next, int d, in
   }
 }
 
-template <class V, int kRows, bool kFetch>
-inline void add_all_values(const AttentionTask& task, const KeyTile<V>& tile, const KeyTile<V>* next,
-                           const float* scores, float* sums) {
+template <class V, int kRows, bool kFetch, class E>
+inline void add_all_values(const AttentionTask& task, const KeyTile<V, E>& tile, const KeyTile<V, E>* next,
+                           float* scores, float* sums) {
   const int num_vecs = task.head_dim / V::kLanes;
   const int rest = task.head_dim % V::kLanes;
   const int64_t stride = task.sums_stride;
@@ -249,7 +266,7 @@ inline void add_all_values(const AttentionTask& task, const KeyTile<V>& tile, co
 }
 
 template <class V>
-inline void write_probabilities(const AttentionTask& task, const AttentionRow& row, const KeyTile<V>& tile,
+inline void write_probabilities(const AttentionTask& task, const AttentionRow& row, const TileKeys& tile,
                                 float* scores) {
   finish_scores<V, false>(task, row, tile, scores);
   const typename V::Reg shift = V::set1(row.max == -HUGE_VALF ? 0.0f : row.max);
@@ -262,8 +279,8 @@ inline void write_probabilities(const AttentionTask& task, const AttentionRow& r
 }
 
 // Rows [first, first + kRows) against one tile.
-template <class V, int kRows, bool kFetch>
-inline void attend_chunk(const AttentionTask& task, const KeyTile<V>& tile, const KeyTile<V>* next, int64_t first) {
+template <class V, int kRows, bool kFetch, class Tile>
+inline void attend_chunk(const AttentionTask& task, const Tile& tile, const Tile* next, int64_t first) {
   AttentionRow* rows = task.rows + first;
   int64_t most = 0;
   for (int r = 0; r < kRows; ++r) most = rows[r].visible > most ? rows[r].visible : most;
@@ -282,9 +299,8 @@ inline void attend_chunk(const AttentionTask& task, const KeyTile<V>& tile, cons
   add_all_values<V, kRows, kFetch>(task, tile, next, scores, sums);
 }
 
-template <class V, bool kFetch, int kRows = kChunkRows>
-inline void attend_some(const AttentionTask& task, const KeyTile<V>& tile, const KeyTile<V>* next, int64_t first,
-                        int64_t rows) {
+template <class V, bool kFetch, int kRows = kChunkRows, class Tile>
+inline void attend_some(const AttentionTask& task, const Tile& tile, const Tile* next, int64_t first, int64_t rows) {
   if (rows >= kRows) {
     attend_chunk<V, kRows, kFetch>(task, tile, next, first);
   } else if constexpr (kRows > 1) {
@@ -292,37 +308,38 @@ inline void attend_some(const AttentionTask& task, const KeyTile<V>& tile, const
   }
 }
 
-template <class V>
+template <class V, class Tile>
 inline void attend_all(const AttentionTask& task) {
-  KeyTile<V> tiles[2];
+  Tile tiles[2];
   const bool in_place = reads_in_place<V>(task);
-  if (in_place && task.num_keys > 0) load_tile<V>(task, 0, tiles[0]);
+  if (in_place && task.num_keys > 0) load_tile(task, 0, tiles[0]);
   int current = 0;
   for (int64_t first_key = 0; first_key < task.num_keys; first_key += kTileKeys, current ^= 1) {
-    const KeyTile<V>& tile = tiles[current];
+    const Tile& tile = tiles[current];
     int64_t row = 0;
     if (!in_place) {  // a copy; there is room for one
-      load_tile<V>(task, first_key, tiles[current]);
+      load_tile(task, first_key, tiles[current]);
     } else if (first_key + kTileKeys < task.num_keys) {
-      KeyTile<V>& next = tiles[current ^ 1];
-      load_tile<V>(task, first_key + kTileKeys, next);
+      Tile& next = tiles[current ^ 1];
+      load_tile(task, first_key + kTileKeys, next);
       attend_some<V, true>(task, tile, &next, 0, task.num_rows);
       row = kChunkRows;
     }
-    for (; row < task.num_rows; row += kChunkRows) attend_some<V, false>(task, tile, nullptr, row, task.num_rows - row);
+    for (; row < task.num_rows; row += kChunkRows)
+      attend_some<V, false>(task, tile, static_cast<const Tile*>(nullptr), row, task.num_rows - row);
   }
 }
 
 // The second pass of rows whose probabilities are wanted.
-template <class V>
+template <class V, class Tile>
 inline void capture_all(const AttentionTask& task) {
-  KeyTile<V> tile;
+  Tile tile;
   alignas(64) float scores[kTileKeys];
   for (int64_t first_key = 0; first_key < task.num_keys; first_key += kTileKeys) {
-    load_tile<V>(task, first_key, tile);
+    load_tile(task, first_key, tile);
     for (int64_t r = 0; r < task.num_rows; ++r) {
       if (task.rows[r].probabilities == nullptr || task.rows[r].visible <= first_key) continue;
-      score_tile<V, 1, false>(task.rows + r, task.head_dim, tile, nullptr, scores);
+      score_tile<V, 1, false>(task.rows + r, task.head_dim, tile, static_cast<const Tile*>(nullptr), scores);
       write_probabilities<V>(task, task.rows[r], tile, scores);
     }
   }
@@ -337,7 +354,7 @@ inline void store_row(const AttentionTask& task, const AttentionRow& row, const 
   }
 }
 
-template <class V>
+template <class V, class Tile>
 inline void attend_rows(const AttentionTask& task) {
   bool capture = false;
   for (int64_t r = 0; r < task.num_rows; ++r) {
@@ -350,9 +367,10 @@ inline void attend_rows(const AttentionTask& task) {
     capture = true;
     for (int64_t j = 0; j < task.num_probabilities; ++j) row.probabilities[j] = 0;
   }
-  attend_all<V>(task);
+  prepare_rows(task, static_cast<const Tile*>(nullptr));
+  attend_all<V, Tile>(task);
   for (int64_t r = 0; r < task.num_rows; ++r) store_row<V>(task, task.rows[r], task.sums + r * task.sums_stride);
-  if (capture) capture_all<V>(task);
+  if (capture) capture_all<V, Tile>(task);
 }
 
 }  // namespace transept

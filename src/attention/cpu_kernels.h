@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "attention/bias_kind.h"
+#include "attention/kv_format.h"
 
 namespace transept {
 
@@ -18,6 +19,10 @@ struct AttentionRow {
   float* probabilities;  // [keys], or null
   float max;
   float sum;
+  // int8 KV: q = q_scale x integers, packed in `words`; q_offset is what the 128 that K has added amounts to.
+  void* words;
+  float q_scale;
+  int32_t q_offset;
 };
 
 // Rows that read the same keys of one KV head.
@@ -29,34 +34,60 @@ struct AttentionTask {
   float scale;
 
   // Dense keys (blocks null): row j at k + j * kv_stride. Otherwise key j lies in block blocks[j / block_size] at
-  // cache + block * block_stride: K [head_dim, block_size], V [block_size, head_dim].
+  // cache + block * block_stride, as kv_format.h says.
   const float* k;
   const float* v;
   int64_t k_stride;
   int64_t v_stride;
-  const float* cache;
+  const unsigned char* cache;
   const int32_t* blocks;
   int64_t block_size;
-  int64_t block_stride;  // floats
+  int64_t block_stride;  // bytes
 
-  // Memory of the task. sums [num_rows, sums_stride], padded to a multiple of 16. keys [2, head_dim * kTileKeys]: K and
-  // V of one tile, where they are not read in place.
+  // Memory of the task. sums [num_rows, sums_stride], sums_stride: head_dim rounded up to a multiple of 16. keys
+  // [tile_bytes(head_dim)]: K and V of one tile, where they are not read in place. words: int8 KV only.
   float* sums;
   int64_t sums_stride;
-  float* keys;
+  void* keys;
+  void* words;                // [num_rows, 2 * sums_stride] bytes
   int64_t num_probabilities;  // places of each row's probabilities, zero past its keys
 };
 
-using AttendFunction = void (*)(const AttentionTask& task);
+// One tile of dense float32, or of blocks of any type whose block_size is kTileKeys.
+static inline int64_t tile_bytes(int64_t head_dim) {
+  const int64_t floats = kv_part_bytes(KvType::kFloat32, kTileKeys, head_dim);
+  const int64_t integers = kv_part_bytes(KvType::kInt8, kTileKeys, head_dim);
+  return floats > integers ? floats : integers;
+}
+
+// New rows of one KV head that go to neighbouring slots of one block.
+struct KvWrite {
+  const float* k;
+  const float* v;
+  int64_t k_stride, v_stride;  // floats between rows
+  int64_t num_rows;
+  int64_t head_dim;
+  unsigned char* part;  // the head's in its block
+  int64_t block_size;
+  int64_t offset;  // of the first slot within the block
+};
+
+struct KvKernels {
+  void (*attend[kNumKvTypes])(const AttentionTask& task);  // dense keys: kFloat32
+  void (*write[kNumKvTypes])(const KvWrite& write);
+};
 
 namespace generic {
-void attend(const AttentionTask& task);
+extern const KvKernels kKvKernels;
 }
 namespace avx2 {
-void attend(const AttentionTask& task);
+extern const KvKernels kKvKernels;
 }
 namespace avx512 {
-void attend(const AttentionTask& task);
+extern const KvKernels kKvKernels;
+}
+namespace avx512_vnni {
+void attend_int8(const AttentionTask& task);
 }
 
 }  // namespace transept

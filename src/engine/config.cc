@@ -74,6 +74,7 @@ StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& 
   options.attention_backend = config.attention_backend;
   options.weight_storage = weight_storage(config);
   options.block_size = config.block_size;
+  ASSIGN_OR_RETURN(options.kv_dtype, kv_dtype_of(config));
   options.max_num_seqs = config.max_num_seqs;
   options.max_num_batched_tokens = config.max_num_batched_tokens;
   options.max_num_encoder_tokens = config.max_num_encoder_tokens;

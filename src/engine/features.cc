@@ -47,9 +47,7 @@ StatusOr<AskedFeature> asked_by_flag(std::string_view flag, const std::string& v
   for (const FlagValue& known : kFlagValues) {
     if (known.flag != flag) continue;
     if (known.value == value) return AskedFeature{known.feature, str_cat("--", flag, " ", value)};
-    const FeatureRow& row = feature_row(known.feature);
-    const bool is_float32 = !row.kv_dtype.has_value() || row.kv_dtype == DType::kFloat32;
-    if (row.refusal.empty() && is_float32) here.emplace_back(known.value);
+    if (feature_row(known.feature).refusal.empty()) here.emplace_back(known.value);
   }
   return invalid_argument("--", flag, " ", value, ": unknown; this version has ", join(here, ", "));
 }
@@ -192,6 +190,11 @@ StatusOr<std::vector<AskedFeature>> asked_features(const EngineConfig& config, c
   }
   list_files_features(model, asked);
   return asked;
+}
+
+StatusOr<DType> kv_dtype_of(const EngineConfig& config) {
+  ASSIGN_OR_RETURN(const AskedFeature asked, asked_by_flag("kv-cache-dtype", config.kv_cache_dtype));
+  return feature_row(asked.feature).kv_dtype.value();
 }
 
 Status check_features(const EngineConfig& config, const ModelConfig& model) {

@@ -29,6 +29,9 @@ struct AskedFeature {
 // version has).
 StatusOr<std::vector<AskedFeature>> asked_features(const EngineConfig& config, const ModelConfig& model);
 
+// What --kv-cache-dtype means. Errors: a value that nothing knows.
+StatusOr<DType> kv_dtype_of(const EngineConfig& config);
+
 // kUnimplemented: a feature that flags or the folder ask for, refused by name with the reason. A family that nothing
 // here reads passes: loading refuses it by its own name. Errors besides: an unknown backend, or value of a flag.
 Status check_features(const EngineConfig& config, const ModelConfig& model);

@@ -209,6 +209,7 @@ AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_b
   metadata.block_tables = buffers.block_tables;
   metadata.max_blocks_per_seq = max_blocks_per_seq;
   metadata.block_size = limits_.block_size;
+  metadata.kv_dtype = limits_.kv_dtype;
   metadata.kv_start_loc = buffers.kv_start_loc;
   metadata.slot_mapping = buffers.slot_mapping;
   metadata.group_start_loc = buffers.group_start_loc;

@@ -20,6 +20,7 @@ class InputBatch final {
     int32_t max_encoder_len = 0;  // of one input
     int32_t max_decoder_len = 0;  // of one sequence
     int32_t block_size = 0;
+    DType kv_dtype = DType::kFloat32;
   };
 
   explicit InputBatch(const Limits& limits);

@@ -119,7 +119,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           options_.max_num_encoder_tokens,
           max_encoder_len_,
           max_decoder_len_,
-          options_.block_size};
+          options_.block_size,
+          options_.kv_dtype};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
@@ -169,7 +170,7 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
   for (const KvSpec& kv : spec().kv) {
     KvStorage::SpecLayout& part = kv.kind == KvKind::kSelf ? layout.self : layout.cross;
     part.num_layers = kv.num_layers;
-    part.layer_bytes = attention_->block_bytes(kv, options_.block_size, DType::kFloat32);
+    part.layer_bytes = attention_->block_bytes(kv, options_.block_size, options_.kv_dtype);
   }
   return layout;
 }
@@ -210,10 +211,11 @@ Status EncoderDecoderModelRunner::size_kv() {
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
   ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
-  report_.push_back(str_cat(
-      "KV cache: ", num_blocks, " blocks of ", options_.block_size, " tokens (", num_blocks * options_.block_size,
-      " tokens, ", format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes), "); swap space: ", host_blocks,
-      " blocks (", format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes), ")"));
+  report_.push_back(str_cat("KV cache: ", dtype_name(options_.kv_dtype), ", ", num_blocks, " blocks of ",
+                            options_.block_size, " tokens (", num_blocks * options_.block_size, " tokens, ",
+                            format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes),
+                            "); swap space: ", host_blocks, " blocks (",
+                            format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes), ")"));
   if (options_.debug_poison) {
     for (int32_t i = 0; i < info_.num_device_blocks; ++i) kv_->poison(MemoryPool::kDevice, std::span(&i, 1));
   }

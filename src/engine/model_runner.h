@@ -29,6 +29,7 @@ class EncoderDecoderModelRunner final {
     std::string attention_backend = "auto";
     std::optional<DType> weight_storage;  // what matrices are kept in; unset: as the checkpoint stores each
     int32_t block_size = 16;
+    DType kv_dtype = DType::kFloat32;  // of self and cross KV
     int32_t max_num_seqs = 64;
     int32_t max_num_batched_tokens = 2048;
     int32_t max_num_encoder_tokens = 4096;

@@ -37,7 +37,7 @@ struct PackOptions {
   // What matrices are kept in: kFloat32, kBFloat16, kFloat16, kInt8. Unset: as the checkpoint stores each, which loses
   // nothing and costs no byte more.
   std::optional<DType> storage;
-  std::vector<PackedLayer>* report = nullptr;                     // null: nobody asks
+  std::vector<PackedLayer>* report = nullptr;                                      // null: nobody asks
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
 };
 

@@ -1,0 +1,96 @@
+// Writes new K and V into blocks, and the table of a level's kernels (ops/kernels.h has the rule for such files).
+#pragma once
+
+#include <string.h>
+
+#include "attention/cpu_int8_kernel.h"
+#include "attention/cpu_kernel.h"
+
+namespace transept {
+
+// A row's values as E; float32 where they lie.
+template <class V>
+inline const float* narrow(const float* from, int64_t /*n*/, float* /*room*/) {
+  return from;
+}
+template <class V, class E>
+inline const E* narrow(const float* from, int64_t n, E* room) {
+  for (int64_t i = 0; i < n; i += V::kLanes) {
+    const int64_t left = n - i;
+    V::store(room + i, left < V::kLanes ? V::load_n(from + i, static_cast<int>(left)) : V::load(from + i));
+  }
+  return room;
+}
+
+template <class V, class E>
+inline void write_floats(const KvWrite& write) {
+  const int64_t dim = write.head_dim, size = write.block_size;
+  E* const k = reinterpret_cast<E*>(write.part) + write.offset;
+  E* const v = reinterpret_cast<E*>(write.part) + (size + write.offset) * dim;
+  E room[kMaxHeadDim];
+  // K is transposed: neighbouring rows are written side by side, while their lines are near.
+  for (int64_t j = 0; j < write.num_rows; ++j) {
+    const E* from = narrow<V>(write.k + j * write.k_stride, dim, room);
+    for (int64_t d = 0; d < dim; ++d) k[d * size + j] = from[d];
+    from = narrow<V>(write.v + j * write.v_stride, dim, room);
+    memcpy(v + j * dim, from, static_cast<size_t>(dim) * sizeof(E));
+  }
+}
+
+// Integers of n floats, a multiple of four with zeros behind; returns the scale (kv_format.h).
+template <class V>
+inline float quantize_row(const float* x, int64_t n, int8_t* integers) {
+  const float scale = largest_magnitude<V>(x, n) / kMaxInt8;
+  const bool is_zero = scale < kLeastScale;
+  const typename V::Reg divisor = V::set1(scale), most = V::set1(kMaxInt8), least = V::set1(-kMaxInt8);
+  for (int64_t i = 0; i < n; i += V::kLanes) {
+    typename V::Reg a = V::zero();
+    if (const int64_t left = n - i; !is_zero) {
+      const int lanes = static_cast<int>(left < V::kLanes ? left : V::kLanes);
+      a = V::min(most, V::max(least, V::round(V::div(V::load_n(x + i, lanes), divisor))));
+    }
+    V::store(integers + i, a);
+  }
+  return is_zero ? 0.0f : scale;
+}
+
+template <class V>
+inline void write_int8(const KvWrite& write) {
+  const int64_t dim = write.head_dim, size = write.block_size;
+  const Int8Part part = int8_part(size, dim);
+  auto* scales = reinterpret_cast<float*>(write.part);
+  int8_t integers[kMaxHeadDim];
+  for (int64_t j = 0; j < write.num_rows; ++j) {
+    const int64_t slot = write.offset + j;
+    float k_scale = quantize_row<V>(write.k + j * write.k_stride, dim, integers);
+    for (int64_t d = 0; d < dim; d += 4) {
+      unsigned char four[4];
+      for (int i = 0; i < 4; ++i)
+        four[i] = static_cast<unsigned char>(static_cast<unsigned char>(integers[d + i]) ^ 128);
+      memcpy(write.part + part.k + (d * size + slot * 4), four, sizeof four);
+    }
+    float v_scale = quantize_row<V>(write.v + j * write.v_stride, dim, integers);
+    unsigned char* v = write.part + part.v + slot / 4 * dim * 4 + slot % 4;
+    for (int64_t d = 0; d < dim; ++d) v[d * 4] = static_cast<unsigned char>(integers[d]);
+    k_scale += v_scale * 0;  // NaN in one is NaN in both: whoever reads the key shows it
+    v_scale += k_scale * 0;
+    scales[slot] = k_scale;
+    scales[size + slot] = v_scale;
+  }
+}
+
+template <class V>
+constexpr KvKernels kv_kernels() {
+  KvKernels kernels{};
+  kernels.attend[static_cast<int>(KvType::kFloat32)] = attend_rows<V, KeyTile<V, float>>;
+  kernels.attend[static_cast<int>(KvType::kFloat16)] = attend_rows<V, KeyTile<V, Float16>>;
+  kernels.attend[static_cast<int>(KvType::kBFloat16)] = attend_rows<V, KeyTile<V, BFloat16>>;
+  kernels.attend[static_cast<int>(KvType::kInt8)] = attend_rows<V, Int8Tile<V>>;
+  kernels.write[static_cast<int>(KvType::kFloat32)] = write_floats<V, float>;
+  kernels.write[static_cast<int>(KvType::kFloat16)] = write_floats<V, Float16>;
+  kernels.write[static_cast<int>(KvType::kBFloat16)] = write_floats<V, BFloat16>;
+  kernels.write[static_cast<int>(KvType::kInt8)] = write_int8<V>;
+  return kernels;
+}
+
+}  // namespace transept
