@@ -259,9 +259,10 @@ def gate_outputs(report, model, requests, answers, baseline, candidate):
 
 def check(options):
     folders = dict(entry.split("=", 1) for entry in options.candidate)
-    baseline = Engine(options.transept, ["--dtype", "float32", "--quantization", "none", "--kv-cache-dtype", "float32"], {})
+    binary = Path(options.transept).resolve()
+    baseline = Engine(binary, ["--dtype", "float32", "--quantization", "none", "--kv-cache-dtype", "float32"], {})
     flags = ["--dtype", options.dtype, "--quantization", options.quantization, "--kv-cache-dtype", options.kv_cache_dtype, *options.flag]
-    candidate = Engine(options.transept, flags, {name: Path(path).resolve() for name, path in folders.items()})
+    candidate = Engine(binary, flags, {name: Path(path).resolve() for name, path in folders.items()})
     report, wanted = Report(), options.only.split(",") if options.only else GATES
     print(f"float32 against {' '.join(flags)}" + "".join(f", {name} of {path}" for name, path in folders.items()))
     if "wer" in wanted:

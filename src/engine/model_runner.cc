@@ -20,6 +20,8 @@ constexpr double kShareOfFreeMemory = 0.9;
 constexpr int32_t kDefaultMaxLen = 8192;
 constexpr int32_t kMostMaxLen = 1 << 20;
 constexpr int32_t kUsualLen = 1024;
+// bart-g2p (128 wide) kept 97 % of its greedy answers in int8, the bundled model (160 wide) keeps 99 %: decision 12.
+constexpr int64_t kLeastInt8Width = 144;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -62,8 +64,9 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   ASSIGN_OR_RETURN(attention_, make_attention_backend(options_.attention_backend));
   ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.path));
   const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(model_, load_model(config, weights,
-                                      {PackOptions(threads_, options_.weight_storage, &packed_layers_), *attention_}));
+  PackOptions packing(threads_, options_.weight_storage, &packed_layers_);
+  packing.least_int8_width = kLeastInt8Width;
+  ASSIGN_OR_RETURN(model_, load_model(config, weights, {packing, *attention_}));
   char line[256];
   std::snprintf(line, sizeof line,
                 "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights loaded in %.2f s",

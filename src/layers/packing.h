@@ -37,6 +37,9 @@ struct PackOptions {
   // What matrices are kept in: kFloat32, kBFloat16, kFloat16, kInt8. Unset: as the checkpoint stores each, which loses
   // nothing and costs no byte more.
   std::optional<DType> storage;
+  // Layers with fewer inputs or outputs than this are never int8: rounding errors do not average out over so few, and
+  // there are few bytes to save.
+  int64_t least_int8_width = 0;
   std::vector<PackedLayer>* report = nullptr;                                      // null: nobody asks
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
 };

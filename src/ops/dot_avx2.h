@@ -19,7 +19,7 @@ struct Dot {
     __m256i low, high;  // two halves of each column's sum, side by side
   };
 
-  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded) {
+  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded, int32_t /*zero*/) {
     const __m256i whole = _mm256_cvtps_epi32(rounded);
     const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), packed);
@@ -45,7 +45,7 @@ struct Dot {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), columns);
   }
   template <class V>
-  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*offsets*/) {
+  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*weight_sums*/, int32_t /*zero*/) {
     return V::load_int32(sums);
   }
   static void prefetch(const void* p) { Vec::prefetch(p); }

@@ -18,7 +18,7 @@ struct Dot {
     __m512i low, high;  // two halves of each column's sum, side by side
   };
 
-  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded) {
+  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded, int32_t /*zero*/) {
     const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, rounded);
     int64_t fours[4];
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(fours), _mm512_maskz_cvtepi32_epi16(Vec::kAll, whole));
@@ -45,7 +45,7 @@ struct Dot {
                                              _mm512_permutex2var_epi32(sum.low, odd, sum.high)));
   }
   template <class V>
-  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*offsets*/) {
+  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*weight_sums*/, int32_t /*zero*/) {
     return V::load_int32(sums);
   }
   static void prefetch(const void* p) { Vec::prefetch(p); }

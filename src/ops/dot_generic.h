@@ -30,7 +30,7 @@ struct Dot {
   };
 
   // Rounded values, V::kLanes of them, four every `step` places.
-  static void store_inputs(Input* to, int64_t /*step*/, Vec::Reg rounded) {
+  static void store_inputs(Input* to, int64_t /*step*/, Vec::Reg rounded, int32_t /*zero*/) {
     for (int i = 0; i < Vec::kLanes; ++i) to[i] = static_cast<Input>(rounded[i]);
   }
   static void clear(Sum& sum) { memset(&sum, 0, sizeof sum); }
@@ -45,7 +45,7 @@ struct Dot {
   static void store(int32_t* to, const Sum& sum) { memcpy(to, &sum, sizeof sum); }
   // V::kLanes sums as floats, without what made inputs unsigned (nothing here).
   template <class V>
-  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*offsets*/) {
+  static typename V::Reg corrected(const int32_t* sums, const int32_t* /*weight_sums*/, int32_t /*zero*/) {
     return V::load_int32(sums);
   }
   static void prefetch(const void* p) { Vec::prefetch(p); }

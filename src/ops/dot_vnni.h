@@ -15,9 +15,9 @@ struct Dot {
   typedef __m512i Weights;
   typedef __m512i Sum;
 
-  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded) {
+  static void store_inputs(Input* to, int64_t step, Vec::Reg rounded, int32_t zero) {
     const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, rounded);
-    const __m512i raised = _mm512_add_epi32(whole, _mm512_set1_epi32(128));
+    const __m512i raised = _mm512_add_epi32(whole, _mm512_set1_epi32(zero));
     int32_t fours[4];
     _mm_storeu_si128(reinterpret_cast<__m128i*>(fours), _mm512_maskz_cvtepi32_epi8(Vec::kAll, raised));
     for (int i = 0; i < 4; ++i) __builtin_memcpy(to + i * step, fours + i, sizeof fours[i]);
@@ -32,8 +32,9 @@ struct Dot {
   static void add(Sum& sum, __m512i q, Weights w) { sum = _mm512_dpbusd_epi32(sum, q, w); }
   static void store(int32_t* to, Sum sum) { _mm512_storeu_si512(to, sum); }
   template <class V>
-  static typename V::Reg corrected(const int32_t* sums, const int32_t* offsets) {
-    const __m512i sum = _mm512_sub_epi32(_mm512_loadu_si512(sums), _mm512_loadu_si512(offsets));
+  static typename V::Reg corrected(const int32_t* sums, const int32_t* weight_sums, int32_t zero) {
+    const __m512i raised = _mm512_mullo_epi32(_mm512_loadu_si512(weight_sums), _mm512_set1_epi32(zero));
+    const __m512i sum = _mm512_sub_epi32(_mm512_loadu_si512(sums), raised);
     return _mm512_maskz_cvtepi32_ps(V::kAll, sum);
   }
   static void prefetch(const void* p) { Vec::prefetch(p); }

@@ -114,19 +114,22 @@ class QuantizedRows final {
       : scope_(context.arena),
         q_(context.arena.allocate_span<std::byte>(gemm.m * share(w) * w.depth() * kernels.q_bytes)),
         scales_(context.arena.allocate_span<float>(gemm.m)),
+        zeros_(context.arena.allocate_span<int32_t>(gemm.m)),
         job_{.gemm = gemm,
              .depth = w.depth(),
              .num_tiles = ceil_div(gemm.m * share(w), kernels.tile_rows),
              .q = q_.data(),
              .row_scales = scales_.data(),
+             .row_zeros = zeros_.data(),
              .scales = w.scales(),
-             .offsets = w.offsets(),
+             .weight_sums = w.sums(),
              .is_wide = w.format().wide_inputs} {
     if (context.dry_run) return;
     const int64_t m = gemm.m;
     const int64_t chunks = m * w.depth() < kSerialQuantized ? 1 : std::min(m, kQuantizeTasks);
     context.threads.parallel_for(chunks, [&](int64_t i, int) {
-      kernels.quantize(job_, even_split(m, chunks, i), even_split(m, chunks, i + 1), q_.data(), scales_.data());
+      kernels.quantize(job_, even_split(m, chunks, i), even_split(m, chunks, i + 1), q_.data(), scales_.data(),
+                       zeros_.data());
     });
   }
 
@@ -139,6 +142,7 @@ class QuantizedRows final {
   Arena::Scope scope_;
   std::span<std::byte> q_;
   std::span<float> scales_;
+  std::span<int32_t> zeros_;
   Int8Job job_;
 };
 

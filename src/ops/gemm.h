@@ -1,9 +1,9 @@
 // y = x w^T: products with weight matrices, packed once at load (ops/packed_matrix.h).
 //
 // float32, bfloat16 and float16 weights: weights are widened, arithmetic is float32.
-// int8 weights: each row of x is quantised to q = x / scale, scale = max |x| / 127 (wide inputs: a second q takes what
-// the first leaves, in steps of scale / 254); sums are exact integers, then scaled. A row that holds infinity or NaN
-// gives NaN.
+// int8 weights: each row of x is quantised to 255 steps between its least and its largest entry (0 among them): q =
+// round(x / scale) + zero. Wide inputs: to 127 steps on either side of 0, and a second q takes what the first leaves,
+// in steps of scale / 254. Sums are exact integers, then scaled. A row that holds infinity or NaN gives NaN.
 //
 // Batch invariance: every element of y is the sum over k in the one order that its instruction level fixes for k,
 // whatever the number of rows or threads. So a row's bits do not depend on what else is in the batch.

@@ -41,20 +41,25 @@ std::string name_of(WeightFormat format) {
   return std::string(dtype_name(format.storage)) + (format.wide_inputs ? ", wide inputs" : "");
 }
 
-// What a product makes of a row of x: int8 rounds it to 127 steps of its largest entry, wide inputs take 254 steps of
-// what that left. Written out from the definition in gemm.h.
+// What a product makes of a row of x, written out from the definition in gemm.h.
 void quantize_as_defined(WeightFormat format, float* x, int64_t k) {
   if (format.storage != DType::kInt8) return;
-  float largest = 0;
-  for (int64_t t = 0; t < k; ++t) largest = std::max(largest, std::abs(x[t]));
-  if (largest == 0) return;
-  const float scale = largest / 127, inverse = 127 / largest;
-  for (int64_t t = 0; t < k; ++t) {
-    const float scaled = x[t] * inverse;
-    const float whole = std::nearbyint(scaled);
-    const float rest = format.wide_inputs ? std::nearbyint((scaled - whole) * 254) / 254 : 0;
-    x[t] = (whole + rest) * scale;
+  float low = 0, high = 0;
+  for (int64_t t = 0; t < k; ++t) low = std::min(low, x[t]), high = std::max(high, x[t]);
+  if (format.wide_inputs) {
+    high = std::max(high, -low);
+    const float scale = high / 127, inverse = 127 / high;
+    for (int64_t t = 0; t < k; ++t) {
+      const float scaled = x[t] * inverse;
+      const float whole = std::nearbyint(scaled);
+      x[t] = (whole + std::nearbyint((scaled - whole) * 254) / 254) * scale;
+    }
+    return;
   }
+  const float scale = (high - low) / 255, inverse = 255 / (high - low);
+  const float zero = std::nearbyint(-low * inverse);
+  for (int64_t t = 0; t < k; ++t)
+    x[t] = (std::clamp(std::nearbyint(x[t] * inverse) + zero, 0.0f, 255.0f) - zero) * scale;
 }
 
 std::vector<float> rows_of(const PackedMatrix& packed) {

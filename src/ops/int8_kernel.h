@@ -18,40 +18,81 @@ static constexpr float kWideStep = 1.0f / 254;     // of the second row of a wid
 // panel's, for the tiles to come.
 enum class Int8Fetch { kNothing, kOwn, kNext };
 
-// Rounds one row of x to q, four inputs every `step` places; wide: what that leaves goes four places behind. The row's
-// scale, NaN if the row is not finite.
-template <class V, class D, bool kWide>
-inline float quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
+// How a row was rounded: x is near (q - zero) * scale.
+struct RowCode {
+  float scale;   // NaN if the row is not finite
+  int32_t zero;  // what D stores beside what it computes with (dot_vnni.h)
+};
+
+// Ranges below this are nothing: their inverse would be infinite.
+static constexpr float kLeastRange = 1e-30f;
+
+struct RowRange {
+  float low, high;  // both sides of 0
+  float strange;    // 0, or NaN where an entry is not finite
+};
+
+template <class V>
+inline RowRange range_of_row(const float* x, int64_t k) {
   using Reg = typename V::Reg;
-  Reg largest = V::zero(), not_finite = V::zero();
+  Reg high = V::zero(), low = V::zero(), not_finite = V::zero();
   for (int64_t i = 0; i < k; i += V::kLanes) {
     const int64_t left = k - i;
     const Reg v = left >= V::kLanes ? V::load(x + i) : V::load_n(x + i, static_cast<int>(left));
-    largest = V::max(V::abs(v), largest);
+    high = V::max(v, high);
+    low = V::max(V::sub(V::zero(), v), low);
     not_finite = V::fma(v, V::zero(), not_finite);
   }
-  const float most = V::reduce_max(largest);
-  const float strange = V::reduce_add(not_finite);  // 0, or NaN
-  const bool usable = strange == 0 && most > 0;
-  const Reg inverse = V::set1(usable ? 127 / most : 0);
+  return {-V::reduce_max(low), V::reduce_max(high), V::reduce_add(not_finite)};
+}
+
+// Calls body(i, x * inverse) for the row's vectors, with zeros behind its end.
+template <class V, class Body>
+inline void for_scaled(const float* x, int64_t k, int64_t depth, float inverse, Body&& body) {
   for (int64_t i = 0; i < depth; i += V::kLanes) {
-    const int64_t left = k - i;
-    const Reg v = !usable || left <= 0 ? V::zero()
-                  : left >= V::kLanes  ? V::load(x + i)
-                                       : V::load_n(x + i, static_cast<int>(left));
-    const Reg scaled = V::mul(v, inverse);
-    const Reg whole = V::round(scaled);
-    D::store_inputs(q + i / 4 * step, step, whole);
-    if (kWide) {
-      const Reg rest = V::round(V::mul(V::sub(scaled, whole), V::set1(1 / kWideStep)));
-      D::store_inputs(q + i / 4 * step + 4, step, rest);
-    }
+    const int64_t left = inverse == 0 ? 0 : k - i;
+    const typename V::Reg v = left <= 0           ? V::zero()
+                              : left >= V::kLanes ? V::load(x + i)
+                                                  : V::load_n(x + i, static_cast<int>(left));
+    body(i, V::mul(v, V::set1(inverse)));
   }
-  return most / 127 + strange;
+}
+
+// To 255 steps between the row's least and largest entry, 0 being one of them. Four inputs go every `step` places.
+template <class V, class D>
+inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
+  const RowRange range = range_of_row<V>(x, k);
+  const float width = range.high - range.low;
+  const float inverse = range.strange == 0 && width > kLeastRange ? 255 / width : 0;
+  // Adding and taking away 1.5 * 2^23 rounds to the nearest integer.
+  const float zero = (-range.low * inverse + 12582912.0f) - 12582912.0f;
+  const typename V::Reg least = V::set1(-zero), most = V::set1(255 - zero);
+  const auto shift = static_cast<int32_t>(inverse == 0 ? 0 : zero);
+  for_scaled<V>(x, k, depth, inverse, [&](int64_t i, typename V::Reg scaled) {
+    const typename V::Reg whole = inverse == 0 ? V::zero() : V::min(V::max(V::round(scaled), least), most);
+    D::store_inputs(q + i / 4 * step, step, whole, shift);
+  });
+  return {(inverse == 0 ? 0 : width / 255) + range.strange, shift};
+}
+
+// To 127 steps on either side of 0, and what that leaves, in steps of kWideStep, to the four places behind.
+template <class V, class D>
+inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
+  const RowRange range = range_of_row<V>(x, k);
+  const float most = range.high > -range.low ? range.high : -range.low;
+  const float inverse = range.strange == 0 && most > kLeastRange ? 127 / most : 0;
+  constexpr int32_t kZero = 128;
+  for_scaled<V>(x, k, depth, inverse, [&](int64_t i, typename V::Reg scaled) {
+    const typename V::Reg whole = V::round(scaled);
+    D::store_inputs(q + i / 4 * step, step, whole, kZero);
+    const typename V::Reg rest = V::round(V::mul(V::sub(scaled, whole), V::set1(1 / kWideStep)));
+    D::store_inputs(q + i / 4 * step + 4, step, rest, kZero);
+  });
+  return {(inverse == 0 ? 0 : most / 127) + range.strange, kZero};
 }
 
 template <class V, class D>
-void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales) {
+void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* scales, int32_t* zeros) {
   const int64_t share = job.is_wide ? 2 : 1;
   int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or the one before or after it
   if (tile > 0) --tile;
@@ -61,8 +102,10 @@ void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void*
     const int64_t step = (even_split(job.gemm.m, job.num_tiles, tile + 1) - begin) * share * 4;
     const float* x = job.gemm.x + r * job.gemm.x_stride;
     auto* to = static_cast<typename D::Input*>(q) + begin * share * job.depth + (r - begin) * share * 4;
-    row_scales[r] = job.is_wide ? quantize_row<V, D, true>(x, job.gemm.k, job.depth, to, step)
-                                : quantize_row<V, D, false>(x, job.gemm.k, job.depth, to, step);
+    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, job.depth, to, step)
+                                     : quantize_row<V, D>(x, job.gemm.k, job.depth, to, step);
+    scales[r] = code.scale;
+    zeros[r] = code.zero;
   }
 }
 
@@ -116,15 +159,16 @@ inline void int8_finish(const Int8Job& job, int64_t row, int rows, int64_t colum
   for (int c = 0; c < columns; c += V::kLanes) {
     const int lanes = columns - c < V::kLanes ? columns - c : V::kLanes;
     const bool whole = lanes == V::kLanes;
-    const int32_t* offsets = job.offsets + column + c;
+    const int32_t* weight_sums = job.weight_sums + column + c;
     const typename V::Reg scale = V::load(job.scales + column + c);
     const typename V::Reg bias = gemm.bias == nullptr ? V::zero()
                                  : whole              ? V::load(gemm.bias + column + c)
                                                       : V::load_n(gemm.bias + column + c, lanes);
     for (int r = 0; r < rows; ++r) {
       const int32_t* from = sums + (kWide ? 2 * r : r) * row_ints + c;
-      typename V::Reg v = D::template corrected<V>(from, offsets);
-      if (kWide) v = V::fma(D::template corrected<V>(from + row_ints, offsets), V::set1(kWideStep), v);
+      const int32_t zero = job.row_zeros[row + r];
+      typename V::Reg v = D::template corrected<V>(from, weight_sums, zero);
+      if (kWide) v = V::fma(D::template corrected<V>(from + row_ints, weight_sums, zero), V::set1(kWideStep), v);
       v = V::mul(V::mul(v, V::set1(job.row_scales[row + r])), scale);
       v = vec_activate<V, kActivation>(V::add(v, bias));
       float* y = gemm.y + (row + r) * gemm.y_stride + column + c;

@@ -29,13 +29,14 @@ struct GemmJob {
 // What a product with int8 weights has beside that.
 struct Int8Job {
   GemmJob gemm;
-  int64_t depth;            // k with its padding
-  int64_t num_tiles;        // into which the m rows are divided evenly
-  const void* q;            // quantised rows of x, by tiles: [depth / 4][rows][4], in the level's own type
-  const float* row_scales;  // [m]
-  const float* scales;      // of outputs
-  const int32_t* offsets;
-  bool is_wide;  // two quantised rows for each row of x, side by side
+  int64_t depth;               // k with its padding
+  int64_t num_tiles;           // into which the m rows are divided evenly
+  const void* q;               // quantised rows of x, by tiles: [depth / 4][rows][4], in the level's own type
+  const float* row_scales;     // [m]
+  const int32_t* row_zeros;    // [m]
+  const float* scales;         // of outputs
+  const int32_t* weight_sums;  // of each output's weights, as they are stored
+  bool is_wide;                // two quantised rows for each row of x, side by side
 };
 
 // Weights of one floating-point storage.
@@ -50,8 +51,9 @@ struct FloatGemmKernels {
 struct Int8GemmKernels {
   int tile_rows;  // quantised rows that share one reading of the weights
   int q_bytes;    // of one quantised input
-  // Rows [begin, end) of x to their places in q and row_scales.
-  void (*quantize)(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales);
+  // Rows [begin, end) of x to their places in q, row_scales and row_zeros.
+  void (*quantize)(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales,
+                   int32_t* row_zeros);
   // Tiles [begin, end) of y in panels [begin, end).
   void (*panels)(const Int8Job& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end);
 };

@@ -43,7 +43,7 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
   if (format.storage != DType::kInt8) return;
   CHECK(depth_ <= kMaxInt8Depth, "int8 weights of ", k, " inputs");
   scales_.resize(static_cast<size_t>(num_panels_ * kPanelColumns));
-  offsets_.resize(scales_.size());
+  sums_.resize(scales_.size());
 }
 
 int64_t PackedMatrix::column_place(int64_t row) const {
@@ -75,8 +75,10 @@ void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
   const bool is_finite = not_finite == 0;  // otherwise NaN
   const auto output = static_cast<size_t>(row);
   // A weight that is not a number must show.
-  scales_[output] = is_finite ? largest / 127 : std::nanf("");
-  const float inverse = is_finite && largest > 0 ? 127 / largest : 0;
+  constexpr float kLeast = 1e-30f;  // below it 127 / largest overflows
+  const bool is_usable = is_finite && largest > kLeast;
+  scales_[output] = is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
+  const float inverse = is_usable ? 127 / largest : 0;
   std::fill(q + k_, q + depth_, int8_t{0});
   int32_t sum = 0;
   for (int64_t t = 0; t < k_; ++t) {
@@ -86,7 +88,7 @@ void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
     q[t] = static_cast<int8_t>(whole);
     sum += whole;
   }
-  offsets_[output] = 128 * sum;
+  sums_[output] = sum;
 }
 
 void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float> weights) {

@@ -52,11 +52,10 @@ class PackedMatrix final {
   int64_t num_panels() const { return num_panels_; }
   const std::byte* panels() const { return data_.data(); }
   size_t panel_bytes() const { return static_cast<size_t>(depth_ * kPanelColumns) * dtype_bytes(format_.storage); }
-  // int8: [num_panels * kPanelColumns] scales, and 128 times the sum of each output's q: what a product with inputs
-  // that were made unsigned by adding 128 has too much. Otherwise null.
+  // int8: [num_panels * kPanelColumns] scales, and the sum of each output's q. Otherwise null.
   const float* scales() const { return scales_.empty() ? nullptr : scales_.data(); }
-  const int32_t* offsets() const { return offsets_.empty() ? nullptr : offsets_.data(); }
-  size_t bytes() const { return data_.size() + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t); }
+  const int32_t* sums() const { return sums_.empty() ? nullptr : sums_.data(); }
+  size_t bytes() const { return data_.size() + scales_.size() * sizeof(float) + sums_.size() * sizeof(int32_t); }
 
  private:
   // Four inputs of an output (int8), or one, are written side by side; then comes the next output's.
@@ -80,7 +79,7 @@ class PackedMatrix final {
   std::shared_ptr<PagePool> pool_;
   std::span<std::byte> data_;  // of the pool
   std::vector<float> scales_;
-  std::vector<int32_t> offsets_;
+  std::vector<int32_t> sums_;
 };
 
 }  // namespace transept
