@@ -33,7 +33,7 @@ struct AttentionProblem {
   AttentionType type = AttentionType::kDecoder;
   int heads = 4, kv_heads = 4, dim = 16, block_size = 16;
   bool causal = true;
-  DType kv_dtype = DType::kFloat32;  // of blocks
+  DType kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype
   BiasForm bias = BiasForm::kNone;
   bool materialize = false;  // also what can be computed on the fly
   int gap = 3;  // floats between rows of q, k, v and out that belong to nobody; 0: aligned, as the engine has them
@@ -215,7 +215,10 @@ class AttentionSetup final {
     metadata_.query_start_loc = query_start_;
     metadata_.seq_lens = seq_lens_;
     if (p_.type == AttentionType::kDecoder) metadata_.context_lens = context_;
-    if (p_.type == AttentionType::kEncoder) metadata_.kv_start_loc = kv_start_;
+    if (p_.type == AttentionType::kEncoder) {
+      metadata_.kv_start_loc = kv_start_;
+      metadata_.kv_dtype = p_.kv_dtype;
+    }
     if (p_.type == AttentionType::kEncoderDecoder) {
       metadata_.group_start_loc = group_start_;
       metadata_.context_lens = context_;

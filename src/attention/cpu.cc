@@ -1,6 +1,8 @@
 #include "attention/cpu.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "attention/checks.h"
 #include "attention/cpu_kernels.h"
@@ -139,11 +141,71 @@ struct Scratch {
         sums_stride(round_up(dim, 16)) {}
 };
 
+// An encoder's keys and values as int8, in step memory: blocks of one tile, each holding all heads, as a cache would.
+class RoundedKeys final {
+ public:
+  RoundedKeys(Context& context, const AttentionMetadata& metadata, const AttentionArgs& args) {
+    const int64_t heads = args.k.dim(1), dim = args.k.dim(2);
+    // No step has more: whatever its sequences, each begins a block.
+    const int64_t most_blocks = args.k.dim(0) / kTileKeys + metadata.num_seqs;
+    part_bytes_ = kv_part_bytes(KvType::kInt8, kTileKeys, dim);
+    block_bytes_ = round_up(part_bytes_ * heads, kBlockAlignment);
+    bytes_ = context.arena.allocate_span<unsigned char>(most_blocks * block_bytes_);
+    ids_ = context.arena.allocate_span<int32_t>(most_blocks);
+    first_ = context.arena.allocate_span<int32_t>(metadata.num_seqs);
+    if (context.dry_run) return;
+    int32_t num_blocks = 0;
+    for (int32_t s = 0; s < metadata.num_seqs; ++s) {
+      first_[static_cast<size_t>(s)] = num_blocks;
+      num_blocks += static_cast<int32_t>(ceil_div(metadata.seq_lens[static_cast<size_t>(s)], kTileKeys));
+    }
+    std::iota(ids_.begin(), ids_.end(), 0);
+    context.threads.parallel_for(metadata.num_seqs * heads, [&](int64_t task, int) {
+      write(context.isa, metadata, args, static_cast<int32_t>(task / heads), task % heads);
+    });
+  }
+
+  // Where a sequence's keys of one head lie.
+  void locate(int32_t seq, int64_t kv_head, AttentionTask& task) const {
+    task.blocks = ids_.data() + first_[static_cast<size_t>(seq)];
+    task.block_size = kTileKeys;
+    task.cache = bytes_.data() + kv_head * part_bytes_;
+    task.block_stride = block_bytes_;
+  }
+
+ private:
+  void write(Isa isa, const AttentionMetadata& metadata, const AttentionArgs& args, int32_t seq, int64_t head) const {
+    const int64_t row = metadata.kv_start_loc[static_cast<size_t>(seq)];
+    const int64_t length = metadata.seq_lens[static_cast<size_t>(seq)];
+    unsigned char* block = bytes_.data() + first_[static_cast<size_t>(seq)] * block_bytes_ + head * part_bytes_;
+    for (int64_t begin = 0; begin < length; begin += kTileKeys, block += block_bytes_) {
+      KvWrite write{};
+      write.k = args.k.row(row + begin) + head * args.k.stride[1];
+      write.v = args.v.row(row + begin) + head * args.v.stride[1];
+      write.k_stride = args.k.stride[0];
+      write.v_stride = args.v.stride[0];
+      write.num_rows = std::min<int64_t>(kTileKeys, length - begin);
+      write.head_dim = args.k.dim(2);
+      write.part = block;
+      write.block_size = kTileKeys;
+      select_kernels(isa).write[static_cast<int>(KvType::kInt8)](write);
+    }
+  }
+
+  int64_t part_bytes_ = 0, block_bytes_ = 0;
+  std::span<unsigned char> bytes_;
+  std::span<int32_t> ids_;    // every block's own number
+  std::span<int32_t> first_;  // of each sequence
+};
+
 // One run() over its items.
 class Run final {
  public:
-  Run(AttentionType type, const AttentionMetadata& metadata, const AttentionArgs& args, AttendFunction kernel)
-      : metadata_(metadata),
+  // `rounded`: the keys of an encoder that were rounded; null: as they are given.
+  Run(AttentionType type, const AttentionMetadata& metadata, const AttentionArgs& args, const RoundedKeys* rounded,
+      AttendFunction kernel)
+      : rounded_(rounded),
+        metadata_(metadata),
         args_(args),
         kernel_(kernel),
         is_dense_(type == AttentionType::kEncoder),
@@ -171,7 +233,9 @@ class Run final {
 
  private:
   void locate_keys(const AttentionItem& item, int64_t kv_head, AttentionTask& task) const {
-    if (is_dense_) {
+    if (rounded_ != nullptr) {
+      rounded_->locate(item.first_seq, kv_head, task);
+    } else if (is_dense_) {
       const int64_t row = metadata_.kv_start_loc[static_cast<size_t>(item.first_seq)];
       task.k = args_.k.row(row) + kv_head * args_.k.stride[1];
       task.v = args_.v.row(row) + kv_head * args_.v.stride[1];
@@ -217,6 +281,7 @@ class Run final {
     return out.row(found - heads.begin()) + place * out.stride[1];
   }
 
+  const RoundedKeys* rounded_;
   const AttentionMetadata& metadata_;
   const AttentionArgs& args_;
   AttendFunction kernel_;
@@ -252,10 +317,13 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   if (writes_cache(type, args) && !context.dry_run) write_cache(context, metadata, args);
   if (args.q.empty()) return;
 
-  const KvType kv = type == AttentionType::kEncoder ? KvType::kFloat32 : kv_type(metadata.kv_dtype);
-  const Run job(type, metadata, args, select_attend(context.isa, kv));
-  const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
+  const bool rounds = type == AttentionType::kEncoder && metadata.kv_dtype == DType::kInt8;
+  const KvType kv = type == AttentionType::kEncoder && !rounds ? KvType::kFloat32 : kv_type(metadata.kv_dtype);
   const Arena::Scope scope(context.arena);
+  std::optional<RoundedKeys> rounded;
+  if (rounds) rounded.emplace(context, metadata, args);
+  const Run job(type, metadata, args, rounds ? &*rounded : nullptr, select_attend(context.isa, kv));
+  const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
   // The encoder's metadata is seen here first: its items are found now, once a layer.
   std::span<AttentionItem> own;
   if (type == AttentionType::kEncoder) own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows));

@@ -245,6 +245,24 @@ TEST_P(KvTypeTest, IsTheReferencesForEveryHeadAndBlockSize) {
   }
 }
 
+// Encoders round their keys and values too where they are asked to.
+TEST_P(KvTypeTest, EncodersRoundAsTheReferenceDoes) {
+  if (dtype() != DType::kInt8) GTEST_SKIP() << "encoders round to int8 alone";
+  for (const int dim : {1, 12, 37, 64, 80}) {
+    for (const BiasForm bias : {BiasForm::kNone, BiasForm::kT5}) {
+      AttentionProblem p = problem(AttentionType::kEncoder, dtype());
+      p.owners = {{1, 1, {1}}, {1, 64, {64}}, {1, 130, {130}}, {1, 33, {33}}};
+      p.dim = dim;
+      p.bias = bias;
+      expect_as_reference(p);
+      AttentionProblem exact = p;
+      exact.kv_dtype = DType::kFloat32;
+      EXPECT_NE(run(p, "cpu", isa()).out, run(exact, "cpu", isa()).out) << "nothing was rounded";
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST_P(KvTypeTest, IsTheReferencesForSharedHeadsBiasesAndCapture) {
   for (const AttentionType type : kCached) {
     for (const BiasForm bias : {BiasForm::kNone, BiasForm::kFull, BiasForm::kMasking, BiasForm::kT5}) {

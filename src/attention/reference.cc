@@ -91,7 +91,11 @@ struct Keys {
     if (is_dense) {
       const TensorView& rows = value ? args.v : args.k;
       const float* from = rows.row(metadata.kv_start_loc[static_cast<size_t>(seq)] + j) + head * rows.stride[1];
-      std::copy_n(from, out.size(), out.begin());
+      const bool rounds = metadata.kv_dtype == DType::kInt8;
+      const float scale = rounds ? int8_scale(from, static_cast<int64_t>(out.size())) : 0;
+      for (size_t d = 0; d < out.size(); ++d) {
+        out[d] = rounds ? scale * static_cast<float>(float_to_int8(from[d], scale)) : from[d];
+      }
       return;
     }
     const int64_t size = metadata.block_size;

@@ -21,9 +21,10 @@ struct AttentionMetadata {
   View<int32_t> seq_lens;         // [num_seqs] keys in all: self: context + new rows; cross, encoder: encoder length
   View<int32_t> block_tables;     // [num_seqs, max_blocks_per_seq] block ids (self, cross); unused places hold -1
   int32_t max_blocks_per_seq = 0;
-  int32_t block_size = 0;            // slots (tokens) a block
-  DType kv_dtype = DType::kFloat32;  // of the blocks (self, cross)
-  View<int32_t> kv_start_loc;        // [num_seqs + 1] rows of dense k, v (encoder)
+  int32_t block_size = 0;  // slots (tokens) a block
+  // Of the blocks (self, cross). Encoder: what keys and values are rounded to first, kFloat32 (not at all) or kInt8.
+  DType kv_dtype = DType::kFloat32;
+  View<int32_t> kv_start_loc;  // [num_seqs + 1] rows of dense k, v (encoder)
   View<int64_t> slot_mapping;  // [num_new_kv] block * block_size + offset: where the rows of new k, v go (self; writing
                                // cross); decode's cross: empty
   View<int32_t> group_start_loc;  // [num_groups + 1] runs of sequences that share one cross table (cross only)

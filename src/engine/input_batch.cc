@@ -89,6 +89,7 @@ void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
   encode_.features = encoder_features_;
   encode_.positions = encoder_positions_;
   encode_.attention = view(encoder_, 0);
+  encode_.attention.kv_dtype = limits_.encoder_kv_dtype;
   encode_.attention.max_query_len = encode_.attention.max_kv_len = max_len;
   cross_write_ = view(cross_write_buffers_, 0);
   cross_write_.max_kv_len = max_len;

@@ -20,7 +20,8 @@ class InputBatch final {
     int32_t max_encoder_len = 0;  // of one input
     int32_t max_decoder_len = 0;  // of one sequence
     int32_t block_size = 0;
-    DType kv_dtype = DType::kFloat32;
+    DType kv_dtype = DType::kFloat32;          // of self and cross
+    DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
   };
 
   explicit InputBatch(const Limits& limits);

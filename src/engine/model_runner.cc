@@ -123,7 +123,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           max_encoder_len_,
           max_decoder_len_,
           options_.block_size,
-          options_.kv_dtype};
+          options_.kv_dtype,
+          options_.weight_storage == DType::kInt8 ? DType::kInt8 : DType::kFloat32};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
