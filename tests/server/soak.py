@@ -156,7 +156,7 @@ def soak_for(setup, minutes):
 
 def memory_and_descriptors_are_flat(setup):
     """A minute of it: the slow tests'."""
-    soak_for(setup, max(0.25, setup.scale))
+    soak_for(setup, max(0.75, setup.scale))
 
 
 CASES = [memory_and_descriptors_are_flat]
