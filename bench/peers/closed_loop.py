@@ -16,13 +16,13 @@ def percentile(ordered, percent):
 
 def closed_loop(jobs, clients, replicas, max_batch, serve):
     """(seconds of all, latency of each): `clients` send the next of `jobs` when answered; `replicas` threads serve what waits."""
-    todo, latencies, waiting, lock = iter(jobs), [], queue.Queue(), threading.Lock()
+    remaining, latencies, waiting, lock = iter(jobs), [], queue.Queue(), threading.Lock()
     failures = []
 
     def client():
         while not failures:
             with lock:
-                job = next(todo, None)
+                job = next(remaining, None)
             if job is None:
                 return
             answered, start = threading.Event(), time.perf_counter()

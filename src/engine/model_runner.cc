@@ -74,7 +74,10 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
                 spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
   report_.emplace_back(line);
   report_.push_back("weights: " + describe_storage(packed_layers_));
-  report_.push_back(str_cat("compute: float32, ", threads_.num_threads(), " threads, ", isa_name(options_.isa),
+  const bool has_int8 = std::any_of(packed_layers_.begin(), packed_layers_.end(),
+                                    [](const PackedLayer& layer) { return layer.format.storage == DType::kInt8; });
+  report_.push_back(str_cat("compute: ", has_int8 ? "int8 products, float32 beside them, " : "float32, ",
+                            threads_.num_threads(), " threads, ", isa_name(options_.isa),
                             " kernels, attention backend ", attention_->name()));
   return ok_status();
 }

@@ -5,9 +5,6 @@
 namespace transept {
 namespace {
 
-// Sums of longer rows need not fit an int32. No published model has such a layer.
-constexpr int64_t kMaxInt8Inputs = int64_t{1} << 16;
-
 WeightFormat choose_format(const PackOptions& options, int64_t n, int64_t k, DType stored, LayerInputs inputs) {
   const DType storage = options.storage.value_or(stored);
   if (storage != DType::kInt8) return {storage};

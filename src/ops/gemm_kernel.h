@@ -83,9 +83,9 @@ inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const ty
 }
 
 // Bias, activation, residual, and the store of columns [column, column + num_columns) of num_rows rows.
-template <class V, Activation kActivation>
+template <class V, class Activate>
 inline void gemm_finish(const GemmJob& job, int64_t row, int num_rows, int64_t column, int num_columns,
-                        const float* sums, int row_floats) {
+                        const float* sums, int row_floats, Activate&& activate) {
   for (int r = 0; r < num_rows; ++r) {
     float* y = job.y + (row + r) * job.y_stride + column;
     const float* residual = job.residual == nullptr ? nullptr : job.residual + (row + r) * job.residual_stride + column;
@@ -95,12 +95,12 @@ inline void gemm_finish(const GemmJob& job, int64_t row, int num_rows, int64_t c
       typename V::Reg v = V::load(sums + r * row_floats + c);
       if (lanes == V::kLanes) {
         if (job.bias != nullptr) v = V::add(v, V::load(job.bias + column + c));
-        v = vec_activate<V, kActivation>(v);
+        v = activate(v);
         if (residual != nullptr) v = V::add(v, V::load(residual + c));
         V::store(y + c, v);
       } else {
         if (job.bias != nullptr) v = V::add(v, V::load_n(job.bias + column + c, lanes));
-        v = vec_activate<V, kActivation>(v);
+        v = activate(v);
         if (residual != nullptr) v = V::add(v, V::load_n(residual + c, lanes));
         V::store_n(y + c, v, lanes);
       }
@@ -113,20 +113,9 @@ inline void gemm_epilogue(const GemmJob& job, int64_t row, int num_rows, int64_t
                           const float* sums, int row_floats) {
   const int64_t left = job.n - column;
   const int columns = left < num_columns ? static_cast<int>(left) : num_columns;
-  switch (job.activation) {
-    case Activation::kNone:
-      return gemm_finish<V, Activation::kNone>(job, row, num_rows, column, columns, sums, row_floats);
-    case Activation::kRelu:
-      return gemm_finish<V, Activation::kRelu>(job, row, num_rows, column, columns, sums, row_floats);
-    case Activation::kGelu:
-      return gemm_finish<V, Activation::kGelu>(job, row, num_rows, column, columns, sums, row_floats);
-    case Activation::kGeluTanh:
-      return gemm_finish<V, Activation::kGeluTanh>(job, row, num_rows, column, columns, sums, row_floats);
-    case Activation::kSilu:
-      return gemm_finish<V, Activation::kSilu>(job, row, num_rows, column, columns, sums, row_floats);
-    case Activation::kTanh:
-      return gemm_finish<V, Activation::kTanh>(job, row, num_rows, column, columns, sums, row_floats);
-  }
+  with_activation<V>(job.activation, [&](auto&& activate) {
+    gemm_finish<V>(job, row, num_rows, column, columns, sums, row_floats, activate);
+  });
 }
 
 // --- few rows: as fast as the weights can be read. Several panels at once hide the latency of the sums.

@@ -152,9 +152,9 @@ inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w
 }
 
 // Sums of `rows` rows of y (wide: two rows of sums each) to y: scales, bias, activation, residual.
-template <class V, class D, bool kWide, Activation kActivation>
+template <class V, class D, bool kWide, class Activate>
 inline void int8_finish(const Int8Job& job, int64_t row, int rows, int64_t column, int columns, const int32_t* sums,
-                        int row_ints) {
+                        int row_ints, Activate&& activate) {
   const GemmJob& gemm = job.gemm;
   for (int c = 0; c < columns; c += V::kLanes) {
     const int lanes = columns - c < V::kLanes ? columns - c : V::kLanes;
@@ -170,7 +170,7 @@ inline void int8_finish(const Int8Job& job, int64_t row, int rows, int64_t colum
       typename V::Reg v = D::template corrected<V>(from, weight_sums, zero);
       if (kWide) v = V::fma(D::template corrected<V>(from + row_ints, weight_sums, zero), V::set1(kWideStep), v);
       v = V::mul(V::mul(v, V::set1(job.row_scales[row + r])), scale);
-      v = vec_activate<V, kActivation>(V::add(v, bias));
+      v = activate(V::add(v, bias));
       float* y = gemm.y + (row + r) * gemm.y_stride + column + c;
       const float* residual =
           gemm.residual == nullptr ? nullptr : gemm.residual + (row + r) * gemm.residual_stride + column + c;
@@ -188,20 +188,9 @@ inline void int8_epilogue(const Int8Job& job, int64_t row, int rows, int64_t col
                           const int32_t* sums) {
   const int64_t left = job.gemm.n - column;
   const int columns = left < num_columns ? static_cast<int>(left) : num_columns;
-  switch (job.gemm.activation) {
-    case Activation::kNone:
-      return int8_finish<V, D, kWide, Activation::kNone>(job, row, rows, column, columns, sums, num_columns);
-    case Activation::kRelu:
-      return int8_finish<V, D, kWide, Activation::kRelu>(job, row, rows, column, columns, sums, num_columns);
-    case Activation::kGelu:
-      return int8_finish<V, D, kWide, Activation::kGelu>(job, row, rows, column, columns, sums, num_columns);
-    case Activation::kGeluTanh:
-      return int8_finish<V, D, kWide, Activation::kGeluTanh>(job, row, rows, column, columns, sums, num_columns);
-    case Activation::kSilu:
-      return int8_finish<V, D, kWide, Activation::kSilu>(job, row, rows, column, columns, sums, num_columns);
-    case Activation::kTanh:
-      return int8_finish<V, D, kWide, Activation::kTanh>(job, row, rows, column, columns, sums, num_columns);
-  }
+  with_activation<V>(job.gemm.activation, [&](auto&& activate) {
+    int8_finish<V, D, kWide>(job, row, rows, column, columns, sums, num_columns, activate);
+  });
 }
 
 // Vectors of one panel, and panels side by side, that kRows rows have registers for: several panels at once hide the

@@ -14,9 +14,6 @@ namespace {
 
 static_assert(kPanelColumns == 32);
 
-// Sums of 255 * 127 * k must fit an int32.
-constexpr int64_t kMaxInt8Depth = 65536;
-
 int64_t padded_depth(int64_t k, DType storage) { return storage == DType::kInt8 ? round_up(k, kInt8Depth) : k; }
 
 size_t packed_bytes(int64_t n, int64_t depth, DType storage) {
@@ -41,7 +38,7 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
       data_(pool_->allocate(packed_bytes(n, depth_, format.storage))) {
   CHECK(format.storage == DType::kInt8 || !format.wide_inputs);
   if (format.storage != DType::kInt8) return;
-  CHECK(depth_ <= kMaxInt8Depth, "int8 weights of ", k, " inputs");
+  CHECK(depth_ <= kMaxInt8Inputs, "int8 weights of ", k, " inputs");
   scales_.resize(static_cast<size_t>(num_panels_ * kPanelColumns));
   sums_.resize(scales_.size());
 }

@@ -22,6 +22,8 @@ namespace transept {
 
 constexpr int64_t kPanelColumns = 32;
 constexpr int64_t kInt8Depth = 64;
+// Of int8: sums of 255 * 127 * k must fit an int32.
+constexpr int64_t kMaxInt8Inputs = 65536;
 
 struct WeightFormat {
   DType storage = DType::kFloat32;  // kFloat32, kBFloat16, kFloat16 or kInt8
@@ -51,7 +53,6 @@ class PackedMatrix final {
   const WeightFormat& format() const { return format_; }
   int64_t num_panels() const { return num_panels_; }
   const std::byte* panels() const { return data_.data(); }
-  size_t panel_bytes() const { return static_cast<size_t>(depth_ * kPanelColumns) * dtype_bytes(format_.storage); }
   // int8: [num_panels * kPanelColumns] scales, and the sum of each output's q. Otherwise null.
   const float* scales() const { return scales_.empty() ? nullptr : scales_.data(); }
   const int32_t* sums() const { return sums_.empty() ? nullptr : sums_.data(); }

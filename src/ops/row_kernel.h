@@ -126,20 +126,6 @@ int64_t arg_max_row(const float* x, int64_t n) {
   return -1;  // nothing but NaN
 }
 
-// Calls body(activate) with the function of one vector that `activation` is.
-template <class V, class Body>
-inline void with_activation(Activation activation, Body&& body) {
-  using Reg = typename V::Reg;
-  switch (activation) {
-    case Activation::kNone: return body([](Reg v) { return v; });
-    case Activation::kRelu: return body([](Reg v) { return vec_activate<V, Activation::kRelu>(v); });
-    case Activation::kGelu: return body([](Reg v) { return vec_activate<V, Activation::kGelu>(v); });
-    case Activation::kGeluTanh: return body([](Reg v) { return vec_activate<V, Activation::kGeluTanh>(v); });
-    case Activation::kSilu: return body([](Reg v) { return vec_activate<V, Activation::kSilu>(v); });
-    case Activation::kTanh: return body([](Reg v) { return vec_activate<V, Activation::kTanh>(v); });
-  }
-}
-
 template <class V>
 void activate_row(Activation activation, const float* x, int64_t n, float* y) {
   with_activation<V>(activation, [&](auto&& act) {

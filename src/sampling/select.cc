@@ -1,6 +1,7 @@
 #include "sampling/select.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/checked_math.h"
@@ -49,12 +50,16 @@ class Selection final {
   void run(const LmHead& lm_head, const TensorView& hidden) {
     const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
     logits_ = scratch_.logits.rows(0, last - first);
+    greedy_.fill(nullptr);
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      if (is_found_by_pieces(requests_[i]) && !is_shared(i)) greedy_[place(i)] = &requests_[i];
+    }
     lm_head.logits_by_ids(context_, hidden.rows(first, last), logits_, [&](int64_t begin, int64_t end) {
-      for (size_t i = 0; i < requests_.size(); ++i) {
-        if (!is_greedy(i)) continue;
-        const std::span<float> ids(row(i) + begin, static_cast<size_t>(end - begin));
-        pieces(i)[static_cast<size_t>(begin / kPieceColumns)] =
-            look_at_piece(context_, requests_[i], static_cast<int32_t>(begin), ids);
+      for (size_t row = 0; row < static_cast<size_t>(last - first); ++row) {
+        if (greedy_[row] == nullptr) continue;
+        float* scores = logits_.row(static_cast<int64_t>(row)) + begin;
+        pieces(row)[static_cast<size_t>(begin / kPieceColumns)] = look_at_piece(
+            context_, *greedy_[row], static_cast<int32_t>(begin), {scores, static_cast<size_t>(end - begin)});
       }
     });
     context_.threads.parallel_for(static_cast<int64_t>(requests_.size()),
@@ -62,25 +67,26 @@ class Selection final {
   }
 
  private:
-  float* row(size_t i) const { return logits_.row(requests_[i].hidden_row - requests_.front().hidden_row); }
-  std::span<GreedyPiece> pieces(size_t i) const {
-    const int64_t at = requests_[i].hidden_row - requests_.front().hidden_row;
-    return scratch_.pieces.subspan(static_cast<size_t>(at * scratch_.num_pieces),
-                                   static_cast<size_t>(scratch_.num_pieces));
+  // The hidden row of request i among those of this selection.
+  size_t place(size_t i) const { return static_cast<size_t>(requests_[i].hidden_row - requests_.front().hidden_row); }
+  std::span<GreedyPiece> pieces(size_t row) const {
+    const auto count = static_cast<size_t>(scratch_.num_pieces);
+    return scratch_.pieces.subspan(row * count, count);
   }
   // Several requests look at one row: none may edit it in place.
   bool is_shared(size_t i) const {
     return (i > 0 && requests_[i - 1].hidden_row == requests_[i].hidden_row) ||
            (i + 1 < requests_.size() && requests_[i + 1].hidden_row == requests_[i].hidden_row);
   }
-  bool is_greedy(size_t i) const { return is_found_by_pieces(requests_[i]) && !is_shared(i); }
 
   void choose(size_t i, int thread) const {
     const RowRequest& request = requests_[i];
     const auto size = static_cast<size_t>(vocab_);
-    float* scores = row(i);
+    float* scores = logits_.row(static_cast<int64_t>(place(i)));
     RowSample& sample = samples_[i];
-    if (is_greedy(i)) return choose_by_pieces(context_, request, pieces(i), {scores, size}, sample);
+    if (greedy_[place(i)] != nullptr) {
+      return choose_by_pieces(context_, request, pieces(place(i)), {scores, size}, sample);
+    }
     if (is_shared(i)) {
       std::memcpy(scratch_.copies.row(thread), scores, size * sizeof(float));
       scores = scratch_.copies.row(thread);
@@ -99,6 +105,7 @@ class Selection final {
   RowSample* samples_;
   int64_t vocab_;
   TensorView logits_;
+  std::array<const RowRequest*, kRowsAtOnce> greedy_{};  // by hidden row: its one request, if pieces suffice
 };
 
 }  // namespace
