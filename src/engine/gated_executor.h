@@ -1,7 +1,9 @@
 // For tests of the engine's thread: FakeExecutor's answers, but a step ends only when the test lets it.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -16,6 +18,12 @@ class StepGate final {
   void open_for(int64_t num_steps) {
     const std::lock_guard lock(mutex_);
     num_allowed_ += num_steps;
+    changed_.notify_all();
+  }
+  // One more, unless one may end already: called again and again, it lets steps pass one by one.
+  void open_for_next() {
+    const std::lock_guard lock(mutex_);
+    num_allowed_ = std::max<int64_t>(num_allowed_, 1);
     changed_.notify_all();
   }
   void open() {
