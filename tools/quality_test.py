@@ -65,6 +65,13 @@ class Inputs(unittest.TestCase):
         self.assertGreater(len(words), 3000)
         self.assertGreater(len(set(words)), 0.99 * len(words))
 
+    def test_windows_begin_every_stride_until_one_reaches_the_end(self):
+        second = quality.SAMPLE_RATE
+        self.assertEqual(quality.window_starts(11 * second), [0])
+        self.assertEqual(quality.window_starts(30 * second), [0])
+        self.assertEqual(quality.window_starts(36 * second), [0, 3 * second, 6 * second])
+        self.assertEqual(quality.window_starts(30 * second + 1), [0, 3 * second])
+
     def test_answers_are_scored_behind_their_own_prompts(self):
         answer = {"prompt_token_ids": [2, 0], "outputs": [{"token_ids": [5, 2]}]}
         [text, audio] = quality.forced([{"prompt": "word", "max_tokens": 3}, {"prompt": {"prompt_token_ids": [1], "multi_modal_data": {"audio": "x"}}}],
