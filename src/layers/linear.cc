@@ -72,8 +72,8 @@ void Linear::forward(Context& context, const TensorView& x, const Epilogue& epil
 }
 
 void Linear::forward_by_columns(Context& context, const TensorView& x, const TensorView& y,
-                                FunctionRef<void(int64_t, int64_t)> then) const {
-  gemm_by_columns(context, x, packed_, {.bias = bias_.empty() ? nullptr : bias_.data()}, y, then);
+                                FunctionRef<void(const ColumnPiece&)> then) const {
+  gemm_by_columns(context, x, packed_, bias_.empty() ? nullptr : bias_.data(), y, then);
 }
 
 }  // namespace transept

@@ -41,7 +41,7 @@ class Linear final {
 
   // The same in pieces of columns, each handed to `then` by the thread that computed it (ops/gemm.h).
   void forward_by_columns(Context& context, const TensorView& x, const TensorView& y,
-                          FunctionRef<void(int64_t column_begin, int64_t column_end)> then) const;
+                          FunctionRef<void(const ColumnPiece&)> then) const;
 
   // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape).
   void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }

@@ -15,7 +15,7 @@ void LmHead::logits(Context& context, const TensorView& hidden, const TensorView
 }
 
 void LmHead::logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
-                           FunctionRef<void(int64_t, int64_t)> then) const {
+                           FunctionRef<void(const ColumnPiece&)> then) const {
   linear_.forward_by_columns(context, hidden, out, then);
 }
 

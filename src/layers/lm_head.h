@@ -18,10 +18,11 @@ class LmHead final {
 
   // hidden: [rows, dim] -> out: [rows, vocab_size] float32.
   void logits(Context& context, const TensorView& hidden, const TensorView& out) const;
-  // The same for few rows, in pieces of ids: `then(begin, end)` runs on the thread that has just computed the logits of
-  // ids [begin, end), all rows of them. Pieces of kPieceColumns ids, whatever the rows and threads.
+  // The same for few rows, in pieces of kPieceColumns ids, whatever the rows and threads: `then` runs on the thread
+  // that has just computed the logits of some ids, all rows of them. out: [rows, vocab_size], or [num_threads * rows,
+  // kPieceColumns] if nobody needs the pieces later (ops/gemm.h).
   void logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
-                     FunctionRef<void(int64_t begin, int64_t end)> then) const;
+                     FunctionRef<void(const ColumnPiece&)> then) const;
 
   int64_t vocab_size() const { return linear_.out_features(); }
   int64_t dim() const { return linear_.in_features(); }

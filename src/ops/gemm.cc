@@ -172,9 +172,8 @@ const FloatGemmKernels& float_kernels(const OpKernels& kernels, DType storage) {
   }
 }
 
-GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue,
-                 const TensorView& y) {
-  check_shapes(x, w, epilogue, y);
+// Without y.
+GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue) {
   const bool dry = context.dry_run;
   const bool has_residual = epilogue.residual.raw != nullptr;
   if (!dry && context.counters != nullptr && x.dim(0) > 0 && w.n() > 0) ++context.counters->num_matmuls;
@@ -188,15 +187,29 @@ GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix
           .activation = epilogue.activation,
           .residual = has_residual && !dry ? epilogue.residual.f32() : nullptr,
           .residual_stride = has_residual ? epilogue.residual.stride[0] : 0,
-          .y = dry ? nullptr : y.f32(),
-          .y_stride = y.stride[0]};
+          .y = nullptr,
+          .y_stride = 0};
+}
+
+// The job's columns of one piece, as a product of its own.
+GemmJob piece_of(const GemmJob& whole, const PackedMatrix& w, const ColumnPiece& piece) {
+  GemmJob job = whole;
+  job.n = piece.end - piece.begin;
+  job.panels = w.panels() + static_cast<size_t>(piece.begin * w.depth()) * dtype_bytes(w.format().storage);
+  if (whole.bias != nullptr) job.bias = whole.bias + piece.begin;
+  job.y = piece.y.f32();
+  job.y_stride = piece.y.stride[0];
+  return job;
 }
 
 }  // namespace
 
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
-  const GemmJob job = make_job(context, x, w, epilogue, y);
+  check_shapes(x, w, epilogue, y);
+  GemmJob job = make_job(context, x, w, epilogue);
   if (job.m == 0 || job.n == 0) return;
+  if (!context.dry_run) job.y = y.f32();
+  job.y_stride = y.stride[0];
   const OpKernels& kernels = op_kernels(context.isa);
   const bool serial =
       2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
@@ -207,35 +220,48 @@ void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Ep
   }
 }
 
-void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue,
-                     const TensorView& y, FunctionRef<void(int64_t, int64_t)> then) {
-  const GemmJob job = make_job(context, x, w, epilogue, y);
+void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,
+                     const TensorView& y, FunctionRef<void(const ColumnPiece&)> then) {
+  const int64_t m = x.dim(0);
+  const bool is_whole = y.dim(0) == m && y.dim(1) == w.n();
+  CHECK(is_whole || (y.dim(0) == m * context.threads.num_threads() && y.dim(1) == kPieceColumns), "y [", y.dim(0), ", ",
+        y.dim(1), "] of ", m, " rows and ", w.n(), " columns");
+  const GemmJob job = make_job(context, x, w, {.bias = bias});
   if (job.m == 0 || job.n == 0) return;
   const OpKernels& kernels = op_kernels(context.isa);
-  const auto in_pieces = [&](auto&& panels) {
-    constexpr int64_t kPanels = kPieceColumns / kPanelColumns;
-    context.threads.parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t piece, int) {
-      panels(piece * kPanels, std::min((piece + 1) * kPanels, w.num_panels()));
-      then(piece * kPieceColumns, std::min((piece + 1) * kPieceColumns, job.n));
+  const auto in_pieces = [&](auto&& compute) {
+    context.threads.parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t i, int thread) {
+      const int64_t begin = i * kPieceColumns, end = std::min(begin + kPieceColumns, job.n);
+      const TensorView rows = is_whole ? y : y.rows(thread * m, (thread + 1) * m);
+      const ColumnPiece piece{begin, end, rows.columns(is_whole ? begin : 0, is_whole ? end : end - begin)};
+      compute(piece_of(job, w, piece), begin, ceil_div(end - begin, kPanelColumns));
+      then(piece);
     });
   };
   if (w.format().storage == DType::kInt8) {
     const QuantizedRows rows(context, kernels.gemm_int8, job, w);
     if (context.dry_run) return;
-    return in_pieces(
-        [&](int64_t begin, int64_t end) { kernels.gemm_int8.panels(rows.job(), 0, rows.job().num_tiles, begin, end); });
+    return in_pieces([&](const GemmJob& part, int64_t column, int64_t num_panels) {
+      Int8Job of = rows.job();
+      of.gemm = part;
+      of.scales += column;
+      of.weight_sums += column;
+      kernels.gemm_int8.panels(of, 0, of.num_tiles, 0, num_panels);
+    });
   }
   const FloatGemmKernels& of = float_kernels(kernels, w.format().storage);
   if (job.m <= kernels.few_rows) {
     if (context.dry_run) return;
-    return in_pieces([&](int64_t begin, int64_t end) { of.few_rows(job, begin, end); });
+    return in_pieces([&](const GemmJob& part, int64_t, int64_t num_panels) { of.few_rows(part, 0, num_panels); });
   }
   const Arena::Scope scope(context.arena);
   const int64_t num_tiles = ceil_div(job.m, kernels.tile_rows);
   const std::span<float> packed = context.arena.allocate_span<float>(num_tiles * kernels.tile_rows * job.k);
   if (context.dry_run) return;
   kernels.gemm_pack(job, num_tiles, 0, num_tiles, packed.data());
-  in_pieces([&](int64_t begin, int64_t end) { of.tiles(job, num_tiles, 0, num_tiles, packed.data(), begin, end); });
+  in_pieces([&](const GemmJob& part, int64_t, int64_t num_panels) {
+    of.tiles(part, num_tiles, 0, num_tiles, packed.data(), 0, num_panels);
+  });
 }
 
 }  // namespace transept

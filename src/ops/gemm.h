@@ -30,12 +30,19 @@ struct Epilogue {
 // overlap x. Runs on the context's threads; counts one product. m = 0 does nothing.
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y);
 
-// The same, in pieces of kPieceColumns columns (the last may have fewer): `then(column_begin, column_end)` is called on
-// the thread that has just computed these columns of every row, while they lie in its cache. What pieces there are
-// depends on n alone. For few rows: every piece reads all of x.
+// Columns [begin, end) of every row of a product. y: [m, end - begin].
+struct ColumnPiece {
+  int64_t begin, end;
+  TensorView y;
+};
+
+// The same, in pieces of kPieceColumns columns (the last may have fewer): `then` is called on the thread that has just
+// computed a piece, while it lies in its cache. What pieces there are depends on n alone. For few rows: every piece
+// reads all of x. y: [m, n] keeps the whole product. Or [num_threads * m, kPieceColumns], where nobody needs it later:
+// each thread computes one piece after the other in rows of its own, which stay in its cache.
 constexpr int64_t kPieceColumns = 32 * kPanelColumns;
-void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue,
-                     const TensorView& y, FunctionRef<void(int64_t column_begin, int64_t column_end)> then);
+void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,
+                     const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);
 
 // The obvious triple loop in double precision over an unpacked w [n, k]: the oracle. x and w are taken as they are:
 // what a storage rounds is the caller's to round first.

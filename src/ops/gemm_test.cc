@@ -192,6 +192,38 @@ TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
   for (const WeightFormat format : kFormats) expect_same_bits_in_any_batch(GetParam(), format);
 }
 
+// Each column once, with the whole product's bits, in memory for all of it or for a piece a thread.
+TEST_P(GemmTest, PiecesOfColumnsHaveTheWholeProductsBits) {
+  const int64_t n = 2 * kPieceColumns + 37, k = 70;
+  constexpr int kThreads = 3;
+  ThreadPool pool(kThreads);
+  Arena arena(size_t{16} << 20);
+  Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+  std::vector<float> b = random_floats(n, 3);
+  for (const WeightFormat format : kFormats) {
+    const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
+    for (const int64_t m : {1, 5, 13, 40}) {
+      std::vector<float> x = random_floats(m * k, 1), whole(static_cast<size_t>(m * n));
+      gemm(context, matrix(x, m, k), w, {.bias = b.data()}, matrix(whole, m, n));
+      for (const bool keeps : {true, false}) {
+        std::vector<float> y(static_cast<size_t>(keeps ? m * n : kThreads * m * kPieceColumns)), seen(whole.size());
+        const TensorView out = keeps ? matrix(y, m, n) : matrix(y, kThreads * m, kPieceColumns);
+        gemm_by_columns(context, matrix(x, m, k), w, b.data(), out, [&](const ColumnPiece& piece) {
+          for (int64_t row = 0; row < m; ++row) {
+            for (int64_t j = piece.begin; j < piece.end; ++j) {
+              seen[static_cast<size_t>(row * n + j)] += piece.y.row(row)[j - piece.begin];
+            }
+          }
+        });
+        for (size_t i = 0; i < whole.size(); ++i) ASSERT_EQ(seen[i], whole[i]) << name_of(format) << " m " << m;
+        if (keeps) {
+          EXPECT_EQ(y, whole) << name_of(format) << " m " << m;
+        }
+      }
+    }
+  }
+}
+
 void expect_dry_run_to_agree(Isa isa, WeightFormat format, int64_t m) {
   ThreadPool pool(2);
   const PackedMatrix w = pack(random_floats(64 * 50, 1), 64, 50, format);

@@ -24,8 +24,8 @@ int32_t boundary(const RowRequest& request) {
   return weighs ? edits->timestamp_begin : std::numeric_limits<int32_t>::max();
 }
 
-ScorePiece sum_up(const Context& context, std::span<const float> scores) {
-  ScorePiece piece{kNever, 0, false};
+ScorePiece sum_up(const Context& context, int32_t first_id, std::span<const float> scores) {
+  ScorePiece piece{kNever, 0, kNothingLeft, false};
   if (scores.empty()) return piece;
   piece.sum = op_kernels(context.isa).log_sum_exp_max(scores.data(), static_cast<int64_t>(scores.size()), &piece.max);
   if (piece.max == kNever) {  // differences of infinities: nothing was summed
@@ -33,6 +33,7 @@ ScorePiece sum_up(const Context& context, std::span<const float> scores) {
     piece.has_strange = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
   } else {
     piece.has_strange = !std::isfinite(piece.sum);
+    piece.best = first_id + static_cast<int32_t>(arg_max(context, scores));
   }
   return piece;
 }
@@ -66,13 +67,9 @@ Total total_of(std::span<const GreedyPiece> pieces) {
 
 // The first id with the score `max`. It is in the first piece that has it.
 template <ScorePiece GreedyPiece::*kSide>
-int32_t find_best(const Context& context, std::span<const GreedyPiece> pieces, float max, size_t from,
-                  std::span<const float> scores) {
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if ((pieces[i].*kSide).max != max) continue;
-    const size_t begin = std::max(i * static_cast<size_t>(kPieceColumns), from);
-    const size_t end = std::min((i + 1) * static_cast<size_t>(kPieceColumns), scores.size());
-    return static_cast<int32_t>(begin) + static_cast<int32_t>(arg_max(context, scores.subspan(begin, end - begin)));
+int32_t find_best(std::span<const GreedyPiece> pieces, float max) {
+  for (const GreedyPiece& piece : pieces) {
+    if ((piece.*kSide).max == max) return (piece.*kSide).best;
   }
   return kNothingLeft;
 }
@@ -94,11 +91,11 @@ GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int
   if (request.edits != nullptr) apply_edits(*request.edits, first_id, scores);
   const auto text = static_cast<size_t>(
       std::clamp<int64_t>(int64_t{boundary(request)} - first_id, 0, static_cast<int64_t>(scores.size())));
-  return {sum_up(context, scores.first(text)), sum_up(context, scores.subspan(text))};
+  return {sum_up(context, first_id, scores.first(text)),
+          sum_up(context, first_id + static_cast<int32_t>(text), scores.subspan(text))};
 }
 
-void choose_by_pieces(const Context& context, const RowRequest& request, std::span<const GreedyPiece> pieces,
-                      std::span<const float> scores, RowSample& sample) {
+void choose_by_pieces(std::span<const GreedyPiece> pieces, RowSample& sample) {
   const int64_t top_begin = sample.top_begin;
   sample = {};
   sample.top_begin = top_begin;
@@ -112,10 +109,8 @@ void choose_by_pieces(const Context& context, const RowRequest& request, std::sp
   const float max = is_text ? text.max() : timestamps.max();
   sample.token_id = kNothingLeft;
   if (max == kNever) return;
-  const auto parted = static_cast<size_t>(boundary(request));
   sample.token_id =
-      is_text ? find_best<&GreedyPiece::text>(context, pieces, max, 0, scores.first(std::min(scores.size(), parted)))
-              : find_best<&GreedyPiece::timestamps>(context, pieces, max, parted, scores);
+      is_text ? find_best<&GreedyPiece::text>(pieces, max) : find_best<&GreedyPiece::timestamps>(pieces, max);
   float normalizer = timestamps.log_sum();
   if (is_text) {
     const float most = std::max(text.log_sum(), timestamps.log_sum());

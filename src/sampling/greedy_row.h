@@ -16,6 +16,7 @@ namespace transept {
 struct ScorePiece {
   float max;         // -inf: none is above it
   float sum;         // of exp(score - max)
+  int32_t best;      // the first id that has it, if max is above -inf
   bool has_strange;  // NaN or +inf among them
 };
 
@@ -31,8 +32,7 @@ bool is_found_by_pieces(const RowRequest& request);
 // Edits the scores of ids [first_id, first_id + scores.size()) and sums them up.
 GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int32_t first_id, std::span<float> scores);
 
-// Token and log-probability, from the pieces in their order. scores: the whole edited row.
-void choose_by_pieces(const Context& context, const RowRequest& request, std::span<const GreedyPiece> pieces,
-                      std::span<const float> scores, RowSample& sample);
+// Token and log-probability, from the pieces in their order.
+void choose_by_pieces(std::span<const GreedyPiece> pieces, RowSample& sample);
 
 }  // namespace transept

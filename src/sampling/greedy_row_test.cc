@@ -35,7 +35,7 @@ class GreedyRowTest : public ::testing::Test {
                         std::span(scores).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
     }
     RowSample sample;
-    choose_by_pieces(context_, request, pieces, scores, sample);
+    choose_by_pieces(pieces, sample);
     return sample;
   }
 

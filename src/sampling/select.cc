@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kRowsAtOnce = 32;
 
 struct Scratch {
-  TensorView logits;                // [kRowsAtOnce, vocab]
+  TensorView logits;                // [kRowsAtOnce, vocab]; touched only if somebody needs whole rows
+  TensorView passing;               // [threads * kRowsAtOnce, kPieceColumns]: of rows that are looked at by pieces
   TensorView copies;                // [threads, vocab]: for rows that several requests look at
   std::span<Candidate> candidates;  // [threads * vocab]
   std::span<GreedyPiece> pieces;    // [kRowsAtOnce, num_pieces]: of rows that one greedy request looks at
@@ -27,9 +28,11 @@ Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
   const int64_t threads = context.threads.num_threads();
   const int64_t num_pieces = ceil_div(vocab, kPieceColumns);
   return {context.arena.tensor(DType::kFloat32, {std::min(rows, kRowsAtOnce), vocab}),
+          context.arena.tensor(DType::kFloat32, {threads * std::min(rows, kRowsAtOnce), kPieceColumns}),
           context.arena.tensor(DType::kFloat32, {threads, vocab}),
           context.arena.allocate_span<Candidate>(threads * vocab),
-          context.arena.allocate_span<GreedyPiece>(std::min(rows, kRowsAtOnce) * num_pieces), num_pieces};
+          context.arena.allocate_span<GreedyPiece>(std::min(rows, kRowsAtOnce) * num_pieces),
+          num_pieces};
 }
 
 // Gives each request its place in output.top before the threads start.
@@ -51,15 +54,22 @@ class Selection final {
     const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
     logits_ = scratch_.logits.rows(0, last - first);
     greedy_.fill(nullptr);
+    bool needs_whole_rows = false;
     for (size_t i = 0; i < requests_.size(); ++i) {
-      if (is_found_by_pieces(requests_[i]) && !is_shared(i)) greedy_[place(i)] = &requests_[i];
+      if (is_found_by_pieces(requests_[i]) && !is_shared(i)) {
+        greedy_[place(i)] = &requests_[i];
+      } else {
+        needs_whole_rows = true;
+      }
     }
-    lm_head.logits_by_ids(context_, hidden.rows(first, last), logits_, [&](int64_t begin, int64_t end) {
+    const TensorView& out = needs_whole_rows ? logits_ : scratch_.passing;
+    const int64_t num_out = needs_whole_rows ? last - first : (last - first) * context_.threads.num_threads();
+    lm_head.logits_by_ids(context_, hidden.rows(first, last), out.rows(0, num_out), [&](const ColumnPiece& piece) {
       for (size_t row = 0; row < static_cast<size_t>(last - first); ++row) {
         if (greedy_[row] == nullptr) continue;
-        float* scores = logits_.row(static_cast<int64_t>(row)) + begin;
-        pieces(row)[static_cast<size_t>(begin / kPieceColumns)] = look_at_piece(
-            context_, *greedy_[row], static_cast<int32_t>(begin), {scores, static_cast<size_t>(end - begin)});
+        pieces(row)[static_cast<size_t>(piece.begin / kPieceColumns)] =
+            look_at_piece(context_, *greedy_[row], static_cast<int32_t>(piece.begin),
+                          {piece.y.row(static_cast<int64_t>(row)), static_cast<size_t>(piece.end - piece.begin)});
       }
     });
     context_.threads.parallel_for(static_cast<int64_t>(requests_.size()),
@@ -82,11 +92,9 @@ class Selection final {
   void choose(size_t i, int thread) const {
     const RowRequest& request = requests_[i];
     const auto size = static_cast<size_t>(vocab_);
-    float* scores = logits_.row(static_cast<int64_t>(place(i)));
     RowSample& sample = samples_[i];
-    if (greedy_[place(i)] != nullptr) {
-      return choose_by_pieces(context_, request, pieces(place(i)), {scores, size}, sample);
-    }
+    if (greedy_[place(i)] != nullptr) return choose_by_pieces(pieces(place(i)), sample);
+    float* scores = logits_.row(static_cast<int64_t>(place(i)));
     if (is_shared(i)) {
       std::memcpy(scratch_.copies.row(thread), scores, size * sizeof(float));
       scores = scratch_.copies.row(thread);
@@ -136,7 +144,7 @@ void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& h
   Arena::Scope scope(context.arena);
   const Scratch scratch = make_scratch(context, num_rows, lm_head.vocab_size());
   const int64_t rows = std::min(num_rows, kRowsAtOnce);
-  lm_head.logits_by_ids(context, hidden.rows(0, rows), scratch.logits, [](int64_t, int64_t) {});
+  lm_head.logits_by_ids(context, hidden.rows(0, rows), scratch.logits, [](const ColumnPiece&) {});
 }
 
 }  // namespace transept
