@@ -33,6 +33,8 @@ constexpr OpKernels make_op_kernels() {
       .rms_norm = &rms_norm_row<V>,
       .log_sum_exp_max = &log_sum_exp_max_row<V>,
       .arg_max = &arg_max_row<V>,
+      .find_equal = &find_equal_row<V>,
+      .find_above = &find_above_row<V>,
       .activate = &activate_row<V>,
       .gated_activation = &gated_activation_row<V>,
   };

@@ -81,6 +81,9 @@ struct OpKernels {
   void (*rms_norm)(const float* x, int64_t n, const float* weight, float epsilon, float* y);
   float (*log_sum_exp_max)(const float* x, int64_t n, float* max);  // *max, and the sum of exp(x - *max)
   int64_t (*arg_max)(const float* x, int64_t n);
+  int64_t (*find_equal)(const float* x, int64_t n, float value);  // where it is first, or -1
+  // Places of entries above the value, in their order, to places [n]; returns how many there are.
+  int32_t (*find_above)(const float* x, int32_t n, float value, int32_t* places);
   void (*activate)(Activation activation, const float* x, int64_t n, float* y);
   // y = activation(gate) * x; y may be either of them.
   void (*gated_activation)(Activation activation, const float* gate, const float* x, int64_t n, float* y);

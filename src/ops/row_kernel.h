@@ -111,19 +111,37 @@ float log_sum_exp_max_row(const float* x, int64_t n, float* max) {
 }
 
 template <class V>
-int64_t arg_max_row(const float* x, int64_t n) {
-  const typename V::Reg best = V::set1(max_of_row<V>(x, n));
+int64_t find_equal_row(const float* x, int64_t n, float value) {
+  const typename V::Reg wanted = V::set1(value);
   int64_t i = 0;
   for (; i + V::kLanes <= n; i += V::kLanes) {
-    const uint32_t mask = V::equal_mask(V::load(x + i), best);
+    const uint32_t mask = V::equal_mask(V::load(x + i), wanted);
     if (mask != 0) return i + __builtin_ctz(mask);
   }
   if (i < n) {
     const int lanes = static_cast<int>(n - i);
-    const uint32_t mask = V::equal_mask(V::load_n(x + i, lanes), best) & ((1u << lanes) - 1);
+    const uint32_t mask = V::equal_mask(V::load_n(x + i, lanes), wanted) & ((1u << lanes) - 1);
     if (mask != 0) return i + __builtin_ctz(mask);
   }
-  return -1;  // nothing but NaN
+  return -1;
+}
+
+template <class V>
+int64_t arg_max_row(const float* x, int64_t n) {
+  return find_equal_row<V>(x, n, max_of_row<V>(x, n));  // -1: nothing but NaN
+}
+
+template <class V>
+int32_t find_above_row(const float* x, int32_t n, float value, int32_t* places) {
+  const typename V::Reg bound = V::set1(value);
+  int32_t count = 0;
+  const auto list = [&](uint32_t mask, int32_t i) {
+    for (; mask != 0; mask &= mask - 1) places[count++] = i + __builtin_ctz(mask);
+  };
+  int32_t i = 0;
+  for (; i + V::kLanes <= n; i += V::kLanes) list(V::greater_mask(V::load(x + i), bound), i);
+  if (i < n) list(V::greater_mask(V::load_n(x + i, n - i), bound) & ((1u << (n - i)) - 1), i);
+  return count;
 }
 
 template <class V>

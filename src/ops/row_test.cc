@@ -8,6 +8,7 @@
 
 #include "ops/activation.h"
 #include "ops/norm.h"
+#include "ops/select_kernels.h"
 #include "ops/softmax.h"
 
 namespace transept {
@@ -183,6 +184,26 @@ TEST_P(RowTest, ArgMaxTakesTheLowestOfEqualsAndNeverNan) {
       for (size_t i = static_cast<size_t>(at); i < x.size(); i += 5) x[i] = -1.5f;
       EXPECT_EQ(arg_max(context_, x), at) << n;
     }
+  }
+}
+
+TEST_P(RowTest, FindsWhatIsAboveAndWhatIsEqual) {
+  const OpKernels& kernels = op_kernels(GetParam());
+  for (const int32_t n : {0, 1, 15, 16, 17, 100, 513}) {
+    std::vector<float> x = random_floats(n);
+    for (size_t i = 0; i < x.size(); i += 7) x[i] = kNan;
+    for (size_t i = 3; i < x.size(); i += 11) x[i] = 0.5f;
+    for (const float bound : {-kInfinity, -1.0f, 0.5f, 2.0f, kInfinity}) {
+      std::vector<int32_t> expected, places(x.size() + 1, -7);
+      for (int32_t i = 0; i < n; ++i) {
+        if (x[static_cast<size_t>(i)] > bound) expected.push_back(i);
+      }
+      const int32_t count = kernels.find_above(x.data(), n, bound, places.data());
+      EXPECT_EQ(std::vector<int32_t>(places.begin(), places.begin() + count), expected) << n << " above " << bound;
+      EXPECT_EQ(places.back(), -7) << "written past the end";
+    }
+    EXPECT_EQ(kernels.find_equal(x.data(), n, 0.5f), n > 3 ? 3 : -1) << n;
+    EXPECT_EQ(kernels.find_equal(x.data(), n, 77.0f), -1) << n;
   }
 }
 

@@ -53,6 +53,7 @@ struct Vec {
     return _mm512_mask_blend_ps(first(count), _mm512_set1_ps(fill), a);
   }
   static uint32_t equal_mask(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+  static uint32_t greater_mask(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
   static Reg round(Reg a) { return _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Reg scale(Reg a, Reg n) { return _mm512_maskz_scalef_ps(kAll, a, n); }
   // Halves added to halves: the order is ours, not the compiler's.

@@ -85,6 +85,12 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) mask |= static_cast<uint32_t>(e[i] & 1) << i;
     return mask;
   }
+  static uint32_t greater_mask(Reg a, Reg b) {
+    const Int e = a > b;
+    uint32_t mask = 0;
+    for (int i = 0; i < kLanes; ++i) mask |= static_cast<uint32_t>(e[i] & 1) << i;
+    return mask;
+  }
   // To the nearest integer. REQUIRES: |a| < 2^22.
   static Reg round(Reg a) {
     const Reg magic = set1(12582912.0f);  // 1.5 * 2^23: no bits are left for a fraction

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/select_kernels.h"
 #include "ops/softmax.h"
 #include "sampling/random.h"
 
@@ -141,18 +142,28 @@ int32_t rank_of(std::span<const float> scores, int32_t token_id) {
   return rank;
 }
 
-int32_t top_entries(std::span<const float> scores, float log_normalizer, int32_t k, std::span<TokenLogprob> out) {
+int32_t top_entries(const Context& context, std::span<const float> scores, float log_normalizer, int32_t k,
+                    std::span<TokenLogprob> out) {
+  if (k == 0) return 0;
+  const OpKernels& kernels = op_kernels(context.isa);
+  constexpr size_t kStretch = 512;
+  int32_t places[kStretch];
   int32_t count = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    const float score = scores[i];
-    if (!(score > kNever)) continue;
-    if (count == k && (k == 0 || score <= out[static_cast<size_t>(count - 1)].logprob)) continue;
-    // Insertion: k is at most a few dozen, and past the first entries a better one is rare.
-    int32_t place = count < k ? count++ : count - 1;
-    for (; place > 0 && out[static_cast<size_t>(place - 1)].logprob < score; --place) {
-      out[static_cast<size_t>(place)] = out[static_cast<size_t>(place - 1)];
+  const auto least = [&] { return count == k ? out[static_cast<size_t>(count - 1)].logprob : kNever; };
+  for (size_t begin = 0; begin < scores.size(); begin += kStretch) {
+    const float* stretch = scores.data() + begin;
+    const auto size = static_cast<int32_t>(std::min(kStretch, scores.size() - begin));
+    const int32_t num_above = kernels.find_above(stretch, size, least(), places);
+    for (int32_t i = 0; i < num_above; ++i) {
+      const float score = stretch[places[i]];
+      if (!(score > least())) continue;
+      // Insertion: k is at most a few dozen, and past the first entries a better one is rare.
+      int32_t place = count < k ? count++ : count - 1;
+      for (; place > 0 && out[static_cast<size_t>(place - 1)].logprob < score; --place) {
+        out[static_cast<size_t>(place)] = out[static_cast<size_t>(place - 1)];
+      }
+      out[static_cast<size_t>(place)] = {static_cast<int32_t>(begin) + places[i], score, 0};
     }
-    out[static_cast<size_t>(place)] = {static_cast<int32_t>(i), score, 0};
   }
   for (int32_t i = 0; i < count; ++i) {
     out[static_cast<size_t>(i)].rank = i + 1;

@@ -30,6 +30,7 @@ int32_t choose_token(const Context& context, const RowRequest& request, std::spa
 int32_t rank_of(std::span<const float> scores, int32_t token_id);
 
 // The best `k` of the row, best first, -inf left out; returns how many were written. REQUIRES: out.size() >= k.
-int32_t top_entries(std::span<const float> scores, float log_normalizer, int32_t k, std::span<TokenLogprob> out);
+int32_t top_entries(const Context& context, std::span<const float> scores, float log_normalizer, int32_t k,
+                    std::span<TokenLogprob> out);
 
 }  // namespace transept

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 
 #include "base/thread_pool.h"
 #include "sampling/random.h"
@@ -152,17 +153,39 @@ TEST(RankOf, CountsTheBetterAndTheEqualBefore) {
   EXPECT_EQ(rank_of(scores, 2), 4);
 }
 
-TEST(TopEntries, BestFirstTiesByIdAndNothingOfProbabilityZero) {
+TEST_F(ChooseTest, TopEntriesAreBestFirstTiesByIdAndNothingOfProbabilityZero) {
   const std::vector<float> scores = {1.0f, 3.0f, kNever, 3.0f, 2.0f};
   std::vector<TokenLogprob> top(8);
-  ASSERT_EQ(top_entries(scores, 1.0f, 3, top), 3);
+  ASSERT_EQ(top_entries(context_, scores, 1.0f, 3, top), 3);
   EXPECT_EQ(top[0].token_id, 1);
   EXPECT_EQ(top[1].token_id, 3);
   EXPECT_EQ(top[2].token_id, 4);
   EXPECT_FLOAT_EQ(top[0].logprob, 2.0f);
   EXPECT_EQ(top[2].rank, 3);
-  EXPECT_EQ(top_entries(scores, 1.0f, 8, top), 4);
-  EXPECT_EQ(top_entries(scores, 1.0f, 0, top), 0);
+  EXPECT_EQ(top_entries(context_, scores, 1.0f, 8, top), 4);
+  EXPECT_EQ(top_entries(context_, scores, 1.0f, 0, top), 0);
+}
+
+TEST_F(ChooseTest, TopEntriesOfLongRowsAreThoseOfASortedRow) {
+  std::mt19937 rng(3);
+  for (const size_t size : {511u, 512u, 513u, 3000u}) {
+    std::normal_distribution<float> normal(0, 3);
+    std::vector<float> scores(size);
+    // Rounded, so that equals are many.
+    for (float& score : scores) score = std::round(normal(rng) * 4) / 4;
+    scores[5] = std::nanf("");
+    std::vector<int32_t> ids(size);
+    std::iota(ids.begin(), ids.end(), 0);
+    ids.erase(ids.begin() + 5);
+    std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
+      return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+    });
+    for (const int32_t k : {1, 8, 40}) {
+      std::vector<TokenLogprob> top(static_cast<size_t>(k));
+      ASSERT_EQ(top_entries(context_, scores, 0, k, top), k);
+      for (size_t i = 0; i < top.size(); ++i) EXPECT_EQ(top[i].token_id, ids[i]) << size << ", place " << i;
+    }
+  }
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ ScorePiece sum_up(const Context& context, int32_t first_id, std::span<const floa
     piece.has_strange = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
   } else {
     piece.has_strange = !std::isfinite(piece.sum);
-    piece.best = first_id + static_cast<int32_t>(arg_max(context, scores));
+    const auto size = static_cast<int64_t>(scores.size());
+    piece.best = first_id + static_cast<int32_t>(op_kernels(context.isa).find_equal(scores.data(), size, piece.max));
   }
   return piece;
 }

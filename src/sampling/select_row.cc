@@ -27,7 +27,7 @@ void list_candidates(const Context& context, const RowRequest& request, std::spa
   if (!std::isfinite(normalizer)) return;
   subtract(normalizer, scores);
   if (request.edits != nullptr) edit(context, *request.edits, scores);
-  sample.num_top = top_entries(scores, 0, static_cast<int32_t>(top.size()), top);
+  sample.num_top = top_entries(context, scores, 0, static_cast<int32_t>(top.size()), top);
   sample.token_id = kNothingLeft;
   if (sample.num_top == 0) return;
   sample.token_id = top[0].token_id;
@@ -48,7 +48,7 @@ void score_target(const Context& context, const RowRequest& request, std::span<c
                             : -std::numeric_limits<float>::infinity();
   if (request.num_logprobs < 0) return;
   if (is_there) sample.rank = rank_of(scores, request.target_token);
-  sample.num_top = top_entries(scores, normalizer, request.num_logprobs, top);
+  sample.num_top = top_entries(context, scores, normalizer, request.num_logprobs, top);
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void select_row(const Context& context, const RowRequest& request, std::span<flo
   sample.logprob = scores[static_cast<size_t>(sample.token_id)] - normalizer;
   if (request.num_logprobs < 0) return;
   sample.rank = rank_of(scores, sample.token_id);
-  sample.num_top = top_entries(scores, normalizer, request.num_logprobs, top);
+  sample.num_top = top_entries(context, scores, normalizer, request.num_logprobs, top);
 }
 
 }  // namespace transept
