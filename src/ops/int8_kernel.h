@@ -101,9 +101,9 @@ void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void*
     const int64_t begin = even_split(job.gemm.m, job.num_tiles, tile);
     const int64_t step = (even_split(job.gemm.m, job.num_tiles, tile + 1) - begin) * share * 4;
     const float* x = job.gemm.x + r * job.gemm.x_stride;
-    auto* to = static_cast<typename D::Input*>(q) + begin * share * job.depth + (r - begin) * share * 4;
-    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, job.depth, to, step)
-                                     : quantize_row<V, D>(x, job.gemm.k, job.depth, to, step);
+    auto* to = static_cast<typename D::Input*>(q) + begin * share * job.gemm.depth + (r - begin) * share * 4;
+    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, job.gemm.depth, to, step)
+                                     : quantize_row<V, D>(x, job.gemm.k, job.gemm.depth, to, step);
     scales[r] = code.scale;
     zeros[r] = code.zero;
   }
@@ -209,10 +209,10 @@ inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
   alignas(64) int32_t sums[kRows * kPanels * kPanelWidth];
   constexpr int kColumns = kPanels * kPanelWidth;
   constexpr int kVecs = Int8Shape<D, kRows>::kVecs;
-  const auto* q = static_cast<const typename D::Input*>(job.q) + (job.is_wide ? 2 * row : row) * job.depth;
-  const auto* w = static_cast<const int8_t*>(job.gemm.panels) + panel * job.depth * kPanelWidth;
+  const auto* q = static_cast<const typename D::Input*>(job.q) + (job.is_wide ? 2 * row : row) * job.gemm.depth;
+  const auto* w = static_cast<const int8_t*>(job.gemm.panels) + panel * job.gemm.depth * kPanelWidth;
   for (int part = 0; part < kInt8Step; part += kVecs * D::kVecBytes) {
-    int8_tile<D, kRows, kVecs, kPanels, kFetch>(q, job.depth, w + part, sums + part / 4, kColumns);
+    int8_tile<D, kRows, kVecs, kPanels, kFetch>(q, job.gemm.depth, w + part, sums + part / 4, kColumns);
   }
   const int64_t column = panel * kPanelWidth;
   if (job.is_wide) {

@@ -17,6 +17,7 @@ struct GemmJob {
   const float* x;
   int64_t x_stride;  // floats between rows
   int64_t m, n, k;
+  int64_t depth;  // k with its padding, as panels have it
   const void* panels;
   const float* bias;  // or null
   Activation activation;
@@ -29,7 +30,6 @@ struct GemmJob {
 // What a product with int8 weights has beside that.
 struct Int8Job {
   GemmJob gemm;
-  int64_t depth;               // k with its padding
   int64_t num_tiles;           // into which the m rows are divided evenly
   const void* q;               // quantised rows of x, by tiles: [depth / 4][rows][4], in the level's own type
   const float* row_scales;     // [m]

@@ -25,9 +25,11 @@ struct Vec {
   static Reg set1(float x) { return _mm512_set1_ps(x); }
   static Reg load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Reg a) { _mm512_storeu_ps(p, a); }
-  static Reg load_bfloat16(const uint16_t* p) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, bits), 16));
+  static Reg load_bfloat16_first(const uint16_t* p) {
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_loadu_si512(p), 16));
+  }
+  static Reg load_bfloat16_second(const uint16_t* p) {
+    return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(0xAAAAAAAA, p));
   }
   static Reg load_float16(const uint16_t* p) {
     return _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));

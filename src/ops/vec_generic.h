@@ -27,8 +27,13 @@ struct Vec {
   }
   static void store(float* p, Reg a) { memcpy(p, &a, sizeof a); }
   // Stored in 16 bits, widened. Written for any value: subnormals, infinities, NaN.
-  static Reg load_bfloat16(const uint16_t* p) {
-    const Int bits = Int{p[0], p[1], p[2], p[3]} << 16;
+  // The first or the second of each of kLanes pairs.
+  static Reg load_bfloat16_first(const uint16_t* p) {
+    const Int bits = Int{p[0], p[2], p[4], p[6]} << 16;
+    return reinterpret_cast<Reg>(bits);
+  }
+  static Reg load_bfloat16_second(const uint16_t* p) {
+    const Int bits = Int{p[1], p[3], p[5], p[7]} << 16;
     return reinterpret_cast<Reg>(bits);
   }
   static Reg load_float16(const uint16_t* p) {
