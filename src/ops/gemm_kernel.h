@@ -45,10 +45,11 @@ struct Float16Weights {
 };
 
 // One input of kRows rows times kVecs vectors of weights of each of kPanels panels, added to acc. The weights' own are
-// fetched from afar, 1 KiB before they are used, or, if kAhead, 16 from `ahead` on.
+// fetched from afar, 1 KiB before they are used, or, if kAhead, 16 from `ahead` on. Always inline: acc is registers.
 template <class V, class W, int kPart, int kRows, int kVecs, int kPanels, bool kAhead>
-inline void gemm_step(const float* x, int64_t row_step, const typename W::Type* w, int64_t panel_weights,
-                      const char* ahead, typename V::Reg (&acc)[kRows][kVecs * kPanels]) {
+[[gnu::always_inline]] inline void gemm_step(const float* x, int64_t row_step, const typename W::Type* w,
+                                             int64_t panel_weights, const char* ahead,
+                                             typename V::Reg (&acc)[kRows][kVecs * kPanels]) {
   constexpr int kBytes = static_cast<int>(sizeof(typename W::Type));
   constexpr int kVecWeights = V::kLanes * W::kGroup;
   constexpr int kAll = kVecs * kPanels;
