@@ -45,6 +45,7 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
       pool_(pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0)),
       data_(pool_->allocate(packed_bytes(n, depth_, format.storage))) {
   CHECK(format.storage == DType::kInt8 || !format.wide_inputs);
+  CHECK(format.storage == DType::kBFloat16 || !format.bfloat16_inputs);
   if (format.storage != DType::kInt8) return;
   CHECK(depth_ <= kMaxInt8Inputs, "int8 weights of ", k, " inputs");
   scales_.resize(static_cast<size_t>(num_panels_ * kPanelColumns));

@@ -33,6 +33,9 @@ struct WeightFormat {
   // int8 only: rows of x in two times 8 bits instead of 8, for layers whose inputs have outliers. Twice the arithmetic,
   // the same bytes.
   bool wide_inputs = false;
+  // bfloat16 only: where the level has tiles for it (AMX), rows of x are rounded to bfloat16 and multiplied in it, with
+  // float32 sums; elsewhere weights are widened. For who asks for bfloat16 arithmetic; other answers stay float32's.
+  bool bfloat16_inputs = false;
 
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
 };
