@@ -202,6 +202,10 @@ GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix
 
 }  // namespace
 
+bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa) {
+  return format.bfloat16_inputs && op_kernels(isa).tiles != nullptr;
+}
+
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
   gemm_with(op_kernels(context.isa), context, x, w, epilogue, y);
 }
