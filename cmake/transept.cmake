@@ -1,6 +1,7 @@
 # A folder under src/ is a library: transept_library(DEPS base tensor LINK absl::status KERNELS x_avx2.cc ...).
 #   x.cc          the library            x_test.cc   unit tests, one binary a folder
 #   x_testlib.cc  for the tests of every folder (only src/base has one)
+#   x_test_avx512_vnni.cc                part of them for a level
 #   x_bench.cc    micro benchmarks       x_fuzz.cc   a libFuzzer target each
 # DEPS are the folders whose headers this one may include; tools/check_includes.py holds that and the floors.
 # Kernel files are compiled for the level that their name ends with, and are dispatched at run time.
@@ -21,6 +22,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(TRANSEPT_FLAGS_avx2 -mavx2 -mfma -mf16c)
   set(TRANSEPT_FLAGS_avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
   set(TRANSEPT_FLAGS_avx512_vnni ${TRANSEPT_FLAGS_avx512} -mavx512vnni)
+  set(TRANSEPT_FLAGS_amx ${TRANSEPT_FLAGS_avx512_vnni} -mamx-tile -mamx-int8 -mamx-bf16)
   set(TRANSEPT_X86 ON)
 endif()
 if(TRANSEPT_SANITIZE)
@@ -39,21 +41,22 @@ function(transept_library)
   set(tests ${sources})
   set(benches ${sources})
   set(fuzzers ${sources})
-  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test(_avx512_vnni)?\\.cc$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
   set(testlib ${sources})
   list(FILTER testlib INCLUDE REGEX "_testlib\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "_(test|testlib|bench|fuzz)\\.cc$|/main\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test(_avx512_vnni)?|testlib|bench|fuzz)\\.cc$|/main\\.cc$")
 
-  foreach(level avx2 avx512 avx512_vnni)
-    set(kernels ${sources})
+  foreach(level avx2 avx512 avx512_vnni amx)
+    set(kernels ${sources} ${tests})
     list(FILTER kernels INCLUDE REGEX "_${level}\\.cc$")
     if(kernels)
       if(TRANSEPT_X86)
         set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "${TRANSEPT_FLAGS_${level}}")
       else()
         list(REMOVE_ITEM sources ${kernels})
+        list(REMOVE_ITEM tests ${kernels})
       endif()
     endif()
   endforeach()

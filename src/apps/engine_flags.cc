@@ -44,7 +44,7 @@ std::vector<FlagSpec> engine_flags() {
   return {
       {"dtype", "TYPE", "auto",
        "what weights are kept in: auto (as the checkpoint has them), float32, bfloat16 or float16; arithmetic is "
-       "float32",
+       "float32, but bfloat16 by name multiplies in it on processors with AMX",
        kEngine},
       {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
       {"isa", "LEVEL", "auto",

@@ -138,7 +138,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kInt8Weights, .group = feature_groups::kNumbers, .name = "any checkpoint's weights quantised to int8 while it is loaded", .flags = "--quantization"},
     {.feature = Feature::kQuantization, .group = feature_groups::kNumbers, .name = "checkpoints that are quantised already, and other quantisations", .flags = "--quantization", .others = "config.json: quantization_config", .refusal = "int8 at load time is the only quantisation, of checkpoints that are not quantised yet"},
     {.feature = Feature::kFloat32, .group = feature_groups::kNumbers, .name = "weights kept in float32", .flags = "--dtype"},
-    {.feature = Feature::kBFloat16, .group = feature_groups::kNumbers, .name = "weights kept in bfloat16, arithmetic in float32", .flags = "--dtype"},
+    {.feature = Feature::kBFloat16, .group = feature_groups::kNumbers, .name = "weights kept in bfloat16; products in float32, on AMX in bfloat16 with float32 sums", .flags = "--dtype"},
     {.feature = Feature::kFloat16, .group = feature_groups::kNumbers, .name = "weights kept in float16, arithmetic in float32", .flags = "--dtype"},
     {.feature = Feature::kFloat32Kv, .group = feature_groups::kNumbers, .name = "KV cache in float32", .flags = "--kv-cache-dtype", .kv_dtype = DType::kFloat32},
     {.feature = Feature::kBFloat16Kv, .group = feature_groups::kNumbers, .name = "KV cache in bfloat16", .flags = "--kv-cache-dtype", .kv_dtype = DType::kBFloat16},

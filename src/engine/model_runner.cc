@@ -46,6 +46,14 @@ std::string describe_storage(const std::vector<PackedLayer>& layers) {
   return join(parts, ", ");
 }
 
+const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa) {
+  for (const PackedLayer& layer : layers) {
+    if (layer.format.storage == DType::kInt8) return "int8 products, float32 beside them, ";
+    if (multiplies_in_bfloat16(layer.format, isa)) return "bfloat16 products with float32 sums, float32 beside them, ";
+  }
+  return "float32, ";
+}
+
 }  // namespace
 
 EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
@@ -76,11 +84,8 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
                 spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
   report_.emplace_back(line);
   report_.push_back("weights: " + describe_storage(packed_layers_));
-  const bool has_int8 = std::any_of(packed_layers_.begin(), packed_layers_.end(),
-                                    [](const PackedLayer& layer) { return layer.format.storage == DType::kInt8; });
-  report_.push_back(str_cat("compute: ", has_int8 ? "int8 products, float32 beside them, " : "float32, ",
-                            threads_.num_threads(), " threads, ", isa_name(options_.isa),
-                            " kernels, attention backend ", attention_->name()));
+  report_.push_back(str_cat("compute: ", describe_arithmetic(packed_layers_, options_.isa), threads_.num_threads(),
+                            " threads, ", isa_name(options_.isa), " kernels, attention backend ", attention_->name()));
   return ok_status();
 }
 

@@ -18,7 +18,7 @@ namespace transept {
 enum class LayerInputs : uint8_t {
   kUsual,
   kOutliers,  // a few entries dwarf the others (T5's wo, convolutions over features): rounded to 15 bits
-  kRaw,       // raw samples: such a layer is not quantised
+  kRaw,       // raw samples: such a layer is not quantised, and its inputs are not rounded to bfloat16
 };
 
 struct PackedLayer {
@@ -34,8 +34,8 @@ struct PackOptions {
       : threads(workers), storage(matrices), report(log) {}
 
   ThreadPool& threads;
-  // What matrices are kept in: kFloat32, kBFloat16, kFloat16, kInt8. Unset: as the checkpoint stores each, which loses
-  // nothing and costs no byte more.
+  // What matrices are kept in: kFloat32, kBFloat16 (inputs too, where products in it are fast: WeightFormat), kFloat16,
+  // kInt8. Unset: as the checkpoint stores each, which loses nothing and costs no byte more.
   std::optional<DType> storage;
   // Layers with fewer inputs or outputs than this are never int8: rounding errors do not average out over so few, and
   // there are few bytes to save.

@@ -65,6 +65,7 @@ TEST_F(WeightStorageTest, EveryMatrixIsKeptAsAskedAndAnswersStayNear) {
     for (const PackedLayer& layer : rounded.layers) {
       EXPECT_EQ(layer.format.storage, storage) << layer.name;
       EXPECT_FALSE(layer.format.wide_inputs) << layer.name;
+      EXPECT_EQ(layer.format.bfloat16_inputs, storage == DType::kBFloat16) << layer.name;
     }
     EXPECT_LT(distance(whole.logits, rounded.logits), bound) << dtype_name(storage);
     EXPECT_GT(distance(whole.logits, rounded.logits), bound / 1000) << dtype_name(storage) << " rounds nothing";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked_math.h"
+#include "ops/gemm_with.h"
 #include "ops/select_kernels.h"
 
 namespace transept {
@@ -12,9 +13,6 @@ namespace {
 constexpr double kSerialFlop = 20000;
 constexpr int64_t kSerialQuantized = 8192;  // inputs
 constexpr int64_t kQuantizeTasks = 16;
-// A task's packed rows of x stay in the second-level cache beside two panels of weights: this one and the next, which
-// is fetched meanwhile. Measured: 160 to 320 KiB are alike, 640 KiB cost 5 %.
-constexpr int64_t kBlockBytes = int64_t{256} << 10;
 
 void check_shapes(const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
   CHECK(x.rank == 2 && y.rank == 2 && x.dtype == DType::kFloat32 && y.dtype == DType::kFloat32);
@@ -47,10 +45,10 @@ struct Division {
   int64_t num_runs = 0;
 };
 
-Division divide(int64_t num_tiles, int64_t tile_bytes, int64_t num_panels, int64_t threads) {
+Division divide(int64_t num_tiles, int64_t tile_bytes, int64_t block_bytes, int64_t num_panels, int64_t threads) {
   Division d;
   d.num_tiles = num_tiles;
-  d.tiles_a_block = std::min(num_tiles, std::max<int64_t>(2, kBlockBytes / std::max<int64_t>(tile_bytes, 1)));
+  d.tiles_a_block = std::min(num_tiles, std::max<int64_t>(2, block_bytes / std::max<int64_t>(tile_bytes, 1)));
   d.num_blocks = ceil_div(num_tiles, d.tiles_a_block);
   // Enough tasks that the threads end together.
   constexpr int64_t kTasksAThread = 6;
@@ -76,7 +74,7 @@ void run_many_rows(Context& context, const OpKernels& kernels, const FloatGemmKe
   const int64_t threads = serial ? 1 : context.threads.num_threads();
   const int64_t tile_floats = kernels.tile_rows * job.k;
   const Division d = divide(ceil_div(job.m, kernels.tile_rows), tile_floats * static_cast<int64_t>(sizeof(float)),
-                            num_panels, threads);
+                            kVectorBlockBytes, num_panels, threads);
   const int64_t scratch_floats = d.tiles_a_block * tile_floats;
   // Each thread packs the block that it works on, and keeps it for the next task of the same block.
   const Arena::Scope scope(context.arena);
@@ -107,17 +105,19 @@ void run_float(Context& context, const OpKernels& kernels, const FloatGemmKernel
   }
 }
 
-// The rows of x as int8, in the step's memory.
-class QuantizedRows final {
+// Rounded rows of each row of x.
+int64_t rounded_share(const PackedMatrix& w) { return w.format().wide_inputs ? 2 : 1; }
+
+// The rows of x as int8 or bfloat16, in the step's memory.
+class RoundedRows final {
  public:
-  QuantizedRows(Context& context, const Int8GemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w)
+  RoundedRows(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w)
       : scope_(context.arena),
-        q_(context.arena.allocate_span<std::byte>(gemm.m * share(w) * w.depth() * kernels.q_bytes)),
-        scales_(context.arena.allocate_span<float>(gemm.m)),
-        zeros_(context.arena.allocate_span<int32_t>(gemm.m)),
+        q_(context.arena.allocate_span<std::byte>(gemm.m * rounded_share(w) * w.depth() * kernels.q_bytes)),
+        scales_(context.arena.allocate_span<float>(w.scales() == nullptr ? 0 : gemm.m)),
+        zeros_(context.arena.allocate_span<int32_t>(w.scales() == nullptr ? 0 : gemm.m)),
         job_{.gemm = gemm,
-             .depth = w.depth(),
-             .num_tiles = ceil_div(gemm.m * share(w), kernels.tile_rows),
+             .num_tiles = ceil_div(gemm.m * rounded_share(w), kernels.tile_rows),
              .q = q_.data(),
              .row_scales = scales_.data(),
              .row_zeros = zeros_.data(),
@@ -133,34 +133,41 @@ class QuantizedRows final {
     });
   }
 
-  // Quantised rows of each row of x.
-  static int64_t share(const PackedMatrix& w) { return w.format().wide_inputs ? 2 : 1; }
-
-  const Int8Job& job() const { return job_; }
+  const RoundedJob& job() const { return job_; }
 
  private:
   Arena::Scope scope_;
   std::span<std::byte> q_;
   std::span<float> scales_;
   std::span<int32_t> zeros_;
-  Int8Job job_;
+  RoundedJob job_;
 };
 
-void run_int8(Context& context, const Int8GemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
-              bool serial) {
-  const QuantizedRows x(context, kernels, gemm, w);
+void run_rounded(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
+                 bool serial) {
+  const RoundedRows x(context, kernels, gemm, w);
   if (context.dry_run) return;
   const int64_t tiles = x.job().num_tiles;
   if (tiles == 1) {
     return for_runs_of_panels(context, w.num_panels(), serial,
                               [&](int64_t begin, int64_t end) { kernels.panels(x.job(), 0, 1, begin, end); });
   }
-  const Division d = divide(tiles, kernels.tile_rows * w.depth() * kernels.q_bytes, w.num_panels(),
+  const Division d = divide(tiles, kernels.tile_rows * w.depth() * kernels.q_bytes, kernels.block_bytes, w.num_panels(),
                             serial ? 1 : context.threads.num_threads());
   for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int) {
     kernels.panels(x.job(), even_split(tiles, d.num_blocks, block), even_split(tiles, d.num_blocks, block + 1),
                    even_split(w.num_panels(), d.num_runs, run), even_split(w.num_panels(), d.num_runs, run + 1));
   });
+}
+
+// Null: x is multiplied as it is.
+const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t m) {
+  const TileGemmKernels* tiles = kernels.tiles;
+  if (w.format().storage == DType::kInt8) {
+    const bool few = tiles == nullptr || m * rounded_share(w) <= tiles->int8_vector_rows;
+    return few ? &kernels.gemm_int8 : &tiles->int8;
+  }
+  return w.format().bfloat16_inputs && tiles != nullptr ? &tiles->bfloat16 : nullptr;
 }
 
 // The float kernels of a storage.
@@ -182,6 +189,7 @@ GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix
           .m = x.dim(0),
           .n = w.n(),
           .k = w.k(),
+          .depth = w.depth(),
           .panels = w.panels(),
           .bias = epilogue.bias,
           .activation = epilogue.activation,
@@ -204,17 +212,25 @@ GemmJob piece_of(const GemmJob& whole, const PackedMatrix& w, const ColumnPiece&
 
 }  // namespace
 
+bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa) {
+  return format.bfloat16_inputs && op_kernels(isa).tiles != nullptr;
+}
+
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
+  gemm_with(op_kernels(context.isa), context, x, w, epilogue, y);
+}
+
+void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+               const Epilogue& epilogue, const TensorView& y) {
   check_shapes(x, w, epilogue, y);
   GemmJob job = make_job(context, x, w, epilogue);
   if (job.m == 0 || job.n == 0) return;
   if (!context.dry_run) job.y = y.f32();
   job.y_stride = y.stride[0];
-  const OpKernels& kernels = op_kernels(context.isa);
   const bool serial =
       2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
-  if (w.format().storage == DType::kInt8) {
-    run_int8(context, kernels.gemm_int8, job, w, serial);
+  if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m)) {
+    run_rounded(context, *rounded, job, w, serial);
   } else {
     run_float(context, kernels, float_kernels(kernels, w.format().storage), job, w.num_panels(), serial);
   }
@@ -222,13 +238,17 @@ void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Ep
 
 void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,
                      const TensorView& y, FunctionRef<void(const ColumnPiece&)> then) {
+  gemm_by_columns_with(op_kernels(context.isa), context, x, w, bias, y, then);
+}
+
+void gemm_by_columns_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+                          const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then) {
   const int64_t m = x.dim(0);
   const bool is_whole = y.dim(0) == m && y.dim(1) == w.n();
   CHECK(is_whole || (y.dim(0) == m * context.threads.num_threads() && y.dim(1) == kPieceColumns), "y [", y.dim(0), ", ",
         y.dim(1), "] of ", m, " rows and ", w.n(), " columns");
   const GemmJob job = make_job(context, x, w, {.bias = bias});
   if (job.m == 0 || job.n == 0) return;
-  const OpKernels& kernels = op_kernels(context.isa);
   const auto in_pieces = [&](auto&& compute) {
     context.threads.parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t i, int thread) {
       const int64_t begin = i * kPieceColumns, end = std::min(begin + kPieceColumns, job.n);
@@ -238,15 +258,14 @@ void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& 
       then(piece);
     });
   };
-  if (w.format().storage == DType::kInt8) {
-    const QuantizedRows rows(context, kernels.gemm_int8, job, w);
+  if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m)) {
+    const RoundedRows rows(context, *rounded, job, w);
     if (context.dry_run) return;
     return in_pieces([&](const GemmJob& part, int64_t column, int64_t num_panels) {
-      Int8Job of = rows.job();
+      RoundedJob of = rows.job();
       of.gemm = part;
-      of.scales += column;
-      of.weight_sums += column;
-      kernels.gemm_int8.panels(of, 0, of.num_tiles, 0, num_panels);
+      if (of.scales != nullptr) of.scales += column, of.weight_sums += column;
+      rounded->panels(of, 0, of.num_tiles, 0, num_panels);
     });
   }
   const FloatGemmKernels& of = float_kernels(kernels, w.format().storage);

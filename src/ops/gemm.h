@@ -1,6 +1,8 @@
 // y = x w^T: products with weight matrices, packed once at load (ops/packed_matrix.h).
 //
-// float32, bfloat16 and float16 weights: weights are widened, arithmetic is float32.
+// float32, bfloat16 and float16 weights: weights are widened, arithmetic is float32. bfloat16 weights whose format has
+// bfloat16_inputs, where the level has tiles for them (AMX): rows of x are rounded to bfloat16, products are exact and
+// sums float32, of every 32 inputs the even and the odd ones apart; subnormals are zero.
 // int8 weights: each row of x is quantised to 255 steps between its least and its largest entry (0 among them): q =
 // round(x / scale) + zero. Wide inputs: to 127 steps on either side of 0, and a second q takes what the first leaves,
 // in steps of scale / 254. Sums are exact integers, then scaled. A row that holds infinity or NaN gives NaN.
@@ -12,6 +14,7 @@
 #include <cstdint>
 
 #include "base/function_ref.h"
+#include "base/isa.h"
 #include "ops/activation_kind.h"
 #include "ops/packed_matrix.h"
 #include "tensor/context.h"
@@ -43,6 +46,9 @@ struct ColumnPiece {
 constexpr int64_t kPieceColumns = 32 * kPanelColumns;
 void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,
                      const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);
+
+// Whether products with such weights round x to bfloat16 at this level.
+bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa);
 
 // The obvious triple loop in double precision over an unpacked w [n, k]: the oracle. x and w are taken as they are:
 // what a storage rounds is the caller's to round first.

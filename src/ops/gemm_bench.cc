@@ -1,13 +1,17 @@
 // Products of the sizes that FACTS names: few rows against the speed of a plain read of the weights, many rows against
 // arithmetic. Arguments: n, k, m, instruction level, storage (0 float32, 1
-// bfloat16, 2 int8, 3 int8 with wide inputs).
+// bfloat16, 2 int8, 3 int8 with wide inputs, 4 bfloat16 with bfloat16 inputs).
 #include "ops/bench_support.h"
 #include "ops/gemm.h"
 
 namespace transept {
 namespace {
 
-constexpr WeightFormat kFormats[] = {{DType::kFloat32}, {DType::kBFloat16}, {DType::kInt8}, {DType::kInt8, true}};
+constexpr WeightFormat kFormats[] = {{DType::kFloat32},
+                                     {DType::kBFloat16},
+                                     {DType::kInt8},
+                                     {DType::kInt8, true},
+                                     {.storage = DType::kBFloat16, .bfloat16_inputs = true}};
 
 void BM_Gemm(benchmark::State& state) {
   const int64_t n = state.range(0), k = state.range(1), m = state.range(2);
@@ -31,10 +35,14 @@ void sizes(benchmark::internal::Benchmark* b) {
   const auto add = [&](int64_t n, int64_t k, int64_t m, Isa isa, int64_t format) {
     b->Args({n, k, m, static_cast<int64_t>(isa), format});
   };
-  for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
+  for (const Isa isa : {Isa::kAmx, Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
     for (const int64_t m : {1, 2, 4, 8, 16, 32, 64, 512, 1500}) {
-      for (const int64_t format : {0, 1, 2, 3}) {
-        if (isa == Isa::kAvx512Vnni ? format >= 2 : isa != Isa::kGeneric || m < 64) add(3072, 768, m, isa, format);
+      for (const int64_t format : {0, 1, 2, 3, 4}) {
+        const bool is_slow = isa == Isa::kGeneric && m >= 64;
+        const bool has_own = isa == Isa::kAmx          ? format >= 2
+                             : isa == Isa::kAvx512Vnni ? format == 2 || format == 3
+                                                       : format < 4;
+        if (has_own && !is_slow) add(3072, 768, m, isa, format);
       }
     }
   }
@@ -43,6 +51,7 @@ void sizes(benchmark::internal::Benchmark* b) {
          {std::pair<int64_t, int64_t>{384, 384}, {512, 512}, {1024, 4096}, {4096, 1024}, {50272, 1024}}) {
       if (m == 1500 && n > 10000) continue;
       for (const int64_t format : {0, 2}) add(n, k, m, Isa::kAvx512Vnni, format);
+      for (const int64_t format : {2, 4}) add(n, k, m, Isa::kAmx, format);
     }
   }
 }

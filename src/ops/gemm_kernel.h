@@ -16,36 +16,69 @@ static constexpr int kPrefetchBytes = 1024;  // ahead of the weights
 // Measured on 900 MB of weights: 8 rows in 33 ms instead of 50; one row takes 27.
 static constexpr int kPrefetchL2Bytes = 12288;
 
-// How weights are stored, and read as floats.
+// How weights are stored, kGroup inputs of a column side by side, and read as floats: input kPart of each column's
+// group.
 struct Float32Weights {
   typedef float Type;
-  template <class V>
+  static constexpr int kGroup = 1;
+  template <class V, int kPart>
   static inline typename V::Reg load(const Type* p) {
     return V::load(p);
   }
 };
 struct BFloat16Weights {
   typedef uint16_t Type;
-  template <class V>
+  static constexpr int kGroup = 2;
+  template <class V, int kPart>
   static inline typename V::Reg load(const Type* p) {
-    return V::load_bfloat16(p);
+    if constexpr (kPart == 0) return V::load_bfloat16_first(p);
+    return V::load_bfloat16_second(p);
   }
 };
 struct Float16Weights {
   typedef uint16_t Type;
-  template <class V>
+  static constexpr int kGroup = 1;
+  template <class V, int kPart>
   static inline typename V::Reg load(const Type* p) {
     return V::load_float16(p);
   }
 };
 
-// The sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums [kRows][row_floats].
-// Element (r, t) of x stands at x[r * row_step + t * k_step]. Weights are fetched from afar: the tile's own, 1 KiB
-// before they are used, or, if kAhead, half a panel's bytes from `ahead` on, for the tiles to come.
-template <class V, class W, int kRows, int kVecs, int kPanels, bool kAhead>
-inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const typename W::Type* w, const char* ahead,
-                      int64_t k, float* sums, int row_floats) {
+// One input of kRows rows times kVecs vectors of weights of each of kPanels panels, added to acc. The weights' own are
+// fetched from afar, 1 KiB before they are used, or, if kAhead, 16 from `ahead` on. Always inline: acc is registers.
+template <class V, class W, int kPart, int kRows, int kVecs, int kPanels, bool kAhead>
+[[gnu::always_inline]] inline void gemm_step(const float* x, int64_t row_step, const typename W::Type* w,
+                                             int64_t panel_weights, const char* ahead,
+                                             typename V::Reg (&acc)[kRows][kVecs * kPanels]) {
   constexpr int kBytes = static_cast<int>(sizeof(typename W::Type));
+  constexpr int kVecWeights = V::kLanes * W::kGroup;
+  constexpr int kAll = kVecs * kPanels;
+  typename V::Reg b[kAll];
+#pragma GCC unroll 16
+  for (int c = 0; c < kAll; ++c) {
+    const typename W::Type* p = w + (c / kVecs) * panel_weights + (c % kVecs) * kVecWeights;
+    b[c] = W::template load<V, kPart>(p);
+    if (!kAhead && kPart == 0 && c % kVecs * kVecWeights * kBytes % 64 == 0) {
+      V::prefetch(p + kPrefetchBytes / kBytes);
+      if (kPanels <= 2) V::prefetch_l2(p + kPrefetchL2Bytes / kBytes);
+    }
+  }
+  if (kAhead) V::prefetch_l2(ahead);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const typename V::Reg a = V::set1(x[r * row_step]);
+#pragma GCC unroll 16
+    for (int c = 0; c < kAll; ++c) acc[r][c] = V::fma(a, b[c], acc[r][c]);
+  }
+}
+
+// The sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums [kRows][row_floats].
+// Element (r, t) of x stands at x[r * row_step + t * k_step]. If kAhead, half a panel's bytes from `ahead` on are
+// fetched for the tiles to come.
+template <class V, class W, int kRows, int kVecs, int kPanels, bool kAhead>
+inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const typename W::Type* w,
+                      int64_t panel_weights, const char* ahead, int64_t k, float* sums, int row_floats) {
+  constexpr int kAheadStep = 16 * static_cast<int>(sizeof(typename W::Type));
   constexpr int kAll = kVecs * kPanels;
   typename V::Reg acc[kRows][kAll];
 #pragma GCC unroll 16
@@ -53,27 +86,19 @@ inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const ty
 #pragma GCC unroll 16
     for (int c = 0; c < kAll; ++c) acc[r][c] = V::zero();
   }
-  const int64_t panel_weights = k * kPanelWidth;
-  for (int64_t t = 0; t < k; ++t) {
-    typename V::Reg b[kAll];
-#pragma GCC unroll 16
-    for (int c = 0; c < kAll; ++c) {
-      const typename W::Type* p = w + (c / kVecs) * panel_weights + (c % kVecs) * V::kLanes;
-      b[c] = W::template load<V>(p);
-      if (!kAhead && c % kVecs * V::kLanes * kBytes % 64 == 0) {
-        V::prefetch(p + kPrefetchBytes / kBytes);
-        if (kPanels <= 2) V::prefetch_l2(p + kPrefetchL2Bytes / kBytes);
-      }
-    }
-    if (kAhead) V::prefetch_l2(ahead + t * 16 * kBytes);
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const typename V::Reg a = V::set1(x[r * row_step]);
-#pragma GCC unroll 16
-      for (int c = 0; c < kAll; ++c) acc[r][c] = V::fma(a, b[c], acc[r][c]);
-    }
+  for (int64_t t = 0; t + W::kGroup <= k; t += W::kGroup) {
+    gemm_step<V, W, 0, kRows, kVecs, kPanels, kAhead>(x, row_step, w, panel_weights, ahead, acc);
     x += k_step;
-    w += kPanelWidth;
+    if (kAhead) ahead += kAheadStep;
+    if constexpr (W::kGroup == 2) {
+      gemm_step<V, W, 1, kRows, kVecs, kPanels, kAhead>(x, row_step, w, panel_weights, ahead, acc);
+      x += k_step;
+      if (kAhead) ahead += kAheadStep;
+    }
+    w += W::kGroup * kPanelWidth;
+  }
+  if (k % W::kGroup != 0) {
+    gemm_step<V, W, 0, kRows, kVecs, kPanels, kAhead>(x, row_step, w, panel_weights, ahead, acc);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -124,9 +149,10 @@ template <class V, class W, int kRows, int kPanels>
 inline void gemm_few_panels(const GemmJob& job, int64_t panel) {
   alignas(64) float sums[kRows * kPanels * kPanelWidth];
   constexpr int kRowFloats = kPanels * kPanelWidth;
-  const auto* w = static_cast<const typename W::Type*>(job.panels) + panel * job.k * kPanelWidth;
-  gemm_tile<V, W, kRows, kPanelWidth / V::kLanes, kPanels, false>(job.x, job.x_stride, 1, w, nullptr, job.k, sums,
-                                                                  kRowFloats);
+  const int64_t panel_weights = job.depth * kPanelWidth;
+  const auto* w = static_cast<const typename W::Type*>(job.panels) + panel * panel_weights;
+  gemm_tile<V, W, kRows, kPanelWidth / V::kLanes, kPanels, false>(job.x, job.x_stride, 1, w, panel_weights, nullptr,
+                                                                  job.k, sums, kRowFloats);
   gemm_epilogue<V>(job, 0, kRows, panel * kPanelWidth, kRowFloats, sums, kRowFloats);
 }
 
@@ -176,14 +202,16 @@ template <class V, class W, int kRows>
 inline void gemm_packed_tile(const GemmJob& job, int64_t row, const float* packed, int64_t panel, const char* ahead) {
   alignas(64) float sums[kRows * kPanelWidth];
   constexpr int kColumns = V::kTileVecs * V::kLanes;
-  const auto* w = static_cast<const typename W::Type*>(job.panels) + panel * job.k * kPanelWidth;
+  const int64_t panel_weights = job.depth * kPanelWidth;
+  const auto* w = static_cast<const typename W::Type*>(job.panels) + panel * panel_weights;
   for (int column = 0; column < kPanelWidth; column += kColumns) {
+    const typename W::Type* from = w + column * W::kGroup;
     if (ahead != nullptr) {
-      gemm_tile<V, W, kRows, V::kTileVecs, 1, true>(packed, 1, kRows, w + column, ahead, job.k, sums + column,
+      gemm_tile<V, W, kRows, V::kTileVecs, 1, true>(packed, 1, kRows, from, panel_weights, ahead, job.k, sums + column,
                                                     kPanelWidth);
     } else {
-      gemm_tile<V, W, kRows, V::kTileVecs, 1, false>(packed, 1, kRows, w + column, nullptr, job.k, sums + column,
-                                                     kPanelWidth);
+      gemm_tile<V, W, kRows, V::kTileVecs, 1, false>(packed, 1, kRows, from, panel_weights, nullptr, job.k,
+                                                     sums + column, kPanelWidth);
     }
   }
   gemm_epilogue<V>(job, row, kRows, panel * kPanelWidth, kPanelWidth, sums, kPanelWidth);
@@ -202,7 +230,7 @@ inline void gemm_any_tile(const GemmJob& job, int64_t row, int64_t rows, const f
 template <class V, class W>
 void gemm_tiles(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, const float* packed,
                 int64_t panel_begin, int64_t panel_end) {
-  const int64_t half_bytes = job.k * kPanelWidth / 2 * static_cast<int64_t>(sizeof(typename W::Type));
+  const int64_t half_bytes = job.depth * kPanelWidth / 2 * static_cast<int64_t>(sizeof(typename W::Type));
   for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
     const float* x = packed;
     for (int64_t tile = tile_begin; tile < tile_end; ++tile) {

@@ -35,14 +35,20 @@ TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
 }
 
 constexpr WeightFormat kFormats[] = {
-    {DType::kFloat32}, {DType::kBFloat16}, {DType::kFloat16}, {DType::kInt8}, {DType::kInt8, true}};
+    {DType::kFloat32}, {DType::kBFloat16}, {.storage = DType::kBFloat16, .bfloat16_inputs = true},
+    {DType::kFloat16}, {DType::kInt8},     {DType::kInt8, true}};
 
 std::string name_of(WeightFormat format) {
-  return std::string(dtype_name(format.storage)) + (format.wide_inputs ? ", wide inputs" : "");
+  return std::string(dtype_name(format.storage)) + (format.wide_inputs       ? ", wide inputs"
+                                                    : format.bfloat16_inputs ? ", bfloat16 inputs"
+                                                                             : "");
 }
 
 // What a product makes of a row of x, written out from the definition in gemm.h.
-void quantize_as_defined(WeightFormat format, float* x, int64_t k) {
+void round_as_defined(WeightFormat format, Isa isa, float* x, int64_t k) {
+  if (multiplies_in_bfloat16(format, isa)) {
+    for (int64_t t = 0; t < k; ++t) x[t] = bfloat16_to_float(float_to_bfloat16(x[t]));
+  }
   if (format.storage != DType::kInt8) return;
   float low = 0, high = 0;
   for (int64_t t = 0; t < k; ++t) low = std::min(low, x[t]), high = std::max(high, x[t]);
@@ -110,7 +116,7 @@ void expect_matches_reference(Isa isa, const Shape& shape, Activation activation
   Epilogue epilogue{.bias = bias ? b.data() : nullptr, .activation = activation, .residual = {}};
   if (residual) epilogue.residual = matrix(r, m, n);
   std::vector<float> rounded = x;
-  for (int64_t i = 0; i < m; ++i) quantize_as_defined(format, rounded.data() + i * (k + 3), k);
+  for (int64_t i = 0; i < m; ++i) round_as_defined(format, isa, rounded.data() + i * (k + 3), k);
   gemm_reference(matrix(rounded, m, k + 3).columns(0, k), matrix(w, n, k), epilogue, matrix(expected, m, n));
   if (residual) {  // the residual may be y itself
     for (int64_t i = 0; i < m; ++i)

@@ -75,9 +75,10 @@ inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D
   return {(inverse == 0 ? 0 : width / 255) + range.strange, shift};
 }
 
-// To 127 steps on either side of 0, and what that leaves, in steps of kWideStep, to the four places behind.
+// To 127 steps on either side of 0, and what that leaves, in steps of kWideStep, `rest_place` places behind it.
 template <class V, class D>
-inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
+inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step,
+                                 int64_t rest_place) {
   const RowRange range = range_of_row<V>(x, k);
   const float most = range.high > -range.low ? range.high : -range.low;
   const float inverse = range.strange == 0 && most > kLeastRange ? 127 / most : 0;
@@ -86,13 +87,14 @@ inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typen
     const typename V::Reg whole = V::round(scaled);
     D::store_inputs(q + i / 4 * step, step, whole, kZero);
     const typename V::Reg rest = V::round(V::mul(V::sub(scaled, whole), V::set1(1 / kWideStep)));
-    D::store_inputs(q + i / 4 * step + 4, step, rest, kZero);
+    D::store_inputs(q + i / 4 * step + rest_place, step, rest, kZero);
   });
   return {(inverse == 0 ? 0 : most / 127) + range.strange, kZero};
 }
 
+// Rows are divided evenly into tiles, each [depth / 4][rows][4].
 template <class V, class D>
-void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* scales, int32_t* zeros) {
+void quantize_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* scales, int32_t* zeros) {
   const int64_t share = job.is_wide ? 2 : 1;
   int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or the one before or after it
   if (tile > 0) --tile;
@@ -101,9 +103,9 @@ void quantize_rows(const Int8Job& job, int64_t row_begin, int64_t row_end, void*
     const int64_t begin = even_split(job.gemm.m, job.num_tiles, tile);
     const int64_t step = (even_split(job.gemm.m, job.num_tiles, tile + 1) - begin) * share * 4;
     const float* x = job.gemm.x + r * job.gemm.x_stride;
-    auto* to = static_cast<typename D::Input*>(q) + begin * share * job.depth + (r - begin) * share * 4;
-    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, job.depth, to, step)
-                                     : quantize_row<V, D>(x, job.gemm.k, job.depth, to, step);
+    auto* to = static_cast<typename D::Input*>(q) + begin * share * job.gemm.depth + (r - begin) * share * 4;
+    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, job.gemm.depth, to, step, 4)
+                                     : quantize_row<V, D>(x, job.gemm.k, job.gemm.depth, to, step);
     scales[r] = code.scale;
     zeros[r] = code.zero;
   }
@@ -153,7 +155,7 @@ inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w
 
 // Sums of `rows` rows of y (wide: two rows of sums each) to y: scales, bias, activation, residual.
 template <class V, class D, bool kWide, class Activate>
-inline void int8_finish(const Int8Job& job, int64_t row, int rows, int64_t column, int columns, const int32_t* sums,
+inline void int8_finish(const RoundedJob& job, int64_t row, int rows, int64_t column, int columns, const int32_t* sums,
                         int row_ints, Activate&& activate) {
   const GemmJob& gemm = job.gemm;
   for (int c = 0; c < columns; c += V::kLanes) {
@@ -184,7 +186,7 @@ inline void int8_finish(const Int8Job& job, int64_t row, int rows, int64_t colum
 }
 
 template <class V, class D, bool kWide>
-inline void int8_epilogue(const Int8Job& job, int64_t row, int rows, int64_t column, int num_columns,
+inline void int8_epilogue(const RoundedJob& job, int64_t row, int rows, int64_t column, int num_columns,
                           const int32_t* sums) {
   const int64_t left = job.gemm.n - column;
   const int columns = left < num_columns ? static_cast<int>(left) : num_columns;
@@ -205,14 +207,14 @@ struct Int8Shape {
 
 // kRows quantised rows from `row` of y on.
 template <class V, class D, int kRows, int kPanels, Int8Fetch kFetch>
-inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
+inline void int8_some(const RoundedJob& job, int64_t row, int64_t panel) {
   alignas(64) int32_t sums[kRows * kPanels * kPanelWidth];
   constexpr int kColumns = kPanels * kPanelWidth;
   constexpr int kVecs = Int8Shape<D, kRows>::kVecs;
-  const auto* q = static_cast<const typename D::Input*>(job.q) + (job.is_wide ? 2 * row : row) * job.depth;
-  const auto* w = static_cast<const int8_t*>(job.gemm.panels) + panel * job.depth * kPanelWidth;
+  const auto* q = static_cast<const typename D::Input*>(job.q) + (job.is_wide ? 2 * row : row) * job.gemm.depth;
+  const auto* w = static_cast<const int8_t*>(job.gemm.panels) + panel * job.gemm.depth * kPanelWidth;
   for (int part = 0; part < kInt8Step; part += kVecs * D::kVecBytes) {
-    int8_tile<D, kRows, kVecs, kPanels, kFetch>(q, job.depth, w + part, sums + part / 4, kColumns);
+    int8_tile<D, kRows, kVecs, kPanels, kFetch>(q, job.gemm.depth, w + part, sums + part / 4, kColumns);
   }
   const int64_t column = panel * kPanelWidth;
   if (job.is_wide) {
@@ -225,7 +227,7 @@ inline void int8_some(const Int8Job& job, int64_t row, int64_t panel) {
 }
 
 template <class V, class D, int kRows, Int8Fetch kFetch>
-inline void int8_run(const Int8Job& job, int64_t row, int64_t panel, int64_t panel_end) {
+inline void int8_run(const RoundedJob& job, int64_t row, int64_t panel, int64_t panel_end) {
   constexpr int kPanels = Int8Shape<D, kRows>::kPanels;
   for (; panel + kPanels <= panel_end; panel += kPanels) int8_some<V, D, kRows, kPanels, kFetch>(job, row, panel);
   if constexpr (kPanels > 1) {
@@ -234,7 +236,7 @@ inline void int8_run(const Int8Job& job, int64_t row, int64_t panel, int64_t pan
 }
 
 template <class V, class D, Int8Fetch kFetch, int kRows = D::kTileRows>
-inline void int8_run_rows(const Int8Job& job, int64_t row, int64_t rows, int64_t panel, int64_t panel_end) {
+inline void int8_run_rows(const RoundedJob& job, int64_t row, int64_t rows, int64_t panel, int64_t panel_end) {
   if (rows == kRows) {
     int8_run<V, D, kRows, kFetch>(job, row, panel, panel_end);
   } else if constexpr (kRows > 1) {
@@ -243,7 +245,7 @@ inline void int8_run_rows(const Int8Job& job, int64_t row, int64_t rows, int64_t
 }
 
 template <class V, class D>
-void int8_panels(const Int8Job& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end) {
+void int8_panels(const RoundedJob& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end) {
   const int64_t share = job.is_wide ? 2 : 1;
   const auto row_of = [&](int64_t tile) { return even_split(job.gemm.m, job.num_tiles, tile); };
   if (tile_end - tile_begin == 1) {

@@ -17,6 +17,7 @@ struct GemmJob {
   const float* x;
   int64_t x_stride;  // floats between rows
   int64_t m, n, k;
+  int64_t depth;  // k with its padding, as panels have it
   const void* panels;
   const float* bias;  // or null
   Activation activation;
@@ -26,17 +27,16 @@ struct GemmJob {
   int64_t y_stride;
 };
 
-// What a product with int8 weights has beside that.
-struct Int8Job {
+// What a product has beside that whose inputs are rounded first: with int8 weights, or with bfloat16 ones on tiles.
+struct RoundedJob {
   GemmJob gemm;
-  int64_t depth;               // k with its padding
-  int64_t num_tiles;           // into which the m rows are divided evenly
-  const void* q;               // quantised rows of x, by tiles: [depth / 4][rows][4], in the level's own type
-  const float* row_scales;     // [m]
+  int64_t num_tiles;           // of rows
+  const void* q;               // rounded rows of x, as the kernels lay them out
+  const float* row_scales;     // [m]; these and what follows: int8 only
   const int32_t* row_zeros;    // [m]
   const float* scales;         // of outputs
   const int32_t* weight_sums;  // of each output's weights, as they are stored
-  bool is_wide;                // two quantised rows for each row of x, side by side
+  bool is_wide;                // two rounded rows for each row of x, side by side
 };
 
 // Weights of one floating-point storage.
@@ -48,14 +48,23 @@ struct FloatGemmKernels {
                 int64_t panel_begin, int64_t panel_end);
 };
 
-struct Int8GemmKernels {
-  int tile_rows;  // quantised rows that share one reading of the weights
-  int q_bytes;    // of one quantised input
+struct RoundedGemmKernels {
+  int tile_rows;  // rounded rows that share one reading of the weights
+  int q_bytes;    // of one rounded input
+  // Rounded rows of about so many bytes are multiplied with all weights in turn, out of the second-level cache.
+  int64_t block_bytes;
   // Rows [begin, end) of x to their places in q, row_scales and row_zeros.
-  void (*quantize)(const Int8Job& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales,
+  void (*quantize)(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* row_scales,
                    int32_t* row_zeros);
   // Tiles [begin, end) of y in panels [begin, end).
-  void (*panels)(const Int8Job& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end);
+  void (*panels)(const RoundedJob& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end);
+};
+
+// Of levels that have tiles (AMX).
+struct TileGemmKernels {
+  int int8_vector_rows;  // up to so many rounded rows int8 products are the vectors'
+  RoundedGemmKernels int8;
+  RoundedGemmKernels bfloat16;  // inputs rounded to bfloat16
 };
 
 struct NormStatistics {
@@ -70,7 +79,8 @@ struct OpKernels {
   // Copies tiles [begin, end) of num_tiles, into which the m rows are divided evenly, to packed: [tile][k][rows].
   void (*gemm_pack)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, float* packed);
   FloatGemmKernels gemm_float32, gemm_bfloat16, gemm_float16;
-  Int8GemmKernels gemm_int8;
+  RoundedGemmKernels gemm_int8;
+  const TileGemmKernels* tiles;  // or null
 
   void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);
   // The same in pieces, for means over more than a row: the sum, the sum of (x - mean)^2, and what is made of them.
@@ -101,6 +111,13 @@ extern const OpKernels kOpKernels;
 namespace avx512_vnni {
 extern const OpKernels kOpKernels;
 }
+namespace amx {  // beside avx512_vnni's
+extern const TileGemmKernels kTileGemmKernels;
+}
+
+// Rows that vectors multiply stay in the second-level cache beside two panels of weights: this one and the next, which
+// is fetched meanwhile. Measured: 160 to 320 KiB are alike, 640 KiB cost 5 %.
+static constexpr int64_t kVectorBlockBytes = int64_t{256} << 10;
 
 // Rows of m, divided evenly into num_tiles: where tile i begins.
 static inline int64_t even_split(int64_t m, int64_t num_tiles, int64_t i) { return m * i / num_tiles; }

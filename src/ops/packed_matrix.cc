@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -14,7 +13,16 @@ namespace {
 
 static_assert(kPanelColumns == 32);
 
-int64_t padded_depth(int64_t k, DType storage) { return storage == DType::kInt8 ? round_up(k, kInt8Depth) : k; }
+int64_t padded_depth(int64_t k, DType storage) {
+  switch (storage) {
+    case DType::kInt8: return round_up(k, kInt8Depth);
+    case DType::kBFloat16: return round_up(k, kBFloat16Depth);
+    default: return k;
+  }
+}
+
+// Inputs of an output that lie side by side.
+int64_t group_of(DType storage) { return storage == DType::kInt8 ? 4 : storage == DType::kBFloat16 ? 2 : 1; }
 
 size_t packed_bytes(int64_t n, int64_t depth, DType storage) {
   CHECK(n >= 0 && depth >= 0);
@@ -23,8 +31,8 @@ size_t packed_bytes(int64_t n, int64_t depth, DType storage) {
   return static_cast<size_t>(*weights) * dtype_bytes(storage);
 }
 
-// Where weight t of the first column of a panel lies in int8.
-constexpr int64_t int8_place(int64_t t) { return t / 4 * 4 * kPanelColumns + t % 4; }
+// Where weight t of the first column of a panel lies.
+constexpr int64_t place_of(int64_t t, int64_t group) { return t / group * group * kPanelColumns + t % group; }
 
 }  // namespace
 
@@ -37,6 +45,7 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
       pool_(pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0)),
       data_(pool_->allocate(packed_bytes(n, depth_, format.storage))) {
   CHECK(format.storage == DType::kInt8 || !format.wide_inputs);
+  CHECK(format.storage == DType::kBFloat16 || !format.bfloat16_inputs);
   if (format.storage != DType::kInt8) return;
   CHECK(depth_ <= kMaxInt8Inputs, "int8 weights of ", k, " inputs");
   scales_.resize(static_cast<size_t>(num_panels_ * kPanelColumns));
@@ -44,13 +53,12 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
 }
 
 int64_t PackedMatrix::column_place(int64_t row) const {
-  const int64_t in_panel = row % kPanelColumns * (format_.storage == DType::kInt8 ? 4 : 1);
+  const int64_t in_panel = row % kPanelColumns * group_of(format_.storage);
   return row / kPanelColumns * depth_ * kPanelColumns + in_panel;
 }
 
-template <typename T>
+template <int64_t kGroup, typename T>
 void PackedMatrix::scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step) {
-  constexpr int64_t kGroup = std::is_same_v<T, int8_t> ? 4 : 1;
   // A stretch of a panel stays in the first-level cache while every row puts its share into it.
   constexpr int64_t kStretch = 64;
   for (int64_t begin = 0; begin < row_step; begin += kStretch) {
@@ -90,27 +98,31 @@ void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
 
 void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float> weights) {
   CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row && static_cast<int64_t>(weights.size()) == num_rows * k_);
-  const auto converted = [&](auto&& convert) {
-    std::vector<uint16_t> rounded(weights.size());
-    for (size_t i = 0; i < weights.size(); ++i) rounded[i] = convert(weights[i]);
-    scatter(row, num_rows, rounded.data(), k_);
+  const auto converted = [&]<int64_t kGroup>(auto&& convert) {
+    std::vector<uint16_t> rounded(static_cast<size_t>(num_rows * depth_));
+    for (int64_t r = 0; r < num_rows; ++r) {
+      const float* from = weights.data() + r * k_;
+      std::transform(from, from + k_, rounded.data() + r * depth_, convert);
+    }
+    scatter<kGroup>(row, num_rows, rounded.data(), depth_);
   };
   switch (format_.storage) {
-    case DType::kFloat32: return scatter(row, num_rows, weights.data(), k_);
-    case DType::kBFloat16: return converted(float_to_bfloat16);
-    case DType::kFloat16: return converted(float_to_float16);
+    case DType::kFloat32: return scatter<1>(row, num_rows, weights.data(), k_);
+    case DType::kBFloat16: return converted.operator()<2>(float_to_bfloat16);
+    case DType::kFloat16: return converted.operator()<1>(float_to_float16);
     case DType::kInt8: break;
     default: CHECK(false, "weights cannot be stored as ", dtype_name(format_.storage));
   }
   std::vector<int8_t> q(static_cast<size_t>(num_rows * depth_));
   for (int64_t r = 0; r < num_rows; ++r) quantize_row(row + r, weights.data() + r * k_, q.data() + r * depth_);
-  scatter(row, num_rows, q.data(), depth_);
+  scatter<4>(row, num_rows, q.data(), depth_);
 }
 
 void PackedMatrix::get_row(int64_t row, float* out) const {
   CHECK(row >= 0 && row < n_);
+  const int64_t group = group_of(format_.storage);
   const auto gather = [&]<typename T>(const T* from, auto&& convert) {
-    for (int64_t t = 0; t < k_; ++t) out[t] = convert(from[t * kPanelColumns]);
+    for (int64_t t = 0; t < k_; ++t) out[t] = convert(from[place_of(t, group)]);
   };
   switch (format_.storage) {
     case DType::kFloat32: return gather(column<float>(row), [](float w) { return w; });
@@ -118,10 +130,8 @@ void PackedMatrix::get_row(int64_t row, float* out) const {
     case DType::kFloat16: return gather(column<uint16_t>(row), float16_to_float);
     default: break;
   }
-  const int8_t* from = column<int8_t>(row);
-  for (int64_t t = 0; t < k_; ++t) {
-    out[t] = static_cast<float>(from[int8_place(t)]) * scales_[static_cast<size_t>(row)];
-  }
+  const float scale = scales_[static_cast<size_t>(row)];
+  gather(column<int8_t>(row), [scale](int8_t w) { return static_cast<float>(w) * scale; });
 }
 
 }  // namespace transept

@@ -1,9 +1,11 @@
 // Weights of a product, packed once at load.
 //
 // Panels of kPanelColumns outputs (columns of y = x w^T), so that a product reads memory once, forward, at full width:
-//   float32, bfloat16, float16   [k][kPanelColumns]; 16-bit types are storage only, arithmetic is float32
-//   int8                         [k / 4][kPanelColumns][4], k padded with zeros to a multiple of kInt8Depth
-// Outputs past n in the last panel are zero.
+//   float32, float16   [k][kPanelColumns]
+//   bfloat16           [k / 2][kPanelColumns][2], k padded with zeros to a multiple of kBFloat16Depth
+//   int8               [k / 4][kPanelColumns][4], k padded with zeros to a multiple of kInt8Depth
+// Outputs past n in the last panel are zero. 16-bit types are widened and arithmetic is float32, unless a bfloat16
+// format says otherwise. 16 groups of 16 columns of the last two are one tile of AMX.
 //
 // int8 is symmetric with one scale an output: w = q * scale, q in [-127, 127], scale = max |w| / 127. Inputs are
 // quantised by the product itself, one scale a row (ops/gemm.h).
@@ -22,6 +24,7 @@ namespace transept {
 
 constexpr int64_t kPanelColumns = 32;
 constexpr int64_t kInt8Depth = 64;
+constexpr int64_t kBFloat16Depth = 32;
 // Of int8: sums of 255 * 127 * k must fit an int32.
 constexpr int64_t kMaxInt8Inputs = 65536;
 
@@ -30,6 +33,9 @@ struct WeightFormat {
   // int8 only: rows of x in two times 8 bits instead of 8, for layers whose inputs have outliers. Twice the arithmetic,
   // the same bytes.
   bool wide_inputs = false;
+  // bfloat16 only: where the level has tiles for it (AMX), rows of x are rounded to bfloat16 and multiplied in it, with
+  // float32 sums; elsewhere weights are widened. For who asks for bfloat16 arithmetic; other answers stay float32's.
+  bool bfloat16_inputs = false;
 
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
 };
@@ -59,8 +65,8 @@ class PackedMatrix final {
   size_t bytes() const { return data_.size() + scales_.size() * sizeof(float) + sums_.size() * sizeof(int32_t); }
 
  private:
-  // Four inputs of an output (int8), or one, are written side by side; then comes the next output's.
-  template <typename T>
+  // kGroup inputs of an output are written side by side; then come the next output's.
+  template <int64_t kGroup, typename T>
   void scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step);
   void quantize_row(int64_t row, const float* weights, int8_t* q);
 

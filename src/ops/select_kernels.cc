@@ -1,9 +1,23 @@
 #include "ops/select_kernels.h"
 
 namespace transept {
+namespace {
+
+#if defined(__x86_64__)
+OpKernels with_tiles(OpKernels kernels, const TileGemmKernels& tiles) {
+  kernels.tiles = &tiles;
+  return kernels;
+}
+#endif
+
+}  // namespace
 
 const OpKernels& op_kernels(Isa isa) {
 #if defined(__x86_64__)
+  if (isa >= Isa::kAmx) {
+    static const OpKernels kernels = with_tiles(avx512_vnni::kOpKernels, amx::kTileGemmKernels);
+    return kernels;
+  }
   if (isa >= Isa::kAvx512Vnni) return avx512_vnni::kOpKernels;
   if (isa >= Isa::kAvx512) return avx512::kOpKernels;
   if (isa >= Isa::kAvx2) return avx2::kOpKernels;

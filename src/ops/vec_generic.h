@@ -27,9 +27,21 @@ struct Vec {
   }
   static void store(float* p, Reg a) { memcpy(p, &a, sizeof a); }
   // Stored in 16 bits, widened. Written for any value: subnormals, infinities, NaN.
-  static Reg load_bfloat16(const uint16_t* p) {
-    const Int bits = Int{p[0], p[1], p[2], p[3]} << 16;
+  // The first or the second of each of kLanes pairs.
+  static Reg load_bfloat16_first(const uint16_t* p) {
+    const Int bits = Int{p[0], p[2], p[4], p[6]} << 16;
     return reinterpret_cast<Reg>(bits);
+  }
+  static Reg load_bfloat16_second(const uint16_t* p) {
+    const Int bits = Int{p[1], p[3], p[5], p[7]} << 16;
+    return reinterpret_cast<Reg>(bits);
+  }
+  // To the nearest, ties to even; NaN stays NaN.
+  static void store_bfloat16(uint16_t* p, Reg a) {
+    const Int bits = reinterpret_cast<Int>(a);
+    const Int nearest = bits + 0x7FFF + ((bits >> 16) & 1), nan = a != a;
+    const Int rounded = ((nearest & ~nan) | ((bits | 0x400000) & nan)) >> 16;
+    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<uint16_t>(rounded[i]);
   }
   static Reg load_float16(const uint16_t* p) {
     const Int bits{p[0], p[1], p[2], p[3]};

@@ -1,0 +1,15 @@
+// gemm() and gemm_by_columns() of ops/gemm.h with a table that is not the level's: for tests of kernels that the
+// processor has no instructions for (tile_test.cc).
+#pragma once
+
+#include "ops/gemm.h"
+#include "ops/kernels.h"
+
+namespace transept {
+
+void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+               const Epilogue& epilogue, const TensorView& y);
+void gemm_by_columns_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+                          const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);
+
+}  // namespace transept

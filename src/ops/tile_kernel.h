@@ -1,0 +1,301 @@
+// Products on tiles of 16 rows of 64 bytes (AMX), written once (ops/kernels.h has the rule for such files): int8, and
+// bfloat16 with inputs rounded to it.
+//
+// T is what multiplies tiles. tile_amx.h has the instructions; tile_test_*.cc has a T in software that does what
+// Intel's manual defines, because few machines that build this have AMX. A T is made with a TileConfig and holds eight
+// tiles, each addressed by a constant:
+//   zero<tile>(); load<tile>(from, stride); store<tile>(to, stride);
+//   dot_u8s8<sum, a, b>(), dot_bfloat16<sum, a, b>()   sum += a b
+//
+// Inputs are rounded to [row][depth], which are A's rows as they are; a panel holds B's rows, 64 bytes of 16 columns
+// (ops/packed_matrix.h), 128 bytes apart. Every sum takes its inputs 64 bytes at a time, from the first to the last,
+// whatever the rows beside it.
+#pragma once
+
+#include "ops/int8_kernel.h"
+
+namespace transept {
+
+static constexpr int kTileRows = 16;
+static constexpr int kTileRowBytes = 64;
+static constexpr int kTileStripe = 2 * kTileRows;  // rows that share one reading of the weights
+// Bytes that one step of 64 bytes of inputs reads of a panel.
+static constexpr int kTileStepBytes = kTileRows * 4 * kPanelWidth;
+
+// As LDTILECFG reads it.
+struct alignas(64) TileConfig {
+  uint8_t palette;
+  uint8_t start_row;
+  uint8_t reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+};
+static_assert(sizeof(TileConfig) == 64, "");
+
+// The kinds of products: what a tile adds up, and what becomes of the sums of `rows` rounded rows from `row` on.
+template <class V, class D>
+struct Int8Tiles {
+  typedef int32_t Sum;
+  static constexpr int kBytes = 1;  // of an input
+  template <int kSum, int kA, int kB, class T>
+  static inline void dot(T& tiles) {
+    tiles.template dot_u8s8<kSum, kA, kB>();
+  }
+  static inline void finish(const RoundedJob& job, int64_t row, int rows, int64_t column, int columns,
+                            const Sum* sums) {
+    if (job.is_wide) {
+      int8_epilogue<V, D, true>(job, row / 2, rows / 2, column, columns, sums);
+    } else {
+      int8_epilogue<V, D, false>(job, row, rows, column, columns, sums);
+    }
+  }
+};
+template <class V>
+struct BFloat16Tiles {
+  typedef float Sum;
+  static constexpr int kBytes = 2;
+  template <int kSum, int kA, int kB, class T>
+  static inline void dot(T& tiles) {
+    tiles.template dot_bfloat16<kSum, kA, kB>();
+  }
+  static inline void finish(const RoundedJob& job, int64_t row, int rows, int64_t column, int columns,
+                            const Sum* sums) {
+    gemm_epilogue<V>(job.gemm, row, rows, column, columns, sums, columns);
+  }
+};
+
+// --- inputs
+
+template <class V, class D>
+void quantize_dense_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* scales,
+                         int32_t* zeros) {
+  const int64_t depth = job.gemm.depth, share = job.is_wide ? 2 : 1;
+  for (int64_t r = row_begin; r < row_end; ++r) {
+    const float* x = job.gemm.x + r * job.gemm.x_stride;
+    auto* to = static_cast<typename D::Input*>(q) + r * share * depth;
+    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, depth, to, 4, depth)
+                                     : quantize_row<V, D>(x, job.gemm.k, depth, to, 4);
+    scales[r] = code.scale;
+    zeros[r] = code.zero;
+  }
+}
+
+template <class V>
+void round_rows_to_bfloat16(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* /*scales*/,
+                            int32_t* /*zeros*/) {
+  const int64_t k = job.gemm.k, depth = job.gemm.depth;
+  for (int64_t r = row_begin; r < row_end; ++r) {
+    const float* x = job.gemm.x + r * job.gemm.x_stride;
+    uint16_t* to = static_cast<uint16_t*>(q) + r * depth;
+    for (int64_t i = 0; i < depth; i += V::kLanes) {
+      const int64_t left = k - i;
+      V::store_bfloat16(to + i, left <= 0           ? V::zero()
+                                : left >= V::kLanes ? V::load(x + i)
+                                                    : V::load_n(x + i, static_cast<int>(left)));
+    }
+  }
+}
+
+// --- tiles of sums
+
+// Calls body of a type whose kValue is kBegin, ..., kEnd - 1: tiles are addressed by constants.
+template <int kIndex>
+struct TileIndex {
+  static constexpr int kValue = kIndex;
+};
+template <int kBegin, int kEnd, class Body>
+[[gnu::always_inline]] static inline void for_constants(Body&& body) {
+  if constexpr (kBegin < kEnd) {
+    body(TileIndex<kBegin>{});
+    for_constants<kBegin + 1, kEnd>(body);
+  }
+}
+
+// What a call multiplies: rounded rows of A, and the panels.
+struct TileOperands {
+  const char* a;
+  int64_t row_bytes;    // of a row of A
+  int64_t panel_bytes;  // row_bytes * kPanelWidth
+};
+
+// Weights to fetch into the second-level cache while others are read: `step` bytes for every kTileStepBytes.
+struct TileAhead {
+  const char* from;
+  int step;
+};
+
+// Which tile is what: sums in tiles 0 to 3, then A's kStrips, and in the rest B's, which take turns.
+template <int kStrips>
+struct TilePlan {
+  static constexpr int kColumnTiles = 4 / kStrips;
+  static constexpr int kA = 4;
+  static constexpr int kB = kA + kStrips;
+  static constexpr int kBTiles = 8 - kB;
+};
+
+// The sums of kStrips tiles of rows (of which the first has `first_rows`) and kPanels panels from `b` on, into sums
+// [rows][kPanels * kPanelWidth]. Two strips go over one panel, one over two: four sums at a time hide the latency of
+// each, and two by two read a tile for each product instead of 1.25.
+template <class V, class K, int kStrips, int kPanels, class T>
+inline void tile_sums(T& tiles, const TileOperands& of, const char* a, const char* b, TileAhead ahead,
+                      int64_t first_rows, typename K::Sum* sums) {
+  using Plan = TilePlan<kStrips>;
+  constexpr int kColumnTiles = 2 * kPanels;
+  static_assert(kColumnTiles <= Plan::kColumnTiles, "");
+  for_constants<0, kStrips * kColumnTiles>([&](auto i) { tiles.template zero<decltype(i)::kValue>(); });
+  for (int64_t at = 0; at < of.row_bytes; at += kTileRowBytes) {
+    for_constants<0, kStrips>([&](auto s) {
+      constexpr int kS = decltype(s)::kValue;
+      tiles.template load<Plan::kA + kS>(a + kS * first_rows * of.row_bytes + at, of.row_bytes);
+    });
+    for_constants<0, kColumnTiles>([&](auto c) {
+      constexpr int kC = decltype(c)::kValue, kB = Plan::kB + kC % Plan::kBTiles;
+      tiles.template load<kB>(b + kC / 2 * of.panel_bytes + kC % 2 * kTileRowBytes, 4 * kPanelWidth);
+      for_constants<0, kStrips>([&](auto s) {
+        constexpr int kS = decltype(s)::kValue;
+        K::template dot<kS * kColumnTiles + kC, Plan::kA + kS, kB>(tiles);
+      });
+    });
+    for (int p = 0; p < kPanels; ++p) {
+      for (int o = 0; o < ahead.step; o += 64) V::prefetch_l2(ahead.from + p * of.panel_bytes + o);
+    }
+    b += kTileStepBytes;
+    ahead.from += ahead.step;
+  }
+  constexpr int kColumns = kPanels * kPanelWidth;
+  for_constants<0, kStrips * kColumnTiles>([&](auto i) {
+    constexpr int kI = decltype(i)::kValue;
+    typename K::Sum* to = sums + kI / kColumnTiles * first_rows * kColumns + kI % kColumnTiles * kTileRows;
+    tiles.template store<kI>(to, kColumns * static_cast<int64_t>(sizeof(typename K::Sum)));
+  });
+}
+
+// --- rows
+
+// Rows of a stripe: strips of them, the first of which has first_rows. Of 32 rows and more, every strip has 16: where
+// the last would have fewer, it begins earlier and its first `skip` rows are computed twice and finished once. So one
+// configuration serves a call.
+struct TileStripe {
+  int64_t row;  // the first that is computed
+  int rows;
+  int skip;
+  int strips;
+  int first_rows;
+};
+
+static inline TileStripe tile_stripe(int64_t num_rows, int64_t stripe) {
+  const int64_t begin = stripe * kTileStripe;
+  const int rows = num_rows - begin < kTileStripe ? static_cast<int>(num_rows - begin) : kTileStripe;
+  const int strips = rows > kTileRows ? 2 : 1;
+  if (num_rows < kTileStripe) return {begin, rows, 0, strips, strips == 1 ? rows : (rows + 1) / 2};
+  const int computed = strips * kTileRows;
+  return {begin + rows - computed, computed, computed - rows, strips, kTileRows};
+}
+
+static inline TileConfig tile_config(int64_t num_rows) {
+  const TileStripe stripe = tile_stripe(num_rows, 0);
+  const auto first = static_cast<uint8_t>(stripe.first_rows);
+  const auto second = static_cast<uint8_t>(stripe.strips == 1 ? first : stripe.rows - stripe.first_rows);
+  TileConfig config = {};
+  config.palette = 1;
+  for (int i = 0; i < 8; ++i) config.row_bytes[i] = kTileRowBytes, config.rows[i] = kTileRows;
+  config.rows[0] = config.rows[1] = config.rows[TilePlan<1>::kA] = first;
+  config.rows[2] = config.rows[3] = second;
+  if (stripe.strips == 2) config.rows[TilePlan<2>::kA + 1] = second;  // of one strip it is a tile of weights
+  return config;
+}
+
+template <class V, class K, int kStrips, int kPanels, class T>
+inline void tile_stripe_of_panels(T& tiles, const RoundedJob& job, const TileOperands& of, const TileStripe& stripe,
+                                  int64_t panel, TileAhead ahead) {
+  constexpr int kColumns = kPanels * kPanelWidth;
+  alignas(64) typename K::Sum sums[kStrips * kTileRows * kColumns];
+  const char* b = static_cast<const char*>(job.gemm.panels) + panel * of.panel_bytes;
+  tile_sums<V, K, kStrips, kPanels>(tiles, of, of.a + stripe.row * of.row_bytes, b, ahead, stripe.first_rows, sums);
+  K::finish(job, stripe.row + stripe.skip, stripe.rows - stripe.skip, panel * kPanelWidth, kColumns,
+            sums + stripe.skip * kColumns);
+}
+
+template <class V, class K, class T>
+inline void tile_stripe_of_panel(T& tiles, const RoundedJob& job, const TileOperands& of, const TileStripe& stripe,
+                                 int64_t panel, TileAhead ahead) {
+  if (stripe.strips == 2) {
+    tile_stripe_of_panels<V, K, 2, 1>(tiles, job, of, stripe, panel, ahead);
+  } else {
+    tile_stripe_of_panels<V, K, 1, 1>(tiles, job, of, stripe, panel, ahead);
+  }
+}
+
+// What stripe i of `count` fetches of the next panel: all of them share in it, so that they ask for no more at a time
+// than memory gives.
+static inline TileAhead tile_ahead(const char* next, int64_t panel_bytes, int64_t i, int64_t count) {
+  const int64_t lines = (kTileStepBytes / 64 + count - 1) / count;
+  const int64_t from = i * lines * 64;
+  if (from >= kTileStepBytes) return {next, 0};
+  return {next + panel_bytes / kTileStepBytes * from, static_cast<int>(lines * 64)};
+}
+
+// Stripes [begin, end) of rows in panels [begin, end). The tiles' configuration is a thread's own, and released at the
+// end: pool threads have nothing to remember, and a switch of threads between calls saves no tiles. A call takes
+// microseconds, the two instructions some ten nanoseconds.
+template <class V, class K, class T>
+void tile_panels(const RoundedJob& job, int64_t stripe_begin, int64_t stripe_end, int64_t panel_begin,
+                 int64_t panel_end) {
+  const int64_t num_rows = job.gemm.m * (job.is_wide ? 2 : 1);
+  const int64_t row_bytes = job.gemm.depth * K::kBytes;
+  const TileOperands of = {static_cast<const char*>(job.q), row_bytes, row_bytes * kPanelWidth};
+  const auto panel_at = [&](int64_t panel) {
+    return static_cast<const char*>(job.gemm.panels) + panel * of.panel_bytes;
+  };
+  const auto own = [&](int64_t panel) { return TileAhead{panel_at(panel) + kPrefetchL2Bytes, kTileStepBytes}; };
+  T tiles(tile_config(num_rows));
+  if (stripe_end - stripe_begin == 1) {
+    const TileStripe stripe = tile_stripe(num_rows, stripe_begin);
+    int64_t panel = panel_begin;
+    if (stripe.strips == 1) {
+      for (; panel + 2 <= panel_end; panel += 2)
+        tile_stripe_of_panels<V, K, 1, 2>(tiles, job, of, stripe, panel, own(panel));
+    }
+    for (; panel < panel_end; ++panel) tile_stripe_of_panel<V, K>(tiles, job, of, stripe, panel, own(panel));
+    return;
+  }
+  // A panel stays in the cache for all the stripes.
+  for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+    for (int64_t i = stripe_begin; i < stripe_end; ++i) {
+      TileAhead ahead = {panel_at(panel), 0};
+      if (i == stripe_begin && panel == panel_begin) {
+        ahead = own(panel);
+      } else if (panel + 1 < panel_end) {
+        ahead = tile_ahead(panel_at(panel + 1), of.panel_bytes, i - stripe_begin, stripe_end - stripe_begin);
+      }
+      tile_stripe_of_panel<V, K>(tiles, job, of, tile_stripe(num_rows, i), panel, ahead);
+    }
+  }
+}
+
+// Tiles are done with a stripe of rows in a fraction of the time: more stripes must share a panel that comes from afar.
+// Processors with AMX have 2 MiB of second-level cache.
+static constexpr int64_t kTileBlockBytes = int64_t{1} << 20;
+// Up to so many rounded rows vectors read int8 weights as fast as memory gives them (46 us for 3072 x 768 and 8 rows,
+// where tiles took 55).
+static constexpr int kInt8VectorRows = 8;
+
+// V: the level's vectors of floats; D: how it stores and corrects int8 inputs; T: its tiles.
+template <class V, class D, class T>
+constexpr TileGemmKernels make_tile_gemm_kernels() {
+  return {
+      .int8_vector_rows = kInt8VectorRows,
+      .int8 = {.tile_rows = kTileStripe,
+               .q_bytes = 1,
+               .block_bytes = kTileBlockBytes,
+               .quantize = &quantize_dense_rows<V, D>,
+               .panels = &tile_panels<V, Int8Tiles<V, D>, T>},
+      .bfloat16 = {.tile_rows = kTileStripe,
+                   .q_bytes = 2,
+                   .block_bytes = kTileBlockBytes,
+                   .quantize = &round_rows_to_bfloat16<V>,
+                   .panels = &tile_panels<V, BFloat16Tiles<V>, T>},
+  };
+}
+
+}  // namespace transept
