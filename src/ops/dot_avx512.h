@@ -8,6 +8,7 @@ namespace transept::TRANSEPT_AVX512_LEVEL {
 struct Dot {
   static constexpr int kVecBytes = 64;  // 16 columns
   static constexpr int kTileRows = 6;
+  static constexpr bool kStoresFours = false;
   static constexpr int kSums = 12;
 
   typedef int16_t Input;

@@ -14,8 +14,9 @@ namespace transept::generic {
 
 struct Dot {
   static constexpr int kVecBytes = 32;
-  static constexpr int kTileRows = 4;  // even
-  static constexpr int kSums = 4;      // that are held in registers
+  static constexpr int kTileRows = 4;          // even
+  static constexpr bool kStoresFours = false;  // has store_four (dot_vnni.h)
+  static constexpr int kSums = 4;              // that are held in registers
 
   typedef int16_t Input;
   typedef int32_t Int __attribute__((vector_size(16)));

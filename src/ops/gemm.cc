@@ -12,7 +12,6 @@ namespace {
 // Below this the threads are not asked: waking them costs more than the work.
 constexpr double kSerialFlop = 20000;
 constexpr int64_t kSerialQuantized = 8192;  // inputs
-constexpr int64_t kQuantizeTasks = 16;
 
 void check_shapes(const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
   CHECK(x.rank == 2 && y.rank == 2 && x.dtype == DType::kFloat32 && y.dtype == DType::kFloat32);
@@ -125,11 +124,19 @@ class RoundedRows final {
              .weight_sums = w.sums(),
              .is_wide = w.format().wide_inputs} {
     if (context.dry_run) return;
-    const int64_t m = gemm.m;
-    const int64_t chunks = m * w.depth() < kSerialQuantized ? 1 : std::min(m, kQuantizeTasks);
-    context.threads.parallel_for(chunks, [&](int64_t i, int) {
-      kernels.quantize(job_, even_split(m, chunks, i), even_split(m, chunks, i + 1), q_.data(), scales_.data(),
-                       zeros_.data());
+    const auto round_rows = [&](int64_t begin, int64_t end) {
+      kernels.quantize(job_, begin, end, q_.data(), scales_.data(), zeros_.data());
+    };
+    if (gemm.m * w.depth() < kSerialQuantized) {
+      round_rows(0, gemm.m);
+      return;
+    }
+    // Halves of tiles: fours of rows that lie in one tile are rounded together.
+    context.threads.parallel_for(2 * job_.num_tiles, [&](int64_t i, int) {
+      const int64_t begin = even_split(gemm.m, job_.num_tiles, i / 2);
+      const int64_t end = even_split(gemm.m, job_.num_tiles, i / 2 + 1);
+      const int64_t middle = std::min(end, begin + round_up(ceil_div(end - begin, 2), 4));
+      round_rows(i % 2 == 0 ? begin : middle, i % 2 == 0 ? middle : end);
     });
   }
 

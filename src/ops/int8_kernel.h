@@ -58,21 +58,62 @@ inline void for_scaled(const float* x, int64_t k, int64_t depth, float inverse, 
   }
 }
 
-// To 255 steps between the row's least and largest entry, 0 being one of them. Four inputs go every `step` places.
-template <class V, class D>
-inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
+// How a row is rounded to 255 steps between its least and largest entry, 0 being one of them.
+struct RowSteps {
+  float inverse;  // steps a unit; 0: every entry is 0
+  float zero;     // the step of 0
+  RowCode code;
+};
+
+template <class V>
+inline RowSteps steps_of_row(const float* x, int64_t k) {
   const RowRange range = range_of_row<V>(x, k);
   const float width = range.high - range.low;
   const float inverse = range.strange == 0 && width > kLeastRange ? 255 / width : 0;
   // Adding and taking away 1.5 * 2^23 rounds to the nearest integer.
   const float zero = (-range.low * inverse + 12582912.0f) - 12582912.0f;
-  const typename V::Reg least = V::set1(-zero), most = V::set1(255 - zero);
-  const auto shift = static_cast<int32_t>(inverse == 0 ? 0 : zero);
-  for_scaled<V>(x, k, depth, inverse, [&](int64_t i, typename V::Reg scaled) {
-    const typename V::Reg whole = inverse == 0 ? V::zero() : V::min(V::max(V::round(scaled), least), most);
-    D::store_inputs(q + i / 4 * step, step, whole, shift);
+  return {
+      inverse, zero, {(inverse == 0 ? 0 : width / 255) + range.strange, inverse == 0 ? 0 : static_cast<int32_t>(zero)}};
+}
+
+template <class V>
+inline typename V::Reg to_steps(const RowSteps& row, typename V::Reg scaled) {
+  if (row.inverse == 0) return V::zero();
+  return V::min(V::max(V::round(scaled), V::set1(-row.zero)), V::set1(255 - row.zero));
+}
+
+// Four inputs go every `step` places.
+template <class V, class D>
+inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
+  const RowSteps row = steps_of_row<V>(x, k);
+  for_scaled<V>(x, k, depth, row.inverse, [&](int64_t i, typename V::Reg scaled) {
+    D::store_inputs(q + i / 4 * step, step, to_steps<V>(row, scaled), row.code.zero);
   });
-  return {(inverse == 0 ? 0 : width / 255) + range.strange, shift};
+  return row.code;
+}
+
+// Four rows that lie side by side in q, with fewer and wider stores.
+template <class V, class D>
+inline void quantize_four(const float* x, int64_t x_stride, int64_t k, int64_t depth, typename D::Input* q,
+                          int64_t step, float* scales, int32_t* zeros) {
+  RowSteps rows[4];
+  int32_t shifts[4];
+  for (int r = 0; r < 4; ++r) {
+    rows[r] = steps_of_row<V>(x + r * x_stride, k);
+    scales[r] = rows[r].code.scale;
+    zeros[r] = shifts[r] = rows[r].code.zero;
+  }
+  for (int64_t i = 0; i < depth; i += V::kLanes) {
+    const int64_t left = k - i;
+    const int lanes = left >= V::kLanes ? V::kLanes : left <= 0 ? 0 : static_cast<int>(left);
+    typename V::Reg whole[4];
+    for (int r = 0; r < 4; ++r) {
+      // What is not finite is not looked at: its row is all zeros.
+      const typename V::Reg v = V::load_n(x + r * x_stride + i, rows[r].inverse == 0 ? 0 : lanes);
+      whole[r] = to_steps<V>(rows[r], V::mul(v, V::set1(rows[r].inverse)));
+    }
+    D::store_four(q + i / 4 * step, step, whole, shifts);
+  }
 }
 
 // To 127 steps on either side of 0, and what that leaves, in steps of kWideStep, `rest_place` places behind it.
@@ -98,16 +139,25 @@ void quantize_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, vo
   const int64_t share = job.is_wide ? 2 : 1;
   int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or the one before or after it
   if (tile > 0) --tile;
-  for (int64_t r = row_begin; r < row_end; ++r) {
+  for (int64_t r = row_begin; r < row_end;) {
     while (even_split(job.gemm.m, job.num_tiles, tile + 1) <= r) ++tile;
     const int64_t begin = even_split(job.gemm.m, job.num_tiles, tile);
-    const int64_t step = (even_split(job.gemm.m, job.num_tiles, tile + 1) - begin) * share * 4;
+    const int64_t end = even_split(job.gemm.m, job.num_tiles, tile + 1);
+    const int64_t step = (end - begin) * share * 4;
     const float* x = job.gemm.x + r * job.gemm.x_stride;
     auto* to = static_cast<typename D::Input*>(q) + begin * share * job.gemm.depth + (r - begin) * share * 4;
+    if constexpr (D::kStoresFours) {
+      if (!job.is_wide && r + 4 <= row_end && r + 4 <= end) {
+        quantize_four<V, D>(x, job.gemm.x_stride, job.gemm.k, job.gemm.depth, to, step, scales + r, zeros + r);
+        r += 4;
+        continue;
+      }
+    }
     const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, job.gemm.depth, to, step, 4)
                                      : quantize_row<V, D>(x, job.gemm.k, job.gemm.depth, to, step);
     scales[r] = code.scale;
     zeros[r] = code.zero;
+    ++r;
   }
 }
 
