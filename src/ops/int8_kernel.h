@@ -207,7 +207,9 @@ inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w
 template <class V, class D, bool kWide, class Activate>
 inline void int8_finish(const RoundedJob& job, int64_t row, int rows, int64_t column, int columns, const int32_t* sums,
                         int row_ints, Activate&& activate) {
-  const GemmJob& gemm = job.gemm;
+  const GemmJob gemm = job.gemm;  // a copy: stores to y could change the original
+  const float* row_scales = job.row_scales + row;
+  const int32_t* row_zeros = job.row_zeros + row;
   for (int c = 0; c < columns; c += V::kLanes) {
     const int lanes = columns - c < V::kLanes ? columns - c : V::kLanes;
     const bool whole = lanes == V::kLanes;
@@ -218,10 +220,10 @@ inline void int8_finish(const RoundedJob& job, int64_t row, int rows, int64_t co
                                                       : V::load_n(gemm.bias + column + c, lanes);
     for (int r = 0; r < rows; ++r) {
       const int32_t* from = sums + (kWide ? 2 * r : r) * row_ints + c;
-      const int32_t zero = job.row_zeros[row + r];
+      const int32_t zero = row_zeros[r];
       typename V::Reg v = D::template corrected<V>(from, weight_sums, zero);
       if (kWide) v = V::fma(D::template corrected<V>(from + row_ints, weight_sums, zero), V::set1(kWideStep), v);
-      v = V::mul(V::mul(v, V::set1(job.row_scales[row + r])), scale);
+      v = V::mul(V::mul(v, V::set1(row_scales[r])), scale);
       v = activate(V::add(v, bias));
       float* y = gemm.y + (row + r) * gemm.y_stride + column + c;
       const float* residual =

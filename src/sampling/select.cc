@@ -15,6 +15,9 @@ namespace {
 // a long --score stay small.
 constexpr int64_t kRowsAtOnce = 32;
 
+// Floats between rows of pieces: rows a page apart would share a few sets of the cache.
+constexpr int64_t kRowGap = 16;
+
 struct Scratch {
   TensorView logits;                // [kRowsAtOnce, vocab]; touched only if somebody needs whole rows
   TensorView passing;               // [threads * kRowsAtOnce, kPieceColumns]: of rows that are looked at by pieces
@@ -28,7 +31,8 @@ Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
   const int64_t threads = context.threads.num_threads();
   const int64_t num_pieces = ceil_div(vocab, kPieceColumns);
   return {context.arena.tensor(DType::kFloat32, {std::min(rows, kRowsAtOnce), vocab}),
-          context.arena.tensor(DType::kFloat32, {threads * std::min(rows, kRowsAtOnce), kPieceColumns}),
+          context.arena.tensor(DType::kFloat32, {threads * std::min(rows, kRowsAtOnce), kPieceColumns + kRowGap})
+              .columns(0, kPieceColumns),
           context.arena.tensor(DType::kFloat32, {threads, vocab}),
           context.arena.allocate_span<Candidate>(threads * vocab),
           context.arena.allocate_span<GreedyPiece>(std::min(rows, kRowsAtOnce) * num_pieces),
