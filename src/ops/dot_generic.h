@@ -49,8 +49,8 @@ struct Dot {
   static typename V::Reg corrected(const int32_t* sums, const int32_t* /*weight_sums*/, int32_t /*zero*/) {
     return V::load_int32(sums);
   }
-  static void prefetch(const void* p) { Vec::prefetch(p); }
-  static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
+  [[gnu::always_inline]] static void prefetch(const void* p) { Vec::prefetch(p); }
+  [[gnu::always_inline]] static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
 };
 
 }  // namespace transept::generic

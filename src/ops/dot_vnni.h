@@ -55,8 +55,8 @@ struct Dot {
     const __m512i sum = _mm512_sub_epi32(_mm512_loadu_si512(sums), raised);
     return _mm512_maskz_cvtepi32_ps(V::kAll, sum);
   }
-  static void prefetch(const void* p) { Vec::prefetch(p); }
-  static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
+  [[gnu::always_inline]] static void prefetch(const void* p) { Vec::prefetch(p); }
+  [[gnu::always_inline]] static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
 };
 
 }  // namespace transept::TRANSEPT_AVX512_LEVEL

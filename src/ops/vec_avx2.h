@@ -69,8 +69,10 @@ struct Vec {
     b = _mm_max_ps(b, _mm_movehl_ps(b, b));
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_shuffle_ps(b, b, 1)));
   }
-  static void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
-  static void prefetch_l2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
+  [[gnu::always_inline]] static void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+  [[gnu::always_inline]] static void prefetch_l2(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+  }
 
  private:
   static __m256i first(int n) {
