@@ -90,6 +90,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   config.dtype = flags.text_or("dtype", config.dtype);
   config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
   config.quantization = flags.text_or("quantization", config.quantization);
+  config.quantization_given = flags.has("quantization");
   config.device = flags.text_or("device", config.device);
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);

@@ -76,6 +76,7 @@ class PackedMatrix final {
   const float* scales() const { return views_.scales.data(); }
   const int32_t* sums() const { return views_.sums.data(); }
   size_t bytes() const { return views_.panels.size() + views_.scales.size_bytes() + views_.sums.size_bytes(); }
+  bool is_view() const { return pool_ == nullptr; }
   // Valid as long as the pool, or what is viewed.
   const PackedBytes& views() const { return views_; }
 

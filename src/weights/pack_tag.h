@@ -1,6 +1,6 @@
-// What a file of packed matrices says of itself in its metadata (decision 14): the version of the layout, what was asked
-// for when it was packed, and of every matrix its size and format. The matrix NAME is the tensors NAME.packed, and for
-// int8 NAME.packed_scales and NAME.packed_sums. A value; the text is untrusted.
+// What a file of packed matrices says of itself in its metadata (decision 14): the version of the layout, what was
+// asked for when it was packed, and of every matrix its size and format. The matrix NAME is the tensors NAME.packed,
+// and for int8 NAME.packed_scales and NAME.packed_sums. A value; the text is untrusted.
 #pragma once
 
 #include <cstdint>

@@ -222,6 +222,19 @@ StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::
   return tensors;
 }
 
+std::string_view safetensors_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return "F32";
+    case DType::kBFloat16: return "BF16";
+    case DType::kFloat16: return "F16";
+    case DType::kInt32: return "I32";
+    case DType::kInt64: return "I64";
+    case DType::kInt8: return "I8";
+    case DType::kUInt8: return "U8";
+  }
+  return "";
+}
+
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tensor/dtype.h"
 
 namespace transept {
 
@@ -25,6 +26,9 @@ struct SafetensorsTensor {
   std::vector<int64_t> shape;
   std::span<const std::byte> data;  // inside the bytes that were parsed
 };
+
+// As the format spells it.
+std::string_view safetensors_dtype(DType dtype);
 
 // What a file's "__metadata__" says to this program: the members whose keys begin with kOwnMetadata.
 inline constexpr std::string_view kOwnMetadata = "transept.";

@@ -62,7 +62,7 @@ std::string safetensors_header(std::vector<SafetensorsTensor>& tensors, const Sa
                         [](const SafetensorsTensor& tensor) { return tensor.data.size() % kLineBytes == 0; });
   std::string header(kLengthBytes, '\0');
   const auto member = [&](std::string_view name) {
-    header += header.size() == kLengthBytes || header.ends_with('{') ? "" : ",";
+    header += header.ends_with('{') ? "" : ",";
     append_json_string(header, name);
     header += ':';
   };

@@ -1,5 +1,5 @@
-// Writes a safetensors file that any reader of the format takes, laid out so that its tensors can be used where they are
-// mapped: the data begins on a page, and a tensor whose bytes are whole cache lines begins on one.
+// Writes a safetensors file that any reader of the format takes, laid out so that its tensors can be used where they
+// are mapped: the data begins on a page, and a tensor whose bytes are whole cache lines begins on one.
 #pragma once
 
 #include <cstddef>
