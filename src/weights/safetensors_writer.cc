@@ -21,27 +21,33 @@ constexpr size_t kPieceBytes = size_t{16} << 20;
 class FileWriter final {
  public:
   explicit FileWriter(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
+      : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)), why_not_open_(errno) {
+    piece_.reserve(kPieceBytes);
+  }
   ~FileWriter() {
     if (fd_ >= 0) ::close(fd_);
   }
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
+  // Collects what comes in pieces that begin at multiples of their size: the system keeps what was written so in large
+  // pages, and maps these.
   Status write(std::span<const std::byte> bytes, FunctionRef<bool()> goes_on) {
-    if (fd_ < 0) return error(errno);
+    if (fd_ < 0) return error(why_not_open_);
     while (!bytes.empty()) {
+      const size_t count = std::min(bytes.size(), kPieceBytes - piece_.size());
+      piece_.insert(piece_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+      bytes = bytes.subspan(count);
+      if (piece_.size() < kPieceBytes) continue;
       if (!goes_on()) return absl::CancelledError(str_cat(path_, ": interrupted"));
-      const ssize_t count = ::write(fd_, bytes.data(), std::min(bytes.size(), kPieceBytes));
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return error(count < 0 ? errno : ENOSPC);
-      bytes = bytes.subspan(static_cast<size_t>(count));
+      RETURN_IF_ERROR(flush());
     }
     return ok_status();
   }
 
   // Until here a full disk may not have shown.
   Status close() {
+    RETURN_IF_ERROR(flush());
     if (::fsync(fd_) != 0) return error(errno);
     const int closed = ::close(fd_);
     fd_ = -1;
@@ -49,10 +55,22 @@ class FileWriter final {
   }
 
  private:
+  Status flush() {
+    for (std::span<const std::byte> left(piece_); !left.empty();) {
+      const ssize_t count = ::write(fd_, left.data(), left.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return error(count < 0 ? errno : ENOSPC);
+      left = left.subspan(static_cast<size_t>(count));
+    }
+    piece_.clear();
+    return ok_status();
+  }
+
   Status error(int why) const { return invalid_argument(path_, ": cannot be written: ", std::strerror(why)); }
 
   const std::string& path_;
-  int fd_;
+  int fd_, why_not_open_;
+  std::vector<std::byte> piece_;
 };
 
 }  // namespace

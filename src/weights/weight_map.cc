@@ -111,7 +111,10 @@ struct WeightMap::Impl {
     StatusOr<std::optional<PackTag>> tag = parse_pack_tag(metadata);
     if (!tag.ok()) return with_prefix(tag.status(), str_cat(path, ": __metadata__"));
     if (tag->has_value() && pack_tag.has_value()) return invalid_argument(path, ": a packed model is one file");
-    if (tag->has_value()) pack_tag = std::move(tag).value();
+    if (tag->has_value()) {
+      pack_tag = std::move(tag).value();
+      file->prefer_large_pages();
+    }
     if (views.size() > kMaxSafetensorsTensors - std::min(tensors.size(), kMaxSafetensorsTensors)) {
       return invalid_argument(path, ": more than the ", kMaxSafetensorsTensors, " tensors allowed");
     }
