@@ -19,31 +19,24 @@ extern "C" {
 #include "base/status.h"
 
 // Every function that is used, by its library.
-#define TRANSEPT_AVUTIL_FUNCTIONS(X)                                                                            \
-  X(av_channel_layout_compare)                                                                                  \
-  X(av_channel_layout_copy)                                                                                     \
-  X(av_channel_layout_default)                                                                                  \
-  X(av_channel_layout_uninit)                                                                                   \
-  X(av_dict_free) X(av_dict_set) X(av_frame_alloc) X(av_frame_free) X(av_frame_make_writable) X(av_frame_unref) \
-      X(av_free) X(av_freep) X(av_get_bytes_per_sample) X(av_get_packed_sample_fmt) X(av_log_format_line2)      \
-          X(av_log_set_callback) X(av_malloc) X(av_match_list) X(av_max_alloc) X(av_sample_fmt_is_planar)       \
-              X(av_strerror)
+// clang-format off: it finds no end here
+#define TRANSEPT_AVUTIL_FUNCTIONS(X) \
+  X(av_channel_layout_compare) X(av_channel_layout_copy) X(av_channel_layout_default) \
+  X(av_channel_layout_uninit) X(av_dict_free) X(av_dict_set) X(av_frame_alloc) X(av_frame_free) \
+  X(av_frame_make_writable) X(av_frame_unref) X(av_free) X(av_freep) X(av_get_bytes_per_sample) \
+  X(av_get_packed_sample_fmt) X(av_log_format_line2) X(av_log_set_callback) X(av_malloc) X(av_match_list) \
+  X(av_max_alloc) X(av_sample_fmt_is_planar) X(av_strerror)
 #define TRANSEPT_SWRESAMPLE_FUNCTIONS(X) \
   X(swr_alloc_set_opts2) X(swr_convert) X(swr_free) X(swr_get_out_samples) X(swr_init) X(swr_set_matrix)
-#define TRANSEPT_AVCODEC_FUNCTIONS(X)                                                                            \
-  X(av_get_exact_bits_per_sample)                                                                                \
-  X(av_packet_alloc)                                                                                             \
-  X(av_packet_free)                                                                                              \
-  X(av_packet_unref)                                                                                             \
-  X(avcodec_alloc_context3) X(avcodec_find_decoder) X(avcodec_free_context) X(avcodec_get_name) X(avcodec_open2) \
-      X(avcodec_parameters_to_context) X(avcodec_receive_frame) X(avcodec_send_packet)
-#define TRANSEPT_AVFORMAT_FUNCTIONS(X)                                                               \
-  X(av_probe_input_buffer2)                                                                          \
-  X(av_read_frame)                                                                                   \
-  X(avformat_alloc_context)                                                                          \
-  X(avformat_close_input)                                                                            \
+#define TRANSEPT_AVCODEC_FUNCTIONS(X) \
+  X(av_get_exact_bits_per_sample) X(av_packet_alloc) X(av_packet_free) X(av_packet_unref) \
+  X(avcodec_alloc_context3) X(avcodec_find_decoder) X(avcodec_free_context) X(avcodec_get_name) \
+  X(avcodec_open2) X(avcodec_parameters_to_context) X(avcodec_receive_frame) X(avcodec_send_packet)
+#define TRANSEPT_AVFORMAT_FUNCTIONS(X) \
+  X(av_probe_input_buffer2) X(av_read_frame) X(avformat_alloc_context) X(avformat_close_input) \
   X(avformat_find_stream_info) X(avformat_free_context) X(avformat_open_input) X(avio_alloc_context) \
-      X(avio_context_free)
+  X(avio_context_free)
+// clang-format on
 
 namespace transept {
 
