@@ -19,7 +19,7 @@ extern "C" {
 #include "base/status.h"
 
 // Every function that is used, by its library.
-// clang-format off: it finds no end here
+// clang-format off
 #define TRANSEPT_AVUTIL_FUNCTIONS(X) \
   X(av_channel_layout_compare) X(av_channel_layout_copy) X(av_channel_layout_default) \
   X(av_channel_layout_uninit) X(av_dict_free) X(av_dict_set) X(av_frame_alloc) X(av_frame_free) \
