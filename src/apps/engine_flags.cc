@@ -43,14 +43,15 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
 std::vector<FlagSpec> engine_flags() {
   return {
       {"dtype", "TYPE", "auto",
-       "what weights are kept in: auto (as the checkpoint has them), float32, bfloat16 or float16; arithmetic is "
-       "float32, but bfloat16 by name multiplies in it on processors with AMX",
+       "what weights are kept in: auto (as the folder has them), float32, bfloat16 or float16; arithmetic is float32, "
+       "but bfloat16 by name multiplies in it on processors with AMX",
        kEngine},
       {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
       {"isa", "LEVEL", "auto",
        "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
       {"device", "NAME", "auto", "auto or cpu", kEngine},
-      {"quantization", "NAME", "none", "none, int8 (weights in 8 bits, inputs quantised row by row), or auto (int8)",
+      {"quantization", "NAME", "none, or what a packed folder has",
+       "none, int8 (weights in 8 bits, inputs quantised row by row), or auto (int8, or what a packed folder has)",
        kEngine},
       {"kv-cache-dtype", "TYPE", "auto",
        "auto (float32), float32, bfloat16, float16 or int8: what keys and values are kept in, arithmetic apart",
@@ -90,6 +91,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   config.dtype = flags.text_or("dtype", config.dtype);
   config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
   config.quantization = flags.text_or("quantization", config.quantization);
+  config.quantization_given = flags.has("quantization");
   config.device = flags.text_or("device", config.device);
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);

@@ -1,5 +1,6 @@
 #include "apps/verbs.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/bench_serve.h"
@@ -74,6 +75,16 @@ std::vector<FlagSpec> dump_flags() {
 
 std::vector<FlagSpec> bench_flags() { return concat(bench_workload_flags(), engine_flags()); }
 
+// What packing depends on.
+std::vector<FlagSpec> pack_flags() {
+  constexpr std::string_view kNames[] = {"dtype", "quantization", "threads", "log-level"};
+  std::vector<FlagSpec> table = engine_flags();
+  std::erase_if(table, [&](const FlagSpec& flag) {
+    return std::find(std::begin(kNames), std::end(kNames), flag.name) == std::end(kNames);
+  });
+  return table;
+}
+
 std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/features.md", kInput}}; }
 
 std::vector<FlagSpec> transcribe_and_engine_flags() { return concat(transcribe_flags(), engine_flags()); }
@@ -94,6 +105,8 @@ const std::vector<Verb>& verbs() {
       {"detokenize", "MODEL [ID...]", "text from ids", detokenize_flags, run_detokenize},
       {"dump", "features|encoder MODEL AUDIO|TEXT|ids.json --output FILE.npy",
        "what the encoder is given, and what it gives, for comparing with a reference", dump_flags, run_dump},
+      {"pack", "MODEL OUT", "a copy of a model that is mapped and not converted when it is loaded", pack_flags,
+       run_pack},
       {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench},
       {"bench serve", "URL", "load on an OpenAI-compatible server: latencies, throughput, goodput", bench_serve_flags,
        run_bench_serve},

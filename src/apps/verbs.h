@@ -36,6 +36,7 @@ int run_tokenize(const Flags& flags);
 int run_detokenize(const Flags& flags);
 int run_dump(const Flags& flags);
 int run_bench(const Flags& flags);
+int run_pack(const Flags& flags);
 int run_serve(const Flags& flags);
 int run_features(const Flags& flags);
 

@@ -55,6 +55,11 @@ void MmapFile::read(size_t offset, std::span<std::byte> out) const {
   }
 }
 
+void MmapFile::prefer_large_pages() const {
+  // A refusal costs speed, no correctness.
+  if (size_ > 0) ::madvise(const_cast<void*>(data_), size_, MADV_HUGEPAGE);
+}
+
 void MmapFile::release_pages(std::span<const std::byte> range) const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<uintptr_t>(range.data());

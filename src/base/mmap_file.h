@@ -26,6 +26,9 @@ class MmapFile final {
   // Copies bytes [offset, offset + out.size()) without mapping them: they count for no process. REQUIRES: in range.
   void read(size_t offset, std::span<std::byte> out) const;
 
+  // All of it will be read again and again: the system may bring it in, and map it, in large pages.
+  void prefer_large_pages() const;
+
   // The pages of `range` (part of bytes()) need not stay in this process's memory: whoever reads them again gets them
   // from the file again.
   void release_pages(std::span<const std::byte> range) const;

@@ -6,6 +6,7 @@
 #include "base/isa.h"
 #include "base/log.h"
 #include "engine/features.h"
+#include "engine/weight_storage.h"
 
 namespace transept {
 namespace {
@@ -40,6 +41,8 @@ Status with_folder(const Status& status, const std::string& dir) {
   return error_message(status).starts_with(dir) ? status : with_prefix(status, dir);
 }
 
+}  // namespace
+
 // A LoRA adapter is a folder without config.json: its name says more than the missing file does.
 StatusOr<ModelConfig> read_model_config(const std::string& dir) {
   StatusOr<ModelConfig> config = ModelConfig::load(dir);
@@ -51,20 +54,13 @@ StatusOr<ModelConfig> read_model_config(const std::string& dir) {
   return config;
 }
 
+namespace {
+
 StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
   if (name == "auto") return PreemptionMode::kAuto;
   if (name == "recompute") return PreemptionMode::kRecompute;
   if (name == "swap") return PreemptionMode::kSwap;
   return invalid_argument("--preemption-mode ", name, ": unknown; one of auto, recompute, swap");
-}
-
-// What matrices are kept in. check_features() has seen both values.
-std::optional<DType> weight_storage(const EngineConfig& config) {
-  if (config.quantization == "int8" || config.quantization == "auto") return DType::kInt8;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-    if (config.dtype == dtype_name(dtype)) return dtype;
-  }
-  return std::nullopt;
 }
 
 StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config) {
@@ -73,6 +69,7 @@ StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& 
   options.num_threads = config.threads > 0 ? config.threads : num_available_cpus();
   options.attention_backend = config.attention_backend;
   options.weight_storage = weight_storage(config);
+  options.storage_is_asked = storage_is_asked(config);
   options.block_size = config.block_size;
   ASSIGN_OR_RETURN(options.kv_dtype, kv_dtype_of(config));
   options.max_num_seqs = config.max_num_seqs;
@@ -152,6 +149,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
   loaded.runner = runner.get();
+  set_storage_flags(runner->options().weight_storage, loaded.config);
   loaded.has_alignment_heads = !runner->spec().alignment_heads.empty();
   for (const std::string& line : runner->startup_report()) log_info(line);
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));

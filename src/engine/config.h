@@ -25,6 +25,7 @@ struct EngineConfig {
   std::string dtype = "auto";  // these four: features.cc has the values that are known
   std::string kv_cache_dtype = "auto";
   std::string quantization = "none";
+  bool quantization_given = false;  // "none" is what was asked for, and not only the default
   std::string device = "auto";
   std::string preemption_mode = "auto";  // auto, recompute, swap
   int32_t threads = 0;                   // 0: the processors that this process may use
@@ -63,6 +64,9 @@ struct LoadedTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
 };
 StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir);
+
+// config.json of a model's folder; errors say what the folder may be instead.
+StatusOr<ModelConfig> read_model_config(const std::string& model_dir);
 
 // Errors: whatever the folder's files or the flags have wrong, by name. Borrows the clock.
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock);

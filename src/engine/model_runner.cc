@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "engine/largest_step.h"
 #include "engine/system_memory.h"
+#include "engine/weight_storage.h"
 #include "models/registry.h"
 
 namespace transept {
@@ -20,30 +21,9 @@ constexpr double kShareOfFreeMemory = 0.9;
 constexpr int32_t kDefaultMaxLen = 8192;
 constexpr int32_t kMostMaxLen = 1 << 20;
 constexpr int32_t kUsualLen = 1024;
-// Narrower layers, and encoders' attention, are never int8: rounding errors do not average out over so few entries, and
-// there are few bytes to save. In int8 bart-g2p (128 wide) kept 97 % of its greedy answers, the bundled model (160
-// wide) 99.0 %: decision 12.
-constexpr int64_t kLeastInt8Width = 192;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// "int8 58.1 MiB in 97 matrices, float32 0.1 MiB in 2"
-std::string describe_storage(const std::vector<PackedLayer>& layers) {
-  std::vector<std::string> parts;
-  for (const DType dtype : {DType::kInt8, DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
-    size_t bytes = 0, count = 0;
-    for (const PackedLayer& layer : layers) {
-      if (layer.format.storage != dtype) continue;
-      bytes += layer.bytes;
-      ++count;
-    }
-    if (count == 0) continue;
-    parts.push_back(
-        str_cat(dtype_name(dtype), " ", format_bytes(bytes), " in ", count, count == 1 ? " matrix" : " matrices"));
-  }
-  return join(parts, ", ");
 }
 
 const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa) {
@@ -74,8 +54,12 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   ASSIGN_OR_RETURN(attention_, make_attention_backend(options_.attention_backend));
   ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.path));
   const auto begin = std::chrono::steady_clock::now();
+  const PackTag* tag = weights->pack_tag();
+  const bool as_packed = tag != nullptr && (!options_.storage_is_asked || options_.weight_storage == tag->storage);
+  if (as_packed) options_.weight_storage = tag->storage;
   PackOptions packing(threads_, options_.weight_storage, &packed_layers_);
   packing.least_int8_width = kLeastInt8Width;
+  packing.as_packed = as_packed;
   ASSIGN_OR_RETURN(model_, load_model(config, weights, {packing, *attention_}));
   char line[256];
   std::snprintf(line, sizeof line,
@@ -83,7 +67,7 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
                 spec().family.c_str(), spec().num_encoder_layers, spec().num_decoder_layers, spec().d_model,
                 spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
   report_.emplace_back(line);
-  report_.push_back("weights: " + describe_storage(packed_layers_));
+  report_.push_back("weights: " + storage_text(packed_layers_));
   report_.push_back(str_cat("compute: ", describe_arithmetic(packed_layers_, options_.isa), threads_.num_threads(),
                             " threads, ", isa_name(options_.isa), " kernels, attention backend ", attention_->name()));
   return ok_status();

@@ -28,6 +28,7 @@ class EncoderDecoderModelRunner final {
     Isa isa = Isa::kGeneric;
     std::string attention_backend = "auto";
     std::optional<DType> weight_storage;  // what matrices are kept in; unset: as the checkpoint stores each
+    bool storage_is_asked = true;         // false: a packed folder's matrices are taken as they are
     int32_t block_size = 16;
     DType kv_dtype = DType::kFloat32;  // of self and cross KV
     int32_t max_num_seqs = 64;

@@ -2,11 +2,13 @@
 
 namespace transept {
 
-StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, const PackOptions& packing) {
+namespace {
+
+StatusOr<PackedMatrix> pack_taps(WeightMap& weights, const Conv1d::Options& options, const MatrixToPack& matrix,
+                                 const PackOptions& packing) {
   const int64_t in = options.in_channels, out = options.out_channels, kernel = options.shape.kernel;
-  ASSIGN_OR_RETURN(const WeightView weight, weights.get(options.prefix + ".weight", {out, in, kernel}));
-  PackedMatrix packed =
-      make_packed(packing, options.prefix + ".weight", out, kernel * in, weight.dtype, options.inputs);
+  ASSIGN_OR_RETURN(const WeightView weight, weights.get(matrix.name, {out, in, kernel}, WeightUse::kPacked));
+  PackedMatrix packed = make_packed(packing, matrix, weight.dtype);
   packing.threads.parallel_for(out, [&](int64_t i, int) {
     const size_t count = static_cast<size_t>(kernel * in);
     std::vector<float> by_channel(count), by_tap(count);
@@ -18,12 +20,25 @@ StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, const 
     }
     packed.set_row(i, by_tap);
   });
+  return packed;
+}
+
+}  // namespace
+
+StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, const PackOptions& packing) {
+  const int64_t out = options.out_channels;
+  const MatrixToPack matrix{options.prefix + ".weight", out, options.shape.kernel * options.in_channels,
+                            options.inputs};
+  ASSIGN_OR_RETURN(std::optional<PackedMatrix> packed, find_packed(packing, weights, matrix));
+  if (!packed.has_value()) {
+    ASSIGN_OR_RETURN(packed, pack_taps(weights, options, matrix, packing));
+  }
   std::vector<float> bias;
   if (options.has_bias) {
     ASSIGN_OR_RETURN(const WeightView values, weights.get(options.prefix + ".bias", {out}));
     bias = to_floats(values);
   }
-  return Conv1d(std::move(packed), std::move(bias), options.shape);
+  return Conv1d(std::move(*packed), std::move(bias), options.shape);
 }
 
 void Conv1d::forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const {

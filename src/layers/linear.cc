@@ -33,35 +33,52 @@ DType common_storage(const std::vector<WeightView>& matrices) {
   return std::any_of(matrices.begin(), matrices.end(), differs) ? DType::kFloat32 : matrices.front().dtype;
 }
 
+StatusOr<PackedMatrix> pack_sources(WeightMap& weights, const LinearSpec& spec, const MatrixToPack& matrix,
+                                    const PackOptions& packing) {
+  std::vector<WeightView> parts;
+  for (const LinearSource& source : spec.sources) {
+    ASSIGN_OR_RETURN(WeightView part,
+                     weights.get(source.weight, {source.out_features, spec.in_features}, WeightUse::kPacked));
+    parts.push_back(std::move(part));
+  }
+  PackedMatrix packed = make_packed(packing, matrix, common_storage(parts));
+  int64_t row = 0;
+  for (const WeightView& part : parts) {
+    pack_rows(part, row, packed, packing.threads);
+    row += part.shape[0];
+  }
+  return packed;
+}
+
+// Side by side, 0 where a source has none; empty where none has one.
+StatusOr<std::vector<float>> read_biases(WeightMap& weights, const LinearSpec& spec, int64_t out_features) {
+  const bool has_bias = std::any_of(spec.sources.begin(), spec.sources.end(),
+                                    [](const LinearSource& source) { return !source.bias.empty(); });
+  std::vector<float> bias(has_bias ? static_cast<size_t>(out_features) : 0);
+  size_t row = 0;
+  for (const LinearSource& source : spec.sources) {
+    const auto count = static_cast<size_t>(source.out_features);
+    if (!source.bias.empty()) {
+      ASSIGN_OR_RETURN(const WeightView values, weights.get(source.bias, {source.out_features}));
+      widen_to_float(values, 0, std::span(bias).subspan(row, count));
+    }
+    row += count;
+  }
+  return bias;
+}
+
 }  // namespace
 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
   int64_t out_features = 0;
-  bool has_bias = false;
-  for (const LinearSource& source : spec.sources) {
-    out_features += source.out_features;
-    has_bias |= !source.bias.empty();
+  for (const LinearSource& source : spec.sources) out_features += source.out_features;
+  const MatrixToPack matrix{spec.sources.front().weight, out_features, spec.in_features, spec.inputs};
+  ASSIGN_OR_RETURN(std::optional<PackedMatrix> packed, find_packed(packing, weights, matrix));
+  if (!packed.has_value()) {
+    ASSIGN_OR_RETURN(packed, pack_sources(weights, spec, matrix, packing));
   }
-  std::vector<WeightView> matrices;
-  for (const LinearSource& source : spec.sources) {
-    ASSIGN_OR_RETURN(WeightView weight, weights.get(source.weight, {source.out_features, spec.in_features}));
-    matrices.push_back(std::move(weight));
-  }
-  PackedMatrix packed = make_packed(packing, spec.sources.front().weight, out_features, spec.in_features,
-                                    common_storage(matrices), spec.inputs);
-  std::vector<float> bias(has_bias ? static_cast<size_t>(out_features) : 0);
-  int64_t row = 0;
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    const LinearSource& source = spec.sources[i];
-    pack_rows(matrices[i], row, packed, packing.threads);
-    if (!source.bias.empty()) {
-      ASSIGN_OR_RETURN(const WeightView values, weights.get(source.bias, {source.out_features}));
-      widen_to_float(values, 0,
-                     std::span(bias).subspan(static_cast<size_t>(row), static_cast<size_t>(source.out_features)));
-    }
-    row += source.out_features;
-  }
-  return Linear(std::move(packed), std::move(bias));
+  ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec, out_features));
+  return Linear(std::move(*packed), std::move(bias));
 }
 
 void Linear::forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const {

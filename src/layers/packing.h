@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "base/thread_pool.h"
 #include "ops/packed_matrix.h"
 #include "tensor/dtype.h"
+#include "weights/weight_map.h"
 
 namespace transept {
 
@@ -25,6 +27,10 @@ struct PackedLayer {
   std::string name;  // of its first matrix in the checkpoint
   WeightFormat format;
   size_t bytes = 0;
+  int64_t n = 0, k = 0;
+  DType stored = DType::kFloat32;  // by the checkpoint
+  bool is_mapped = false;          // the folder held it packed: no memory of this process alone
+  PackedBytes views = {};          // of the options' pool, or of the mapped file: they live as long as the model
 };
 
 struct PackOptions {
@@ -40,12 +46,27 @@ struct PackOptions {
   // Layers with fewer inputs or outputs than this are never int8: rounding errors do not average out over so few, and
   // there are few bytes to save.
   int64_t least_int8_width = 0;
+  // Of a folder that holds matrices packed: each is taken as it is, whatever `storage` would make of it.
+  bool as_packed = false;
   std::vector<PackedLayer>* report = nullptr;                                      // null: nobody asks
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
 };
 
+// A matrix on its way into memory.
+struct MatrixToPack {
+  std::string name;  // of its first part in the checkpoint
+  int64_t n = 0, k = 0;
+  LayerInputs inputs = LayerInputs::kUsual;
+};
+
 // Memory for a matrix that the checkpoint stores as `stored`, and its line in the report.
-PackedMatrix make_packed(const PackOptions& options, const std::string& name, int64_t n, int64_t k, DType stored,
-                         LayerInputs inputs);
+PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, DType stored);
+
+// The matrix where the folder holds it packed: a view of the mapped file where the format is the one wanted, else
+// packed anew, which gives what the checkpoint would have given. Unset: the folder has none of this name. Errors, by
+// file and tensor: another layout or size; a tensor is missing or misshapen; the values that were rounded away are
+// wanted.
+StatusOr<std::optional<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
+                                                  const MatrixToPack& matrix);
 
 }  // namespace transept

@@ -7,7 +7,7 @@ namespace {
 
 WeightFormat format_of(std::optional<DType> asked, DType stored, LayerInputs inputs = LayerInputs::kUsual) {
   ThreadPool threads(1);
-  return make_packed(PackOptions(threads, asked, nullptr), "a.weight", 200, 300, stored, inputs).format();
+  return make_packed(PackOptions(threads, asked, nullptr), {"a.weight", 200, 300, inputs}, stored).format();
 }
 
 TEST(PackingTest, InputsAreRoundedToBFloat16OnlyForWhoAsksForIt) {

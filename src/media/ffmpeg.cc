@@ -7,12 +7,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 
-extern "C" {
-#include <libavutil/error.h>
-#include <libavutil/log.h>
-#include <libavutil/mem.h>
-}
-
 namespace transept {
 namespace {
 
@@ -22,18 +16,20 @@ void log_message(void* context, int level, const char* format, va_list arguments
   if (log_level() < LogLevel::kDebug || level > AV_LOG_WARNING) return;
   char line[512];
   int print_prefix = 1;
-  av_log_format_line2(context, level, format, arguments, line, sizeof line, &print_prefix);
+  ffmpeg().av_log_format_line2(context, level, format, arguments, line, sizeof line, &print_prefix);
   write_log(LogLevel::kDebug, str_cat("ffmpeg: ", trim(std::string_view(line))));
 }
 
 }  // namespace
 
-void set_up_ffmpeg() {
+Status set_up_ffmpeg() {
+  RETURN_IF_ERROR(load_ffmpeg());
   static std::once_flag once;
   std::call_once(once, [] {
-    av_log_set_callback(log_message);
-    av_max_alloc(kMaxAllocationBytes);
+    ffmpeg().av_log_set_callback(log_message);
+    ffmpeg().av_max_alloc(kMaxAllocationBytes);
   });
+  return ok_status();
 }
 
 std::string ffmpeg_error(int code) {
@@ -42,7 +38,7 @@ std::string ffmpeg_error(int code) {
   if (code == AVERROR_PATCHWELCOME) return "it uses a feature that FFmpeg does not know";
   if (code == AVERROR(ENOMEM)) return "it claims more memory than is given";
   char words[AV_ERROR_MAX_STRING_SIZE] = {};
-  av_strerror(code, words, sizeof words);
+  ffmpeg().av_strerror(code, words, sizeof words);
   return words;
 }
 

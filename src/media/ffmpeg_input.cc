@@ -5,11 +5,6 @@
 #include <cstring>
 #include <string_view>
 
-extern "C" {
-#include <libavutil/avstring.h>
-#include <libavutil/mem.h>
-}
-
 namespace transept {
 namespace {
 
@@ -45,7 +40,8 @@ bool is_accepted(AVCodecID id) { return std::find(std::begin(kCodecs), std::end(
 std::string decoder_names() {
   std::string names;
   for (const AVCodecID id : kCodecs) {
-    if (const AVCodec* decoder = avcodec_find_decoder(id)) names += str_cat(names.empty() ? "" : ",", decoder->name);
+    if (const AVCodec* decoder = ffmpeg().avcodec_find_decoder(id))
+      names += str_cat(names.empty() ? "" : ",", decoder->name);
   }
   return names;
 }
@@ -65,7 +61,7 @@ template <typename T>
 void make_finite(AVFrame& frame) {
   const auto format = static_cast<AVSampleFormat>(frame.format);
   const int channels = frame.ch_layout.nb_channels;
-  const int planes = av_sample_fmt_is_planar(format) ? channels : 1;
+  const int planes = ffmpeg().av_sample_fmt_is_planar(format) ? channels : 1;
   for (int i = 0; i < planes; ++i) {
     make_finite(reinterpret_cast<T*>(frame.extended_data[i]), int64_t{frame.nb_samples} * (channels / planes));
   }
@@ -113,11 +109,11 @@ FfmpegInput::FfmpegInput() = default;
 FfmpegInput::~FfmpegInput() = default;
 
 StatusOr<std::unique_ptr<FfmpegInput>> FfmpegInput::open(AudioBytes audio) {
-  set_up_ffmpeg();
+  RETURN_IF_ERROR(set_up_ffmpeg());
   if (audio.bytes.empty()) return invalid_argument("is empty (0 bytes)");
   std::unique_ptr<FfmpegInput> input(new FfmpegInput);
-  input->packet_.reset(av_packet_alloc());
-  input->frame_.reset(av_frame_alloc());
+  input->packet_.reset(ffmpeg().av_packet_alloc());
+  input->frame_.reset(ffmpeg().av_frame_alloc());
   if (input->packet_ == nullptr || input->frame_ == nullptr) return resource_exhausted("no memory to decode with");
   RETURN_IF_ERROR(input->open_container(std::move(audio)));
   RETURN_IF_ERROR(input->choose_track());
@@ -130,25 +126,26 @@ Status FfmpegInput::open_container(AudioBytes audio) {
   source_ = std::make_unique<ByteSource>();
   source_->audio = std::move(audio);
   source_->bytes_left_to_read = kMaxRereads * source_->size() + kFreeReadBytes;
-  auto* buffer = static_cast<unsigned char*>(av_malloc(kIoBufferBytes));
+  auto* buffer = static_cast<unsigned char*>(ffmpeg().av_malloc(kIoBufferBytes));
   if (buffer == nullptr) return resource_exhausted("no memory to read with");
-  io_.reset(avio_alloc_context(buffer, kIoBufferBytes, 0, source_.get(), ByteSource::read, nullptr, ByteSource::seek));
-  AVFormatContext* context = avformat_alloc_context();
+  io_.reset(ffmpeg().avio_alloc_context(buffer, kIoBufferBytes, 0, source_.get(), ByteSource::read, nullptr,
+                                        ByteSource::seek));
+  AVFormatContext* context = ffmpeg().avformat_alloc_context();
   if (io_ == nullptr || context == nullptr) {
-    if (io_ == nullptr) av_free(buffer);
-    avformat_free_context(context);
+    if (io_ == nullptr) ffmpeg().av_free(buffer);
+    ffmpeg().avformat_free_context(context);
     return resource_exhausted("no memory to read with");
   }
 
   // The content alone tells the container: a name may lie, and no playlist is followed because of one.
   const AVInputFormat* format = nullptr;
-  const int score = av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, kMaxProbeBytes);
+  const int score = ffmpeg().av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, kMaxProbeBytes);
   if (score < 0 || format == nullptr) {
-    avformat_free_context(context);
+    ffmpeg().avformat_free_context(context);
     return invalid_argument("is no audio: no known container begins like this");
   }
-  if (av_match_list(format->name, kContainers, ',') <= 0) {
-    avformat_free_context(context);
+  if (ffmpeg().av_match_list(format->name, kContainers, ',') <= 0) {
+    ffmpeg().avformat_free_context(context);
     return invalid_argument("looks like '", format->name, "', which is not accepted as audio");
   }
   info_.container = format->name;
@@ -159,11 +156,11 @@ Status FfmpegInput::open_container(AudioBytes audio) {
   context->max_streams = kMaxTracks;
   context->probesize = kMaxAnalyseBytes;
   AVDictionary* settings = nullptr;
-  av_dict_set(&settings, "format_whitelist", kContainers, 0);
-  av_dict_set(&settings, "codec_whitelist", decoder_names().c_str(), 0);
-  av_dict_set(&settings, "protocol_whitelist", "none", 0);
-  const int opened = avformat_open_input(&context, "", format, &settings);  // frees context when it fails
-  av_dict_free(&settings);
+  ffmpeg().av_dict_set(&settings, "format_whitelist", kContainers, 0);
+  ffmpeg().av_dict_set(&settings, "codec_whitelist", decoder_names().c_str(), 0);
+  ffmpeg().av_dict_set(&settings, "protocol_whitelist", "none", 0);
+  const int opened = ffmpeg().avformat_open_input(&context, "", format, &settings);  // frees context when it fails
+  ffmpeg().av_dict_free(&settings);
   if (opened < 0) {
     RETURN_IF_ERROR(spent());
     return invalid_argument("cannot be read as ", info_.container, ": ", ffmpeg_error(opened));
@@ -173,7 +170,7 @@ Status FfmpegInput::open_container(AudioBytes audio) {
 }
 
 Status FfmpegInput::choose_track() {
-  const int analysed = avformat_find_stream_info(container_.get(), nullptr);
+  const int analysed = ffmpeg().avformat_find_stream_info(container_.get(), nullptr);
   RETURN_IF_ERROR(spent());
   for (unsigned i = 0; i < container_->nb_streams; ++i) {
     AVStream* track = container_->streams[i];
@@ -192,12 +189,12 @@ Status FfmpegInput::choose_track() {
 
 Status FfmpegInput::open_decoder() {
   const AVCodecParameters& parameters = *track_->codecpar;
-  info_.codec = avcodec_get_name(parameters.codec_id);
+  info_.codec = ffmpeg().avcodec_get_name(parameters.codec_id);
   if (parameters.codec_id == AV_CODEC_ID_NONE) return invalid_argument("holds audio in a coding that is not known");
   if (!is_accepted(parameters.codec_id)) {
     return invalid_argument("holds audio coded as '", info_.codec, "', which is not accepted");
   }
-  const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
+  const AVCodec* codec = ffmpeg().avcodec_find_decoder(parameters.codec_id);
   if (codec == nullptr) return unimplemented("this build of FFmpeg does not decode '", info_.codec, "'");
   if (parameters.sample_rate != 0 && (parameters.sample_rate < AudioReader::kMinSamplingRate ||
                                       parameters.sample_rate > AudioReader::kMaxSamplingRate)) {
@@ -208,12 +205,12 @@ Status FfmpegInput::open_decoder() {
   if (channels < 0 || channels > AudioReader::kMaxChannels) {
     return invalid_argument("has ", channels, " channels; accepted are 1 to ", AudioReader::kMaxChannels);
   }
-  decoder_.reset(avcodec_alloc_context3(codec));
+  decoder_.reset(ffmpeg().avcodec_alloc_context3(codec));
   if (decoder_ == nullptr) return resource_exhausted("no memory to decode with");
-  int code = avcodec_parameters_to_context(decoder_.get(), &parameters);
+  int code = ffmpeg().avcodec_parameters_to_context(decoder_.get(), &parameters);
   decoder_->pkt_timebase = track_->time_base;
   decoder_->thread_count = 1;
-  if (code >= 0) code = avcodec_open2(decoder_.get(), codec, nullptr);
+  if (code >= 0) code = ffmpeg().avcodec_open2(decoder_.get(), codec, nullptr);
   if (code < 0) return invalid_argument("cannot be decoded as ", info_.codec, ": ", ffmpeg_error(code));
   return ok_status();
 }
@@ -229,7 +226,7 @@ void FfmpegInput::read_info() {
   duration_is_from_header_ = container_->duration_estimation_method != AVFMT_DURATION_FROM_BITRATE;
   // Headers of streams that were never closed claim gigabytes. Where the size of a sample is fixed, the file's own size
   // says how much there can be.
-  const double bits = av_get_exact_bits_per_sample(decoder_->codec_id);
+  const double bits = ffmpeg().av_get_exact_bits_per_sample(decoder_->codec_id);
   if (bits > 0 && info_.sampling_rate > 0 && info_.num_channels > 0) {
     const double most = static_cast<double>(source_->size()) * 8 / (bits * info_.sampling_rate * info_.num_channels);
     info_.duration_seconds = std::min(info_.duration_seconds, most);
@@ -239,8 +236,8 @@ void FfmpegInput::read_info() {
 
 StatusOr<AVFrame*> FfmpegInput::next_frame() {
   for (;;) {
-    av_frame_unref(frame_.get());
-    const int received = avcodec_receive_frame(decoder_.get(), frame_.get());
+    ffmpeg().av_frame_unref(frame_.get());
+    const int received = ffmpeg().avcodec_receive_frame(decoder_.get(), frame_.get());
     if (received == AVERROR_EOF || (received == AVERROR(EAGAIN) && draining_)) return nullptr;
     if (received == AVERROR(EAGAIN)) {
       RETURN_IF_ERROR(send_packet());
@@ -258,8 +255,8 @@ StatusOr<AVFrame*> FfmpegInput::next_frame() {
 
 // Gives the decoder the track's next packet, or the end.
 Status FfmpegInput::send_packet() {
-  av_packet_unref(packet_.get());
-  const int code = av_read_frame(container_.get(), packet_.get());
+  ffmpeg().av_packet_unref(packet_.get());
+  const int code = ffmpeg().av_read_frame(container_.get(), packet_.get());
   RETURN_IF_ERROR(spent());
   if (code >= 0 && packet_->stream_index != track_->index) return ok_status();
   if (++num_silent_steps_ > kMaxSilentSteps) {
@@ -269,10 +266,10 @@ Status FfmpegInput::send_packet() {
   if (code < 0) {
     if (code != AVERROR_EOF) end_error_ = code;
     draining_ = true;
-    avcodec_send_packet(decoder_.get(), nullptr);
+    ffmpeg().avcodec_send_packet(decoder_.get(), nullptr);
     return ok_status();
   }
-  const int sent = avcodec_send_packet(decoder_.get(), packet_.get());
+  const int sent = ffmpeg().avcodec_send_packet(decoder_.get(), packet_.get());
   if (sent < 0) ++num_damaged_;
   return ok_status();
 }
@@ -283,9 +280,9 @@ bool FfmpegInput::accept_frame() {
   if (frame.sample_rate < AudioReader::kMinSamplingRate || frame.sample_rate > AudioReader::kMaxSamplingRate)
     return false;
   if (frame.ch_layout.nb_channels < 1 || frame.ch_layout.nb_channels > AudioReader::kMaxChannels) return false;
-  const AVSampleFormat format = av_get_packed_sample_fmt(static_cast<AVSampleFormat>(frame.format));
+  const AVSampleFormat format = ffmpeg().av_get_packed_sample_fmt(static_cast<AVSampleFormat>(frame.format));
   if (format != AV_SAMPLE_FMT_FLT && format != AV_SAMPLE_FMT_DBL) return true;
-  if (av_frame_make_writable(&frame) < 0) return false;
+  if (ffmpeg().av_frame_make_writable(&frame) < 0) return false;
   format == AV_SAMPLE_FMT_FLT ? make_finite<float>(frame) : make_finite<double>(frame);
   return true;
 }

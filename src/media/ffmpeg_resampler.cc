@@ -11,11 +11,10 @@ constexpr int kMaxConfigurations = 256;
 }  // namespace
 
 FfmpegResampler::FfmpegResampler(int sampling_rate, bool in_16_bit)
-    : sampling_rate_(sampling_rate), in_16_bit_(in_16_bit) {
-  set_up_ffmpeg();
-}
+    : sampling_rate_(sampling_rate), in_16_bit_(in_16_bit) {}
 
 Status FfmpegResampler::convert(const SampleBlock& block, int begin, int count, std::vector<float>& out) {
+  RETURN_IF_ERROR(set_up_ffmpeg());
   const bool same = context_ != nullptr && block.format == format_ && block.sampling_rate == in_rate_ &&
                     layout_.equals(*block.layout);
   if (!same) {
@@ -23,8 +22,8 @@ Status FfmpegResampler::convert(const SampleBlock& block, int begin, int count, 
     RETURN_IF_ERROR(configure(block));
   }
   const int channels = block.layout->nb_channels;
-  const bool planar = av_sample_fmt_is_planar(block.format) != 0;
-  const int64_t offset = int64_t{begin} * av_get_bytes_per_sample(block.format) * (planar ? 1 : channels);
+  const bool planar = ffmpeg().av_sample_fmt_is_planar(block.format) != 0;
+  const int64_t offset = int64_t{begin} * ffmpeg().av_get_bytes_per_sample(block.format) * (planar ? 1 : channels);
   const uint8_t* planes[AudioReader::kMaxChannels] = {};
   for (int i = 0; i < (planar ? channels : 1); ++i) planes[i] = block.planes[i] + offset;
   return run(planes, count, out);
@@ -49,13 +48,13 @@ Status FfmpegResampler::configure(const SampleBlock& block) {
   // Channels whose places are not known, or have no rule, are mixed in equal parts.
   for (const bool equal_parts : {false, true}) {
     SwrContext* context = nullptr;
-    int code = swr_alloc_set_opts2(&context, mono.get(), out_format, sampling_rate_, from.get(), format_, in_rate_, 0,
-                                   nullptr);
+    int code = ffmpeg().swr_alloc_set_opts2(&context, mono.get(), out_format, sampling_rate_, from.get(), format_,
+                                            in_rate_, 0, nullptr);
     if (code >= 0 && equal_parts) {
       const std::vector<double> matrix(static_cast<size_t>(channels), 1.0 / channels);
-      code = swr_set_matrix(context, matrix.data(), channels);
+      code = ffmpeg().swr_set_matrix(context, matrix.data(), channels);
     }
-    if (code >= 0) code = swr_init(context);
+    if (code >= 0) code = ffmpeg().swr_init(context);
     context_.reset(context);
     if (code >= 0) return ok_status();
     context_.reset();
@@ -65,7 +64,7 @@ Status FfmpegResampler::configure(const SampleBlock& block) {
 }
 
 Status FfmpegResampler::run(const uint8_t** planes, int count, std::vector<float>& out) {
-  const int most = swr_get_out_samples(context_.get(), count);
+  const int most = ffmpeg().swr_get_out_samples(context_.get(), count);
   if (most < 0) return invalid_argument("cannot be resampled: ", ffmpeg_error(most));
   const size_t before = out.size();
   uint8_t* target = nullptr;
@@ -76,7 +75,7 @@ Status FfmpegResampler::run(const uint8_t** planes, int count, std::vector<float
     out.resize(before + static_cast<size_t>(most));
     target = reinterpret_cast<uint8_t*>(out.data() + before);
   }
-  const int given = swr_convert(context_.get(), &target, most, planes, count);
+  const int given = ffmpeg().swr_convert(context_.get(), &target, most, planes, count);
   if (given < 0) {
     out.resize(before);
     return invalid_argument("cannot be resampled: ", ffmpeg_error(given));

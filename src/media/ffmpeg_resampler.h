@@ -24,7 +24,8 @@ class FfmpegResampler final {
   FfmpegResampler(int sampling_rate, bool in_16_bit);
 
   // Appends what the first `count` samples from `begin` on give. A block unlike the one before ends that one's sound
-  // first. Errors: parameters that change more often than in any honest file.
+  // first. Errors: parameters that change more often than in any honest file;
+  // FFmpeg cannot be loaded.
   Status convert(const SampleBlock& block, int begin, int count, std::vector<float>& out);
 
   // Appends what is still inside; the next block begins anew.

@@ -24,11 +24,13 @@ int64_t padded_depth(int64_t k, DType storage) {
 // Inputs of an output that lie side by side.
 int64_t group_of(DType storage) { return storage == DType::kInt8 ? 4 : storage == DType::kBFloat16 ? 2 : 1; }
 
-size_t packed_bytes(int64_t n, int64_t depth, DType storage) {
-  CHECK(n >= 0 && depth >= 0);
-  const std::optional<int64_t> weights = checked_mul(round_up(n, kPanelColumns), depth);
-  CHECK(weights.has_value() && *weights <= INT64_MAX / 4, "weights of ", n, " x ", depth);
-  return static_cast<size_t>(*weights) * dtype_bytes(storage);
+// Unset: more than can be.
+std::optional<int64_t> panel_bytes(int64_t n, int64_t k, DType storage) {
+  constexpr int64_t kMost = INT64_MAX / 8;  // nothing below overflows by rounding up and bytes an element
+  if (n < 0 || k < 0 || n > kMost || k > kMost) return std::nullopt;
+  const std::optional<int64_t> weights = checked_mul(round_up(n, kPanelColumns), padded_depth(k, storage));
+  if (!weights.has_value() || *weights > kMost) return std::nullopt;
+  return *weights * static_cast<int64_t>(dtype_bytes(storage));
 }
 
 // Where weight t of the first column of a panel lies.
@@ -36,20 +38,65 @@ constexpr int64_t place_of(int64_t t, int64_t group) { return t / group * group 
 
 }  // namespace
 
-PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::shared_ptr<PagePool> pool)
+std::vector<int64_t> panels_shape(int64_t n, int64_t k, DType storage) {
+  const int64_t group = group_of(storage), panels = ceil_div(n, kPanelColumns);
+  if (group == 1) return {panels, k, kPanelColumns};
+  return {panels, padded_depth(k, storage) / group, kPanelColumns, group};
+}
+
+PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes)
     : n_(n),
       k_(k),
       depth_(padded_depth(k, format.storage)),
       num_panels_(ceil_div(n, kPanelColumns)),
       format_(format),
-      pool_(pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0)),
-      data_(pool_->allocate(packed_bytes(n, depth_, format.storage))) {
+      views_(bytes) {}
+
+PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::shared_ptr<PagePool> pool)
+    : PackedMatrix(n, k, format, PackedBytes()) {
+  const std::optional<int64_t> num_bytes = panel_bytes(n, k, format.storage);
+  CHECK(num_bytes.has_value(), "weights of ", n, " x ", k);
   CHECK(format.storage == DType::kInt8 || !format.wide_inputs);
   CHECK(format.storage == DType::kBFloat16 || !format.bfloat16_inputs);
+  pool_ = pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0);
+  const auto num_outputs = static_cast<size_t>(num_panels_ * kPanelColumns);
+  const size_t num_scales = format.storage == DType::kInt8 ? num_outputs : 0;
+  // One piece of memory: panels are whole cache lines, and so is what stands behind them.
+  const auto num_panel_bytes = static_cast<size_t>(*num_bytes);
+  data_ = pool_->allocate(num_panel_bytes + num_scales * (sizeof(float) + sizeof(int32_t))).data();
+  views_.panels = {data_, num_panel_bytes};
   if (format.storage != DType::kInt8) return;
   CHECK(depth_ <= kMaxInt8Inputs, "int8 weights of ", k, " inputs");
-  scales_.resize(static_cast<size_t>(num_panels_ * kPanelColumns));
-  sums_.resize(scales_.size());
+  scales_ = reinterpret_cast<float*>(data_ + num_panel_bytes);
+  sums_ = reinterpret_cast<int32_t*>(scales_ + num_scales);
+  views_.scales = {scales_, num_scales};
+  views_.sums = {sums_, num_scales};
+}
+
+StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes) {
+  const std::optional<int64_t> num_bytes = panel_bytes(n, k, format.storage);
+  if (!num_bytes.has_value()) return invalid_argument("a matrix of ", n, " x ", k, " is too large");
+  const bool is_int8 = format.storage == DType::kInt8;
+  if (is_int8 ? k > kMaxInt8Inputs : format.wide_inputs) {
+    return invalid_argument(dtype_name(format.storage), format.wide_inputs ? " with wide inputs" : "",
+                            " cannot hold a matrix of ", k, " inputs");
+  }
+  const auto num_outputs = static_cast<size_t>(is_int8 ? round_up(n, kPanelColumns) : 0);
+  if (bytes.panels.size() != static_cast<size_t>(*num_bytes) || bytes.scales.size() != num_outputs ||
+      bytes.sums.size() != num_outputs) {
+    return invalid_argument(bytes.panels.size(), " bytes of panels, ", bytes.scales.size(), " scales and ",
+                            bytes.sums.size(), " sums are not those of a matrix of ", n, " x ", k, " in ",
+                            dtype_name(format.storage));
+  }
+  if (reinterpret_cast<uintptr_t>(bytes.panels.data()) % Arena::kAlignment != 0) {
+    return invalid_argument("panels are not aligned to ", Arena::kAlignment, " bytes");
+  }
+  // Products subtract zero * sum in 32 bits, which kMaxInt8Inputs keeps from overflowing for sums that are true.
+  const int64_t furthest = 127 * k;
+  for (const int32_t sum : bytes.sums) {
+    if (sum > furthest || sum < -furthest) return invalid_argument("a sum of ", k, " weights is ", sum);
+  }
+  return PackedMatrix(n, k, format, bytes);
 }
 
 int64_t PackedMatrix::column_place(int64_t row) const {
@@ -78,11 +125,10 @@ void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
     not_finite += weights[t] * 0;
   }
   const bool is_finite = not_finite == 0;  // otherwise NaN
-  const auto output = static_cast<size_t>(row);
   // A weight that is not a number must show.
   constexpr float kLeast = 1e-30f;  // below it 127 / largest overflows
   const bool is_usable = is_finite && largest > kLeast;
-  scales_[output] = is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
+  scales_[row] = is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
   const float inverse = is_usable ? 127 / largest : 0;
   std::fill(q + k_, q + depth_, int8_t{0});
   int32_t sum = 0;
@@ -93,10 +139,11 @@ void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
     q[t] = static_cast<int8_t>(whole);
     sum += whole;
   }
-  sums_[output] = sum;
+  sums_[row] = sum;
 }
 
 void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float> weights) {
+  CHECK(pool_ != nullptr, "a view is written to");
   CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row && static_cast<int64_t>(weights.size()) == num_rows * k_);
   const auto converted = [&]<int64_t kGroup>(auto&& convert) {
     std::vector<uint16_t> rounded(static_cast<size_t>(num_rows * depth_));
@@ -130,7 +177,7 @@ void PackedMatrix::get_row(int64_t row, float* out) const {
     case DType::kFloat16: return gather(column<uint16_t>(row), float16_to_float);
     default: break;
   }
-  const float scale = scales_[static_cast<size_t>(row)];
+  const float scale = views_.scales[static_cast<size_t>(row)];
   gather(column<int8_t>(row), [scale](int8_t w) { return static_cast<float>(w) * scale; });
 }
 

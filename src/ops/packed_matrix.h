@@ -9,6 +9,9 @@
 //
 // int8 is symmetric with one scale an output: w = q * scale, q in [-127, 127], scale = max |w| / 127. Inputs are
 // quantised by the product itself, one scale a row (ops/gemm.h).
+//
+// The layout is the same at every instruction level, and it is what `transept pack` writes: whoever changes it raises
+// kPackedLayout.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +20,13 @@
 #include <span>
 #include <vector>
 
+#include "base/status.h"
 #include "tensor/arena.h"
 #include "tensor/dtype.h"
 
 namespace transept {
 
+constexpr int64_t kPackedLayout = 1;
 constexpr int64_t kPanelColumns = 32;
 constexpr int64_t kInt8Depth = 64;
 constexpr int64_t kBFloat16Depth = 32;
@@ -40,13 +45,32 @@ struct WeightFormat {
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
 };
 
+// Bytes of a matrix that lie somewhere, in the layout above; scales and sums are int8's, and empty otherwise.
+struct PackedBytes {
+  std::span<const std::byte> panels;
+  std::span<const float> scales;  // num_panels * kPanelColumns
+  std::span<const int32_t> sums;  // of each output's q, as many
+};
+
+// The panels' shape: [panels, k, kPanelColumns], or [panels, depth / g, kPanelColumns, g] where g inputs lie together.
+// REQUIRES: n and k are not negative.
+std::vector<int64_t> panels_shape(int64_t n, int64_t k, DType storage);
+
 class PackedMatrix final {
  public:
   // Memory for n outputs of k inputs each, zeroed; of a pool, or (null) its own. Rows are then set, each once, from any
   // thread.
   PackedMatrix(int64_t n, int64_t k, WeightFormat format = {}, std::shared_ptr<PagePool> pool = nullptr);
 
-  // Outputs [row, row + num_rows), rounded to the storage. weights: [num_rows, k].
+  // A matrix that is packed already, whose bytes outlive this one. Errors: n, k and the format do not make this many
+  // bytes, panels are not aligned to Arena::kAlignment, or sums are further from 0 than any that k weights have. Other
+  // values are taken as they are: wrong ones make wrong products.
+  static StatusOr<PackedMatrix> view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes);
+
+  PackedMatrix(PackedMatrix&&) = default;
+  PackedMatrix& operator=(PackedMatrix&&) = default;
+
+  // Outputs [row, row + num_rows), rounded to the storage. weights: [num_rows, k]. REQUIRES: not a view.
   void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
   void set_row(int64_t row, std::span<const float> weights) { set_rows(row, 1, weights); }
   // Reads output `row` back, as the product sees it. out: [k].
@@ -58,13 +82,18 @@ class PackedMatrix final {
   int64_t depth() const { return depth_; }
   const WeightFormat& format() const { return format_; }
   int64_t num_panels() const { return num_panels_; }
-  const std::byte* panels() const { return data_.data(); }
+  const std::byte* panels() const { return views_.panels.data(); }
   // int8: [num_panels * kPanelColumns] scales, and the sum of each output's q. Otherwise null.
-  const float* scales() const { return scales_.empty() ? nullptr : scales_.data(); }
-  const int32_t* sums() const { return sums_.empty() ? nullptr : sums_.data(); }
-  size_t bytes() const { return data_.size() + scales_.size() * sizeof(float) + sums_.size() * sizeof(int32_t); }
+  const float* scales() const { return views_.scales.data(); }
+  const int32_t* sums() const { return views_.sums.data(); }
+  size_t bytes() const { return views_.panels.size() + views_.scales.size_bytes() + views_.sums.size_bytes(); }
+  bool is_view() const { return pool_ == nullptr; }
+  // Valid as long as the pool, or what is viewed.
+  const PackedBytes& views() const { return views_; }
 
  private:
+  PackedMatrix(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes);
+
   // kGroup inputs of an output are written side by side; then come the next output's.
   template <int64_t kGroup, typename T>
   void scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step);
@@ -74,19 +103,21 @@ class PackedMatrix final {
   int64_t column_place(int64_t row) const;
   template <typename T>
   T* column(int64_t row) {
-    return reinterpret_cast<T*>(data_.data()) + column_place(row);
+    return reinterpret_cast<T*>(data_) + column_place(row);
   }
   template <typename T>
   const T* column(int64_t row) const {
-    return reinterpret_cast<const T*>(data_.data()) + column_place(row);
+    return reinterpret_cast<const T*>(panels()) + column_place(row);
   }
 
   int64_t n_, k_, depth_, num_panels_;
   WeightFormat format_;
+  PackedBytes views_;
+  // Null in a view; otherwise what views_ are of, to be written.
   std::shared_ptr<PagePool> pool_;
-  std::span<std::byte> data_;  // of the pool
-  std::vector<float> scales_;
-  std::vector<int32_t> sums_;
+  std::byte* data_ = nullptr;
+  float* scales_ = nullptr;
+  int32_t* sums_ = nullptr;
 };
 
 }  // namespace transept

@@ -18,9 +18,13 @@ void JsonScanner::skip_space() {
   }
 }
 
-bool JsonScanner::take(char c) {
+bool JsonScanner::next_is(char c) {
   skip_space();
-  if (at_ >= text_.size() || text_[at_] != c) return false;
+  return at_ < text_.size() && text_[at_] == c;
+}
+
+bool JsonScanner::take(char c) {
+  if (!next_is(c)) return false;
   ++at_;
   return true;
 }

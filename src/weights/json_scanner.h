@@ -21,6 +21,8 @@ class JsonScanner final {
 
   // Takes `c` (one of "{}[],:") if it comes next.
   bool take(char c);
+  // It comes next; nothing is taken.
+  bool next_is(char c);
   Status expect(char c);
   // An object: for every member its key, and then `read_value`, which must read the value.
   Status members(FunctionRef<Status(std::string key)> read_value);

@@ -119,12 +119,25 @@ class EntryReader final {
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false;
 };
 
-StatusOr<std::vector<Entry>> read_entries(std::string_view header, std::string_view file) {
+// Other programs write here what they like; of that nothing is kept, and nothing is wrong.
+Status read_metadata(JsonScanner& json, SafetensorsMetadata& metadata) {
+  if (!json.next_is('{')) return json.skip();
+  return json.members([&](std::string key) {
+    if (!key.starts_with(kOwnMetadata)) return json.skip();
+    ASSIGN_OR_RETURN(std::string value, json.string());
+    if (metadata.size() == kMaxSafetensorsTensors) return json.error("too much metadata");
+    const auto [place, is_new] = metadata.emplace(std::move(key), std::move(value));
+    return is_new ? ok_status() : json.error(str_cat(place->first.substr(0, 200), " stands twice"));
+  });
+}
+
+StatusOr<std::vector<Entry>> read_entries(std::string_view header, std::string_view file,
+                                          SafetensorsMetadata* metadata) {
   std::vector<Entry> entries;
   JsonScanner json(header);
   Status refused;  // an error that names a tensor, and so needs no "header" before it
   const auto read_tensor = [&](std::string name) {
-    if (name == "__metadata__") return json.skip();
+    if (name == "__metadata__") return metadata == nullptr ? json.skip() : read_metadata(json, *metadata);
     if (entries.size() == kMaxSafetensorsTensors) {
       return refused = invalid_argument(file, ": more than the ", kMaxSafetensorsTensors, " tensors allowed");
     }
@@ -172,10 +185,11 @@ Status check_unique(const std::vector<Entry>& entries, std::string_view file) {
 
 }  // namespace
 
-StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::byte> bytes, std::string_view file) {
+StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::byte> bytes, std::string_view file,
+                                                           SafetensorsMetadata* metadata) {
   const StatusOr<std::string_view> header = header_of(bytes);
   if (!header.ok()) return with_prefix(header.status(), file);
-  ASSIGN_OR_RETURN(std::vector<Entry> entries, read_entries(*header, file));
+  ASSIGN_OR_RETURN(std::vector<Entry> entries, read_entries(*header, file, metadata));
   RETURN_IF_ERROR(check_unique(entries, file));
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
@@ -206,6 +220,19 @@ StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::
     return invalid_argument(file, ": the tensors end at byte ", offset, " of ", data_bytes, " data bytes");
   }
   return tensors;
+}
+
+std::string_view safetensors_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return "F32";
+    case DType::kBFloat16: return "BF16";
+    case DType::kFloat16: return "F16";
+    case DType::kInt32: return "I32";
+    case DType::kInt64: return "I64";
+    case DType::kInt8: return "I8";
+    case DType::kUInt8: return "U8";
+  }
+  return "";
 }
 
 std::string shape_text(std::span<const int64_t> shape) {

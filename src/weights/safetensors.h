@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "tensor/dtype.h"
 
 namespace transept {
 
@@ -25,9 +27,17 @@ struct SafetensorsTensor {
   std::span<const std::byte> data;  // inside the bytes that were parsed
 };
 
+// As the format spells it.
+std::string_view safetensors_dtype(DType dtype);
+
+// What a file's "__metadata__" says to this program: the members whose keys begin with kOwnMetadata.
+inline constexpr std::string_view kOwnMetadata = "transept.";
+using SafetensorsMetadata = std::map<std::string, std::string, std::less<>>;
+
 // All tensors of a file, in the order of their data. Views live as long as `bytes`; memory is bounded by the header.
-// Errors begin with `file` and name the tensor and the reason: the list at WeightMap::open.
-StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::byte> bytes, std::string_view file);
+// Errors begin with `file` and name the tensor and the reason: the list at WeightMap::open. metadata: filled, or null.
+StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::byte> bytes, std::string_view file,
+                                                           SafetensorsMetadata* metadata = nullptr);
 
 // [2, 3] as "[2, 3]", for messages.
 std::string shape_text(std::span<const int64_t> shape);

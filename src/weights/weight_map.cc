@@ -86,16 +86,35 @@ struct WeightMap::Impl {
     SafetensorsTensor view;
     const MmapFile* file = nullptr;
     bool is_known = false;  // read or ignored
+    bool is_read = false;   // for WeightUse::kRead
+
+    Status error(std::string_view reason) const {
+      return with_param(invalid_argument(file->path(), ": tensor \"", view.name, "\": ", reason), view.name);
+    }
+    Status check_shape(std::span<const int64_t> expected) const {
+      if (std::ranges::equal(view.shape, expected)) return ok_status();
+      return error(str_cat("shape ", shape_text(view.shape), ", expected ", shape_text(expected)));
+    }
+    WeightView weight(DType dtype) const { return {view.name, dtype, view.shape, view.data, file}; }
   };
 
   std::vector<std::unique_ptr<MmapFile>> files;
   std::map<std::string, Tensor, std::less<>> tensors;
   std::string source;  // the file or index that was opened, for messages
   std::string prefix;
+  std::optional<PackTag> pack_tag;
 
   Status add_file(const std::string& path) {
     ASSIGN_OR_RETURN(std::unique_ptr<MmapFile> file, MmapFile::open(path));
-    ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> views, parse_safetensors(file->bytes(), path));
+    SafetensorsMetadata metadata;
+    ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> views, parse_safetensors(file->bytes(), path, &metadata));
+    StatusOr<std::optional<PackTag>> tag = parse_pack_tag(metadata);
+    if (!tag.ok()) return with_prefix(tag.status(), str_cat(path, ": __metadata__"));
+    if (tag->has_value() && pack_tag.has_value()) return invalid_argument(path, ": a packed model is one file");
+    if (tag->has_value()) {
+      pack_tag = std::move(tag).value();
+      file->prefer_large_pages();
+    }
     if (views.size() > kMaxSafetensorsTensors - std::min(tensors.size(), kMaxSafetensorsTensors)) {
       return invalid_argument(path, ": more than the ", kMaxSafetensorsTensors, " tensors allowed");
     }
@@ -138,6 +157,10 @@ struct WeightMap::Impl {
     return ok_status();
   }
 
+  Status missing(std::string_view name) const {
+    return with_param(not_found(source, ": tensor \"", name, "\" is missing"), name);
+  }
+
   // As it is spelled, with the prefix, or without it.
   Tensor* find(std::string_view name) {
     if (const auto exact = tensors.find(name); exact != tensors.end()) return &exact->second;
@@ -172,28 +195,47 @@ StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir) {
 
 void WeightMap::set_optional_prefix(std::string prefix) { impl_->prefix = std::move(prefix); }
 
-bool WeightMap::contains(std::string_view name) const { return impl_->find(name) != nullptr; }
+bool WeightMap::contains(std::string_view name) const {
+  if (impl_->pack_tag.has_value() && impl_->pack_tag->matrices.contains(name)) return true;
+  return impl_->find(name) != nullptr;
+}
 
-StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list<int64_t> shape) {
+StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list<int64_t> shape, WeightUse use) {
   Impl::Tensor* tensor = impl_->find(name);
-  if (tensor == nullptr) {
-    return with_param(not_found(impl_->source, ": tensor \"", name, "\" is missing"), name);
-  }
-  const auto refuse = [&](std::string_view reason) {
-    return with_param(invalid_argument(tensor->file->path(), ": tensor \"", tensor->view.name, "\": ", reason),
-                      tensor->view.name);
-  };
+  if (tensor == nullptr) return impl_->missing(name);
   const std::optional<DType> dtype = float_type(tensor->view.dtype);
   if (!dtype.has_value()) {
-    return refuse(str_cat("dtype ", tensor->view.dtype, " is not a floating-point type that is read (F32, BF16, F16)"));
+    return tensor->error(
+        str_cat("dtype ", tensor->view.dtype, " is not a floating-point type that is read (F32, BF16, F16)"));
   }
-  if (!std::ranges::equal(tensor->view.shape, shape)) {
-    return refuse(str_cat("shape ", shape_text(tensor->view.shape), ", expected ",
-                          shape_text(std::span<const int64_t>(shape.begin(), shape.size()))));
-  }
+  RETURN_IF_ERROR(tensor->check_shape(shape));
   tensor->is_known = true;
-  return WeightView{tensor->view.name, *dtype, tensor->view.shape, tensor->view.data, tensor->file};
+  tensor->is_read |= use == WeightUse::kRead;
+  return tensor->weight(*dtype);
 }
+
+const PackTag* WeightMap::pack_tag() const { return impl_->pack_tag.has_value() ? &*impl_->pack_tag : nullptr; }
+
+StatusOr<std::span<const std::byte>> WeightMap::get_packed(std::string_view name, std::string_view dtype,
+                                                           std::span<const int64_t> shape) {
+  const auto found = impl_->tensors.find(name);
+  if (found == impl_->tensors.end()) return impl_->missing(name);
+  Impl::Tensor& tensor = found->second;
+  if (tensor.view.dtype != dtype) return tensor.error(str_cat("dtype ", tensor.view.dtype, ", expected ", dtype));
+  RETURN_IF_ERROR(tensor.check_shape(shape));
+  tensor.is_known = true;
+  return tensor.view.data;
+}
+
+std::vector<WeightView> WeightMap::read_tensors() const {
+  std::vector<WeightView> list;
+  for (const auto& [name, tensor] : impl_->tensors) {
+    if (tensor.is_read) list.push_back(tensor.weight(*float_type(tensor.view.dtype)));
+  }
+  return list;
+}
+
+const std::string& WeightMap::source() const { return impl_->source; }
 
 void WeightMap::ignore(std::string_view name) {
   if (Impl::Tensor* tensor = impl_->find(name); tensor != nullptr) tensor->is_known = true;

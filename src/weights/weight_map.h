@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "tensor/tensor.h"
+#include "weights/pack_tag.h"
 
 namespace transept {
 
@@ -30,6 +31,12 @@ struct WeightView {
   int64_t num_elements() const;
 };
 
+// What a tensor is asked for.
+enum class WeightUse : uint8_t {
+  kRead,    // its values, now or in every step
+  kPacked,  // to be packed: nobody reads it afterwards
+};
+
 class WeightMap final {
  public:
   // DIR/model.safetensors, or the shards of DIR/model.safetensors.index.json. Errors name file, tensor and reason:
@@ -43,10 +50,25 @@ class WeightMap final {
   // From here on every name may also stand with this prefix in the files (BART: "model."), or without it.
   void set_optional_prefix(std::string prefix);
 
+  // As a tensor, or as a packed matrix.
   bool contains(std::string_view name) const;
 
   // Marks the tensor as read. Errors: missing (names it); another shape (gives both); not a floating-point type.
-  StatusOr<WeightView> get(std::string_view name, std::initializer_list<int64_t> shape);
+  StatusOr<WeightView> get(std::string_view name, std::initializer_list<int64_t> shape,
+                           WeightUse use = WeightUse::kRead);
+
+  // What the folder says of matrices that it holds packed (decision 14); null: it is an ordinary checkpoint. The tag is
+  // checked for form alone: sizes are those of tensors when they are asked for.
+  const PackTag* pack_tag() const;
+  // A part of one, by its exact name, as bytes. Marks the tensor as read. Errors: missing; another dtype or shape.
+  StatusOr<std::span<const std::byte>> get_packed(std::string_view name, std::string_view dtype,
+                                                  std::span<const int64_t> shape);
+
+  // Every tensor that somebody asked for to read it, by name.
+  std::vector<WeightView> read_tensors() const;
+
+  // The file or index that was opened, for messages.
+  const std::string& source() const;
 
   // Elements [begin, begin + out.size()) widened to float32, read from the file and not from its mapping: for tables of
   // which a step needs a few rows. Thread-safe. REQUIRES: in range.

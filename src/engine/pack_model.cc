@@ -1,0 +1,129 @@
+#include "engine/pack_model.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/thread_pool.h"
+#include "engine/features.h"
+#include "engine/weight_storage.h"
+#include "layers/pack_file.h"
+#include "models/registry.h"
+
+namespace transept {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWeightsFile = "model.safetensors";
+
+// What other files of a checkpoint end with: weights once more, for other programs.
+bool holds_weights(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".safetensors", ".safetensors.index.json",
+                                           ".bin",         ".bin.index.json",
+                                           ".pt",          ".pth",
+                                           ".ckpt",        ".h5",
+                                           ".msgpack",     ".onnx",
+                                           ".onnx_data",   ".ot",
+                                           ".gguf",        ".npz",
+                                           ".tflite"};
+  for (const std::string_view ending : kEndings) {
+    if (name.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+// A folder that is removed again unless it was moved to where it belongs.
+class NewFolder final {
+ public:
+  static StatusOr<NewFolder> create(const fs::path& wanted) {
+    std::error_code error;
+    if (fs::symlink_status(wanted, error).type() != fs::file_type::not_found) {
+      return invalid_argument(wanted.string(), ": exists already; give the name of a new folder");
+    }
+    NewFolder folder(wanted, str_cat(wanted.string(), ".partial-", static_cast<int64_t>(::getpid())));
+    if (fs::create_directory(folder.path_, error)) return folder;
+    const std::string why = error ? error.message() : "exists already";
+    folder.path_.clear();
+    return invalid_argument(wanted.string(), ": cannot be made: ", why);
+  }
+  ~NewFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  NewFolder(NewFolder&& other) noexcept : wanted_(std::move(other.wanted_)), path_(std::exchange(other.path_, {})) {}
+  NewFolder& operator=(NewFolder&&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  Status finish() {
+    // In one go, and not over what has come there meanwhile; not every file system knows that.
+    int failed = ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, wanted_.c_str(), RENAME_NOREPLACE);
+    if (failed != 0 && (errno == EINVAL || errno == ENOSYS)) failed = ::rename(path_.c_str(), wanted_.c_str());
+    if (failed != 0) return invalid_argument(wanted_.string(), ": cannot be made: ", std::strerror(errno));
+    path_.clear();
+    return ok_status();
+  }
+
+ private:
+  NewFolder(fs::path wanted, fs::path path) : wanted_(std::move(wanted)), path_(std::move(path)) {}
+
+  fs::path wanted_, path_;
+};
+
+// Everything of the folder that is not weights, the licence included; files that a cache links to are copied too.
+StatusOr<size_t> copy_files(const fs::path& from, const fs::path& to, FunctionRef<bool()> goes_on) {
+  std::error_code error;
+  size_t count = 0;
+  for (fs::directory_iterator at(from, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with('.') || holds_weights(name) || !fs::is_regular_file(at->path(), ignored)) continue;
+    if (!goes_on()) return absl::CancelledError("interrupted");
+    std::error_code refused;
+    fs::copy_file(at->path(), to / name, refused);
+    if (refused) return invalid_argument(at->path().string(), ": cannot be copied: ", refused.message());
+    ++count;
+  }
+  if (error) return invalid_argument(from.string(), ": cannot be listed: ", error.message());
+  return count;
+}
+
+// The folder's name without a slash behind it.
+fs::path folder_path(const std::string& name) {
+  const fs::path path = fs::path(name).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+}  // namespace
+
+StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
+  ASSIGN_OR_RETURN(const ModelConfig model_config, read_model_config(config.model));
+  RETURN_IF_ERROR(check_features(config, model_config));
+  ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
+  if (weights->pack_tag() != nullptr) {
+    return invalid_argument(config.model, ": is packed already; give the checkpoint that it was packed from");
+  }
+  ASSIGN_OR_RETURN(NewFolder folder, NewFolder::create(folder_path(out)));
+  PackedModel result;
+  ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
+  ThreadPool threads(config.threads > 0 ? config.threads : num_available_cpus());
+  ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> attention, make_attention_backend(config.attention_backend));
+  std::vector<PackedLayer> layers;
+  PackOptions packing(threads, weight_storage(config), &layers);
+  packing.least_int8_width = kLeastInt8Width;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, load_model(model_config, weights, {packing, *attention}));
+  const fs::path file = folder.path() / kWeightsFile;
+  RETURN_IF_ERROR(write_pack_file(file.string(), *weights, layers, packing.storage, goes_on));
+  std::error_code ignored;
+  result.num_bytes = fs::file_size(file, ignored);
+  result.storage = storage_text(layers);
+  RETURN_IF_ERROR(folder.finish());
+  return result;
+}
+
+}  // namespace transept

@@ -1,0 +1,109 @@
+// Proves that a view of a packed matrix is that matrix, and that bytes which cannot be one are refused before anybody
+// reads past their end.
+#include "ops/packed_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace transept {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kOutputs = 70, kInputs = 100;
+constexpr WeightFormat kFormats[] = {
+    {DType::kFloat32}, {DType::kBFloat16}, {DType::kFloat16}, {DType::kInt8}, {DType::kInt8, true}};
+
+PackedMatrix some_matrix(WeightFormat format) {
+  std::vector<float> weights(kOutputs * kInputs);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>((i * 7919) % 201) - 100;
+  PackedMatrix packed(kOutputs, kInputs, format);
+  packed.set_rows(0, kOutputs, weights);
+  return packed;
+}
+
+std::string refusal(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes) {
+  return error_message(PackedMatrix::view(n, k, format, bytes).status());
+}
+
+TEST(PackedMatrixView, IsTheMatrixThatItViews) {
+  for (const WeightFormat format : kFormats) {
+    const PackedMatrix packed = some_matrix(format);
+    EXPECT_FALSE(packed.is_view());
+    const StatusOr<PackedMatrix> view = PackedMatrix::view(kOutputs, kInputs, format, packed.views());
+    ASSERT_TRUE(view.ok()) << view.status();
+    EXPECT_TRUE(view->is_view());
+    EXPECT_EQ(view->format(), format);
+    EXPECT_EQ(view->bytes(), packed.bytes());
+    EXPECT_EQ(view->panels(), packed.panels());
+    EXPECT_EQ(view->scales(), packed.scales());
+    EXPECT_EQ(view->sums(), packed.sums());
+    EXPECT_EQ(view->depth(), packed.depth());
+    EXPECT_EQ(view->num_panels(), packed.num_panels());
+    for (int64_t row = 0; row < kOutputs; ++row) {
+      std::vector<float> a(kInputs), b(kInputs, 1);
+      packed.get_row(row, a.data());
+      view->get_row(row, b.data());
+      EXPECT_EQ(a, b) << row;
+    }
+  }
+}
+
+TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
+  for (const WeightFormat format : kFormats) {
+    const PackedMatrix packed = some_matrix(format);
+    const PackedBytes& whole = packed.views();
+    EXPECT_THAT(refusal(kOutputs + kPanelColumns, kInputs, format, whole), HasSubstr("are not those of a matrix of"));
+    EXPECT_THAT(refusal(kOutputs, kInputs + kInt8Depth, format, whole), HasSubstr("are not those of a matrix of"));
+    PackedBytes cut = whole;
+    cut.panels = cut.panels.first(cut.panels.size() - 1);
+    EXPECT_THAT(refusal(kOutputs, kInputs, format, cut), HasSubstr("are not those of a matrix of"));
+    for (const auto& [n, k] : {std::pair{INT64_MAX, INT64_MAX},
+                               {INT64_MAX, int64_t{1}},
+                               {int64_t{-1}, int64_t{1}},
+                               {int64_t{1} << 40, int64_t{1} << 40}}) {
+      EXPECT_NE(refusal(n, k, format, whole), "") << n << " x " << k;
+    }
+    PackedBytes crooked = whole;
+    const std::vector<std::byte> elsewhere(whole.panels.size() + Arena::kAlignment + 1);
+    const auto address = reinterpret_cast<uintptr_t>(elsewhere.data());
+    const size_t odd = Arena::kAlignment - address % Arena::kAlignment + 1;
+    crooked.panels = std::span(elsewhere).subspan(odd, whole.panels.size());
+    EXPECT_THAT(refusal(kOutputs, kInputs, format, crooked), HasSubstr("not aligned"));
+  }
+}
+
+TEST(PackedMatrixView, ScalesAndSumsAreInt8sAndAsManyAsOutputs) {
+  const WeightFormat int8{DType::kInt8};
+  const PackedMatrix packed = some_matrix(int8);
+  PackedBytes bytes = packed.views();
+  bytes.scales = bytes.scales.first(kOutputs);
+  EXPECT_THAT(refusal(kOutputs, kInputs, int8, bytes), HasSubstr("70 scales and 96 sums"));
+  bytes = packed.views();
+  bytes.sums = {};
+  EXPECT_THAT(refusal(kOutputs, kInputs, int8, bytes), HasSubstr("0 sums"));
+  const PackedMatrix floats = some_matrix({});
+  bytes = floats.views();
+  bytes.scales = packed.views().scales;
+  EXPECT_NE(refusal(kOutputs, kInputs, {}, bytes), "");
+  EXPECT_THAT(refusal(kOutputs, kInputs, {DType::kFloat32, true}, floats.views()), HasSubstr("wide inputs"));
+}
+
+TEST(PackedMatrixView, ASumThatNoWeightsHaveIsRefused) {
+  const WeightFormat int8{DType::kInt8};
+  const PackedMatrix packed = some_matrix(int8);
+  std::vector<int32_t> sums(packed.views().sums.begin(), packed.views().sums.end());
+  PackedBytes bytes = packed.views();
+  bytes.sums = sums;
+  sums[69] = -127 * kInputs;
+  EXPECT_EQ(refusal(kOutputs, kInputs, int8, bytes), "");
+  for (const int32_t sum : {127 * static_cast<int32_t>(kInputs) + 1, INT32_MIN, INT32_MAX}) {
+    sums[69] = sum;
+    EXPECT_THAT(refusal(kOutputs, kInputs, int8, bytes), HasSubstr("a sum of 100 weights is"));
+  }
+}
+
+}  // namespace
+}  // namespace transept

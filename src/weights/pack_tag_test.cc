@@ -1,0 +1,51 @@
+// The tag of a packed file reads back as it was written, and is refused by its key where it is not one.
+#include "weights/pack_tag.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PackTag, ReadsBackAsWritten) {
+  for (const std::optional<DType> storage :
+       {std::optional<DType>(), {DType::kFloat32}, {DType::kBFloat16}, {DType::kFloat16}, {DType::kInt8}}) {
+    PackTag tag{7, storage, {}};
+    tag.matrices["a.weight"] = {51865, 384, DType::kFloat16, DType::kInt8, true};
+    tag.matrices["b \"c\""] = {1, INT64_MAX, DType::kBFloat16, DType::kFloat32, false};
+    tag.matrices[""] = {};
+    const auto back = parse_pack_tag(pack_tag_metadata(tag));
+    ASSERT_TRUE(back.ok()) << back.status();
+    ASSERT_TRUE(back->has_value());
+    EXPECT_EQ(**back, tag);
+  }
+}
+
+TEST(PackTag, FilesWithoutALayoutAreOrdinary) {
+  EXPECT_FALSE(parse_pack_tag({})->has_value());
+  EXPECT_FALSE(parse_pack_tag({{"transept.note", "1"}, {"transept.matrix.a", "nonsense"}})->has_value());
+}
+
+TEST(PackTag, WhatIsNotWrittenLikeOneIsRefused) {
+  const auto error = [](std::string key, std::string value) {
+    SafetensorsMetadata metadata{{"transept.layout", "1"}};
+    metadata.insert_or_assign(std::move(key), std::move(value));
+    return error_message(parse_pack_tag(metadata).status());
+  };
+  EXPECT_EQ(error("transept.matrix.a", "3 4 float32 int8 wide"), "");
+  EXPECT_EQ(error("transept.later", "anything"), "");
+  for (const char* layout : {"", "-1", "1.0", " 1", "one", "9223372036854775808"}) {
+    EXPECT_THAT(error("transept.layout", layout), HasSubstr("transept.layout")) << layout;
+  }
+  EXPECT_THAT(error("transept.storage", "int4"), HasSubstr("transept.storage: \"int4\""));
+  for (const char* matrix :
+       {"", "3 4 float32", "3 4 float32 int8 wider", "3 4 float32 int8 wide wide", "-3 4 float32 int8", "3 4 int8 int8",
+        "3 4 float32 int64", "3  4 float32 int8", "99999999999999999999 4 float32 int8", "3 4 F32 I8"}) {
+    EXPECT_THAT(error("transept.matrix.a", matrix), HasSubstr("transept.matrix.a")) << matrix;
+  }
+}
+
+}  // namespace
+}  // namespace transept
