@@ -1,0 +1,482 @@
+// The encoder's attention of encoder_int8.h: twelve rows of q beside one tile of keys at a time.
+//
+// What fixes the bits of a row: sums of integer products are exact, and everything else is done for each row by itself,
+// tile by tile. A tile's probabilities are rounded to 255 steps below the largest of that tile, so that no key far away
+// takes the others' precision; the sum that they are divided by is of the same rounded ones.
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "attention/bias_kernel.h"
+#include "attention/encoder_int8.h"
+#include "attention/kv_vec_avx512_vnni.h"
+#include "ops/vec_math.h"
+
+#ifndef QPARTS
+#define QPARTS 1
+#endif
+#ifndef PPARTS
+#define PPARTS 1
+#endif
+
+namespace transept::avx512_vnni {
+namespace {
+
+constexpr int kRows = kEncoderChunkRows, kLanes = 16, kVecs = kTileKeys / kLanes, kQuads = kTileKeys / 4;
+constexpr int kQueryParts = QPARTS, kProbParts = PPARTS;
+constexpr float kLowest = -1e38f;
+constexpr float kLog2E = 1.44269504f;
+constexpr __mmask16 kAll = 0xFFFF;
+
+__mmask16 first_lanes(int64_t n) { return n >= kLanes ? kAll : n <= 0 ? __mmask16{0} : static_cast<__mmask16>((1u << n) - 1); }
+
+__m512i dot(__m512i sum, __m512i unsigned_bytes, __m512i signed_bytes) {
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
+  return sum;
+}
+
+__m512i broadcast_four(const void* p) {
+  int32_t four;
+  memcpy(&four, p, sizeof four);
+  return _mm512_set1_epi32(four);
+}
+
+__m512 to_float(__m512i a) { return _mm512_maskz_cvtepi32_ps(kAll, a); }
+__m512i to_int(__m512 a) { return _mm512_maskz_cvtps_epi32(kAll, a); }
+
+// ---- tiles
+
+// K: 127 steps on either side of 0, 128 added. Returns x * 0 of all that it saw: NaN if something is not finite.
+float write_keys(const KvWrite& write, const EncoderTile& tile) {
+  auto* scales = reinterpret_cast<float*>(write.part);
+  const int64_t dim = write.head_dim;
+  unsigned char* to = write.part + tile.k;
+  __m512 nothing = _mm512_setzero_ps();
+  for (int64_t j = 0; j < kTileKeys; ++j) {
+    const float* k = write.k + j * write.k_stride;
+    const bool exists = j < write.num_rows;
+    __m512 most = _mm512_setzero_ps();
+    for (int64_t d = 0; exists && d < dim; d += kLanes) {
+      const __m512 a = _mm512_maskz_loadu_ps(first_lanes(dim - d), k + d);
+      most = _mm512_maskz_max_ps(kAll, most, _mm512_abs_ps(a));
+      nothing = _mm512_fmadd_ps(a, _mm512_setzero_ps(), nothing);
+    }
+    const float scale = KvVec::reduce_max(most) / kMaxInt8;
+    const bool is_zero = !(scale >= kLeastScale);
+    scales[j] = is_zero ? 0.0f : scale;
+    const __m512 inverse = _mm512_set1_ps(is_zero ? 0.0f : 1 / scale);
+    for (int64_t d = 0; d < dim; d += kLanes) {
+      const __mmask16 lanes = exists ? first_lanes(dim - d) : __mmask16{0};
+      const __m512 a = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, k + d), inverse);
+      unsigned char bytes[kLanes];
+      const __m512i raised = _mm512_add_epi32(to_int(a), _mm512_set1_epi32(128));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_maskz_cvtepi32_epi8(kAll, raised));
+      for (int64_t g = 0; g < 4 && d + g * 4 < dim; ++g) {
+        memcpy(to + ((d / 4 + g) * kTileKeys + j) * 4, bytes + g * 4, 4);
+      }
+    }
+  }
+  return KvVec::reduce_add(nothing);
+}
+
+// V of sixteen dimensions from d on.
+float write_values(const KvWrite& write, const EncoderTile& tile, int64_t d) {
+  const int64_t width = (write.head_dim + 15) / 16 * 16;
+  const __mmask16 lanes = first_lanes(write.head_dim - d);
+  const float* v = write.v + d;
+  __m512 most = _mm512_setzero_ps(), nothing = _mm512_setzero_ps();
+  for (int64_t j = 0; j < write.num_rows; ++j) {
+    const __m512 a = _mm512_maskz_loadu_ps(lanes, v + j * write.v_stride);
+    most = _mm512_maskz_max_ps(kAll, most, _mm512_abs_ps(a));
+    nothing = _mm512_fmadd_ps(a, _mm512_setzero_ps(), nothing);
+  }
+  const __m512 scale = _mm512_mul_ps(most, _mm512_set1_ps(1 / kMaxInt8));
+  const __mmask16 counts = _mm512_cmp_ps_mask(scale, _mm512_set1_ps(kLeastScale), _CMP_GE_OQ);
+  _mm512_storeu_ps(reinterpret_cast<float*>(write.part + tile.v_scales) + d, _mm512_maskz_mov_ps(counts, scale));
+  const __m512 inverse = _mm512_maskz_div_ps(counts, _mm512_set1_ps(1), scale);
+  for (int64_t quad = 0; quad < kQuads; ++quad) {
+    __m512i four = _mm512_setzero_si512();
+    for (int64_t i = 0; i < 4 && quad * 4 + i < write.num_rows; ++i) {
+      const __m512 a = _mm512_maskz_loadu_ps(lanes, v + (quad * 4 + i) * write.v_stride);
+      const __m512i byte = _mm512_and_si512(to_int(_mm512_mul_ps(a, inverse)), _mm512_set1_epi32(255));
+      four = _mm512_or_si512(four, _mm512_maskz_sllv_epi32(kAll, byte, _mm512_set1_epi32(static_cast<int>(i) * 8)));
+    }
+    _mm512_storeu_si512(write.part + tile.v + (quad * width + d) * 4, four);
+  }
+  return KvVec::reduce_add(nothing);
+}
+
+// ---- rows
+
+// What one chunk of rows needs and keeps. Arrays of 16: the last four belong to no row.
+struct Chunk {
+  AttentionRow* rows;
+  int count;                    // of them, at most kRows
+  signed char* q;               // [parts][depth / 4][kRows][4]
+  float* sums;                  // [kRows][sums_stride], of those that exist
+  float* totals;                // [kRows][16]
+  float* max;                   // [16]
+  float* scale;                 // [16] what scores are multiplied with
+  int32_t* offset;              // [16]
+};
+
+// Scores, probabilities and what is between them, of one chunk and one tile.
+struct Work {
+  alignas(64) float scores[kRows * kTileKeys];
+  alignas(64) float most[kLanes * kLanes];  // of each row sixteen, one of which is the largest score
+  alignas(64) unsigned char probabilities[kRows * kTileKeys * kProbParts];
+  alignas(64) float shift[kLanes], log2_scale[kLanes];
+  alignas(64) float old_factor[kLanes], new_factor[kLanes];
+  bool has_new_max;
+};
+
+void prepare_chunk(const AttentionTask& task, const Chunk& chunk) {
+  const int64_t dim = task.head_dim, depth = (dim + 3) / 4 * 4;
+  for (int r = 0; r < kRows; ++r) {
+    const float* q = r < chunk.count ? chunk.rows[r].q : nullptr;
+    __m512 most = _mm512_setzero_ps(), nothing = _mm512_setzero_ps();
+    for (int64_t d = 0; q != nullptr && d < dim; d += kLanes) {
+      const __m512 a = _mm512_maskz_loadu_ps(first_lanes(dim - d), q + d);
+      most = _mm512_maskz_max_ps(kAll, most, _mm512_abs_ps(a));
+      nothing = _mm512_fmadd_ps(a, _mm512_setzero_ps(), nothing);
+    }
+    const float kMost = kQueryParts == 2 ? 127.0f * 256.0f : 127.0f;
+    const float scale = KvVec::reduce_max(most) / kMost;
+    const bool is_zero = !(scale >= kLeastScale);
+    const __m512 inverse = _mm512_set1_ps(is_zero ? 0.0f : 1 / scale);
+    __m512i sum = _mm512_setzero_si512();
+    for (int64_t d = 0; d < dim; d += kLanes) {
+      const __mmask16 lanes = q != nullptr ? first_lanes(dim - d) : __mmask16{0};
+      const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, q + d), inverse));
+      sum = _mm512_add_epi32(sum, a);
+      for (int part = 0; part < kQueryParts; ++part) {
+        __m512i b = a;
+        if (kQueryParts == 2 && part == 0) b = _mm512_maskz_srai_epi32(kAll, _mm512_add_epi32(a, _mm512_set1_epi32(128)), 8);
+        signed char bytes[kLanes];
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_maskz_cvtepi32_epi8(kAll, b));
+        for (int64_t g = 0; g < 4 && d + g * 4 < dim; ++g) {
+          memcpy(chunk.q + part * depth * kRows + ((d / 4 + g) * kRows + r) * 4, bytes + g * 4, 4);
+        }
+      }
+    }
+    chunk.offset[r] = -128 * static_cast<int32_t>(KvVec::reduce_add(to_float(sum)));
+    chunk.scale[r] = (is_zero ? 0.0f : scale) * task.scale + KvVec::reduce_add(nothing);
+  }
+  for (int r = 0; r < kLanes; ++r) chunk.max[r] = kLowest;
+  for (int r = kRows; r < kLanes; ++r) chunk.scale[r] = 0;
+  memset(chunk.totals, 0, kRows * kLanes * sizeof(float));
+  memset(chunk.sums, 0, static_cast<size_t>(chunk.count * task.sums_stride) * sizeof(float));
+}
+
+// Of the tile's vectors [first, first + 2): scores in q's scale, and the largest of each row.
+template <bool kWhole>
+void score_half(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin, const EncoderTile& tile,
+                int first, int count, Work& work) {
+  __m512i acc[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const __m512i begin = kQueryParts == 1 ? _mm512_set1_epi32(chunk.offset[r]) : _mm512_setzero_si512();
+    acc[r][0] = begin;
+    acc[r][1] = begin;
+  }
+  const signed char* q = chunk.q;
+  const int quads = (task.head_dim + 3) / 4;
+  for (int part = 0; part < kQueryParts; ++part) {
+    const unsigned char* k = tile_begin + tile.k + first * kLanes * 4;
+    if (part == 1) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < 2; ++c)
+          acc[r][c] = _mm512_add_epi32(_mm512_maskz_slli_epi32(kAll, acc[r][c], 8), _mm512_set1_epi32(chunk.offset[r]));
+      }
+    }
+    for (int g = 0; g < quads; ++g, k += kTileKeys * 4, q += kRows * 4) {
+      const __m512i b0 = _mm512_loadu_si512(k), b1 = _mm512_loadu_si512(k + 64);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i a = broadcast_four(q + 4 * r);
+        acc[r][0] = dot(acc[r][0], b0, a);
+        acc[r][1] = dot(acc[r][1], b1, a);
+      }
+    }
+  }
+  const auto* scales = reinterpret_cast<const float*>(tile_begin) + first * kLanes;
+  const __m512 s0 = _mm512_loadu_ps(scales), s1 = _mm512_loadu_ps(scales + kLanes);
+  const __mmask16 m0 = first_lanes(count - first * kLanes), m1 = first_lanes(count - (first + 1) * kLanes);
+  const __m512 lowest = _mm512_set1_ps(kLowest);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    __m512 a = _mm512_mul_ps(to_float(acc[r][0]), s0), b = _mm512_mul_ps(to_float(acc[r][1]), s1);
+    if (!kWhole) {
+      a = _mm512_mask_blend_ps(m0, lowest, a);
+      b = _mm512_mask_blend_ps(m1, lowest, b);
+    }
+    _mm512_store_ps(work.scores + r * kTileKeys + first * kLanes, a);
+    _mm512_store_ps(work.scores + r * kTileKeys + (first + 1) * kLanes, b);
+    __m512 most = _mm512_maskz_max_ps(kAll, a, b);
+    if (first > 0) most = _mm512_maskz_max_ps(kAll, most, _mm512_load_ps(work.most + r * kLanes));
+    _mm512_store_ps(work.most + r * kLanes, most);
+  }
+}
+
+// scale * scores + bias, where a bias is.
+void add_bias(const Chunk& chunk, int64_t first_key, int count, Work& work) {
+  for (int r = 0; r < chunk.count; ++r) {
+    float* scores = work.scores + r * kTileKeys;
+    const __m512 scale = _mm512_set1_ps(chunk.scale[r]);
+    with_bias<KvVec>(chunk.rows[r].bias, [&](auto&& finish) {
+      __m512 most = _mm512_set1_ps(kLowest);
+      for (int c = 0; c < count; c += kLanes) {
+        __m512 s = finish(_mm512_load_ps(scores + c), scale, first_key + c, count - c);
+        s = _mm512_mask_blend_ps(first_lanes(count - c), _mm512_set1_ps(kLowest), s);
+        most = _mm512_maskz_max_ps(kAll, s, most);
+        _mm512_store_ps(scores + c, s);
+      }
+      _mm512_store_ps(work.most + r * kLanes, most);
+      return 0.0f;
+    });
+  }
+}
+
+__m512 unpack_max(__m512 a, __m512 b) {
+  return _mm512_maskz_max_ps(kAll, _mm512_maskz_unpacklo_ps(kAll, a, b), _mm512_maskz_unpackhi_ps(kAll, a, b));
+}
+
+// Of quarters that two selections name, the larger.
+template <int kLow, int kHigh>
+__m512 fold_max(__m512 a, __m512 b) {
+  return _mm512_maskz_max_ps(kAll, _mm512_maskz_shuffle_f32x4(kAll, a, b, kLow),
+                             _mm512_maskz_shuffle_f32x4(kAll, a, b, kHigh));
+}
+
+// The largest of each of sixteen rows of sixteen floats.
+__m512 largest_of_rows(const float* rows) {
+  __m512 fours[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const float* at = rows + i * 4 * kLanes;
+    const __m512d ab = _mm512_castps_pd(unpack_max(_mm512_load_ps(at), _mm512_load_ps(at + kLanes)));
+    const __m512d cd = _mm512_castps_pd(unpack_max(_mm512_load_ps(at + 2 * kLanes), _mm512_load_ps(at + 3 * kLanes)));
+    fours[i] = _mm512_maskz_max_ps(kAll, _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(0xFF, ab, cd)),
+                                   _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(0xFF, ab, cd)));
+  }
+  return fold_max<0x88, 0xDD>(fold_max<0x44, 0xEE>(fours[0], fours[1]), fold_max<0x44, 0xEE>(fours[2], fours[3]));
+}
+
+// The rows' new maxima, and what the old sums and the tile's count for under them.
+void update_max(const Chunk& chunk, bool has_bias, Work& work) {
+  const __m512 scale = has_bias ? _mm512_set1_ps(1) : _mm512_load_ps(chunk.scale);
+  const __m512 of_tile = _mm512_maskz_max_ps(kAll, largest_of_rows(work.most), _mm512_set1_ps(kLowest));
+  const __m512 old_max = _mm512_load_ps(chunk.max);
+  const __m512 new_max = _mm512_maskz_max_ps(kAll, of_tile, old_max);
+  work.has_new_max = _mm512_cmp_ps_mask(new_max, old_max, _CMP_GT_OQ) != 0;
+  _mm512_store_ps(chunk.max, new_max);
+  _mm512_store_ps(work.old_factor, vec_exp<KvVec>(_mm512_mul_ps(_mm512_sub_ps(old_max, new_max), scale)));
+  _mm512_store_ps(work.new_factor, vec_exp<KvVec>(_mm512_mul_ps(_mm512_sub_ps(of_tile, new_max), scale)));
+  const __m512 log2_scale = _mm512_mul_ps(scale, _mm512_set1_ps(kLog2E));
+  _mm512_store_ps(work.log2_scale, log2_scale);
+  _mm512_store_ps(work.shift, _mm512_mul_ps(log2_scale, of_tile));
+}
+
+// 2^x times the most that a probability may be, x <= 0, relative error 1e-4.
+__m512 exp2_steps(__m512 x) {
+  constexpr float kSteps = kProbParts == 2 ? 32767.0f : 255.0f;
+  const __m512 part = _mm512_maskz_reduce_ps(kAll, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  __m512 p = _mm512_set1_ps(0.079204f * kSteps);
+  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.224338f * kSteps));
+  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.696458f * kSteps));
+  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(kSteps * 0.999925f));
+  return _mm512_maskz_scalef_ps(kAll, p, x);
+}
+
+// Integers of four vectors as bytes: dword 4 l + c holds keys 16 c + 4 l to 16 c + 4 l + 3.
+__m512i pack_bytes(const __m512i (&a)[kVecs]) {
+  return _mm512_maskz_packus_epi16(~__mmask64{0}, _mm512_maskz_packus_epi32(~__mmask32{0}, a[0], a[1]),
+                                   _mm512_maskz_packus_epi32(~__mmask32{0}, a[2], a[3]));
+}
+
+template <bool kWhole>
+void update_softmax(const Chunk& chunk, int count, Work& work) {
+  const __m512i ones = _mm512_set1_epi8(1);
+#pragma GCC unroll 1
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 scale = _mm512_set1_ps(work.log2_scale[r]), shift = _mm512_set1_ps(work.shift[r]);
+    __m512i steps[kVecs];
+#pragma GCC unroll 4
+    for (int c = 0; c < kVecs; ++c) {
+      const __m512 x = _mm512_fmsub_ps(_mm512_load_ps(work.scores + r * kTileKeys + c * kLanes), scale, shift);
+      steps[c] = _mm512_maskz_cvtps_epi32(kWhole ? kAll : first_lanes(count - c * kLanes), exp2_steps(x));
+    }
+    float* totals = chunk.totals + r * kLanes;
+    __m512 total;
+    if (kProbParts == 1) {
+      const __m512i bytes = pack_bytes(steps);
+      _mm512_store_si512(work.probabilities + r * kTileKeys, bytes);
+      total = to_float(dot(_mm512_setzero_si512(), bytes, ones));
+    } else {
+      __m512i high[kVecs], low[kVecs];
+      for (int c = 0; c < kVecs; ++c) {
+        high[c] = _mm512_maskz_srli_epi32(kAll, steps[c], 8);
+        low[c] = _mm512_and_si512(steps[c], _mm512_set1_epi32(255));
+      }
+      _mm512_store_si512(work.probabilities + r * kTileKeys, pack_bytes(high));
+      _mm512_store_si512(work.probabilities + (kRows + r) * kTileKeys, pack_bytes(low));
+      total = to_float(_mm512_add_epi32(_mm512_add_epi32(steps[0], steps[1]), _mm512_add_epi32(steps[2], steps[3])));
+    }
+    const __m512 old_total = _mm512_mul_ps(_mm512_load_ps(totals), _mm512_set1_ps(work.old_factor[r]));
+    _mm512_store_ps(totals, _mm512_fmadd_ps(total, _mm512_set1_ps(work.new_factor[r]), old_total));
+  }
+}
+
+// kCols vectors of dimensions from d on.
+template <int kCols, bool kNewMax>
+void add_values(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin, const EncoderTile& tile,
+                int d, const Work& work) {
+  const int64_t row_bytes = task.sums_stride * 4;
+  __m512i acc[kRows][kCols];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int c = 0; c < kCols; ++c) acc[r][c] = _mm512_setzero_si512();
+  }
+  for (int part = 0; part < kProbParts; ++part) {
+    const unsigned char* p = work.probabilities + part * kRows * kTileKeys;
+    const unsigned char* lane = tile_begin + tile.v + d * 4;
+    if (part == 1) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kCols; ++c) acc[r][c] = _mm512_maskz_slli_epi32(kAll, acc[r][c], 8);
+      }
+    }
+    for (int l = 0; l < 4; ++l, lane += row_bytes) {
+      const unsigned char* v = lane;
+      for (int c4 = 0; c4 < kVecs; ++c4, v += 4 * row_bytes, p += 4) {
+        __m512i b[kCols];
+#pragma GCC unroll 2
+        for (int c = 0; c < kCols; ++c) b[c] = _mm512_loadu_si512(v + c * 64);
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) {
+          const __m512i a = broadcast_four(p + r * kTileKeys);
+#pragma GCC unroll 2
+          for (int c = 0; c < kCols; ++c) acc[r][c] = dot(acc[r][c], a, b[c]);
+        }
+      }
+    }
+  }
+  const auto* scales = reinterpret_cast<const float*>(tile_begin + tile.v_scales) + d;
+  __m512 scale[kCols];
+#pragma GCC unroll 2
+  for (int c = 0; c < kCols; ++c) scale[c] = _mm512_loadu_ps(scales + c * kLanes);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    if (r >= chunk.count) break;
+    const __m512 factor = _mm512_set1_ps(work.new_factor[r]);
+#pragma GCC unroll 2
+    for (int c = 0; c < kCols; ++c) {
+      float* sums = chunk.sums + r * task.sums_stride + d + c * kLanes;
+      __m512 old_sums = _mm512_loadu_ps(sums);
+      if (kNewMax) old_sums = _mm512_mul_ps(old_sums, _mm512_set1_ps(work.old_factor[r]));
+      _mm512_storeu_ps(sums, _mm512_fmadd_ps(to_float(acc[r][c]), _mm512_mul_ps(scale[c], factor), old_sums));
+    }
+  }
+}
+
+template <bool kNewMax>
+void add_all_values(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin,
+                    const EncoderTile& tile, const Work& work) {
+  const int width = static_cast<int>(task.sums_stride);
+  int d = 0;
+  for (; d + 2 * kLanes <= width; d += 2 * kLanes) add_values<2, kNewMax>(task, chunk, tile_begin, tile, d, work);
+  if (d < width) add_values<1, kNewMax>(task, chunk, tile_begin, tile, d, work);
+}
+
+template <bool kWhole>
+void attend_tile(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin,
+                 const EncoderTile& tile, int64_t first_key, int count, Work& work) {
+  score_half<kWhole>(task, chunk, tile_begin, tile, 0, count, work);
+  score_half<kWhole>(task, chunk, tile_begin, tile, 2, count, work);
+  const bool has_bias = chunk.rows[0].bias.kind != BiasKind::kNone;
+  if (has_bias) add_bias(chunk, first_key, count, work);
+  update_max(chunk, has_bias, work);
+  update_softmax<kWhole>(chunk, count, work);
+  if (work.has_new_max) {
+    add_all_values<true>(task, chunk, tile_begin, tile, work);
+  } else {
+    add_all_values<false>(task, chunk, tile_begin, tile, work);
+  }
+}
+
+void finish_rows(const AttentionTask& task, const Chunk& chunk) {
+  for (int r = 0; r < chunk.count; ++r) {
+    const float total = KvVec::reduce_add(_mm512_load_ps(chunk.totals + r * kLanes));
+    const __m512 divisor = _mm512_set1_ps(total == 0 ? 1.0f : total);  // 0: no keys, and sums are 0
+    const float* sums = chunk.sums + r * task.sums_stride;
+    for (int d = 0; d < task.head_dim; d += kLanes) {
+      _mm512_mask_storeu_ps(chunk.rows[r].out + d, first_lanes(task.head_dim - d),
+                            _mm512_div_ps(_mm512_loadu_ps(sums + d), divisor));
+    }
+  }
+}
+
+}  // namespace
+
+void write_encoder_tile(const KvWrite& write) {
+  const EncoderTile tile = encoder_tile(write.head_dim);
+  float strange = write_keys(write, tile);
+  for (int64_t d = 0; d < write.head_dim; d += kLanes) strange += write_values(write, tile, d);
+  if (strange == 0) return;
+  auto* scales = reinterpret_cast<float*>(write.part + tile.v_scales);
+  for (int64_t d = 0; d < write.head_dim; ++d) scales[d] = NAN;
+}
+
+static void attend_item(const AttentionTask& task) {
+  constexpr int kMostChunks = kEncoderItemRows / kRows;
+  const int64_t depth = (task.head_dim + 3) / 4 * 4;
+  const EncoderTile tile = encoder_tile(task.head_dim);
+  const int num_chunks = static_cast<int>((task.num_rows + kRows - 1) / kRows);
+  Chunk chunks[kMostChunks];
+  auto* room = static_cast<unsigned char*>(task.words);
+  for (int i = 0; i < num_chunks; ++i) {
+    Chunk& chunk = chunks[i];
+    const int64_t left = task.num_rows - i * kRows;
+    chunk.rows = task.rows + i * kRows;
+    chunk.count = static_cast<int>(left < kRows ? left : kRows);
+    chunk.sums = task.sums + i * kRows * task.sums_stride;
+    auto* floats = reinterpret_cast<float*>(room);
+    chunk.totals = floats;
+    chunk.max = floats + kRows * kLanes;
+    chunk.scale = chunk.max + kLanes;
+    chunk.offset = reinterpret_cast<int32_t*>(chunk.scale + kLanes);
+    room += (kRows + 4) * 64;
+    chunk.q = reinterpret_cast<signed char*>(room);
+    room += (kRows * depth * 2 + 63) / 64 * 64;
+    prepare_chunk(task, chunk);
+  }
+  Work work;
+  memset(work.most, 0, sizeof work.most);
+  int64_t block = 0;
+  for (int64_t first = 0; first < task.num_keys; first += kTileKeys, ++block) {
+    const unsigned char* begin = task.cache + task.blocks[block] * task.block_stride;
+    const int64_t left = task.num_keys - first;
+    for (int i = 0; i < num_chunks; ++i) {
+      if (left >= kTileKeys) {
+        attend_tile<true>(task, chunks[i], begin, tile, first, kTileKeys, work);
+      } else {
+        attend_tile<false>(task, chunks[i], begin, tile, first, static_cast<int>(left), work);
+      }
+    }
+  }
+  for (int i = 0; i < num_chunks; ++i) finish_rows(task, chunks[i]);
+}
+
+void attend_encoder(const AttentionTask& task) {
+  AttentionTask some = task;  // several heads may share the keys
+  for (int64_t row = 0; row < task.num_rows; row += kEncoderItemRows) {
+    const int64_t left = task.num_rows - row;
+    some.rows = task.rows + row;
+    some.num_rows = left < kEncoderItemRows ? left : kEncoderItemRows;
+    attend_item(some);
+  }
+}
+
+}  // namespace transept::avx512_vnni
