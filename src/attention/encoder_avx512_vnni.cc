@@ -10,6 +10,7 @@
 #include "attention/bias_kernel.h"
 #include "attention/encoder_int8.h"
 #include "attention/kv_vec_avx512_vnni.h"
+#include "ops/transpose.h"
 #include "ops/vec_math.h"
 
 #ifndef QPARTS
@@ -46,64 +47,75 @@ __m512i to_int(__m512 a) { return _mm512_maskz_cvtps_epi32(kAll, a); }
 
 // ---- tiles
 
-// K: 127 steps on either side of 0, 128 added. Returns x * 0 of all that it saw: NaN if something is not finite.
+// What is learnt of floats on the way: the largest magnitudes, and NaN where one was not finite.
+struct Range {
+  __m512 most = _mm512_setzero_ps();
+  __m512 strange = _mm512_setzero_ps();
+
+  void add(__m512 a) {
+    most = _mm512_maskz_max_ps(kAll, most, _mm512_abs_ps(a));
+    strange = _mm512_fmadd_ps(a, _mm512_setzero_ps(), strange);  // infinity x 0 is NaN
+  }
+};
+
+Range range_of(const float* x, int64_t n) {
+  Range range;
+  for (int64_t i = 0; i < n; i += kLanes) range.add(_mm512_maskz_loadu_ps(first_lanes(n - i), x + i));
+  return range;
+}
+
+// K: 127 steps on either side of 0, with 128 added. Returns 0, or NaN if something is not finite.
 float write_keys(const KvWrite& write, const EncoderTile& tile) {
   auto* scales = reinterpret_cast<float*>(write.part);
-  const int64_t dim = write.head_dim;
-  unsigned char* to = write.part + tile.k;
-  __m512 nothing = _mm512_setzero_ps();
+  const int64_t dim = write.head_dim, fours = (dim + 3) / 4;
+  // [kTileKeys][16-fold of dimensions]; the transposition moves four of them at a time.
+  alignas(64) float integers[kTileKeys * kMaxHeadDim / 4];
+  const int64_t stride = (dim + 15) / 16 * 4;
+  float strange = 0;
   for (int64_t j = 0; j < kTileKeys; ++j) {
     const float* k = write.k + j * write.k_stride;
-    const bool exists = j < write.num_rows;
-    __m512 most = _mm512_setzero_ps();
-    for (int64_t d = 0; exists && d < dim; d += kLanes) {
-      const __m512 a = _mm512_maskz_loadu_ps(first_lanes(dim - d), k + d);
-      most = _mm512_maskz_max_ps(kAll, most, _mm512_abs_ps(a));
-      nothing = _mm512_fmadd_ps(a, _mm512_setzero_ps(), nothing);
-    }
-    const float scale = KvVec::reduce_max(most) / kMaxInt8;
-    const bool is_zero = !(scale >= kLeastScale);
-    scales[j] = is_zero ? 0.0f : scale;
-    const __m512 inverse = _mm512_set1_ps(is_zero ? 0.0f : 1 / scale);
+    const int64_t count = j < write.num_rows ? dim : 0;
+    const Range range = range_of(k, count);
+    strange += KvVec::reduce_add(range.strange);
+    const float scale = KvVec::reduce_max(range.most) / kMaxInt8;
+    const bool counts = scale >= kLeastScale;
+    scales[j] = counts ? scale : 0.0f;
+    const __m512 inverse = _mm512_set1_ps(counts ? 1 / scale : 0.0f);
     for (int64_t d = 0; d < dim; d += kLanes) {
-      const __mmask16 lanes = exists ? first_lanes(dim - d) : __mmask16{0};
-      const __m512 a = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, k + d), inverse);
-      unsigned char bytes[kLanes];
-      const __m512i raised = _mm512_add_epi32(to_int(a), _mm512_set1_epi32(128));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_maskz_cvtepi32_epi8(kAll, raised));
-      for (int64_t g = 0; g < 4 && d + g * 4 < dim; ++g) {
-        memcpy(to + ((d / 4 + g) * kTileKeys + j) * 4, bytes + g * 4, 4);
-      }
+      const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(first_lanes(count - d), k + d), inverse));
+      const __m128i raised = _mm512_maskz_cvtepi32_epi8(kAll, _mm512_add_epi32(a, _mm512_set1_epi32(128)));
+      _mm_store_si128(reinterpret_cast<__m128i*>(integers + j * stride + d / 4), raised);
     }
   }
-  return KvVec::reduce_add(nothing);
+  transpose(integers, stride, kTileKeys, fours, reinterpret_cast<float*>(write.part + tile.k), kTileKeys);
+  return strange;
 }
 
 // V of sixteen dimensions from d on.
 float write_values(const KvWrite& write, const EncoderTile& tile, int64_t d) {
-  const int64_t width = (write.head_dim + 15) / 16 * 16;
+  const int64_t width = (write.head_dim + 15) / 16 * 16, stride = write.v_stride;
   const __mmask16 lanes = first_lanes(write.head_dim - d);
   const float* v = write.v + d;
-  __m512 most = _mm512_setzero_ps(), nothing = _mm512_setzero_ps();
-  for (int64_t j = 0; j < write.num_rows; ++j) {
-    const __m512 a = _mm512_maskz_loadu_ps(lanes, v + j * write.v_stride);
-    most = _mm512_maskz_max_ps(kAll, most, _mm512_abs_ps(a));
-    nothing = _mm512_fmadd_ps(a, _mm512_setzero_ps(), nothing);
-  }
-  const __m512 scale = _mm512_mul_ps(most, _mm512_set1_ps(1 / kMaxInt8));
+  Range range;
+  for (int64_t j = 0; j < write.num_rows; ++j) range.add(_mm512_maskz_loadu_ps(lanes, v + j * stride));
+  const __m512 scale = _mm512_mul_ps(range.most, _mm512_set1_ps(1 / kMaxInt8));
   const __mmask16 counts = _mm512_cmp_ps_mask(scale, _mm512_set1_ps(kLeastScale), _CMP_GE_OQ);
   _mm512_storeu_ps(reinterpret_cast<float*>(write.part + tile.v_scales) + d, _mm512_maskz_mov_ps(counts, scale));
   const __m512 inverse = _mm512_maskz_div_ps(counts, _mm512_set1_ps(1), scale);
   for (int64_t quad = 0; quad < kQuads; ++quad) {
-    __m512i four = _mm512_setzero_si512();
-    for (int64_t i = 0; i < 4 && quad * 4 + i < write.num_rows; ++i) {
-      const __m512 a = _mm512_maskz_loadu_ps(lanes, v + (quad * 4 + i) * write.v_stride);
-      const __m512i byte = _mm512_and_si512(to_int(_mm512_mul_ps(a, inverse)), _mm512_set1_epi32(255));
-      four = _mm512_or_si512(four, _mm512_maskz_sllv_epi32(kAll, byte, _mm512_set1_epi32(static_cast<int>(i) * 8)));
+    __m512i bytes[4];
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < 4; ++i) {
+      const int64_t j = quad * 4 + i;
+      const __m512 a = _mm512_maskz_loadu_ps(j < write.num_rows ? lanes : __mmask16{0}, v + j * stride);
+      bytes[i] = _mm512_and_si512(to_int(_mm512_mul_ps(a, inverse)), _mm512_set1_epi32(255));
     }
-    _mm512_storeu_si512(write.part + tile.v + (quad * width + d) * 4, four);
+    const __m512i low = _mm512_or_si512(bytes[0], _mm512_maskz_slli_epi32(kAll, bytes[1], 8));
+    const __m512i high = _mm512_or_si512(bytes[2], _mm512_maskz_slli_epi32(kAll, bytes[3], 8));
+    _mm512_storeu_si512(write.part + tile.v + (quad * width + d) * 4,
+                        _mm512_or_si512(low, _mm512_maskz_slli_epi32(kAll, high, 16)));
   }
-  return KvVec::reduce_add(nothing);
+  return KvVec::reduce_add(range.strange);
 }
 
 // ---- rows
