@@ -358,12 +358,13 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const int64_t item_rows = rounds ? kernels.item_rows : kItemRows;
   // The encoder's metadata is seen here first: its items are found now, once a layer.
   std::span<AttentionItem> own;
-  if (type == AttentionType::kEncoder) own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows, item_rows));
+  if (type == AttentionType::kEncoder)
+    own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows, item_rows));
   const int num_threads = context.threads.num_threads();
   const std::span<Scratch> scratch = context.arena.allocate_span<Scratch>(num_threads);
   for (int i = 0; i < num_threads; ++i) {
     const int64_t rows = std::min(num_rows, item_rows) * job.heads_a_kv();
-    const int64_t words_bytes = rounds                 ? kernels.room(rows, dim)
+    const int64_t words_bytes = rounds                ? kernels.room(rows, dim)
                                 : kv == KvType::kInt8 ? int8_words_bytes(rows, dim)
                                                       : 0;
     const Scratch mine(context.arena, rows, dim, words_bytes);

@@ -13,24 +13,22 @@
 #include "ops/transpose.h"
 #include "ops/vec_math.h"
 
-#ifndef QPARTS
-#define QPARTS 1
-#endif
-#ifndef PPARTS
-#define PPARTS 1
-#endif
-
 namespace transept::avx512_vnni {
 namespace {
 
 constexpr int kRows = kEncoderChunkRows, kLanes = 16, kVecs = kTileKeys / kLanes, kQuads = kTileKeys / 4;
-constexpr int kQueryParts = QPARTS, kProbParts = PPARTS;
-constexpr float kLowest = -1e38f;
+constexpr float kSteps = 253;      // of a tile's largest probability
+constexpr float kLowest = -1e38f;  // stands for -infinity, whose differences are no numbers
 constexpr float kLog2E = 1.44269504f;
+constexpr int64_t kChunkBytes = (kRows + 4) * 64;  // of a chunk's floats
 constexpr __mmask16 kAll = 0xFFFF;
 
-__mmask16 first_lanes(int64_t n) { return n >= kLanes ? kAll : n <= 0 ? __mmask16{0} : static_cast<__mmask16>((1u << n) - 1); }
+__mmask16 first_lanes(int64_t n) {
+  const int count = n < 0 ? 0 : n > kLanes ? kLanes : static_cast<int>(n);
+  return static_cast<__mmask16>((1u << count) - 1);
+}
 
+// Spelled out: around the intrinsic gcc 12 copies sums to and fro.
 __m512i dot(__m512i sum, __m512i unsigned_bytes, __m512i signed_bytes) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
   return sum;
@@ -120,115 +118,99 @@ float write_values(const KvWrite& write, const EncoderTile& tile, int64_t d) {
 
 // ---- rows
 
-// What one chunk of rows needs and keeps. Arrays of 16: the last four belong to no row.
+// Rows that meet a tile together. Arrays of sixteen: the last four belong to nobody.
 struct Chunk {
   AttentionRow* rows;
-  int count;                    // of them, at most kRows
-  signed char* q;               // [parts][depth / 4][kRows][4]
-  float* sums;                  // [kRows][sums_stride], of those that exist
-  float* totals;                // [kRows][16]
-  float* max;                   // [16]
-  float* scale;                 // [16] what scores are multiplied with
-  int32_t* offset;              // [16]
+  int count;        // of them, at most kRows; the others are zeros
+  signed char* q;   // [depth / 4][kRows][4]
+  float* sums;      // [count, sums_stride]
+  float* totals;    // [kRows][16] what the probabilities come to, in sixteen parts
+  float* max;       // [16] of what scores were, before `scale`
+  float* scale;     // [16] what scores are multiplied with
+  int32_t* offset;  // [16] what the 128 that K has added amounts to
 };
 
-// Scores, probabilities and what is between them, of one chunk and one tile.
+// What is between a chunk and a tile.
 struct Work {
   alignas(64) float scores[kRows * kTileKeys];
-  alignas(64) float most[kLanes * kLanes];  // of each row sixteen, one of which is the largest score
-  alignas(64) unsigned char probabilities[kRows * kTileKeys * kProbParts];
-  alignas(64) float shift[kLanes], log2_scale[kLanes];
-  alignas(64) float old_factor[kLanes], new_factor[kLanes];
+  alignas(64) float most[kLanes * kLanes];  // of each row sixteen, one of which is its largest score
+  alignas(64) unsigned char probabilities[kRows * kTileKeys];
+  alignas(64) float log2_scale[kLanes], shift[kLanes];       // scores to exponents of 2
+  alignas(64) float old_factor[kLanes], new_factor[kLanes];  // of what was summed before, and of this tile
   bool has_new_max;
 };
 
-void prepare_chunk(const AttentionTask& task, const Chunk& chunk) {
-  const int64_t dim = task.head_dim, depth = (dim + 3) / 4 * 4;
-  for (int r = 0; r < kRows; ++r) {
-    const float* q = r < chunk.count ? chunk.rows[r].q : nullptr;
-    __m512 most = _mm512_setzero_ps(), nothing = _mm512_setzero_ps();
-    for (int64_t d = 0; q != nullptr && d < dim; d += kLanes) {
-      const __m512 a = _mm512_maskz_loadu_ps(first_lanes(dim - d), q + d);
-      most = _mm512_maskz_max_ps(kAll, most, _mm512_abs_ps(a));
-      nothing = _mm512_fmadd_ps(a, _mm512_setzero_ps(), nothing);
+// Row r of q as bytes, 127 steps on either side of 0; zeros where there is none.
+void prepare_row(const AttentionTask& task, const Chunk& chunk, int r) {
+  const float* q = r < chunk.count ? chunk.rows[r].q : nullptr;
+  const int64_t dim = task.head_dim, count = q != nullptr ? dim : 0;
+  const Range range = range_of(q, count);
+  const float scale = KvVec::reduce_max(range.most) / kMaxInt8;
+  const bool counts = scale >= kLeastScale;
+  const __m512 inverse = _mm512_set1_ps(counts ? 1 / scale : 0.0f);
+  __m512i sum = _mm512_setzero_si512();
+  for (int64_t d = 0; d < dim; d += kLanes) {
+    const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(first_lanes(count - d), q + d), inverse));
+    sum = _mm512_add_epi32(sum, a);
+    signed char bytes[kLanes];
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_maskz_cvtepi32_epi8(kAll, a));
+    for (int64_t g = 0; g < 4 && d + g * 4 < dim; ++g) {
+      memcpy(chunk.q + ((d / 4 + g) * kRows + r) * 4, bytes + g * 4, 4);
     }
-    const float kMost = kQueryParts == 2 ? 127.0f * 256.0f : 127.0f;
-    const float scale = KvVec::reduce_max(most) / kMost;
-    const bool is_zero = !(scale >= kLeastScale);
-    const __m512 inverse = _mm512_set1_ps(is_zero ? 0.0f : 1 / scale);
-    __m512i sum = _mm512_setzero_si512();
-    for (int64_t d = 0; d < dim; d += kLanes) {
-      const __mmask16 lanes = q != nullptr ? first_lanes(dim - d) : __mmask16{0};
-      const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, q + d), inverse));
-      sum = _mm512_add_epi32(sum, a);
-      for (int part = 0; part < kQueryParts; ++part) {
-        __m512i b = a;
-        if (kQueryParts == 2 && part == 0) b = _mm512_maskz_srai_epi32(kAll, _mm512_add_epi32(a, _mm512_set1_epi32(128)), 8);
-        signed char bytes[kLanes];
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_maskz_cvtepi32_epi8(kAll, b));
-        for (int64_t g = 0; g < 4 && d + g * 4 < dim; ++g) {
-          memcpy(chunk.q + part * depth * kRows + ((d / 4 + g) * kRows + r) * 4, bytes + g * 4, 4);
-        }
-      }
-    }
-    chunk.offset[r] = -128 * static_cast<int32_t>(KvVec::reduce_add(to_float(sum)));
-    chunk.scale[r] = (is_zero ? 0.0f : scale) * task.scale + KvVec::reduce_add(nothing);
   }
+  chunk.offset[r] = -128 * static_cast<int32_t>(KvVec::reduce_add(to_float(sum)));  // exact: below 2^24
+  chunk.scale[r] = (counts ? scale : 0.0f) * task.scale + KvVec::reduce_add(range.strange);
+}
+
+void prepare_chunk(const AttentionTask& task, const Chunk& chunk) {
+  for (int r = 0; r < kRows; ++r) prepare_row(task, chunk, r);
   for (int r = 0; r < kLanes; ++r) chunk.max[r] = kLowest;
   for (int r = kRows; r < kLanes; ++r) chunk.scale[r] = 0;
   memset(chunk.totals, 0, kRows * kLanes * sizeof(float));
   memset(chunk.sums, 0, static_cast<size_t>(chunk.count * task.sums_stride) * sizeof(float));
 }
 
-// Of the tile's vectors [first, first + 2): scores in q's scale, and the largest of each row.
+// Sums of a tile's vectors to scores, in q's scale, and the largest of each row so far. kWhole: the tile is full.
 template <bool kWhole>
-void score_half(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin, const EncoderTile& tile,
-                int first, int count, Work& work) {
-  __m512i acc[kRows][2];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    const __m512i begin = kQueryParts == 1 ? _mm512_set1_epi32(chunk.offset[r]) : _mm512_setzero_si512();
-    acc[r][0] = begin;
-    acc[r][1] = begin;
-  }
-  const signed char* q = chunk.q;
-  const int quads = (task.head_dim + 3) / 4;
-  for (int part = 0; part < kQueryParts; ++part) {
-    const unsigned char* k = tile_begin + tile.k + first * kLanes * 4;
-    if (part == 1) {
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        for (int c = 0; c < 2; ++c)
-          acc[r][c] = _mm512_add_epi32(_mm512_maskz_slli_epi32(kAll, acc[r][c], 8), _mm512_set1_epi32(chunk.offset[r]));
-      }
-    }
-    for (int g = 0; g < quads; ++g, k += kTileKeys * 4, q += kRows * 4) {
-      const __m512i b0 = _mm512_loadu_si512(k), b1 = _mm512_loadu_si512(k + 64);
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i a = broadcast_four(q + 4 * r);
-        acc[r][0] = dot(acc[r][0], b0, a);
-        acc[r][1] = dot(acc[r][1], b1, a);
-      }
-    }
-  }
-  const auto* scales = reinterpret_cast<const float*>(tile_begin) + first * kLanes;
-  const __m512 s0 = _mm512_loadu_ps(scales), s1 = _mm512_loadu_ps(scales + kLanes);
-  const __mmask16 m0 = first_lanes(count - first * kLanes), m1 = first_lanes(count - (first + 1) * kLanes);
+void store_scores(const __m512i (&sums)[kRows][2], const float* k_scales, int first, int count, Work& work) {
+  const __m512 scale0 = _mm512_loadu_ps(k_scales), scale1 = _mm512_loadu_ps(k_scales + kLanes);
+  const __mmask16 lanes0 = first_lanes(count - first * kLanes), lanes1 = first_lanes(count - (first + 1) * kLanes);
   const __m512 lowest = _mm512_set1_ps(kLowest);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    __m512 a = _mm512_mul_ps(to_float(acc[r][0]), s0), b = _mm512_mul_ps(to_float(acc[r][1]), s1);
+    __m512 a = _mm512_mul_ps(to_float(sums[r][0]), scale0), b = _mm512_mul_ps(to_float(sums[r][1]), scale1);
     if (!kWhole) {
-      a = _mm512_mask_blend_ps(m0, lowest, a);
-      b = _mm512_mask_blend_ps(m1, lowest, b);
+      a = _mm512_mask_blend_ps(lanes0, lowest, a);
+      b = _mm512_mask_blend_ps(lanes1, lowest, b);
     }
-    _mm512_store_ps(work.scores + r * kTileKeys + first * kLanes, a);
-    _mm512_store_ps(work.scores + r * kTileKeys + (first + 1) * kLanes, b);
+    float* scores = work.scores + r * kTileKeys + first * kLanes;
+    _mm512_store_ps(scores, a);
+    _mm512_store_ps(scores + kLanes, b);
     __m512 most = _mm512_maskz_max_ps(kAll, a, b);
     if (first > 0) most = _mm512_maskz_max_ps(kAll, most, _mm512_load_ps(work.most + r * kLanes));
     _mm512_store_ps(work.most + r * kLanes, most);
   }
+}
+
+// Scores of the tile's vectors [first, first + 2).
+template <bool kWhole>
+inline void score_keys(const AttentionTask& task, const Chunk& chunk, const unsigned char* part,
+                       const EncoderTile& tile, int first, int count, Work& work) {
+  __m512i acc[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = _mm512_set1_epi32(chunk.offset[r]);
+  const signed char* q = chunk.q;
+  const unsigned char* k = part + tile.k + first * kLanes * 4;
+  for (int g = 0; g < (task.head_dim + 3) / 4; ++g, k += kTileKeys * 4, q += kRows * 4) {
+    const __m512i k0 = _mm512_loadu_si512(k), k1 = _mm512_loadu_si512(k + 64);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i a = broadcast_four(q + 4 * r);
+      acc[r][0] = dot(acc[r][0], k0, a);
+      acc[r][1] = dot(acc[r][1], k1, a);
+    }
+  }
+  store_scores<kWhole>(acc, reinterpret_cast<const float*>(part) + first * kLanes, first, count, work);
 }
 
 // scale * scores + bias, where a bias is.
@@ -290,9 +272,8 @@ void update_max(const Chunk& chunk, bool has_bias, Work& work) {
   _mm512_store_ps(work.shift, _mm512_mul_ps(log2_scale, of_tile));
 }
 
-// 2^x times the most that a probability may be, x <= 0, relative error 1e-4.
+// 2^x in steps, x <= 0, relative error 1e-4.
 __m512 exp2_steps(__m512 x) {
-  constexpr float kSteps = kProbParts == 2 ? 32767.0f : 255.0f;
   const __m512 part = _mm512_maskz_reduce_ps(kAll, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   __m512 p = _mm512_set1_ps(0.079204f * kSteps);
   p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.224338f * kSteps));
@@ -307,9 +288,9 @@ __m512i pack_bytes(const __m512i (&a)[kVecs]) {
                                    _mm512_maskz_packus_epi32(~__mmask32{0}, a[2], a[3]));
 }
 
+// Scores to probabilities, and what they come to: the rounded ones, as they count for the values.
 template <bool kWhole>
 void update_softmax(const Chunk& chunk, int count, Work& work) {
-  const __m512i ones = _mm512_set1_epi8(1);
 #pragma GCC unroll 1
   for (int r = 0; r < kRows; ++r) {
     const __m512 scale = _mm512_set1_ps(work.log2_scale[r]), shift = _mm512_set1_ps(work.shift[r]);
@@ -319,66 +300,22 @@ void update_softmax(const Chunk& chunk, int count, Work& work) {
       const __m512 x = _mm512_fmsub_ps(_mm512_load_ps(work.scores + r * kTileKeys + c * kLanes), scale, shift);
       steps[c] = _mm512_maskz_cvtps_epi32(kWhole ? kAll : first_lanes(count - c * kLanes), exp2_steps(x));
     }
+    const __m512i bytes = pack_bytes(steps);
+    _mm512_store_si512(work.probabilities + r * kTileKeys, bytes);
+    const __m512 total = to_float(dot(_mm512_setzero_si512(), bytes, _mm512_set1_epi8(1)));
     float* totals = chunk.totals + r * kLanes;
-    __m512 total;
-    if (kProbParts == 1) {
-      const __m512i bytes = pack_bytes(steps);
-      _mm512_store_si512(work.probabilities + r * kTileKeys, bytes);
-      total = to_float(dot(_mm512_setzero_si512(), bytes, ones));
-    } else {
-      __m512i high[kVecs], low[kVecs];
-      for (int c = 0; c < kVecs; ++c) {
-        high[c] = _mm512_maskz_srli_epi32(kAll, steps[c], 8);
-        low[c] = _mm512_and_si512(steps[c], _mm512_set1_epi32(255));
-      }
-      _mm512_store_si512(work.probabilities + r * kTileKeys, pack_bytes(high));
-      _mm512_store_si512(work.probabilities + (kRows + r) * kTileKeys, pack_bytes(low));
-      total = to_float(_mm512_add_epi32(_mm512_add_epi32(steps[0], steps[1]), _mm512_add_epi32(steps[2], steps[3])));
-    }
     const __m512 old_total = _mm512_mul_ps(_mm512_load_ps(totals), _mm512_set1_ps(work.old_factor[r]));
     _mm512_store_ps(totals, _mm512_fmadd_ps(total, _mm512_set1_ps(work.new_factor[r]), old_total));
   }
 }
 
-// kCols vectors of dimensions from d on.
+// Sums of probabilities times values to the rows' own, under their new maxima.
 template <int kCols, bool kNewMax>
-void add_values(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin, const EncoderTile& tile,
-                int d, const Work& work) {
-  const int64_t row_bytes = task.sums_stride * 4;
-  __m512i acc[kRows][kCols];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-    for (int c = 0; c < kCols; ++c) acc[r][c] = _mm512_setzero_si512();
-  }
-  for (int part = 0; part < kProbParts; ++part) {
-    const unsigned char* p = work.probabilities + part * kRows * kTileKeys;
-    const unsigned char* lane = tile_begin + tile.v + d * 4;
-    if (part == 1) {
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        for (int c = 0; c < kCols; ++c) acc[r][c] = _mm512_maskz_slli_epi32(kAll, acc[r][c], 8);
-      }
-    }
-    for (int l = 0; l < 4; ++l, lane += row_bytes) {
-      const unsigned char* v = lane;
-      for (int c4 = 0; c4 < kVecs; ++c4, v += 4 * row_bytes, p += 4) {
-        __m512i b[kCols];
-#pragma GCC unroll 2
-        for (int c = 0; c < kCols; ++c) b[c] = _mm512_loadu_si512(v + c * 64);
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) {
-          const __m512i a = broadcast_four(p + r * kTileKeys);
-#pragma GCC unroll 2
-          for (int c = 0; c < kCols; ++c) acc[r][c] = dot(acc[r][c], a, b[c]);
-        }
-      }
-    }
-  }
-  const auto* scales = reinterpret_cast<const float*>(tile_begin + tile.v_scales) + d;
+inline void store_values(const AttentionTask& task, const Chunk& chunk, const __m512i (&acc)[kRows][kCols],
+                         const float* v_scales, int d, const Work& work) {
   __m512 scale[kCols];
 #pragma GCC unroll 2
-  for (int c = 0; c < kCols; ++c) scale[c] = _mm512_loadu_ps(scales + c * kLanes);
+  for (int c = 0; c < kCols; ++c) scale[c] = _mm512_loadu_ps(v_scales + c * kLanes);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     if (r >= chunk.count) break;
@@ -393,28 +330,56 @@ void add_values(const AttentionTask& task, const Chunk& chunk, const unsigned ch
   }
 }
 
+// kCols vectors of dimensions from d on.
+template <int kCols, bool kNewMax>
+void add_values(const AttentionTask& task, const Chunk& chunk, const unsigned char* part, const EncoderTile& tile,
+                int d, const Work& work) {
+  const int64_t quad_bytes = task.sums_stride * 4;
+  __m512i acc[kRows][kCols];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int c = 0; c < kCols; ++c) acc[r][c] = _mm512_setzero_si512();
+  }
+  const unsigned char* p = work.probabilities;
+  for (int l = 0; l < 4; ++l) {  // in the order of pack_bytes
+    const unsigned char* v = part + tile.v + d * 4 + l * quad_bytes;
+    for (int i = 0; i < kVecs; ++i, v += 4 * quad_bytes, p += 4) {
+      __m512i b[kCols];
+#pragma GCC unroll 2
+      for (int c = 0; c < kCols; ++c) b[c] = _mm512_loadu_si512(v + c * 64);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i a = broadcast_four(p + r * kTileKeys);
+#pragma GCC unroll 2
+        for (int c = 0; c < kCols; ++c) acc[r][c] = dot(acc[r][c], a, b[c]);
+      }
+    }
+  }
+  store_values<kCols, kNewMax>(task, chunk, acc, reinterpret_cast<const float*>(part + tile.v_scales) + d, d, work);
+}
+
 template <bool kNewMax>
-void add_all_values(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin,
-                    const EncoderTile& tile, const Work& work) {
+void add_all_values(const AttentionTask& task, const Chunk& chunk, const unsigned char* part, const EncoderTile& tile,
+                    const Work& work) {
   const int width = static_cast<int>(task.sums_stride);
   int d = 0;
-  for (; d + 2 * kLanes <= width; d += 2 * kLanes) add_values<2, kNewMax>(task, chunk, tile_begin, tile, d, work);
-  if (d < width) add_values<1, kNewMax>(task, chunk, tile_begin, tile, d, work);
+  for (; d + 2 * kLanes <= width; d += 2 * kLanes) add_values<2, kNewMax>(task, chunk, part, tile, d, work);
+  if (d < width) add_values<1, kNewMax>(task, chunk, part, tile, d, work);
 }
 
 template <bool kWhole>
-void attend_tile(const AttentionTask& task, const Chunk& chunk, const unsigned char* tile_begin,
-                 const EncoderTile& tile, int64_t first_key, int count, Work& work) {
-  score_half<kWhole>(task, chunk, tile_begin, tile, 0, count, work);
-  score_half<kWhole>(task, chunk, tile_begin, tile, 2, count, work);
+void attend_tile(const AttentionTask& task, const Chunk& chunk, const unsigned char* part, const EncoderTile& tile,
+                 int64_t first_key, int count, Work& work) {
+  for (int first = 0; first < kVecs; first += 2) score_keys<kWhole>(task, chunk, part, tile, first, count, work);
   const bool has_bias = chunk.rows[0].bias.kind != BiasKind::kNone;
   if (has_bias) add_bias(chunk, first_key, count, work);
   update_max(chunk, has_bias, work);
   update_softmax<kWhole>(chunk, count, work);
   if (work.has_new_max) {
-    add_all_values<true>(task, chunk, tile_begin, tile, work);
+    add_all_values<true>(task, chunk, part, tile, work);
   } else {
-    add_all_values<false>(task, chunk, tile_begin, tile, work);
+    add_all_values<false>(task, chunk, part, tile, work);
   }
 }
 
@@ -430,6 +395,50 @@ void finish_rows(const AttentionTask& task, const Chunk& chunk) {
   }
 }
 
+constexpr int kMostChunks = kEncoderItemRows / kRows;
+
+// Divides a task's memory among its chunks; returns their number.
+int make_chunks(const AttentionTask& task, Chunk (&chunks)[kMostChunks]) {
+  const int64_t q_bytes = encoder_room(kRows, task.head_dim) - kChunkBytes;
+  auto* room = static_cast<unsigned char*>(task.words);
+  int num_chunks = 0;
+  for (int64_t row = 0; row < task.num_rows; row += kRows) {
+    Chunk& chunk = chunks[num_chunks++];
+    chunk.rows = task.rows + row;
+    chunk.count = static_cast<int>(task.num_rows - row < kRows ? task.num_rows - row : kRows);
+    chunk.sums = task.sums + row * task.sums_stride;
+    chunk.totals = reinterpret_cast<float*>(room);
+    chunk.max = chunk.totals + kRows * kLanes;
+    chunk.scale = chunk.max + kLanes;
+    chunk.offset = reinterpret_cast<int32_t*>(chunk.scale + kLanes);
+    chunk.q = reinterpret_cast<signed char*>(room + kChunkBytes);
+    room += kChunkBytes + q_bytes;
+    prepare_chunk(task, chunk);
+  }
+  return num_chunks;
+}
+
+// At most kEncoderItemRows rows.
+void attend_item(const AttentionTask& task) {
+  const EncoderTile tile = encoder_tile(task.head_dim);
+  Chunk chunks[kMostChunks];
+  const int num_chunks = make_chunks(task, chunks);
+  Work work;
+  memset(work.most, 0, sizeof work.most);
+  for (int64_t first = 0; first < task.num_keys; first += kTileKeys) {
+    const unsigned char* part = task.cache + task.blocks[first / kTileKeys] * task.block_stride;
+    const int64_t left = task.num_keys - first;
+    for (int i = 0; i < num_chunks; ++i) {
+      if (left >= kTileKeys) {
+        attend_tile<true>(task, chunks[i], part, tile, first, kTileKeys, work);
+      } else {
+        attend_tile<false>(task, chunks[i], part, tile, first, static_cast<int>(left), work);
+      }
+    }
+  }
+  for (int i = 0; i < num_chunks; ++i) finish_rows(task, chunks[i]);
+}
+
 }  // namespace
 
 void write_encoder_tile(const KvWrite& write) {
@@ -439,46 +448,6 @@ void write_encoder_tile(const KvWrite& write) {
   if (strange == 0) return;
   auto* scales = reinterpret_cast<float*>(write.part + tile.v_scales);
   for (int64_t d = 0; d < write.head_dim; ++d) scales[d] = NAN;
-}
-
-static void attend_item(const AttentionTask& task) {
-  constexpr int kMostChunks = kEncoderItemRows / kRows;
-  const int64_t depth = (task.head_dim + 3) / 4 * 4;
-  const EncoderTile tile = encoder_tile(task.head_dim);
-  const int num_chunks = static_cast<int>((task.num_rows + kRows - 1) / kRows);
-  Chunk chunks[kMostChunks];
-  auto* room = static_cast<unsigned char*>(task.words);
-  for (int i = 0; i < num_chunks; ++i) {
-    Chunk& chunk = chunks[i];
-    const int64_t left = task.num_rows - i * kRows;
-    chunk.rows = task.rows + i * kRows;
-    chunk.count = static_cast<int>(left < kRows ? left : kRows);
-    chunk.sums = task.sums + i * kRows * task.sums_stride;
-    auto* floats = reinterpret_cast<float*>(room);
-    chunk.totals = floats;
-    chunk.max = floats + kRows * kLanes;
-    chunk.scale = chunk.max + kLanes;
-    chunk.offset = reinterpret_cast<int32_t*>(chunk.scale + kLanes);
-    room += (kRows + 4) * 64;
-    chunk.q = reinterpret_cast<signed char*>(room);
-    room += (kRows * depth * 2 + 63) / 64 * 64;
-    prepare_chunk(task, chunk);
-  }
-  Work work;
-  memset(work.most, 0, sizeof work.most);
-  int64_t block = 0;
-  for (int64_t first = 0; first < task.num_keys; first += kTileKeys, ++block) {
-    const unsigned char* begin = task.cache + task.blocks[block] * task.block_stride;
-    const int64_t left = task.num_keys - first;
-    for (int i = 0; i < num_chunks; ++i) {
-      if (left >= kTileKeys) {
-        attend_tile<true>(task, chunks[i], begin, tile, first, kTileKeys, work);
-      } else {
-        attend_tile<false>(task, chunks[i], begin, tile, first, static_cast<int>(left), work);
-      }
-    }
-  }
-  for (int i = 0; i < num_chunks; ++i) finish_rows(task, chunks[i]);
 }
 
 void attend_encoder(const AttentionTask& task) {

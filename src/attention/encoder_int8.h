@@ -35,7 +35,7 @@ static inline EncoderTile encoder_tile(int64_t head_dim) {
 static inline int64_t encoder_room(int64_t rows, int64_t head_dim) {
   const int64_t chunks = (rows + kEncoderChunkRows - 1) / kEncoderChunkRows;
   const int64_t depth = (head_dim + 3) / 4 * 4;
-  return chunks * ((kEncoderChunkRows * depth * 2 + 63) / 64 * 64 + (kEncoderChunkRows + 4) * 64);
+  return chunks * ((kEncoderChunkRows * depth + 63) / 64 * 64 + (kEncoderChunkRows + 4) * 64);
 }
 
 namespace avx512_vnni {
