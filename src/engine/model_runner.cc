@@ -74,8 +74,7 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
                 spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
   report_.emplace_back(line);
   report_.push_back("weights: " + describe_storage(packed_layers_));
-  const bool has_int8 = std::any_of(packed_layers_.begin(), packed_layers_.end(),
-                                    [](const PackedLayer& layer) { return layer.format.storage == DType::kInt8; });
+  const bool has_int8 = has_int8_layers();
   report_.push_back(str_cat("compute: ", has_int8 ? "int8 products, float32 beside them, " : "float32, ",
                             threads_.num_threads(), " threads, ", isa_name(options_.isa),
                             " kernels, attention backend ", attention_->name()));
@@ -119,6 +118,13 @@ int32_t EncoderDecoderModelRunner::default_max_len() const {
   return static_cast<int32_t>(std::min<int64_t>(of_each_side, kDefaultMaxLen));
 }
 
+// False where int8 was asked for, and the model is too narrow for it: then its encoder's attention is not rounded
+// either.
+bool EncoderDecoderModelRunner::has_int8_layers() const {
+  return std::any_of(packed_layers_.begin(), packed_layers_.end(),
+                     [](const PackedLayer& layer) { return layer.format.storage == DType::kInt8; });
+}
+
 InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
   return {options_.max_num_seqs,
           options_.max_num_batched_tokens,
@@ -127,7 +133,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           max_decoder_len_,
           options_.block_size,
           options_.kv_dtype,
-          options_.weight_storage == DType::kInt8 ? DType::kInt8 : DType::kFloat32};
+          has_int8_layers() ? DType::kInt8 : DType::kFloat32};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
