@@ -145,8 +145,8 @@ void prepare_row(const AttentionTask& task, const Chunk& chunk, int r) {
   const float* q = r < chunk.count ? chunk.rows[r].q : nullptr;
   const int64_t dim = task.head_dim, count = q != nullptr ? dim : 0;
   const Range range = range_of(q, count);
-  const float scale = KvVec::reduce_max(range.most) / kMaxInt8;
-  const bool counts = scale >= kLeastScale;
+  const float scale = KvVec::reduce_max(range.most) / kMaxInt8, strange = KvVec::reduce_add(range.strange);
+  const bool counts = scale >= kLeastScale && strange == 0;
   const __m512 inverse = _mm512_set1_ps(counts ? 1 / scale : 0.0f);
   __m512i sum = _mm512_setzero_si512();
   for (int64_t d = 0; d < dim; d += kLanes) {
@@ -159,7 +159,7 @@ void prepare_row(const AttentionTask& task, const Chunk& chunk, int r) {
     }
   }
   chunk.offset[r] = -128 * static_cast<int32_t>(KvVec::reduce_add(to_float(sum)));  // exact: below 2^24
-  chunk.scale[r] = (counts ? scale : 0.0f) * task.scale + KvVec::reduce_add(range.strange);
+  chunk.scale[r] = (counts ? scale : 0.0f) * task.scale + strange;
 }
 
 void prepare_chunk(const AttentionTask& task, const Chunk& chunk) {
