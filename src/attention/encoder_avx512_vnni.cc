@@ -150,7 +150,8 @@ void prepare_row(const AttentionTask& task, const Chunk& chunk, int r) {
   const __m512 inverse = _mm512_set1_ps(counts ? 1 / scale : 0.0f);
   __m512i sum = _mm512_setzero_si512();
   for (int64_t d = 0; d < dim; d += kLanes) {
-    const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(first_lanes(count - d), q + d), inverse));
+    const __mmask16 lanes = first_lanes(counts ? count - d : 0);
+    const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, q + d), inverse));
     sum = _mm512_add_epi32(sum, a);
     signed char bytes[kLanes];
     _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_maskz_cvtepi32_epi8(kAll, a));
