@@ -17,7 +17,7 @@ namespace transept::avx512_vnni {
 namespace {
 
 constexpr int kRows = kEncoderChunkRows, kLanes = 16, kVecs = kTileKeys / kLanes, kQuads = kTileKeys / 4;
-constexpr float kSteps = 253;      // of a tile's largest probability
+constexpr float kSteps = 253;      // of a tile's largest probability; at most 255
 constexpr float kLowest = -1e38f;  // stands for -infinity, whose differences are no numbers
 constexpr float kLog2E = 1.44269504f;
 constexpr int64_t kChunkBytes = (kRows + 4) * 64;  // of a chunk's floats
