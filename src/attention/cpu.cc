@@ -6,6 +6,7 @@
 
 #include "attention/checks.h"
 #include "attention/cpu_kernels.h"
+#include "attention/encoder_int8.h"
 #include "base/checked_math.h"
 
 namespace transept {
@@ -45,16 +46,41 @@ KvType kv_type(DType dtype) {
   }
 }
 
-int64_t max_items(const AttentionMetadata& metadata, int64_t num_rows) {
-  return metadata.num_seqs + num_rows / kItemRows;
+// How an encoder attends over keys and values that it rounds to int8.
+struct RoundedKernels {
+  void (*write)(const KvWrite& write);  // to one tile
+  AttendFunction attend;
+  int64_t (*tile_bytes)(int64_t head_dim);
+  int64_t (*room)(int64_t rows, int64_t head_dim);  // of AttentionTask::words
+  int64_t item_rows;
+};
+
+int64_t int8_words_bytes(int64_t rows, int64_t head_dim) { return rows * round_up(head_dim, 16) * 2; }
+
+// `plain`: every row sees all keys, and nobody asks for probabilities.
+RoundedKernels select_rounded(Isa isa, bool plain) {
+#if defined(__x86_64__)
+  if (isa >= Isa::kAvx512Vnni && plain) {
+    return {&avx512_vnni::write_encoder_tile, &avx512_vnni::attend_encoder,
+            [](int64_t head_dim) { return encoder_tile(head_dim).bytes; }, &encoder_room, kEncoderItemRows};
+  }
+#endif
+  (void)plain;
+  return {select_kernels(isa).write[static_cast<int>(KvType::kInt8)], select_attend(isa, KvType::kInt8),
+          [](int64_t head_dim) { return kv_part_bytes(KvType::kInt8, kTileKeys, head_dim); }, &int8_words_bytes,
+          kItemRows};
+}
+
+int64_t max_items(const AttentionMetadata& metadata, int64_t num_rows, int64_t item_rows) {
+  return metadata.num_seqs + num_rows / item_rows;
 }
 
 // Sequences [first, end) read the same keys. Calls add(item) for each run of their rows.
 template <class Add>
-void split_rows(const AttentionMetadata& metadata, int32_t first, int32_t end, Add&& add) {
+void split_rows(const AttentionMetadata& metadata, int32_t first, int32_t end, int64_t item_rows, Add&& add) {
   const int32_t row_begin = metadata.query_start_loc[static_cast<size_t>(first)];
   const int64_t rows = metadata.query_start_loc[static_cast<size_t>(end)] - row_begin;
-  const int64_t pieces = ceil_div(rows, kItemRows);
+  const int64_t pieces = ceil_div(rows, item_rows);
   int32_t seq = first;
   for (int64_t i = 0; i < pieces; ++i) {
     const auto begin = static_cast<int32_t>(row_begin + rows * i / pieces);
@@ -68,14 +94,14 @@ void split_rows(const AttentionMetadata& metadata, int32_t first, int32_t end, A
 }
 
 template <class Add>
-void for_each_item(const AttentionMetadata& metadata, Add&& add) {
+void for_each_item(const AttentionMetadata& metadata, int64_t item_rows, Add&& add) {
   if (metadata.query_start_loc.empty()) return;
   if (metadata.group_start_loc.empty()) {
-    for (int32_t s = 0; s < metadata.num_seqs; ++s) split_rows(metadata, s, s + 1, add);
+    for (int32_t s = 0; s < metadata.num_seqs; ++s) split_rows(metadata, s, s + 1, item_rows, add);
     return;
   }
   for (size_t g = 0; g + 1 < metadata.group_start_loc.size(); ++g) {
-    split_rows(metadata, metadata.group_start_loc[g], metadata.group_start_loc[g + 1], add);
+    split_rows(metadata, metadata.group_start_loc[g], metadata.group_start_loc[g + 1], item_rows, add);
   }
 }
 
@@ -88,7 +114,7 @@ void sort_items(std::span<AttentionItem> items) {
 
 void prepare(const AttentionMetadata& metadata, std::vector<AttentionItem>& items) {
   items.clear();
-  for_each_item(metadata, [&](const AttentionItem& item) { items.push_back(item); });
+  for_each_item(metadata, kItemRows, [&](const AttentionItem& item) { items.push_back(item); });
   sort_items(items);
 }
 
@@ -133,22 +159,24 @@ struct Scratch {
   std::span<std::byte> keys, words;
   int64_t sums_stride = 0;
 
-  Scratch(Arena& arena, int64_t num_rows, int64_t dim, KvType type)
+  Scratch(Arena& arena, int64_t num_rows, int64_t dim, int64_t words_bytes)
       : rows(arena.allocate_span<AttentionRow>(num_rows)),
         sums(arena.allocate_span<float>(num_rows * round_up(dim, 16))),
         keys(arena.allocate_span<std::byte>(tile_bytes(dim))),
-        words(arena.allocate_span<std::byte>(type == KvType::kInt8 ? num_rows * round_up(dim, 16) * 2 : 0)),
+        words(arena.allocate_span<std::byte>(words_bytes)),
         sums_stride(round_up(dim, 16)) {}
 };
 
 // An encoder's keys and values as int8, in step memory: blocks of one tile, each holding all heads, as a cache would.
 class RoundedKeys final {
  public:
-  RoundedKeys(Context& context, const AttentionMetadata& metadata, const AttentionArgs& args) {
+  RoundedKeys(Context& context, const RoundedKernels& kernels, const AttentionMetadata& metadata,
+              const AttentionArgs& args)
+      : kernels_(kernels) {
     const int64_t heads = args.k.dim(1), dim = args.k.dim(2);
     // No step has more: whatever its sequences, each begins a block.
     const int64_t most_blocks = args.k.dim(0) / kTileKeys + metadata.num_seqs;
-    part_bytes_ = kv_part_bytes(KvType::kInt8, kTileKeys, dim);
+    part_bytes_ = kernels.tile_bytes(dim);
     block_bytes_ = round_up(part_bytes_ * heads, kBlockAlignment);
     bytes_ = context.arena.allocate_span<unsigned char>(most_blocks * block_bytes_);
     ids_ = context.arena.allocate_span<int32_t>(most_blocks);
@@ -161,7 +189,7 @@ class RoundedKeys final {
     }
     std::iota(ids_.begin(), ids_.end(), 0);
     context.threads.parallel_for(metadata.num_seqs * heads, [&](int64_t task, int) {
-      write(context.isa, metadata, args, static_cast<int32_t>(task / heads), task % heads);
+      write(metadata, args, static_cast<int32_t>(task / heads), task % heads);
     });
   }
 
@@ -174,7 +202,7 @@ class RoundedKeys final {
   }
 
  private:
-  void write(Isa isa, const AttentionMetadata& metadata, const AttentionArgs& args, int32_t seq, int64_t head) const {
+  void write(const AttentionMetadata& metadata, const AttentionArgs& args, int32_t seq, int64_t head) const {
     const int64_t row = metadata.kv_start_loc[static_cast<size_t>(seq)];
     const int64_t length = metadata.seq_lens[static_cast<size_t>(seq)];
     unsigned char* block = bytes_.data() + first_[static_cast<size_t>(seq)] * block_bytes_ + head * part_bytes_;
@@ -188,10 +216,11 @@ class RoundedKeys final {
       write.head_dim = args.k.dim(2);
       write.part = block;
       write.block_size = kTileKeys;
-      select_kernels(isa).write[static_cast<int>(KvType::kInt8)](write);
+      kernels_.write(write);
     }
   }
 
+  RoundedKernels kernels_;
   int64_t part_bytes_ = 0, block_bytes_ = 0;
   std::span<unsigned char> bytes_;
   std::span<int32_t> ids_;    // every block's own number
@@ -304,8 +333,8 @@ size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_
 
 void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
   // The dry run of the largest step makes room for every later one.
-  self_items_.reserve(static_cast<size_t>(max_items(batch.self, batch.num_tokens())));
-  cross_items_.reserve(static_cast<size_t>(max_items(batch.cross, batch.num_tokens())));
+  self_items_.reserve(static_cast<size_t>(max_items(batch.self, batch.num_tokens(), kItemRows)));
+  cross_items_.reserve(static_cast<size_t>(max_items(batch.cross, batch.num_tokens(), kItemRows)));
   if (context.dry_run) return;
   prepare(batch.self, self_items_);
   prepare(batch.cross, cross_items_);
@@ -320,17 +349,25 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const bool rounds = type == AttentionType::kEncoder && metadata.kv_dtype == DType::kInt8;
   const KvType kv = type == AttentionType::kEncoder && !rounds ? KvType::kFloat32 : kv_type(metadata.kv_dtype);
   const Arena::Scope scope(context.arena);
+  const RoundedKernels kernels = select_rounded(context.isa, !args.causal && args.capture == nullptr);
   std::optional<RoundedKeys> rounded;
-  if (rounds) rounded.emplace(context, metadata, args);
-  const Run job(type, metadata, args, rounds ? &*rounded : nullptr, select_attend(context.isa, kv));
+  if (rounds) rounded.emplace(context, kernels, metadata, args);
+  const Run job(type, metadata, args, rounds ? &*rounded : nullptr,
+                rounds ? kernels.attend : select_attend(context.isa, kv));
   const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
+  const int64_t item_rows = rounds ? kernels.item_rows : kItemRows;
   // The encoder's metadata is seen here first: its items are found now, once a layer.
   std::span<AttentionItem> own;
-  if (type == AttentionType::kEncoder) own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows));
+  if (type == AttentionType::kEncoder)
+    own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows, item_rows));
   const int num_threads = context.threads.num_threads();
   const std::span<Scratch> scratch = context.arena.allocate_span<Scratch>(num_threads);
   for (int i = 0; i < num_threads; ++i) {
-    const Scratch mine(context.arena, std::min(num_rows, kItemRows) * job.heads_a_kv(), dim, kv);
+    const int64_t rows = std::min(num_rows, item_rows) * job.heads_a_kv();
+    const int64_t words_bytes = rounds                ? kernels.room(rows, dim)
+                                : kv == KvType::kInt8 ? int8_words_bytes(rows, dim)
+                                                      : 0;
+    const Scratch mine(context.arena, rows, dim, words_bytes);
     if (!context.dry_run) scratch[static_cast<size_t>(i)] = mine;
   }
   if (context.dry_run) return;
@@ -338,7 +375,7 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   std::span<const AttentionItem> items = type == AttentionType::kDecoder ? self_items_ : cross_items_;
   if (type == AttentionType::kEncoder) {
     size_t count = 0;
-    for_each_item(metadata, [&](const AttentionItem& item) { own[count++] = item; });
+    for_each_item(metadata, item_rows, [&](const AttentionItem& item) { own[count++] = item; });
     sort_items(own.first(count));
     items = own.first(count);
   }

@@ -54,28 +54,45 @@ inline float quantize_row(const float* x, int64_t n, int8_t* integers) {
   return is_zero ? 0.0f : scale;
 }
 
+// Integers and scales of row j to its slot but for V's integers, which are left in `values`.
 template <class V>
-inline void write_int8(const KvWrite& write) {
-  const int64_t dim = write.head_dim, size = write.block_size;
-  const Int8Part part = int8_part(size, dim);
+inline void write_int8_row(const KvWrite& write, const Int8Part& part, int64_t j, int8_t* values) {
+  const int64_t dim = write.head_dim, size = write.block_size, slot = write.offset + j;
   auto* scales = reinterpret_cast<float*>(write.part);
   int8_t integers[kMaxHeadDim];
-  for (int64_t j = 0; j < write.num_rows; ++j) {
+  float k_scale = quantize_row<V>(write.k + j * write.k_stride, dim, integers);
+  for (int64_t d = 0; d < dim; d += 4) {
+    uint32_t four;
+    memcpy(&four, integers + d, sizeof four);
+    four ^= 0x80808080u;
+    memcpy(write.part + part.k + (d * size + slot * 4), &four, sizeof four);
+  }
+  float v_scale = quantize_row<V>(write.v + j * write.v_stride, dim, values);
+  k_scale += v_scale * 0;  // NaN in one is NaN in both: whoever reads the key shows it
+  v_scale += k_scale * 0;
+  scales[slot] = k_scale;
+  scales[size + slot] = v_scale;
+}
+
+template <class V>
+inline void write_int8(const KvWrite& write) {
+  const int64_t dim = write.head_dim;
+  const Int8Part part = int8_part(write.block_size, dim);
+  int8_t values[4][kMaxHeadDim];
+  for (int64_t j = 0; j < write.num_rows;) {
     const int64_t slot = write.offset + j;
-    float k_scale = quantize_row<V>(write.k + j * write.k_stride, dim, integers);
-    for (int64_t d = 0; d < dim; d += 4) {
-      unsigned char four[4];
-      for (int i = 0; i < 4; ++i)
-        four[i] = static_cast<unsigned char>(static_cast<unsigned char>(integers[d + i]) ^ 128);
-      memcpy(write.part + part.k + (d * size + slot * 4), four, sizeof four);
+    unsigned char* v = write.part + part.v + slot / 4 * dim * 4;
+    if (slot % 4 == 0 && j + 4 <= write.num_rows) {  // a whole four of keys, side by side
+      for (int64_t i = 0; i < 4; ++i) write_int8_row<V>(write, part, j + i, values[i]);
+      for (int64_t d = 0; d < dim; ++d) {
+        for (int64_t i = 0; i < 4; ++i) v[d * 4 + i] = static_cast<unsigned char>(values[i][d]);
+      }
+      j += 4;
+    } else {
+      write_int8_row<V>(write, part, j, values[0]);
+      for (int64_t d = 0; d < dim; ++d) v[d * 4 + slot % 4] = static_cast<unsigned char>(values[0][d]);
+      ++j;
     }
-    float v_scale = quantize_row<V>(write.v + j * write.v_stride, dim, integers);
-    unsigned char* v = write.part + part.v + slot / 4 * dim * 4 + slot % 4;
-    for (int64_t d = 0; d < dim; ++d) v[d * 4] = static_cast<unsigned char>(integers[d]);
-    k_scale += v_scale * 0;  // NaN in one is NaN in both: whoever reads the key shows it
-    v_scale += k_scale * 0;
-    scales[slot] = k_scale;
-    scales[size + slot] = v_scale;
   }
 }
 

@@ -110,16 +110,22 @@ int32_t EncoderDecoderModelRunner::default_max_len() const {
   return static_cast<int32_t>(std::min<int64_t>(of_each_side, kDefaultMaxLen));
 }
 
+// False where int8 was asked for, and the model is too narrow for it: then its encoder's attention is not rounded
+// either.
+bool EncoderDecoderModelRunner::has_int8_layers() const {
+  return std::any_of(packed_layers_.begin(), packed_layers_.end(),
+                     [](const PackedLayer& layer) { return layer.format.storage == DType::kInt8; });
+}
+
 InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
-  return {
-      options_.max_num_seqs,
-      options_.max_num_batched_tokens,
-      options_.max_num_encoder_tokens,
-      max_encoder_len_,
-      max_decoder_len_,
-      options_.block_size,
-      options_.kv_dtype,
-      options_.weight_storage == DType::kInt8 && spec().d_model >= kLeastInt8Width ? DType::kInt8 : DType::kFloat32};
+  return {options_.max_num_seqs,
+          options_.max_num_batched_tokens,
+          options_.max_num_encoder_tokens,
+          max_encoder_len_,
+          max_decoder_len_,
+          options_.block_size,
+          options_.kv_dtype,
+          has_int8_layers() ? DType::kInt8 : DType::kFloat32};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {

@@ -80,6 +80,7 @@ class EncoderDecoderModelRunner final {
   void decode(Context& context, const TensorView& hidden);
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
+  bool has_int8_layers() const;
   InputBatch::Limits batch_limits() const;
 
   Options options_;
