@@ -2,11 +2,14 @@
 // instructions of, under callgrind (--toggle-collect=measured_encode or measured_step).
 //
 //     step_probe encode|step MODEL [KEY=VALUE...]     keys: isa, dtype, quantization, kv-cache-dtype
+//
+// MODEL may be "made": a BART of random weights, written for the run, wide enough that int8 is int8.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 
 #include "engine/config.h"
+#include "models/tiny_bart.h"
 
 using transept::EncoderContent;
 using transept::LLMEngine;
@@ -52,7 +55,14 @@ extern "C" [[gnu::noipa]] bool measured_step(LLMEngine& engine, std::vector<Requ
 int main(int argc, char** argv) {
   if (argc < 3) fail("expected encode|step MODEL [KEY=VALUE...]");
   transept::EngineConfig config;
+  const transept::testing::TestFolder made;
   config.model = argv[2];
+  if (config.model == "made") {
+    const transept::testing::TinyBart model{
+        .vocab_size = 1000, .d_model = 256, .heads = 4, .ffn = 512, .decoder_layers = 2};
+    model.write(made);
+    config.model = made.path();
+  }
   config.threads = 1;  // callgrind runs one at a time
   for (int i = 3; i < argc; ++i) {
     const std::string argument = argv[i];
