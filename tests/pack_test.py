@@ -39,11 +39,11 @@ class PackTest(unittest.TestCase):
 
     def test_it_refuses_what_it_would_spoil(self):
         packed = self.scratch / "packed"
-        self.assertEqual(run("pack", "g2p", packed, "--quantization", "int8")[0], 0)
+        self.assertEqual(run("pack", "g2p", packed, "--dtype", "bfloat16")[0], 0)
         for words, *arguments in (("exists already", "pack", "g2p", packed), ("two folders", "pack", "g2p"),
                                   ("packed already", "pack", packed, self.scratch / "again"),
                                   ("cannot be made", "pack", "g2p", self.scratch / "no" / "where"),
-                                  ("is packed as int8 and was float16", "generate", packed, "hello", "--quantization", "none")):
+                                  ("is packed as bfloat16 and was float16", "generate", packed, "hello", "--dtype", "float32")):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""))
             self.assertIn(words, err)
