@@ -1,7 +1,7 @@
 // The encoder's attention of encoder_int8.h: twelve rows of q beside one tile of keys at a time.
 //
 // What fixes the bits of a row: sums of integer products are exact, and everything else is done for each row by itself,
-// tile by tile. A tile's probabilities are rounded to 255 steps below the largest of that tile, so that no key far away
+// tile by tile. A tile's probabilities are rounded to 253 steps below the largest of that tile, so that no key far away
 // takes the others' precision; the sum that they are divided by is of the same rounded ones.
 #include <immintrin.h>
 #include <math.h>

@@ -37,6 +37,15 @@ bool holds_weights(std::string_view name) {
   return false;
 }
 
+// Waits until the disk has a file, or a folder's names.
+Status put_on_disk(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool is_there = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // some file systems sync no folders
+  const int why = errno;
+  if (fd >= 0) ::close(fd);
+  return is_there ? ok_status() : invalid_argument(path.string(), ": cannot be written: ", std::strerror(why));
+}
+
 // A folder that is removed again unless it was moved to where it belongs.
 class NewFolder final {
  public:
@@ -45,11 +54,12 @@ class NewFolder final {
     if (fs::symlink_status(wanted, error).type() != fs::file_type::not_found) {
       return invalid_argument(wanted.string(), ": exists already; give the name of a new folder");
     }
+    if (wanted.empty()) return invalid_argument("OUT is empty; give the name of a new folder");
     NewFolder folder(wanted, str_cat(wanted.string(), ".partial-", static_cast<int64_t>(::getpid())));
     if (fs::create_directory(folder.path_, error)) return folder;
-    const std::string why = error ? error.message() : "exists already";
-    folder.path_.clear();
-    return invalid_argument(wanted.string(), ": cannot be made: ", why);
+    const fs::path refused = std::exchange(folder.path_, {});
+    if (error) return invalid_argument(wanted.string(), ": cannot be made: ", error.message());
+    return invalid_argument(refused.string(), ": is left of a run that was killed; remove it");
   }
   ~NewFolder() {
     std::error_code ignored;
@@ -61,12 +71,13 @@ class NewFolder final {
   const fs::path& path() const { return path_; }
 
   Status finish() {
+    RETURN_IF_ERROR(put_on_disk(path_));
     // In one go, and not over what has come there meanwhile; not every file system knows that.
     int failed = ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, wanted_.c_str(), RENAME_NOREPLACE);
     if (failed != 0 && (errno == EINVAL || errno == ENOSYS)) failed = ::rename(path_.c_str(), wanted_.c_str());
     if (failed != 0) return invalid_argument(wanted_.string(), ": cannot be made: ", std::strerror(errno));
     path_.clear();
-    return ok_status();
+    return put_on_disk(wanted_.has_parent_path() ? wanted_.parent_path() : fs::path("."));
   }
 
  private:
@@ -87,6 +98,7 @@ StatusOr<size_t> copy_files(const fs::path& from, const fs::path& to, FunctionRe
     std::error_code refused;
     fs::copy_file(at->path(), to / name, refused);
     if (refused) return invalid_argument(at->path().string(), ": cannot be copied: ", refused.message());
+    RETURN_IF_ERROR(put_on_disk(to / name));
     ++count;
   }
   if (error) return invalid_argument(from.string(), ": cannot be listed: ", error.message());

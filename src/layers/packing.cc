@@ -31,9 +31,12 @@ std::span<const T> as(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
+bool is_aligned(std::span<const std::byte> bytes) {
+  return reinterpret_cast<uintptr_t>(bytes.data()) % Arena::kAlignment == 0;
+}
+
 // A file that another program wrote anew may hold its tensors anywhere: they move to memory of our own then.
-std::span<const std::byte> aligned(std::span<const std::byte> bytes, PagePool& pool) {
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % Arena::kAlignment == 0) return bytes;
+std::span<const std::byte> copied(std::span<const std::byte> bytes, PagePool& pool) {
   const std::span<std::byte> copy = pool.allocate(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
   return copy;
@@ -44,9 +47,13 @@ StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weight
                                    const PackTag::Matrix& tag, const WeightFormat& format) {
   const std::string panels_name = str_cat(name, kPackedPanels);
   PackedBytes bytes;
-  const auto part = [&](std::string_view suffix, std::string_view dtype, const std::vector<int64_t>& shape) {
-    StatusOr<std::span<const std::byte>> found = weights.get_packed(str_cat(name, suffix), dtype, shape);
-    return found.ok() ? aligned(*found, *options.pool) : std::move(found);
+  std::shared_ptr<PagePool> pool;  // of copies
+  const auto part = [&](std::string_view suffix, std::string_view dtype,
+                        const std::vector<int64_t>& shape) -> StatusOr<std::span<const std::byte>> {
+    ASSIGN_OR_RETURN(const std::span<const std::byte> found, weights.get_packed(str_cat(name, suffix), dtype, shape));
+    if (is_aligned(found)) return found;
+    pool = options.pool;
+    return copied(found, *pool);
   };
   ASSIGN_OR_RETURN(bytes.panels,
                    part(kPackedPanels, safetensors_dtype(tag.storage), panels_shape(tag.n, tag.k, tag.storage)));
@@ -57,7 +64,7 @@ StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weight
     bytes.scales = as<float>(scales);
     bytes.sums = as<int32_t>(sums);
   }
-  StatusOr<PackedMatrix> packed = PackedMatrix::view(tag.n, tag.k, format, bytes);
+  StatusOr<PackedMatrix> packed = PackedMatrix::view(tag.n, tag.k, format, bytes, pool);
   if (!packed.ok()) {
     return with_param(with_prefix(packed.status(), str_cat(weights.source(), ": tensor \"", panels_name, "\"")),
                       panels_name);

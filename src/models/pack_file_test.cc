@@ -51,12 +51,14 @@ class PackFile : public ::testing::Test {
     auto weights = WeightMap::open(folder);
     if (!weights.ok()) return {.status = weights.status()};
     loaded.weights = std::move(weights).value();
-    PackOptions packing(run_.threads(), storage, &loaded.layers);
-    packing.as_packed = as_packed;
-    auto model = load_model(*config, loaded.weights, {packing, *attention_});
-    loaded.status = model.status();
-    if (!model.ok()) return loaded;
-    loaded.model = std::move(model).value();
+    {  // the options end before the model is run: it needs nothing of them
+      PackOptions packing(run_.threads(), storage, &loaded.layers);
+      packing.as_packed = as_packed;
+      auto model = load_model(*config, loaded.weights, {packing, *attention_});
+      loaded.status = model.status();
+      if (!model.ok()) return loaded;
+      loaded.model = std::move(model).value();
+    }
     loaded.logits = run_.logits(*loaded.model, nullptr, testing::short_content(config->raw));
     return loaded;
   }
@@ -172,7 +174,8 @@ TEST_F(DamagedPackFile, SizesAndTypesThatContradictAreRefused) {
   EXPECT_THAT(error_with(right, matrix + "25 16 float32 int8"), HasSubstr("is [25, 16], expected [24, 16]"));
   EXPECT_THAT(error_with(right, matrix + "9223372036854775807 16 float32 int8"), HasSubstr("expected [24, 16]"));
   EXPECT_THAT(error_with(right, matrix + "24 16 float32 bfloat16"), HasSubstr("dtype I8, expected BF16"));
-  EXPECT_THAT(error_with(right, matrix + "24 16 float32 float32 wide"), HasSubstr("fc1.weight.packed\": "));
+  EXPECT_THAT(error_with(right, matrix + "24 16 float32 float32 wide"), HasSubstr("fc1.weight: \"24 16"));
+  EXPECT_THAT(error_with(right, matrix + "24 16 float32 int8 bfloat16"), HasSubstr("fc1.weight: \"24 16"));
   EXPECT_THAT(error_with(right, matrix + "24 16 int8 int8"), HasSubstr("transept.matrix.decoder.layers.0.fc1.weight"));
   EXPECT_THAT(error_with(R"(fc1.weight.packed":{"dtype":"I8","shape":[1, 16, 32, 4])",
                          R"(fc1.weight.packed":{"dtype":"I8","shape":[1, 32, 16, 4])"),

@@ -73,13 +73,18 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
   views_.sums = {sums_, num_scales};
 }
 
-StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes) {
+StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes,
+                                          std::shared_ptr<PagePool> pool) {
   const std::optional<int64_t> num_bytes = panel_bytes(n, k, format.storage);
   if (!num_bytes.has_value()) return invalid_argument("a matrix of ", n, " x ", k, " is too large");
   const bool is_int8 = format.storage == DType::kInt8;
   if (is_int8 ? k > kMaxInt8Inputs : format.wide_inputs) {
     return invalid_argument(dtype_name(format.storage), format.wide_inputs ? " with wide inputs" : "",
                             " cannot hold a matrix of ", k, " inputs");
+  }
+  // Products in bfloat16 read panels as such.
+  if (format.bfloat16_inputs && format.storage != DType::kBFloat16) {
+    return invalid_argument(dtype_name(format.storage), " is not multiplied with inputs in bfloat16");
   }
   const auto num_outputs = static_cast<size_t>(is_int8 ? round_up(n, kPanelColumns) : 0);
   if (bytes.panels.size() != static_cast<size_t>(*num_bytes) || bytes.scales.size() != num_outputs ||
@@ -96,7 +101,9 @@ StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, WeightFormat for
   for (const int32_t sum : bytes.sums) {
     if (sum > furthest || sum < -furthest) return invalid_argument("a sum of ", k, " weights is ", sum);
   }
-  return PackedMatrix(n, k, format, bytes);
+  PackedMatrix matrix(n, k, format, bytes);
+  matrix.pool_ = std::move(pool);
+  return matrix;
 }
 
 int64_t PackedMatrix::column_place(int64_t row) const {
@@ -143,7 +150,7 @@ void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
 }
 
 void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float> weights) {
-  CHECK(pool_ != nullptr, "a view is written to");
+  CHECK(data_ != nullptr || n_ == 0, "a view is written to");
   CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row && static_cast<int64_t>(weights.size()) == num_rows * k_);
   const auto converted = [&]<int64_t kGroup>(auto&& convert) {
     std::vector<uint16_t> rounded(static_cast<size_t>(num_rows * depth_));

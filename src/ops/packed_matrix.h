@@ -62,10 +62,11 @@ class PackedMatrix final {
   // thread.
   PackedMatrix(int64_t n, int64_t k, WeightFormat format = {}, std::shared_ptr<PagePool> pool = nullptr);
 
-  // A matrix that is packed already, whose bytes outlive this one. Errors: n, k and the format do not make this many
-  // bytes, panels are not aligned to Arena::kAlignment, or sums are further from 0 than any that k weights have. Other
-  // values are taken as they are: wrong ones make wrong products.
-  static StatusOr<PackedMatrix> view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes);
+  // A matrix that is packed already, in bytes that outlive this one, or in a pool, which it keeps then. Errors: n, k
+  // and the format do not make this many bytes, or cannot be; panels are not aligned to Arena::kAlignment; or sums are
+  // further from 0 than any that k weights have. Other values are taken as they are: wrong ones make wrong products.
+  static StatusOr<PackedMatrix> view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes,
+                                     std::shared_ptr<PagePool> pool = nullptr);
 
   PackedMatrix(PackedMatrix&&) = default;
   PackedMatrix& operator=(PackedMatrix&&) = default;

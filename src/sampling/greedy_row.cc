@@ -6,7 +6,6 @@
 
 #include "ops/gemm.h"
 #include "ops/select_kernels.h"
-#include "ops/softmax.h"
 #include "sampling/choose.h"
 
 namespace transept {

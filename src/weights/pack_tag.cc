@@ -42,6 +42,9 @@ std::optional<PackTag::Matrix> read_matrix(std::string_view text) {
   const std::optional<int64_t> n = read_integer(words[0]), k = read_integer(words[1]);
   const std::optional<DType> stored = read_dtype(words[2], kFloats), storage = read_dtype(words[3], kStorages);
   if (!n.has_value() || !k.has_value() || !stored.has_value() || !storage.has_value()) return std::nullopt;
+  if ((inputs == kWide && storage != DType::kInt8) || (inputs == kBFloat16 && storage != DType::kBFloat16)) {
+    return std::nullopt;
+  }
   return PackTag::Matrix{*n, *k, *stored, *storage, inputs == kWide, inputs == kBFloat16};
 }
 
