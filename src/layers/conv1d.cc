@@ -31,7 +31,8 @@ StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, const 
                             options.inputs};
   ASSIGN_OR_RETURN(std::optional<PackedMatrix> packed, find_packed(packing, weights, matrix));
   if (!packed.has_value()) {
-    ASSIGN_OR_RETURN(packed, pack_taps(weights, options, matrix, packing));
+    ASSIGN_OR_RETURN(PackedMatrix made, pack_taps(weights, options, matrix, packing));
+    packed.emplace(std::move(made));
   }
   std::vector<float> bias;
   if (options.has_bias) {
