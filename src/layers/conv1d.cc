@@ -29,10 +29,10 @@ StatusOr<Conv1d> Conv1d::load(WeightMap& weights, const Options& options, const 
   const int64_t out = options.out_channels;
   const MatrixToPack matrix{options.prefix + ".weight", out, options.shape.kernel * options.in_channels,
                             options.inputs};
-  ASSIGN_OR_RETURN(std::optional<PackedMatrix> packed, find_packed(packing, weights, matrix));
-  if (!packed.has_value()) {
+  ASSIGN_OR_RETURN(std::unique_ptr<PackedMatrix> packed, find_packed(packing, weights, matrix));
+  if (packed == nullptr) {
     ASSIGN_OR_RETURN(PackedMatrix made, pack_taps(weights, options, matrix, packing));
-    packed.emplace(std::move(made));
+    packed = std::make_unique<PackedMatrix>(std::move(made));
   }
   std::vector<float> bias;
   if (options.has_bias) {

@@ -73,10 +73,10 @@ StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const 
   int64_t out_features = 0;
   for (const LinearSource& source : spec.sources) out_features += source.out_features;
   const MatrixToPack matrix{spec.sources.front().weight, out_features, spec.in_features, spec.inputs};
-  ASSIGN_OR_RETURN(std::optional<PackedMatrix> packed, find_packed(packing, weights, matrix));
-  if (!packed.has_value()) {
+  ASSIGN_OR_RETURN(std::unique_ptr<PackedMatrix> packed, find_packed(packing, weights, matrix));
+  if (packed == nullptr) {
     ASSIGN_OR_RETURN(PackedMatrix made, pack_sources(weights, spec, matrix, packing));
-    packed.emplace(std::move(made));
+    packed = std::make_unique<PackedMatrix>(std::move(made));
   }
   ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec, out_features));
   return Linear(std::move(*packed), std::move(bias));

@@ -95,12 +95,12 @@ PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix,
   return packed;
 }
 
-StatusOr<std::optional<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
-                                                  const MatrixToPack& matrix) {
+StatusOr<std::unique_ptr<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
+                                                    const MatrixToPack& matrix) {
   const PackTag* tag = weights.pack_tag();
-  if (tag == nullptr) return std::optional<PackedMatrix>();
+  if (tag == nullptr) return std::unique_ptr<PackedMatrix>();
   const auto found = tag->matrices.find(matrix.name);
-  if (found == tag->matrices.end()) return std::optional<PackedMatrix>();
+  if (found == tag->matrices.end()) return std::unique_ptr<PackedMatrix>();
   const auto refuse = [&](auto... reason) {
     return with_param(invalid_argument(weights.source(), ": packed matrix \"", matrix.name, "\": ", reason...),
                       matrix.name);
@@ -128,7 +128,7 @@ StatusOr<std::optional<PackedMatrix>> find_packed(const PackOptions& options, We
     packed = pack_again(options, packed, wanted);
   }
   note(options, matrix.name, packed, of.stored);
-  return std::optional(std::move(packed));
+  return std::make_unique<PackedMatrix>(std::move(packed));
 }
 
 }  // namespace transept

@@ -63,10 +63,10 @@ struct MatrixToPack {
 PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, DType stored);
 
 // The matrix where the folder holds it packed: a view of the mapped file where the format is the one wanted, else
-// packed anew, which gives what the checkpoint would have given. Unset: the folder has none of this name. Errors, by
+// packed anew, which gives what the checkpoint would have given. Null: the folder has none of this name. Errors, by
 // file and tensor: another layout or size; a tensor is missing or misshapen; the values that were rounded away are
 // wanted.
-StatusOr<std::optional<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
-                                                  const MatrixToPack& matrix);
+StatusOr<std::unique_ptr<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
+                                                    const MatrixToPack& matrix);
 
 }  // namespace transept
