@@ -14,8 +14,8 @@ StatusOr<void*> open_library(std::string_view name) {
   void* handle = ::dlopen(str_cat(TRANSEPT_FFMPEG_FOLDER, "/", name).c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) handle = ::dlopen(std::string(name).c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle != nullptr) return handle;
-  const char* why = ::dlerror();
-  return absl::NotFoundError(str_cat("audio cannot be decoded: ", why != nullptr ? why : name));
+  // Not the loader's own words: they name folders, and a server's clients read this.
+  return absl::NotFoundError(str_cat("audio cannot be decoded: FFmpeg's ", name, " cannot be loaded"));
 }
 
 template <typename Function>

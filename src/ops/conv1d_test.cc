@@ -7,16 +7,12 @@
 #include <cstring>
 #include <random>
 
+#include "ops/ops_test_util.h"
+
 namespace transept {
 namespace {
 
-std::vector<float> random_floats(int64_t count, uint32_t seed) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(rng);
-  return values;
-}
+using test_util::random_floats;
 
 struct Conv {
   int64_t length, in, out;

@@ -10,29 +10,15 @@
 #include <random>
 
 #include "ops/activation.h"
+#include "ops/ops_test_util.h"
 #include "ops/select_kernels.h"
 
 namespace transept {
 namespace {
 
-std::vector<float> random_floats(int64_t count, uint32_t seed, float scale = 1) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(rng);
-  return values;
-}
-
-PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k, WeightFormat format = {}) {
-  PackedMatrix packed(n, k, format);
-  for (int64_t i = 0; i < n; ++i)
-    packed.set_row(i, std::span(w).subspan(static_cast<size_t>(i * k), static_cast<size_t>(k)));
-  return packed;
-}
-
-TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
-  return TensorView(data.data(), DType::kFloat32, {rows, columns});
-}
+using test_util::matrix;
+using test_util::pack;
+using test_util::random_floats;
 
 constexpr WeightFormat kFormats[] = {
     {DType::kFloat32}, {DType::kBFloat16}, {.storage = DType::kBFloat16, .bfloat16_inputs = true},

@@ -1,5 +1,5 @@
 // Products on tiles, proven where no processor has them: the kernels of AMX run on tiles in software (tile_software.h),
-// behind plain vectors everywhere and behind AVX-512's where that is present; where AMX is, it must give the same bits.
+// behind plain vectors everywhere and behind AVX-512's where that is present; where AMX is, it must agree.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -8,6 +8,7 @@
 #include <random>
 
 #include "ops/gemm_with.h"
+#include "ops/ops_test_util.h"
 #include "ops/select_kernels.h"
 #include "ops/tile_software.h"
 #include "ops/vec_generic.h"
@@ -21,6 +22,10 @@ extern const TileGemmKernels kTileGemmKernels;  // tile_test_avx512_vnni.cc
 #endif
 
 namespace {
+
+using test_util::matrix;
+using test_util::pack;
+using test_util::random_floats;
 
 struct PlainTileDot {
   typedef uint8_t Input;
@@ -37,24 +42,6 @@ struct PlainTileDot {
 
 constexpr TileGemmKernels kPlainTiles =
     make_tile_gemm_kernels<generic::Vec, PlainTileDot, SoftwareTiles<generic::Vec>>();
-
-std::vector<float> random_floats(int64_t count, uint32_t seed) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(rng);
-  return values;
-}
-
-PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k, WeightFormat format) {
-  PackedMatrix packed(n, k, format);
-  packed.set_rows(0, n, w);
-  return packed;
-}
-
-TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
-  return TensorView(data.data(), DType::kFloat32, {rows, columns});
-}
 
 constexpr WeightFormat kInt8Formats[] = {{DType::kInt8}, {DType::kInt8, true}};
 constexpr WeightFormat kBFloat16Format = {.storage = DType::kBFloat16, .bfloat16_inputs = true};

@@ -1,0 +1,32 @@
+// For the tests of this folder: matrices of random numbers.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "ops/packed_matrix.h"
+#include "tensor/tensor.h"
+
+namespace transept::test_util {
+
+inline std::vector<float> random_floats(int64_t count, uint32_t seed, float scale = 1) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(rng);
+  return values;
+}
+
+inline PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k, WeightFormat format = {}) {
+  PackedMatrix packed(n, k, format);
+  packed.set_rows(0, n, w);
+  return packed;
+}
+
+inline TensorView matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
+  return TensorView(data.data(), DType::kFloat32, {rows, columns});
+}
+
+}  // namespace transept::test_util
