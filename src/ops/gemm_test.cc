@@ -184,34 +184,41 @@ TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
   for (const WeightFormat format : kFormats) expect_same_bits_in_any_batch(GetParam(), format);
 }
 
-// Each column once, with the whole product's bits, in memory for all of it or for a piece a thread.
+// `keeps`: the pieces are written into memory for all of the product, otherwise into a piece a thread.
+void expect_pieces_of_the_whole(Context& context, const PackedMatrix& w, std::vector<float>& x,
+                                std::vector<float>& bias, bool keeps) {
+  const int64_t m = static_cast<int64_t>(x.size()) / w.k(), n = w.n(), num_threads = context.threads.num_threads();
+  std::vector<float> whole(static_cast<size_t>(m * n)), seen(whole.size());
+  gemm(context, matrix(x, m, w.k()), w, {.bias = bias.data()}, matrix(whole, m, n));
+
+  std::vector<float> y(static_cast<size_t>(keeps ? m * n : num_threads * m * kPieceColumns));
+  const TensorView out = keeps ? matrix(y, m, n) : matrix(y, num_threads * m, kPieceColumns);
+  gemm_by_columns(context, matrix(x, m, w.k()), w, bias.data(), out, [&](const ColumnPiece& piece) {
+    for (int64_t row = 0; row < m; ++row) {
+      const float* from = piece.y.row(row);
+      for (int64_t j = piece.begin; j < piece.end; ++j) seen[static_cast<size_t>(row * n + j)] += from[j - piece.begin];
+    }
+  });
+  EXPECT_EQ(seen, whole);
+  if (keeps) {
+    EXPECT_EQ(y, whole);
+  }
+}
+
+// Each column once, with the whole product's bits.
 TEST_P(GemmTest, PiecesOfColumnsHaveTheWholeProductsBits) {
   const int64_t n = 2 * kPieceColumns + 37, k = 70;
-  constexpr int kThreads = 3;
-  ThreadPool pool(kThreads);
+  ThreadPool pool(3);
   Arena arena(size_t{16} << 20);
   Context context{.threads = pool, .arena = arena, .isa = GetParam()};
-  std::vector<float> b = random_floats(n, 3);
+  std::vector<float> bias = random_floats(n, 3);
   for (const WeightFormat format : kFormats) {
     const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
     for (const int64_t m : {1, 5, 13, 40}) {
-      std::vector<float> x = random_floats(m * k, 1), whole(static_cast<size_t>(m * n));
-      gemm(context, matrix(x, m, k), w, {.bias = b.data()}, matrix(whole, m, n));
-      for (const bool keeps : {true, false}) {
-        std::vector<float> y(static_cast<size_t>(keeps ? m * n : kThreads * m * kPieceColumns)), seen(whole.size());
-        const TensorView out = keeps ? matrix(y, m, n) : matrix(y, kThreads * m, kPieceColumns);
-        gemm_by_columns(context, matrix(x, m, k), w, b.data(), out, [&](const ColumnPiece& piece) {
-          for (int64_t row = 0; row < m; ++row) {
-            for (int64_t j = piece.begin; j < piece.end; ++j) {
-              seen[static_cast<size_t>(row * n + j)] += piece.y.row(row)[j - piece.begin];
-            }
-          }
-        });
-        for (size_t i = 0; i < whole.size(); ++i) ASSERT_EQ(seen[i], whole[i]) << name_of(format) << " m " << m;
-        if (keeps) {
-          EXPECT_EQ(y, whole) << name_of(format) << " m " << m;
-        }
-      }
+      SCOPED_TRACE(std::string(name_of(format)) + " m " + std::to_string(m));
+      std::vector<float> x = random_floats(m * k, 1);
+      expect_pieces_of_the_whole(context, w, x, bias, true);
+      expect_pieces_of_the_whole(context, w, x, bias, false);
     }
   }
 }

@@ -39,8 +39,8 @@ struct Vec {
   // To the nearest, ties to even; NaN stays NaN.
   static void store_bfloat16(uint16_t* p, Reg a) {
     typedef uint32_t Bits __attribute__((vector_size(16)));
-    const Int is_nan = a != a;
-    const Bits bits = reinterpret_cast<Bits>(a), nan = reinterpret_cast<Bits>(is_nan);
+    const Bits bits = reinterpret_cast<Bits>(a);
+    const Bits nan = reinterpret_cast<Bits>((bits & 0x7FFFFFFF) > 0x7F800000);
     const Bits nearest = bits + 0x7FFF + ((bits >> 16) & 1);
     const Bits rounded = ((nearest & ~nan) | ((bits | 0x400000) & nan)) >> 16;
     for (int i = 0; i < kLanes; ++i) p[i] = static_cast<uint16_t>(rounded[i]);
