@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -39,13 +41,24 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)> fn) {
-  if (num_tasks <= 1 || workers_.empty()) {
-    for (int64_t i = 0; i < num_tasks; ++i) fn(i, 0);
-    return;
+  int64_t first = 0;
+  while (first < num_tasks && (pauser_ == nullptr || !pauser_->is_dropped())) {
+    first = run_from(first, num_tasks, fn);
+    if (first < num_tasks) pauser_->pause();
+  }
+}
+
+// Returns the first task that was not begun, num_tasks without a pauser; those before it are done.
+int64_t ThreadPool::run_from(int64_t first_task, int64_t num_tasks, FunctionRef<void(int64_t, int)> fn) {
+  if (num_tasks - first_task == 1 || workers_.empty()) {
+    do {
+      fn(first_task++, 0);
+    } while (first_task < num_tasks && !is_time_over());
+    return first_task;
   }
   job_ = &fn;
   num_tasks_ = num_tasks;
-  next_task_.store(0, std::memory_order_relaxed);
+  next_task_.store(first_task, std::memory_order_relaxed);
   joined_.store(0, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
@@ -59,14 +72,15 @@ void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)>
       std::this_thread::yield();
     }
   }
+  return std::min(next_task_.load(std::memory_order_relaxed), num_tasks);
 }
 
 void ThreadPool::run_tasks(int thread) {
-  while (true) {
+  do {
     const int64_t task = next_task_.fetch_add(1, std::memory_order_relaxed);
     if (task >= num_tasks_) return;
     (*job_)(task, thread);
-  }
+  } while (!is_time_over());
 }
 
 bool ThreadPool::join() {

@@ -16,6 +16,18 @@ namespace transept {
 
 class ThreadPool final {
  public:
+  // Who may let a parallel_for stand still between its tasks (SlicedCall).
+  class Pauser {
+   public:
+    virtual ~Pauser() = default;
+    // Asked by every thread after each task. True: it begins no other one.
+    virtual bool is_time_over() const = 0;
+    // Called by parallel_for's thread when no task runs; returns when it shall go on.
+    virtual void pause() = 0;
+    // True: no task runs any more.
+    virtual bool is_dropped() const = 0;
+  };
+
   // num_threads counts the calling thread: 1 starts none.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
@@ -29,16 +41,22 @@ class ThreadPool final {
   // it. Allocates nothing.
   void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int thread)> fn);
 
+  // Of the calls of parallel_for from here on; null: nobody. Borrowed.
+  void set_pauser(Pauser* pauser) { pauser_ = pauser; }
+
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 
   void work(int thread);
   bool join();
+  int64_t run_from(int64_t first_task, int64_t num_tasks, FunctionRef<void(int64_t, int)> fn);
   void run_tasks(int thread);
+  bool is_time_over() const { return pauser_ != nullptr && pauser_->is_time_over(); }
 
   std::vector<std::thread> workers_;
   const FunctionRef<void(int64_t, int)>* job_ = nullptr;
   int64_t num_tasks_ = 0;
+  Pauser* pauser_ = nullptr;
   alignas(64) std::atomic<int64_t> next_task_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};  // one more for each job, and for the end
   // How many workers are in the job, or kClosed: nobody may join. The job's fields change only while it is closed.

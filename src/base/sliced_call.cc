@@ -1,0 +1,62 @@
+#include "base/sliced_call.h"
+
+#include "base/check.h"
+
+namespace transept {
+
+SlicedCall::~SlicedCall() {
+  drop();
+  if (!thread_.joinable()) return;
+  is_closing_ = true;
+  turn_of_call_.release();
+  thread_.join();
+}
+
+void SlicedCall::begin(std::function<void()> call) {
+  CHECK(!is_under_way(), "one call at a time");
+  call_ = std::move(call);
+  has_ended_ = is_dropped_ = false;
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+}
+
+bool SlicedCall::run(Duration limit) {
+  CHECK(is_under_way(), "there is no call to run");
+  using std::chrono::steady_clock;
+  deadline_ = limit == kToTheEnd ? steady_clock::time_point::max() : steady_clock::now() + limit;
+  hand_over();
+  if (has_ended_) call_ = nullptr;
+  return has_ended_;
+}
+
+void SlicedCall::drop() {
+  if (!is_under_way()) return;
+  is_dropped_ = true;
+  hand_over();
+  call_ = nullptr;
+}
+
+// On the owner's thread; comes back when the call pauses or ends.
+void SlicedCall::hand_over() {
+  pool_.set_pauser(this);
+  turn_of_call_.release();
+  turn_of_owner_.acquire();
+  pool_.set_pauser(nullptr);
+}
+
+// On the call's.
+void SlicedCall::pause() {
+  turn_of_owner_.release();
+  turn_of_call_.acquire();
+}
+
+void SlicedCall::work() {
+  while (true) {
+    turn_of_call_.acquire();
+    if (is_closing_) return;
+    call_();
+    has_ended_ = true;
+    turn_of_owner_.release();
+  }
+}
+
+}  // namespace transept

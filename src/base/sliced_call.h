@@ -1,0 +1,62 @@
+// A call that runs in slices: for a while, when its owner says so, then it stands still between two tasks of the thread
+// pool until the owner says so again. What a long encode needs, so that no decode step waits for the whole of it: the
+// call itself, its loops and its kernels know nothing of slices, and give the same bits.
+//
+// The call has a thread of its own, for its stack alone: the owner sleeps while it runs, and it sleeps while the owner
+// runs, so at any time one of the two computes, and one of the two uses the pool.
+//
+// Owned and used by one thread. Of the call's own state, only what the pool's tasks do is left out when it is dropped.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <semaphore>
+#include <thread>
+
+#include "base/thread_pool.h"
+
+namespace transept {
+
+class SlicedCall final : private ThreadPool::Pauser {
+ public:
+  using Duration = std::chrono::steady_clock::duration;
+  static constexpr Duration kToTheEnd = Duration::max();
+
+  // Borrows the pool. Starts no thread: the first call does.
+  explicit SlicedCall(ThreadPool& pool) : pool_(pool) {}
+  ~SlicedCall() override;
+  SlicedCall(const SlicedCall&) = delete;
+  SlicedCall& operator=(const SlicedCall&) = delete;
+
+  // Nothing of it runs yet. REQUIRES: !is_under_way().
+  void begin(std::function<void()> call);
+
+  // Lets it run for `limit`, and as long as tasks that were begun by then take; one task is done at least. True: it
+  // has ended. REQUIRES: is_under_way().
+  bool run(Duration limit);
+
+  // Ends it without the tasks that it has not done: whatever it computes from here on is not computed.
+  void drop();
+
+  bool is_under_way() const { return call_ != nullptr; }
+
+ private:
+  bool is_time_over() const override { return std::chrono::steady_clock::now() >= deadline_; }
+  void pause() override;
+  bool is_dropped() const override { return is_dropped_; }
+
+  void hand_over();
+  void work();
+
+  ThreadPool& pool_;
+  std::function<void()> call_;  // null: none is under way
+  std::thread thread_;
+  // Who runs has the right to everything below; the semaphores hand it over.
+  std::binary_semaphore turn_of_call_{0}, turn_of_owner_{0};
+  std::chrono::steady_clock::time_point deadline_;
+  bool has_ended_ = false;
+  bool is_dropped_ = false;
+  bool is_closing_ = false;
+};
+
+}  // namespace transept
