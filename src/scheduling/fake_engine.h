@@ -36,13 +36,20 @@ class FakeModel final {
   // What each sampled sequence's last row gives. CHECKs that slots hold what belongs there.
   std::map<SeqId, uint64_t> execute(const SchedulerOutputs& plan);
 
+  // Positions of a long encode that a step does.
+  void set_pace(size_t num_positions) { pace_ = num_positions; }
+  // The last plan's long encode has ended.
+  bool long_encode_ended() const { return long_encode_ended_; }
+
   int64_t num_encodes() const { return num_encodes_; }
+  int64_t num_dropped_encodes() const { return num_dropped_encodes_; }
   int64_t num_copied_blocks() const { return num_copied_blocks_; }
 
  private:
   using Slots = std::vector<uint64_t>;
   void apply(const BlockMoves& moves);
   void encode(const SequenceGroupMetadata& group);
+  void encode_long(const LongEncode& encode);
   void write_rows(const SequenceGroupMetadata& group);
   uint64_t read(const SequenceGroupMetadata& group, size_t seq_idx);
   uint64_t& slot(const BlockTable& table, size_t position);
@@ -50,7 +57,12 @@ class FakeModel final {
   size_t block_size_;
   Slots device_;
   Slots host_;
+  size_t pace_ = 3;
+  LongEncode long_encode_;  // under way, if it runs
+  size_t num_encoded_ = 0;  // positions of it
+  bool long_encode_ended_ = false;
   int64_t num_encodes_ = 0;
+  int64_t num_dropped_encodes_ = 0;
   int64_t num_copied_blocks_ = 0;
 };
 

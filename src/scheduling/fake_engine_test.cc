@@ -145,6 +145,30 @@ void FakeModel::encode(const SequenceGroupMetadata& group) {
   ++num_encodes_;
 }
 
+void FakeModel::encode_long(const LongEncode& encode) {
+  long_encode_ended_ = false;
+  if (!encode.runs) {
+    num_dropped_encodes_ += long_encode_.runs;
+    long_encode_.runs = false;
+    return;
+  }
+  if (encode.begins) {
+    num_dropped_encodes_ += long_encode_.runs;
+    long_encode_ = encode;
+    num_encoded_ = 0;
+  }
+  CHECK(long_encode_.runs && long_encode_.group_id == encode.group_id, "another encode is under way");
+  const std::vector<int32_t>& input = long_encode_.input.token_ids;
+  const size_t end = encode.to_the_end ? input.size() : std::min(num_encoded_ + pace_, input.size());
+  for (; num_encoded_ < end; ++num_encoded_) {
+    slot(long_encode_.cross_block_table, num_encoded_) = encoded(input, num_encoded_);
+  }
+  if (end < input.size()) return;
+  long_encode_ended_ = true;
+  long_encode_.runs = false;
+  ++num_encodes_;
+}
+
 void FakeModel::write_rows(const SequenceGroupMetadata& group) {
   for (size_t s = 0; s < group.seq_data.size(); ++s) {
     const SequenceData& seq = group.seq_data[s];
@@ -174,6 +198,8 @@ uint64_t FakeModel::read(const SequenceGroupMetadata& group, size_t seq_idx) {
 // All rows of a step are written before any is read, as attention does it.
 std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
   apply(plan.moves);
+  encode_long(plan.long_encode);
+  CHECK(!long_encode_.runs || plan.encodes.empty(), "a whole encode in the midst of a long one");
   for (const EncodeSlice& slice : plan.encodes) {
     const SequenceGroupMetadata& group = plan.groups[static_cast<size_t>(slice.group_idx)];
     CHECK(group.group_id == slice.group_id && group.encoder_seq_data.encode_now);
@@ -221,7 +247,7 @@ bool FakeEngine::begin_step() {
 
 bool FakeEngine::finish_step() {
   const std::map<SeqId, uint64_t> states = model_.execute(plan_);
-  scheduler_.mark_computed(plan_);
+  scheduler_.mark_computed(plan_, model_.long_encode_ended());
   for (const SequenceGroupMetadata& metadata : plan_.groups) update(metadata, states);
   scheduler_.free_finished_seq_groups();
   return true;

@@ -13,6 +13,7 @@ namespace {
 struct Totals {
   int64_t steps = 0, finished = 0, aborted = 0, refused = 0, swapped_out = 0, swapped_in = 0, preempted = 0;
   int64_t chunks = 0, copies = 0, hits = 0, idle_hits = 0, reclaimed = 0, lost = 0, lost_encodes = 0;
+  int64_t long_begun = 0, long_went_on = 0, long_ended = 0, long_dropped = 0, long_to_the_end = 0;
 };
 
 class History {
@@ -51,6 +52,7 @@ class History {
       return absl::InternalError("blocks are lost");
     }
     totals_.copies += engine_.model().num_copied_blocks();
+    totals_.long_dropped += engine_.model().num_dropped_encodes();
     return ok_status();
   }
 
@@ -124,6 +126,7 @@ class History {
     const bool had_work = engine_.scheduler().has_unfinished();
     const size_t num_results = engine_.results().size();
     const int32_t num_pinned = engine_.scheduler().blocks().device_usage().pinned;
+    limit_encodes();
     if (engine_.begin_step() != had_work) return absl::InternalError("a step with nothing planned, and work to do");
     const SchedulerOutputs& plan = engine_.plan();
     RETURN_IF_ERROR(check_plan(plan));
@@ -140,6 +143,7 @@ class History {
     const int32_t fewer_pinned = num_pinned - engine_.scheduler().blocks().device_usage().pinned;
     totals_.reclaimed += fewer_pinned > 0 && plan.num_encoder_cache_hits == 0;
     totals_.idle_hits += fewer_pinned > 0 && plan.num_encoder_cache_hits > 0;
+    count_long_encode(plan);
     ++totals_.steps;
     totals_.preempted += plan.num_preempted;
     totals_.swapped_out += plan.num_swapped_out;
@@ -156,6 +160,22 @@ class History {
       ++totals_.finished;
     }
     return ok_status();
+  }
+
+  // Half of the histories have long encodes, with limits that come, change and go.
+  void limit_encodes() {
+    if (!has_long_encodes_ || draw(0, 3) > 0) return;
+    const std::optional<int32_t> limit = draw(0, 4) == 0 ? std::nullopt : std::optional<int32_t>(draw(0, 20));
+    engine_.scheduler().set_max_encoder_tokens_beside(limit);
+    engine_.model().set_pace(static_cast<size_t>(draw(1, 4)));
+  }
+
+  void count_long_encode(const SchedulerOutputs& plan) {
+    const LongEncode& encode = plan.long_encode;
+    totals_.long_begun += encode.runs && encode.begins;
+    totals_.long_went_on += encode.runs && !encode.begins;
+    totals_.long_to_the_end += encode.runs && encode.to_the_end;
+    totals_.long_ended += encode.runs && engine_.model().long_encode_ended();
   }
 
   Status check_result(GroupId id, const FakeRequest& request, const Texts& texts) const {
@@ -188,9 +208,15 @@ class History {
         return absl::InternalError("a cross table is missing");
       }
     }
+    if (plan.long_encode.runs && !seen.insert(plan.long_encode.group_id).second) {
+      return absl::InternalError("a group decodes before it is encoded");
+    }
+    // A long one is no part of the step's: it has memory of its own.
+    const int32_t num_long = plan.long_encode.begins ? plan.long_encode.input.num_tokens : 0;
     if (num_tokens != plan.num_decoder_tokens || num_tokens > options.max_num_batched_tokens ||
-        num_encoder_tokens != plan.num_encoder_tokens || num_encoder_tokens > options.max_num_encoder_tokens ||
-        num_seqs != plan.num_seqs || num_seqs > options.max_num_seqs) {
+        num_encoder_tokens + num_long != plan.num_encoder_tokens ||
+        num_encoder_tokens > options.max_num_encoder_tokens || num_seqs != plan.num_seqs ||
+        num_seqs > options.max_num_seqs) {
       return absl::InternalError("a budget is exceeded or miscounted");
     }
     return ok_status();
@@ -200,6 +226,7 @@ class History {
   Totals& totals_;
   BlockSpaceManager::Options block_options_;
   FakeEngine engine_;
+  bool has_long_encodes_ = draw(0, 1) == 1;
   std::map<GroupId, FakeRequest> requests_;  // unfinished
   std::set<std::pair<uint64_t, uint64_t>> pinned_;
   uint64_t next_id_ = 1;
@@ -225,6 +252,11 @@ TEST(Scheduler, RandomHistoriesGiveEveryTextItsOwn) {
   EXPECT_GT(totals.reclaimed, 100);
   EXPECT_GT(totals.lost, 100);
   EXPECT_GT(totals.lost_encodes, 100);
+  EXPECT_GT(totals.long_begun, 1000);
+  EXPECT_GT(totals.long_went_on, 1000);
+  EXPECT_GT(totals.long_ended, 1000);
+  EXPECT_GT(totals.long_dropped, 100);
+  EXPECT_GT(totals.long_to_the_end, 100);
 }
 
 // ---- The same requests under every pool, block size, budget, mode and order of arrival: always the same texts.

@@ -4,8 +4,11 @@
 //   pool device=16 host=16 block=4 watermark=0 tokens=64 encoder_tokens=64 seqs=4 mode=auto|recompute|swap share=0
 //   add g1 decoder=4 encoder=4 max=8 [n=2] [beams=2] [hash=7] [logprobs=1] [score=1] -> ok | what the error says
 //   step -> what happened, each part only if it did:
-//           recompute g3; swap_out g4; swap_in g5; encode g1; feed g1=4 g2=1+1; copy 1; done g2     | nothing
+//           recompute g3; swap_out g4; swap_in g5; encode g1; begin_encode g2 | go_on_with g2 | end_encode g2;
+//           feed g1=4 g2=1+1; copy 1; done g2     | nothing
 //           (g2=1+1: two sequences with a row each; in brackets if none of a group's rows is sampled)
+//           (of a long encode: its first step; another one; the last, which nobody waits for)
+//   beside 4 pace=2               set_max_encoder_tokens_beside; positions of a long encode that a step does
 //   steps 5                       the same, so many times, unseen
 //   begin -> ... and then end     the two halves of a step
 //   lose -> as begin              the step is planned and never executed
@@ -40,6 +43,7 @@ class Runner {
     if (!engine_) return std::nullopt;
     if (command == "add") return add(line);
     if (command == "step") return step();
+    if (command == "beside") return beside(line), "";
     if (command == "steps") return steps(std::stoi(line.next())), "";
     if (command == "begin") return begin();
     if (command == "end") return end();
@@ -73,6 +77,11 @@ class Runner {
     if (mode == "swap") options.preemption_mode = PreemptionMode::kSwap;
     engine_ = std::make_unique<FakeEngine>(options, blocks);
     requests_.clear();
+  }
+
+  void beside(ScenarioLine& line) {
+    engine_->scheduler().set_max_encoder_tokens_beside(std::stoi(line.next()));
+    engine_->model().set_pace(static_cast<size_t>(line.number("pace", 3)));
   }
 
   std::string add(ScenarioLine& line) {
@@ -150,6 +159,10 @@ class Runner {
       feeds += str_cat(" ", name_of(group.group_id), "=", group.seq_data[0].sampled ? all : str_cat("(", all, ")"));
     }
     if (!encodes.empty()) parts.push_back(str_cat("encode", encodes));
+    if (const LongEncode& encode = plan.long_encode; encode.runs) {
+      const char* const what = encode.to_the_end ? "end_encode " : encode.begins ? "begin_encode " : "go_on_with ";
+      parts.push_back(str_cat(what, name_of(encode.group_id)));
+    }
     if (!feeds.empty()) parts.push_back(str_cat("feed", feeds));
     if (!plan.moves.copy.empty()) parts.push_back(str_cat("copy ", plan.moves.copy.size()));
     return join(parts, "; ");

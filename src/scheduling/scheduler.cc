@@ -13,10 +13,11 @@ void Scheduler::schedule(SchedulerOutputs& outputs) {
   Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.max_num_seqs};
   schedule_running(budget, outputs);
   // Who was preempted just now would only be in the way of those for whom it made room.
-  if (outputs.num_preempted == 0) {
-    schedule_swapped(budget, outputs);
-    schedule_waiting(budget, outputs);
-  }
+  const bool has_room = outputs.num_preempted == 0;
+  if (has_room) schedule_swapped(budget, outputs);
+  limit_encodes(budget, outputs);
+  if (has_room) schedule_waiting(budget, outputs);
+  if (long_encode_ != nullptr) plan_long_encode(budget, outputs);
 
   outputs.num_running = static_cast<int32_t>(running_.size());
   outputs.num_waiting = static_cast<int32_t>(waiting_.size());
@@ -36,6 +37,7 @@ void Scheduler::schedule_running(Budget& budget, SchedulerOutputs& outputs) {
   for (size_t i = 0; i < running_.size(); ++i) {
     SequenceGroup& group = *running_[i];
     num_seqs_behind -= group.num_unfinished();
+    if (&group == long_encode_) continue;
     fork_recomputed(group);
     choose_rows(group, budget.tokens - num_seqs_behind);
     bool fits = blocks_.can_append_slots(slots_);
@@ -93,7 +95,8 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
   if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
   BlockSpaceManager::Request request = admission_request(group);
   if (blocks_.awaits_cross(request)) return false;
-  if (!blocks_.shares_cross(request) && group.num_encoder_tokens() > budget.encoder_tokens) return false;
+  const bool encodes = group.has_encoder() && !blocks_.shares_cross(request);
+  if (encodes && !may_encode(group, budget, outputs)) return false;
   const int32_t num_tail_blocks = request.num_blocks_ahead;
   const int32_t num_promised = num_promised_blocks();
   request.num_blocks_ahead += num_promised;
@@ -112,10 +115,44 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
     group.was_scheduled_ = true;
     group.first_scheduled_time_ = clock_.now();
   }
+  if (encodes && group.num_encoder_tokens() > budget.encoder_tokens) {
+    long_encode_ = &group;
+    long_encode_has_begun_ = false;
+    return true;
+  }
   choose_rows(group, budget.tokens);
   slots_.clear();  // allocated already
   plan(group, budget, outputs);
   return true;
+}
+
+// What new groups may encode in this step, now that those who go on are planned. (Whoever of them encodes was planned
+// for a step that was lost.)
+void Scheduler::limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const {
+  budget.is_beside = max_encoder_tokens_beside_.has_value() && outputs.num_seqs > 0 && outputs.encodes.empty();
+  if (budget.is_beside) budget.encoder_tokens = std::min(budget.encoder_tokens, *max_encoder_tokens_beside_);
+}
+
+// At once, or (the first of a step) as a long encode.
+bool Scheduler::may_encode(const SequenceGroup& group, const Budget& budget, const SchedulerOutputs& outputs) const {
+  if (!budget.is_beside) return group.num_encoder_tokens() <= budget.encoder_tokens;
+  if (long_encode_ != nullptr) return false;
+  return group.num_encoder_tokens() <= budget.encoder_tokens || outputs.encodes.empty();
+}
+
+void Scheduler::plan_long_encode(const Budget& budget, SchedulerOutputs& outputs) {
+  const SequenceGroup& group = *long_encode_;
+  LongEncode& encode = outputs.long_encode;
+  encode.runs = true;
+  encode.begins = !long_encode_has_begun_;
+  encode.to_the_end = !budget.is_beside;
+  encode.group_id = group.group_id();
+  if (!encode.begins) return;
+  const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
+  fill_encoder(group, encode.input);
+  encode.input.features = group.encoder_features();
+  encode.cross_block_table.assign(cross.begin(), cross.end());
+  outputs.num_encoder_tokens += group.num_encoder_tokens();
 }
 
 // Blocks that the tails of recomputed groups will take when their common prefix is done.
@@ -231,11 +268,15 @@ void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutput
 }
 
 void Scheduler::plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata) {
-  const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
   const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
-  metadata.encoder_seq_data.token_ids.assign(ids.begin(), ids.end());
-  metadata.encoder_seq_data.num_tokens = group.num_encoder_tokens();
+  fill_encoder(group, metadata.encoder_seq_data);
   metadata.cross_block_table.assign(cross.begin(), cross.end());
+}
+
+void Scheduler::fill_encoder(const SequenceGroup& group, EncoderSequenceData& data) {
+  const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
+  data.token_ids.assign(ids.begin(), ids.end());
+  data.num_tokens = group.num_encoder_tokens();
 }
 
 // The last group of the plan encodes, all layers at once. It was just admitted; or the step that was to encode was not

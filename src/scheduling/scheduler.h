@@ -11,15 +11,20 @@
 // Groups whose encoder inputs have the same hash share one cross table (BlockSpaceManager): one of them encodes, in the
 // step in which the first of the others decodes, or before. Who shares is preempted by recompute.
 //
+// While somebody decodes, new groups may encode so many tokens a step and no more (set_max_encoder_tokens_beside). One
+// that wants more, and is first in a step, begins a long encode: it takes its blocks, and feeds no row until some later
+// step has ended the encode. Who else wants to encode waits behind it.
+//
 // Owned by the engine. Not thread-safe (engine thread). The life of a step:
 //
 //   scheduler.schedule(outputs);             execute(outputs);
-//   scheduler.mark_computed(outputs);        sequence.append_token(...), fork_sequence(...), finish_sequence(...)
+//   scheduler.mark_computed(outputs, ended); sequence.append_token(...), fork_sequence(...), finish_sequence(...)
 //   scheduler.free_finished_seq_groups();
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,13 +69,16 @@ class Scheduler final {
   // In any state, between steps; all its blocks come back, and the group is gone. False: no such group.
   bool abort_seq_group(GroupId group_id);
 
+  // From the next step on. Without it, or where nobody decodes: max_num_encoder_tokens alone count.
+  void set_max_encoder_tokens_beside(std::optional<int32_t> num_tokens) { max_encoder_tokens_beside_ = num_tokens; }
+
   // Plans a step into `outputs`, whose memory is used again. An empty plan: there is nothing to do, and it
   // need not be executed. What an earlier plan was to encode, and was not marked computed, is encoded again.
   void schedule(SchedulerOutputs& outputs);
 
   // The plan was executed: its rows are in the cache now. Call before tokens are appended. Groups that were aborted in
-  // between are passed over.
-  void mark_computed(const SchedulerOutputs& outputs);
+  // between are passed over. long_encode_ended: the plan's long encode did.
+  void mark_computed(const SchedulerOutputs& outputs, bool long_encode_ended = false);
 
   // A new sequence that shares everything so far with `parent` (no block is taken until they part). For n > 1 and
   // beams, after the prefill was sampled and before tokens are appended. REQUIRES: a running group's sequence whose
@@ -110,6 +118,7 @@ class Scheduler final {
     int32_t tokens = 0;
     int32_t encoder_tokens = 0;
     int32_t seqs = 0;
+    bool is_beside = false;  // somebody decodes: encoder_tokens are those of set_max_encoder_tokens_beside
   };
   struct Rows {  // a sequence feeds its next `count` tokens
     Sequence* seq = nullptr;
@@ -120,12 +129,16 @@ class Scheduler final {
   void schedule_swapped(Budget& budget, SchedulerOutputs& outputs);
   void schedule_waiting(Budget& budget, SchedulerOutputs& outputs);
   bool try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  void limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const;
+  bool may_encode(const SequenceGroup& group, const Budget& budget, const SchedulerOutputs& outputs) const;
+  void plan_long_encode(const Budget& budget, SchedulerOutputs& outputs);
   int32_t num_promised_blocks() const;
   BlockSpaceManager::Request admission_request(const SequenceGroup& group) const;
   void choose_rows(const SequenceGroup& group, int32_t max_rows);
   void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata);
   void plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  static void fill_encoder(const SequenceGroup& group, EncoderSequenceData& data);
   static void fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data);
   void fork_recomputed(SequenceGroup& group);
   void preempt_last(SchedulerOutputs& outputs);
@@ -141,6 +154,9 @@ class Scheduler final {
   const Clock& clock_;
   absl::flat_hash_map<GroupId, std::unique_ptr<SequenceGroup>> groups_;
   Queue waiting_, running_, swapped_;
+  SequenceGroup* long_encode_ = nullptr;  // a running group
+  bool long_encode_has_begun_ = false;    // a step of it was executed
+  std::optional<int32_t> max_encoder_tokens_beside_;
   std::vector<GroupId> finished_;
   std::vector<Rows> rows_;                             // of the group being planned
   std::vector<BlockSpaceManager::SlotRequest> slots_;  // that they want

@@ -90,7 +90,15 @@ SequenceGroup* Scheduler::find(GroupId group_id) const {
 
 // ---- Sequences
 
-void Scheduler::mark_computed(const SchedulerOutputs& outputs) {
+void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_ended) {
+  const LongEncode& encode = outputs.long_encode;
+  if (encode.runs && long_encode_ != nullptr && long_encode_->group_id() == encode.group_id) {
+    long_encode_has_begun_ = true;
+    if (long_encode_ended) {
+      blocks_.begin_cross_write(long_encode_->group_id());
+      long_encode_ = nullptr;
+    }
+  }
   blocks_.finish_cross_writes();
   for (const SequenceGroupMetadata& metadata : outputs.groups) {
     SequenceGroup* group = find(metadata.group_id);
@@ -170,6 +178,7 @@ void Scheduler::to_waiting(SequenceGroup& group) {
 }
 
 void Scheduler::release_blocks(SequenceGroup& group) {
+  if (&group == long_encode_) long_encode_ = nullptr;
   for (const auto& seq : group.seqs_) blocks_.free(seq->id());
   blocks_.free_cross(group.group_id());
 }

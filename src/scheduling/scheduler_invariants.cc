@@ -29,6 +29,11 @@ Status Scheduler::check_invariants() const {
     }
   }
   if (num_queued != groups_.size()) return absl::InternalError("a group is in no queue, or in two");
+  if (long_encode_ != nullptr) {
+    if (long_encode_->state() != SequenceGroup::State::kRunning)
+      return broken(*long_encode_, "encodes and does not run");
+    if (!blocks_.needs_cross_write(long_encode_->group_id())) return broken(*long_encode_, "encodes what is written");
+  }
   if (num_running_seqs > options_.max_num_seqs) return absl::InternalError("more sequences run than max_num_seqs");
   return ok_status();
 }

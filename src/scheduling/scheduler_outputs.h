@@ -67,16 +67,36 @@ struct SequenceGroupMetadata {
   }
 };
 
-// A share of an encode: all layers in one slice today.
+// Layers of an encode that run in this step: all of them today, because an encode that is too long for a step stands
+// still within a layer (LongEncode). A pipeline's stages would have a share each.
 struct EncodeSlice {
   GroupId group_id;
   int32_t group_idx = 0;  // in SchedulerOutputs::groups
   LayerRange layers;
 };
 
+// An encode that would keep those who decode waiting for too long: it runs for a share of several steps, one such
+// encode at a time. Its group stands in no plan's `groups` until it has ended (Scheduler::mark_computed). Every step
+// goes on with the one that is under way; what a plan does not go on with is nobody's any more, and is dropped.
+struct LongEncode {
+  bool runs = false;        // in this step
+  bool begins = false;      // with this step, and then what follows is set
+  bool to_the_end = false;  // nobody waits for it in this step, or shall not any more; who encodes in it comes after
+  GroupId group_id;
+  EncoderSequenceData input;
+  BlockTable cross_block_table;
+
+  void clear() {
+    runs = begins = to_the_end = false;
+    input.clear();
+    cross_block_table.clear();
+  }
+};
+
 struct SchedulerOutputs {
   Recycled<SequenceGroupMetadata> groups;  // running ones, those that came back, new ones
   std::vector<EncodeSlice> encodes;
+  LongEncode long_encode;
   BlockMoves moves;  // KvStorage::apply(moves) before anything is computed
   std::vector<GroupId>
       finished;  // freed or aborted since the last plan that was not empty: for who keeps state for them
@@ -93,10 +113,11 @@ struct SchedulerOutputs {
   int32_t num_waiting = 0;
   int32_t num_swapped = 0;
 
-  bool empty() const { return groups.empty(); }
+  bool empty() const { return groups.empty() && !long_encode.runs; }
   void clear() {
     groups.clear();
     encodes.clear();
+    long_encode.clear();
     moves.clear();
     finished.clear();
     num_seqs = num_decoder_tokens = num_encoder_tokens = 0;
