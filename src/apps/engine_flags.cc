@@ -69,6 +69,10 @@ std::vector<FlagSpec> engine_flags() {
       {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
       {"max-num-batched-tokens", "N", "2048", "decoder tokens a step", kMemory},
       {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
+      {"encode-slice", "MS", "auto in serve, else none",
+       "how long encodes may take of a step in which others decode, the rest waits for the next steps: milliseconds, "
+       "auto (as long as the decoding; more when requests wait), or none",
+       kMemory},
       {"max-model-len", "N", "the model's, or 8192", "longest encoder input and longest decoder sequence", kMemory},
       {"debug-poison", "", "",
        "fill freed KV blocks with NaN, shuffle block order, watch cross KV: slow, for finding bugs", kMemory},
@@ -106,6 +110,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, 65536));
   RETURN_IF_ERROR(count("max-num-batched-tokens", config.max_num_batched_tokens, 1));
   RETURN_IF_ERROR(count("max-num-encoder-tokens", config.max_num_encoder_tokens, 1));
+  config.encode_slice = flags.text_or("encode-slice", config.encode_slice);
   if (flags.has("max-model-len")) {
     int32_t length = 0;
     RETURN_IF_ERROR(count("max-model-len", length, 1));

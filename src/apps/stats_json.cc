@@ -87,6 +87,7 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("share_identical_inputs", model.config.share_identical_inputs);
   json.set("num_encoder_cache_hits", stats.num_encoder_cache_hits);
   json.set("num_reencodes", stats.num_reencodes);
+  json.set("num_long_encodes", stats.num_long_encodes);
   json.set("cross_kv_writes", executor.num_cross_kv_writes);
   json.set("bytes_copied", executor.bytes_copied);
   json.set("bytes_swapped_out", executor.bytes_swapped_out);

@@ -79,6 +79,8 @@ StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& 
   options.kv_cache_memory = config.kv_cache_memory;
   options.swap_space = config.swap_space;
   options.watermark = config.watermark;
+  ASSIGN_OR_RETURN(const EncodeSliceOptions encode_slice, parse_encode_slice(config.encode_slice));
+  options.has_long_encodes = encode_slice.mode != EncodeSliceOptions::Mode::kNone;
   options.debug_poison = config.debug_poison;
   return options;
 }
@@ -98,6 +100,7 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const En
   options.blocks.share_identical_inputs = config.share_identical_inputs;
   options.blocks.track_freed_blocks = config.debug_poison;
   if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
+  ASSIGN_OR_RETURN(options.encode_slice, parse_encode_slice(config.encode_slice));
   options.max_trace_steps = config.max_trace_steps;
   RETURN_IF_ERROR(options.scheduler.validate());
   RETURN_IF_ERROR(options.blocks.validate());

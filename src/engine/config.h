@@ -33,6 +33,7 @@ struct EngineConfig {
   int32_t max_num_seqs = 64;
   int32_t max_num_batched_tokens = 2048;
   int32_t max_num_encoder_tokens = 4096;
+  std::string encode_slice = "none";  // none, auto, or milliseconds
   std::optional<int32_t> max_model_len;
   std::optional<uint64_t> kv_cache_memory;  // bytes
   uint64_t swap_space = uint64_t{1} << 30;  // bytes

@@ -102,7 +102,7 @@ void FakeModelExecutor::apply_moves() {
 }
 
 void FakeModelExecutor::encode() {
-  const EncodeBatch& batch = batch_.encode();
+  const EncodeBatch& batch = batch_.encodes().batch();
   num_encoder_runs_ += batch.attention.num_seqs;
   if (fault_ == Fault::kSkipsEncodes) return;
   for (size_t s = 0; s < static_cast<size_t>(batch.attention.num_seqs); ++s) {
@@ -110,7 +110,7 @@ void FakeModelExecutor::encode() {
     const size_t end = static_cast<size_t>(batch.attention.query_start_loc[s + 1]);
     const std::span<const int32_t> input = batch.input_ids.subspan(begin, end - begin);
     for (size_t row = begin; row < end; ++row) {
-      slot(kv_->cross_layers(), batch_.cross_write().slot_mapping[row]) = encoded(input, row - begin);
+      slot(kv_->cross_layers(), batch_.encodes().cross_write().slot_mapping[row]) = encoded(input, row - begin);
     }
   }
 }

@@ -38,17 +38,12 @@ void InputBatch::MetadataBuffers::clear() {
   slot_mapping.clear();
 }
 
-InputBatch::InputBatch(const Limits& limits) : limits_(limits) {
-  const int64_t seqs = limits.max_num_seqs, rows = limits.max_num_tokens, encoder_rows = limits.max_num_encoder_tokens;
+InputBatch::InputBatch(const Limits& limits) : limits_(limits), encodes_(limits.encodes()) {
+  const int64_t seqs = limits.max_num_seqs, rows = limits.max_num_tokens;
   self_.reserve(seqs, rows, ceil_div(limits.max_decoder_len, limits.block_size));
   cross_.reserve(seqs, 0, ceil_div(limits.max_encoder_len, limits.block_size));
-  encoder_.reserve(encoder_rows, 0, 0);
-  cross_write_buffers_.reserve(0, encoder_rows, 0);
   captured_rows_.reserve(static_cast<size_t>(std::max(rows, seqs)));
   for (std::vector<int32_t>* list : {&input_ids_, &positions_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
-  for (std::vector<int32_t>* list : {&encoder_ids_, &encoder_positions_})
-    list->reserve(static_cast<size_t>(encoder_rows));
-  encoder_features_.reserve(static_cast<size_t>(seqs));
   first_rows_.reserve(static_cast<size_t>(seqs));
   first_seq_.reserve(static_cast<size_t>(seqs));
   row_requests_.reserve(static_cast<size_t>(std::max(rows, seqs)));
@@ -63,36 +58,12 @@ void InputBatch::build(const StepPlan& plan, const KvCaches& kv) {
 }
 
 void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
-  encoder_ids_.clear();
-  encoder_features_.clear();
-  encoder_positions_.clear();
-  encoder_.clear();
-  cross_write_buffers_.clear();
-  encoder_.query_start_loc.push_back(0);
-  int32_t max_len = 0;
+  encodes_.clear();
   for (const EncodeSlice& slice : scheduled.encodes) {
     const SequenceGroupMetadata& group = scheduled.groups[static_cast<size_t>(slice.group_idx)];
-    const EncoderSequenceData& input = group.encoder_seq_data;
-    const int32_t length = input.num_tokens;
-    encoder_ids_.insert(encoder_ids_.end(), input.token_ids.begin(), input.token_ids.end());
-    if (input.features != nullptr) encoder_features_.push_back(input.features.get());
-    for (int32_t i = 0; i < length; ++i) {
-      encoder_positions_.push_back(i);
-      cross_write_buffers_.slot_mapping.push_back(slot(group.cross_block_table, i, limits_.block_size));
-    }
-    encoder_.seq_lens.push_back(length);
-    encoder_.query_start_loc.push_back(size32(encoder_positions_.size()));
-    max_len = std::max(max_len, length);
+    encodes_.add(group.encoder_seq_data, group.cross_block_table);
   }
-  encoder_.kv_start_loc = encoder_.query_start_loc;
-  encode_.input_ids = encoder_ids_;
-  encode_.features = encoder_features_;
-  encode_.positions = encoder_positions_;
-  encode_.attention = view(encoder_, 0);
-  encode_.attention.kv_dtype = limits_.encoder_kv_dtype;
-  encode_.attention.max_query_len = encode_.attention.max_kv_len = max_len;
-  cross_write_ = view(cross_write_buffers_, 0);
-  cross_write_.max_kv_len = max_len;
+  encodes_.finish();
 }
 
 void InputBatch::build_rows(const SchedulerOutputs& scheduled) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/forward_batch.h"
+#include "engine/encode_inputs.h"
 #include "engine/step_plan.h"
 #include "sampling/select.h"
 
@@ -22,6 +23,8 @@ class InputBatch final {
     int32_t block_size = 0;
     DType kv_dtype = DType::kFloat32;          // of self and cross
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
+
+    EncodeInputs::Limits encodes() const { return {max_num_encoder_tokens, block_size, kv_dtype, encoder_kv_dtype}; }
   };
 
   explicit InputBatch(const Limits& limits);
@@ -30,10 +33,8 @@ class InputBatch final {
   void build(const StepPlan& plan, const KvCaches& kv);
 
   const ForwardBatch& forward() const { return forward_; }
-  // The encoder inputs of this step; num_seqs 0: none.
-  const EncodeBatch& encode() const { return encode_; }
-  // Where their cross K and V go: slot_mapping by packed encoder row.
-  const AttentionMetadata& cross_write() const { return cross_write_; }
+  // Those that are encoded whole in this step; may be empty.
+  const EncodeInputs& encodes() const { return encodes_; }
   std::span<const RowRequest> row_requests() const { return row_requests_; }
   // Rows whose cross-attention is wanted (RowPlan::align, StepPlan::captures): how many, and for each packed row its
   // place among them or -1. Empty if there are none.
@@ -67,18 +68,15 @@ class InputBatch final {
 
   Limits limits_;
   std::vector<int32_t> input_ids_, positions_, logits_rows_;
-  std::vector<int32_t> encoder_ids_, encoder_positions_;
-  std::vector<const EncoderFeatures*> encoder_features_;
+  EncodeInputs encodes_;
   std::vector<int32_t> first_rows_;  // [sequences] first packed row of each scheduled sequence, in plan order
   std::vector<int32_t> first_seq_;   // [groups] number of sequences before the group
   std::vector<RowRequest> row_requests_;
   std::vector<int32_t> capture_rows_, captured_rows_;
   int32_t num_captured_rows_ = 0;
-  MetadataBuffers self_, cross_, encoder_, cross_write_buffers_;
+  MetadataBuffers self_, cross_;
   int32_t max_query_len_ = 0, max_self_len_ = 0, max_cross_len_ = 0;
   ForwardBatch forward_;
-  EncodeBatch encode_;
-  AttentionMetadata cross_write_;
 };
 
 }  // namespace transept

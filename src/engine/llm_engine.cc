@@ -26,6 +26,7 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
       scheduler_(options.scheduler, options.blocks, clock),
       shared_inputs_(scheduler_, options.blocks.share_identical_inputs),
       output_processor_(scheduler_, tokenizer, clock),
+      encode_pacer_(options.encode_slice),
       trace_(options.max_trace_steps) {}
 
 Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
@@ -183,12 +184,16 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   plan_.step = static_cast<uint64_t>(stats_.num_steps);
 
   shared_inputs_.collect_dropped();
+  const size_t num_waiting = scheduler_.waiting().size();
+  scheduler_.set_max_encoder_tokens_beside(encode_pacer_.max_tokens_beside(num_waiting));
   scheduler_.schedule(plan_.scheduled);
   if (plan_.scheduled.empty()) return ok_status();
+  plan_.long_encode_seconds = encode_pacer_.slice_seconds(num_waiting);
   output_processor_.plan_rows(plan_);
   RETURN_IF_ERROR(executor_->submit(plan_));
   RETURN_IF_ERROR(executor_->collect(plan_.step, output_));
-  scheduler_.mark_computed(plan_.scheduled);
+  scheduler_.mark_computed(plan_.scheduled, output_.long_encode_ended);
+  encode_pacer_.count(plan_.scheduled, output_);
   output_processor_.process(plan_, output_, outputs);
   close_prompts(num_outputs_before, outputs);
   output_.captured.clear();  // large, and nobody's from here on
@@ -202,16 +207,22 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
 void LLMEngine::count_inputs() {
   const SchedulerOutputs& scheduled = plan_.scheduled;
   stats_.num_encoder_cache_hits += scheduled.num_encoder_cache_hits;
-  for (const EncodeSlice& slice : scheduled.encodes) {
-    const SequenceGroup& group = *scheduler_.find(slice.group_id);
-    const bool again =
-        group.encoder_hash().has_value() ? shared_inputs_.count_encode(slice.group_id) : group.num_preemptions() > 0;
-    stats_.num_reencodes += again ? 1 : 0;
+  for (const EncodeSlice& slice : scheduled.encodes) count_encode(slice.group_id);
+  if (scheduled.long_encode.begins) {
+    ++stats_.num_long_encodes;
+    count_encode(scheduled.long_encode.group_id);
   }
   for (const SequenceGroupMetadata& group : scheduled.groups) {
     if (scheduler_.find(group.group_id)->is_finished()) shared_inputs_.detach(group.group_id);
   }
   for (const GroupId gone : scheduled.finished) shared_inputs_.detach(gone);
+}
+
+void LLMEngine::count_encode(GroupId group_id) {
+  const SequenceGroup& group = *scheduler_.find(group_id);
+  const bool again =
+      group.encoder_hash().has_value() ? shared_inputs_.count_encode(group_id) : group.num_preemptions() > 0;
+  stats_.num_reencodes += again ? 1 : 0;
 }
 
 void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double step_seconds) {

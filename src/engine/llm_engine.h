@@ -18,6 +18,7 @@
 #include "core/prompt.h"
 #include "core/request_output.h"
 #include "core/sampling_params.h"
+#include "engine/encode_pacer.h"
 #include "engine/encoded_input.h"
 #include "engine/executor.h"
 #include "engine/output_processor.h"
@@ -38,6 +39,7 @@ class LLMEngine final {
   struct Options {
     Scheduler::Options scheduler;
     BlockSpaceManager::Options blocks;  // share_identical_inputs: encoder inputs are compared, equal ones share
+    EncodeSliceOptions encode_slice;    // not kNone: the executor must take long encodes
     size_t max_trace_steps = 0;         // steps kept for --stats-json; 0: none
   };
 
@@ -80,6 +82,7 @@ class LLMEngine final {
     int64_t num_prompt_tokens = 0;       // decoder rows of prompts, recomputed ones included
     int64_t num_encoder_tokens = 0;      // recomputed ones included
     int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV, and did not encode
+    int64_t num_long_encodes = 0;        // of them, those that ran for a share of several steps
     int64_t num_reencodes = 0;           // encodes of an input whose cross KV was there before, and was given up
     int64_t num_generated_tokens = 0;
     int64_t num_preemptions = 0;
@@ -106,6 +109,7 @@ class LLMEngine final {
   void close_prompts(size_t num_outputs_before, std::vector<RequestOutput>& outputs);
   Status check_internals(const EncoderDecoderInputs& inputs, const SamplingParams& params) const;
   void count_inputs();
+  void count_encode(GroupId group_id);
   void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
 
   std::unique_ptr<Executor> executor_;
@@ -113,6 +117,7 @@ class LLMEngine final {
   Scheduler scheduler_;
   SharedInputs shared_inputs_;
   OutputProcessor output_processor_;
+  EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;
   // Requests whose open token is being found, under the same id; the handle keeps what was encoded for it.
   struct OpenRequest {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/checked_math.h"
 #include "base/log.h"
 #include "engine/largest_step.h"
@@ -146,7 +147,7 @@ Status EncoderDecoderModelRunner::size_arena() {
       static_cast<size_t>(options_.max_num_encoder_tokens) * static_cast<size_t>(spec().d_model) * sizeof(float);
   RETURN_IF_ERROR(check_step_memory(encoder_bytes));
   encoder_buffer_ = std::make_shared<PageBuffer>(encoder_bytes);
-  Arena measuring = Arena::measuring();
+  Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
   // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
   const KvStorage::Layout layout = kv_layout(1, 0);
   const auto views = [](const KvStorage::SpecLayout& part) {
@@ -157,15 +158,27 @@ Status EncoderDecoderModelRunner::size_arena() {
   StepOutput output;
   for (const StepPlan& plan : largest_steps(batch_limits())) {
     Context context = make_context(measuring, true);
+    Context encode_context = make_context(options_.has_long_encodes ? measuring_encodes : measuring, true);
     batch_->build(plan, {self, cross});
-    run(context, plan, output);
+    run(context, encode_context, plan, output);
   }
-  RETURN_IF_ERROR(check_step_memory(encoder_bytes + measuring.high_water_bytes()));
-  arena_ = std::make_unique<Arena>(measuring.high_water_bytes());
-  report_.push_back(str_cat("step memory: ", format_bytes(arena_->capacity_bytes()), " for ",
-                            options_.max_num_batched_tokens, " decoder tokens, ", options_.max_num_encoder_tokens,
-                            " encoder tokens and ", options_.max_num_seqs, " sequences a step"));
+  const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
+  RETURN_IF_ERROR(check_step_memory(encoder_bytes + step_bytes + apart));
+  arena_ = std::make_unique<Arena>(step_bytes);
+  if (options_.has_long_encodes) prepare_long_encodes(apart);
+  report_.push_back(str_cat("step memory: ", format_bytes(step_bytes + apart), " for ", options_.max_num_batched_tokens,
+                            " decoder tokens, ", options_.max_num_encoder_tokens, " encoder tokens and ",
+                            options_.max_num_seqs, " sequences a step"));
   return ok_status();
+}
+
+void EncoderDecoderModelRunner::prepare_long_encodes(size_t arena_bytes) {
+  encode_arena_ = std::make_unique<Arena>(arena_bytes);
+  long_encode_ =
+      std::make_unique<LongEncodeRun>(threads_, batch_limits().encodes(), [this](const EncodeInputs& inputs) {
+        Context context = make_context(*encode_arena_, false);
+        encode(context, inputs);
+      });
 }
 
 KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const {
@@ -232,14 +245,23 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   kv_->apply(plan.scheduled.moves);
   batch_->build(plan, {kv_->self_layers(), kv_->cross_layers()});
   Context context = make_context(*arena_, false);
-  run(context, plan, output);
+  Context encode_context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
+  run(context, encode_context, plan, output);
   return ok_status();
 }
 
-void EncoderDecoderModelRunner::run(Context& context, const StepPlan& plan, StepOutput& output) {
+void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, const StepPlan& plan,
+                                    StepOutput& output) {
   Arena::Scope scope(context.arena);
   const auto begin = std::chrono::steady_clock::now();
-  encode(context, plan);
+  CHECK(long_encode_ != nullptr || !plan.scheduled.long_encode.runs, "long encodes were not prepared for");
+  output.long_encode_ended =
+      long_encode_ != nullptr && long_encode_->run(plan.scheduled.long_encode, plan.long_encode_seconds);
+  if (output.long_encode_ended) count_encodes(long_encode_->inputs());
+  if (!batch_->encodes().empty()) {
+    encode(encode_context, batch_->encodes());
+    if (!context.dry_run) count_encodes(batch_->encodes());
+  }
   output.encode_seconds = seconds_since(begin);
   const ForwardBatch& forward = batch_->forward();
   const TensorView hidden =
@@ -313,24 +335,23 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
   captured_ = {};  // a whole prompt's is large, and hardly any step wants it
 }
 
-void EncoderDecoderModelRunner::encode(Context& context, const StepPlan& plan) {
-  const EncodeBatch& batch = batch_->encode();
-  if (batch.attention.num_seqs == 0) return;
+void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inputs) {
+  Arena::Scope scope(context.arena);
+  const EncodeBatch& batch = inputs.batch();
   EncodeState state;
   state.hidden = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
   EncoderOutput output{state.hidden, encoder_buffer_};
-  model_->write_cross_kv(context, output, batch_->cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
+  model_->write_cross_kv(context, output, inputs.cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
   // The cross KV is written: from here on the encoder output is dead.
   output = {};
   DCHECK(encoder_buffer_.use_count() == 1);
-  if (context.dry_run) return;
-  counters_.num_encoder_runs += batch.attention.num_seqs;
-  counters_.num_cross_kv_writes += batch.attention.num_seqs;
-  if (!options_.debug_poison) return;
-  for (const EncodeSlice& slice : plan.scheduled.encodes) {
-    kv_->seal(plan.scheduled.groups[static_cast<size_t>(slice.group_idx)].cross_block_table);
-  }
+}
+
+void EncoderDecoderModelRunner::count_encodes(const EncodeInputs& inputs) {
+  counters_.num_encoder_runs += inputs.batch().attention.num_seqs;
+  counters_.num_cross_kv_writes += inputs.batch().attention.num_seqs;
+  if (options_.debug_poison) kv_->seal(inputs.cross_blocks());
 }
 
 StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(const EncoderContent& input) {

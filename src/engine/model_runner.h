@@ -15,6 +15,7 @@
 #include "core/model_config.h"
 #include "engine/executor.h"
 #include "engine/input_batch.h"
+#include "engine/long_encode_run.h"
 #include "engine/step_plan.h"
 #include "kv_storage/kv_storage.h"
 #include "models/model.h"
@@ -40,6 +41,7 @@ class EncoderDecoderModelRunner final {
         kv_cache_memory;      // bytes; unset: what the largest load can use, within what the machine has left
     uint64_t swap_space = 0;  // bytes
     double watermark = 0.01;
+    bool has_long_encodes = false;  // plans may have some: encodes get memory of their own, apart from the step's
     bool debug_poison = false;
   };
 
@@ -72,11 +74,13 @@ class EncoderDecoderModelRunner final {
   int32_t default_max_len() const;
   Status check_step_memory(uint64_t bytes) const;
   Status size_arena();
+  void prepare_long_encodes(size_t arena_bytes);
   Status size_kv();
   KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
   Context make_context(Arena& arena, bool dry_run);
-  void run(Context& context, const StepPlan& plan, StepOutput& output);
-  void encode(Context& context, const StepPlan& plan);
+  void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
+  void encode(Context& context, const EncodeInputs& inputs);
+  void count_encodes(const EncodeInputs& inputs);
   void decode(Context& context, const TensorView& hidden);
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
@@ -89,9 +93,11 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Model> model_;
   std::unique_ptr<InputBatch> batch_;
   std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then
   std::unique_ptr<KvStorage> kv_;
   std::shared_ptr<PageBuffer> encoder_buffer_;  // counted: consumers of an encoder output hold it
   std::vector<float> captured_;                 // CrossCapture::out, outside the arena: hardly any step wants it
+  std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;
   ExecutorInfo info_;
   int32_t max_encoder_len_ = 0, max_decoder_len_ = 0;

@@ -56,6 +56,7 @@ struct StepPlan {
   SchedulerOutputs scheduled;
   Recycled<RowPlan> rows;  // ascending by group, sequence, row: logits are computed for these rows alone
   std::vector<CapturePlan> captures;
+  double long_encode_seconds = 0;  // what scheduled.long_encode may take of the step, unless it runs to its end
 };
 
 // Probabilities [num_heads, rows of the CapturePlan, positions of the group's encoder input] of the alignment heads.
@@ -70,6 +71,7 @@ struct StepOutput {
   uint64_t step = 0;
   SampleOutput samples;                // samples.rows[i] belongs to StepPlan::rows[i]
   std::vector<CapturedRows> captured;  // captured[i] belongs to StepPlan::captures[i]
+  bool long_encode_ended = false;      // the plan's; its cross KV is written
   double encode_seconds = 0;           // of this step's encodes and cross KV writes
   double decode_seconds = 0;
 };

@@ -1,0 +1,67 @@
+#include "engine/encode_pacer.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace transept {
+namespace {
+
+constexpr double kLeastSeconds = 0.001;  // below, handing a slice over costs more than a few percent of it
+constexpr size_t kMostWaiting = 7;       // a share grows to eight times what decoding takes
+constexpr double kDecodeWeight = 0.125, kEncodeWeight = 0.25;  // of the newest measurement
+constexpr double kLeastMilliseconds = 0.001, kMostMilliseconds = 10000;
+
+double average(double before, double now, double weight) {
+  return before == 0 ? now : before + weight * (now - before);
+}
+
+}  // namespace
+
+StatusOr<EncodeSliceOptions> parse_encode_slice(const std::string& value) {
+  using Mode = EncodeSliceOptions::Mode;
+  if (value == "none") return EncodeSliceOptions{Mode::kNone, 0};
+  if (value == "auto") return EncodeSliceOptions{Mode::kAuto, 0};
+  char* end = nullptr;
+  const double milliseconds = std::strtod(value.c_str(), &end);
+  const bool is_number = !value.empty() && end == value.c_str() + value.size();
+  if (!is_number || !(milliseconds >= kLeastMilliseconds && milliseconds <= kMostMilliseconds)) {
+    return invalid_argument("--encode-slice ", value, ": expected none, auto, or milliseconds between ",
+                            kLeastMilliseconds, " and ", kMostMilliseconds);
+  }
+  return EncodeSliceOptions{Mode::kFixed, milliseconds * 1e-3};
+}
+
+double EncodePacer::slice_seconds(size_t num_waiting) const {
+  if (options_.mode == EncodeSliceOptions::Mode::kFixed) return options_.seconds;
+  return std::max(decode_seconds_, kLeastSeconds) * static_cast<double>(1 + std::min(num_waiting, kMostWaiting));
+}
+
+std::optional<int32_t> EncodePacer::max_tokens_beside(size_t num_waiting) const {
+  if (options_.mode == EncodeSliceOptions::Mode::kNone || encode_seconds_per_token_ == 0) return std::nullopt;
+  constexpr double kMost = 1 << 30;
+  return static_cast<int32_t>(std::min(slice_seconds(num_waiting) / encode_seconds_per_token_, kMost));
+}
+
+void EncodePacer::count(const SchedulerOutputs& scheduled, const StepOutput& output) {
+  if (scheduled.num_decoder_tokens > 0) {
+    decode_seconds_ = average(decode_seconds_, output.decode_seconds, kDecodeWeight);
+  }
+  const LongEncode& encode = scheduled.long_encode;
+  if (!encode.runs) {
+    if (scheduled.num_encoder_tokens > 0) count_encode(output.encode_seconds, scheduled.num_encoder_tokens);
+    return;
+  }
+  if (encode.begins) {
+    long_seconds_ = 0;
+    long_tokens_ = encode.input.num_tokens;
+  }
+  long_seconds_ += output.encode_seconds;
+  // Beside its end others may have encoded, whole: such a step says little of either.
+  if (output.long_encode_ended && scheduled.encodes.empty()) count_encode(long_seconds_, long_tokens_);
+}
+
+void EncodePacer::count_encode(double seconds, int32_t num_tokens) {
+  encode_seconds_per_token_ = average(encode_seconds_per_token_, seconds / num_tokens, kEncodeWeight);
+}
+
+}  // namespace transept

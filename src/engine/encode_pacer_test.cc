@@ -1,0 +1,84 @@
+// The pacer learns from steps, and gives what they allow.
+#include "engine/encode_pacer.h"
+
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+using Mode = EncodeSliceOptions::Mode;
+
+void count_step(EncodePacer& pacer, double decode_seconds, double encode_seconds, int32_t num_encoder_tokens) {
+  SchedulerOutputs scheduled;
+  StepOutput output;
+  scheduled.num_decoder_tokens = decode_seconds > 0 ? 1 : 0;
+  scheduled.num_encoder_tokens = num_encoder_tokens;
+  output.decode_seconds = decode_seconds;
+  output.encode_seconds = encode_seconds;
+  pacer.count(scheduled, output);
+}
+
+void count_slice(EncodePacer& pacer, double seconds, int32_t num_tokens, bool begins, bool ends) {
+  SchedulerOutputs scheduled;
+  StepOutput output;
+  scheduled.long_encode.runs = true;
+  scheduled.long_encode.begins = begins;
+  scheduled.long_encode.input.num_tokens = num_tokens;
+  scheduled.num_encoder_tokens = begins ? num_tokens : 0;
+  output.encode_seconds = seconds;
+  output.long_encode_ended = ends;
+  pacer.count(scheduled, output);
+}
+
+TEST(EncodePacerTest, WithoutSlicesThereIsNoLimit) {
+  EncodePacer pacer({Mode::kNone, 0});
+  count_step(pacer, 0.002, 0.05, 100);
+  EXPECT_EQ(pacer.max_tokens_beside(0), std::nullopt);
+}
+
+TEST(EncodePacerTest, AShareIsAsLongAsDecodingAndGrowsWithWhoWaits) {
+  EncodePacer pacer({Mode::kAuto, 0});
+  EXPECT_EQ(pacer.max_tokens_beside(0), std::nullopt);  // nothing is known
+  for (int i = 0; i < 100; ++i) count_step(pacer, 0.004, 0, 0);
+  EXPECT_EQ(pacer.max_tokens_beside(0), std::nullopt);
+  count_step(pacer, 0, 0.1, 1000);
+  EXPECT_DOUBLE_EQ(pacer.slice_seconds(0), 0.004);
+  EXPECT_DOUBLE_EQ(pacer.slice_seconds(2), 0.012);
+  EXPECT_DOUBLE_EQ(pacer.slice_seconds(1000), 0.032);
+  EXPECT_EQ(pacer.max_tokens_beside(0), 40);
+  EXPECT_EQ(pacer.max_tokens_beside(2), 120);
+}
+
+TEST(EncodePacerTest, NoShareIsTooShortToBeWorthIt) {
+  EncodePacer pacer({Mode::kAuto, 0});
+  count_step(pacer, 0.00001, 0.1, 1000);
+  EXPECT_DOUBLE_EQ(pacer.slice_seconds(0), 0.001);
+}
+
+TEST(EncodePacerTest, AFixedShareIsThat) {
+  EncodePacer pacer({Mode::kFixed, 0.005});
+  count_step(pacer, 0.1, 0.1, 1000);
+  EXPECT_DOUBLE_EQ(pacer.slice_seconds(7), 0.005);
+  EXPECT_EQ(pacer.max_tokens_beside(7), 50);
+}
+
+TEST(EncodePacerTest, ALongEncodeIsMeasuredWhenItEnds) {
+  EncodePacer pacer({Mode::kFixed, 0.005});
+  count_slice(pacer, 0.005, 100, true, false);
+  EXPECT_EQ(pacer.max_tokens_beside(0), std::nullopt);
+  count_slice(pacer, 0.005, 0, false, false);
+  // Dropped; another one begins.
+  count_slice(pacer, 0.006, 50, true, false);
+  count_slice(pacer, 0.004, 0, false, true);
+  EXPECT_EQ(pacer.max_tokens_beside(0), 25);  // 10 ms for 50
+}
+
+TEST(EncodePacerTest, ValuesOfTheFlag) {
+  EXPECT_EQ(parse_encode_slice("none")->mode, Mode::kNone);
+  EXPECT_EQ(parse_encode_slice("auto")->mode, Mode::kAuto);
+  EXPECT_EQ(parse_encode_slice("2.5")->mode, Mode::kFixed);
+  EXPECT_DOUBLE_EQ(parse_encode_slice("2.5")->seconds, 0.0025);
+}
+
+}  // namespace
+}  // namespace transept
