@@ -7,8 +7,8 @@ namespace transept {
 namespace {
 
 constexpr double kLeastSeconds = 0.001;  // below, handing a slice over costs more than a few percent of it
-constexpr size_t kMostWaiting = 7;       // a share grows to eight times what decoding takes
-constexpr double kDecodeWeight = 0.125, kEncodeWeight = 0.25;  // of the newest measurement
+constexpr double kMostWaiting = 7;       // a share grows to eight times what decoding takes
+constexpr double kDecodeWeight = 0.125, kEncodeWeight = 0.25, kWaitingWeight = 0.03125;  // of the newest measurement
 constexpr double kLeastMilliseconds = 0.001, kMostMilliseconds = 10000;
 
 double average(double before, double now, double weight) {
@@ -31,18 +31,19 @@ StatusOr<EncodeSliceOptions> parse_encode_slice(const std::string& value) {
   return EncodeSliceOptions{Mode::kFixed, milliseconds * 1e-3};
 }
 
-double EncodePacer::slice_seconds(size_t num_waiting) const {
+double EncodePacer::slice_seconds() const {
   if (options_.mode == EncodeSliceOptions::Mode::kFixed) return options_.seconds;
-  return std::max(decode_seconds_, kLeastSeconds) * static_cast<double>(1 + std::min(num_waiting, kMostWaiting));
+  return std::max(decode_seconds_, kLeastSeconds) * (1 + std::min(num_waiting_, kMostWaiting));
 }
 
-std::optional<int32_t> EncodePacer::max_tokens_beside(size_t num_waiting) const {
+std::optional<int32_t> EncodePacer::max_tokens_beside() const {
   if (options_.mode == EncodeSliceOptions::Mode::kNone || encode_seconds_per_token_ == 0) return std::nullopt;
   constexpr double kMost = 1 << 30;
-  return static_cast<int32_t>(std::min(slice_seconds(num_waiting) / encode_seconds_per_token_, kMost));
+  return static_cast<int32_t>(std::min(slice_seconds() / encode_seconds_per_token_, kMost));
 }
 
 void EncodePacer::count(const SchedulerOutputs& scheduled, const StepOutput& output) {
+  num_waiting_ += kWaitingWeight * (scheduled.num_waiting - num_waiting_);
   if (scheduled.num_decoder_tokens > 0) {
     decode_seconds_ = average(decode_seconds_, output.decode_seconds, kDecodeWeight);
   }

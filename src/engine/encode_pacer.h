@@ -1,6 +1,7 @@
 // How much of a step encodes may take while others decode: as long as decoding a step takes, so that nobody's next
-// token is much later than usual; longer when requests wait, because then most steps carry a share of an encode anyway,
-// and larger batches decode at a better price. Learns what decoding and encoding take from the steps that were run.
+// token is much later than usual; longer the more requests wait, because then most steps carry a share of an encode
+// anyway, and larger batches decode at a better price. Learns what decoding and encoding take from the steps that were
+// run.
 //
 // Owned by the engine; not thread-safe.
 #pragma once
@@ -30,10 +31,10 @@ class EncodePacer final {
  public:
   explicit EncodePacer(const EncodeSliceOptions& options) : options_(options) {}
 
-  // The next step's, when so many requests wait.
-  double slice_seconds(size_t num_waiting) const;
+  // Of the next step.
+  double slice_seconds() const;
   // Encoder tokens that fit into it; unset: no limit, or nothing was encoded yet.
-  std::optional<int32_t> max_tokens_beside(size_t num_waiting) const;
+  std::optional<int32_t> max_tokens_beside() const;
 
   void count(const SchedulerOutputs& scheduled, const StepOutput& output);
 
@@ -41,7 +42,10 @@ class EncodePacer final {
   void count_encode(double seconds, int32_t num_tokens);
 
   EncodeSliceOptions options_;
-  double decode_seconds_ = 0;            // of a step
+  // Averages over some steps, so that shares are about as long as each other: a step that takes long beside those
+  // before it is what shall not be.
+  double decode_seconds_ = 0;  // of a step
+  double num_waiting_ = 0;
   double encode_seconds_per_token_ = 0;  // 0: unknown
   double long_seconds_ = 0;              // of the long encode under way, so far
   int32_t long_tokens_ = 0;

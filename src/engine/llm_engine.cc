@@ -184,11 +184,10 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   plan_.step = static_cast<uint64_t>(stats_.num_steps);
 
   shared_inputs_.collect_dropped();
-  const size_t num_waiting = scheduler_.waiting().size();
-  scheduler_.set_max_encoder_tokens_beside(encode_pacer_.max_tokens_beside(num_waiting));
+  scheduler_.set_max_encoder_tokens_beside(encode_pacer_.max_tokens_beside());
   scheduler_.schedule(plan_.scheduled);
   if (plan_.scheduled.empty()) return ok_status();
-  plan_.long_encode_seconds = encode_pacer_.slice_seconds(num_waiting);
+  plan_.long_encode_seconds = encode_pacer_.slice_seconds();
   output_processor_.plan_rows(plan_);
   RETURN_IF_ERROR(executor_->submit(plan_));
   RETURN_IF_ERROR(executor_->collect(plan_.step, output_));
