@@ -121,7 +121,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kAlignments, .group = feature_groups::kResults, .name = "alignments", .fields = "return_alignments", .needs_attention_capture = true},
     {.feature = Feature::kStreaming, .group = feature_groups::kResults, .name = "streaming", .flags = "--stream", .others = "stream of a body of `transept serve`"},
 
-    {.feature = Feature::kContinuousBatching, .group = feature_groups::kMemory, .name = "continuous batching", .flags = "--max-num-seqs, --max-num-batched-tokens, --max-num-encoder-tokens"},
+    {.feature = Feature::kContinuousBatching, .group = feature_groups::kMemory, .name = "continuous batching", .flags = "--max-num-seqs, --max-num-batched-tokens, --max-num-encoder-tokens, --encode-slice"},
     {.feature = Feature::kPagedSelfKv, .group = feature_groups::kMemory, .name = "paged self-attention KV, shared by the answers of a request", .flags = "--kv-cache-memory, --watermark"},
     {.feature = Feature::kPagedCrossKv, .group = feature_groups::kMemory, .name = "paged cross-attention KV, one table a request", .flags = "--kv-cache-memory, --watermark"},
     {.feature = Feature::kBlockSizes, .group = feature_groups::kMemory, .name = "any block size from 1 to 1024 tokens", .flags = "--block-size"},

@@ -73,7 +73,7 @@ struct EncodeBatch {
   int64_t num_tokens() const { return static_cast<int64_t>(positions.size()); }
 };
 
-// Layers [begin, end): a slice of a long encode, or a pipeline stage.
+// Layers [begin, end): a pipeline stage, or all.
 struct LayerRange {
   int32_t begin = 0;
   int32_t end = 0;

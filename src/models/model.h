@@ -58,8 +58,9 @@ struct EncoderOutput {
   std::shared_ptr<void> owner;
 };
 
-// Activations of an unfinished encode, outside the step arena, so that a long encode can run in slices of layers
-// between decode steps. Made by the model runner, [num_tokens, d_model].
+// Activations of an unfinished encode, outside the step arena: what a stage of a pipeline hands to the next one.
+// (Encodes that stand still between decode steps do so within a layer: base/sliced_call.h.) Made by the model runner,
+// [num_tokens, d_model].
 struct EncodeState {
   TensorView hidden;
   int32_t next_layer = 0;
