@@ -14,6 +14,7 @@
 
 #include "base/isa.h"
 #include "base/thread_pool.h"
+#include "machine_peaks.h"
 #include "tensor/arena.h"
 
 namespace transept {
@@ -118,8 +119,6 @@ BENCHMARK(BM_Read)
     ->Iterations(10);
 
 #if defined(__x86_64__)
-constexpr int64_t kRounds = 100000;
-constexpr int kChains = 16;  // independent sums: more than latency times units
 
 __attribute__((target("avx512f"))) float multiply_avx512() {
   __m512 sums[kChains];
@@ -150,20 +149,6 @@ __attribute__((target("avx2,fma"))) float multiply_avx2() {
   for (int i = 1; i < kChains; ++i) total = _mm256_add_ps(total, sums[i]);
   _mm256_store_ps(lanes, total);
   return lanes[0];
-}
-
-__attribute__((target("avx512f,avx512bw,avx512fp16"))) float multiply_fp16() {
-  __m512h sums[kChains];
-  for (__m512h& sum : sums) sum = _mm512_set1_ph(1);
-  const __m512h factor = _mm512_set1_ph(static_cast<_Float16>(0.5f)), addend = _mm512_set1_ph(1);
-  for (int64_t i = 0; i < kRounds; ++i) {
-    for (__m512h& sum : sums) sum = _mm512_fmadd_ph(sum, factor, addend);
-  }
-  __m512h total = sums[0];
-  for (int i = 1; i < kChains; ++i) total = _mm512_add_ph(total, sums[i]);
-  alignas(64) _Float16 lanes[32];
-  _mm512_store_ph(lanes, total);
-  return static_cast<float>(lanes[0]);
 }
 
 __attribute__((target("avx512f,avx512bf16"))) float multiply_bf16() {

@@ -26,6 +26,7 @@ constexpr int kRequests = 4, kInputLen = 48, kOutputLen = 32, kStepsBefore = 16;
 
 std::vector<int32_t> ids_of(int request, int32_t vocab) {
   std::vector<int32_t> ids;
+  ids.reserve(kInputLen);
   for (int i = 0; i < kInputLen; ++i) ids.push_back(4 + (request * 131 + i * 37) % (vocab - 4));
   return ids;
 }

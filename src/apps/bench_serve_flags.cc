@@ -63,7 +63,7 @@ Status read_output_len(const Flags& flags, LoadRequests::Options& requests) {
 }
 
 StatusOr<Json> read_object(std::string_view text, std::string_view name) {
-  const StatusOr<Json> json = Json::parse(text);
+  StatusOr<Json> json = Json::parse(text);
   if (!json.ok()) return with_prefix(json.status(), name);
   if (!json->is_object()) return invalid_argument(name, ": expected a JSON object, not ", json->kind_name());
   return json;

@@ -59,7 +59,7 @@ void run_t5(benchmark::State& state, AttentionType type) {
   without.run(context);
   with.run(context);
   double best_without = 1e9, best_with = 1e9;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const double time = seconds_of([&] { with.run_again(context); });
     best_with = std::min(best_with, time);
     best_without = std::min(best_without, seconds_of([&] { without.run_again(context); }));
@@ -99,7 +99,7 @@ void BM_CrossByKvType(benchmark::State& state) {
                problems[t].block_size;
   }
   std::vector<double> times[kTypes.size()], ratios[kTypes.size()];
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     for (size_t t = 0; t < kTypes.size(); ++t) {
       times[t].push_back(seconds_of([&] { setups[t]->run_again(context); }));
       ratios[t].push_back(times[0].back() / times[t].back());

@@ -162,7 +162,9 @@ TEST_P(EncoderInt8Test, WhatIsNotFiniteShows) {
         return true;
       });
       const auto value = [&](int row, int head) {
-        return result.out[static_cast<size_t>((row * p.heads + head) * p.dim + 3)];
+        return result.out[(static_cast<size_t>(row) * static_cast<size_t>(p.heads) + static_cast<size_t>(head)) *
+                              static_cast<size_t>(p.dim) +
+                          3];
       };
       EXPECT_TRUE(std::isnan(value(40 + 70, 0)));
       EXPECT_EQ(std::isnan(value(40, 0)), which != 0) << "every row sees every key";

@@ -37,9 +37,11 @@ struct KvVec : Vec {
     for (int i = 0; i < n; ++i) values[i] = p[i];
     return load(values);
   }
+  // All bits of a NaN's lane.
+  static Int nan_of(Reg a) { return (reinterpret_cast<Int>(a) & 0x7FFFFFFF) > 0x7F800000; }
   static void store(BFloat16* p, Reg a) {
     const Int bits = reinterpret_cast<Int>(a);
-    const Int is_nan = a != a;
+    const Int is_nan = nan_of(a);
     const Int rounded = bits + 0x7FFF + ((bits >> 16) & 1);
     const Int result = (is_nan & (bits | 0x400000)) | (~is_nan & rounded);
     for (int i = 0; i < kLanes; ++i) p[i].bits = static_cast<uint16_t>(static_cast<uint32_t>(result[i]) >> 16);
@@ -53,7 +55,7 @@ struct KvVec : Vec {
     const Reg moved = magnitude + set1(0.5f);
     const Int subnormal = reinterpret_cast<Int>(moved) - 0x3F000000;
     const Int is_small = magnitude < set1(0x1p-14f);
-    const Int is_nan = a != a;
+    const Int is_nan = nan_of(a);
     Int result = (is_small & subnormal) | (~is_small & normal);
     result = ((is_nan & 0x7E00) | (~is_nan & result)) | sign;
     for (int i = 0; i < kLanes; ++i) p[i].bits = static_cast<uint16_t>(result[i]);

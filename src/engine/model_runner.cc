@@ -323,7 +323,8 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
     const int32_t first_row = batch_->first_row(capture.group_idx, capture.seq_idx);
     CapturedRows& rows = output.captured.emplace_back();
     rows.num_heads = static_cast<int32_t>(num_heads);
-    rows.values.reserve(num_heads * static_cast<size_t>(capture.row_end - capture.row_begin) * num_positions);
+    const int32_t num_rows_wanted = capture.row_end - capture.row_begin;
+    rows.values.reserve(num_heads * static_cast<size_t>(num_rows_wanted) * num_positions);
     for (size_t head = 0; head < num_heads; ++head) {
       for (int32_t row = capture.row_begin; row < capture.row_end; ++row) {
         const auto place = static_cast<size_t>(batch_->capture_rows()[static_cast<size_t>(first_row + row)]);

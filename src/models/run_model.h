@@ -155,6 +155,7 @@ class RunModel final {
     const size_t layer_pool = layer_bytes * static_cast<size_t>(num_blocks);
     pool_.assign(layer_pool * static_cast<size_t>(spec.num_decoder_layers) / sizeof(float), 0.0f);
     std::vector<TensorView> layers;
+    layers.reserve(static_cast<size_t>(spec.num_decoder_layers));
     for (int32_t i = 0; i < spec.num_decoder_layers; ++i) {
       layers.emplace_back(reinterpret_cast<char*>(pool_.data()) + layer_pool * static_cast<size_t>(i), DType::kUInt8,
                           std::initializer_list<int64_t>{num_blocks, static_cast<int64_t>(layer_bytes)});

@@ -121,13 +121,13 @@ TEST(AccessLog, OnlyAValidTraceparentIsLogged) {
   };
   EXPECT_TRUE(logged("00-" + id + "-" + parent + "-00"));
   EXPECT_TRUE(logged("01-" + id + "-" + parent + "-01-more of a later version"));
-  const std::string zeros(32, '0');
+  const std::string zeros(32, '0'), tail = str_cat("-", parent, "-01");
   for (const std::string& bad :
-       {std::string(), "00-" + id, "00-" + zeros + "-" + parent + "-01", "00-" + id + "-0000000000000000-01",
-        "ff-" + id + "-" + parent + "-01", "00-" + id + "-" + parent + "-01-more",
-        "01-" + id + "-" + parent + "-01more", "00-" + id.substr(1) + "g-" + parent + "-01",
-        "00-4BF92F3577B34DA6A3CE929D0E0E4736-" + parent + "-01", "00_" + id + "-" + parent + "-01",
-        "00-" + id + "-" + parent + "-0x", "0 -" + id + "-" + parent + "-01", "00-" + id + "-" + parent + "-1"}) {
+       {std::string(), str_cat("00-", id), str_cat("00-", zeros, tail), str_cat("00-", id, "-0000000000000000-01"),
+        str_cat("ff-", id, tail), str_cat("00-", id, tail, "-more"), str_cat("01-", id, tail, "more"),
+        str_cat("00-", id.substr(1), "g", tail), str_cat("00-4BF92F3577B34DA6A3CE929D0E0E4736", tail),
+        str_cat("00_", id, tail), str_cat("00-", id, "-", parent, "-0x"), str_cat("0 -", id, tail),
+        str_cat("00-", id, "-", parent, "-1")}) {
     EXPECT_FALSE(logged(bad)) << bad;
   }
 }

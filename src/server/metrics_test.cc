@@ -28,7 +28,7 @@ PrometheusText read(const ServerMetrics& metrics, const EngineSnapshot& engine =
   return parsed.ok() ? *parsed : PrometheusText();
 }
 
-RequestOutput finished(int32_t num_encoder, int32_t num_decoder, std::vector<int32_t> num_tokens) {
+RequestOutput finished(int32_t num_encoder, int32_t num_decoder, const std::vector<int32_t>& num_tokens) {
   RequestOutput output;
   output.encoder_prompt_token_ids.assign(static_cast<size_t>(num_encoder), 1);
   output.prompt_token_ids.assign(static_cast<size_t>(num_decoder), 1);
@@ -48,9 +48,10 @@ TEST(PrometheusText, TheReaderRefusesWhatTheFormatForbids) {
   const std::string histogram = "# HELP h b\n# TYPE h histogram\n";
   EXPECT_TRUE(
       PrometheusText::parse(histogram + "h_count 2\nh_sum 1\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\n").ok());
+  const std::string twice = str_cat(head, "a 1\n", head, "a 2\n");
   for (const std::string& bad :
        {std::string("a 1\n"), head, head + "a 1", head + "a 1\na 1\n", head + "a -1\n", head + "a x\n", head + "b 1\n",
-        head + "a{x=1} 1\n", head + "a{x=\"1\",x=\"1\"} 1\n", head + "a{1=\"1\"} 1\n", head + "a 1\n" + head + "a 2\n",
+        head + "a{x=1} 1\n", head + "a{x=\"1\",x=\"1\"} 1\n", head + "a{1=\"1\"} 1\n", twice,
         histogram + "h_count 3\nh_sum 1\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\n",
         histogram + "h_count 2\nh_sum 1\nh_bucket{le=\"1\"} 1\n",
         histogram + "h_count 1\nh_sum 1\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 1\n",
