@@ -25,7 +25,7 @@ inline void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) {
+ThreadPool::ThreadPool(int num_threads) : shares_(static_cast<size_t>(num_threads)) {
   for (int i = 1; i < num_threads; ++i) {
     workers_.emplace_back([this, i] { work(i); });
   }
@@ -44,8 +44,11 @@ void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)>
     return;
   }
   job_ = &fn;
-  num_tasks_ = num_tasks;
-  next_task_.store(0, std::memory_order_relaxed);
+  for (int64_t i = 0, threads = num_threads(); i < threads; ++i) {
+    Share& share = shares_[static_cast<size_t>(i)];
+    share.next.store(num_tasks * i / threads, std::memory_order_relaxed);
+    share.end = num_tasks * (i + 1) / threads;
+  }
   joined_.store(0, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
@@ -62,10 +65,15 @@ void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)>
 }
 
 void ThreadPool::run_tasks(int thread) {
-  while (true) {
-    const int64_t task = next_task_.fetch_add(1, std::memory_order_relaxed);
-    if (task >= num_tasks_) return;
-    (*job_)(task, thread);
+  const size_t num_shares = shares_.size();
+  for (size_t i = 0; i < num_shares; ++i) {
+    Share& share = shares_[(static_cast<size_t>(thread) + i) % num_shares];
+    // Looked at first: a share that is done is not written to again.
+    while (share.next.load(std::memory_order_relaxed) < share.end) {
+      const int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (task >= share.end) break;
+      (*job_)(task, thread);
+    }
   }
 }
 
