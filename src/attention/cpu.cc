@@ -125,6 +125,17 @@ struct Scratch {
         sums_stride(round_up(dim, 16)) {}
 };
 
+// One for each thread.
+std::span<Scratch> make_scratch(Context& context, int64_t num_rows, int64_t dim, int64_t words_bytes) {
+  const int num_threads = context.threads.num_threads();
+  const std::span<Scratch> all = context.arena.allocate_span<Scratch>(num_threads);
+  for (int i = 0; i < num_threads; ++i) {
+    const Scratch mine(context.arena, num_rows, dim, words_bytes);
+    if (!context.dry_run) all[static_cast<size_t>(i)] = mine;
+  }
+  return all;
+}
+
 // An encoder's keys and values as int8, in step memory: blocks of one tile, each holding all heads, as a cache would.
 class RoundedKeys final {
  public:
@@ -318,7 +329,12 @@ void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
 void CpuBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                      const AttentionArgs& args) const {
   check_attention_args(context, type, metadata, args, *this);
-  if (writes_cache(type, args) && !context.dry_run) write_cache(context, metadata, args);
+  const bool writes = writes_cache(type, args) && !context.dry_run;
+  // Decoding: each sequence's one new key goes to a slot that no other sequence reads, so that whoever attends over the
+  // sequence writes it first.
+  const bool writes_by_task = writes && type == AttentionType::kDecoder && args.q.dim(0) == metadata.num_seqs &&
+                              self_items_.size() == static_cast<size_t>(metadata.num_seqs);
+  if (writes && !writes_by_task) write_cache(context, metadata, args);
   if (args.q.empty()) return;
 
   const bool rounds = type == AttentionType::kEncoder && metadata.kv_dtype == DType::kInt8;
@@ -334,16 +350,11 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   // The encoder's metadata is seen here first: its items are found now, once a layer.
   const std::span<AttentionItem> own = context.arena.allocate_span<AttentionItem>(
       type == AttentionType::kEncoder ? max_items(metadata, num_rows, item_rows) : 0);
-  const int num_threads = context.threads.num_threads();
-  const std::span<Scratch> scratch = context.arena.allocate_span<Scratch>(num_threads);
-  for (int i = 0; i < num_threads; ++i) {
-    const int64_t rows = std::min(num_rows, item_rows) * job.heads_a_kv();
-    const int64_t words_bytes = rounds                ? kernels.room(rows, dim)
-                                : kv == KvType::kInt8 ? int8_words_bytes(rows, dim)
-                                                      : 0;
-    const Scratch mine(context.arena, rows, dim, words_bytes);
-    if (!context.dry_run) scratch[static_cast<size_t>(i)] = mine;
-  }
+  const int64_t most_rows = std::min(num_rows, item_rows) * job.heads_a_kv();
+  const int64_t words_bytes = rounds                ? kernels.room(most_rows, dim)
+                              : kv == KvType::kInt8 ? int8_words_bytes(most_rows, dim)
+                                                    : 0;
+  const std::span<Scratch> scratch = make_scratch(context, most_rows, dim, words_bytes);
   if (context.dry_run) return;
 
   std::span<const AttentionItem> items = type == AttentionType::kDecoder ? self_items_ : cross_items_;
@@ -359,10 +370,12 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const auto attend = [&](int64_t run, int thread) {
     const int64_t end = runs.begin(run + 1);
     for (int64_t task = runs.begin(run); task < end; ++task) {
+      const AttentionItem& item = items[static_cast<size_t>(task / job.kv_heads())];
+      const int64_t head = task % job.kv_heads();
       if (task + 1 < end)
         job.fetch_keys(items[static_cast<size_t>((task + 1) / job.kv_heads())], (task + 1) % job.kv_heads());
-      job.attend(items[static_cast<size_t>(task / job.kv_heads())], task % job.kv_heads(),
-                 scratch[static_cast<size_t>(thread)]);
+      if (writes_by_task) write_head(context.isa, metadata, args, item.row_begin, item.row_end, head);
+      job.attend(item, head, scratch[static_cast<size_t>(thread)]);
     }
   };
   if (cost * job.kv_heads() * work_a_cost < kSerialWork) {
