@@ -104,7 +104,7 @@ float log_sum_exp_max_row(const float* x, int64_t n, float* max) {
   Reg sum[2] = {V::zero(), V::zero()};
   int odd = 0;
   for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
-    const Reg e = vec_exp<V>(V::sub(v, shift));
+    const Reg e = vec_exp_of_negative<V>(V::sub(v, shift));
     sum[odd] = V::add(sum[odd], V::keep_first(e, lanes, 0)), odd ^= 1;
   });
   return V::reduce_add(V::add(sum[0], sum[1]));
