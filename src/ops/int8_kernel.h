@@ -256,6 +256,7 @@ inline void prefetch_columns(const RoundedJob& job, int64_t column, int num_colu
     D::prefetch(job.weight_sums + c);
     D::prefetch(bias + c);
   }
+  D::prefetch(bias + column + num_columns - 1);  // a bias begins anywhere in a line
 }
 
 // Vectors of one panel, and panels side by side, that kRows rows have registers for: several panels at once hide the
