@@ -260,7 +260,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
     context.threads.parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t i, int thread) {
       const int64_t begin = i * kPieceColumns, end = std::min(begin + kPieceColumns, job.n);
       const TensorView rows = is_whole ? y : y.rows(thread * m, (thread + 1) * m);
-      const ColumnPiece piece{begin, end, rows.columns(is_whole ? begin : 0, is_whole ? end : end - begin)};
+      const ColumnPiece piece{begin, end, rows.columns(is_whole ? begin : 0, is_whole ? end : end - begin), thread};
       compute(piece_of(job, w, piece), begin, ceil_div(end - begin, kPanelColumns));
       then(piece);
     });
