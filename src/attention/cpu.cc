@@ -332,7 +332,8 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const bool writes = writes_cache(type, args) && !context.dry_run;
   // Decoding: each sequence's one new key goes to a slot that no other sequence reads, so that whoever attends over the
   // sequence writes it first.
-  const bool writes_by_task = writes && type == AttentionType::kDecoder && args.q.dim(0) == metadata.num_seqs &&
+  const bool writes_by_task = writes && type == AttentionType::kDecoder && !args.q.empty() &&
+                              args.q.dim(0) == metadata.num_seqs &&
                               self_items_.size() == static_cast<size_t>(metadata.num_seqs);
   if (writes && !writes_by_task) write_cache(context, metadata, args);
   if (args.q.empty()) return;
