@@ -49,6 +49,8 @@ Division divide(int64_t num_tiles, int64_t tile_bytes, int64_t block_bytes, int6
   d.num_tiles = num_tiles;
   d.tiles_a_block = std::min(num_tiles, std::max<int64_t>(2, block_bytes / std::max<int64_t>(tile_bytes, 1)));
   d.num_blocks = ceil_div(num_tiles, d.tiles_a_block);
+  // As many for each thread: then rows stay with the thread that made them.
+  if (d.num_blocks > 1) d.num_blocks = std::min(num_tiles, round_up(d.num_blocks, threads));
   // Enough tasks that the threads end together.
   constexpr int64_t kTasksAThread = 6;
   d.num_runs =
