@@ -16,6 +16,9 @@ namespace {
 constexpr int64_t kItemRows = 96;
 // Below this many multiply-adds, or copied values, waking the threads costs more than it saves.
 constexpr int64_t kSerialWork = 16384;
+constexpr int64_t kLineBytes = 64;
+// Multiply-adds that a thread fetches at once, at least: a few microseconds.
+constexpr int64_t kRunWork = 32768;
 
 using AttendFunction = void (*)(const AttentionTask& task);
 
@@ -71,63 +74,17 @@ RoundedKernels select_rounded(Isa isa, bool plain) {
           kItemRows};
 }
 
-int64_t max_items(const AttentionMetadata& metadata, int64_t num_rows, int64_t item_rows) {
-  return metadata.num_seqs + num_rows / item_rows;
-}
-
-// Sequences [first, end) read the same keys. Calls add(item) for each run of their rows.
-template <class Add>
-void split_rows(const AttentionMetadata& metadata, int32_t first, int32_t end, int64_t item_rows, Add&& add) {
-  const int32_t row_begin = metadata.query_start_loc[static_cast<size_t>(first)];
-  const int64_t rows = metadata.query_start_loc[static_cast<size_t>(end)] - row_begin;
-  const int64_t pieces = ceil_div(rows, item_rows);
-  int32_t seq = first;
-  for (int64_t i = 0; i < pieces; ++i) {
-    const auto begin = static_cast<int32_t>(row_begin + rows * i / pieces);
-    const auto next = static_cast<int32_t>(row_begin + rows * (i + 1) / pieces);
-    while (begin >= metadata.query_start_loc[static_cast<size_t>(seq) + 1]) ++seq;
-    add(AttentionItem{.first_seq = seq,
-                      .row_begin = begin,
-                      .row_end = next,
-                      .cost = int64_t{next - begin} * metadata.seq_lens[static_cast<size_t>(seq)]});
-  }
-}
-
-template <class Add>
-void for_each_item(const AttentionMetadata& metadata, int64_t item_rows, Add&& add) {
-  if (metadata.query_start_loc.empty()) return;
-  if (metadata.group_start_loc.empty()) {
-    for (int32_t s = 0; s < metadata.num_seqs; ++s) split_rows(metadata, s, s + 1, item_rows, add);
-    return;
-  }
-  for (size_t g = 0; g + 1 < metadata.group_start_loc.size(); ++g) {
-    split_rows(metadata, metadata.group_start_loc[g], metadata.group_start_loc[g + 1], item_rows, add);
-  }
-}
-
-// The longest first, so that threads end together.
-void sort_items(std::span<AttentionItem> items) {
-  std::sort(items.begin(), items.end(), [](const AttentionItem& a, const AttentionItem& b) {
-    return a.cost != b.cost ? a.cost > b.cost : a.row_begin < b.row_begin;
-  });
-}
-
-void prepare(const AttentionMetadata& metadata, std::vector<AttentionItem>& items) {
-  items.clear();
-  for_each_item(metadata, kItemRows, [&](const AttentionItem& item) { items.push_back(item); });
-  sort_items(items);
-}
-
-// New rows of one KV head to their slots. Rows of one block in a row are written side by side.
-void write_head(Isa isa, const AttentionMetadata& metadata, const AttentionArgs& args, int64_t head) {
-  const int64_t size = metadata.block_size, dim = args.k.dim(2), num_rows = args.k.dim(0);
+// New rows [begin, end) of one KV head to their slots. Rows of one block in a row are written side by side.
+void write_head(Isa isa, const AttentionMetadata& metadata, const AttentionArgs& args, int64_t begin, int64_t end,
+                int64_t head) {
+  const int64_t size = metadata.block_size, dim = args.k.dim(2);
   const KvType type = kv_type(metadata.kv_dtype);
   const auto slots = metadata.slot_mapping;
-  for (int64_t i = 0; i < num_rows;) {
+  for (int64_t i = begin; i < end;) {
     const int64_t slot = slots[static_cast<size_t>(i)];
     const int64_t offset = slot % size;
     int64_t run = 1;
-    while (i + run < num_rows && offset + run < size && slots[static_cast<size_t>(i + run)] == slot + run) ++run;
+    while (i + run < end && offset + run < size && slots[static_cast<size_t>(i + run)] == slot + run) ++run;
     KvWrite write{};
     write.k = args.k.row(i) + head * args.k.stride[1];
     write.v = args.v.row(i) + head * args.v.stride[1];
@@ -144,11 +101,12 @@ void write_head(Isa isa, const AttentionMetadata& metadata, const AttentionArgs&
 }
 
 void write_cache(Context& context, const AttentionMetadata& metadata, const AttentionArgs& args) {
-  const int64_t heads = args.k.dim(1);
+  const int64_t heads = args.k.dim(1), rows = args.k.dim(0);
+  const auto write = [&](int64_t head, int) { write_head(context.isa, metadata, args, 0, rows, head); };
   if (args.k.num_elements() < kSerialWork) {
-    for (int64_t head = 0; head < heads; ++head) write_head(context.isa, metadata, args, head);
+    for (int64_t head = 0; head < heads; ++head) write(head, 0);
   } else {  // by head: threads never write into the same line
-    context.threads.parallel_for(heads, [&](int64_t head, int) { write_head(context.isa, metadata, args, head); });
+    context.threads.parallel_for(heads, write);
   }
 }
 
@@ -166,6 +124,17 @@ struct Scratch {
         words(arena.allocate_span<std::byte>(words_bytes)),
         sums_stride(round_up(dim, 16)) {}
 };
+
+// One for each thread.
+std::span<Scratch> make_scratch(Context& context, int64_t num_rows, int64_t dim, int64_t words_bytes) {
+  const int num_threads = context.threads.num_threads();
+  const std::span<Scratch> all = context.arena.allocate_span<Scratch>(num_threads);
+  for (int i = 0; i < num_threads; ++i) {
+    const Scratch mine(context.arena, num_rows, dim, words_bytes);
+    if (!context.dry_run) all[static_cast<size_t>(i)] = mine;
+  }
+  return all;
+}
 
 // An encoder's keys and values as int8, in step memory: blocks of one tile, each holding all heads, as a cache would.
 class RoundedKeys final {
@@ -260,6 +229,21 @@ class Run final {
     kernel_(task);
   }
 
+  // Begins to fetch the first tile's keys and values of one head: sequences lie all over the cache, and short ones are
+  // over before the processor has seen where they go. The kernel fetches later tiles.
+  void fetch_keys(const AttentionItem& item, int64_t kv_head) const {
+    if (rounded_ != nullptr || is_dense_) return;
+    AttentionTask task{};
+    task.head_dim = static_cast<int>(args_.q.dim(2));
+    locate_keys(item, kv_head, task);
+    const int64_t keys = std::min<int64_t>(kTileKeys, metadata_.seq_lens[static_cast<size_t>(item.first_seq)]);
+    const int64_t bytes = kv_part_bytes(kv_type(metadata_.kv_dtype), task.block_size, task.head_dim);
+    for (int64_t block = 0; block * task.block_size < keys; ++block) {
+      const unsigned char* part = task.cache + task.blocks[block] * task.block_stride;
+      for (int64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(part + i);
+    }
+  }
+
  private:
   void locate_keys(const AttentionItem& item, int64_t kv_head, AttentionTask& task) const {
     if (rounded_ != nullptr) {
@@ -333,9 +317,11 @@ size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_
 
 void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
   // The dry run of the largest step makes room for every later one.
-  self_items_.reserve(static_cast<size_t>(max_items(batch.self, batch.num_tokens(), kItemRows)));
-  cross_items_.reserve(static_cast<size_t>(max_items(batch.cross, batch.num_tokens(), kItemRows)));
-  if (context.dry_run) return;
+  const auto prepare = [&](const AttentionMetadata& metadata, std::vector<AttentionItem>& items) {
+    const int64_t rows = metadata.query_start_loc.empty() ? batch.num_tokens() : metadata.query_start_loc.back();
+    items.resize(static_cast<size_t>(max_items(metadata, rows, kItemRows)));
+    if (!context.dry_run) items.resize(make_items(metadata, kItemRows, items).size());
+  };
   prepare(batch.self, self_items_);
   prepare(batch.cross, cross_items_);
 }
@@ -343,7 +329,13 @@ void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
 void CpuBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                      const AttentionArgs& args) const {
   check_attention_args(context, type, metadata, args, *this);
-  if (writes_cache(type, args) && !context.dry_run) write_cache(context, metadata, args);
+  const bool writes = writes_cache(type, args) && !context.dry_run;
+  // Decoding: each sequence's one new key goes to a slot that no other sequence reads, so that whoever attends over the
+  // sequence writes it first.
+  const bool writes_by_task = writes && type == AttentionType::kDecoder && !args.q.empty() &&
+                              args.q.dim(0) == metadata.num_seqs &&
+                              self_items_.size() == static_cast<size_t>(metadata.num_seqs);
+  if (writes && !writes_by_task) write_cache(context, metadata, args);
   if (args.q.empty()) return;
 
   const bool rounds = type == AttentionType::kEncoder && metadata.kv_dtype == DType::kInt8;
@@ -357,43 +349,40 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
   const int64_t item_rows = rounds ? kernels.item_rows : kItemRows;
   // The encoder's metadata is seen here first: its items are found now, once a layer.
-  std::span<AttentionItem> own;
-  if (type == AttentionType::kEncoder)
-    own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows, item_rows));
-  const int num_threads = context.threads.num_threads();
-  const std::span<Scratch> scratch = context.arena.allocate_span<Scratch>(num_threads);
-  for (int i = 0; i < num_threads; ++i) {
-    const int64_t rows = std::min(num_rows, item_rows) * job.heads_a_kv();
-    const int64_t words_bytes = rounds                ? kernels.room(rows, dim)
-                                : kv == KvType::kInt8 ? int8_words_bytes(rows, dim)
-                                                      : 0;
-    const Scratch mine(context.arena, rows, dim, words_bytes);
-    if (!context.dry_run) scratch[static_cast<size_t>(i)] = mine;
-  }
+  const std::span<AttentionItem> own = context.arena.allocate_span<AttentionItem>(
+      type == AttentionType::kEncoder ? max_items(metadata, num_rows, item_rows) : 0);
+  const int64_t most_rows = std::min(num_rows, item_rows) * job.heads_a_kv();
+  const int64_t words_bytes = rounds                ? kernels.room(most_rows, dim)
+                              : kv == KvType::kInt8 ? int8_words_bytes(most_rows, dim)
+                                                    : 0;
+  const std::span<Scratch> scratch = make_scratch(context, most_rows, dim, words_bytes);
   if (context.dry_run) return;
 
   std::span<const AttentionItem> items = type == AttentionType::kDecoder ? self_items_ : cross_items_;
-  if (type == AttentionType::kEncoder) {
-    size_t count = 0;
-    for_each_item(metadata, item_rows, [&](const AttentionItem& item) { own[count++] = item; });
-    sort_items(own.first(count));
-    items = own.first(count);
-  }
-  int64_t work = 0, planned_rows = 0;
+  if (type == AttentionType::kEncoder) items = make_items(metadata, item_rows, own);
+  int64_t cost = 0, planned_rows = 0;
   for (const AttentionItem& item : items) {
-    work += item.cost * dim * args.q.dim(1) * 2;
+    cost += item.cost;
     planned_rows += item.row_end - item.row_begin;
   }
   CHECK(planned_rows == num_rows, "plan() saw ", planned_rows, " rows, run() ", num_rows);
-  const auto attend = [&](int64_t task, int thread) {
-    job.attend(items[static_cast<size_t>(task / job.kv_heads())], task % job.kv_heads(),
-               scratch[static_cast<size_t>(thread)]);
+  const int64_t work_a_cost = dim * job.heads_a_kv() * 2;
+  const AttentionRuns runs(items, job.kv_heads(), kRunWork / work_a_cost);
+  const auto attend = [&](int64_t run, int thread) {
+    const int64_t end = runs.begin(run + 1);
+    for (int64_t task = runs.begin(run); task < end; ++task) {
+      const AttentionItem& item = items[static_cast<size_t>(task / job.kv_heads())];
+      const int64_t head = task % job.kv_heads();
+      if (task + 1 < end)
+        job.fetch_keys(items[static_cast<size_t>((task + 1) / job.kv_heads())], (task + 1) % job.kv_heads());
+      if (writes_by_task) write_head(context.isa, metadata, args, item.row_begin, item.row_end, head);
+      job.attend(item, head, scratch[static_cast<size_t>(thread)]);
+    }
   };
-  const int64_t num_tasks = static_cast<int64_t>(items.size()) * job.kv_heads();
-  if (work < kSerialWork) {
-    for (int64_t task = 0; task < num_tasks; ++task) attend(task, 0);
+  if (cost * job.kv_heads() * work_a_cost < kSerialWork) {
+    for (int64_t run = 0; run < runs.size(); ++run) attend(run, 0);
   } else {
-    context.threads.parallel_for(num_tasks, attend);
+    context.threads.parallel_for(runs.size(), attend);
   }
 }
 

@@ -9,16 +9,9 @@
 #include <vector>
 
 #include "attention/backend.h"
+#include "attention/items.h"
 
 namespace transept {
-
-// Rows that read the same keys: the unit of work, once for each KV head.
-struct AttentionItem {
-  int32_t first_seq = 0;  // the sequence of row_begin; those of later rows share its block table
-  int32_t row_begin = 0;  // of q
-  int32_t row_end = 0;
-  int64_t cost = 0;  // rows x keys
-};
 
 class CpuBackend final : public AttentionBackend {
  public:

@@ -74,6 +74,17 @@ inline void write_int8_row(const KvWrite& write, const Int8Part& part, int64_t j
   scales[size + slot] = v_scale;
 }
 
+// n bytes, each to its place in a word of its own: whole words, which vectors can do.
+static inline void put_bytes(const int8_t* bytes, int64_t n, int place, unsigned char* words) {
+  const uint32_t others = ~(uint32_t{255} << (8 * place));
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t word;
+    memcpy(&word, words + i * 4, sizeof word);
+    word = (word & others) | uint32_t{static_cast<unsigned char>(bytes[i])} << (8 * place);
+    memcpy(words + i * 4, &word, sizeof word);
+  }
+}
+
 template <class V>
 inline void write_int8(const KvWrite& write) {
   const int64_t dim = write.head_dim;
@@ -85,12 +96,14 @@ inline void write_int8(const KvWrite& write) {
     if (slot % 4 == 0 && j + 4 <= write.num_rows) {  // a whole four of keys, side by side
       for (int64_t i = 0; i < 4; ++i) write_int8_row<V>(write, part, j + i, values[i]);
       for (int64_t d = 0; d < dim; ++d) {
-        for (int64_t i = 0; i < 4; ++i) v[d * 4 + i] = static_cast<unsigned char>(values[i][d]);
+        uint32_t four = 0;
+        for (int i = 0; i < 4; ++i) four |= uint32_t{static_cast<unsigned char>(values[i][d])} << (8 * i);
+        memcpy(v + d * 4, &four, sizeof four);
       }
       j += 4;
     } else {
       write_int8_row<V>(write, part, j, values[0]);
-      for (int64_t d = 0; d < dim; ++d) v[d * 4 + slot % 4] = static_cast<unsigned char>(values[0][d]);
+      put_bytes(values[0], dim, static_cast<int>(slot % 4), v);
       ++j;
     }
   }

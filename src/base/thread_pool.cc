@@ -27,7 +27,7 @@ inline void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) {
+ThreadPool::ThreadPool(int num_threads) : shares_(static_cast<size_t>(num_threads)) {
   for (int i = 1; i < num_threads; ++i) {
     workers_.emplace_back([this, i] { work(i); });
   }
@@ -57,8 +57,7 @@ int64_t ThreadPool::run_from(int64_t first_task, int64_t num_tasks, FunctionRef<
     return first_task;
   }
   job_ = &fn;
-  num_tasks_ = num_tasks;
-  next_task_.store(first_task, std::memory_order_relaxed);
+  hand_out(first_task, num_tasks);
   joined_.store(0, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
@@ -72,15 +71,31 @@ int64_t ThreadPool::run_from(int64_t first_task, int64_t num_tasks, FunctionRef<
       std::this_thread::yield();
     }
   }
-  return std::min(next_task_.load(std::memory_order_relaxed), num_tasks);
+  return pauser_ == nullptr ? num_tasks : std::min(shares_[0].next.load(std::memory_order_relaxed), num_tasks);
+}
+
+// With a pauser all tasks are of one share, so that those that were begun are the first ones.
+void ThreadPool::hand_out(int64_t first_task, int64_t num_tasks) {
+  const int64_t num_shares = pauser_ == nullptr ? num_threads() : 1, count = num_tasks - first_task;
+  for (int64_t i = 0; i < num_threads(); ++i) {
+    Share& share = shares_[static_cast<size_t>(i)];
+    share.next.store(first_task + count * std::min(i, num_shares) / num_shares, std::memory_order_relaxed);
+    share.end = first_task + count * std::min(i + 1, num_shares) / num_shares;
+  }
 }
 
 void ThreadPool::run_tasks(int thread) {
-  do {
-    const int64_t task = next_task_.fetch_add(1, std::memory_order_relaxed);
-    if (task >= num_tasks_) return;
-    (*job_)(task, thread);
-  } while (!is_time_over());
+  const size_t num_shares = shares_.size();
+  for (size_t i = 0; i < num_shares; ++i) {
+    Share& share = shares_[(static_cast<size_t>(thread) + i) % num_shares];
+    // Looked at first: a share that is done is not written to again.
+    while (share.next.load(std::memory_order_relaxed) < share.end) {
+      const int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (task >= share.end) break;
+      (*job_)(task, thread);
+      if (is_time_over()) return;
+    }
+  }
 }
 
 bool ThreadPool::join() {

@@ -37,8 +37,9 @@ class ThreadPool final {
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls fn(task, thread) for every task in [0, num_tasks), thread in [0, num_threads()); returns when all are done.
-  // Which thread runs which task is not fixed (tasks are handed out one by one), so a task's result must not depend on
-  // it. Allocates nothing.
+  // Each thread begins with an even share of neighbouring tasks, so that what it wrote in one job it finds in its own
+  // cache in the next, and then helps the others. So which thread runs which task is not fixed, and a task's result
+  // must not depend on it. Allocates nothing.
   void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int thread)> fn);
 
   // Of the calls of parallel_for from here on; null: nobody. Borrowed.
@@ -47,17 +48,23 @@ class ThreadPool final {
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 
+  // Tasks [next, end) that nobody has taken yet, of those that a thread begins with.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
   void work(int thread);
   bool join();
   int64_t run_from(int64_t first_task, int64_t num_tasks, FunctionRef<void(int64_t, int)> fn);
+  void hand_out(int64_t first_task, int64_t num_tasks);
   void run_tasks(int thread);
   bool is_time_over() const { return pauser_ != nullptr && pauser_->is_time_over(); }
 
   std::vector<std::thread> workers_;
   const FunctionRef<void(int64_t, int)>* job_ = nullptr;
-  int64_t num_tasks_ = 0;
+  std::vector<Share> shares_;  // of each thread
   Pauser* pauser_ = nullptr;
-  alignas(64) std::atomic<int64_t> next_task_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};  // one more for each job, and for the end
   // How many workers are in the job, or kClosed: nobody may join. The job's fields change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};

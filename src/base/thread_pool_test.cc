@@ -56,6 +56,23 @@ TEST(ThreadPool, NoTwoTasksShareAThreadNumberAtATime) {
   EXPECT_FALSE(shared);
 }
 
+// The caller's first task waits for all others, those that lie in its own share among them.
+TEST(ThreadPool, ThreadsHelpEachOther) {
+  for (const int num_threads : {2, 3}) {
+    ThreadPool pool(num_threads);
+    constexpr int64_t kTasks = 40;
+    std::atomic<int64_t> others{0};
+    pool.parallel_for(kTasks, [&](int64_t task, int) {
+      if (task > 0) {
+        ++others;
+        return;
+      }
+      while (others < kTasks - 1) std::this_thread::yield();
+    });
+    EXPECT_EQ(others, kTasks - 1);
+  }
+}
+
 TEST(ThreadPool, SleepingThreadsWakeUp) {
   ThreadPool pool(2);
   for (int round = 0; round < 3; ++round) {

@@ -49,6 +49,8 @@ Division divide(int64_t num_tiles, int64_t tile_bytes, int64_t block_bytes, int6
   d.num_tiles = num_tiles;
   d.tiles_a_block = std::min(num_tiles, std::max<int64_t>(2, block_bytes / std::max<int64_t>(tile_bytes, 1)));
   d.num_blocks = ceil_div(num_tiles, d.tiles_a_block);
+  // As many for each thread: then rows stay with the thread that made them.
+  if (d.num_blocks > 1) d.num_blocks = std::min(num_tiles, round_up(d.num_blocks, threads));
   // Enough tasks that the threads end together.
   constexpr int64_t kTasksAThread = 6;
   d.num_runs =
@@ -260,7 +262,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
     context.threads.parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t i, int thread) {
       const int64_t begin = i * kPieceColumns, end = std::min(begin + kPieceColumns, job.n);
       const TensorView rows = is_whole ? y : y.rows(thread * m, (thread + 1) * m);
-      const ColumnPiece piece{begin, end, rows.columns(is_whole ? begin : 0, is_whole ? end : end - begin)};
+      const ColumnPiece piece{begin, end, rows.columns(is_whole ? begin : 0, is_whole ? end : end - begin), thread};
       compute(piece_of(job, w, piece), begin, ceil_div(end - begin, kPanelColumns));
       then(piece);
     });

@@ -33,10 +33,11 @@ struct Epilogue {
 // overlap x. Runs on the context's threads; counts one product. m = 0 does nothing.
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y);
 
-// Columns [begin, end) of every row of a product. y: [m, end - begin].
+// Columns [begin, end) of every row of a product, on a thread of the context's. y: [m, end - begin].
 struct ColumnPiece {
   int64_t begin, end;
   TensorView y;
+  int thread;
 };
 
 // The same, in pieces of kPieceColumns columns (the last may have fewer): `then` is called on the thread that has just

@@ -247,6 +247,18 @@ inline void int8_epilogue(const RoundedJob& job, int64_t row, int rows, int64_t 
   });
 }
 
+// What the epilogue reads of each column: three short streams beside the weights, which nobody else fetches in time.
+template <class D>
+inline void prefetch_columns(const RoundedJob& job, int64_t column, int num_columns) {
+  const float* bias = job.gemm.bias == nullptr ? job.scales : job.gemm.bias;
+  for (int64_t c = column; c < column + num_columns; c += 16) {
+    D::prefetch(job.scales + c);
+    D::prefetch(job.weight_sums + c);
+    D::prefetch(bias + c);
+  }
+  D::prefetch(bias + column + num_columns - 1);  // a bias begins anywhere in a line
+}
+
 // Vectors of one panel, and panels side by side, that kRows rows have registers for: several panels at once hide the
 // latency of the sums where rows are few, and are more streams of memory.
 template <class D, int kRows>
@@ -265,6 +277,7 @@ inline void int8_some(const RoundedJob& job, int64_t row, int64_t panel) {
   constexpr int kVecs = Int8Shape<D, kRows>::kVecs;
   const auto* q = static_cast<const typename D::Input*>(job.q) + (job.is_wide ? 2 * row : row) * job.gemm.depth;
   const auto* w = static_cast<const int8_t*>(job.gemm.panels) + panel * job.gemm.depth * kPanelWidth;
+  prefetch_columns<D>(job, panel * kPanelWidth, kColumns);
   for (int part = 0; part < kInt8Step; part += kVecs * D::kVecBytes) {
     int8_tile<D, kRows, kVecs, kPanels, kFetch>(q, job.gemm.depth, w + part, sums + part / 4, kColumns);
   }

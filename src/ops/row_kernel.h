@@ -20,12 +20,31 @@ inline void for_each_vec(const float* x, int64_t n, Body&& body) {
   }
 }
 
+// The same with body(v, i, lanes, turn), turn 0 and 1 by turns: which of two sums a vector goes to, so that one need
+// not wait for the other. (A turn that is counted puts the sums into memory, and each waits for a store.)
+template <class V, class Body>
+inline void for_each_vec_by_turns(const float* x, int64_t n, Body&& body) {
+  int64_t i = 0;
+  for (; i + 2 * V::kLanes <= n; i += 2 * V::kLanes) {
+    body(V::load(x + i), i, V::kLanes, 0);
+    body(V::load(x + i + V::kLanes), i + V::kLanes, V::kLanes, 1);
+  }
+  int turn = 0;
+  for_each_vec<V>(x + i, n - i, [&](typename V::Reg v, int64_t j, int lanes) {
+    if (turn == 0) {
+      body(v, i + j, lanes, 0);
+    } else {
+      body(v, i + j, lanes, 1);
+    }
+    turn = 1;
+  });
+}
+
 template <class V>
 float sum_row(const float* x, int64_t n) {
   using Reg = typename V::Reg;
   Reg sum[2] = {V::zero(), V::zero()};
-  int odd = 0;
-  for_each_vec<V>(x, n, [&](Reg v, int64_t, int) { sum[odd] = V::add(sum[odd], v), odd ^= 1; });
+  for_each_vec_by_turns<V>(x, n, [&](Reg v, int64_t, int, int turn) { sum[turn] = V::add(sum[turn], v); });
   return V::reduce_add(V::add(sum[0], sum[1]));
 }
 
@@ -35,10 +54,9 @@ float deviation_row(const float* x, int64_t n, float mean) {
   using Reg = typename V::Reg;
   const Reg m = V::set1(mean);
   Reg sum[2] = {V::zero(), V::zero()};
-  int odd = 0;
-  for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
+  for_each_vec_by_turns<V>(x, n, [&](Reg v, int64_t, int lanes, int turn) {
     const Reg d = V::keep_first(V::sub(v, m), lanes, 0);
-    sum[odd] = V::fma(d, d, sum[odd]), odd ^= 1;
+    sum[turn] = V::fma(d, d, sum[turn]);
   });
   return V::reduce_add(V::add(sum[0], sum[1]));
 }
@@ -70,8 +88,7 @@ template <class V>
 void rms_norm_row(const float* x, int64_t n, const float* weight, float epsilon, float* y) {
   using Reg = typename V::Reg;
   Reg sum[2] = {V::zero(), V::zero()};
-  int odd = 0;
-  for_each_vec<V>(x, n, [&](Reg v, int64_t, int) { sum[odd] = V::fma(v, v, sum[odd]), odd ^= 1; });
+  for_each_vec_by_turns<V>(x, n, [&](Reg v, int64_t, int, int turn) { sum[turn] = V::fma(v, v, sum[turn]); });
   const float mean_square = V::reduce_add(V::add(sum[0], sum[1])) / static_cast<float>(n);
   const Reg scale = V::set1(1.0f / sqrtf(mean_square + epsilon));
   for_each_vec<V>(x, n, [&](Reg v, int64_t i, int lanes) {
@@ -89,9 +106,8 @@ inline float max_of_row(const float* x, int64_t n) {
   using Reg = typename V::Reg;
   const float lowest = -HUGE_VALF;
   Reg best[2] = {V::set1(lowest), V::set1(lowest)};
-  int odd = 0;
-  for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
-    best[odd] = V::max(V::keep_first(v, lanes, lowest), best[odd]), odd ^= 1;  // second operand wins over NaN
+  for_each_vec_by_turns<V>(x, n, [&](Reg v, int64_t, int lanes, int turn) {
+    best[turn] = V::max(V::keep_first(v, lanes, lowest), best[turn]);  // second operand wins over NaN
   });
   return V::reduce_max(V::max(best[0], best[1]));
 }
@@ -102,10 +118,9 @@ float log_sum_exp_max_row(const float* x, int64_t n, float* max) {
   *max = max_of_row<V>(x, n);
   const Reg shift = V::set1(*max);
   Reg sum[2] = {V::zero(), V::zero()};
-  int odd = 0;
-  for_each_vec<V>(x, n, [&](Reg v, int64_t, int lanes) {
-    const Reg e = vec_exp<V>(V::sub(v, shift));
-    sum[odd] = V::add(sum[odd], V::keep_first(e, lanes, 0)), odd ^= 1;
+  for_each_vec_by_turns<V>(x, n, [&](Reg v, int64_t, int lanes, int turn) {
+    const Reg e = vec_exp_of_negative<V>(V::sub(v, shift));
+    sum[turn] = V::add(sum[turn], V::keep_first(e, lanes, 0));
   });
   return V::reduce_add(V::add(sum[0], sum[1]));
 }

@@ -23,21 +23,6 @@ int32_t boundary(const RowRequest& request) {
   return weighs ? edits->timestamp_begin : std::numeric_limits<int32_t>::max();
 }
 
-ScorePiece sum_up(const Context& context, int32_t first_id, std::span<const float> scores) {
-  ScorePiece piece{kNever, 0, kNothingLeft, false};
-  if (scores.empty()) return piece;
-  piece.sum = op_kernels(context.isa).log_sum_exp_max(scores.data(), static_cast<int64_t>(scores.size()), &piece.max);
-  if (piece.max == kNever) {  // differences of infinities: nothing was summed
-    piece.sum = 0;
-    piece.has_strange = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
-  } else {
-    piece.has_strange = !std::isfinite(piece.sum);
-    const auto size = static_cast<int64_t>(scores.size());
-    piece.best = first_id + static_cast<int32_t>(op_kernels(context.isa).find_equal(scores.data(), size, piece.max));
-  }
-  return piece;
-}
-
 // What several pieces come to together.
 class Total final {
  public:
@@ -76,14 +61,36 @@ int32_t find_best(std::span<const GreedyPiece> pieces, float max) {
 
 }  // namespace
 
+bool are_few(const RowEdits& edits) {
+  return !edits.renormalize && edits.biases.size() + edits.seen.size() + edits.generated.size() + edits.banned.size() +
+                                       edits.banned_ranges.size() <=
+                                   kMaxEdits;
+}
+
+ScorePiece sum_up_piece(const Context& context, int32_t first_id, std::span<const float> scores) {
+  ScorePiece piece{kNever, 0, kNothingLeft, false};
+  if (scores.empty()) return piece;
+  piece.sum = op_kernels(context.isa).log_sum_exp_max(scores.data(), static_cast<int64_t>(scores.size()), &piece.max);
+  if (piece.max == kNever) {  // differences of infinities: nothing was summed
+    piece.sum = 0;
+    piece.has_strange = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
+  } else {
+    piece.has_strange = !std::isfinite(piece.sum);
+    const auto size = static_cast<int64_t>(scores.size());
+    piece.best = first_id + static_cast<int32_t>(op_kernels(context.isa).find_equal(scores.data(), size, piece.max));
+  }
+  return piece;
+}
+
+float log_sum_of(std::span<const GreedyPiece> pieces) {
+  const Total total = total_of<&GreedyPiece::text>(pieces);
+  return total.has_strange() ? std::numeric_limits<float>::quiet_NaN() : total.log_sum();
+}
+
 bool is_found_by_pieces(const RowRequest& request) {
   const bool is_greedy = request.temperature == 0 || request.top_k == 1;
   if (request.target_token >= 0 || request.num_candidates > 0 || request.num_logprobs >= 0 || !is_greedy) return false;
-  const RowEdits* edits = request.edits;
-  return edits == nullptr ||
-         (!edits->renormalize && edits->biases.size() + edits->seen.size() + edits->generated.size() +
-                                         edits->banned.size() + edits->banned_ranges.size() <=
-                                     kMaxEdits);
+  return request.edits == nullptr || are_few(*request.edits);
 }
 
 GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int32_t first_id,
@@ -91,8 +98,8 @@ GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int
   if (request.edits != nullptr) apply_edits(*request.edits, first_id, scores);
   const auto text = static_cast<size_t>(
       std::clamp<int64_t>(int64_t{boundary(request)} - first_id, 0, static_cast<int64_t>(scores.size())));
-  return {sum_up(context, first_id, scores.first(text)),
-          sum_up(context, first_id + static_cast<int32_t>(text), scores.subspan(text))};
+  return {sum_up_piece(context, first_id, scores.first(text)),
+          sum_up_piece(context, first_id + static_cast<int32_t>(text), scores.subspan(text))};
 }
 
 void choose_by_pieces(std::span<const GreedyPiece> pieces, RowSample& sample) {

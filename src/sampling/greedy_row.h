@@ -25,6 +25,16 @@ struct GreedyPiece {
   ScorePiece text, timestamps;
 };
 
+// Edits that every piece may go through, and that each do something to single scores (the weighing of timestamps
+// apart).
+bool are_few(const RowEdits& edits);
+
+// What the scores of ids from first_id on come to; of none: nothing.
+ScorePiece sum_up_piece(const Context& context, int32_t first_id, std::span<const float> scores);
+
+// The logarithm of the sum of exponentials of all pieces' text, in their order; NaN where one has something strange.
+float log_sum_of(std::span<const GreedyPiece> pieces);
+
 // True if the request's token can be found so: greedy, no lists, edits that are few and do not look at the whole row
 // (the weighing of timestamps is known here).
 bool is_found_by_pieces(const RowRequest& request);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked_math.h"
+#include "sampling/candidate_row.h"
 #include "sampling/greedy_row.h"
 #include "sampling/select_row.h"
 
@@ -23,7 +24,8 @@ struct Scratch {
   TensorView passing;               // [threads * kRowsAtOnce, kPieceColumns]: of rows that are looked at by pieces
   TensorView copies;                // [threads, vocab]: for rows that several requests look at
   std::span<Candidate> candidates;  // [threads * vocab]
-  std::span<GreedyPiece> pieces;    // [kRowsAtOnce, num_pieces]: of rows that one greedy request looks at
+  std::span<GreedyPiece> pieces;    // [kRowsAtOnce, num_pieces]: of rows that one request looks at by pieces
+  std::span<CandidateList> lists;   // [threads, kRowsAtOnce]: of those among them that are beams'
   int64_t num_pieces = 0;
 };
 
@@ -36,6 +38,7 @@ Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
           context.arena.tensor(DType::kFloat32, {threads, vocab}),
           context.arena.allocate_span<Candidate>(threads * vocab),
           context.arena.allocate_span<GreedyPiece>(std::min(rows, kRowsAtOnce) * num_pieces),
+          context.arena.allocate_span<CandidateList>(threads * kRowsAtOnce),
           num_pieces};
 }
 
@@ -57,11 +60,13 @@ class Selection final {
   void run(const LmHead& lm_head, const TensorView& hidden) {
     const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
     logits_ = scratch_.logits.rows(0, last - first);
-    greedy_.fill(nullptr);
+    by_pieces_.fill(nullptr);
     bool needs_whole_rows = false;
     for (size_t i = 0; i < requests_.size(); ++i) {
-      if (is_found_by_pieces(requests_[i]) && !is_shared(i)) {
-        greedy_[place(i)] = &requests_[i];
+      if ((is_found_by_pieces(requests_[i]) || is_listed_by_pieces(requests_[i])) && !is_shared(i)) {
+        by_pieces_[place(i)] = &requests_[i];
+        const std::span<CandidateList> own = lists(place(i));
+        for (size_t j = 0; requests_[i].num_candidates > 0 && j < own.size(); j += kRowsAtOnce) own[j].count = 0;
       } else {
         needs_whole_rows = true;
       }
@@ -70,10 +75,7 @@ class Selection final {
     const int64_t num_out = needs_whole_rows ? last - first : (last - first) * context_.threads.num_threads();
     lm_head.logits_by_ids(context_, hidden.rows(first, last), out.rows(0, num_out), [&](const ColumnPiece& piece) {
       for (size_t row = 0; row < static_cast<size_t>(last - first); ++row) {
-        if (greedy_[row] == nullptr) continue;
-        pieces(row)[static_cast<size_t>(piece.begin / kPieceColumns)] =
-            look_at_piece(context_, *greedy_[row], static_cast<int32_t>(piece.begin),
-                          {piece.y.row(static_cast<int64_t>(row)), static_cast<size_t>(piece.end - piece.begin)});
+        if (by_pieces_[row] != nullptr) look_at(piece, row);
       }
     });
     context_.threads.parallel_for(static_cast<int64_t>(requests_.size()),
@@ -93,21 +95,42 @@ class Selection final {
            (i + 1 < requests_.size() && requests_[i + 1].hidden_row == requests_[i].hidden_row);
   }
 
+  void look_at(const ColumnPiece& piece, size_t row) const {
+    const RowRequest& request = *by_pieces_[row];
+    const auto first_id = static_cast<int32_t>(piece.begin);
+    const std::span<float> scores(piece.y.row(static_cast<int64_t>(row)), static_cast<size_t>(piece.end - piece.begin));
+    GreedyPiece& result = pieces(row)[static_cast<size_t>(piece.begin / kPieceColumns)];
+    if (request.num_candidates > 0) {
+      result =
+          list_piece(context_, request, first_id, scores, lists(row)[static_cast<size_t>(piece.thread) * kRowsAtOnce]);
+    } else {
+      result = look_at_piece(context_, request, first_id, scores);
+    }
+  }
+
+  // The row's lists of candidates: every kRowsAtOnce-th is another thread's.
+  std::span<CandidateList> lists(size_t row) const { return scratch_.lists.subspan(row); }
+
+  std::span<TokenLogprob> top_of(const RowRequest& request, const RowSample& sample) const {
+    return std::span(output_.top)
+        .subspan(static_cast<size_t>(sample.top_begin), static_cast<size_t>(num_top_entries(request, vocab_)));
+  }
+
   void choose(size_t i, int thread) const {
     const RowRequest& request = requests_[i];
     const auto size = static_cast<size_t>(vocab_);
     RowSample& sample = samples_[i];
-    if (greedy_[place(i)] != nullptr) return choose_by_pieces(pieces(place(i)), sample);
+    if (by_pieces_[place(i)] != nullptr) {
+      if (request.num_candidates == 0) return choose_by_pieces(pieces(place(i)), sample);
+      return choose_candidates(pieces(place(i)), lists(place(i)), kRowsAtOnce, sample, top_of(request, sample));
+    }
     float* scores = logits_.row(static_cast<int64_t>(place(i)));
     if (is_shared(i)) {
       std::memcpy(scratch_.copies.row(thread), scores, size * sizeof(float));
       scores = scratch_.copies.row(thread);
     }
-    const std::span<TokenLogprob> top =
-        std::span(output_.top)
-            .subspan(static_cast<size_t>(sample.top_begin), static_cast<size_t>(num_top_entries(request, vocab_)));
     select_row(context_, request, {scores, size}, scratch_.candidates.subspan(static_cast<size_t>(thread) * size, size),
-               sample, top);
+               sample, top_of(request, sample));
   }
 
   Context& context_;
@@ -117,7 +140,7 @@ class Selection final {
   RowSample* samples_;
   int64_t vocab_;
   TensorView logits_;
-  std::array<const RowRequest*, kRowsAtOnce> greedy_{};  // by hidden row: its one request, if pieces suffice
+  std::array<const RowRequest*, kRowsAtOnce> by_pieces_{};  // by hidden row: its one request, if pieces suffice
 };
 
 }  // namespace
