@@ -112,10 +112,15 @@ void sort_items(std::span<AttentionItem> items) {
   });
 }
 
-void prepare(const AttentionMetadata& metadata, std::vector<AttentionItem>& items) {
-  items.clear();
-  for_each_item(metadata, kItemRows, [&](const AttentionItem& item) { items.push_back(item); });
-  sort_items(items);
+// In step memory. A dry run takes the same room, and writes nothing.
+std::span<const AttentionItem> make_items(Context& context, const AttentionMetadata& metadata, int64_t num_rows,
+                                          int64_t item_rows) {
+  const auto items = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows, item_rows));
+  if (context.dry_run) return items.first(0);
+  size_t count = 0;
+  for_each_item(metadata, item_rows, [&](const AttentionItem& item) { items[count++] = item; });
+  sort_items(items.first(count));
+  return items.first(count);
 }
 
 // New rows of one KV head to their slots. Rows of one block in a row are written side by side.
@@ -331,13 +336,14 @@ size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_
   return static_cast<size_t>(round_up(part * spec.num_heads, kBlockAlignment));
 }
 
-void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
-  // The dry run of the largest step makes room for every later one.
-  self_items_.reserve(static_cast<size_t>(max_items(batch.self, batch.num_tokens(), kItemRows)));
-  cross_items_.reserve(static_cast<size_t>(max_items(batch.cross, batch.num_tokens(), kItemRows)));
-  if (context.dry_run) return;
-  prepare(batch.self, self_items_);
-  prepare(batch.cross, cross_items_);
+void CpuBackend::plan(Context& context, ForwardBatch& batch) const {
+  for (AttentionMetadata* metadata : {&batch.self, &batch.cross}) {
+    const auto room = context.arena.allocate_span<PlannedItems>(1);
+    const std::span<const AttentionItem> items = make_items(context, *metadata, batch.num_tokens(), kItemRows);
+    if (context.dry_run) continue;
+    room[0].items = items;
+    metadata->planned = room.data();
+  }
 }
 
 void CpuBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
@@ -357,9 +363,8 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
   const int64_t item_rows = rounds ? kernels.item_rows : kItemRows;
   // The encoder's metadata is seen here first: its items are found now, once a layer.
-  std::span<AttentionItem> own;
-  if (type == AttentionType::kEncoder)
-    own = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows, item_rows));
+  std::span<const AttentionItem> items;
+  if (type == AttentionType::kEncoder) items = make_items(context, metadata, num_rows, item_rows);
   const int num_threads = context.threads.num_threads();
   const std::span<Scratch> scratch = context.arena.allocate_span<Scratch>(num_threads);
   for (int i = 0; i < num_threads; ++i) {
@@ -372,12 +377,9 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   }
   if (context.dry_run) return;
 
-  std::span<const AttentionItem> items = type == AttentionType::kDecoder ? self_items_ : cross_items_;
-  if (type == AttentionType::kEncoder) {
-    size_t count = 0;
-    for_each_item(metadata, item_rows, [&](const AttentionItem& item) { own[count++] = item; });
-    sort_items(own.first(count));
-    items = own.first(count);
+  if (type != AttentionType::kEncoder) {
+    CHECK(metadata.planned != nullptr, "run() of a batch that plan() has not seen");
+    items = static_cast<const PlannedItems*>(metadata.planned)->items;
   }
   int64_t work = 0, planned_rows = 0;
   for (const AttentionItem& item : items) {
