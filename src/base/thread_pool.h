@@ -16,13 +16,16 @@ namespace transept {
 
 class ThreadPool final {
  public:
-  // num_threads counts the calling thread: 1 starts none.
-  explicit ThreadPool(int num_threads);
+  // num_threads counts the calling thread: 1 starts none. `cpus` are the processors that they are pinned to, one for
+  // each; empty: the system moves them as it likes. The calling thread is pinned by pin_caller().
+  explicit ThreadPool(int num_threads, std::vector<int> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+  // For the thread that calls parallel_for from here on; nothing, if the pool was given no processors.
+  void pin_caller() const;
 
   // Calls fn(task, thread) for every task in [0, num_tasks), thread in [0, num_threads()); returns when all are done.
   // Which thread runs which task is not fixed (tasks are handed out one by one), so a task's result must not depend on
@@ -36,6 +39,7 @@ class ThreadPool final {
   bool join();
   void run_tasks(int thread);
 
+  const std::vector<int> cpus_;
   std::vector<std::thread> workers_;
   const FunctionRef<void(int64_t, int)>* job_ = nullptr;
   int64_t num_tasks_ = 0;
