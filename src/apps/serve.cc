@@ -71,8 +71,9 @@ int run_serve(const Flags& flags) {
   }
   StatusOr<ServeSettings> settings = serve_settings(flags);
   if (!settings.ok()) return usage_error(kVerb, settings.status());
-  const StatusOr<EngineConfig> config = engine_config(flags);
+  StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(kVerb, config.status());
+  config->replicas = settings->replicas;
   if (settings->log.as_json) set_log_sink(write_json_notice);
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(settings).value(), *config, &exit_code);
