@@ -231,7 +231,7 @@ TEST_P(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, AsyncEngineStressTest, ::testing::Values(1, 3),
-                         [](const auto& info) { return str_cat("of_", info.param); });
+                         [](const auto& test) { return str_cat("of_", test.param); });
 
 }  // namespace
 }  // namespace transept
