@@ -74,7 +74,10 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   const PackTag* tag = weights->pack_tag();
   const bool as_packed = tag != nullptr && (!options_.storage_is_asked || options_.weight_storage == tag->storage);
   if (as_packed) options_.weight_storage = tag->storage;
-  PackOptions packing(threads_, options_.weight_storage, &packed_layers_);
+  // The others have nothing to do yet: their processors pack, too.
+  std::optional<ThreadPool> of_all;
+  if (options_.num_replicas > 1) of_all.emplace(options_.num_threads * options_.num_replicas);
+  PackOptions packing(of_all.has_value() ? *of_all : threads_, options_.weight_storage, &packed_layers_);
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = as_packed;
   ASSIGN_OR_RETURN(model_, load_model(config, weights, {packing, *attention_}));
