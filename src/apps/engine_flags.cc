@@ -56,7 +56,10 @@ std::vector<FlagSpec> engine_flags() {
       {"kv-cache-dtype", "TYPE", "auto",
        "auto (float32), float32, bfloat16, float16 or int8: what keys and values are kept in, arithmetic apart",
        kEngine},
-      {"threads", "N", "all processors", "compute threads", kEngine},
+      {"threads", "N", "all processors", "compute threads (of each replica, where serve has --replicas)", kEngine},
+      {"cpu-affinity", "LIST", "none",
+       "pin compute threads: none, auto (one core a thread, where there are enough), or processors, e.g. 0-3,8",
+       kEngine},
       {"seed", "N", "0", "seed of requests that name none", kEngine},
       {"log-level", "LEVEL", "info", "error, warning or info", kEngine},
       {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
@@ -99,6 +102,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   config.device = flags.text_or("device", config.device);
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);
+  config.cpu_affinity = flags.text_or("cpu-affinity", config.cpu_affinity);
   config.preemption_mode = flags.text_or("preemption-mode", config.preemption_mode);
   const auto count = [&](std::string_view name, int32_t& target, int64_t min, int64_t max = kMaxCount) -> Status {
     ASSIGN_OR_RETURN(const int64_t value, flags.integer(name, min, max, target));

@@ -75,6 +75,7 @@ int run_serve(const Flags& flags) {
   if (!config.ok()) return usage_error(kVerb, config.status());
   // Others wait for their next tokens here.
   if (!flags.has("encode-slice")) config->encode_slice = "auto";
+  config->replicas = settings->replicas;
   if (settings->log.as_json) set_log_sink(write_json_notice);
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(settings).value(), *config, &exit_code);

@@ -29,8 +29,10 @@ void print_banner(const Server& server, Duration startup) {
     api += str_cat(api.empty() ? "" : " ", route.pattern);
   }
   log_info("  POST ", api);
-  log_info("  ", engine.blocks.total, " KV blocks, ", context.model.config.max_num_seqs, " sequences at once, ",
-           options.queue.max_requests, " requests may wait");
+  const int32_t replicas = context.model.config.replicas;
+  log_info("  ", engine.blocks.total, " KV blocks, ", replicas * context.model.config.max_num_seqs,
+           " sequences at once, ", replicas > 1 ? str_cat(replicas, " replicas, ") : "", options.queue.max_requests,
+           " requests may wait");
   if (!server.http().is_loopback() && options.api_keys.empty()) {
     log_warning("everybody who reaches ", server.http().address(), " may use this server: --api-key asks for a key");
   }

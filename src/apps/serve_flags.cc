@@ -153,6 +153,10 @@ std::vector<FlagSpec> serve_flags() {
       {"log-format", "FORMAT", "text", "text or json: a line for every request", kServer},
       {"log-prompts", "", "", "log the bodies of requests, too (they are never logged otherwise)", kServer},
       {"io-threads", "N", "2", "threads that move bytes", kServer},
+      {"replicas", "N", "1",
+       "engines over one set of weights, each with --threads threads (by default its part of the processors) and its "
+       "part of --kv-cache-memory and --swap-space; limits of a step are each one's",
+       kServer},
       {.name = "api-key",
        .value_name = "KEY",
        .help = "key that requests must have (Authorization: Bearer KEY); may be repeated",
@@ -206,6 +210,8 @@ StatusOr<ServeSettings> serve_settings(const Flags& flags) {
   if (options.http.host.empty()) return invalid_argument(flags.name_of("host"), ": the address is empty");
   ASSIGN_OR_RETURN(const int64_t port, flags.integer("port", 0, 65535, 8000));
   ASSIGN_OR_RETURN(const int64_t io_threads, flags.integer("io-threads", 1, 64, 2));
+  ASSIGN_OR_RETURN(const int64_t replicas, flags.integer("replicas", 1, 256, 1));
+  settings.replicas = static_cast<int32_t>(replicas);
   options.http.port = static_cast<uint16_t>(port);
   options.http.num_threads = static_cast<int>(io_threads);
   RETURN_IF_ERROR(read_access(flags, options));

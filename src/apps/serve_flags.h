@@ -15,6 +15,7 @@ struct ServeSettings {
   ServerOptions options;
   AccessLog::Options log;
   std::chrono::milliseconds shutdown_timeout{30000};
+  int32_t replicas = 1;
 };
 
 // REQUIRES: the first positional argument is the model, which is served by that name where --served-model-name gives

@@ -54,13 +54,14 @@ TEST(AllocationTest, AWarmStepAllocatesNothing) {
           p.owners = {{1, 100, {100}}, {2, 40, {40}}};
           const auto backend = std::move(make_attention_backend(name).value());
           AttentionSetup setup(p, *backend);
-          ForwardBatch batch;
-          (type == AttentionType::kDecoder ? batch.self : batch.cross) = setup.metadata();
           setup.run(context);
-          backend->plan(context, batch);
+          const std::vector<int32_t> ids(static_cast<size_t>(p.num_rows()));
+          ForwardBatch batch{.input_ids = ids};
+          AttentionMetadata& side = type == AttentionType::kDecoder ? batch.self : batch.cross;
+          side = setup.metadata();
           const int64_t before = num_allocations;
           backend->plan(context, batch);
-          backend->run(context, type, setup.metadata(), setup.args());
+          backend->run(context, type, side, setup.args());
           EXPECT_EQ(num_allocations, before) << name << " type " << static_cast<int>(type);
           EXPECT_EQ(arena.num_overflows(), 0);
         }

@@ -161,6 +161,16 @@ class AttentionSetup final {
   // The last run once more, over the same memory (benchmarks).
   void run_again(Context& context) { backend_.run(context, p_.type, metadata_, args_); }
 
+  // What the next run over metadata() is given. In step memory.
+  void plan(Context& context) {
+    const std::vector<int32_t> ids(static_cast<size_t>(p_.num_rows()));
+    ForwardBatch batch{.input_ids = ids};
+    AttentionMetadata& side = p_.type == AttentionType::kDecoder ? batch.self : batch.cross;
+    side = metadata_;
+    backend_.plan(context, batch);
+    metadata_.planned = side.planned;
+  }
+
   // Everything about the old keys: a run without q.
   void write_old(Context& context) {
     set_new_keys(0, true);
@@ -190,10 +200,8 @@ class AttentionSetup final {
 
   void run_new(Context& context) {
     set_new_keys(1, p_.type == AttentionType::kDecoder);
-    ForwardBatch batch;
-    (p_.type == AttentionType::kDecoder ? batch.self : batch.cross) = metadata_;
-    backend_.plan(context, batch);
-    backend_.run(context, p_.type, metadata_, args_);
+    plan(context);
+    run_again(context);
   }
 
   void lay_out_sequences() {

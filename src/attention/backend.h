@@ -2,7 +2,8 @@
 // both phases, with any number of new rows: two block tables and two metadata blocks, one mechanism.
 //
 // Backends: `reference` (materialises scores and mask; the oracle of the others) and `cpu` (online softmax over
-// blocks). Thread-safety: one step at a time. A backend is immutable after construction but for what plan() prepares.
+// blocks). Immutable after construction, so thread-safe: what a step prepares lies in that step's memory. Several
+// replicas of an engine share one.
 #pragma once
 
 #include <cstdint>
@@ -61,13 +62,15 @@ class AttentionBackend {
   // Bytes of one block of one layer. The backend owns their arrangement (scales, transposition).
   virtual size_t block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const = 0;
 
-  // On the host, once a step, before any run() of it: whatever depends on lengths.
-  virtual void plan(Context& context, const ForwardBatch& batch) = 0;
+  // On the host, once a step, before any run() of it: whatever depends on lengths. It hangs on batch.self and
+  // batch.cross (`planned`), and lies in the context's arena: it lives until the step's scope ends.
+  virtual void plan(Context& context, ForwardBatch& batch) const = 0;
 
   // First writes k, v to the cache at metadata.slot_mapping (kDecoder, and kEncoderDecoder when k, v are given), for
   // all sequences; then out = softmax(scale * q.k + bias) v for every row, each sequence over its own keys only. A
   // sequence without keys gives zeros. Order of reduction over keys depends on the key positions alone: never on the
-  // batch, the number of rows, the block size or the threads. Allocates only from the context's arena.
+  // batch, the number of rows, the block size or the threads. Allocates only from the context's arena. `metadata` of
+  // self and cross is that of a batch that plan() has seen (unless it only writes to the cache).
   virtual void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                    const AttentionArgs& args) const = 0;
 };

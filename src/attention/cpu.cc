@@ -74,6 +74,19 @@ RoundedKernels select_rounded(Isa isa, bool plain) {
           kItemRows};
 }
 
+// In step memory. A dry run takes the same room, and writes nothing.
+std::span<const AttentionItem> items_of(Context& context, const AttentionMetadata& metadata, int64_t num_rows,
+                                        int64_t item_rows) {
+  const auto room = context.arena.allocate_span<AttentionItem>(max_items(metadata, num_rows, item_rows));
+  return context.dry_run ? room.first(0) : make_items(metadata, item_rows, room);
+}
+
+// Of a batch that plan() has seen; none in a dry run.
+std::span<const AttentionItem> planned_items(const AttentionMetadata& metadata) {
+  if (metadata.planned == nullptr) return {};
+  return static_cast<const PlannedItems*>(metadata.planned)->items;
+}
+
 // New rows [begin, end) of one KV head to their slots. Rows of one block in a row are written side by side.
 void write_head(Isa isa, const AttentionMetadata& metadata, const AttentionArgs& args, int64_t begin, int64_t end,
                 int64_t head) {
@@ -315,15 +328,14 @@ size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_
   return static_cast<size_t>(round_up(part * spec.num_heads, kBlockAlignment));
 }
 
-void CpuBackend::plan(Context& context, const ForwardBatch& batch) {
-  // The dry run of the largest step makes room for every later one.
-  const auto prepare = [&](const AttentionMetadata& metadata, std::vector<AttentionItem>& items) {
-    const int64_t rows = metadata.query_start_loc.empty() ? batch.num_tokens() : metadata.query_start_loc.back();
-    items.resize(static_cast<size_t>(max_items(metadata, rows, kItemRows)));
-    if (!context.dry_run) items.resize(make_items(metadata, kItemRows, items).size());
-  };
-  prepare(batch.self, self_items_);
-  prepare(batch.cross, cross_items_);
+void CpuBackend::plan(Context& context, ForwardBatch& batch) const {
+  for (AttentionMetadata* metadata : {&batch.self, &batch.cross}) {
+    const auto room = context.arena.allocate_span<PlannedItems>(1);
+    const std::span<const AttentionItem> items = items_of(context, *metadata, batch.num_tokens(), kItemRows);
+    if (context.dry_run) continue;
+    room[0].items = items;
+    metadata->planned = room.data();
+  }
 }
 
 void CpuBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
@@ -334,7 +346,7 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   // sequence writes it first.
   const bool writes_by_task = writes && type == AttentionType::kDecoder && !args.q.empty() &&
                               args.q.dim(0) == metadata.num_seqs &&
-                              self_items_.size() == static_cast<size_t>(metadata.num_seqs);
+                              planned_items(metadata).size() == static_cast<size_t>(metadata.num_seqs);
   if (writes && !writes_by_task) write_cache(context, metadata, args);
   if (args.q.empty()) return;
 
@@ -349,8 +361,8 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
   const int64_t item_rows = rounds ? kernels.item_rows : kItemRows;
   // The encoder's metadata is seen here first: its items are found now, once a layer.
-  const std::span<AttentionItem> own = context.arena.allocate_span<AttentionItem>(
-      type == AttentionType::kEncoder ? max_items(metadata, num_rows, item_rows) : 0);
+  const std::span<const AttentionItem> items =
+      type == AttentionType::kEncoder ? items_of(context, metadata, num_rows, item_rows) : planned_items(metadata);
   const int64_t most_rows = std::min(num_rows, item_rows) * job.heads_a_kv();
   const int64_t words_bytes = rounds                ? kernels.room(most_rows, dim)
                               : kv == KvType::kInt8 ? int8_words_bytes(most_rows, dim)
@@ -358,8 +370,7 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const std::span<Scratch> scratch = make_scratch(context, most_rows, dim, words_bytes);
   if (context.dry_run) return;
 
-  std::span<const AttentionItem> items = type == AttentionType::kDecoder ? self_items_ : cross_items_;
-  if (type == AttentionType::kEncoder) items = make_items(metadata, item_rows, own);
+  CHECK(type == AttentionType::kEncoder || metadata.planned != nullptr, "run() of a batch that plan() has not seen");
   int64_t cost = 0, planned_rows = 0;
   for (const AttentionItem& item : items) {
     cost += item.cost;

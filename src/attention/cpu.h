@@ -6,25 +6,26 @@
 // loaded and arithmetic is float32; of int8 the products are integers', exact, and softmax is float32.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "attention/backend.h"
 #include "attention/items.h"
 
 namespace transept {
 
+// What plan() prepares for every layer of a step.
+struct PlannedItems {
+  std::span<const AttentionItem> items;
+};
+
 class CpuBackend final : public AttentionBackend {
  public:
   std::string_view name() const override { return "cpu"; }
   bool supports(const AttentionCapabilities& wanted, std::string* why) const override;
   size_t block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const override;
-  void plan(Context& context, const ForwardBatch& batch) override;
+  void plan(Context& context, ForwardBatch& batch) const override;
   void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
            const AttentionArgs& args) const override;
-
- private:
-  // What plan() prepares for every layer of the step. The vectors keep their memory from step to step.
-  std::vector<AttentionItem> self_items_, cross_items_;
 };
 
 }  // namespace transept

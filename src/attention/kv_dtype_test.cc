@@ -89,10 +89,11 @@ std::vector<float> stored(std::string_view backend_name, Isa isa, DType dtype, s
   ThreadPool threads(1);
   Arena arena(size_t{1} << 20);
   Context context{.threads = threads, .arena = arena, .isa = isa};
-  ForwardBatch batch;
+  const int32_t id = 0;
+  ForwardBatch batch{.input_ids = {&id, 1}};
   batch.self = metadata;
   backend->plan(context, batch);
-  backend->run(context, AttentionType::kDecoder, metadata, args);
+  backend->run(context, AttentionType::kDecoder, batch.self, args);
   return out;
 }
 
@@ -298,9 +299,7 @@ TEST_P(KvTypeTest, BlocksThatWereNeverWrittenShow) {
     Arena arena(size_t{1} << 20);
     Context context{.threads = threads, .arena = arena, .isa = isa()};
     AttentionSetup setup(p, *backend);
-    ForwardBatch batch;
-    batch.cross = setup.metadata();
-    backend->plan(context, batch);
+    setup.plan(context);
     setup.run_again(context);  // without what was to be written
     for (int64_t i = 0; i < setup.args().out.dim(0); ++i) {
       EXPECT_TRUE(std::isnan(*setup.args().out.row(i))) << name << " row " << i;

@@ -12,7 +12,7 @@ class ReferenceBackend final : public AttentionBackend {
   std::string_view name() const override { return "reference"; }
   bool supports(const AttentionCapabilities& wanted, std::string* why) const override;
   size_t block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const override;
-  void plan(Context&, const ForwardBatch&) override {}
+  void plan(Context&, ForwardBatch&) const override {}
   void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
            const AttentionArgs& args) const override;
 };

@@ -50,6 +50,7 @@ void SlicedCall::pause() {
 }
 
 void SlicedCall::work() {
+  pool_.pin_caller();
   while (true) {
     turn_of_call_.acquire();
     if (is_closing_) return;

@@ -8,6 +8,11 @@
 #include <immintrin.h>
 #endif
 
+#include <utility>
+
+#include "base/check.h"
+#include "base/cpus.h"
+
 namespace transept {
 namespace {
 
@@ -27,7 +32,9 @@ inline void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) : shares_(static_cast<size_t>(num_threads)) {
+ThreadPool::ThreadPool(int num_threads, std::vector<int> cpus)
+    : cpus_(std::move(cpus)), shares_(static_cast<size_t>(num_threads)) {
+  CHECK(cpus_.empty() || static_cast<int>(cpus_.size()) == num_threads, "a processor for each thread, or none");
   for (int i = 1; i < num_threads; ++i) {
     workers_.emplace_back([this, i] { work(i); });
   }
@@ -106,7 +113,13 @@ bool ThreadPool::join() {
   return false;
 }
 
+// A processor that has gone away meanwhile costs the pinning, and nothing else.
+void ThreadPool::pin_caller() const {
+  if (!cpus_.empty()) pin_this_thread(cpus_[0]);
+}
+
 void ThreadPool::work(int thread) {
+  if (!cpus_.empty()) pin_this_thread(cpus_[static_cast<size_t>(thread)]);
   uint32_t seen = 0;
   while (true) {
     for (int spins = 0; spins < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++spins) pause();

@@ -28,13 +28,16 @@ class ThreadPool final {
     virtual bool is_dropped() const = 0;
   };
 
-  // num_threads counts the calling thread: 1 starts none.
-  explicit ThreadPool(int num_threads);
+  // num_threads counts the calling thread: 1 starts none. `cpus` are the processors that they are pinned to, one for
+  // each; empty: the system moves them as it likes. The calling thread is pinned by pin_caller().
+  explicit ThreadPool(int num_threads, std::vector<int> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+  // For the thread that calls parallel_for from here on; nothing, if the pool was given no processors.
+  void pin_caller() const;
 
   // Calls fn(task, thread) for every task in [0, num_tasks), thread in [0, num_threads()); returns when all are done.
   // Each thread begins with an even share of neighbouring tasks, so that what it wrote in one job it finds in its own
@@ -61,6 +64,7 @@ class ThreadPool final {
   void run_tasks(int thread);
   bool is_time_over() const { return pauser_ != nullptr && pauser_->is_time_over(); }
 
+  const std::vector<int> cpus_;
   std::vector<std::thread> workers_;
   const FunctionRef<void(int64_t, int)>* job_ = nullptr;
   std::vector<Share> shares_;  // of each thread

@@ -28,6 +28,7 @@ struct AttentionMetadata {
   View<int64_t> slot_mapping;  // [num_new_kv] block * block_size + offset: where the rows of new k, v go (self; writing
                                // cross); decode's cross: empty
   View<int32_t> group_start_loc;  // [num_groups + 1] runs of sequences that share one cross table (cross only)
+  const void* planned = nullptr;  // the attention backend's, of its plan(): in step memory (self, cross)
 };
 
 // Where the KV bytes of each decoder layer lie: [num_blocks, layer_block_bytes] of uint8, stride[0] = bytes of a whole

@@ -1,6 +1,7 @@
 #include "engine/async_engine.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -9,19 +10,10 @@
 namespace transept {
 namespace {
 
-Status output_error(const RequestOutput& output) {
-  return output.error_param.empty() ? absl::InternalError(output.error) : field_error(output.error_param, output.error);
-}
-
-std::string seconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", seconds(duration));
-  return text;
-}
-
-void list_ids(std::span<SequenceGroup* const> groups, std::vector<std::string>& ids) {
-  ids.resize(groups.size());
-  for (size_t i = 0; i < groups.size(); ++i) ids[i] = groups[i]->request_id();
+std::vector<std::unique_ptr<LLMEngine>> list_of(std::unique_ptr<LLMEngine> engine) {
+  std::vector<std::unique_ptr<LLMEngine>> engines;
+  engines.push_back(std::move(engine));
+  return engines;
 }
 
 }  // namespace
@@ -41,35 +33,91 @@ void RequestStream::let_go() {
   channel_ = nullptr;
 }
 
-// ---- Any thread
+// ---- AsyncEngine
 
 AsyncEngine::AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& options, const Clock& clock)
-    : mailbox_(std::make_shared<EngineMailbox>(options.max_queued_requests)),
-      clock_(clock),
-      engine_(std::move(engine)) {
-  publish();
-  // An engine that sleeps gives back what a dropped handle held, too. By shared ownership: handles may outlive us.
-  engine_->set_on_input_dropped(
-      std::make_shared<const std::function<void()>>([mailbox = mailbox_] { mailbox->input_dropped(); }));
-  thread_ = std::thread([this] { run(); });
+    : AsyncEngine(list_of(std::move(engine)), options, clock) {}
+
+AsyncEngine::AsyncEngine(std::vector<std::unique_ptr<LLMEngine>> replicas, const Options& options, const Clock& clock)
+    : clock_(clock),
+      shares_identical_inputs_(!replicas.empty() && replicas.front()->shares_identical_inputs()),
+      hash_key_(ContentHashKey::random()) {
+  CHECK(!replicas.empty(), "there is no engine");
+  for (std::unique_ptr<LLMEngine>& engine : replicas) {
+    replicas_.push_back(std::make_unique<EngineThread>(std::move(engine), options.max_queued_requests, clock));
+  }
 }
 
 AsyncEngine::~AsyncEngine() {
-  if (thread_.joinable()) stop();
+  for (const auto& replica : replicas_) replica->ask_to_stop();
 }
 
 StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
   auto channel = std::make_shared<RequestChannel>(std::move(spec.id), std::move(spec.on_ready));
   const TimePoint now = clock_.now();
-  RETURN_IF_ERROR(mailbox_->add({.channel = channel,
-                                 .encoded = std::move(spec.encoded),
-                                 .inputs = std::move(spec.inputs),
-                                 .params = std::move(spec.params),
-                                 .options = {.stream = spec.stream, .arrival_time = now},
-                                 .arrival = now,
-                                 .deadline = spec.deadline,
-                                 .is_continuation = spec.is_continuation}));
-  return RequestStream(std::move(channel), mailbox_);
+  EngineMailbox::NewRequest request{.channel = channel,
+                                    .encoded = std::move(spec.encoded),
+                                    .inputs = std::move(spec.inputs),
+                                    .params = std::move(spec.params),
+                                    .options = {.stream = spec.stream, .arrival_time = now},
+                                    .arrival = now,
+                                    .deadline = spec.deadline,
+                                    .is_continuation = spec.is_continuation};
+  if (replicas_.size() > 1) return dispatch(std::move(request));
+  const std::shared_ptr<EngineMailbox>& mailbox = replicas_.front()->mailbox();
+  RETURN_IF_ERROR(mailbox->add(std::move(request)));
+  return RequestStream(std::move(channel), mailbox);
+}
+
+// The queue and the ids are of all replicas together.
+StatusOr<RequestStream> AsyncEngine::dispatch(EngineMailbox::NewRequest request) {
+  RETURN_IF_ERROR(failure());
+  const std::shared_ptr<RequestChannel> channel = request.channel;
+  request.load = load_of(request);
+  const std::lock_guard lock(dispatching_);
+  const size_t taker = request.encoded.has_value() ? owner_of(request.encoded) : choose(request.load);
+  int32_t num_queued_elsewhere = 0;
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    if (i == taker) continue;
+    const EngineMailbox& other = *replicas_[i]->mailbox();
+    if (other.has(channel->request_id())) return id_is_taken(channel->request_id());
+    num_queued_elsewhere += other.num_queued();
+  }
+  const std::shared_ptr<EngineMailbox>& mailbox = replicas_[taker]->mailbox();
+  RETURN_IF_ERROR(mailbox->add(std::move(request), num_queued_elsewhere));
+  next_replica_ = taker + 1;
+  return RequestStream(channel, mailbox);
+}
+
+// A handle's content is not hashed for each of its requests: they go where it is anyway.
+RequestLoad AsyncEngine::load_of(const EngineMailbox::NewRequest& request) const {
+  const int64_t num_encoder_tokens =
+      request.encoded.has_value() ? request.encoded.content().num_positions() : request.inputs.num_encoder_tokens();
+  return {.num_tokens = num_expected_tokens(request.inputs, num_encoder_tokens, request.params),
+          .content = request.encoded.has_value() ? std::nullopt : shared_content(request.inputs)};
+}
+
+// By a key of ours: equal hashes mean more work for one replica, and never another answer.
+std::optional<ContentHash> AsyncEngine::shared_content(const EncoderDecoderInputs& inputs) const {
+  if (!shares_identical_inputs_ || inputs.num_encoder_tokens() == 0) return std::nullopt;
+  return inputs.encoder_features != nullptr
+             ? content_hash(hash_key_, std::as_bytes(std::span(inputs.encoder_features->values)))
+             : content_hash(hash_key_, std::as_bytes(std::span(inputs.encoder_prompt_token_ids)));
+}
+
+size_t AsyncEngine::choose(const RequestLoad& load) const {
+  std::vector<ReplicaLoad> loads;
+  loads.reserve(replicas_.size());
+  for (const auto& replica : replicas_) loads.push_back(replica->mailbox()->load(load.content));
+  return choose_replica(loads, load.num_tokens, next_replica_);
+}
+
+// A handle that is nobody's is refused by the first.
+size_t AsyncEngine::owner_of(const EncodedInput& handle) const {
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    if (replicas_[i]->owns(handle)) return i;
+  }
+  return 0;
 }
 
 std::string AsyncEngine::make_id(std::string_view prefix) {
@@ -77,178 +125,65 @@ std::string AsyncEngine::make_id(std::string_view prefix) {
 }
 
 std::future<StatusOr<EncodedInput>> AsyncEngine::encode(EncoderDecoderInputs inputs) {
+  size_t taker = 0;
+  if (replicas_.size() > 1) {
+    const RequestLoad load{.num_tokens = inputs.num_encoder_tokens(), .content = shared_content(inputs)};
+    const std::lock_guard lock(dispatching_);
+    taker = choose(load);
+    next_replica_ = taker + 1;
+  }
   EngineMailbox::EncodeCall call{std::move(inputs), {}};
   std::future<StatusOr<EncodedInput>> handle = call.handle.get_future();
-  mailbox_->encode(std::move(call));
+  replicas_[taker]->mailbox()->encode(std::move(call));
   return handle;
 }
 
 Status AsyncEngine::abort(const std::string& request_id) {
-  return mailbox_->abort(request_id) ? ok_status() : not_found("no request \"", request_id, "\" is in flight");
+  for (const auto& replica : replicas_) {
+    if (replica->mailbox()->abort(request_id)) return ok_status();
+  }
+  return not_found("no request \"", request_id, "\" is in flight");
 }
 
 Status AsyncEngine::drain(Duration timeout) {
-  mailbox_->refuse_new_requests();
-  if (mailbox_->wait_until_idle(timeout)) return ok_status();
-  return absl::DeadlineExceededError(
-      str_cat(mailbox_->num_in_flight(), " requests were not finished within ", seconds_text(timeout)));
+  for (const auto& replica : replicas_) replica->mailbox()->refuse_new_requests();
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  int32_t num_left = 0;
+  for (const auto& replica : replicas_) {
+    const auto left = std::max<Duration>(end - std::chrono::steady_clock::now(), Duration::zero());
+    if (!replica->mailbox()->wait_until_idle(left)) num_left += replica->mailbox()->num_in_flight();
+  }
+  if (num_left == 0) return ok_status();
+  return absl::DeadlineExceededError(str_cat(num_left, " requests were not finished within ", seconds_text(timeout)));
 }
 
 std::unique_ptr<LLMEngine> AsyncEngine::stop() {
-  CHECK(thread_.joinable(), "the engine was stopped before");
-  mailbox_->stop();
-  thread_.join();
-  engine_->set_on_input_dropped(nullptr);
-  return std::move(engine_);
+  CHECK(replicas_.size() == 1, "stop_all() gives several engines back");
+  return std::move(stop_all().front());
 }
 
-// ---- The engine thread
-
-void AsyncEngine::run() {
-  EngineMailbox::Work work;
-  while (true) {
-    mailbox_->take(in_flight_.empty(), work);
-    if (work.inputs_dropped) engine_->collect_dropped_inputs();
-    for (EngineMailbox::EncodeCall& call : work.encodes) call.handle.set_value(engine_->encode(call.inputs));
-    for (EngineMailbox::NewRequest& request : work.added) admit(request);
-    if (work.stop) break;
-    for (const std::shared_ptr<RequestChannel>& channel : work.aborted) abort_in_flight(channel);
-    if (num_deadlines_ > 0) expire();
-    // Published before it is told: whoever has read an end finds it in the next snapshot.
-    if (!work.added.empty() || !endings_.empty() || work.inputs_dropped) publish();
-    deliver_endings();
-    if (in_flight_.empty()) continue;
-    step();
-    publish();
-    deliver_endings();
-  }
-  end_all(absl::UnavailableError("the engine was stopped before the request was finished"), counts_.aborted);
-  publish();
-  deliver_endings();
+std::vector<std::unique_ptr<LLMEngine>> AsyncEngine::stop_all() {
+  for (const auto& replica : replicas_) replica->ask_to_stop();
+  std::vector<std::unique_ptr<LLMEngine>> engines;
+  for (const auto& replica : replicas_) engines.push_back(replica->stop());
+  return engines;
 }
 
-void AsyncEngine::admit(EngineMailbox::NewRequest& request) {
-  const std::string& id = request.channel->request_id();
-  in_flight_.emplace(id, InFlight{request.channel, request.arrival, request.deadline});
-  num_deadlines_ += request.deadline.has_value() ? 1 : 0;
-  Status added = mailbox_->failure();
-  // Out of the list: the handle is dropped with this call, not when the list is next used.
-  const EncodedInput encoded = std::move(request.encoded);
-  if (added.ok()) {
-    added = encoded.has_value()
-                ? engine_->add_request(id, encoded, std::move(request.inputs), request.params, request.options)
-                : engine_->add_request(id, std::move(request.inputs), request.params, request.options);
-  }
-  if (added.ok()) return;
-  ++counts_.failed;
-  end(id, added);
+Status AsyncEngine::failure() const {
+  for (const auto& replica : replicas_) RETURN_IF_ERROR(replica->mailbox()->failure());
+  return ok_status();
 }
 
-void AsyncEngine::abort_in_flight(const std::shared_ptr<RequestChannel>& channel) {
-  const auto found = in_flight_.find(channel->request_id());
-  if (found == in_flight_.end() || found->second.channel != channel) return;  // it has ended
-  ++counts_.aborted;
-  end(channel->request_id(), engine_->abort_request(channel->request_id()));
+int32_t AsyncEngine::num_queued() const {
+  int32_t sum = 0;
+  for (const auto& replica : replicas_) sum += replica->mailbox()->num_queued();
+  return sum;
 }
 
-void AsyncEngine::expire() {
-  const TimePoint now = clock_.now();
-  std::vector<std::pair<std::string, Status>> expired;
-  for (const auto& [id, request] : in_flight_) {
-    if (!request.deadline.has_value() || *request.deadline > now) continue;
-    const StatusOr<RequestOutput> output = engine_->abort_request(id);
-    CHECK(output.ok(), error_message(output.status()));
-    size_t num_tokens = 0;
-    for (const CompletionOutput& completion : output->outputs) num_tokens += completion.token_ids.size();
-    expired.emplace_back(id, absl::DeadlineExceededError(
-                                 str_cat("the request was not finished ", seconds_text(now - request.arrival),
-                                         " after it arrived, past its deadline (",
-                                         output->metrics.queue_s < 0 ? "it still waited to be started"
-                                                                     : str_cat(num_tokens, " tokens were generated"),
-                                         ")")));
-  }
-  counts_.expired += static_cast<int64_t>(expired.size());
-  for (auto& [id, error] : expired) end(id, std::move(error));
-}
-
-void AsyncEngine::step() {
-  outputs_.clear();
-  if (const Status stepped = engine_->step(outputs_); !stepped.ok()) return fail(stepped);
-  for (RequestOutput& output : outputs_) {
-    const auto found = in_flight_.find(output.request_id);
-    CHECK(found != in_flight_.end(), "the engine answered \"", output.request_id, "\", which is not in flight");
-    if (!output.finished) {
-      found->second.channel->push(std::move(output));
-    } else if (output.error.empty()) {
-      ++counts_.finished;
-      const std::string id = output.request_id;
-      end(id, std::move(output));
-    } else {
-      ++counts_.failed;
-      end(output.request_id, output_error(output));
-    }
-  }
-}
-
-// Nothing can be done with an executor that has failed: everybody is told, and nothing new is taken.
-void AsyncEngine::fail(const Status& error) {
-  mailbox_->fail(error);
-  end_all(error, counts_.failed);
-}
-
-void AsyncEngine::end_all(const Status& error, int64_t& count) {
-  std::vector<std::string> ids;
-  for (const auto& [id, request] : in_flight_) ids.push_back(id);
-  for (const std::string& id : ids) {
-    const StatusOr<RequestOutput> aborted = engine_->abort_request(id);  // its blocks come back
-    CHECK(aborted.ok(), error_message(aborted.status()));
-    end(id, error);
-    ++count;
-  }
-}
-
-// The request is the engine's no more; its stream is told by deliver_endings.
-void AsyncEngine::end(const std::string& request_id, StatusOr<RequestOutput> result) {
-  const auto found = in_flight_.find(request_id);
-  num_deadlines_ -= found->second.deadline.has_value() ? 1 : 0;
-  endings_.push_back({std::move(found->second.channel), std::move(result)});
-  in_flight_.erase(found);
-}
-
-void AsyncEngine::deliver_endings() {
-  ended_ids_.clear();
-  for (const Ending& ending : endings_) ended_ids_.push_back(ending.channel->request_id());
-  mailbox_->forget(ended_ids_);
-  for (Ending& ending : endings_) {
-    if (ending.result.ok()) {
-      ending.channel->push(std::move(ending.result).value());
-    } else {
-      ending.channel->fail(ending.result.status());
-    }
-  }
-  endings_.clear();
-}
-
-void AsyncEngine::publish() {
-  const Scheduler& scheduler = engine_->scheduler();
-  const BlockSpaceManager& blocks = scheduler.blocks();
-  list_ids(scheduler.running(), snapshot_.running);
-  list_ids(scheduler.waiting(), snapshot_.waiting);
-  list_ids(scheduler.swapped(), snapshot_.swapped);
-  snapshot_.num_queued = 0;
-  for (const SequenceGroup* group : scheduler.waiting()) snapshot_.num_queued += group->was_scheduled() ? 0 : 1;
-  const BlockSpaceManager::Usage usage = blocks.device_usage();
-  snapshot_.blocks = {.total = blocks.num_device_blocks(),
-                      .free = blocks.get_num_free_device_blocks(),
-                      .self = usage.self,
-                      .cross = usage.cross,
-                      .pinned = usage.pinned,
-                      .host_total = blocks.num_host_blocks(),
-                      .host_free = blocks.get_num_free_host_blocks()};
-  snapshot_.counts = counts_;
-  snapshot_.stats = engine_->stats();
-  snapshot_.executor = engine_->executor_stats();
-  mailbox_->publish(snapshot_);
+std::vector<EngineSnapshot> AsyncEngine::snapshots() const {
+  std::vector<EngineSnapshot> snapshots;
+  for (const auto& replica : replicas_) snapshots.push_back(replica->mailbox()->snapshot());
+  return snapshots;
 }
 
 }  // namespace transept

@@ -1,6 +1,10 @@
-// The engine for callers on many threads: one thread of its own runs the LLMEngine; everybody else adds requests, reads
+// The engine for callers on many threads: a thread of its own runs the LLMEngine; everybody else adds requests, reads
 // their streams and aborts them. Bounded in every direction: so many requests may wait, a reader that does not read
 // costs one answer's memory and nobody's time, and a request may have a deadline.
+//
+// Of several replicas of an engine (over one set of weights, each with its own scheduler, KV and thread) it makes one:
+// a request goes to the least loaded (choose_replica.h), or where its handle is, and stays there. Ids, the queue's
+// limit and the counts are of all of them.
 //
 //   AsyncEngine engine(std::move(model.engine), {.max_queued_requests = 512}, clock);
 //   ASSIGN_OR_RETURN(RequestStream stream, engine.add_request({.id = "a", .inputs = inputs, .params = params}));
@@ -14,16 +18,19 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
+#include "base/content_hash.h"
 #include "base/status.h"
+#include "engine/choose_replica.h"
 #include "engine/engine_mailbox.h"
+#include "engine/engine_snapshot.h"
+#include "engine/engine_thread.h"
 #include "engine/llm_engine.h"
 
 namespace transept {
@@ -38,10 +45,10 @@ struct RequestSpec {
   // Part of work whose first request was taken (a later window of a transcription): a full queue does not refuse it, or
   // what was done already would be thrown away. It waits in the queue as others do and counts there.
   bool is_continuation = false;
-  // For event loops: called on the engine thread when the stream has gone from nothing to read to something to read,
-  // and when it ends; read then until there is nothing. May come before add_request returns. It holds everybody up, so
-  // it must only pass the word on: it may not wait, and take no lock that is held while a stream is destroyed. It may
-  // add, abort and destroy streams; it may not drain, stop or destroy the engine.
+  // For event loops: called on the thread of the request's engine when the stream has gone from nothing to read to
+  // something to read, and when it ends; read then until there is nothing. May come before add_request returns. It
+  // holds everybody up, so it must only pass the word on: it may not wait, and take no lock that is held while a stream
+  // is destroyed. It may add, abort and destroy streams; it may not drain, stop or destroy the engine.
   std::function<void()> on_ready;
 };
 
@@ -87,7 +94,9 @@ class AsyncEngine final {
     int32_t max_queued_requests = 512;  // that have not had their first step; continuations may be more
   };
 
-  // Starts the thread. Borrows the clock, and what the engine borrows (the tokenizer).
+  // Starts the threads. Borrows the clock, and what the engines borrow (the tokenizer). REQUIRES: there is one; all
+  // give the same answers.
+  AsyncEngine(std::vector<std::unique_ptr<LLMEngine>> replicas, const Options& options, const Clock& clock);
   AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& options, const Clock& clock);
   ~AsyncEngine();
   AsyncEngine(const AsyncEngine&) = delete;
@@ -113,54 +122,37 @@ class AsyncEngine final {
   // are left after so long). Waits by the system's clock.
   Status drain(Duration timeout);
 
-  // Ends what is left with kUnavailable, ends the thread after the step that it is in, and gives the engine back. Once.
-  std::unique_ptr<LLMEngine> stop();
+  // Ends what is left with kUnavailable, ends each thread after the step that it is in, and gives the engines back.
+  // Once.
+  std::vector<std::unique_ptr<LLMEngine>> stop_all();
+  std::unique_ptr<LLMEngine> stop();  // REQUIRES: it was made of one
 
-  // What made the engine fail; ok: nothing did. A step's error ends every stream in flight, and the engine with them.
-  Status failure() const { return mailbox_->failure(); }
+  // What made an engine fail; ok: nothing did. A step's error ends every stream of its engine, and that engine with
+  // them; nothing new is taken from then on, and what is in flight in other replicas goes on.
+  Status failure() const;
 
   // Deadlines are of this one.
   const Clock& clock() const { return clock_; }
 
-  int32_t num_queued() const { return mailbox_->num_queued(); }
-  // As of the last step (of before the one that runs now).
-  EngineSnapshot snapshot() const { return mailbox_->snapshot(); }
+  int32_t num_queued() const;
+  // As of each engine's last step (of before the one that runs now): all together, and each.
+  EngineSnapshot snapshot() const { return add_up(snapshots()); }
+  std::vector<EngineSnapshot> snapshots() const;
 
  private:
-  struct InFlight {
-    std::shared_ptr<RequestChannel> channel;
-    TimePoint arrival{};
-    std::optional<TimePoint> deadline;
-  };
-  struct Ending {
-    std::shared_ptr<RequestChannel> channel;
-    StatusOr<RequestOutput> result;
-  };
+  StatusOr<RequestStream> dispatch(EngineMailbox::NewRequest request);
+  RequestLoad load_of(const EngineMailbox::NewRequest& request) const;
+  std::optional<ContentHash> shared_content(const EncoderDecoderInputs& inputs) const;
+  size_t choose(const RequestLoad& load) const;  // under dispatching_
+  size_t owner_of(const EncodedInput& handle) const;
 
-  void run();
-  void admit(EngineMailbox::NewRequest& request);
-  void abort_in_flight(const std::shared_ptr<RequestChannel>& channel);
-  void expire();
-  void step();
-  void fail(const Status& error);
-  void end_all(const Status& error, int64_t& count);
-  void end(const std::string& request_id, StatusOr<RequestOutput> result);
-  void deliver_endings();
-  void publish();
-
-  std::shared_ptr<EngineMailbox> mailbox_;
   const Clock& clock_;
+  const bool shares_identical_inputs_;
+  const ContentHashKey hash_key_;
   std::atomic<uint64_t> next_id_ = 0;
-  // Below: the engine thread's, until it has ended.
-  std::unique_ptr<LLMEngine> engine_;
-  absl::flat_hash_map<std::string, InFlight> in_flight_;
-  int64_t num_deadlines_ = 0;  // of requests in flight
-  std::vector<RequestOutput> outputs_;
-  std::vector<Ending> endings_;
-  std::vector<std::string> ended_ids_;
-  EngineSnapshot snapshot_;  // the next one to be published
-  EngineSnapshot::Counts counts_;
-  std::thread thread_;
+  std::mutex dispatching_;   // with several replicas: from the look at all of them to the adding to one
+  size_t next_replica_ = 0;  // of equals; under dispatching_
+  std::vector<std::unique_ptr<EngineThread>> replicas_;  // last: until their threads have ended they may ask for more
 };
 
 }  // namespace transept

@@ -32,7 +32,7 @@ struct Counts {
   std::atomic<int64_t> added{0}, refused{0}, whole{0}, aborted{0}, expired{0}, dropped{0}, pieces{0}, calls{0};
 };
 
-std::unique_ptr<AsyncEngine> make_engine(const Clock& clock) {
+std::unique_ptr<AsyncEngine> make_engine(int num_replicas, const Clock& clock) {
   LLMEngine::Options options;
   options.scheduler.max_num_batched_tokens = 128;
   options.scheduler.max_num_encoder_tokens = 64;
@@ -42,8 +42,11 @@ std::unique_ptr<AsyncEngine> make_engine(const Clock& clock) {
   options.blocks.num_device_blocks = 96;  // preemption is usual
   options.blocks.num_host_blocks = 64;
   options.blocks.watermark = 0;
-  auto engine = std::make_unique<LLMEngine>(options, std::make_unique<FakeExecutor>(), nullptr, clock);
-  return std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{kMaxQueued}, clock);
+  std::vector<std::unique_ptr<LLMEngine>> engines;
+  for (int i = 0; i < num_replicas; ++i) {
+    engines.push_back(std::make_unique<LLMEngine>(options, std::make_unique<FakeExecutor>(), nullptr, clock));
+  }
+  return std::make_unique<AsyncEngine>(std::move(engines), AsyncEngine::Options{kMaxQueued}, clock);
 }
 
 // One caller: its requests are its own, so it can tell whose answer it got.
@@ -175,9 +178,19 @@ class Caller final {
   EncodedInput handle_;
 };
 
-TEST(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
+void expect_nothing_left(const LLMEngine& engine) {
+  const BlockSpaceManager& blocks = engine.scheduler().blocks();
+  EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks());
+  EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks());
+  EXPECT_EQ(engine.num_unfinished_requests(), 0u);
+  EXPECT_TRUE(engine.scheduler().check_invariants().ok());
+}
+
+class AsyncEngineStressTest : public ::testing::TestWithParam<int> {};  // replicas
+
+TEST_P(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
   const SteadyClock clock;
-  const std::unique_ptr<AsyncEngine> engine = make_engine(clock);
+  const std::unique_ptr<AsyncEngine> engine = make_engine(GetParam(), clock);
   Counts counts;
   const TimePoint end =
       clock.now() + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(stress_seconds()));
@@ -192,7 +205,7 @@ TEST(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
       const EngineSnapshot::Blocks& blocks = snapshot.blocks;
       EXPECT_EQ(blocks.free + blocks.self + blocks.cross + blocks.pinned, blocks.total);
       EXPECT_LE(snapshot.num_queued, kMaxQueued);
-      EXPECT_LE(snapshot.running.size(), 24u);
+      EXPECT_LE(snapshot.running.size(), 24u * static_cast<size_t>(GetParam()));
       std::this_thread::sleep_for(1ms);
     }
   });
@@ -210,18 +223,15 @@ TEST(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
   EXPECT_LE(counts.expired, last.counts.expired);
   EXPECT_GT(counts.whole, 0);
 
-  const std::unique_ptr<LLMEngine> left = engine->stop();
-  const BlockSpaceManager& blocks = left->scheduler().blocks();
-  EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks());
-  EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks());
-  EXPECT_EQ(left->num_unfinished_requests(), 0u);
-  EXPECT_TRUE(left->scheduler().check_invariants().ok());
+  for (const std::unique_ptr<LLMEngine>& left : engine->stop_all()) expect_nothing_left(*left);
   std::cout << counts.added << " requests: " << counts.whole << " whole, " << counts.aborted << " aborted, "
             << counts.expired << " expired, " << counts.dropped << " dropped; " << counts.refused << " refused; "
             << counts.pieces << " pieces, " << counts.calls << " calls; " << last.stats.num_steps << " steps, "
-            << last.stats.num_preemptions << " preemptions; "
-            << blocks.num_device_blocks() - blocks.get_num_free_device_blocks() << " blocks left\n";
+            << last.stats.num_preemptions << " preemptions\n";
 }
+
+INSTANTIATE_TEST_SUITE_P(Replicas, AsyncEngineStressTest, ::testing::Values(1, 3),
+                         [](const auto& test) { return str_cat("of_", test.param); });
 
 }  // namespace
 }  // namespace transept

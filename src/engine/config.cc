@@ -2,10 +2,12 @@
 
 #include <filesystem>
 
+#include "base/cpus.h"
 #include "base/environment.h"
 #include "base/isa.h"
 #include "base/log.h"
 #include "engine/features.h"
+#include "engine/replica_cpus.h"
 #include "engine/weight_storage.h"
 
 namespace transept {
@@ -66,7 +68,11 @@ StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
 StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config) {
   EncoderDecoderModelRunner::Options options;
   ASSIGN_OR_RETURN(options.isa, parse_isa(config.isa));
-  options.num_threads = config.threads > 0 ? config.threads : num_available_cpus();
+  ASSIGN_OR_RETURN(const ReplicaCpus cpus,
+                   plan_replica_cpus(config.threads, config.replicas, config.cpu_affinity, available_cpus()));
+  options.num_threads = cpus.num_threads;
+  options.cpus = cpus.of_replica(0);
+  options.num_replicas = config.replicas;
   options.attention_backend = config.attention_backend;
   options.weight_storage = weight_storage(config);
   options.storage_is_asked = storage_is_asked(config);
@@ -132,6 +138,26 @@ Status load_speech_tokens(LoadedModel& loaded) {
   return ok_status();
 }
 
+// One for each runner: the first, and its replicas.
+Status make_engines(const EngineConfig& config, std::unique_ptr<EncoderDecoderModelRunner> first, const Clock& clock,
+                    LoadedModel& loaded) {
+  ASSIGN_OR_RETURN(const ReplicaCpus cpus,
+                   plan_replica_cpus(config.threads, config.replicas, config.cpu_affinity, available_cpus()));
+  ASSIGN_OR_RETURN(const LLMEngine::Options options, engine_options(config, *first));
+  const auto make = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
+    return std::make_unique<LLMEngine>(options, std::make_unique<LocalExecutor>(std::move(runner)),
+                                       loaded.tokenizer.get(), clock);
+  };
+  for (int32_t i = 1; i < config.replicas; ++i) {
+    ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner, first->create_replica(cpus.of_replica(i)));
+    loaded.more_engines.push_back(make(std::move(runner)));
+  }
+  loaded.engine = make(std::move(first));
+  if (config.replicas > 1) log_info("replicas: ", config.replicas, " engines over one set of weights; threads, step memory and KV cache are each one's");
+  if (!cpus.cpus.empty()) log_info("threads are pinned to processors ", cpus.text());
+  return ok_status();
+}
+
 StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& clock) {
   LoadedModel loaded;
   loaded.config = config;
@@ -162,13 +188,24 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
       loaded.model_config, loaded.generation, runner->spec(), limits, loaded.tokenizer.get(), no_tokenizer,
       PromptProcessor::Speech{loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
                               loaded.speech_tokens.get()});
-  ASSIGN_OR_RETURN(const LLMEngine::Options engine, engine_options(config, *runner));
-  loaded.engine = std::make_unique<LLMEngine>(engine, std::make_unique<LocalExecutor>(std::move(runner)),
-                                              loaded.tokenizer.get(), clock);
+  RETURN_IF_ERROR(make_engines(config, std::move(runner), clock, loaded));
   return loaded;
 }
 
 }  // namespace
+
+std::vector<std::unique_ptr<LLMEngine>> LoadedModel::take_engines() {
+  std::vector<std::unique_ptr<LLMEngine>> engines = std::move(more_engines);
+  engines.insert(engines.begin(), std::move(engine));
+  more_engines.clear();
+  return engines;
+}
+
+void LoadedModel::give_back(std::vector<std::unique_ptr<LLMEngine>> engines) {
+  engine = std::move(engines.front());
+  engines.erase(engines.begin());
+  more_engines = std::move(engines);
+}
 
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
   StatusOr<LoadedModel> loaded = load_checked(config, clock);

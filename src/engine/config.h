@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -28,7 +29,9 @@ struct EngineConfig {
   bool quantization_given = false;  // "none" is what was asked for, and not only the default
   std::string device = "auto";
   std::string preemption_mode = "auto";  // auto, recompute, swap
-  int32_t threads = 0;                   // 0: the processors that this process may use
+  int32_t threads = 0;                   // of each replica; 0: the processors, divided among them
+  int32_t replicas = 1;                  // engines over one set of weights, which share the bytes below
+  std::string cpu_affinity = "none";     // auto, none, or a list of processors (replica_cpus.h)
   int32_t block_size = 16;
   int32_t max_num_seqs = 64;
   int32_t max_num_batched_tokens = 2048;
@@ -55,8 +58,13 @@ struct LoadedModel {
   std::unique_ptr<SpeechTokens> speech_tokens;  // null: not a model that transcribes by tokens
   std::unique_ptr<PromptProcessor> prompts;
   std::unique_ptr<LLMEngine> engine;
-  EncoderDecoderModelRunner* runner = nullptr;  // owned by the engine's executor
-  bool has_alignment_heads = false;             // its cross-attention says when a token was spoken
+  std::vector<std::unique_ptr<LLMEngine>> more_engines;  // its replicas, where several were asked for
+  EncoderDecoderModelRunner* runner = nullptr;           // owned by the engine's executor
+  bool has_alignment_heads = false;                      // its cross-attention says when a token was spoken
+
+  // The engine and its replicas: for AsyncEngine. `engine` is null then.
+  std::vector<std::unique_ptr<LLMEngine>> take_engines();
+  void give_back(std::vector<std::unique_ptr<LLMEngine>> engines);  // those, when they have stopped
 };
 
 // What tokenising alone needs: no weights.

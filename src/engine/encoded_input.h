@@ -29,6 +29,8 @@ class EncodedInput final {
   // REQUIRES: has_value().
   const EncoderContent& content() const;
   const std::optional<std::string>& text() const;  // null: the input was given as ids, or is media
+  // Which engine it is of (LLMEngine::input_owner).
+  const void* owner() const;
 
  private:
   friend class SharedInputs;

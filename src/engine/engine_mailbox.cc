@@ -1,30 +1,53 @@
 #include "engine/engine_mailbox.h"
 
+#include <cstdio>
 #include <utility>
 
 namespace transept {
 
-Status EngineMailbox::add(NewRequest request) {
+Status id_is_taken(const std::string& request_id) {
+  return field_error("id", str_cat("a request \"", request_id, "\" is in flight already"));
+}
+
+std::string seconds_text(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", seconds(duration));
+  return text;
+}
+
+Status EngineMailbox::add(NewRequest request, int32_t num_queued_elsewhere) {
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) return closed_;
   const std::string& id = request.channel->request_id();
-  if (in_flight_.contains(id)) return field_error("id", str_cat("a request \"", id, "\" is in flight already"));
-  if (!request.is_continuation && num_queued_locked() >= max_queued_) {
+  if (in_flight_.contains(id)) return id_is_taken(id);
+  const int64_t num_queued = int64_t{num_queued_locked()} + num_queued_elsewhere;
+  if (!request.is_continuation && num_queued >= max_queued_) {
     ++num_refused_;
-    return resource_exhausted("the queue is full: ", num_queued_locked(), " requests wait, and the limit is ",
-                              max_queued_);
+    return resource_exhausted("the queue is full: ", num_queued, " requests wait, and the limit is ", max_queued_);
   }
-  in_flight_.emplace(id, request.channel);
+  in_flight_.emplace(id, InFlight{request.channel, request.load});
+  num_tokens_ += request.load.num_tokens;
+  if (request.load.content.has_value()) ++contents_[*request.load.content];
   added_.push_back(std::move(request));
   wake_engine_.notify_one();
   return ok_status();
+}
+
+bool EngineMailbox::has(const std::string& request_id) const {
+  const std::lock_guard lock(mutex_);
+  return in_flight_.contains(request_id);
+}
+
+ReplicaLoad EngineMailbox::load(const std::optional<ContentHash>& content) const {
+  const std::lock_guard lock(mutex_);
+  return {num_tokens_, content.has_value() && contents_.contains(*content)};
 }
 
 bool EngineMailbox::abort(const std::string& request_id) {
   const std::lock_guard lock(mutex_);
   const auto found = in_flight_.find(request_id);
   if (found == in_flight_.end()) return false;
-  aborted_.push_back(found->second);
+  aborted_.push_back(found->second.channel);
   wake_engine_.notify_one();
   return true;
 }
@@ -33,7 +56,7 @@ void EngineMailbox::abort(const std::shared_ptr<RequestChannel>& channel) {
   const std::lock_guard lock(mutex_);
   // By identity: the id may be another request's by now.
   const auto found = in_flight_.find(channel->request_id());
-  if (found == in_flight_.end() || found->second != channel) return;
+  if (found == in_flight_.end() || found->second.channel != channel) return;
   aborted_.push_back(channel);
   wake_engine_.notify_one();
 }
@@ -122,7 +145,16 @@ void EngineMailbox::take(bool may_sleep, Work& work) {
 void EngineMailbox::forget(const std::vector<std::string>& request_ids) {
   if (request_ids.empty()) return;
   const std::lock_guard lock(mutex_);
-  for (const std::string& id : request_ids) in_flight_.erase(id);
+  for (const std::string& id : request_ids) {
+    const auto found = in_flight_.find(id);
+    const RequestLoad& load = found->second.load;
+    num_tokens_ -= load.num_tokens;
+    if (load.content.has_value()) {
+      const auto content = contents_.find(*load.content);
+      if (--content->second == 0) contents_.erase(content);
+    }
+    in_flight_.erase(found);
+  }
   if (in_flight_.empty()) became_idle_.notify_all();
 }
 

@@ -2,7 +2,8 @@
 // than it takes to swap a list: new requests and aborts in, the engine's state out. The engine thread sleeps here when
 // there is nothing to do.
 //
-// Owned by the AsyncEngine and by every stream together, so a stream may outlive the engine. Thread-safe.
+// One for each engine. Owned by its EngineThread and by every stream together, so a stream may outlive the engine.
+// Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -16,33 +17,20 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
+#include "base/content_hash.h"
 #include "base/status.h"
 #include "core/prompt.h"
 #include "core/sampling_params.h"
+#include "engine/choose_replica.h"
+#include "engine/engine_snapshot.h"
 #include "engine/llm_engine.h"
 #include "engine/request_channel.h"
 
 namespace transept {
 
-// How the engine stood between two steps. A value.
-struct EngineSnapshot {
-  std::vector<std::string> running, waiting, swapped;  // request ids, in order of arrival
-  struct Blocks {
-    int32_t total = 0, free = 0, self = 0, cross = 0, pinned = 0;  // on the device
-    int32_t host_total = 0, host_free = 0;
-  } blocks;
-  int32_t num_queued = 0;  // requests that have not had their first step
-  int32_t max_queued = 0;
-  struct Counts {          // since the start
-    int64_t finished = 0;  // with an answer
-    int64_t aborted = 0;   // by abort, or because their stream was let go
-    int64_t expired = 0;   // past their deadline
-    int64_t failed = 0;    // with any other error
-    int64_t refused = 0;   // not taken: the queue was full
-  } counts;
-  LLMEngine::Stats stats;
-  ExecutorStats executor;
-};
+// Error texts.
+Status id_is_taken(const std::string& request_id);
+std::string seconds_text(Duration duration);  // "1.5 s"
 
 class EngineMailbox final {
  public:
@@ -57,6 +45,7 @@ class EngineMailbox final {
     TimePoint arrival{};
     std::optional<TimePoint> deadline;
     bool is_continuation = false;  // not refused by a full queue
+    RequestLoad load;
   };
 
   // An input that waits to become a handle.
@@ -67,8 +56,12 @@ class EngineMailbox final {
 
   // ---- Any thread
   // Errors: kInvalidArgument (`id`: in flight already), kResourceExhausted (the queue is full, with both numbers),
-  // kUnavailable (no new work), or what made the engine fail.
-  Status add(NewRequest request);
+  // kUnavailable (no new work), or what made the engine fail. `num_queued_elsewhere` requests wait in other replicas,
+  // and count as if they waited here.
+  Status add(NewRequest request, int32_t num_queued_elsewhere = 0);
+  bool has(const std::string& request_id) const;
+  // What is in flight, and whether some of it reads `content`.
+  ReplicaLoad load(const std::optional<ContentHash>& content) const;
   bool abort(const std::string& request_id);                   // false: none of that id is in flight
   void abort(const std::shared_ptr<RequestChannel>& channel);  // ignored if it ended meanwhile
 
@@ -109,6 +102,11 @@ class EngineMailbox final {
   void close_locked();
   int32_t num_queued_locked() const { return published_.num_queued + num_taken_ + static_cast<int32_t>(added_.size()); }
 
+  struct InFlight {
+    std::shared_ptr<RequestChannel> channel;
+    RequestLoad load;
+  };
+
   const int32_t max_queued_;
   mutable std::mutex mutex_;
   std::condition_variable wake_engine_, became_idle_;
@@ -117,7 +115,9 @@ class EngineMailbox final {
   std::vector<std::shared_ptr<RequestChannel>> aborted_;
   std::vector<EncodeCall> encodes_;
   bool inputs_dropped_ = false;
-  absl::flat_hash_map<std::string, std::shared_ptr<RequestChannel>> in_flight_;
+  absl::flat_hash_map<std::string, InFlight> in_flight_;
+  int64_t num_tokens_ = 0;                              // of all in flight
+  absl::flat_hash_map<ContentHash, int32_t> contents_;  // how many in flight read it
   EngineSnapshot published_;
   int32_t num_taken_ = 0;  // by the engine, since it published
   int64_t num_refused_ = 0;

@@ -34,6 +34,9 @@ class Executor {
 
   virtual const ExecutorInfo& info() const = 0;
 
+  // On the thread that submits and collects from here on, before its first step.
+  virtual void enter_thread() {}
+
   // `plan` stays as it is until collect(plan.step) has returned. One step may be in flight.
   virtual Status submit(const StepPlan& plan) = 0;
   virtual Status collect(uint64_t step, StepOutput& output) = 0;

@@ -67,6 +67,13 @@ class LLMEngine final {
     shared_inputs_.set_on_drop(std::move(on_drop));
   }
 
+  // EncodedInput::owner() of this engine's handles.
+  const void* input_owner() const { return shared_inputs_.owner(); }
+  bool shares_identical_inputs() const { return shared_inputs_.shares_identical(); }
+
+  // For a thread that calls step() from here on, before its first: it is pinned where the executor's threads are.
+  void enter_thread() { executor_->enter_thread(); }
+
   // What the request has so far, with finish_reason abort. Errors: no such request.
   StatusOr<RequestOutput> abort_request(const std::string& request_id);
 

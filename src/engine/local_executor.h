@@ -13,6 +13,7 @@ class LocalExecutor final : public Executor {
   explicit LocalExecutor(std::unique_ptr<EncoderDecoderModelRunner> runner) : runner_(std::move(runner)) {}
 
   const ExecutorInfo& info() const override { return runner_->info(); }
+  void enter_thread() override { runner_->pin_caller(); }
   Status submit(const StepPlan& plan) override;
   Status collect(uint64_t step, StepOutput& output) override;
   ExecutorStats stats() const override { return runner_->stats(); }

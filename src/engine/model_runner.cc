@@ -38,7 +38,7 @@ const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa)
 }  // namespace
 
 EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
-    : options_(options), threads_(options.num_threads) {}
+    : options_(options), threads_(options.num_threads, options.cpus) {}
 
 StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create(const ModelConfig& config,
                                                                                        const Options& options) {
@@ -51,6 +51,23 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   return runner;
 }
 
+StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create_replica(
+    std::vector<int> cpus) const {
+  Options options = options_;
+  options.cpus = std::move(cpus);
+  std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
+  runner->attention_ = attention_;
+  runner->model_ = model_;
+  runner->packed_layers_ = packed_layers_;
+  runner->info_ = info_;
+  runner->max_encoder_len_ = max_encoder_len_;
+  runner->max_decoder_len_ = max_decoder_len_;
+  runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
+  RETURN_IF_ERROR(runner->size_arena());
+  RETURN_IF_ERROR(runner->make_kv());
+  return runner;
+}
+
 Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   ASSIGN_OR_RETURN(attention_, make_attention_backend(options_.attention_backend));
   ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.path));
@@ -58,7 +75,10 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   const PackTag* tag = weights->pack_tag();
   const bool as_packed = tag != nullptr && (!options_.storage_is_asked || options_.weight_storage == tag->storage);
   if (as_packed) options_.weight_storage = tag->storage;
-  PackOptions packing(threads_, options_.weight_storage, &packed_layers_);
+  // The others have nothing to do yet: their processors pack, too.
+  std::optional<ThreadPool> of_all;
+  if (options_.num_replicas > 1) of_all.emplace(options_.num_threads * options_.num_replicas);
+  PackOptions packing(of_all.has_value() ? *of_all : threads_, options_.weight_storage, &packed_layers_);
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = as_packed;
   ASSIGN_OR_RETURN(model_, load_model(config, weights, {packing, *attention_}));
@@ -70,7 +90,8 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   report_.emplace_back(line);
   report_.push_back("weights: " + storage_text(packed_layers_));
   report_.push_back(str_cat("compute: ", describe_arithmetic(packed_layers_, options_.isa), threads_.num_threads(),
-                            " threads, ", isa_name(options_.isa), " kernels, attention backend ", attention_->name()));
+                            " threads, ", options_.cpus.empty() ? "" : "pinned, ", isa_name(options_.isa),
+                            " kernels, attention backend ", attention_->name()));
   return ok_status();
 }
 
@@ -82,7 +103,8 @@ Status EncoderDecoderModelRunner::settle_limits() {
     return unlimited ? invalid_argument("--max-model-len ", *asked, ": at most ", kMostMaxLen)
                      : invalid_argument("--max-model-len ", *asked, ": the model has ", positions, " positions");
   }
-  memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory);
+  memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) /
+                 static_cast<uint64_t>(options_.num_replicas);
   const int32_t most = asked.value_or(unlimited ? default_max_len() : positions);
   // A window of media always has all its positions: --max-model-len is about the answer then.
   const bool has_window = !spec().encoder_takes_ids() && spec().max_encoder_positions != ModelSpec::kNoLimit;
@@ -103,8 +125,14 @@ Status EncoderDecoderModelRunner::settle_limits() {
   return ok_status();
 }
 
+// This replica's part of what was asked for.
+std::optional<uint64_t> EncoderDecoderModelRunner::kv_memory_asked() const {
+  if (!options_.kv_cache_memory.has_value()) return std::nullopt;
+  return *options_.kv_cache_memory / static_cast<uint64_t>(options_.num_replicas);
+}
+
 int32_t EncoderDecoderModelRunner::default_max_len() const {
-  const uint64_t memory = options_.kv_cache_memory.value_or(memory_left_);
+  const uint64_t memory = kv_memory_asked().value_or(memory_left_);
   const auto num_blocks = static_cast<int64_t>(std::min(memory / kv_layout(1, 0).block_bytes(), kMaxKvBlocks));
   const int64_t usable = num_blocks - static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
   const int64_t of_each_side = std::max<int64_t>(usable / 2, 1) * options_.block_size;
@@ -195,6 +223,7 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
 
 Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
+  const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   const auto blocks_of_request = [&](int32_t most_tokens) {
     return ceil_div(std::min(max_encoder_len_, most_tokens), options_.block_size) +
            ceil_div(std::min(max_decoder_len_, most_tokens), options_.block_size);
@@ -204,11 +233,12 @@ Status EncoderDecoderModelRunner::size_kv() {
   const bool unlimited = std::max(spec().max_encoder_positions, spec().max_decoder_positions) == ModelSpec::kNoLimit;
   const int64_t load = blocks_of_request(unlimited ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
   const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
-  const uint64_t memory = options_.kv_cache_memory.value_or(std::min(wanted, memory_left_));
+  const uint64_t memory = kv_memory_asked().value_or(std::min(wanted, memory_left_));
   if (options_.kv_cache_memory.has_value()) {
-    RETURN_IF_ERROR(check_kv_memory(memory, block_bytes, total_memory_bytes()));
-    if (const uint64_t available = available_memory_bytes(); memory > available) {
-      log_warning("--kv-cache-memory: ", format_bytes(memory), " is more than the ", format_bytes(available),
+    const uint64_t asked = *options_.kv_cache_memory;
+    RETURN_IF_ERROR(check_kv_memory(asked, block_bytes, total_memory_bytes()));
+    if (const uint64_t available = available_memory_bytes(); asked > available) {
+      log_warning("--kv-cache-memory: ", format_bytes(asked), " is more than the ", format_bytes(available),
                   " of memory that is free now");
     }
   }
@@ -217,23 +247,28 @@ Status EncoderDecoderModelRunner::size_kv() {
   if (num_blocks - watermark_blocks < longest) {
     const uint64_t least =
         static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1) * block_bytes;
-    return resource_exhausted("the KV cache of ", format_bytes(memory), " (", num_blocks, " blocks of ",
-                              options_.block_size, " tokens) is too small for one longest request: ", max_encoder_len_,
-                              " encoder and ", max_decoder_len_, " decoder tokens want ", longest,
-                              " blocks. Give --kv-cache-memory at least ", format_bytes(least),
-                              ", or lower --max-model-len");
+    return resource_exhausted(
+        "the KV cache of ", format_bytes(memory), num_replicas > 1 ? " a replica (" : " (", num_blocks, " blocks of ",
+        options_.block_size, " tokens) is too small for one longest request: ", max_encoder_len_, " encoder and ",
+        max_decoder_len_, " decoder tokens want ", longest, " blocks. Give --kv-cache-memory at least ",
+        format_bytes(least * num_replicas), num_replicas > 1 ? " for all replicas" : "", ", or lower --max-model-len");
   }
   // More host blocks than device blocks could never be filled.
-  const int64_t host_blocks =
-      std::min<int64_t>(static_cast<int64_t>(std::min(options_.swap_space / block_bytes, kMaxKvBlocks)), num_blocks);
+  const int64_t host_blocks = std::min<int64_t>(
+      static_cast<int64_t>(std::min(options_.swap_space / num_replicas / block_bytes, kMaxKvBlocks)), num_blocks);
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
-  ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
+  RETURN_IF_ERROR(make_kv());
   report_.push_back(str_cat("KV cache: ", dtype_name(options_.kv_dtype), ", ", num_blocks, " blocks of ",
                             options_.block_size, " tokens (", num_blocks * options_.block_size, " tokens, ",
                             format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes),
                             "); swap space: ", host_blocks, " blocks (",
                             format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes), ")"));
+  return ok_status();
+}
+
+Status EncoderDecoderModelRunner::make_kv() {
+  ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
   if (options_.debug_poison) {
     for (int32_t i = 0; i < info_.num_device_blocks; ++i) kv_->poison(MemoryPool::kDevice, std::span(&i, 1));
   }

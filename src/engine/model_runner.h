@@ -1,6 +1,6 @@
 // Runs steps of an encoder/decoder model on one rank: applies block moves, builds packed inputs, encodes new inputs and
-// writes their cross KV, runs the decoder over everybody's new rows, chooses tokens. Owns the model, its threads, the
-// KV bytes and the step arena. Not thread-safe: the engine thread calls it.
+// writes their cross KV, runs the decoder over everybody's new rows, chooses tokens. Owns its threads, the KV bytes and
+// the step arena, and shares the model with its replicas. Not thread-safe: the engine thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ class EncoderDecoderModelRunner final {
  public:
   struct Options {
     int32_t num_threads = 1;
+    std::vector<int> cpus;  // that the threads are pinned to, one each; empty: not pinned
     Isa isa = Isa::kGeneric;
     std::string attention_backend = "auto";
     std::optional<DType> weight_storage;  // what matrices are kept in; unset: as the checkpoint stores each
@@ -38,8 +39,9 @@ class EncoderDecoderModelRunner final {
     // Caps both sides. Unset: the model's positions; where it has no limit, 8192, or what the KV pool holds if less.
     std::optional<int32_t> max_model_len;
     std::optional<uint64_t>
-        kv_cache_memory;      // bytes; unset: what the largest load can use, within what the machine has left
-    uint64_t swap_space = 0;  // bytes
+        kv_cache_memory;       // bytes; unset: what the largest load can use, within what the machine has left
+    uint64_t swap_space = 0;   // bytes
+    int32_t num_replicas = 1;  // that share these bytes, and what the machine has left
     double watermark = 0.01;
     bool has_long_encodes = false;  // plans may have some: encodes get memory of their own, apart from the step's
     bool debug_poison = false;
@@ -48,6 +50,13 @@ class EncoderDecoderModelRunner final {
   // Loads the model, walks the largest step that the limits allow to size the step arena, and sizes the KV pools.
   // Errors: whatever loading gives; a pool too small for one longest request (says what to change).
   static StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> create(const ModelConfig& config, const Options& options);
+
+  // Another runner over the same model, with threads, KV and step memory of its own, of the same sizes. REQUIRES: as
+  // many `cpus` as this one has. Errors: the system refuses the memory.
+  StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> create_replica(std::vector<int> cpus) const;
+
+  // For the thread that executes steps from here on.
+  void pin_caller() const { threads_.pin_caller(); }
 
   Status execute(const StepPlan& plan, StepOutput& output);
 
@@ -71,11 +80,13 @@ class EncoderDecoderModelRunner final {
 
   Status load(const ModelConfig& config);
   Status settle_limits();
+  std::optional<uint64_t> kv_memory_asked() const;
   int32_t default_max_len() const;
   Status check_step_memory(uint64_t bytes) const;
   Status size_arena();
   void prepare_long_encodes(size_t arena_bytes);
   Status size_kv();
+  Status make_kv();
   KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
   Context make_context(Arena& arena, bool dry_run);
   void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
@@ -89,8 +100,9 @@ class EncoderDecoderModelRunner final {
 
   Options options_;
   ThreadPool threads_;
-  std::unique_ptr<AttentionBackend> attention_;
-  std::unique_ptr<Model> model_;
+  // Of all replicas: they write to neither.
+  std::shared_ptr<const AttentionBackend> attention_;
+  std::shared_ptr<const Model> model_;  // borrows attention_
   std::unique_ptr<InputBatch> batch_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then

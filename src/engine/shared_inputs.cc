@@ -49,6 +49,11 @@ const std::optional<std::string>& EncodedInput::text() const {
   return pin_->text;
 }
 
+const void* EncodedInput::owner() const {
+  CHECK(has_value(), "an empty handle");
+  return pin_->dropped.get();
+}
+
 SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical)
     : SharedInputs(scheduler, share_identical, [key = ContentHashKey::random()](const EncoderContent& content) {
         if (content.features != nullptr) return content_hash(key, std::as_bytes(std::span(content.features->values)));
@@ -117,10 +122,6 @@ EncodedInput SharedInputs::hold(const EncoderContent& content, std::optional<std
   Input& input = inputs_.at(hash);
   ++input.num_users;
   return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, hash, input.content, std::move(text)));
-}
-
-bool SharedInputs::owns(const EncodedInput& handle) const {
-  return handle.has_value() && handle.pin_->dropped == dropped_;
 }
 
 void SharedInputs::collect_dropped() {

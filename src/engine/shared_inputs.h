@@ -46,7 +46,10 @@ class SharedInputs final {
   // A new handle of an input.
   EncodedInput hold(const EncoderContent& content, std::optional<std::string> text);
   // Whether the handle holds something, and comes from here.
-  bool owns(const EncodedInput& handle) const;
+  bool owns(const EncodedInput& handle) const { return handle.has_value() && handle.owner() == owner(); }
+  // Never that of others while a handle of ours lives.
+  const void* owner() const { return dropped_.get(); }
+  bool shares_identical() const { return share_identical_; }
   // Forgets the handles whose last copies were dropped since the last call.
   void collect_dropped();
   // Called on whatever thread drops a handle's last copy, after the fact; null: nobody.

@@ -1,7 +1,7 @@
 // What a model family implements. A model is weights and arithmetic: it knows no request, no scheduler, no sampler.
 //
-// Owned by its rank's model runner. Immutable after loading; methods write only through their arguments, and run on one
-// thread at a time (they use the context's pool and arena).
+// Owned by its rank's model runner and that one's replicas together. Immutable after loading; methods write only
+// through their arguments, so several threads may run them, each with a context of its own (its pool and arena).
 #pragma once
 
 #include <cstdint>

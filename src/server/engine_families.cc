@@ -13,10 +13,17 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-ClientMetric counter(double value, Labels labels) {
+ClientMetric counter_of(double value, Labels labels) {
   ClientMetric metric;
   metric.label = std::move(labels);
   metric.counter.value = value;
+  return metric;
+}
+
+ClientMetric gauge_of(double value, Labels labels) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.gauge.value = value;
   return metric;
 }
 
@@ -25,16 +32,13 @@ class Families final {
   Families(Labels labels, std::vector<MetricFamily>& families) : labels_(std::move(labels)), families_(families) {}
 
   void gauge(std::string name, std::string help, double value) {
-    ClientMetric metric;
-    metric.label = labels_;
-    metric.gauge.value = value;
-    families_.push_back({std::move(name), std::move(help), MetricType::Gauge, {std::move(metric)}});
+    families_.push_back({std::move(name), std::move(help), MetricType::Gauge, {gauge_of(value, labels_)}});
   }
   void gauge(std::string name, std::string help, int64_t value) {
     gauge(std::move(name), std::move(help), static_cast<double>(value));
   }
   void count(std::string name, std::string help, double value) {
-    families_.push_back({std::move(name), std::move(help), MetricType::Counter, {counter(value, labels_)}});
+    families_.push_back({std::move(name), std::move(help), MetricType::Counter, {counter_of(value, labels_)}});
   }
   void count(std::string name, std::string help, int64_t value) {
     count(std::move(name), std::move(help), static_cast<double>(value));
@@ -46,7 +50,7 @@ class Families final {
     for (const auto& [value, count] : values) {
       Labels labels = labels_;
       labels.push_back({label, value});
-      family.metric.push_back(counter(static_cast<double>(count), std::move(labels)));
+      family.metric.push_back(counter_of(static_cast<double>(count), std::move(labels)));
     }
     families_.push_back(std::move(family));
   }
@@ -116,6 +120,31 @@ void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, c
   add_requests(engine, num_waiting, out);
   add_blocks(engine.blocks, out);
   add_work(engine.stats, out);
+}
+
+void append_replica_families(std::span<const EngineSnapshot> replicas, const std::string& model_name,
+                             std::vector<MetricFamily>& families) {
+  MetricFamily running{"transept:replica_requests_running",
+                       "Requests of a replica whose tokens are being computed.",
+                       MetricType::Gauge,
+                       {}};
+  MetricFamily waiting{
+      "transept:replica_requests_waiting", "Requests of a replica that wait to be computed.", MetricType::Gauge, {}};
+  MetricFamily usage{"transept:replica_kv_cache_usage_perc",
+                     "Part of a replica's KV blocks that is in use; 1 is all of them.",
+                     MetricType::Gauge,
+                     {}};
+  MetricFamily tokens{
+      "transept:replica_generation_tokens_total", "Tokens that a replica generated.", MetricType::Counter, {}};
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    const EngineSnapshot& replica = replicas[i];
+    const Labels labels = {{"model_name", model_name}, {"replica", str_cat(i)}};
+    running.metric.push_back(gauge_of(static_cast<double>(replica.running.size()), labels));
+    waiting.metric.push_back(gauge_of(static_cast<double>(replica.num_queued), labels));
+    usage.metric.push_back(gauge_of(used_part(replica.blocks.total, replica.blocks.free), labels));
+    tokens.metric.push_back(counter_of(static_cast<double>(replica.stats.num_generated_tokens), labels));
+  }
+  for (MetricFamily* family : {&running, &waiting, &usage, &tokens}) families.push_back(std::move(*family));
 }
 
 void append_process_families(double start_time, std::vector<MetricFamily>& families) {

@@ -57,6 +57,22 @@ Json model_json(const ServerContext& context, const std::string& name) {
   return model;
 }
 
+// A part of /debug/state.
+Json engine_json(const EngineSnapshot& engine) {
+  Json blocks = Json::object();
+  blocks.set("total", engine.blocks.total);
+  blocks.set("free", engine.blocks.free);
+  blocks.set("self", engine.blocks.self);
+  blocks.set("cross", engine.blocks.cross);
+  blocks.set("pinned", engine.blocks.pinned);
+  Json json = Json::object();
+  json.set("running", names(engine.running));
+  json.set("waiting", names(engine.waiting));
+  json.set("swapped", names(engine.swapped));
+  json.set("blocks", std::move(blocks));
+  return json;
+}
+
 // Why no new work would be taken, or "".
 std::string_view why_not_ready(const ServerContext& context) {
   switch (context.state.load()) {
@@ -102,9 +118,10 @@ HttpResponse get_version(const ServerContext& context) {
 }
 
 HttpResponse get_metrics(const ServerContext& context) {
+  const std::vector<EngineSnapshot> replicas = context.engine.snapshots();
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body = context.metrics.text(context.engine.snapshot(), context.admission.num_waiting());
+  response.body = context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas);
   return response;
 }
 
@@ -112,22 +129,17 @@ HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& re
   if (!request.peer_is_loopback) {
     return error_response(absl::PermissionDeniedError("/debug/state answers this machine alone"), context.admission);
   }
-  const EngineSnapshot state = context.engine.snapshot();
-  Json blocks = Json::object();
-  blocks.set("total", state.blocks.total);
-  blocks.set("free", state.blocks.free);
-  blocks.set("self", state.blocks.self);
-  blocks.set("cross", state.blocks.cross);
-  blocks.set("pinned", state.blocks.pinned);
+  const std::vector<EngineSnapshot> replicas = context.engine.snapshots();
   Json queue = Json::object();
   queue.set("requests", context.admission.num_waiting());
   queue.set("limit", context.admission.options().max_requests);
-  Json body = Json::object();
-  body.set("running", names(state.running));
-  body.set("waiting", names(state.waiting));
-  body.set("swapped", names(state.swapped));
-  body.set("blocks", std::move(blocks));
+  Json body = engine_json(add_up(replicas));
   body.set("queue", std::move(queue));
+  if (replicas.size() > 1) {
+    Json list = Json::array();
+    for (const EngineSnapshot& replica : replicas) list.push_back(engine_json(replica));
+    body.set("replicas", std::move(list));
+  }
   return json_response(body);
 }
 

@@ -167,6 +167,28 @@ TEST(InfoRoutes, DebugStateHasApiMdsShapeAndCountsTheQueue) {
   EXPECT_EQ(body.find("queue")->dump(), R"({"requests": 3, "limit": 512})");
 }
 
+TEST(InfoRoutes, SeveralReplicasAreShownTogetherAndEach) {
+  EngineConfig config;
+  config.replicas = 2;
+  ServerHouse house(testing::default_server_options(), testing::bundled_model(), config);
+  HttpRequest request;
+  request.peer_is_loopback = true;
+  const Json body = body_of(get_debug_state(house.context(), request));
+  EXPECT_EQ(keys_of(body), (std::set<std::string>{"blocks", "queue", "replicas", "running", "swapped", "waiting"}));
+  const Json::Array& replicas = body.find("replicas")->as_array();
+  ASSERT_EQ(replicas.size(), 2u);
+  int64_t total = 0;
+  for (const Json& replica : replicas) {
+    EXPECT_EQ(keys_of(replica), (std::set<std::string>{"blocks", "running", "swapped", "waiting"}));
+    total += replica.find("blocks")->find("total")->as_int();
+  }
+  EXPECT_EQ(body.find("blocks")->find("total")->as_int(), total);
+  EXPECT_NE(
+      get_metrics(house.context()).body.find("transept:replica_requests_running{model_name=\"g2p\",replica=\"1\"}"),
+      std::string::npos);
+  EXPECT_EQ(get_health_ready(house.context()).status, 200);
+}
+
 TEST(InfoRoutes, AStoppedEngineStillAnswersQuestions) {
   ServerHouse house;
   house.engine().stop();

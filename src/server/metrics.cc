@@ -120,9 +120,11 @@ class ServerMetrics::Impl final {
     refused_.Add({{"reason", std::string(one_of(why, kRefusals))}}).Increment();
   }
 
-  std::string text(const EngineSnapshot& engine, int32_t num_waiting) const {
+  std::string text(const EngineSnapshot& engine, int32_t num_waiting,
+                   const std::vector<EngineSnapshot>& replicas) const {
     std::vector<prometheus::MetricFamily> families;
     append_engine_families(engine, num_waiting, model_name_, families);
+    if (replicas.size() > 1) append_replica_families(replicas, model_name_, families);
     for (prometheus::MetricFamily& family : registry_.Collect()) families.push_back(std::move(family));
     append_process_families(start_time_, families);
     std::ostringstream out;
@@ -189,8 +191,9 @@ void ServerMetrics::count_request(const RequestOutput& output) { impl_->count_re
 void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_fields(count); }
 void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }
 void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }
-std::string ServerMetrics::text(const EngineSnapshot& engine, int32_t num_waiting) const {
-  return impl_->text(engine, num_waiting);
+std::string ServerMetrics::text(const EngineSnapshot& engine, int32_t num_waiting,
+                                const std::vector<EngineSnapshot>& replicas) const {
+  return impl_->text(engine, num_waiting, replicas);
 }
 
 }  // namespace transept

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/request_output.h"
 #include "engine/async_engine.h"
@@ -28,8 +29,10 @@ class ServerMetrics final {
   void count_refused(std::string_view why);  // "queue", "budget", "draining", "loading"
 
   // Prometheus' text format; gauges and the engine's counters are those of `engine`. `num_waiting` is the queue's
-  // length with what the engine does not count yet.
-  std::string text(const EngineSnapshot& engine, int32_t num_waiting) const;
+  // length with what the engine does not count yet. `engine` is all of its `replicas`: where there are several, each
+  // has series of its own besides.
+  std::string text(const EngineSnapshot& engine, int32_t num_waiting,
+                   const std::vector<EngineSnapshot>& replicas = {}) const;
 
  private:
   class Impl;

@@ -94,6 +94,29 @@ TEST(ServerMetrics, NamesAndTypesAreThoseOfApiMd) {
   }
 }
 
+TEST(ServerMetrics, ReplicasHaveSeriesOfTheirOwnAndTheSumsStay) {
+  std::vector<EngineSnapshot> replicas(2);
+  replicas[0].running = {"a", "b"};
+  replicas[0].blocks = {.total = 8, .free = 2};
+  replicas[1].running = {"c"};
+  replicas[1].blocks = {.total = 8, .free = 8};
+  replicas[1].num_queued = 3;
+  replicas[1].stats.num_generated_tokens = 11;
+  const ServerMetrics metrics("m");
+  const PrometheusText text = PrometheusText::parse(metrics.text(add_up(replicas), 5, replicas)).value();
+  EXPECT_EQ(text.value("transept:num_requests_running", kModel), 3);
+  EXPECT_EQ(text.value("transept:num_requests_waiting", kModel), 5);
+  EXPECT_EQ(text.value("transept:kv_cache_usage_perc", kModel), 6.0 / 16);
+  EXPECT_EQ(text.value("transept:generation_tokens_total", kModel), 11);
+  EXPECT_EQ(text.value("transept:replica_requests_running", with({{"replica", "0"}})), 2);
+  EXPECT_EQ(text.value("transept:replica_requests_waiting", with({{"replica", "1"}})), 3);
+  EXPECT_EQ(text.value("transept:replica_kv_cache_usage_perc", with({{"replica", "0"}})), 0.75);
+  EXPECT_EQ(text.value("transept:replica_generation_tokens_total", with({{"replica", "1"}})), 11);
+  for (const auto& [name, family] : read(metrics, replicas[0]).families()) {
+    EXPECT_FALSE(name.starts_with("transept:replica_")) << "of one replica there is nothing to compare";
+  }
+}
+
 TEST(ServerMetrics, TheEnginesStateIsThatOfTheSnapshot) {
   EngineSnapshot engine;
   engine.running = {"a", "b"};

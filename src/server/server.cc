@@ -33,7 +33,7 @@ void Server::serve(LoadedModel model) {
   // Who may wait is for Admission to say: the engine takes whatever comes past it.
   AsyncEngine::Options queue;
   queue.max_queued_requests = std::numeric_limits<int32_t>::max();
-  engine_ = std::make_unique<AsyncEngine>(std::move(model_.engine), queue, clock_);
+  engine_ = std::make_unique<AsyncEngine>(model_.take_engines(), queue, clock_);
   admission_ = std::make_unique<Admission>(
       options_.queue, [this] { return engine_->num_queued(); }, clock_);
   StatusOr<SpeechModel> speech = SpeechModel::of(model_, *engine_);
@@ -81,7 +81,7 @@ void Server::stop() {
   state_ = ServerState::kDraining;
   http_->stop();
   if (engine_ == nullptr || model_.engine != nullptr) return;
-  model_.engine = engine_->stop();
+  model_.give_back(engine_->stop_all());
   transcribers_->stop();
   workers_->stop();
   tokenizers_->stop();

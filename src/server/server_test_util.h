@@ -43,7 +43,7 @@ class ServerHouse final {
     CHECK(loaded.ok(), error_message(loaded.status()));
     model_ = std::make_unique<LoadedModel>(std::move(loaded).value());
     const AsyncEngine::Options queue{options_.queue.max_requests};
-    engine_ = std::make_unique<AsyncEngine>(std::move(model_->engine), queue, clock_);
+    engine_ = std::make_unique<AsyncEngine>(model_->take_engines(), queue, clock_);
     admission_ = std::make_unique<Admission>(
         options_.queue, [this] { return engine_->num_queued(); }, clock_);
     StatusOr<SpeechModel> speech = SpeechModel::of(*model_, *engine_);
