@@ -295,7 +295,7 @@ def settle(options):
     if options.quick:
         options.rounds = options.repeats = 1
     options.beside = options.beside.split(",")
-    options.peer_dtype = options.peer_dtype or ("int8" if options.quantization in ("int8", "auto") else "float32")
+    options.peer_dtype = options.peer_dtype or ("int8" if options.quantization == "int8" else "float32")
     for name in ("cache", "json", "model"):
         setattr(options, name, getattr(options, name).absolute())
 

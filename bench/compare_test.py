@@ -86,7 +86,7 @@ class Commands(unittest.TestCase):
     def test_the_peer_runs_in_int8_where_we_do(self):
         parser = argparse.ArgumentParser()
         compare.add_options(parser)
-        for arguments, dtype in ((["--quantization", "int8"], "int8"), ([], "float32"), (["--quantization", "int8", "--peer-dtype", "float32"], "float32")):
+        for arguments, dtype in ((["--quantization", "int8"], "int8"), (["--quantization", "auto"], "float32"), ([], "float32"), (["--quantization", "int8", "--peer-dtype", "float32"], "float32")):
             options = parser.parse_args(arguments)
             compare.settle(options)
             self.assertEqual(options.peer_dtype, dtype)

@@ -51,10 +51,13 @@ std::vector<FlagSpec> engine_flags() {
        "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
       {"device", "NAME", "auto", "auto or cpu", kEngine},
       {"quantization", "NAME", "none, or what a packed folder has",
-       "none, int8 (weights in 8 bits, inputs quantised row by row), or auto (int8, or what a packed folder has)",
+       "none, int8 (weights in 8 bits, inputs quantised row by row), or auto: the fastest types that pass every "
+       "quality "
+       "gate, which are float16 for weights stored in float32, other weights as they are, and KV in float16",
        kEngine},
       {"kv-cache-dtype", "TYPE", "auto",
-       "auto (float32), float32, bfloat16, float16 or int8: what keys and values are kept in, arithmetic apart",
+       "auto (float32; with --quantization auto float16), float32, bfloat16, float16 or int8: what keys and values are "
+       "kept in, arithmetic apart",
        kEngine},
       {"threads", "N", "all processors", "compute threads (of each replica, where serve has --replicas)", kEngine},
       {"cpu-affinity", "LIST", "none",

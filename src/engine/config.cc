@@ -9,6 +9,7 @@
 #include "engine/features.h"
 #include "engine/replica_cpus.h"
 #include "engine/weight_storage.h"
+#include "weights/weight_map.h"
 
 namespace transept {
 namespace {
@@ -65,19 +66,27 @@ StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
   return invalid_argument("--preemption-mode ", name, ": unknown; one of auto, recompute, swap");
 }
 
-StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config) {
-  EncoderDecoderModelRunner::Options options;
-  ASSIGN_OR_RETURN(options.isa, parse_isa(config.isa));
+// Only --quantization auto asks the checkpoint.
+StatusOr<StoredWeights> read_stored_weights(const EngineConfig& config) {
+  if (config.quantization != "auto") return StoredWeights{};
+  ASSIGN_OR_RETURN(const std::unique_ptr<WeightMap> weights, WeightMap::open(config.model));
+  return StoredWeights{weights->main_dtype(), weights->pack_tag() != nullptr};
+}
+
+StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config, Isa isa,
+                                                            const StorageTypes& types) {
   ASSIGN_OR_RETURN(const ReplicaCpus cpus,
                    plan_replica_cpus(config.threads, config.replicas, config.cpu_affinity, available_cpus()));
+  EncoderDecoderModelRunner::Options options;
+  options.isa = isa;
   options.num_threads = cpus.num_threads;
   options.cpus = cpus.of_replica(0);
   options.num_replicas = config.replicas;
   options.attention_backend = config.attention_backend;
-  options.weight_storage = weight_storage(config);
+  options.weight_storage = types.weights;
   options.storage_is_asked = storage_is_asked(config);
   options.block_size = config.block_size;
-  ASSIGN_OR_RETURN(options.kv_dtype, kv_dtype_of(config));
+  options.kv_dtype = types.kv;
   options.max_num_seqs = config.max_num_seqs;
   options.max_num_batched_tokens = config.max_num_batched_tokens;
   options.max_num_encoder_tokens = config.max_num_encoder_tokens;
@@ -153,7 +162,9 @@ Status make_engines(const EngineConfig& config, std::unique_ptr<EncoderDecoderMo
     loaded.more_engines.push_back(make(std::move(runner)));
   }
   loaded.engine = make(std::move(first));
-  if (config.replicas > 1) log_info("replicas: ", config.replicas, " engines over one set of weights; threads, step memory and KV cache are each one's");
+  if (config.replicas > 1)
+    log_info("replicas: ", config.replicas,
+             " engines over one set of weights; threads, step memory and KV cache are each one's");
   if (!cpus.cpus.empty()) log_info("threads are pinned to processors ", cpus.text());
   return ok_status();
 }
@@ -174,13 +185,17 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   } else {
     return with_folder(tokenizer.status(), config.model);
   }
-  ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config));
+  ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
+  ASSIGN_OR_RETURN(const StoredWeights stored, read_stored_weights(config));
+  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, stored));
+  ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config, isa, types));
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
   loaded.runner = runner.get();
   set_storage_flags(runner->options().weight_storage, loaded.config);
   loaded.has_alignment_heads = !runner->spec().alignment_heads.empty();
   for (const std::string& line : runner->startup_report()) log_info(line);
+  if (!types.report.empty()) log_info(types.report);
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
   if (runner->spec().default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));
   const PromptProcessor::Limits limits{runner->max_encoder_len(), runner->max_decoder_len()};

@@ -24,7 +24,7 @@ constexpr FlagValue kFlagValues[] = {
     {"kv-cache-dtype", "bfloat16", Feature::kBFloat16Kv},
     {"kv-cache-dtype", "float16", Feature::kFloat16Kv},
     {"kv-cache-dtype", "int8", Feature::kInt8Kv},
-    {"quantization", "auto", Feature::kInt8Weights},
+    {"quantization", "auto", Feature::kStoredWeights},
     {"quantization", "none", Feature::kStoredWeights},
     {"quantization", "int8", Feature::kInt8Weights},
     {"quantization", "int4", Feature::kQuantization},

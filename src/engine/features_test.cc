@@ -78,7 +78,7 @@ constexpr FlagProbe kFlagProbes[] = {
     {Feature::kStoredWeights, &EngineConfig::dtype, "auto", "--dtype auto"},
     {Feature::kStoredWeights, &EngineConfig::quantization, "none", "--quantization none"},
     {Feature::kInt8Weights, &EngineConfig::quantization, "int8", "--quantization int8"},
-    {Feature::kInt8Weights, &EngineConfig::quantization, "auto", "--quantization auto"},
+    {Feature::kStoredWeights, &EngineConfig::quantization, "auto", "--quantization auto"},
     {Feature::kQuantization, &EngineConfig::quantization, "awq", "--quantization awq"},
     {Feature::kCpu, &EngineConfig::device, "cpu", "--device cpu"},
     {Feature::kOtherDevices, &EngineConfig::device, "cuda", "--device cuda"},

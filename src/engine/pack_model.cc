@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "engine/features.h"
 #include "engine/weight_storage.h"
@@ -123,10 +124,13 @@ StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& 
   ASSIGN_OR_RETURN(NewFolder folder, NewFolder::create(folder_path(out)));
   PackedModel result;
   ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
+  ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
+  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, {weights->main_dtype()}));
+  if (!types.report.empty()) log_info(types.report);
   ThreadPool threads(config.threads > 0 ? config.threads : num_available_cpus());
   ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> attention, make_attention_backend(config.attention_backend));
   std::vector<PackedLayer> layers;
-  PackOptions packing(threads, weight_storage(config), &layers);
+  PackOptions packing(threads, types.weights, &layers);
   packing.least_int8_width = kLeastInt8Width;
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, load_model(model_config, weights, {packing, *attention}));
   const fs::path file = folder.path() / kWeightsFile;

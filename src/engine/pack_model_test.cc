@@ -92,6 +92,14 @@ TEST_F(PackModel, FlagsThatAreLeftOutTakeWhatTheFolderHas) {
   EXPECT_THAT(loaded_as(of_packed("none", false, "float32")), HasSubstr("float32 cannot be made of that"));
 }
 
+TEST_F(PackModel, AutoPacksWhatLoadingWouldChoose) {
+  if (parse_isa("auto").value() == Isa::kGeneric) GTEST_SKIP() << "auto keeps what the checkpoint has";
+  ASSERT_TRUE(pack_model(wide("auto"), out_, kGoOn).ok());
+  EXPECT_EQ(loaded_as(wide("auto")), "none float16");
+  EXPECT_EQ(loaded_as(of_packed("auto", true)), "none float16 mapped");
+  EXPECT_EQ(loaded_as(of_packed()), "none float16 mapped");
+}
+
 TEST_F(PackModel, FloatsAreQuantisedWhenAskedFor) {
   ASSERT_TRUE(pack_model(wide(), out_, kGoOn).ok());
   EXPECT_EQ(loaded_as(of_packed()), "none auto mapped");

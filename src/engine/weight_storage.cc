@@ -1,13 +1,49 @@
 #include "engine/weight_storage.h"
 
-namespace transept {
+#include "engine/features.h"
 
-std::optional<DType> weight_storage(const EngineConfig& config) {
-  if (config.quantization == "int8" || config.quantization == "auto") return DType::kInt8;
+namespace transept {
+namespace {
+
+bool widens_float16_fast(Isa isa) { return isa != Isa::kGeneric; }
+
+std::optional<DType> named_storage(const EngineConfig& config) {
+  if (config.quantization == "int8") return DType::kInt8;
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     if (config.dtype == dtype_name(dtype)) return dtype;
   }
   return std::nullopt;
+}
+
+std::string auto_report(const EngineConfig& config, const StorageTypes& types, Isa isa, const StoredWeights& stored) {
+  const auto weights = [&]() -> std::string {
+    if (config.dtype != "auto") return str_cat("weights in ", config.dtype, ", as --dtype says");
+    if (stored.is_packed) return "weights as the packed folder has them";
+    if (types.weights.has_value()) {
+      return str_cat("weights in ", dtype_name(*types.weights), ", the fastest type that passes every gate of quality");
+    }
+    if (stored.dtype != DType::kFloat32) return str_cat("weights in the checkpoint's own ", dtype_name(stored.dtype));
+    return str_cat("weights in the checkpoint's own float32: ", isa_name(isa), " kernels widen 16 bits slowly");
+  };
+  return str_cat("quantization auto: ", weights(), "; KV cache in ", dtype_name(types.kv),
+                 config.kv_cache_dtype == "auto" ? "" : ", as --kv-cache-dtype says",
+                 "; int8 is for who asks for it by name");
+}
+
+}  // namespace
+
+StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored) {
+  StorageTypes types;
+  types.weights = named_storage(config);
+  ASSIGN_OR_RETURN(types.kv, kv_dtype_of(config));
+  if (config.quantization != "auto") return types;
+  if (widens_float16_fast(isa)) {
+    const bool is_free = config.dtype == "auto" && !stored.is_packed;
+    if (is_free && stored.dtype == DType::kFloat32) types.weights = DType::kFloat16;
+    if (config.kv_cache_dtype == "auto") types.kv = DType::kFloat16;
+  }
+  types.report = auto_report(config, types, isa, stored);
+  return types;
 }
 
 bool storage_is_asked(const EngineConfig& config) {

@@ -1,4 +1,4 @@
-// What the flags say of how a model's matrices are kept. Pure functions.
+// What the flags say of how a model's matrices, and keys and values, are kept. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/isa.h"
+#include "base/status.h"
 #include "engine/config.h"
 #include "layers/packing.h"
 #include "tensor/dtype.h"
@@ -17,8 +19,24 @@ namespace transept {
 // wide) 99.0 %: decision 12.
 inline constexpr int64_t kLeastInt8Width = 192;
 
-// Unset: as the checkpoint stores each. REQUIRES: check_features() has seen the config.
-std::optional<DType> weight_storage(const EngineConfig& config);
+// What a folder says of its weights: only for --quantization auto.
+struct StoredWeights {
+  DType dtype = DType::kFloat32;  // of most of their bytes
+  bool is_packed = false;
+};
+
+struct StorageTypes {
+  std::optional<DType> weights;  // unset: as the checkpoint stores each
+  DType kv = DType::kFloat32;
+  std::string report;  // what --quantization auto chose, and why; "": nobody asked it to
+};
+
+// --quantization auto is the fastest of the types with which every model of ./dev quality passes every gate (decision
+// 12). Those are 16-bit ones: no model that is wide enough for int8 has passed. Weights in float32 become float16,
+// other weights stay; keys and values are float16, where --kv-cache-dtype leaves them to this. A level that widens
+// float16 in software (generic) keeps everything. Errors: --kv-cache-dtype is unknown. REQUIRES: check_features() has
+// seen the config.
+StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored);
 
 // A flag asks for it. Otherwise a packed folder's matrices are taken as they are.
 bool storage_is_asked(const EngineConfig& config);

@@ -255,6 +255,18 @@ size_t WeightMap::total_bytes() const {
   return bytes;
 }
 
+DType WeightMap::main_dtype() const {
+  std::map<DType, size_t> bytes = {{DType::kFloat32, 0}};
+  for (const auto& [name, tensor] : impl_->tensors) {
+    if (const std::optional<DType> dtype = float_type(tensor.view.dtype)) bytes[*dtype] += tensor.view.data.size();
+  }
+  DType most = DType::kFloat32;
+  for (const auto& [dtype, count] : bytes) {
+    if (count > bytes.at(most)) most = dtype;
+  }
+  return most;
+}
+
 void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
   const auto count = static_cast<int64_t>(out.size());
   CHECK(begin >= 0 && begin <= weight.num_elements() && count <= weight.num_elements() - begin, weight.name);

@@ -86,6 +86,9 @@ class WeightMap final {
 
   size_t total_bytes() const;
 
+  // Of the types that get() serves the one with most of the bytes; float32 where it has as many, or none has any.
+  DType main_dtype() const;
+
  private:
   struct Impl;
   explicit WeightMap(std::unique_ptr<Impl> impl);

@@ -1,0 +1,71 @@
+// Proves what the flags of storage mean together, above all what --quantization auto chooses, and that it says so.
+#include "engine/weight_storage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr StoredWeights kFloats = {DType::kFloat32};
+
+EngineConfig flags(std::string quantization, std::string dtype = "auto", std::string kv = "auto") {
+  EngineConfig config;
+  config.quantization = std::move(quantization);
+  config.dtype = std::move(dtype);
+  config.kv_cache_dtype = std::move(kv);
+  return config;
+}
+
+// "float16 float32": weights, then keys and values.
+std::string chosen(const EngineConfig& config, const StoredWeights& stored = kFloats, Isa isa = Isa::kAvx2) {
+  const StatusOr<StorageTypes> types = storage_types(config, isa, stored);
+  if (!types.ok()) return error_message(types.status());
+  return str_cat(types->weights.has_value() ? dtype_name(*types->weights) : "stored", " ", dtype_name(types->kv));
+}
+
+std::string report(const EngineConfig& config, const StoredWeights& stored = kFloats, Isa isa = Isa::kAvx2) {
+  return storage_types(config, isa, stored)->report;
+}
+
+TEST(StorageTypes, NamesMeanWhatTheySay) {
+  EXPECT_EQ(chosen(flags("none")), "stored float32");
+  EXPECT_EQ(chosen(flags("none", "bfloat16", "int8")), "bfloat16 int8");
+  EXPECT_EQ(chosen(flags("int8")), "int8 float32");
+  EXPECT_EQ(chosen(flags("int8", "float16", "float16")), "int8 float16") << "int8 goes before";
+  EXPECT_EQ(report(flags("int8", "float16")), "");
+  EXPECT_THAT(chosen(flags("auto", "auto", "int3")), HasSubstr("--kv-cache-dtype int3"));
+}
+
+TEST(StorageTypes, AutoHalvesFloatsOnEveryLevelThatWidensThemFast) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Fp16, Isa::kAmx}) {
+    EXPECT_EQ(chosen(flags("auto"), kFloats, isa), "float16 float16") << isa_name(isa);
+  }
+  EXPECT_THAT(report(flags("auto")), HasSubstr("weights in float16, the fastest type that passes every gate"));
+  EXPECT_THAT(report(flags("auto")), HasSubstr("KV cache in float16;"));
+  EXPECT_EQ(chosen(flags("auto"), kFloats, Isa::kGeneric), "stored float32");
+  EXPECT_THAT(report(flags("auto"), kFloats, Isa::kGeneric),
+              HasSubstr("float32: generic kernels widen 16 bits slowly"));
+}
+
+TEST(StorageTypes, AutoRoundsNothingThatHas16BitsOrIsPacked) {
+  EXPECT_EQ(chosen(flags("auto"), {DType::kBFloat16}), "stored float16");
+  EXPECT_EQ(chosen(flags("auto"), {DType::kFloat16}), "stored float16");
+  EXPECT_THAT(report(flags("auto"), {DType::kBFloat16}), HasSubstr("the checkpoint's own bfloat16"));
+  const StoredWeights packed = {.dtype = DType::kFloat32, .is_packed = true};
+  EXPECT_EQ(chosen(flags("auto"), packed), "stored float16");
+  EXPECT_THAT(report(flags("auto"), packed), HasSubstr("as the packed folder has them"));
+}
+
+TEST(StorageTypes, AutoLeavesWhatOtherFlagsName) {
+  EXPECT_EQ(chosen(flags("auto", "float32", "float32")), "float32 float32");
+  EXPECT_EQ(chosen(flags("auto", "bfloat16")), "bfloat16 float16");
+  EXPECT_EQ(chosen(flags("auto", "auto", "int8")), "float16 int8");
+  EXPECT_THAT(report(flags("auto", "bfloat16")), HasSubstr("weights in bfloat16, as --dtype says"));
+  EXPECT_THAT(report(flags("auto", "auto", "int8")), HasSubstr("KV cache in int8, as --kv-cache-dtype says"));
+}
+
+}  // namespace
+}  // namespace transept
