@@ -301,7 +301,7 @@ class BFloat16Backend final : public AttentionBackend {
     return false;
   }
   size_t block_bytes(const KvSpec&, int32_t, DType) const override { return 1; }
-  void plan(Context&, const ForwardBatch&) override {}
+  void plan(Context&, ForwardBatch&) const override {}
   void run(Context&, AttentionType, const AttentionMetadata&, const AttentionArgs&) const override {}
 };
 
