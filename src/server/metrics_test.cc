@@ -25,7 +25,8 @@ PrometheusText read(const ServerMetrics& metrics, const EngineSnapshot& engine =
   const std::string text = metrics.text(engine, num_waiting);
   StatusOr<PrometheusText> parsed = PrometheusText::parse(text);
   EXPECT_TRUE(parsed.ok()) << error_message(parsed.status());
-  return parsed.ok() ? *parsed : PrometheusText();
+  if (!parsed.ok()) return {};
+  return std::move(parsed).value();
 }
 
 RequestOutput finished(int32_t num_encoder, int32_t num_decoder, const std::vector<int32_t>& num_tokens) {
@@ -103,7 +104,9 @@ TEST(ServerMetrics, ReplicasHaveSeriesOfTheirOwnAndTheSumsStay) {
   replicas[1].num_queued = 3;
   replicas[1].stats.num_generated_tokens = 11;
   const ServerMetrics metrics("m");
-  const PrometheusText text = PrometheusText::parse(metrics.text(add_up(replicas), 5, replicas)).value();
+  const StatusOr<PrometheusText> parsed = PrometheusText::parse(metrics.text(add_up(replicas), 5, replicas));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const PrometheusText& text = *parsed;
   EXPECT_EQ(text.value("transept:num_requests_running", kModel), 3);
   EXPECT_EQ(text.value("transept:num_requests_waiting", kModel), 5);
   EXPECT_EQ(text.value("transept:kv_cache_usage_perc", kModel), 6.0 / 16);
@@ -112,7 +115,8 @@ TEST(ServerMetrics, ReplicasHaveSeriesOfTheirOwnAndTheSumsStay) {
   EXPECT_EQ(text.value("transept:replica_requests_waiting", with({{"replica", "1"}})), 3);
   EXPECT_EQ(text.value("transept:replica_kv_cache_usage_perc", with({{"replica", "0"}})), 0.75);
   EXPECT_EQ(text.value("transept:replica_generation_tokens_total", with({{"replica", "1"}})), 11);
-  for (const auto& [name, family] : read(metrics, replicas[0]).families()) {
+  const PrometheusText alone = read(metrics, replicas[0]);
+  for (const auto& [name, family] : alone.families()) {
     EXPECT_FALSE(name.starts_with("transept:replica_")) << "of one replica there is nothing to compare";
   }
 }
