@@ -111,7 +111,8 @@ TEST(ServerMetrics, ReplicasHaveSeriesOfTheirOwnAndTheSumsStay) {
   EXPECT_EQ(text.value("transept:replica_requests_waiting", with({{"replica", "1"}})), 3);
   EXPECT_EQ(text.value("transept:replica_kv_cache_usage_perc", with({{"replica", "0"}})), 0.75);
   EXPECT_EQ(text.value("transept:replica_generation_tokens_total", with({{"replica", "1"}})), 11);
-  for (const auto& [name, family] : read(metrics, replicas[0]).families()) {
+  const PrometheusText of_one = read(metrics, replicas[0]);
+  for (const auto& [name, family] : of_one.families()) {
     EXPECT_FALSE(name.starts_with("transept:replica_")) << "of one replica there is nothing to compare";
   }
 }
