@@ -150,7 +150,9 @@ Status make_engines(const EngineConfig& config, std::unique_ptr<EncoderDecoderMo
     loaded.more_engines.push_back(make(std::move(runner)));
   }
   loaded.engine = make(std::move(first));
-  if (config.replicas > 1) log_info("replicas: ", config.replicas, " engines over one set of weights; threads, step memory and KV cache are each one's");
+  if (config.replicas > 1)
+    log_info("replicas: ", config.replicas,
+             " engines over one set of weights; threads, step memory and KV cache are each one's");
   if (!cpus.cpus.empty()) log_info("threads are pinned to processors ", cpus.text());
   return ok_status();
 }
