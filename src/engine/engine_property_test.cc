@@ -203,7 +203,8 @@ std::string difference(const RandomRequest& request, const RequestOutput& got, c
 
 struct Totals {
   int64_t requests = 0, finished = 0, too_close = 0, aborted = 0, refused = 0, nothing_left = 0;
-  int64_t beam_searches = 0, stops = 0, lengths = 0, steps = 0, encodes = 0, over_handles = 0, encoder_hits = 0;
+  int64_t beam_searches = 0, stops = 0, lengths = 0, steps = 0, encodes = 0, long_encodes = 0, over_handles = 0,
+          encoder_hits = 0;
   int64_t open_tokens = 0;
   int64_t preempted = 0, swapped_out = 0, swapped_in = 0;
   uint64_t bytes_copied = 0;
@@ -246,6 +247,8 @@ class History final {
     options.scheduler.max_num_encoder_tokens = random_.draw(12, 40);
     options.scheduler.num_encoder_layers = 1;
     options.scheduler.preemption_mode = static_cast<PreemptionMode>(random_.draw(0, 2));
+    // An encode takes a second a token.
+    if (random_.one_in(2)) options.encode_slice = {EncodeSliceOptions::Mode::kFixed, random_.any_of({0.5, 4.0, 10.0})};
     return options;
   }
 
@@ -258,7 +261,8 @@ class History final {
                    blocks.share_identical_inputs, ", max_num_seqs ", scheduler.max_num_seqs,
                    ", max_num_batched_tokens ", scheduler.max_num_batched_tokens, ", max_num_encoder_tokens ",
                    scheduler.max_num_encoder_tokens, ", preemption ",
-                   modes[static_cast<size_t>(scheduler.preemption_mode)]);
+                   modes[static_cast<size_t>(scheduler.preemption_mode)], ", seconds of encodes a step ",
+                   options_.encode_slice.seconds);
   }
 
   std::string live() {
@@ -386,6 +390,7 @@ class History final {
     totals_.swapped_out += engine_->stats().num_swaps_out;
     totals_.swapped_in += engine_->stats().num_swaps_in;
     totals_.encodes += engine_->executor_stats().num_encoder_runs;
+    totals_.long_encodes += engine_->stats().num_long_encodes;
     totals_.encoder_hits += engine_->stats().num_encoder_cache_hits;
     totals_.bytes_copied += engine_->executor_stats().bytes_copied;
   }
@@ -435,6 +440,7 @@ void expect_coverage(const Totals& totals) {
   EXPECT_GT(totals.over_handles, 5 * few);
   EXPECT_GT(totals.open_tokens, 2 * few);
   EXPECT_GT(totals.encoder_hits, few);
+  EXPECT_GT(totals.long_encodes, 5 * few);
   EXPECT_GT(totals.bytes_copied, 0u);
 }
 
@@ -454,10 +460,10 @@ TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
   std::signal(SIGABRT, previous);
   std::printf(
       "%ld requests in %ld steps: %ld beam searches, %ld refused, %ld aborted, %ld without a token left, %ld "
-      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld found\n",
+      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld of them long, %ld found\n",
       totals.requests, totals.steps, totals.beam_searches, totals.refused, totals.aborted, totals.nothing_left,
       totals.too_close, 100.0 * static_cast<double>(totals.too_close) / static_cast<double>(totals.requests),
-      totals.preempted, totals.swapped_out, totals.encodes, totals.encoder_hits);
+      totals.preempted, totals.swapped_out, totals.encodes, totals.long_encodes, totals.encoder_hits);
   if (only == 0 && num_failures == 0) expect_coverage(totals);
 }
 

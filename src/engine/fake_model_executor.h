@@ -51,6 +51,7 @@ class FakeModelExecutor final : public Executor {
  private:
   void apply_moves();
   void encode();
+  void encode_long(StepOutput& output);
   void write_rows();
   uint64_t read(int32_t seq, int32_t num_tokens) const;
   void select_rows(SampleOutput& output);
@@ -60,6 +61,8 @@ class FakeModelExecutor final : public Executor {
   ExecutorInfo info_;
   int32_t block_size_;
   InputBatch batch_;
+  EncodeInputs long_encode_;      // under way, unless it is empty
+  int64_t num_long_encoded_ = 0;  // positions of it
   std::unique_ptr<KvStorage> kv_;
   ThreadPool threads_{1};
   Arena arena_{1 << 12};

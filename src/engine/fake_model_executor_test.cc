@@ -61,7 +61,7 @@ std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int3
 }
 
 FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
-    : block_size_(blocks.block_size), batch_(limits) {
+    : block_size_(blocks.block_size), batch_(limits), long_encode_(limits.encodes()) {
   info_ = {blocks.num_device_blocks, blocks.num_host_blocks, 1, kFakeAlignmentHeads};
   KvStorage::Layout layout;
   layout.num_device_blocks = blocks.num_device_blocks;
@@ -87,6 +87,7 @@ Status FakeModelExecutor::collect(uint64_t step, StepOutput& output) {
   output.step = step;
   apply_moves();
   batch_.build(*submitted_, {kv_->self_layers(), kv_->cross_layers()});
+  encode_long(output);
   encode();
   write_rows();
   select_rows(output.samples);
@@ -113,6 +114,32 @@ void FakeModelExecutor::encode() {
       slot(kv_->cross_layers(), batch_.encodes().cross_write().slot_mapping[row]) = encoded(input, row - begin);
     }
   }
+}
+
+// Three positions a step. Every encode takes a second a token, for whoever measures.
+void FakeModelExecutor::encode_long(StepOutput& output) {
+  const LongEncode& plan = submitted_->scheduled.long_encode;
+  output.long_encode_ended = false;
+  output.encode_seconds = static_cast<double>(batch_.encodes().batch().num_tokens());
+  if (!plan.runs || plan.begins) long_encode_.clear();
+  if (!plan.runs) return;
+  if (plan.begins) {
+    long_encode_.add(plan.input, plan.cross_block_table);
+    long_encode_.finish();
+    num_long_encoded_ = 0;
+  }
+  const EncodeBatch& batch = long_encode_.batch();
+  CHECK(!long_encode_.empty(), "no encode is under way");
+  const int64_t end = plan.to_the_end ? batch.num_tokens() : std::min(num_long_encoded_ + 3, batch.num_tokens());
+  output.encode_seconds += static_cast<double>(end - num_long_encoded_);
+  for (; num_long_encoded_ < end; ++num_long_encoded_) {
+    const auto row = static_cast<size_t>(num_long_encoded_);
+    slot(kv_->cross_layers(), long_encode_.cross_write().slot_mapping[row]) = encoded(batch.input_ids, row);
+  }
+  if (end < batch.num_tokens()) return;
+  output.long_encode_ended = true;
+  ++num_encoder_runs_;
+  long_encode_.clear();
 }
 
 // All rows of a step are written before any is read, as attention does it.
