@@ -5,7 +5,9 @@
 // The call has a thread of its own, for its stack alone: the owner sleeps while it runs, and it sleeps while the owner
 // runs, so at any time one of the two computes, and one of the two uses the pool.
 //
-// Owned and used by one thread. Of the call's own state, only what the pool's tasks do is left out when it is dropped.
+// Owned and used by one thread. A call that is dropped leaves out the tasks of the pool that it has not done, and does
+// whatever else it does: so it must bear results that were not computed, and what it writes outside of tasks is
+// written.
 #pragma once
 
 #include <chrono>

@@ -5,7 +5,6 @@
 namespace transept {
 
 bool LongEncodeRun::run(const LongEncode& plan, double seconds) {
-  if (!plan.runs || plan.begins) call_.drop();
   if (!plan.runs) return false;
   if (plan.begins) {
     group_id_ = plan.group_id;

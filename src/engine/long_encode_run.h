@@ -17,8 +17,14 @@ class LongEncodeRun final {
                 std::function<void(const EncodeInputs&)> encode)
       : inputs_(limits), call_(threads), encode_(std::move(encode)) {}
 
-  // Begins the plan's long encode or goes on with it, for so long and hardly longer; drops what the plan does not go
-  // on with. True: it has ended, and inputs() are its. REQUIRES: one that goes on is the one that is under way.
+  // Drops what the plan does not go on with. Before the plan's block moves: until then nobody else has the blocks that
+  // the dropped encode may still write to (a dropped call leaves out tasks of the pool, and nothing else).
+  void drop_unless_wanted(const LongEncode& plan) {
+    if (!plan.runs || plan.begins) call_.drop();
+  }
+
+  // Begins the plan's long encode or goes on with it, for so long and hardly longer. True: it has ended, and inputs()
+  // are its. REQUIRES: drop_unless_wanted(plan); one that goes on is the one that is under way.
   bool run(const LongEncode& plan, double seconds);
 
   const EncodeInputs& inputs() const { return inputs_; }

@@ -277,6 +277,7 @@ Status EncoderDecoderModelRunner::make_kv() {
 
 Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& output) {
   output.step = plan.step;
+  if (long_encode_ != nullptr) long_encode_->drop_unless_wanted(plan.scheduled.long_encode);
   kv_->apply(plan.scheduled.moves);
   batch_->build(plan, {kv_->self_layers(), kv_->cross_layers()});
   Context context = make_context(*arena_, false);
