@@ -182,6 +182,10 @@ int32_t AsyncEngine::num_queued() const {
 
 std::vector<EngineSnapshot> AsyncEngine::snapshots() const {
   std::vector<EngineSnapshot> snapshots;
+  snapshots.reserve(replicas_.size());
+  // Nobody adds in between: requests that one replica has finished and others that the next was given meanwhile would
+  // be more than ever were there.
+  const std::lock_guard lock(dispatching_);
   for (const auto& replica : replicas_) snapshots.push_back(replica->mailbox()->snapshot());
   return snapshots;
 }

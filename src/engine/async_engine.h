@@ -150,8 +150,9 @@ class AsyncEngine final {
   const bool shares_identical_inputs_;
   const ContentHashKey hash_key_;
   std::atomic<uint64_t> next_id_ = 0;
-  std::mutex dispatching_;   // with several replicas: from the look at all of them to the adding to one
-  size_t next_replica_ = 0;  // of equals; under dispatching_
+  // With several replicas: from the look at all of them to the adding to one; and while all are looked at.
+  mutable std::mutex dispatching_;
+  size_t next_replica_ = 0;                              // of equals; under dispatching_
   std::vector<std::unique_ptr<EngineThread>> replicas_;  // last: until their threads have ended they may ask for more
 };
 
