@@ -61,6 +61,7 @@ TEST(AttentionRunsTest, ALongSequenceIsDividedByHeadsWhileShortOnesGoTogether) {
 TEST(AttentionItemsTest, TheLongestComesFirst) {
   const std::vector<AttentionItem> items = items_of({3, 9, 3, 5});
   std::vector<int32_t> rows;
+  rows.reserve(items.size());
   for (const AttentionItem& item : items) rows.push_back(item.row_begin);
   EXPECT_EQ(rows, (std::vector<int32_t>{1, 3, 0, 2}));
   EXPECT_EQ(items[3].before, 17);

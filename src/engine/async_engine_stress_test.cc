@@ -43,6 +43,7 @@ std::unique_ptr<AsyncEngine> make_engine(int num_replicas, const Clock& clock) {
   options.blocks.num_host_blocks = 64;
   options.blocks.watermark = 0;
   std::vector<std::unique_ptr<LLMEngine>> engines;
+  engines.reserve(static_cast<size_t>(num_replicas));
   for (int i = 0; i < num_replicas; ++i) {
     engines.push_back(std::make_unique<LLMEngine>(options, std::make_unique<FakeExecutor>(), nullptr, clock));
   }

@@ -104,9 +104,9 @@ std::string capture_difference(const RandomRequest& request, const RequestOutput
   const std::vector<int32_t>&encoder = request.inputs.encoder_prompt_token_ids,
         &prompt = request.inputs.prompt_token_ids;
   const int32_t num_tokens = static_cast<int32_t>(prompt.size()), num_positions = static_cast<int32_t>(encoder.size());
+  const size_t num_values = size_t{kFakeAlignmentHeads} * prompt.size() * encoder.size();
   if (captured.num_heads != kFakeAlignmentHeads || captured.num_tokens != num_tokens ||
-      captured.num_positions != num_positions ||
-      captured.values.size() != static_cast<size_t>(kFakeAlignmentHeads * num_tokens * num_positions)) {
+      captured.num_positions != num_positions || captured.values.size() != num_values) {
     return "the shape of the cross-attention";
   }
   for (int32_t head = 0; num_positions > 0 && head < captured.num_heads; ++head) {

@@ -56,6 +56,7 @@ class FakeModelExecutor final : public Executor {
   uint64_t read(int32_t seq, int32_t num_tokens) const;
   void select_rows(SampleOutput& output);
   void capture_rows(std::vector<CapturedRows>& captured);
+  void capture_row(const CapturePlan& plan, int32_t head, int32_t row, CapturedRows& rows);
   uint64_t& slot(std::span<const TensorView> layers, int64_t index) const;
 
   ExecutorInfo info_;

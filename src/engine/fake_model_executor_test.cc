@@ -195,26 +195,29 @@ void FakeModelExecutor::select_rows(SampleOutput& output) {
 
 void FakeModelExecutor::capture_rows(std::vector<CapturedRows>& captured) {
   captured.clear();
-  const ForwardBatch& batch = batch_.forward();
   for (const CapturePlan& plan : submitted_->captures) {
-    const int32_t first_row = batch_.first_row(plan.group_idx, plan.seq_idx);
-    const auto seq = std::find(batch.self.query_start_loc.begin(), batch.self.query_start_loc.end(), first_row) -
-                     batch.self.query_start_loc.begin();
-    const int32_t num_positions = batch.cross.seq_lens[static_cast<size_t>(seq)];
     CapturedRows& rows = captured.emplace_back();
     rows.num_heads = kFakeAlignmentHeads;
-    if (num_positions == 0) continue;
     for (int32_t head = 0; head < kFakeAlignmentHeads; ++head) {
-      for (int32_t row = plan.row_begin; row < plan.row_end; ++row) {
-        CHECK(batch_.capture_rows()[static_cast<size_t>(first_row + row)] >= 0, "the row is not captured");
-        const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
-        const uint64_t state = read(static_cast<int32_t>(seq), context_len + row + 1);
-        const std::vector<float> seen = fake_cross_attention(
-            head, static_cast<int32_t>(state % static_cast<uint64_t>(num_positions)), num_positions);
-        rows.values.insert(rows.values.end(), seen.begin(), seen.end());
-      }
+      for (int32_t row = plan.row_begin; row < plan.row_end; ++row) capture_row(plan, head, row, rows);
     }
   }
+}
+
+// Of a decoder-only request: nothing.
+void FakeModelExecutor::capture_row(const CapturePlan& plan, int32_t head, int32_t row, CapturedRows& rows) {
+  const ForwardBatch& batch = batch_.forward();
+  const int32_t first_row = batch_.first_row(plan.group_idx, plan.seq_idx), packed_row = first_row + row;
+  const auto seq = std::find(batch.self.query_start_loc.begin(), batch.self.query_start_loc.end(), first_row) -
+                   batch.self.query_start_loc.begin();
+  const int32_t num_positions = batch.cross.seq_lens[static_cast<size_t>(seq)];
+  if (num_positions == 0) return;
+  CHECK(batch_.capture_rows()[static_cast<size_t>(packed_row)] >= 0, "the row is not captured");
+  const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
+  const uint64_t state = read(static_cast<int32_t>(seq), context_len + row + 1);
+  const auto source = static_cast<int32_t>(state % static_cast<uint64_t>(num_positions));
+  const std::vector<float> seen = fake_cross_attention(head, source, num_positions);
+  rows.values.insert(rows.values.end(), seen.begin(), seen.end());
 }
 
 ExecutorStats FakeModelExecutor::stats() const {

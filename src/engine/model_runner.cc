@@ -363,7 +363,8 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
     rows.values.reserve(num_heads * static_cast<size_t>(num_rows_wanted) * num_positions);
     for (size_t head = 0; head < num_heads; ++head) {
       for (int32_t row = capture.row_begin; row < capture.row_end; ++row) {
-        const auto place = static_cast<size_t>(batch_->capture_rows()[static_cast<size_t>(first_row + row)]);
+        const int32_t packed_row = first_row + row;
+        const auto place = static_cast<size_t>(batch_->capture_rows()[static_cast<size_t>(packed_row)]);
         const float* probabilities = captured_.data() + (head * num_rows + place) * num_keys;
         rows.values.insert(rows.values.end(), probabilities, probabilities + num_positions);
       }
