@@ -87,7 +87,6 @@ class TranscribeJob final {
   mutable std::mutex mutex_;  // all below
   std::condition_variable changed_;
   std::vector<File> files_;
-  size_t num_ended_ = 0;
   size_t num_working_ = 0;  // threads
   Counts counts_;
   std::vector<Report> reports_;

@@ -9,7 +9,7 @@ namespace transept {
 namespace {
 
 StatusOr<std::vector<int>> cpus_of_list(std::string_view affinity, const std::vector<int>& available) {
-  const StatusOr<std::vector<int>> cpus = parse_cpu_list(affinity);
+  StatusOr<std::vector<int>> cpus = parse_cpu_list(affinity);
   if (!cpus.ok()) {
     return invalid_argument("--cpu-affinity ", affinity, ": ", error_message(cpus.status()), ", or auto or none");
   }

@@ -68,6 +68,7 @@ class ReplicasEndToEndTest : public ::testing::Test {
     AsyncEngine engine(model.take_engines(), {}, clock_);
     std::vector<Texts> texts(kNumThreads);
     std::vector<std::thread> threads;
+    threads.reserve(kNumThreads);
     for (int t = 0; t < kNumThreads; ++t) {
       threads.emplace_back([&, t] { texts[static_cast<size_t>(t)] = run_thread(engine, t); });
     }

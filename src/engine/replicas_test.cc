@@ -91,6 +91,7 @@ class ReplicasTest : public ::testing::Test {
 
   static std::vector<int32_t> foretold(uint64_t seed, int32_t count) {
     std::vector<int32_t> ids;
+    ids.reserve(static_cast<size_t>(count));
     for (int32_t i = 0; i < count; ++i) ids.push_back(FakeExecutor::token(seed, 0, static_cast<uint32_t>(i)));
     return ids;
   }

@@ -13,8 +13,6 @@ namespace {
 using testing::Answer;
 using testing::Answers;
 using testing::Request;
-using testing::TestFolder;
-using testing::TinyBart;
 
 class SharingTest : public testing::TinyModelTest {};
 
