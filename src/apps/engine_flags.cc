@@ -52,8 +52,7 @@ std::vector<FlagSpec> engine_flags() {
       {"device", "NAME", "auto", "auto or cpu", kEngine},
       {"quantization", "NAME", "none, or what a packed folder has",
        "none, int8 (weights in 8 bits, inputs quantised row by row), or auto: the fastest types that pass every "
-       "quality "
-       "gate, which are float16 for weights stored in float32, other weights as they are, and KV in float16",
+       "quality gate, which are float16 for weights stored in float32, other weights as they are, and KV in float16",
        kEngine},
       {"kv-cache-dtype", "TYPE", "auto",
        "auto (float32; with --quantization auto float16), float32, bfloat16, float16 or int8: what keys and values are "

@@ -101,6 +101,19 @@ class ReplicasTest : public ::testing::Test {
   std::unique_ptr<AsyncEngine> engine_;
 };
 
+TEST(EngineSnapshotTest, EveryFigureOfReplicasIsAddedUp) {
+  std::vector<EngineSnapshot> replicas(2);
+  replicas[0].stats.num_long_encodes = 2;
+  replicas[1].stats.num_long_encodes = 3;
+  replicas[0].stats.max_running_seqs = 7;
+  replicas[1].stats.max_running_seqs = 5;
+  replicas[1].executor.num_encoder_runs = 4;
+  const EngineSnapshot sum = add_up(replicas);
+  EXPECT_EQ(sum.stats.num_long_encodes, 5);
+  EXPECT_EQ(sum.stats.max_running_seqs, 7);
+  EXPECT_EQ(sum.executor.num_encoder_runs, 4);
+}
+
 TEST_F(ReplicasTest, RequestsAreSpreadAndEachIsAnsweredAsItsOwn) {
   std::vector<RequestStream> streams;
   for (uint64_t i = 0; i < 12; ++i) streams.push_back(add(str_cat("r", i), 3 + static_cast<int32_t>(i % 5), i));
