@@ -6,7 +6,7 @@
 namespace transept {
 namespace {
 
-constexpr double kLeastSeconds = 0.001;  // below, handing a slice over costs more than a few percent of it
+constexpr double kLeastSeconds = 0.001;  // below, handing a slice over is not little beside it
 constexpr double kMostWaiting = 7;       // a share grows to eight times what decoding takes
 constexpr double kDecodeWeight = 0.125, kEncodeWeight = 0.25, kWaitingWeight = 0.03125;  // of the newest measurement
 constexpr double kLeastMilliseconds = 0.001, kMostMilliseconds = 10000;
