@@ -6,51 +6,21 @@
 #include <cmath>
 #include <map>
 
-#include "base/log.h"
-#include "engine/config.h"
-#include "models/tiny_bart.h"
+#include "engine/tiny_model_test_util.h"
 
 namespace transept {
 namespace {
 
-using testing::TestFolder;
-using testing::TinyBart;
+using testing::Answers;
+using testing::Request;
 
-// What a request gave: ids and the sum of log-probabilities of each output.
-using Answer = std::vector<std::pair<std::vector<int32_t>, double>>;
-using Answers = std::map<std::string, Answer>;
-
-struct Request {
-  std::string id;
-  EncoderDecoderInputs inputs;
-  SamplingParams params;
-};
-
-class KvDtypeTest : public ::testing::TestWithParam<std::string_view> {
+class KvDtypeTest : public testing::TinyModelTest, public ::testing::WithParamInterface<std::string_view> {
  protected:
-  KvDtypeTest() {
-    set_log_level(LogLevel::kError);
-    TinyBart().write(dir_);
-  }
-
   EngineConfig config(std::string_view dtype = GetParam()) const {
-    EngineConfig config;
-    config.model = dir_.path();
+    EngineConfig config = TinyModelTest::config();
     config.kv_cache_dtype = dtype;
-    config.threads = 2;
-    config.block_size = 4;
-    config.max_num_seqs = 16;
     config.max_model_len = 40;
-    config.swap_space = 1 << 20;
-    config.watermark = 0;
-    config.debug_poison = true;
     return config;
-  }
-
-  LoadedModel load(const EngineConfig& config) {
-    StatusOr<LoadedModel> model = load_engine(config, clock_);
-    CHECK(model.ok(), error_message(model.status()));
-    return std::move(model).value();
   }
 
   // Bytes of a block of all layers.
@@ -91,28 +61,11 @@ class KvDtypeTest : public ::testing::TestWithParam<std::string_view> {
     return list;
   }
 
-  Answers run(LLMEngine& engine) {
-    Answers answers;
-    for (const Request& request : requests()) {
-      EXPECT_TRUE(engine.add_request(request.id, request.inputs, request.params).ok()) << request.id;
-    }
-    std::vector<RequestOutput> finished;
-    while (engine.has_unfinished_requests() && !HasFailure()) {
-      EXPECT_TRUE(engine.step(finished).ok());
-      EXPECT_TRUE(engine.scheduler().check_invariants().ok());
-    }
-    for (const RequestOutput& output : finished) {
-      EXPECT_EQ(output.error, "");
-      for (const CompletionOutput& completion : output.outputs) {
-        answers[output.request_id].emplace_back(completion.token_ids, completion.cumulative_logprob);
-      }
-    }
+  static Answers run(LLMEngine& engine) {
+    Answers answers = TinyModelTest::run(engine, requests());
     EXPECT_EQ(engine.executor_stats().num_arena_overflows, 0);
     return answers;
   }
-
-  TestFolder dir_;
-  SteadyClock clock_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Types, KvDtypeTest, ::testing::Values("float32", "bfloat16", "float16", "int8"),
