@@ -101,13 +101,13 @@ inline void prepare_rows(const AttentionTask& task, const Int8Tile<V>* /*kind*/)
     row.words = static_cast<unsigned char*>(task.words) + r * 2 * task.sums_stride;
     const float scale = largest_magnitude<V>(row.q, task.head_dim) / kMaxQuery;
     const bool is_zero = scale < kLeastScale;
-    const typename V::Reg divisor = V::set1(is_zero ? 1.0f : scale), zero = V::zero();
+    const typename V::Reg inverse = V::set1(is_zero ? 0.0f : 1.0f / scale);
     typename V::Reg sum = V::zero();
     for (int64_t d = 0; d < task.sums_stride; d += V::kLanes) {
-      typename V::Reg a = zero;
-      if (const int64_t left = task.head_dim - d; left > 0 && !is_zero) {
-        const int lanes = static_cast<int>(left < V::kLanes ? left : V::kLanes);
-        a = V::round(V::div(V::load_n(row.q + d, lanes), divisor));
+      typename V::Reg a = V::zero();
+      if (const int64_t left = task.head_dim - d; left > 0) {
+        a = left < V::kLanes ? V::load_n(row.q + d, static_cast<int>(left)) : V::load(row.q + d);
+        a = V::round(V::mul(a, inverse));
       }
       V::pack_signed(row.words, task.sums_stride, d, a);
       sum = V::add(sum, a);
@@ -171,6 +171,11 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const Int8Tile<V>
   int c = 0;
   for (; c + kMost <= num_vecs; c += kMost) {
     dot_int8_keys<V, kRows, kMost, kFetch>(rows, head_dim, tile, c, next, scores + c * V::kLanes);
+  }
+  if constexpr (kMost > 2) {  // one sum alone is a chain of additions that wait for each other
+    for (; c + 2 <= num_vecs; c += 2) {
+      dot_int8_keys<V, kRows, 2, kFetch>(rows, head_dim, tile, c, next, scores + c * V::kLanes);
+    }
   }
   for (; c < num_vecs; ++c) {
     dot_int8_keys<V, kRows, 1, kFetch>(rows, head_dim, tile, c, next, scores + c * V::kLanes);

@@ -191,11 +191,13 @@ inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* 
                            float* scores) {
   const float tile_max = finish_scores<V, kWhole>(task, row, tile, scores);
   if (tile_max > row.max) {
-    alignas(64) float factors[V::kLanes];
-    V::store(factors, vec_exp<V>(V::set1(row.max - tile_max)));
-    const typename V::Reg factor = V::set1(factors[0]);
-    for (int64_t d = 0; d < task.sums_stride; d += V::kLanes) V::store(sums + d, V::mul(V::load(sums + d), factor));
-    row.sum *= factors[0];
+    if (row.max != -HUGE_VALF) {  // else nothing was summed
+      alignas(64) float factors[V::kLanes];
+      V::store(factors, vec_exp<V>(V::set1(row.max - tile_max)));
+      const typename V::Reg factor = V::set1(factors[0]);
+      for (int64_t d = 0; d < task.sums_stride; d += V::kLanes) V::store(sums + d, V::mul(V::load(sums + d), factor));
+      row.sum *= factors[0];
+    }
     row.max = tile_max;
   }
   const typename V::Reg shift = V::set1(row.max == -HUGE_VALF ? 0.0f : row.max);  // nothing seen yet: all zeros
@@ -347,10 +349,10 @@ inline void capture_all(const AttentionTask& task) {
 
 template <class V>
 inline void store_row(const AttentionTask& task, const AttentionRow& row, const float* sums) {
-  const typename V::Reg sum = V::set1(row.sum == 0 ? 1.0f : row.sum);  // 0: no keys, and sums are 0
+  const typename V::Reg inverse = V::set1(row.sum == 0 ? 1.0f : 1.0f / row.sum);  // 0: no keys, and sums are 0
   for (int d = 0; d < task.head_dim; d += V::kLanes) {
     const int left = task.head_dim - d;
-    V::store_n(row.out + d, V::div(V::load(sums + d), sum), left < V::kLanes ? left : V::kLanes);
+    V::store_n(row.out + d, V::mul(V::load(sums + d), inverse), left < V::kLanes ? left : V::kLanes);
   }
 }
 

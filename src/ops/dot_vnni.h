@@ -23,12 +23,16 @@ struct Dot {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(fours), _mm512_maskz_cvtepi32_epi8(Vec::kAll, raised));
     for (int i = 0; i < 4; ++i) __builtin_memcpy(to + i * step, fours + i, sizeof fours[i]);
   }
-  // The same of four rows side by side: a group's sixteen bytes at once.
-  static void store_four(Input* to, int64_t step, const Vec::Reg (&rounded)[4], const int32_t (&zeros)[4]) {
+  // Four rows side by side, scaled to steps: rounded and brought into [0, 255], a group's sixteen bytes at once. What
+  // is no number becomes 0.
+  static void store_four(Input* to, int64_t step, const Vec::Reg (&scaled)[4], const int32_t (&zeros)[4]) {
     __m128i rows[4];
+#pragma GCC unroll 4
     for (int r = 0; r < 4; ++r) {
-      const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, rounded[r]);
-      rows[r] = _mm512_maskz_cvtepi32_epi8(Vec::kAll, _mm512_add_epi32(whole, _mm512_set1_epi32(zeros[r])));
+      const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, scaled[r]);
+      const __m512i raised = _mm512_add_epi32(whole, _mm512_set1_epi32(zeros[r]));
+      const __m512i positive = _mm512_maskz_max_epi32(Vec::kAll, raised, _mm512_setzero_si512());
+      rows[r] = _mm512_maskz_cvtusepi32_epi8(Vec::kAll, positive);
     }
     const __m128i low01 = _mm_unpacklo_epi32(rows[0], rows[1]), high01 = _mm_unpackhi_epi32(rows[0], rows[1]);
     const __m128i low23 = _mm_unpacklo_epi32(rows[2], rows[3]), high23 = _mm_unpackhi_epi32(rows[2], rows[3]);

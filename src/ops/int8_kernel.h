@@ -65,9 +65,7 @@ struct RowSteps {
   RowCode code;
 };
 
-template <class V>
-inline RowSteps steps_of_row(const float* x, int64_t k) {
-  const RowRange range = range_of_row<V>(x, k);
+static inline RowSteps steps_of_range(const RowRange& range) {
   const float width = range.high - range.low;
   const float inverse = range.strange == 0 && width > kLeastRange ? 255 / width : 0;
   // Adding and taking away 1.5 * 2^23 rounds to the nearest integer.
@@ -85,34 +83,61 @@ inline typename V::Reg to_steps(const RowSteps& row, typename V::Reg scaled) {
 // Four inputs go every `step` places.
 template <class V, class D>
 inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
-  const RowSteps row = steps_of_row<V>(x, k);
+  const RowSteps row = steps_of_range(range_of_row<V>(x, k));
   for_scaled<V>(x, k, depth, row.inverse, [&](int64_t i, typename V::Reg scaled) {
     D::store_inputs(q + i / 4 * step, step, to_steps<V>(row, scaled), row.code.zero);
   });
   return row.code;
 }
 
+// The ranges of four rows at once: those of one would wait for each other's additions.
+template <class V>
+inline void ranges_of_four(const float* x, int64_t x_stride, int64_t k, RowRange (&ranges)[4]) {
+  using Reg = typename V::Reg;
+  Reg high[4], low[4], not_finite[4];
+  for (int r = 0; r < 4; ++r) high[r] = low[r] = not_finite[r] = V::zero();
+  const auto look_at = [&](auto&& load) {
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      const Reg v = load(x + r * x_stride);
+      high[r] = V::max(v, high[r]);
+      low[r] = V::max(V::sub(V::zero(), v), low[r]);
+      not_finite[r] = V::fma(v, V::zero(), not_finite[r]);
+    }
+  };
+  int64_t i = 0;
+  for (; i + V::kLanes <= k; i += V::kLanes) look_at([&](const float* row) { return V::load(row + i); });
+  if (i < k) look_at([&](const float* row) { return V::load_n(row + i, static_cast<int>(k - i)); });
+  for (int r = 0; r < 4; ++r) {
+    ranges[r] = {-V::reduce_max(low[r]), V::reduce_max(high[r]), V::reduce_add(not_finite[r])};
+  }
+}
+
 // Four rows that lie side by side in q, with fewer and wider stores.
 template <class V, class D>
 inline void quantize_four(const float* x, int64_t x_stride, int64_t k, int64_t depth, typename D::Input* q,
                           int64_t step, float* scales, int32_t* zeros) {
-  RowSteps rows[4];
+  RowRange ranges[4];
+  ranges_of_four<V>(x, x_stride, k, ranges);
+  typename V::Reg inverse[4];
   int32_t shifts[4];
   for (int r = 0; r < 4; ++r) {
-    rows[r] = steps_of_row<V>(x + r * x_stride, k);
-    scales[r] = rows[r].code.scale;
-    zeros[r] = shifts[r] = rows[r].code.zero;
+    const RowSteps steps = steps_of_range(ranges[r]);
+    inverse[r] = V::set1(steps.inverse);
+    scales[r] = steps.code.scale;
+    zeros[r] = shifts[r] = steps.code.zero;
   }
-  for (int64_t i = 0; i < depth; i += V::kLanes) {
-    const int64_t left = k - i;
-    const int lanes = left >= V::kLanes ? V::kLanes : left <= 0 ? 0 : static_cast<int>(left);
-    typename V::Reg whole[4];
-    for (int r = 0; r < 4; ++r) {
-      // What is not finite is not looked at: its row is all zeros.
-      const typename V::Reg v = V::load_n(x + r * x_stride + i, rows[r].inverse == 0 ? 0 : lanes);
-      whole[r] = to_steps<V>(rows[r], V::mul(v, V::set1(rows[r].inverse)));
-    }
-    D::store_four(q + i / 4 * step, step, whole, shifts);
+  const auto store = [&](int64_t i, auto&& load) {
+    typename V::Reg scaled[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) scaled[r] = V::mul(load(x + r * x_stride), inverse[r]);
+    D::store_four(q + i / 4 * step, step, scaled, shifts);
+  };
+  int64_t i = 0;
+  for (; i + V::kLanes <= k; i += V::kLanes) store(i, [&](const float* row) { return V::load(row + i); });
+  for (; i < depth; i += V::kLanes) {
+    const int left = i < k ? static_cast<int>(k - i) : 0;
+    store(i, [&](const float* row) { return V::load_n(row + i, left); });
   }
 }
 
