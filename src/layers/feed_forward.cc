@@ -1,8 +1,17 @@
 #include "layers/feed_forward.h"
 
+#include <algorithm>
+
 #include "ops/activation.h"
 
 namespace transept {
+namespace {
+
+// Hidden rows are several times as wide as others, and an encode's are the largest thing that a step holds: so many
+// are made at once.
+constexpr int64_t kRowsAtOnce = 512;
+
+}  // namespace
 
 StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& options, const PackOptions& packing) {
   const auto source = [&](const std::string& prefix, int64_t out) {
@@ -20,6 +29,15 @@ StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& optio
 
 void FeedForward::forward(Context& context, const TensorView& x, const TensorView& residual,
                           const TensorView& y) const {
+  // Not even shares: fewer rows must never want more memory than the most that were measured.
+  for (int64_t begin = 0; begin < x.dim(0); begin += kRowsAtOnce) {
+    const int64_t end = std::min(begin + kRowsAtOnce, x.dim(0));
+    forward_some(context, x.rows(begin, end), residual.rows(begin, end), y.rows(begin, end));
+  }
+}
+
+void FeedForward::forward_some(Context& context, const TensorView& x, const TensorView& residual,
+                               const TensorView& y) const {
   Arena::Scope scope(context.arena);
   const TensorView hidden = context.arena.tensor(DType::kFloat32, {x.dim(0), up_.out_features()});
   if (!gated_) {

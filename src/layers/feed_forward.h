@@ -30,6 +30,8 @@ class FeedForward final {
         gated_(!options.gate.empty() || options.up_holds_gate),
         gate_first_(!options.up_holds_gate) {}
 
+  void forward_some(Context& context, const TensorView& x, const TensorView& residual, const TensorView& y) const;
+
   Linear up_, down_;  // gated: up_ is [W0 W1], or [W1 W0]
   Activation activation_;
   bool gated_;
