@@ -119,6 +119,7 @@ class RoundedRows final {
         zeros_(context.arena.allocate_span<int32_t>(w.scales() == nullptr ? 0 : gemm.m)),
         job_{.gemm = gemm,
              .num_tiles = ceil_div(gemm.m * rounded_share(w), kernels.tile_rows),
+             .tile_step = w.format().wide_inputs ? 1 : kernels.tile_step,
              .q = q_.data(),
              .row_scales = scales_.data(),
              .row_zeros = zeros_.data(),
@@ -133,12 +134,10 @@ class RoundedRows final {
       round_rows(0, gemm.m);
       return;
     }
-    // Halves of tiles: fours of rows that lie in one tile are rounded together.
-    context.threads.parallel_for(2 * job_.num_tiles, [&](int64_t i, int) {
-      const int64_t begin = even_split(gemm.m, job_.num_tiles, i / 2);
-      const int64_t end = even_split(gemm.m, job_.num_tiles, i / 2 + 1);
-      const int64_t middle = std::min(end, begin + round_up(ceil_div(end - begin, 2), 4));
-      round_rows(i % 2 == 0 ? begin : middle, i % 2 == 0 ? middle : end);
+    // Two parts of a tile's rows each, so that threads end together.
+    const int64_t parts = std::min(2 * job_.num_tiles, ceil_div(gemm.m, job_.tile_step));
+    context.threads.parallel_for(parts, [&](int64_t i, int) {
+      round_rows(step_split(gemm.m, job_.tile_step, parts, i), step_split(gemm.m, job_.tile_step, parts, i + 1));
     });
   }
 

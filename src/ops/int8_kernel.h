@@ -158,16 +158,15 @@ inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typen
   return {(inverse == 0 ? 0 : most / 127) + range.strange, kZero};
 }
 
-// Rows are divided evenly into tiles, each [depth / 4][rows][4].
+// Rows are divided into tiles, each [depth / 4][rows][4].
 template <class V, class D>
 void quantize_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* scales, int32_t* zeros) {
   const int64_t share = job.is_wide ? 2 : 1;
-  int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or the one before or after it
-  if (tile > 0) --tile;
+  int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or one beside it
+  while (tile > 0 && first_row_of_tile(job, tile) > row_begin) --tile;
   for (int64_t r = row_begin; r < row_end;) {
-    while (even_split(job.gemm.m, job.num_tiles, tile + 1) <= r) ++tile;
-    const int64_t begin = even_split(job.gemm.m, job.num_tiles, tile);
-    const int64_t end = even_split(job.gemm.m, job.num_tiles, tile + 1);
+    while (first_row_of_tile(job, tile + 1) <= r) ++tile;
+    const int64_t begin = first_row_of_tile(job, tile), end = first_row_of_tile(job, tile + 1);
     const int64_t step = (end - begin) * share * 4;
     const float* x = job.gemm.x + r * job.gemm.x_stride;
     auto* to = static_cast<typename D::Input*>(q) + begin * share * job.gemm.depth + (r - begin) * share * 4;
@@ -337,7 +336,7 @@ inline void int8_run_rows(const RoundedJob& job, int64_t row, int64_t rows, int6
 template <class V, class D>
 void int8_panels(const RoundedJob& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end) {
   const int64_t share = job.is_wide ? 2 : 1;
-  const auto row_of = [&](int64_t tile) { return even_split(job.gemm.m, job.num_tiles, tile); };
+  const auto row_of = [&](int64_t tile) { return first_row_of_tile(job, tile); };
   if (tile_end - tile_begin == 1) {
     const int64_t row = row_of(tile_begin);
     int8_run_rows<V, D, Int8Fetch::kOwn>(job, row, (row_of(tile_end) - row) * share, panel_begin, panel_end);

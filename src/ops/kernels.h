@@ -31,6 +31,7 @@ struct GemmJob {
 struct RoundedJob {
   GemmJob gemm;
   int64_t num_tiles;           // of rows
+  int64_t tile_step;           // every tile begins at a multiple of so many rows of x
   const void* q;               // rounded rows of x, as the kernels lay them out
   const float* row_scales;     // [m]; these and what follows: int8 only
   const int32_t* row_zeros;    // [m]
@@ -49,6 +50,7 @@ struct FloatGemmKernels {
 };
 
 struct RoundedGemmKernels {
+  int tile_step;  // of RoundedJob, unless inputs are wide: then 1
   int tile_rows;  // rounded rows that share one reading of the weights
   int q_bytes;    // of one rounded input
   // Rounded rows of about so many bytes are multiplied with all weights in turn, out of the second-level cache.
@@ -121,5 +123,14 @@ static constexpr int64_t kVectorBlockBytes = int64_t{256} << 10;
 
 // Rows of m, divided evenly into num_tiles: where tile i begins.
 static inline int64_t even_split(int64_t m, int64_t num_tiles, int64_t i) { return m * i / num_tiles; }
+
+// The same, if tiles (or parts that are quantised) begin at multiples of `step`.
+static inline int64_t step_split(int64_t m, int64_t step, int64_t num_tiles, int64_t i) {
+  const int64_t row = even_split((m + step - 1) / step, num_tiles, i) * step;
+  return row < m ? row : m;
+}
+static inline int64_t first_row_of_tile(const RoundedJob& job, int64_t tile) {
+  return step_split(job.gemm.m, job.tile_step, job.num_tiles, tile);
+}
 
 }  // namespace transept

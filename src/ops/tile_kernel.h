@@ -285,12 +285,14 @@ template <class V, class D, class T>
 constexpr TileGemmKernels make_tile_gemm_kernels() {
   return {
       .int8_vector_rows = kInt8VectorRows,
-      .int8 = {.tile_rows = kTileStripe,
+      .int8 = {.tile_step = 1,
+               .tile_rows = kTileStripe,
                .q_bytes = 1,
                .block_bytes = kTileBlockBytes,
                .quantize = &quantize_dense_rows<V, D>,
                .panels = &tile_panels<V, Int8Tiles<V, D>, T>},
-      .bfloat16 = {.tile_rows = kTileStripe,
+      .bfloat16 = {.tile_step = 1,
+                   .tile_rows = kTileStripe,
                    .q_bytes = 2,
                    .block_bytes = kTileBlockBytes,
                    .quantize = &round_rows_to_bfloat16<V>,
