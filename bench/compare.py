@@ -275,7 +275,7 @@ def report(row):
 def add_options(parser):
     parser.add_argument("--workloads", nargs="+", type=Path, metavar="FILE", help="default: bench/workloads")
     parser.add_argument("--filter", default="", help="only workloads whose name contains one of these, separated by commas")
-    parser.add_argument("--beside", default="auto", help="auto, none, or of ctranslate2, transformers, faster-whisper")
+    parser.add_argument("--beside", default="auto", help="auto, none, or of ctranslate2, transformers, openvino, faster-whisper")
     parser.add_argument("--peer-dtype", help="default: float32, or int8 where transept runs in int8")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3)

@@ -32,12 +32,14 @@ def module_of(peer):
         import ctranslate2_peer as module
     elif peer == "faster-whisper":
         import faster_whisper_peer as module
+    elif peer == "openvino":
+        import openvino_peer as module
     else:
         import transformers_peer as module
     return module
 
 
-PEERS = ("ctranslate2", "faster-whisper", "transformers")
+PEERS = ("ctranslate2", "faster-whisper", "openvino", "transformers")
 
 
 def timed(function):

@@ -46,10 +46,13 @@ class Whisper:
     def __init__(self, model, kind):
         self.model, self.kind = model, kind
 
+    def mel(self, batch, seed):
+        values = torch.rand(batch, WHISPER_MELS, 2 * WHISPER_POSITIONS, generator=torch.Generator().manual_seed(seed))
+        return (values * 2 - 1).to(self.kind)
+
     def encode(self, batch, seed):
         with torch.inference_mode():
-            mel = torch.rand(batch, WHISPER_MELS, 2 * WHISPER_POSITIONS, generator=torch.Generator().manual_seed(seed)) * 2 - 1
-            return self.model.model.encoder(mel.to(self.kind))
+            return self.model.model.encoder(self.mel(batch, seed))
 
     def decode(self, encoded, batch, num_tokens, beams):
         with torch.inference_mode():
