@@ -143,17 +143,21 @@ class VnniProducts {
 #pragma GCC unroll 2
       for (int c = 0; c < kCols; ++c) acc[r][c] = _mm512_setzero_si512();
     }
+    const int64_t quad_bytes = int64_t{width_} * 4;
     const unsigned char* p = work.probabilities;
     const unsigned char* v = step.part + tile_.v + d * 4;
-    for (int i = 0; i < kQuads; ++i, v += width_ * 4, p += 4) {
-      __m512i b[kCols];
+    for (int quad = 0; quad < kQuads; quad += 4) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i, v += quad_bytes, p += 4) {  // one at a time gcc 12 moves sums to and fro
+        __m512i b[kCols];
 #pragma GCC unroll 2
-      for (int c = 0; c < kCols; ++c) b[c] = _mm512_loadu_si512(v + c * 64);
+        for (int c = 0; c < kCols; ++c) b[c] = _mm512_loadu_si512(v + c * 64);
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i a = broadcast_four(p + r * kTileKeys);
+        for (int r = 0; r < kRows; ++r) {
+          const __m512i a = broadcast_four(p + r * kTileKeys);
 #pragma GCC unroll 2
-        for (int c = 0; c < kCols; ++c) acc[r][c] = dot(acc[r][c], a, b[c]);
+          for (int c = 0; c < kCols; ++c) acc[r][c] = dot(acc[r][c], a, b[c]);
+        }
       }
     }
     store_dimensions<kCols, kNewMax>(step, acc, d, work);

@@ -2,8 +2,9 @@
 // which are a tile of A, beside one tile of keys, whose fours of dimensions, and of keys, are rows of B. T multiplies.
 // Included with TRANSEPT_AVX512_LEVEL set (ops/vec_avx512.h).
 //
-// Vectors have three times the tiles' work to do, so two strips of rows would not gain by sharing what they load; but
-// neither waits for the other: what tiles multiply is stored, and taken up a step later.
+// Vectors have most of the work (some 600 cycles a step of 64 dimensions, where the eight products take tiles 16 each),
+// so two strips of rows would gain little by sharing what they load. But neither waits for the other: what tiles
+// multiply is stored, and taken up a step later.
 #pragma once
 
 #include "attention/encoder_rows.h"
@@ -72,12 +73,16 @@ class TileProducts {
   template <bool kNewMax>
   void values(const EncoderStep& step, const Work& work) const {
     const float* scales = reinterpret_cast<const float*>(step.part + tile_.v_scales);
-    for (int r = 0; r < step.chunk->count; ++r) {
-      const __m512 new_factor = _mm512_set1_ps(work.new_factor[r]), old_factor = _mm512_set1_ps(work.old_factor[r]);
-      float* sums = step.chunk->sums + r * width_;
-      for (int d = 0; d < width_; d += kLanes) {
-        const __m512i product = _mm512_load_si512(work.sums.values[d / kLanes] + r * kLanes);
-        add_product<kNewMax>(product, _mm512_loadu_ps(scales + d), new_factor, old_factor, sums + d);
+    const int64_t width = width_,
+                  count = step.chunk->count;  // which vectors' stores might change, for all a compiler knows
+    for (int64_t d = 0; d < width; d += kLanes) {
+      const __m512 scale = _mm512_loadu_ps(scales + d);
+      const int32_t* products = work.sums.values[d / kLanes];
+      float* sums = step.chunk->sums + d;
+#pragma GCC unroll 4
+      for (int64_t r = 0; r < count; ++r) {
+        add_product<kNewMax>(_mm512_load_si512(products + r * kLanes), scale, _mm512_set1_ps(work.new_factor[r]),
+                             _mm512_set1_ps(work.old_factor[r]), sums + r * width);
       }
     }
   }
