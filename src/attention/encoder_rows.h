@@ -1,15 +1,15 @@
 // What the encoder's attention of encoder_int8.h does with each row by itself, whatever multiplies: integers of q,
 // scores to probabilities, sums under their maxima. Included with TRANSEPT_AVX512_LEVEL set (ops/vec_avx512.h).
 //
-// A chunk of rows meets one tile of keys at a time, a step. P is what multiplies (the kernel files have one each):
-//   kRows      rows of a chunk, at most 16
-//   kOffsets   copies of a row's offset that lie side by side
-//   kLate      0: values are added up in their step. 1: a step later, and the next step's scores are begun before this
-//              one's probabilities, so that tiles multiply while vectors are busy
-//   Sums       what it keeps of a step until its values are added up
-//   put_query(q, row, d, head_dim, bytes)   sixteen integers of q from dimension d on, which begin below
-//   query_end(head_dim) start_scores(step, work), scores<kWhole>(step, work)   to work.scores and work.most; kWhole:
-//   the tile is full start_values(step, work), values<kNewMax>(step, work)  to the chunk's sums
+// A chunk of rows meets one tile of keys at a time, a step. P is what multiplies (the kernel files have one each). It
+// has kRows, the rows of a chunk, at most 16; kOffsets, how many copies of a row's offset lie side by side; Sums, what
+// it keeps of a step until values are added up; and
+//   query_end(head_dim)                     where integers of q end that it wants, zeros past head_dim
+//   put_query(q, row, d, head_dim, bytes)   sixteen of them, from dimension d on
+//   start_scores(step, work), scores<kWhole>(step, work)    to work.scores and work.most; kWhole: the tile is full
+//   start_values(step, work), values<kNewMax>(step, work)   to the chunk's sums
+// kLate 1: a step's values are added up in the next one, and the next one's scores are started before this one's
+// probabilities are found, so that tiles multiply while vectors are busy. 0: what starts does nothing.
 #pragma once
 
 #include <immintrin.h>
@@ -42,7 +42,7 @@ static inline Range range_of(const float* x, int64_t n) {
 template <class P>
 static void prepare_row(const AttentionTask& task, const EncoderChunk& chunk, int r) {
   const bool is_there = r < chunk.count;
-  const float* q = chunk.rows[is_there ? r : 0].q;
+  const float* q = chunk.rows[is_there ? r : 0].q;  // from null, loads of no lanes take 80 ns each
   const int64_t dim = task.head_dim, count = is_there ? dim : 0;
   const Range range = range_of(q, count);
   const float scale = Vec::reduce_max(range.most) / kMaxInt8, strange = Vec::reduce_add(range.strange);
@@ -141,32 +141,48 @@ static inline void add_values(P& products, const EncoderStep& step, EncoderWork<
   }
 }
 
+// Every chunk meets a tile before the first meets the next.
+class EncoderSteps {
+ public:
+  EncoderSteps(const AttentionTask& task, const EncoderChunk* chunks, int num_chunks)
+      : task_(task), chunks_(chunks), num_chunks_(num_chunks) {}
+
+  int64_t count() const { return (task_.num_keys + kTileKeys - 1) / kTileKeys * num_chunks_; }
+  EncoderStep next() {
+    const int64_t left = task_.num_keys - first_key_;
+    const unsigned char* part = task_.cache + task_.blocks[first_key_ / kTileKeys] * task_.block_stride;
+    const EncoderStep step = {chunks_ + chunk_, part, first_key_,
+                              left < kTileKeys ? static_cast<int>(left) : kTileKeys};
+    if (++chunk_ == num_chunks_) chunk_ = 0, first_key_ += kTileKeys;
+    return step;
+  }
+
+ private:
+  const AttentionTask& task_;
+  const EncoderChunk* chunks_;
+  int num_chunks_, chunk_ = 0;
+  int64_t first_key_ = 0;
+};
+
 // At most kEncoderItemRows rows.
 template <class P>
 static void attend_item(P& products, const AttentionTask& task) {
   EncoderChunk chunks[(kEncoderItemRows + P::kRows - 1) / P::kRows];
   const int num_chunks = make_chunks<P>(task, chunks);
-  EncoderWork<P> works[P::kLate + 1];
+  constexpr int kWorks = P::kLate + 1;
+  EncoderWork<P> works[kWorks];
   for (EncoderWork<P>& work : works) {  // what rows that are not there have of them
     memset(work.most, 0, sizeof work.most);
     memset(work.probabilities, 0, sizeof work.probabilities);
   }
-  const int64_t num_steps = (task.num_keys + kTileKeys - 1) / kTileKeys * num_chunks;
-  EncoderStep next = {}, step = {}, last = {};
-  int chunk = 0;
-  int64_t first_key = 0;
-  const auto following = [&]() -> EncoderStep {
-    const int64_t left = task.num_keys - first_key;
-    const EncoderStep result = {chunks + chunk, task.cache + task.blocks[first_key / kTileKeys] * task.block_stride,
-                                first_key, left < kTileKeys ? static_cast<int>(left) : kTileKeys};
-    if (++chunk == num_chunks) chunk = 0, first_key += kTileKeys;
-    return result;
-  };
-  if (num_steps > 0) products.start_scores(next = following(), works[0]);
-  for (int64_t i = 0; i < num_steps; ++i) {
-    EncoderWork<P>&work = works[i % (P::kLate + 1)], &other = works[(i + 1) % (P::kLate + 1)];
+  EncoderSteps steps(task, chunks, num_chunks);
+  const int64_t count = steps.count();
+  EncoderStep last = {}, step = {}, next = {};
+  if (count > 0) products.start_scores(next = steps.next(), works[0]);
+  for (int64_t i = 0; i < count; ++i) {
+    EncoderWork<P>&work = works[i % kWorks], &other = works[(i + 1) % kWorks];
     last = step, step = next;
-    if (i + 1 < num_steps) products.start_scores(next = following(), other);
+    if (i + 1 < count) products.start_scores(next = steps.next(), other);
     find_probabilities(products, step, work);
     products.start_values(step, work);
     if (P::kLate == 0) {
@@ -175,7 +191,7 @@ static void attend_item(P& products, const AttentionTask& task) {
       add_values(products, last, other);
     }
   }
-  if (P::kLate > 0 && num_steps > 0) add_values(products, step, works[(num_steps - 1) % (P::kLate + 1)]);
+  if (P::kLate > 0 && count > 0) add_values(products, step, works[(count - 1) % kWorks]);
   for (int i = 0; i < num_chunks; ++i) finish_rows(task, chunks[i]);
 }
 

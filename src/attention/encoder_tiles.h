@@ -73,8 +73,8 @@ class TileProducts {
   template <bool kNewMax>
   void values(const EncoderStep& step, const Work& work) const {
     const float* scales = reinterpret_cast<const float*>(step.part + tile_.v_scales);
-    const int64_t width = width_,
-                  count = step.chunk->count;  // which vectors' stores might change, for all a compiler knows
+    // A compiler must believe that stores of vectors change what is not a local.
+    const int64_t width = width_, count = step.chunk->count;
     for (int64_t d = 0; d < width; d += kLanes) {
       const __m512 scale = _mm512_loadu_ps(scales + d);
       const int32_t* products = work.sums.values[d / kLanes];

@@ -25,24 +25,20 @@ struct Shape {
   int64_t rows, keys, dim;
 };
 
-// One head's rows, and its keys as tiles.
+// One head's rows of q and its keys.
 class EncoderHead final {
  public:
-  explicit EncoderHead(Shape shape) : shape_(shape), q(fill(0, shape.rows)), k(fill(1, shape.keys)) {
-    v = fill(2, shape.keys);
-  }
+  explicit EncoderHead(Shape shape)
+      : q(fill(0, shape.rows * shape.dim)),
+        k(fill(1, shape.keys * shape.dim)),
+        v(fill(2, shape.keys * shape.dim)),
+        shape_(shape) {}
 
   // bias: of row i, bias(i).
   template <class Bias>
   std::vector<float> attend(void (*kernel)(const AttentionTask&), int64_t chunk_rows, Bias&& bias) const {
-    const int64_t bytes = encoder_tile(shape_.dim).bytes, tiles = (shape_.keys + kTileKeys - 1) / kTileKeys;
-    const int64_t item_rows = std::min<int64_t>(shape_.rows, kEncoderItemRows), width = (shape_.dim + 15) / 16 * 16;
-    std::vector<unsigned char> cache(static_cast<size_t>(tiles * bytes), 0xA5);
-    std::vector<int32_t> blocks(static_cast<size_t>(tiles));
-    for (int64_t i = 0; i < tiles; ++i) {  // from the last to the first
-      blocks[static_cast<size_t>(i)] = static_cast<int32_t>(tiles - 1 - i);
-      write_tile(i, cache.data() + (tiles - 1 - i) * bytes);
-    }
+    std::vector<int32_t> blocks;
+    const std::vector<unsigned char> cache = write_tiles(blocks);
     std::vector<float> out(static_cast<size_t>(shape_.rows * shape_.dim), 7.0f);
     std::vector<AttentionRow> rows(static_cast<size_t>(shape_.rows));
     for (int64_t i = 0; i < shape_.rows; ++i) {
@@ -52,6 +48,7 @@ class EncoderHead final {
       row.bias = bias(i);
       row.visible = shape_.keys;
     }
+    const int64_t item_rows = std::min<int64_t>(shape_.rows, kEncoderItemRows), width = (shape_.dim + 15) / 16 * 16;
     std::vector<float> sums(static_cast<size_t>(item_rows * width), 3.0f);
     std::vector<Line> words(static_cast<size_t>(encoder_room(item_rows, shape_.dim, chunk_rows)) / sizeof(Line));
     std::memset(words.data(), 0x5A, words.size() * sizeof(Line));
@@ -64,7 +61,7 @@ class EncoderHead final {
     task.cache = cache.data();
     task.blocks = blocks.data();
     task.block_size = kTileKeys;
-    task.block_stride = bytes;
+    task.block_stride = encoder_tile(shape_.dim).bytes;
     task.sums = sums.data();
     task.sums_stride = width;
     task.words = words.data();
@@ -72,29 +69,35 @@ class EncoderHead final {
     return out;
   }
 
+  std::vector<float> q, k, v;  // [rows or keys, dim]
+
  private:
-  std::vector<float> fill(uint32_t which, int64_t rows) const {
-    std::vector<float> values(static_cast<size_t>(rows * shape_.dim));
+  static std::vector<float> fill(uint32_t which, int64_t count) {
+    std::vector<float> values(static_cast<size_t>(count));
     for (size_t i = 0; i < values.size(); ++i) values[i] = value_at(which, 5, static_cast<uint32_t>(i), 0, 0);
     return values;
   }
 
-  void write_tile(int64_t tile, unsigned char* part) const {
-    const int64_t first = tile * kTileKeys;
-    KvWrite write{};
-    write.k = k.data() + first * shape_.dim;
-    write.v = v.data() + first * shape_.dim;
-    write.k_stride = write.v_stride = write.head_dim = shape_.dim;
-    write.num_rows = std::min<int64_t>(kTileKeys, shape_.keys - first);
-    write.part = part;
-    write.block_size = kTileKeys;
-    avx512_vnni::write_encoder_tile(write);
+  // In blocks from the last to the first.
+  std::vector<unsigned char> write_tiles(std::vector<int32_t>& blocks) const {
+    const int64_t bytes = encoder_tile(shape_.dim).bytes, tiles = (shape_.keys + kTileKeys - 1) / kTileKeys;
+    std::vector<unsigned char> cache(static_cast<size_t>(tiles * bytes), 0xA5);
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t block = tiles - 1 - i, first = i * kTileKeys;
+      blocks.push_back(static_cast<int32_t>(block));
+      KvWrite write{};
+      write.k = k.data() + first * shape_.dim;
+      write.v = v.data() + first * shape_.dim;
+      write.k_stride = write.v_stride = write.head_dim = shape_.dim;
+      write.num_rows = std::min<int64_t>(kTileKeys, shape_.keys - first);
+      write.part = cache.data() + block * bytes;
+      write.block_size = kTileKeys;
+      avx512_vnni::write_encoder_tile(write);
+    }
+    return cache;
   }
 
   Shape shape_;
-
- public:
-  std::vector<float> q, k, v;  // [rows or keys, dim]
 };
 
 RowBias no_bias(int64_t /*row*/) { return {}; }
