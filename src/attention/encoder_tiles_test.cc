@@ -162,8 +162,8 @@ TEST_P(EncoderTilesTest, UnderEveryBias) {
     const auto masking = [&](int64_t row) {
       return RowBias{BiasKind::kMaterialized, row % 3 == 0 ? all.data() : dense.data(), 1, 0, row};
     };
-    std::vector<float> table;
-    for (int i = 0; i < kT5Buckets; ++i) table.push_back(t5_value(0, i));
+    std::vector<float> table(kT5Buckets);
+    for (int i = 0; i < kT5Buckets; ++i) table[static_cast<size_t>(i)] = t5_value(0, i);
     const DistanceBias t5 = t5_bias({true, kT5Buckets, kT5MaxDistance}, table, 1);
     const auto by_distance = [&](int64_t row) { return t5.bias().of_row(0, 0, row, row); };
     const float slope = 0.25f;
