@@ -1,7 +1,8 @@
 // Attention of the shapes that decide: decode reading a long cross cache (batch and beams), decode over its own cache,
-// a prompt, an encoder; and a cross cache in every type of KV. GB/s counts the K and V that must be read once, beside a
-// plain read of as many bytes. Arguments: sequences or groups, rows each, keys, backend level. The T5 cases stand
-// beside the same work without a bias: the two are run in turn, and T5/none is the ratio of their best times.
+// a prompt, an encoder (in float32, and rounded to int8); and a cross cache in every type of KV. GB/s counts the K and
+// V that must be read once, beside a plain read of as many bytes. Arguments: sequences or groups, rows each, keys,
+// backend level. The T5 cases stand beside the same work without a bias: the two are run in turn, and T5/none is the
+// ratio of their best times.
 #include "attention/attention_problem.h"
 #include "ops/bench_support.h"
 
@@ -26,10 +27,11 @@ AttentionProblem shape_of(const benchmark::State& state, AttentionType type, int
   return p;
 }
 
-void run(benchmark::State& state, AttentionType type, int group) {
+void run(benchmark::State& state, AttentionType type, int group, DType kv_dtype = DType::kFloat32) {
   const auto isa = static_cast<Isa>(state.range(3));
   if (isa > detect_isa()) return state.SkipWithError("level not present");
-  const AttentionProblem p = shape_of(state, type, group);
+  AttentionProblem p = shape_of(state, type, group);
+  p.kv_dtype = kv_dtype;
   double pairs = 0, keys = 0;
   for (const KeyOwner& owner : p.owners) {
     keys += owner.keys;
@@ -120,6 +122,7 @@ void BM_Cross(benchmark::State& state) { run(state, AttentionType::kEncoderDecod
 void BM_CrossOfFiveBeams(benchmark::State& state) { run(state, AttentionType::kEncoderDecoder, 5); }
 void BM_Self(benchmark::State& state) { run(state, AttentionType::kDecoder, 1); }
 void BM_Encoder(benchmark::State& state) { run(state, AttentionType::kEncoder, 1); }
+void BM_EncoderInt8(benchmark::State& state) { run(state, AttentionType::kEncoder, 1, DType::kInt8); }
 
 void levels(benchmark::internal::Benchmark* b, const std::vector<std::array<int64_t, 3>>& shapes) {
   b->ArgNames({"owners", "rows", "keys", "isa"})->UseManualTime()->Unit(benchmark::kMicrosecond);
@@ -132,6 +135,13 @@ BENCHMARK(BM_Cross)->Apply([](auto* b) { levels(b, {{1, 1, 1500}, {8, 1, 1500}, 
 BENCHMARK(BM_CrossOfFiveBeams)->Apply([](auto* b) { levels(b, {{1, 1, 1500}, {8, 1, 1500}}); });
 BENCHMARK(BM_Self)->Apply([](auto* b) { levels(b, {{1, 1, 100}, {32, 1, 200}, {1, 224, 224}}); });
 BENCHMARK(BM_Encoder)->Apply([](auto* b) { levels(b, {{1, 1500, 1500}, {16, 64, 64}}); });
+BENCHMARK(BM_EncoderInt8)->Apply([](auto* b) {
+  b->ArgNames({"owners", "rows", "keys", "isa"})->UseManualTime()->Unit(benchmark::kMicrosecond);
+  for (const Isa isa : {Isa::kAmx, Isa::kAvx512Vnni}) {
+    for (const int64_t length : {1500, 512}) b->Args({1, length, length, static_cast<int64_t>(isa)});
+    for (const int64_t length : {64, 17}) b->Args({16, length, length, static_cast<int64_t>(isa)});
+  }
+});
 BENCHMARK(BM_CrossByKvType)->Apply([](auto* b) {
   b->ArgNames({"owners", "rows", "keys", "isa", "threads"})->UseManualTime()->Unit(benchmark::kMicrosecond);
   for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {

@@ -64,8 +64,15 @@ int64_t int8_words_bytes(int64_t rows, int64_t head_dim) { return rows * round_u
 RoundedKernels select_rounded(Isa isa, bool plain) {
 #if defined(__x86_64__)
   if (isa >= Isa::kAvx512Vnni && plain) {
-    return {&avx512_vnni::write_encoder_tile, &avx512_vnni::attend_encoder,
-            [](int64_t head_dim) { return encoder_tile(head_dim).bytes; }, &encoder_room, kEncoderItemRows};
+    RoundedKernels kernels = {
+        &avx512_vnni::write_encoder_tile, &avx512_vnni::attend_encoder,
+        [](int64_t head_dim) { return encoder_tile(head_dim).bytes; },
+        [](int64_t rows, int64_t head_dim) { return encoder_room(rows, head_dim, kEncoderVectorRows); },
+        kEncoderItemRows};
+    if (isa < Isa::kAmx) return kernels;
+    kernels.attend = &amx::attend_encoder;
+    kernels.room = [](int64_t rows, int64_t head_dim) { return encoder_room(rows, head_dim, kEncoderTileRows); };
+    return kernels;
   }
 #endif
   (void)plain;

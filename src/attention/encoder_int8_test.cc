@@ -7,7 +7,7 @@
 namespace transept {
 namespace {
 
-constexpr Isa kLevels[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+constexpr Isa kLevels[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx};
 
 class EncoderInt8Test : public testing::TestWithParam<Isa> {
  protected:

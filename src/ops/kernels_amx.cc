@@ -1,6 +1,7 @@
 #define TRANSEPT_AVX512_LEVEL amx
 #include "ops/dot_tile.h"
 #include "ops/tile_amx.h"
+#include "ops/tile_kernel.h"
 
 namespace transept::amx {
 

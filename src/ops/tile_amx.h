@@ -1,10 +1,10 @@
-// The tiles of AMX (ops/tile_kernel.h has what they do).
+// The tiles of AMX (ops/tile.h has what they do).
 //
 // Written as assembly, because the intrinsics of GCC 12 take no constant that is a template's, declare 8 of the 64
 // bytes of a configuration as read, and none of a tile's: a store before a load could move behind it.
 #pragma once
 
-#include "ops/tile_kernel.h"
+#include "ops/tile.h"
 
 namespace transept::amx {
 
@@ -31,6 +31,10 @@ class Tiles {
   template <int kSum, int kA, int kB>
   static void dot_u8s8() {
     __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
+  }
+  template <int kSum, int kA, int kB>
+  static void dot_s8u8() {
+    __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
   }
   template <int kSum, int kA, int kB>
   static void dot_bfloat16() {

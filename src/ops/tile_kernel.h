@@ -1,11 +1,5 @@
-// Products on tiles of 16 rows of 64 bytes (AMX), written once (ops/kernels.h has the rule for such files): int8, and
-// bfloat16 with inputs rounded to it.
-//
-// T is what multiplies tiles. tile_amx.h has the instructions; tile_test_*.cc has a T in software that does what
-// Intel's manual defines, because few machines that build this have AMX. A T is made with a TileConfig and holds eight
-// tiles, each addressed by a constant:
-//   zero<tile>(); load<tile>(from, stride); store<tile>(to, stride);
-//   dot_u8s8<sum, a, b>(), dot_bfloat16<sum, a, b>()   sum += a b
+// Products of layers on tiles of 16 rows of 64 bytes (ops/tile.h), written once (ops/kernels.h has the rule for such
+// files): int8, and bfloat16 with inputs rounded to it. T is what multiplies tiles.
 //
 // Inputs are rounded to [row][depth], which are A's rows as they are; a panel holds B's rows, 64 bytes of 16 columns
 // (ops/packed_matrix.h), 128 bytes apart. Every sum takes its inputs 64 bytes at a time, from the first to the last,
@@ -13,24 +7,13 @@
 #pragma once
 
 #include "ops/int8_kernel.h"
+#include "ops/tile.h"
 
 namespace transept {
 
-static constexpr int kTileRows = 16;
-static constexpr int kTileRowBytes = 64;
 static constexpr int kTileStripe = 2 * kTileRows;  // rows that share one reading of the weights
 // Bytes that one step of 64 bytes of inputs reads of a panel.
 static constexpr int kTileStepBytes = kTileRows * 4 * kPanelWidth;
-
-// As LDTILECFG reads it.
-struct alignas(64) TileConfig {
-  uint8_t palette;
-  uint8_t start_row;
-  uint8_t reserved[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-};
-static_assert(sizeof(TileConfig) == 64, "");
 
 // The kinds of products: what a tile adds up, and what becomes of the sums of `rows` rounded rows from `row` on.
 template <class V, class D>
@@ -97,19 +80,6 @@ void round_rows_to_bfloat16(const RoundedJob& job, int64_t row_begin, int64_t ro
 }
 
 // --- tiles of sums
-
-// Calls body of a type whose kValue is kBegin, ..., kEnd - 1: tiles are addressed by constants.
-template <int kIndex>
-struct TileIndex {
-  static constexpr int kValue = kIndex;
-};
-template <int kBegin, int kEnd, class Body>
-[[gnu::always_inline]] static inline void for_constants(Body&& body) {
-  if constexpr (kBegin < kEnd) {
-    body(TileIndex<kBegin>{});
-    for_constants<kBegin + 1, kEnd>(body);
-  }
-}
 
 // What a call multiplies: rounded rows of A, and the panels.
 struct TileOperands {
@@ -196,9 +166,7 @@ static inline TileConfig tile_config(int64_t num_rows) {
   const TileStripe stripe = tile_stripe(num_rows, 0);
   const auto first = static_cast<uint8_t>(stripe.first_rows);
   const auto second = static_cast<uint8_t>(stripe.strips == 1 ? first : stripe.rows - stripe.first_rows);
-  TileConfig config = {};
-  config.palette = 1;
-  for (int i = 0; i < 8; ++i) config.row_bytes[i] = kTileRowBytes, config.rows[i] = kTileRows;
+  TileConfig config = whole_tiles();
   config.rows[0] = config.rows[1] = config.rows[TilePlan<1>::kA] = first;
   config.rows[2] = config.rows[3] = second;
   if (stripe.strips == 2) config.rows[TilePlan<2>::kA + 1] = second;  // of one strip it is a tile of weights

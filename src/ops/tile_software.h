@@ -1,4 +1,4 @@
-// For tests: the tiles of ops/tile_kernel.h in software, as Intel's manual defines them (palette 1: eight tiles of at
+// For tests: the tiles of ops/tile.h in software, as Intel's manual defines them (palette 1: eight tiles of at
 // most 16 rows of 64 bytes). What the processor would refuse ends the program, as it would there. V only makes it a
 // type of its own for each level (the rule in ops/kernels.h).
 #pragma once
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/tile_kernel.h"
+#include "ops/tile.h"
 
 namespace transept {
 
@@ -41,24 +41,15 @@ class SoftwareTiles {
       memcpy(static_cast<char*>(to) + r * stride, tiles_[kTile][r], config_.row_bytes[kTile]);
   }
 
-  // TDPBUSD: sums[m][n] += a[m][4 k + i] b[k][4 n + i], in 32 bits that wrap.
+  // TDPBUSD: sums[m][n] += a[m][4 k + i] b[k][4 n + i], in 32 bits that wrap. TDPBSUD: the same, with a signed and b
+  // not.
   template <int kSum, int kA, int kB>
   void dot_u8s8() {
-    check_product<kSum, kA, kB>();
-    for (int m = 0; m < config_.rows[kSum]; ++m) {
-      uint32_t sums[16];
-      memcpy(sums, tiles_[kSum][m], sizeof sums);
-      for (int k = 0; k < config_.row_bytes[kA] / 4; ++k) {
-        for (int n = 0; n < config_.row_bytes[kSum] / 4; ++n) {
-          for (int i = 0; i < 4; ++i) {
-            const int product =
-                static_cast<uint8_t>(tiles_[kA][m][4 * k + i]) * static_cast<int8_t>(tiles_[kB][k][4 * n + i]);
-            sums[n] += static_cast<uint32_t>(product);
-          }
-        }
-      }
-      finish_row<kSum>(m, sums);
-    }
+    dot_bytes<kSum, kA, kB, uint8_t, int8_t>();
+  }
+  template <int kSum, int kA, int kB>
+  void dot_s8u8() {
+    dot_bytes<kSum, kA, kB, int8_t, uint8_t>();
   }
 
   // TDPBF16PS: the even and the odd inputs of a tile are added up apart, each by fused multiply-add, then to each
@@ -100,6 +91,23 @@ class SoftwareTiles {
     require(config_.rows[kSum] == config_.rows[kA] && config_.row_bytes[kSum] == config_.row_bytes[kB]);
     require(config_.row_bytes[kA] == 4 * config_.rows[kB]);
     require(config_.row_bytes[kSum] % 4 == 0);
+  }
+  template <int kSum, int kA, int kB, class A, class B>
+  void dot_bytes() {
+    check_product<kSum, kA, kB>();
+    for (int m = 0; m < config_.rows[kSum]; ++m) {
+      uint32_t sums[16];
+      memcpy(sums, tiles_[kSum][m], sizeof sums);
+      for (int k = 0; k < config_.row_bytes[kA] / 4; ++k) {
+        for (int n = 0; n < config_.row_bytes[kSum] / 4; ++n) {
+          for (int i = 0; i < 4; ++i) {
+            const int product = static_cast<A>(tiles_[kA][m][4 * k + i]) * static_cast<B>(tiles_[kB][k][4 * n + i]);
+            sums[n] += static_cast<uint32_t>(product);
+          }
+        }
+      }
+      finish_row<kSum>(m, sums);
+    }
   }
   template <int kSum, class T>
   void finish_row(int m, const T (&sums)[16]) {

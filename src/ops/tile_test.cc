@@ -10,6 +10,7 @@
 #include "ops/gemm_with.h"
 #include "ops/ops_test_util.h"
 #include "ops/select_kernels.h"
+#include "ops/tile_kernel.h"
 #include "ops/tile_software.h"
 #include "ops/vec_generic.h"
 
@@ -313,6 +314,22 @@ TEST(SoftwareTilesTest, BytesAreUnsignedTimesSigned) {
   EXPECT_EQ(sums[0][1], 255 * 127 - 7);
   EXPECT_EQ(sums[1][0], 400);
   EXPECT_EQ(sums[1][1], -200);
+}
+
+TEST(SoftwareTilesTest, BytesAreSignedTimesUnsigned) {
+  SoftwareTiles<generic::Vec> tiles(config_of<2>());
+  const int8_t a[2][8] = {{-128, 1, 2, 3, 4, 5, 6, 7}, {127, 0, 0, 0, 0, 0, 0, -100}};
+  const uint8_t b[2][8] = {{255, 1, 1, 1, 128, 0, 0, 0}, {2, 2, 2, 2, 0, 0, 0, 200}};
+  int32_t sums[2][2] = {{1000, 0}, {0, -1}};
+  tiles.load<0>(sums, 8);
+  tiles.load<4>(a, 8);
+  tiles.load<6>(b, 8);
+  tiles.dot_s8u8<0, 4, 6>();
+  tiles.store<0>(sums, 8);
+  EXPECT_EQ(sums[0][0], 1000 - 128 * 255 + 1 + 2 + 3 + 2 * (4 + 5 + 6 + 7));
+  EXPECT_EQ(sums[0][1], -128 * 128 + 7 * 200);
+  EXPECT_EQ(sums[1][0], 127 * 255 - 100 * 2);
+  EXPECT_EQ(sums[1][1], -1 + 127 * 128 - 100 * 200);
 }
 
 TEST(SoftwareTilesTest, BFloat16AddsEvenAndOddApartAndDropsSubnormals) {

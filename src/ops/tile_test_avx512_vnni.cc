@@ -2,6 +2,7 @@
 // from the library's.
 #define TRANSEPT_AVX512_LEVEL software_amx
 #include "ops/dot_tile.h"
+#include "ops/tile_kernel.h"
 #include "ops/tile_software.h"
 
 namespace transept::software_amx {
