@@ -21,21 +21,23 @@ float write_keys(const KvWrite& write, const EncoderTile& tile) {
   alignas(64) float integers[kTileKeys * kMaxHeadDim / 4];
   const int64_t stride = (dim + 15) / 16 * 4;
   float strange = 0;
-  for (int64_t j = 0; j < kTileKeys; ++j) {
+  for (int64_t j = 0; j < write.num_rows; ++j) {
     const float* k = write.k + j * write.k_stride;
-    const int64_t count = j < write.num_rows ? dim : 0;
-    const Range range = range_of(k, count);
+    const Range range = range_of(k, dim);
     strange += Vec::reduce_add(range.strange);
     const float scale = Vec::reduce_max(range.most) / kMaxInt8;
     const bool counts = scale >= kLeastScale;
     scales[j] = counts ? scale : 0.0f;
     const __m512 inverse = _mm512_set1_ps(counts ? 1 / scale : 0.0f);
     for (int64_t d = 0; d < dim; d += kLanes) {
-      const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(first_lanes(count - d), k + d), inverse));
+      const __m512i a = to_int(_mm512_mul_ps(_mm512_maskz_loadu_ps(first_lanes(dim - d), k + d), inverse));
       const __m128i raised = _mm512_maskz_cvtepi32_epi8(kAll, _mm512_add_epi32(a, _mm512_set1_epi32(128)));
       _mm_store_si128(reinterpret_cast<__m128i*>(integers + j * stride + d / 4), raised);
     }
   }
+  const auto missing = static_cast<size_t>(kTileKeys - write.num_rows);
+  memset(scales + write.num_rows, 0, missing * sizeof(float));
+  memset(integers + write.num_rows * stride, 128, missing * static_cast<size_t>(stride) * sizeof(float));
   transpose(integers, stride, kTileKeys, fours, reinterpret_cast<float*>(write.part + tile.k), kTileKeys);
   return strange;
 }
@@ -56,7 +58,9 @@ float write_values(const KvWrite& write, const EncoderTile& tile, int64_t d) {
 #pragma GCC unroll 4
     for (int64_t i = 0; i < 4; ++i) {
       const int64_t j = quad * 4 + i;
-      const __m512 a = _mm512_maskz_loadu_ps(j < write.num_rows ? lanes : __mmask16{0}, v + j * stride);
+      bytes[i] = _mm512_setzero_si512();
+      if (j >= write.num_rows) continue;
+      const __m512 a = _mm512_maskz_loadu_ps(lanes, v + j * stride);
       bytes[i] = _mm512_and_si512(to_int(_mm512_mul_ps(a, inverse)), _mm512_set1_epi32(255));
     }
     const __m512i low = _mm512_or_si512(bytes[0], _mm512_maskz_slli_epi32(kAll, bytes[1], 8));
@@ -96,14 +100,17 @@ class VnniProducts {
   void start_scores(const EncoderStep& /*step*/, Work& /*work*/) const {}
   template <bool kWhole>
   void scores(const EncoderStep& step, Work& work) const {
-    for (int first = 0; first < kVecs; first += 2) score_keys<kWhole>(step, first, work);
+    for (int first = 0; first * kLanes < step.count; first += 2) score_keys<kWhole>(step, first, work);
   }
   void start_values(const EncoderStep& /*step*/, Work& /*work*/) const {}
   template <bool kNewMax>
   void values(const EncoderStep& step, const Work& work) const {
-    int d = 0;
-    for (; d + 2 * kLanes <= width_; d += 2 * kLanes) add_dimensions<2, kNewMax>(step, d, work);
-    if (d < width_) add_dimensions<1, kNewMax>(step, d, work);
+    // A short input fills half a tile.
+    if (step.count <= kTileKeys / 2) {
+      add_all_dimensions<kNewMax, kVecs / 2>(step, work);
+    } else {
+      add_all_dimensions<kNewMax, kVecs>(step, work);
+    }
   }
 
  private:
@@ -134,8 +141,15 @@ class VnniProducts {
     }
   }
 
-  // kCols vectors of dimensions from d on.
-  template <int kCols, bool kNewMax>
+  template <bool kNewMax, int kKeyVecs>
+  void add_all_dimensions(const EncoderStep& step, const Work& work) const {
+    int d = 0;
+    for (; d + 2 * kLanes <= width_; d += 2 * kLanes) add_dimensions<2, kNewMax, kKeyVecs>(step, d, work);
+    if (d < width_) add_dimensions<1, kNewMax, kKeyVecs>(step, d, work);
+  }
+
+  // kCols vectors of dimensions from d on, of the values of the first kKeyVecs vectors of keys.
+  template <int kCols, bool kNewMax, int kKeyVecs>
   void add_dimensions(const EncoderStep& step, int d, const Work& work) const {
     __m512i acc[kRows][kCols];
 #pragma GCC unroll 16
@@ -148,7 +162,8 @@ class VnniProducts {
     const unsigned char* v = step.part + tile_.v + d * 4;
     for (int quad = 0; quad < kQuads; quad += 4) {
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i, v += quad_bytes, p += 4) {  // one at a time gcc 12 moves sums to and fro
+      for (int i = 0; i < kVecs; ++i, v += quad_bytes, p += 4) {  // one at a time gcc 12 moves sums to and fro
+        if (i >= kKeyVecs) continue;
         __m512i b[kCols];
 #pragma GCC unroll 2
         for (int c = 0; c < kCols; ++c) b[c] = _mm512_loadu_si512(v + c * 64);

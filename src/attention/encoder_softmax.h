@@ -188,6 +188,8 @@ static void update_softmax(const EncoderChunk& chunk, int count, EncoderWork<P>&
     __m512i steps[kVecs];
 #pragma GCC unroll 4
     for (int c = 0; c < kVecs; ++c) {
+      steps[c] = _mm512_setzero_si512();
+      if (!kWhole && c * kLanes >= count) continue;
       const __m512 x = _mm512_fmsub_ps(_mm512_load_ps(work.scores + r * kTileKeys + c * kLanes), scale, shift);
       steps[c] = _mm512_maskz_cvtps_epi32(kWhole ? kAll : first_lanes(count - c * kLanes), exp2_steps(x));
     }
