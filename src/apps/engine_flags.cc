@@ -52,10 +52,11 @@ std::vector<FlagSpec> engine_flags() {
       {"device", "NAME", "auto", "auto or cpu", kEngine},
       {"quantization", "NAME", "none, or what a packed folder has",
        "none, int8 (weights in 8 bits, inputs quantised row by row), or auto: the fastest types that pass every "
-       "quality gate, which are float16 for weights stored in float32, other weights as they are, and KV in float16",
+       "quality gate, which are float16 for weights stored in float32, other weights as they are, and KV in int8 "
+       "(float16 in models narrower than 192)",
        kEngine},
       {"kv-cache-dtype", "TYPE", "auto",
-       "auto (float32; with --quantization auto float16), float32, bfloat16, float16 or int8: what keys and values are "
+       "auto (float32; with --quantization auto what it chooses), float32, bfloat16, float16 or int8: what keys and values are "
        "kept in, arithmetic apart",
        kEngine},
       {"threads", "N", "all processors", "compute threads (of each replica, where serve has --replicas)", kEngine},

@@ -87,6 +87,7 @@ StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& 
   options.storage_is_asked = storage_is_asked(config);
   options.block_size = config.block_size;
   options.kv_dtype = types.kv;
+  options.narrow_kv_dtype = types.narrow_kv;
   options.max_num_seqs = config.max_num_seqs;
   options.max_num_batched_tokens = config.max_num_batched_tokens;
   options.max_num_encoder_tokens = config.max_num_encoder_tokens;

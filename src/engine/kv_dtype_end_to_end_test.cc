@@ -120,6 +120,22 @@ TEST_P(KvDtypeTest, LevelsAndBackendsAgreeUpToRounding) {
   expect_same_ids(run(*load(reference).engine), "reference");
 }
 
+class KvDtypeOfQuantizationAuto : public testing::TinyModelTest {};
+
+TEST_F(KvDtypeOfQuantizationAuto, IsInt8ButInNarrowModels) {
+  if (detect_isa() == Isa::kGeneric) GTEST_SKIP() << "no level here widens float16 fast: avx2 is absent";
+  for (const auto& [d_model, kv] : {std::pair<int64_t, DType>{192, DType::kInt8}, {176, DType::kFloat16}}) {
+    testing::TestFolder dir;
+    testing::TinyBart bart;
+    bart.d_model = d_model;
+    bart.write(dir);
+    EngineConfig automatic = config();
+    automatic.model = dir.path();
+    automatic.quantization = "auto";
+    EXPECT_EQ(load(automatic).runner->options().kv_dtype, kv) << d_model;
+  }
+}
+
 TEST_P(KvDtypeTest, IsWhatStartUpSaysAndWhatMemoryHolds) {
   const LoadedModel model = load(config()), wide = load(config("float32"));
   EXPECT_EQ(dtype_name(model.runner->options().kv_dtype), GetParam());

@@ -82,6 +82,7 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = as_packed;
   ASSIGN_OR_RETURN(model_, load_model(config, weights, {packing, *attention_}));
+  if (spec().d_model < kLeastInt8Width) options_.kv_dtype = options_.narrow_kv_dtype.value_or(options_.kv_dtype);
   char line[256];
   std::snprintf(line, sizeof line,
                 "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights loaded in %.2f s",

@@ -32,7 +32,8 @@ class EncoderDecoderModelRunner final {
     std::optional<DType> weight_storage;  // what matrices are kept in; unset: as the checkpoint stores each
     bool storage_is_asked = true;         // false: a packed folder's matrices are taken as they are
     int32_t block_size = 16;
-    DType kv_dtype = DType::kFloat32;  // of self and cross KV
+    DType kv_dtype = DType::kFloat32;      // of self and cross KV
+    std::optional<DType> narrow_kv_dtype;  // of a model narrower than kLeastInt8Width, if set
     int32_t max_num_seqs = 64;
     int32_t max_num_batched_tokens = 2048;
     int32_t max_num_encoder_tokens = 4096;

@@ -25,9 +25,13 @@ std::string auto_report(const EngineConfig& config, const StorageTypes& types, I
     if (stored.dtype != DType::kFloat32) return str_cat("weights in the checkpoint's own ", dtype_name(stored.dtype));
     return str_cat("weights in the checkpoint's own float32: ", isa_name(isa), " kernels widen 16 bits slowly");
   };
-  return str_cat("quantization auto: ", weights(), "; KV cache in ", dtype_name(types.kv),
-                 config.kv_cache_dtype == "auto" ? "" : ", as --kv-cache-dtype says",
-                 "; int8 is for who asks for it by name");
+  const auto kv = [&] {
+    if (config.kv_cache_dtype != "auto") return std::string(", as --kv-cache-dtype says");
+    if (!types.narrow_kv.has_value()) return std::string();
+    return str_cat(" (", dtype_name(*types.narrow_kv), " if d_model is below ", kLeastInt8Width, ")");
+  };
+  return str_cat("quantization auto: ", weights(), "; KV cache in ", dtype_name(types.kv), kv(),
+                 "; weights in int8 are for who asks for them by name");
 }
 
 }  // namespace
@@ -40,7 +44,7 @@ StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const 
   if (widens_float16_fast(isa)) {
     const bool is_free = config.dtype == "auto" && !stored.is_packed;
     if (is_free && stored.dtype == DType::kFloat32) types.weights = DType::kFloat16;
-    if (config.kv_cache_dtype == "auto") types.kv = DType::kFloat16;
+    if (config.kv_cache_dtype == "auto") types.kv = DType::kInt8, types.narrow_kv = DType::kFloat16;
   }
   types.report = auto_report(config, types, isa, stored);
   return types;

@@ -19,11 +19,12 @@ EngineConfig flags(std::string quantization, std::string dtype = "auto", std::st
   return config;
 }
 
-// "float16 float32": weights, then keys and values.
+// "float16 int8 or float16": weights, then keys and values, and those of narrow models.
 std::string chosen(const EngineConfig& config, const StoredWeights& stored = kFloats, Isa isa = Isa::kAvx2) {
   const StatusOr<StorageTypes> types = storage_types(config, isa, stored);
   if (!types.ok()) return error_message(types.status());
-  return str_cat(types->weights.has_value() ? dtype_name(*types->weights) : "stored", " ", dtype_name(types->kv));
+  return str_cat(types->weights.has_value() ? dtype_name(*types->weights) : "stored", " ", dtype_name(types->kv),
+                 types->narrow_kv.has_value() ? str_cat(" or ", dtype_name(*types->narrow_kv)) : std::string());
 }
 
 std::string report(const EngineConfig& config, const StoredWeights& stored = kFloats, Isa isa = Isa::kAvx2) {
@@ -41,27 +42,27 @@ TEST(StorageTypes, NamesMeanWhatTheySay) {
 
 TEST(StorageTypes, AutoHalvesFloatsOnEveryLevelThatWidensThemFast) {
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Fp16, Isa::kAmx}) {
-    EXPECT_EQ(chosen(flags("auto"), kFloats, isa), "float16 float16") << isa_name(isa);
+    EXPECT_EQ(chosen(flags("auto"), kFloats, isa), "float16 int8 or float16") << isa_name(isa);
   }
   EXPECT_THAT(report(flags("auto")), HasSubstr("weights in float16, the fastest type that passes every gate"));
-  EXPECT_THAT(report(flags("auto")), HasSubstr("KV cache in float16;"));
+  EXPECT_THAT(report(flags("auto")), HasSubstr("KV cache in int8 (float16 if d_model is below 192);"));
   EXPECT_EQ(chosen(flags("auto"), kFloats, Isa::kGeneric), "stored float32");
   EXPECT_THAT(report(flags("auto"), kFloats, Isa::kGeneric),
               HasSubstr("float32: generic kernels widen 16 bits slowly"));
 }
 
 TEST(StorageTypes, AutoRoundsNothingThatHas16BitsOrIsPacked) {
-  EXPECT_EQ(chosen(flags("auto"), {DType::kBFloat16}), "stored float16");
-  EXPECT_EQ(chosen(flags("auto"), {DType::kFloat16}), "stored float16");
+  EXPECT_EQ(chosen(flags("auto"), {DType::kBFloat16}), "stored int8 or float16");
+  EXPECT_EQ(chosen(flags("auto"), {DType::kFloat16}), "stored int8 or float16");
   EXPECT_THAT(report(flags("auto"), {DType::kBFloat16}), HasSubstr("the checkpoint's own bfloat16"));
   const StoredWeights packed = {.dtype = DType::kFloat32, .is_packed = true};
-  EXPECT_EQ(chosen(flags("auto"), packed), "stored float16");
+  EXPECT_EQ(chosen(flags("auto"), packed), "stored int8 or float16");
   EXPECT_THAT(report(flags("auto"), packed), HasSubstr("as the packed folder has them"));
 }
 
 TEST(StorageTypes, AutoLeavesWhatOtherFlagsName) {
   EXPECT_EQ(chosen(flags("auto", "float32", "float32")), "float32 float32");
-  EXPECT_EQ(chosen(flags("auto", "bfloat16")), "bfloat16 float16");
+  EXPECT_EQ(chosen(flags("auto", "bfloat16")), "bfloat16 int8 or float16");
   EXPECT_EQ(chosen(flags("auto", "auto", "int8")), "float16 int8");
   EXPECT_THAT(report(flags("auto", "bfloat16")), HasSubstr("weights in bfloat16, as --dtype says"));
   EXPECT_THAT(report(flags("auto", "auto", "int8")), HasSubstr("KV cache in int8, as --kv-cache-dtype says"));
