@@ -43,12 +43,12 @@ size_t space_end(std::string_view text, size_t begin) {
 StatusOr<AddedToken> AddedToken::parse(const JsonField& field, AddedToken defaults) {
   AddedToken token = std::move(defaults);
   if (field.present() && field.json().is_object()) {
-    ASSIGN_OR_RETURN(token.content, field.member("content").as_string());
-    ASSIGN_OR_RETURN(token.single_word, field.member("single_word").bool_or(token.single_word));
-    ASSIGN_OR_RETURN(token.lstrip, field.member("lstrip").bool_or(token.lstrip));
-    ASSIGN_OR_RETURN(token.rstrip, field.member("rstrip").bool_or(token.rstrip));
-    ASSIGN_OR_RETURN(token.normalized, field.member("normalized").bool_or(token.normalized));
-    ASSIGN_OR_RETURN(token.special, field.member("special").bool_or(token.special));
+    ASSIGN_OR_RETURN(token.content, field.member_as_string("content"));
+    ASSIGN_OR_RETURN(token.single_word, field.member_bool_or("single_word", token.single_word));
+    ASSIGN_OR_RETURN(token.lstrip, field.member_bool_or("lstrip", token.lstrip));
+    ASSIGN_OR_RETURN(token.rstrip, field.member_bool_or("rstrip", token.rstrip));
+    ASSIGN_OR_RETURN(token.normalized, field.member_bool_or("normalized", token.normalized));
+    ASSIGN_OR_RETURN(token.special, field.member_bool_or("special", token.special));
   } else {
     ASSIGN_OR_RETURN(token.content, field.as_string());
   }

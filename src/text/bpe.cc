@@ -62,18 +62,23 @@ BpeModel::BpeModel(Vocabulary vocabulary, Options options)
 }
 
 Status BpeModel::add_merge(std::string_view left, std::string_view right) {
-  const std::optional<int32_t> left_id = vocabulary_.find(left);
+  const std::optional<int32_t> left_id = find_token(left);
   if (!left_id.has_value()) return invalid_argument(quoted_token(left), " is not in the vocabulary");
-  const std::optional<int32_t> right_id = vocabulary_.find(right);
+  const std::optional<int32_t> right_id = find_token(right);
   if (!right_id.has_value()) return invalid_argument(quoted_token(right), " is not in the vocabulary");
   const size_t prefix = options_.continuing_subword_prefix.size();
   if (right.size() < prefix) {
     return invalid_argument(quoted_token(right), " does not begin with the continuing_subword_prefix");
   }
-  const std::string joined = str_cat(left, right.substr(prefix));
-  const std::optional<int32_t> joined_id = vocabulary_.find(joined);
-  if (!joined_id.has_value()) return invalid_argument(quoted_token(joined), " is not in the vocabulary");
-  merges_.insert_or_assign(pair_key(*left_id, *right_id), Merge{.rank = num_merges_++, .id = *joined_id});
+  right.remove_prefix(prefix);
+  // Most files number tokens as merges make them. What is guessed is found without a look into the table.
+  if (!vocabulary_.is_only_token(next_joined_id_, left, right)) {
+    const std::string joined = str_cat(left, right);
+    const std::optional<int32_t> joined_id = vocabulary_.find(joined);
+    if (!joined_id.has_value()) return invalid_argument(quoted_token(joined), " is not in the vocabulary");
+    next_joined_id_ = *joined_id;
+  }
+  merges_.insert_or_assign(pair_key(*left_id, *right_id), Merge{.rank = num_merges_++, .id = next_joined_id_++});
   return ok_status();
 }
 
@@ -83,6 +88,13 @@ std::optional<int32_t> BpeModel::find_character(std::string_view character) cons
   if (c >= id_of_low_character_.size()) return vocabulary_.find(character);
   if (id_of_low_character_[c] == kNone) return std::nullopt;
   return id_of_low_character_[c];
+}
+
+std::optional<int32_t> BpeModel::find_token(std::string_view text) const {
+  if (text.empty() || text.size() > 2) return vocabulary_.find(text);
+  const Utf8Step first = read_utf8(text);  // of merges.txt, which may hold any bytes
+  const bool is_character = first.kind == Utf8Step::Kind::kValid && static_cast<size_t>(first.num_bytes) == text.size();
+  return is_character ? find_character(text) : vocabulary_.find(text);
 }
 
 const BpeModel::Merge* BpeModel::find_merge(int32_t left, int32_t right) const {

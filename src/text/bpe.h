@@ -62,6 +62,7 @@ class BpeModel final : public SubwordModel {
   static StatusOr<Options> parse_options(const JsonField& model);
 
   std::optional<int32_t> find_character(std::string_view character) const;
+  std::optional<int32_t> find_token(std::string_view text) const;
   const Merge* find_merge(int32_t left, int32_t right) const;
   Status append_word(std::string_view word, Workspace& work, std::vector<int32_t>& ids) const;
   Status start_word(std::string_view word, Workspace& work) const;
@@ -71,6 +72,7 @@ class BpeModel final : public SubwordModel {
   Options options_;
   std::optional<int32_t> unk_id_;
   int32_t num_merges_ = 0;
+  int32_t next_joined_id_ = 0;                      // a guess at what the next merge makes
   absl::flat_hash_map<uint64_t, Merge> merges_;     // (left id, right id) -> what they become
   std::array<int32_t, 0x180> id_of_low_character_;  // the common ones, without a look at the vocabulary; -1: none
   std::array<int32_t, 256> id_of_byte_;             // <0xNN>; -1: none

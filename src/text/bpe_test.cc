@@ -34,6 +34,33 @@ TEST(BpeTest, MergesByRankThenFromTheLeft) {
   EXPECT_EQ(ids(**model, ""), (Ids{}));
 }
 
+// Whether the tokens that merges make stand in order of the merges, or not, or end the vocabulary.
+TEST(BpeTest, TokensOfMergesMayHaveAnyIds) {
+  for (const std::string_view ids_of_merges : {R"("ab": 3, "cc": 4, "abcc": 5)", R"("ab": 9, "cc": 4, "abcc": 3)",
+                                               R"("cc": 3, "abcc": 4, "ab": 5)", R"("abcc": 3, "ab": 4, "cc": 6)"}) {
+    const auto model = parse(str_cat(R"({"vocab": {"a": 0, "b": 1, "c": 2, "éé": 7, "é": 8, )", ids_of_merges,
+                                     R"(}, "merges": ["a b", "c c", "ab cc", "é é"]})"));
+    ASSERT_TRUE(model.ok()) << model.status();
+    const Vocabulary& vocabulary = (*model)->vocabulary();
+    EXPECT_EQ(ids(**model, "abcc"), (Ids{*vocabulary.find("abcc")})) << ids_of_merges;
+    EXPECT_EQ(ids(**model, "ccabéé"), (Ids{*vocabulary.find("cc"), *vocabulary.find("ab"), 7})) << ids_of_merges;
+  }
+}
+
+// Of two ids that are spelt alike the guess may only be the one that is found.
+TEST(VocabularyTest, AGuessIsNotTakenWhereTextsAreNotUnique) {
+  const Vocabulary unique = Vocabulary::from_list(std::vector<std::string_view>{"a", "ab", "b"}).value();
+  EXPECT_TRUE(unique.is_only_token(1, "a", "b"));
+  EXPECT_TRUE(unique.is_only_token(1, "ab", ""));
+  EXPECT_FALSE(unique.is_only_token(1, "a", "c"));
+  EXPECT_FALSE(unique.is_only_token(0, "a", "b"));
+  EXPECT_FALSE(unique.is_only_token(3, "", ""));
+  EXPECT_FALSE(unique.is_only_token(-1, "", ""));
+  const Vocabulary twice = Vocabulary::from_list(std::vector<std::string_view>{"a", "ab", "b", "ab"}).value();
+  EXPECT_EQ(twice.find("ab"), 3);
+  EXPECT_FALSE(twice.is_only_token(1, "a", "b"));
+}
+
 TEST(BpeTest, UnknownCharacters) {
   const std::string vocab = R"("vocab": {"a": 0, "<unk>": 1, "<0xC3>": 2, "<0xA9>": 3}, "merges": [])";
   const auto plain = parse(str_cat(R"({"unk_token": "<unk>", )", vocab, "}"));
@@ -93,6 +120,8 @@ TEST(BpeTest, MergesTxtNamesTheLine) {
   EXPECT_EQ(message("#version: 0.2\na b\n\n"), "");
   EXPECT_EQ(message("#version: 0.2\r\na b\r\n"), "");
   EXPECT_EQ(message("#version: 0.2\na b\nb a\n"), R"(merges.txt: line 3: "ba" is not in the vocabulary)");
+  EXPECT_FALSE(message("\xE2 b\n").empty());  // bytes that are no character, and end the text
+  EXPECT_FALSE(message("b \xC3\xE2").empty());
   EXPECT_EQ(message("a b c\n"), "merges.txt: line 1: expected two tokens with one space between them");
 }
 

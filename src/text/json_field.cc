@@ -72,6 +72,27 @@ StatusOr<bool> JsonField::bool_or(bool fallback) const {
   return as_bool();
 }
 
+StatusOr<std::string> JsonField::member_as_string(std::string_view key) const {
+  const Json* const found = value_ == nullptr ? nullptr : value_->find(key);
+  if (found != nullptr && found->is_string()) return found->as_string();
+  return member(key).as_string();
+}
+
+StatusOr<bool> JsonField::member_bool_or(std::string_view key, bool fallback) const {
+  const Json* const found = value_ == nullptr ? nullptr : value_->find(key);
+  if (found == nullptr) return fallback;
+  if (found->is_bool()) return found->as_bool();
+  return member(key).bool_or(fallback);
+}
+
+StatusOr<int32_t> JsonField::member_as_token_id(std::string_view key) const {
+  const Json* const found = value_ == nullptr ? nullptr : value_->find(key);
+  if (found != nullptr && found->is_int() && found->as_int() >= 0 && found->as_int() < kMaxVocabSize) {
+    return static_cast<int32_t>(found->as_int());
+  }
+  return member(key).as_token_id();
+}
+
 StatusOr<Json> parse_json_file(std::string_view file, std::string_view text) {
   StatusOr<Json> root = Json::parse(text, {.max_bytes = size_t{256} << 20, .max_depth = 64});
   if (!root.ok()) return with_prefix(root.status(), file);

@@ -49,6 +49,12 @@ class JsonField final {
   StatusOr<std::string> string_or(std::string_view fallback) const;
   StatusOr<bool> bool_or(bool fallback) const;
 
+  // Of a member: member(key).as_string() and so on, whose path is only built for errors. A file may have thousands of
+  // added tokens.
+  StatusOr<std::string> member_as_string(std::string_view key) const;
+  StatusOr<bool> member_bool_or(std::string_view key, bool fallback) const;
+  StatusOr<int32_t> member_as_token_id(std::string_view key) const;
+
  private:
   JsonField(std::string_view file, std::string path, const Json* value)
       : file_(file), path_(std::move(path)), value_(value) {}

@@ -36,7 +36,7 @@ Status parse_added_tokens(const JsonField& field, const Vocabulary& vocabulary, 
     RETURN_IF_ERROR(entry.expect_object());
     ASSIGN_OR_RETURN(AddedToken token, AddedToken::parse(entry, AddedToken{.content = "", .normalized = true}));
     // The library takes no notice of the ids that are written here, and neither do the models made with it.
-    RETURN_IF_ERROR(entry.member("id").as_token_id().status());
+    RETURN_IF_ERROR(entry.member_as_token_id("id").status());
     const Status status = out.add(std::move(token), vocabulary);
     if (!status.ok()) return entry.error(error_message(status));
   }

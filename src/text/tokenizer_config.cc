@@ -58,13 +58,13 @@ Status parse_added_tokens_decoder(const JsonField& field, TokenizerConfig& confi
   if (!field.present()) return ok_status();
   RETURN_IF_ERROR(field.expect_object());
   for (const auto& [key, value] : field.json().as_object()) {
+    const JsonField entry = field.member(key, value);
     int32_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= kMaxVocabSize) {
-      return field.member(key, value).error("its name is not a token id");
+      return entry.error("its name is not a token id");
     }
-    ASSIGN_OR_RETURN(AddedToken token,
-                     AddedToken::parse(field.member(key, value), AddedToken{.content = "", .normalized = true}));
+    ASSIGN_OR_RETURN(AddedToken token, AddedToken::parse(entry, AddedToken{.content = "", .normalized = true}));
     config.added_tokens.push_back({id, std::move(token), /*has_rules=*/true});
   }
   return ok_status();

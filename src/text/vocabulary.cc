@@ -51,7 +51,8 @@ Vocabulary Vocabulary::from_tokens(std::span<const Token> tokens) {
     entry = {
         .offset = static_cast<uint32_t>(characters.size()), .length = static_cast<uint32_t>(text.size()), .used = true};
     characters.insert(characters.end(), text.begin(), text.end());  // within what was reserved: nothing moves
-    vocabulary.by_token_.emplace(std::string_view(characters.data() + entry.offset, entry.length), id);
+    vocabulary.are_texts_unique_ &=
+        vocabulary.by_token_.emplace(std::string_view(characters.data() + entry.offset, entry.length), id).second;
   }
   return vocabulary;
 }
@@ -70,6 +71,12 @@ std::optional<int32_t> Vocabulary::find(std::string_view token) const {
   const auto found = by_token_.find(token);
   if (found == by_token_.end()) return std::nullopt;
   return found->second;
+}
+
+bool Vocabulary::is_only_token(int32_t id, std::string_view left, std::string_view right) const {
+  const std::string_view text = token(id);
+  return are_texts_unique_ && contains(id) && text.size() == left.size() + right.size() && text.starts_with(left) &&
+         text.ends_with(right);
 }
 
 std::string_view Vocabulary::token(int32_t id) const {

@@ -45,6 +45,9 @@ class Vocabulary final {
   std::string_view token(int32_t id) const;
   bool contains(int32_t id) const { return id >= 0 && id < end_id() && by_id_[static_cast<size_t>(id)].used; }
 
+  // Whether find(left + right) is `id`, for ids that are easily guessed; false also where another token is spelt alike.
+  bool is_only_token(int32_t id, std::string_view left, std::string_view right) const;
+
   int32_t num_tokens() const { return static_cast<int32_t>(by_token_.size()); }
   // One past the largest id.
   int32_t end_id() const { return static_cast<int32_t>(by_id_.size()); }
@@ -58,6 +61,7 @@ class Vocabulary final {
   std::vector<char> characters_;
   std::vector<Entry> by_id_;
   absl::flat_hash_map<std::string_view, int32_t, StringViewHash, std::equal_to<>> by_token_;
+  bool are_texts_unique_ = true;
 };
 
 }  // namespace transept
