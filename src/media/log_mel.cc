@@ -1,6 +1,7 @@
 #include "media/log_mel.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -26,6 +27,19 @@ int64_t mirrored(int64_t i, int64_t size) {
   const int64_t period = 2 * (size - 1);
   const int64_t at = ((i % period) + period) % period;
   return std::min(at, period - at);
+}
+
+// In lanes that do not wait for each other. REQUIRES: not empty.
+float greatest(std::span<const float> values) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> lanes;
+  lanes.fill(values[0]);
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = std::max(lanes[lane], values[i + lane]);
+  }
+  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
+  return *std::max_element(lanes.begin(), lanes.end());
 }
 
 }  // namespace
@@ -91,14 +105,13 @@ void LogMelStream::push(std::span<const float> samples, std::vector<float>& fram
 
 void LogMelStream::finish(std::vector<float>& frames, int64_t num_zeros) {
   CHECK(!finished_ && num_zeros >= 0);
-  const std::vector<float> zeros(std::min(kPieceSamples, static_cast<size_t>(num_zeros)));
-  while (num_zeros > 0) {
-    const int64_t count = std::min(num_zeros, static_cast<int64_t>(zeros.size()));
-    push(std::span(zeros).first(static_cast<size_t>(count)), frames);
-    num_zeros -= count;
-  }
+  // Behind so many zeros no frame reaches back to another sample, not even by the mirrored end.
+  const int64_t num_pushed = std::min(num_zeros, int64_t{2} * tables_->options.n_fft);
+  push(std::vector<float>(static_cast<size_t>(num_pushed)), frames);
   finished_ = true;
-  emit(frames);
+  if (num_pushed == num_zeros) return emit(frames);
+  num_samples_ += num_zeros - num_pushed;
+  emit_silence(frames);
 }
 
 // Whether the edges that the pending samples need are in place: mirrors the first samples to the left as soon as there
@@ -123,6 +136,26 @@ bool LogMelStream::mirror_edges() {
   return true;
 }
 
+// Appends the remaining frames, all of zeros: a short clip's window is nearly nothing else.
+void LogMelStream::emit_silence(std::vector<float>& frames) {
+  const LogMelOptions& options = tables_->options;
+  std::vector<float> one;
+  append_frames(std::vector<float>(static_cast<size_t>(options.n_fft)).data(), 1, one);
+  const int64_t count = num_samples_ / options.hop_length - num_frames_;
+  frames.reserve(frames.size() + static_cast<size_t>(count) * one.size());
+  for (int64_t i = 0; i < count; ++i) frames.insert(frames.end(), one.begin(), one.end());
+  num_frames_ += count;
+}
+
+void LogMelStream::append_frames(const float* samples, int64_t count, std::vector<float>& frames) {
+  const size_t before = frames.size();
+  frames.resize(before + static_cast<size_t>(count * tables_->options.num_mel_bins));
+  float* scratch = scratch_.data();
+  while (reinterpret_cast<uintptr_t>(scratch) % 64 != 0) ++scratch;
+  tables_->frames(tables_->plan, samples, count, scratch, frames.data() + before);
+  max_ = std::max(max_, greatest(std::span(frames).subspan(before)));
+}
+
 // Appends the frames that are certain and lets go of the samples that no later frame needs.
 void LogMelStream::emit(std::vector<float>& frames) {
   if (!mirror_edges()) return;
@@ -132,12 +165,7 @@ void LogMelStream::emit(std::vector<float>& frames) {
   const int64_t whole = there < 0 ? 0 : there / options.hop_length + 1;
   const int64_t count = std::min(whole, num_samples_ / options.hop_length - num_frames_);
   if (count <= 0) return;
-  const size_t before = frames.size();
-  frames.resize(before + static_cast<size_t>(count * options.num_mel_bins));
-  float* scratch = scratch_.data();
-  while (reinterpret_cast<uintptr_t>(scratch) % 64 != 0) ++scratch;
-  tables_->frames(tables_->plan, pending_.data(), count, scratch, frames.data() + before);
-  for (size_t i = before; i < frames.size(); ++i) max_ = std::max(max_, frames[i]);
+  append_frames(pending_.data(), count, frames);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(count * options.hop_length));
   num_frames_ += count;
 }

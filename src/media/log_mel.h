@@ -68,12 +68,14 @@ class LogMelStream final {
 
   int64_t num_samples() const { return num_samples_; }  // pushed so far
 
-  // The greatest raw value of all frames so far: of the whole audio, after finish(). -10 before the first (what
+  // The greatest raw value of all frames so far: of the whole audio, after finish(). -10 before the first.
   float max() const { return max_; }
 
  private:
   bool mirror_edges();
   void emit(std::vector<float>& frames);
+  void emit_silence(std::vector<float>& frames);
+  void append_frames(const float* samples, int64_t count, std::vector<float>& frames);
 
   std::shared_ptr<const LogMelTables> tables_;
   std::vector<float> pending_;  // from the first sample of the next frame on; its left edge once started_

@@ -186,6 +186,37 @@ TEST(LogMel, AudioShorterThanItsEdge) {
   EXPECT_EQ(raw_frames(each, one).size(), 8u);
 }
 
+// The silence that finish() is told of, against the same pushed as samples: to the bit.
+TEST(LogMelStream, SilenceAtTheEndIsThatOfZeros) {
+  for (const LogMelOptions& options :
+       {LogMelOptions{}, LogMelOptions{.num_mel_bins = 16, .n_fft = 64, .hop_length = 64},
+        LogMelOptions{.num_mel_bins = 5, .n_fft = 50, .hop_length = 7},
+        LogMelOptions{.num_mel_bins = 3, .n_fft = 2, .hop_length = 1}}) {
+    for (const Isa isa : levels()) {
+      const LogMel log_mel = LogMel::create(options, isa).value();
+      const int n = options.n_fft;
+      for (const int count : {0, 1, n / 2, n - 1, n + 1, 10 * n + 3}) {
+        const std::vector<float> sound = make_sound(count);
+        for (const int zeros : {0, 1, n / 2, n, 2 * n - 1, 2 * n, 2 * n + 1, 3 * n + options.hop_length, 20 * n + 5}) {
+          SCOPED_TRACE(str_cat(isa_name(isa), ", n_fft ", n, ", ", count, " samples, ", zeros, " zeros"));
+          std::vector<float> longer = sound;
+          longer.resize(static_cast<size_t>(count + zeros));
+          std::vector<float> frames;
+          LogMelStream stream(log_mel), reference(log_mel);
+          stream.push(sound, frames);
+          stream.finish(frames, zeros);
+          std::vector<float> expected;
+          reference.push(longer, expected);
+          reference.finish(expected);
+          ASSERT_EQ(frames, expected);
+          ASSERT_EQ(stream.max(), reference.max());
+          ASSERT_EQ(stream.num_samples(), count + zeros);
+        }
+      }
+    }
+  }
+}
+
 TEST(LogMelStream, PiecesOfAnySizeMakeTheSameFrames) {
   std::mt19937 random(5);
   for (const LogMelOptions& options :
