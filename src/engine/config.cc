@@ -73,14 +73,31 @@ StatusOr<StoredWeights> read_stored_weights(const EngineConfig& config) {
   return StoredWeights{weights->main_dtype(), weights->pack_tag() != nullptr};
 }
 
-StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& config, Isa isa,
-                                                            const StorageTypes& types) {
-  ASSIGN_OR_RETURN(const ReplicaCpus cpus,
+// What the flags mean on this machine, worked out once.
+struct Choices {
+  Isa isa;
+  StorageTypes types;
+  ReplicaCpus cpus;
+  EncodeSliceOptions encode_slice;
+};
+
+StatusOr<Choices> make_choices(const EngineConfig& config) {
+  Choices choices;
+  ASSIGN_OR_RETURN(choices.isa, parse_isa(config.isa));
+  ASSIGN_OR_RETURN(const StoredWeights stored, read_stored_weights(config));
+  ASSIGN_OR_RETURN(choices.types, storage_types(config, choices.isa, stored));
+  ASSIGN_OR_RETURN(choices.cpus,
                    plan_replica_cpus(config.threads, config.replicas, config.cpu_affinity, available_cpus()));
+  ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
+  return choices;
+}
+
+EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, const Choices& choices) {
+  const StorageTypes& types = choices.types;
   EncoderDecoderModelRunner::Options options;
-  options.isa = isa;
-  options.num_threads = cpus.num_threads;
-  options.cpus = cpus.of_replica(0);
+  options.isa = choices.isa;
+  options.num_threads = choices.cpus.num_threads;
+  options.cpus = choices.cpus.of_replica(0);
   options.num_replicas = config.replicas;
   options.attention_backend = config.attention_backend;
   options.weight_storage = types.weights;
@@ -95,13 +112,13 @@ StatusOr<EncoderDecoderModelRunner::Options> runner_options(const EngineConfig& 
   options.kv_cache_memory = config.kv_cache_memory;
   options.swap_space = config.swap_space;
   options.watermark = config.watermark;
-  ASSIGN_OR_RETURN(const EncodeSliceOptions encode_slice, parse_encode_slice(config.encode_slice));
-  options.has_long_encodes = encode_slice.mode != EncodeSliceOptions::Mode::kNone;
+  options.has_long_encodes = choices.encode_slice.mode != EncodeSliceOptions::Mode::kNone;
   options.debug_poison = config.debug_poison;
   return options;
 }
 
-StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const EncoderDecoderModelRunner& runner) {
+StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const EncoderDecoderModelRunner& runner,
+                                            const EncodeSliceOptions& encode_slice) {
   LLMEngine::Options options;
   const EncoderDecoderModelRunner::Options& limits = runner.options();
   options.scheduler.max_num_batched_tokens = limits.max_num_batched_tokens;
@@ -116,7 +133,7 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const En
   options.blocks.share_identical_inputs = config.share_identical_inputs;
   options.blocks.track_freed_blocks = config.debug_poison;
   if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
-  ASSIGN_OR_RETURN(options.encode_slice, parse_encode_slice(config.encode_slice));
+  options.encode_slice = encode_slice;
   options.max_trace_steps = config.max_trace_steps;
   RETURN_IF_ERROR(options.scheduler.validate());
   RETURN_IF_ERROR(options.blocks.validate());
@@ -149,11 +166,10 @@ Status load_speech_tokens(LoadedModel& loaded) {
 }
 
 // One for each runner: the first, and its replicas.
-Status make_engines(const EngineConfig& config, std::unique_ptr<EncoderDecoderModelRunner> first, const Clock& clock,
-                    LoadedModel& loaded) {
-  ASSIGN_OR_RETURN(const ReplicaCpus cpus,
-                   plan_replica_cpus(config.threads, config.replicas, config.cpu_affinity, available_cpus()));
-  ASSIGN_OR_RETURN(const LLMEngine::Options options, engine_options(config, *first));
+Status make_engines(const EngineConfig& config, const Choices& choices,
+                    std::unique_ptr<EncoderDecoderModelRunner> first, const Clock& clock, LoadedModel& loaded) {
+  const ReplicaCpus& cpus = choices.cpus;
+  ASSIGN_OR_RETURN(const LLMEngine::Options options, engine_options(config, *first, choices.encode_slice));
   const auto make = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
     return std::make_unique<LLMEngine>(options, std::make_unique<LocalExecutor>(std::move(runner)),
                                        loaded.tokenizer.get(), clock);
@@ -186,17 +202,14 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   } else {
     return with_folder(tokenizer.status(), config.model);
   }
-  ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
-  ASSIGN_OR_RETURN(const StoredWeights stored, read_stored_weights(config));
-  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, stored));
-  ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config, isa, types));
+  ASSIGN_OR_RETURN(const Choices choices, make_choices(config));
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
-                   EncoderDecoderModelRunner::create(loaded.model_config, options));
+                   EncoderDecoderModelRunner::create(loaded.model_config, runner_options(config, choices)));
   loaded.runner = runner.get();
   set_storage_flags(runner->options().weight_storage, loaded.config);
   loaded.has_alignment_heads = !runner->spec().alignment_heads.empty();
   for (const std::string& line : runner->startup_report()) log_info(line);
-  if (!types.report.empty()) log_info(types.report);
+  if (!choices.types.report.empty()) log_info(choices.types.report);
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
   if (runner->spec().default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));
   const PromptProcessor::Limits limits{runner->max_encoder_len(), runner->max_decoder_len()};
@@ -204,7 +217,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
       loaded.model_config, loaded.generation, runner->spec(), limits, loaded.tokenizer.get(), no_tokenizer,
       PromptProcessor::Speech{loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
                               loaded.speech_tokens.get()});
-  RETURN_IF_ERROR(make_engines(config, std::move(runner), clock, loaded));
+  RETURN_IF_ERROR(make_engines(config, choices, std::move(runner), clock, loaded));
   return loaded;
 }
 
