@@ -11,7 +11,7 @@
 
 #include "base/strings.h"
 #include "engine/async_engine.h"
-#include "engine/fake_executor.h"
+#include "engine/engine_test_util.h"
 #include "engine/stream_deltas.h"
 
 namespace transept {
@@ -33,15 +33,10 @@ struct Counts {
 };
 
 std::unique_ptr<AsyncEngine> make_engine(int num_replicas, const Clock& clock) {
-  LLMEngine::Options options;
+  LLMEngine::Options options = testing::small_engine_options(64);
   options.scheduler.max_num_batched_tokens = 128;
-  options.scheduler.max_num_encoder_tokens = 64;
   options.scheduler.max_num_seqs = 24;
-  options.scheduler.num_encoder_layers = 1;
-  options.blocks.block_size = 4;
   options.blocks.num_device_blocks = 96;  // preemption is usual
-  options.blocks.num_host_blocks = 64;
-  options.blocks.watermark = 0;
   std::vector<std::unique_ptr<LLMEngine>> engines;
   engines.reserve(static_cast<size_t>(num_replicas));
   for (int i = 0; i < num_replicas; ++i) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "engine/engine_test_util.h"
 #include "engine/gated_executor.h"
 #include "engine/stream_deltas.h"
 
@@ -19,8 +20,10 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using testing::FakeExecutor;
+using testing::foretold;
 using testing::GatedExecutor;
 using ::testing::HasSubstr;
+using testing::make_spec;
 using testing::StepGate;
 using Code = absl::StatusCode;
 
@@ -38,45 +41,21 @@ class AsyncEngineTest : public ::testing::Test {
     gate_->open();
     engine_ = nullptr;
     gate_ = std::make_shared<StepGate>();
-    LLMEngine::Options options;
-    options.scheduler.max_num_batched_tokens = 64;
-    options.scheduler.max_num_encoder_tokens = 64;
+    LLMEngine::Options options = testing::small_engine_options();
     options.scheduler.max_num_seqs = max_num_seqs;
-    options.scheduler.num_encoder_layers = 1;
-    options.blocks.block_size = 4;
-    options.blocks.num_device_blocks = 64;
-    options.blocks.num_host_blocks = 64;
-    options.blocks.watermark = 0;
     auto engine = std::make_unique<LLMEngine>(options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);
     engine_ = std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{max_queued}, clock_);
   }
 
   void stop() {
     const std::unique_ptr<LLMEngine> engine = engine_->stop();
-    const BlockSpaceManager& blocks = engine->scheduler().blocks();
-    EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks()) << "blocks are left";
-    EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks()) << "host blocks are left";
-    EXPECT_EQ(engine->num_unfinished_requests(), 0u);
+    testing::expect_nothing_left(*engine);
     engine_ = nullptr;
   }
 
-  static RequestSpec spec(const std::string& id, int32_t max_tokens, uint64_t seed) {
-    RequestSpec spec;
-    spec.id = id;
-    spec.inputs.encoder_prompt_token_ids.assign(5, 3);
-    spec.inputs.prompt_token_ids.assign(2, 2);
-    spec.params.max_tokens = max_tokens;
-    spec.params.seed = seed;
-    return spec;
-  }
-
-  RequestStream add(RequestSpec spec) {
-    StatusOr<RequestStream> stream = engine_->add_request(std::move(spec));
-    CHECK(stream.ok(), error_message(stream.status()));
-    return std::move(stream).value();
-  }
+  RequestStream add(RequestSpec spec) { return testing::add_request(*engine_, std::move(spec)); }
   RequestStream add(const std::string& id, int32_t max_tokens, uint64_t seed) {
-    return add(spec(id, max_tokens, seed));
+    return add(make_spec(id, max_tokens, seed));
   }
 
   // One step and no more has been finished and told since the last call.
@@ -84,13 +63,6 @@ class AsyncEngineTest : public ::testing::Test {
     gate_->wait_for_step();
     gate_->open_for(count);
     gate_->wait_for_step();
-  }
-
-  static std::vector<int32_t> foretold(uint64_t seed, int32_t count) {
-    std::vector<int32_t> ids;
-    ids.reserve(static_cast<size_t>(count));
-    for (int32_t i = 0; i < count; ++i) ids.push_back(FakeExecutor::token(seed, 0, static_cast<uint32_t>(i)));
-    return ids;
   }
 
   FakeClock clock_;
@@ -148,7 +120,7 @@ TEST_F(AsyncEngineTest, WhatCannotFitIsToldThroughTheStream) {
 
 TEST_F(AsyncEngineTest, AnIdInFlightIsRefusedAndFreeAtTheEnd) {
   RequestStream first = add("a", 2, 1);
-  const StatusOr<RequestStream> second = engine_->add_request(spec("a", 2, 1));
+  const StatusOr<RequestStream> second = engine_->add_request(make_spec("a", 2, 1));
   EXPECT_EQ(error_param(second.status()), "id");
   gate_->open();
   for (uint64_t round = 0; round < 200; ++round) {  // whoever reads the end may use the id at once
@@ -241,7 +213,7 @@ TEST_F(AsyncEngineTest, ADeadlinePassesInTheQueue) {
   gate_->open();
   rebuild(1, 64);  // one sequence at a time
   RequestStream running = add("a", 5, 1);
-  RequestSpec hasty = spec("b", 5, 2);
+  RequestSpec hasty = make_spec("b", 5, 2);
   hasty.deadline = clock_.now() + 3s;
   RequestStream waiting = add(std::move(hasty));
   run_steps(1);
@@ -261,7 +233,7 @@ TEST_F(AsyncEngineTest, ADeadlinePassesInTheQueue) {
 
 TEST_F(AsyncEngineTest, ADeadlinePassesInFlight) {
   RequestStream other = add("b", 9, 2);
-  RequestSpec hasty = spec("a", 9, 1);
+  RequestSpec hasty = make_spec("a", 9, 1);
   hasty.deadline = clock_.now() + 1s;
   RequestStream stream = add(std::move(hasty));
   run_steps(3);
@@ -278,7 +250,7 @@ TEST_F(AsyncEngineTest, ADeadlinePassesInFlight) {
 
 TEST_F(AsyncEngineTest, ADeadlineThatIsKeptDoesNothing) {
   gate_->open();
-  RequestSpec calm = spec("a", 9, 1);
+  RequestSpec calm = make_spec("a", 9, 1);
   calm.deadline = clock_.now() + 1s;
   EXPECT_TRUE(add(std::move(calm)).next().ok());
   EXPECT_EQ(engine_->snapshot().counts.expired, 0);
@@ -292,13 +264,13 @@ TEST_F(AsyncEngineTest, AFullQueueRefusesWithBothNumbersAndOpensAgain) {
   RequestStream running = add("a", 2, 1);
   run_steps(1);  // "a" has had its first step
   RequestStream one = add("b", 2, 2), two = add("c", 2, 3);
-  const StatusOr<RequestStream> refused = engine_->add_request(spec("d", 2, 4));
+  const StatusOr<RequestStream> refused = engine_->add_request(make_spec("d", 2, 4));
   EXPECT_EQ(refused.status().code(), Code::kResourceExhausted);
   EXPECT_THAT(error_message(refused.status()), HasSubstr("2 requests wait, and the limit is 2"));
   EXPECT_EQ(engine_->num_queued(), 2);
   EXPECT_EQ(engine_->snapshot().counts.refused, 1);
   run_steps(1);  // "a" ends; the others are still to have their first steps
-  EXPECT_FALSE(engine_->add_request(spec("d", 2, 4)).ok());
+  EXPECT_FALSE(engine_->add_request(make_spec("d", 2, 4)).ok());
   run_steps(1);  // "b" has had its first
   RequestStream taken = add("d", 2, 4);
   gate_->open();
@@ -312,19 +284,19 @@ TEST_F(AsyncEngineTest, AContinuationIsTakenByAFullQueueAndCountsInIt) {
   RequestStream running = add("a", 2, 1);
   run_steps(1);
   RequestStream waiting = add("b", 2, 2);
-  RequestSpec later = spec("c", 2, 3);
+  RequestSpec later = make_spec("c", 2, 3);
   ASSERT_EQ(engine_->add_request(later).status().code(), Code::kResourceExhausted);
   later.is_continuation = true;
   RequestStream taken = add(std::move(later));
   EXPECT_EQ(engine_->num_queued(), 2);
   run_steps(2);  // "a" ends, "b" has had its first; "c" fills the queue for others
   EXPECT_EQ(engine_->num_queued(), 1);
-  EXPECT_FALSE(engine_->add_request(spec("d", 2, 4)).ok());
+  EXPECT_FALSE(engine_->add_request(make_spec("d", 2, 4)).ok());
   gate_->open();
   EXPECT_EQ(taken.next()->outputs[0].token_ids, foretold(3, 2));
   EXPECT_TRUE(waiting.next().ok());
   ASSERT_TRUE(engine_->drain(60s).ok());
-  RequestSpec late = spec("e", 2, 5);
+  RequestSpec late = make_spec("e", 2, 5);
   late.is_continuation = true;
   EXPECT_EQ(engine_->add_request(std::move(late)).status().code(), Code::kUnavailable) << "drained is drained";
 }
@@ -372,7 +344,7 @@ TEST_F(AsyncEngineTest, SnapshotsTellWhoIsWhereAndWhatIsUsed) {
 // ---- Streams
 
 TEST_F(AsyncEngineTest, AStreamBringsEveryStepAndASlowReaderEverythingAtOnce) {
-  RequestSpec fast_spec = spec("fast", 6, 1), slow_spec = spec("slow", 6, 2);
+  RequestSpec fast_spec = make_spec("fast", 6, 1), slow_spec = make_spec("slow", 6, 2);
   fast_spec.stream = slow_spec.stream = true;
   int num_calls = 0;  // written by the engine thread, read when it stands at the gate
   slow_spec.on_ready = [&] { ++num_calls; };
@@ -401,7 +373,7 @@ TEST_F(AsyncEngineTest, AStreamBringsEveryStepAndASlowReaderEverythingAtOnce) {
 }
 
 TEST_F(AsyncEngineTest, APieceThatCameBeforeTheDeadlineIsReadBeforeTheError) {
-  RequestSpec hasty = spec("a", 9, 1);
+  RequestSpec hasty = make_spec("a", 9, 1);
   hasty.stream = true;
   hasty.deadline = clock_.now() + 1s;
   RequestStream stream = add(std::move(hasty));
@@ -418,7 +390,7 @@ TEST_F(AsyncEngineTest, APieceThatCameBeforeTheDeadlineIsReadBeforeTheError) {
 TEST_F(AsyncEngineTest, OnReadyIsCalledOnTheEngineThreadAndMayLetTheStreamGo) {
   gate_->open();
   std::promise<std::thread::id> called;
-  RequestSpec asked = spec("a", 2, 1);
+  RequestSpec asked = make_spec("a", 2, 1);
   asked.on_ready = [&] { called.set_value(std::this_thread::get_id()); };
   RequestStream stream = add(std::move(asked));
   EXPECT_NE(called.get_future().get(), std::this_thread::get_id());
@@ -427,7 +399,7 @@ TEST_F(AsyncEngineTest, OnReadyIsCalledOnTheEngineThreadAndMayLetTheStreamGo) {
   std::promise<void> let_go;
   std::promise<RequestStream> handed_over;
   auto future = std::make_shared<std::future<RequestStream>>(handed_over.get_future());
-  RequestSpec dropped = spec("b", 2, 1);
+  RequestSpec dropped = make_spec("b", 2, 1);
   dropped.on_ready = [&, future] {
     { const RequestStream inside = future->get(); }
     let_go.set_value();
@@ -441,10 +413,10 @@ TEST_F(AsyncEngineTest, OnReadyIsCalledOnTheEngineThreadAndMayLetTheStreamGo) {
 
 TEST_F(AsyncEngineTest, RequestsOverAHandleShareOneEncodeEvenOneAfterTheOther) {
   gate_->open();
-  StatusOr<EncodedInput> handle = engine_->encode(spec("", 1, 1).inputs).get();
+  StatusOr<EncodedInput> handle = engine_->encode(make_spec("", 1, 1).inputs).get();
   ASSERT_TRUE(handle.ok()) << handle.status();
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    RequestSpec over = spec(str_cat("r", seed), 4, seed);
+    RequestSpec over = make_spec(str_cat("r", seed), 4, seed);
     over.inputs.encoder_prompt_token_ids.clear();
     over.encoded = *handle;
     const StatusOr<RequestOutput> output = add(std::move(over)).next();
@@ -458,9 +430,9 @@ TEST_F(AsyncEngineTest, RequestsOverAHandleShareOneEncodeEvenOneAfterTheOther) {
 
 TEST_F(AsyncEngineTest, AnEngineThatSleepsGivesBackWhatADroppedHandleHeld) {
   gate_->open();
-  StatusOr<EncodedInput> handle = engine_->encode(spec("", 1, 1).inputs).get();
+  StatusOr<EncodedInput> handle = engine_->encode(make_spec("", 1, 1).inputs).get();
   ASSERT_TRUE(handle.ok()) << handle.status();
-  RequestSpec over = spec("a", 2, 1);
+  RequestSpec over = make_spec("a", 2, 1);
   over.encoded = *handle;
   ASSERT_TRUE(add(std::move(over)).next().ok());
   ASSERT_TRUE(engine_->drain(60s).ok()) << "it sleeps";
@@ -476,7 +448,7 @@ TEST_F(AsyncEngineTest, AnEngineThatSleepsGivesBackWhatADroppedHandleHeld) {
 TEST_F(AsyncEngineTest, AHandleIsReadyAfterTheStepThatRuns) {
   RequestStream running = add("a", 9, 1);
   gate_->wait_for_step();
-  std::future<StatusOr<EncodedInput>> handle = engine_->encode(spec("", 1, 1).inputs);
+  std::future<StatusOr<EncodedInput>> handle = engine_->encode(make_spec("", 1, 1).inputs);
   EXPECT_EQ(handle.wait_for(5ms), std::future_status::timeout);
   run_steps(1);
   EXPECT_TRUE(handle.get().ok());
@@ -489,16 +461,16 @@ TEST_F(AsyncEngineTest, WhatNoHandleCanBeMadeOfIsTold) {
   big.encoder_prompt_token_ids.assign(1000, 3);
   EXPECT_EQ(engine_->encode(std::move(big)).get().status().code(), Code::kInvalidArgument);
 
-  StatusOr<EncodedInput> foreign = engine_->encode(spec("", 1, 1).inputs).get();
+  StatusOr<EncodedInput> foreign = engine_->encode(make_spec("", 1, 1).inputs).get();
   ASSERT_TRUE(foreign.ok());
   rebuild(16, 64);
   gate_->open();
-  RequestSpec over = spec("a", 2, 1);
+  RequestSpec over = make_spec("a", 2, 1);
   over.encoded = *foreign;
   EXPECT_EQ(error_param(add(std::move(over)).next().status()), "encoded_input");
 
   ASSERT_TRUE(engine_->drain(60s).ok());
-  EXPECT_EQ(engine_->encode(spec("", 1, 1).inputs).get().status().code(), Code::kUnavailable);
+  EXPECT_EQ(engine_->encode(make_spec("", 1, 1).inputs).get().status().code(), Code::kUnavailable);
 }
 
 // ---- Ends
@@ -515,7 +487,7 @@ TEST_F(AsyncEngineTest, AFailingExecutorIsToldToEverybody) {
     EXPECT_EQ(output.status().code(), Code::kInternal);
     EXPECT_THAT(error_message(output.status()), HasSubstr("the device is gone"));
   }
-  EXPECT_EQ(engine_->add_request(spec("after", 2, 4)).status().code(), Code::kInternal);
+  EXPECT_EQ(engine_->add_request(make_spec("after", 2, 4)).status().code(), Code::kInternal);
   EXPECT_EQ(engine_->failure().code(), Code::kInternal);
   EXPECT_TRUE(engine_->drain(60s).ok());
   const EngineSnapshot snapshot = engine_->snapshot();
@@ -528,7 +500,7 @@ TEST_F(AsyncEngineTest, DrainingEndsWhatIsInFlightAndRefusesTheRest) {
   const Status late = engine_->drain(5ms);
   EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(error_message(late), HasSubstr("1 requests"));
-  EXPECT_EQ(engine_->add_request(spec("b", 5, 1)).status().code(), Code::kUnavailable);
+  EXPECT_EQ(engine_->add_request(make_spec("b", 5, 1)).status().code(), Code::kUnavailable);
   gate_->open();
   EXPECT_TRUE(engine_->drain(60s).ok());
   EXPECT_EQ((*stream.try_next())->outputs[0].token_ids, foretold(1, 5)) << "drained means told";
@@ -539,7 +511,7 @@ TEST_F(AsyncEngineTest, StreamsOutliveTheEngine) {
   run_steps(2);
   RequestStream waiting = add("c", 5, 3);
   std::thread opener([this] {  // once stop() has closed the door, the step under way ends, and no other begins
-    while (!absl::IsUnavailable(engine_->add_request(spec("a", 1, 1)).status())) std::this_thread::yield();
+    while (!absl::IsUnavailable(engine_->add_request(make_spec("a", 1, 1)).status())) std::this_thread::yield();
     gate_->open_for(1);
   });
   stop();

@@ -7,48 +7,25 @@
 #include <set>
 
 #include "base/allocation_count.h"
-#include "base/log.h"
 #include "engine/async_engine.h"
-#include "engine/config.h"
 #include "engine/stream_deltas.h"
-#include "models/tiny_bart.h"
+#include "engine/tiny_model_test_util.h"
 
 namespace transept {
 namespace {
 
-using testing::TestFolder;
+using testing::Request;
 using testing::TinyBart;
+using testing::TinyModelTest;
 using Texts = std::map<std::string, std::vector<std::vector<int32_t>>>;
 
-class EndToEndTest : public ::testing::Test {
+class EndToEndTest : public TinyModelTest {
  protected:
-  EndToEndTest() {
-    set_log_level(LogLevel::kError);
-    TinyBart().write(dir_);
-  }
-
   EngineConfig config() const {
-    EngineConfig config;
-    config.model = dir_.path();
-    config.threads = 2;
-    config.block_size = 4;
+    EngineConfig config = TinyModelTest::config();
     config.max_num_seqs = 8;
-    config.swap_space = 1 << 20;
-    config.debug_poison = true;
     return config;
   }
-
-  LoadedModel load(const EngineConfig& config) {
-    StatusOr<LoadedModel> model = load_engine(config, clock_);
-    CHECK(model.ok(), error_message(model.status()));
-    return std::move(model).value();
-  }
-
-  struct Request {
-    std::string id;
-    EncoderDecoderInputs inputs;
-    SamplingParams params;
-  };
 
   // Twelve of different lengths, greedy, sampled and with beams, one and several outputs.
   static std::vector<Request> requests() {
@@ -71,37 +48,15 @@ class EndToEndTest : public ::testing::Test {
     return list;
   }
 
-  // Adds a request every `gap` steps.
-  Texts run(LLMEngine& engine, const std::vector<Request>& list, int gap = 0) {
+  // Adds a request every `gap` steps. Without log-probabilities, which differ by level.
+  static Texts run(LLMEngine& engine, const std::vector<Request>& list, size_t gap = 0) {
     Texts texts;
-    std::vector<RequestOutput> finished;
-    size_t next = 0;
-    int countdown = 0;
-    while (next < list.size() || engine.has_unfinished_requests()) {
-      while (next < list.size() && countdown-- <= 0) {
-        const Status added = engine.add_request(list[next].id, list[next].inputs, list[next].params);
-        CHECK(added.ok(), error_message(added));
-        ++next;
-        countdown = gap;
-      }
-      finished.clear();
-      const Status stepped = engine.step(finished);
-      CHECK(stepped.ok(), error_message(stepped));
-      for (const RequestOutput& output : finished) {
-        EXPECT_EQ(output.error, "");
-        for (const CompletionOutput& completion : output.outputs)
-          texts[output.request_id].push_back(completion.token_ids);
-      }
+    for (const auto& [id, answer] : TinyModelTest::run(engine, list, gap)) {
+      for (const auto& [token_ids, logprob] : answer) texts[id].push_back(token_ids);
     }
-    const BlockSpaceManager& blocks = engine.scheduler().blocks();
-    EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks()) << "blocks are left";
-    EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks()) << "host blocks are left";
-    EXPECT_EQ(engine.executor_stats().num_arena_overflows, 0);
+    expect_nothing_left(engine);
     return texts;
   }
-
-  TestFolder dir_;
-  SteadyClock clock_;
 };
 
 TEST_F(EndToEndTest, TextsDoNotDependOnHowTheyAreComputed) {
@@ -141,7 +96,6 @@ TEST_F(EndToEndTest, TextsDoNotDependOnCompanyArrivalOrPool) {
   for (const char* mode : {"recompute", "swap", "auto"}) {
     EngineConfig tiny = config();
     tiny.preemption_mode = mode;
-    tiny.watermark = 0;
     tiny.kv_cache_memory = 30 * 512;  // blocks of 512 bytes: the largest group wants 28
     tiny.max_model_len = 40;
     LoadedModel model = load(tiny);

@@ -7,27 +7,20 @@
 
 #include <map>
 
-#include "engine/fake_executor.h"
+#include "engine/engine_test_util.h"
 
 namespace transept {
 namespace {
 
 using testing::FakeExecutor;
+using testing::foretold;
 
 class LLMEngineTest : public ::testing::Test {
  protected:
   LLMEngineTest() { rebuild(64); }
 
   void rebuild(int32_t num_blocks) {
-    LLMEngine::Options options;
-    options.scheduler.max_num_batched_tokens = 64;
-    options.scheduler.max_num_encoder_tokens = 64;
-    options.scheduler.max_num_seqs = 16;
-    options.scheduler.num_encoder_layers = 1;
-    options.blocks.block_size = 4;
-    options.blocks.num_device_blocks = num_blocks;
-    options.blocks.num_host_blocks = num_blocks;
-    options.blocks.watermark = 0;
+    LLMEngine::Options options = testing::small_engine_options(num_blocks);
     options.max_trace_steps = 1000;
     auto executor = std::make_unique<FakeExecutor>();
     executor_ = executor.get();
@@ -57,17 +50,8 @@ class LLMEngineTest : public ::testing::Test {
       for (RequestOutput& output : finished) results.emplace(output.request_id, output);
     }
     EXPECT_FALSE(engine_->has_unfinished_requests());
-    EXPECT_EQ(engine_->scheduler().blocks().get_num_free_device_blocks(),
-              engine_->scheduler().blocks().num_device_blocks());
-    EXPECT_EQ(engine_->num_unfinished_requests(), 0u);
+    testing::expect_nothing_left(*engine_);
     return results;
-  }
-
-  static std::vector<int32_t> foretold(uint64_t seed, int32_t index, int32_t count) {
-    std::vector<int32_t> ids;
-    ids.reserve(static_cast<size_t>(count));
-    for (int32_t i = 0; i < count; ++i) ids.push_back(FakeExecutor::token(seed, index, static_cast<uint32_t>(i)));
-    return ids;
   }
 
   FakeClock clock_;
@@ -81,7 +65,7 @@ TEST_F(LLMEngineTest, AnswersWithPromptsTokensAndSums) {
   EXPECT_EQ(output.encoder_prompt_token_ids.size(), 5u);
   EXPECT_EQ(output.prompt_token_ids, (std::vector<int32_t>{2, 2}));
   ASSERT_EQ(output.outputs.size(), 1u);
-  EXPECT_EQ(output.outputs[0].token_ids, foretold(9, 0, 4));
+  EXPECT_EQ(output.outputs[0].token_ids, foretold(9, 4));
   EXPECT_EQ(output.outputs[0].finish_reason, FinishReason::kLength);
   EXPECT_DOUBLE_EQ(output.outputs[0].cumulative_logprob, -2.0);
   EXPECT_FALSE(output.outputs[0].logprobs.has_value());
@@ -96,7 +80,7 @@ TEST_F(LLMEngineTest, NSamplesForkAfterThePromptAndComeBackInOrder) {
   ASSERT_EQ(output.outputs.size(), 4u);
   for (int32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(output.outputs[static_cast<size_t>(i)].index, i);
-    EXPECT_EQ(output.outputs[static_cast<size_t>(i)].token_ids, foretold(5, i, 3));
+    EXPECT_EQ(output.outputs[static_cast<size_t>(i)].token_ids, foretold(5, 3, i));
   }
 }
 
@@ -104,10 +88,10 @@ TEST_F(LLMEngineTest, SamplesOfOneGroupEndEachAtTheirOwnTime) {
   SamplingParams sampled = params(8, 5);
   sampled.n = 3;
   sampled.temperature = 1;
-  sampled.eos_token_ids = {foretold(5, 1, 3)[2]};  // the second sample's third token
+  sampled.eos_token_ids = {foretold(5, 3, 1)[2]};  // the second sample's third token
   ASSERT_TRUE(engine_->add_request("n", inputs(), sampled).ok());
   const RequestOutput output = run().at("n");
-  EXPECT_EQ(output.outputs[1].token_ids, foretold(5, 1, 3));
+  EXPECT_EQ(output.outputs[1].token_ids, foretold(5, 3, 1));
   EXPECT_EQ(output.outputs[1].finish_reason, FinishReason::kStop);
 }
 
@@ -157,7 +141,7 @@ TEST_F(LLMEngineTest, TinyPoolsGiveTheSameTexts) {
     }
     for (const auto& [id, output] : run()) {
       for (const CompletionOutput& completion : output.outputs) {
-        EXPECT_EQ(completion.token_ids, foretold(static_cast<uint64_t>(id[0] - '0'), completion.index, 12))
+        EXPECT_EQ(completion.token_ids, foretold(static_cast<uint64_t>(id[0] - '0'), 12, completion.index))
             << num_blocks;
       }
     }
@@ -176,9 +160,9 @@ TEST_F(LLMEngineTest, AbortGivesWhatThereIsAndFreesEverything) {
   const StatusOr<RequestOutput> aborted = engine_->abort_request("a");
   ASSERT_TRUE(aborted.ok());
   EXPECT_EQ(aborted->outputs[0].finish_reason, FinishReason::kAbort);
-  EXPECT_EQ(aborted->outputs[0].token_ids, foretold(1, 0, 2));
+  EXPECT_EQ(aborted->outputs[0].token_ids, foretold(1, 2));
   EXPECT_FALSE(engine_->abort_request("a").ok());
-  EXPECT_EQ(run().at("b").outputs[0].token_ids, foretold(2, 0, 3));
+  EXPECT_EQ(run().at("b").outputs[0].token_ids, foretold(2, 3));
 }
 
 TEST_F(LLMEngineTest, RefusesWhatCanNeverFitWithBothCounts) {

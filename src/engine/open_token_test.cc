@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/async_engine.h"
+#include "engine/engine_test_util.h"
 #include "engine/fake_model_executor.h"
 #include "engine/gated_executor.h"
 #include "engine/obvious_decoder.h"
@@ -340,9 +341,7 @@ class OpenTokensAsync : public ::testing::Test {
     spec.inputs.open_token = OpenToken{.index = 1, .choices = {4}};
     spec.params.max_tokens = 3;
     spec.deadline = deadline;
-    StatusOr<RequestStream> stream = engine_->add_request(std::move(spec));
-    CHECK(stream.ok(), error_message(stream.status()));
-    return std::move(stream).value();
+    return testing::add_request(*engine_, std::move(spec));
   }
 
   FakeClock clock_;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/async_engine.h"
+#include "engine/engine_test_util.h"
 #include "engine/gated_executor.h"
 
 namespace transept {
@@ -13,9 +14,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-using testing::FakeExecutor;
+using testing::foretold;
 using testing::GatedExecutor;
 using ::testing::HasSubstr;
+using testing::make_spec;
 using testing::StepGate;
 using ::testing::UnorderedElementsAre;
 using Code = absl::StatusCode;
@@ -26,24 +28,13 @@ class ReplicasTest : public ::testing::Test {
   ~ReplicasTest() override {
     for (const auto& gate : gates_) gate->open();
     if (engine_ == nullptr) return;
-    for (const std::unique_ptr<LLMEngine>& engine : engine_->stop_all()) {
-      const BlockSpaceManager& blocks = engine->scheduler().blocks();
-      EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks()) << "blocks are left";
-      EXPECT_EQ(engine->num_unfinished_requests(), 0u);
-    }
+    for (const std::unique_ptr<LLMEngine>& engine : engine_->stop_all()) testing::expect_nothing_left(*engine);
   }
 
   void rebuild(int32_t max_queued, bool share_identical_inputs) {
     for (const auto& gate : gates_) gate->open();
     engine_ = nullptr;
-    LLMEngine::Options options;
-    options.scheduler.max_num_batched_tokens = 64;
-    options.scheduler.max_num_encoder_tokens = 64;
-    options.scheduler.max_num_seqs = 16;
-    options.scheduler.num_encoder_layers = 1;
-    options.blocks.block_size = 4;
-    options.blocks.num_device_blocks = 64;
-    options.blocks.watermark = 0;
+    LLMEngine::Options options = testing::small_engine_options();
     options.blocks.share_identical_inputs = share_identical_inputs;
     std::vector<std::unique_ptr<LLMEngine>> engines;
     for (auto& gate : gates_) {
@@ -53,23 +44,9 @@ class ReplicasTest : public ::testing::Test {
     engine_ = std::make_unique<AsyncEngine>(std::move(engines), AsyncEngine::Options{max_queued}, clock_);
   }
 
-  // `input` is the encoder's: five tokens of it.
-  static RequestSpec spec(const std::string& id, int32_t max_tokens, uint64_t seed, int32_t input) {
-    RequestSpec spec;
-    spec.id = id;
-    spec.inputs.encoder_prompt_token_ids.assign(5, input);
-    spec.inputs.prompt_token_ids.assign(2, 2);
-    spec.params.max_tokens = max_tokens;
-    spec.params.seed = seed;
-    return spec;
-  }
-  RequestStream add(RequestSpec spec) {
-    StatusOr<RequestStream> stream = engine_->add_request(std::move(spec));
-    CHECK(stream.ok(), error_message(stream.status()));
-    return std::move(stream).value();
-  }
+  RequestStream add(RequestSpec spec) { return testing::add_request(*engine_, std::move(spec)); }
   RequestStream add(const std::string& id, int32_t max_tokens, uint64_t seed) {
-    return add(spec(id, max_tokens, seed, static_cast<int32_t>(seed)));
+    return add(make_spec(id, max_tokens, seed, static_cast<int32_t>(seed)));
   }
 
   // Who is in which replica, waiting or running.
@@ -87,13 +64,6 @@ class ReplicasTest : public ::testing::Test {
   }
   void open() {
     for (const auto& gate : gates_) gate->open();
-  }
-
-  static std::vector<int32_t> foretold(uint64_t seed, int32_t count) {
-    std::vector<int32_t> ids;
-    ids.reserve(static_cast<size_t>(count));
-    for (int32_t i = 0; i < count; ++i) ids.push_back(FakeExecutor::token(seed, 0, static_cast<uint32_t>(i)));
-    return ids;
   }
 
   FakeClock clock_;
@@ -138,7 +108,7 @@ TEST_F(ReplicasTest, RequestsAreSpreadAndEachIsAnsweredAsItsOwn) {
 }
 
 TEST_F(ReplicasTest, ALongRequestWeighsMoreThanSeveralShortOnes) {
-  RequestSpec large = spec("large", 12, 1, 1);
+  RequestSpec large = make_spec("large", 12, 1, 1);
   large.params.n = 8;
   std::vector<RequestStream> streams;
   streams.push_back(add(std::move(large)));
@@ -154,9 +124,9 @@ TEST_F(ReplicasTest, ALongRequestWeighsMoreThanSeveralShortOnes) {
 
 TEST_F(ReplicasTest, TheSameInputGoesWhereItIs) {
   std::vector<RequestStream> streams;
-  streams.push_back(add(spec("a", 9, 1, 7)));
-  streams.push_back(add(spec("same", 9, 2, 7)));
-  streams.push_back(add(spec("other", 9, 3, 8)));
+  streams.push_back(add(make_spec("a", 9, 1, 7)));
+  streams.push_back(add(make_spec("same", 9, 2, 7)));
+  streams.push_back(add(make_spec("other", 9, 3, 8)));
   wait_for_steps();
   EXPECT_THAT(places(), ElementsAre(UnorderedElementsAre("a", "same"), UnorderedElementsAre("other")));
   open();
@@ -166,19 +136,19 @@ TEST_F(ReplicasTest, TheSameInputGoesWhereItIs) {
 
 TEST_F(ReplicasTest, TheSameInputIsNoReasonWhereNothingIsShared) {
   rebuild(64, false);
-  RequestStream a = add(spec("a", 9, 1, 7)), b = add(spec("b", 9, 2, 7));
+  RequestStream a = add(make_spec("a", 9, 1, 7)), b = add(make_spec("b", 9, 2, 7));
   wait_for_steps();
   EXPECT_THAT(places(), ElementsAre(UnorderedElementsAre("a"), UnorderedElementsAre("b")));
 }
 
 TEST_F(ReplicasTest, AHandlesRequestsGoToItsEngineHoweverBusy) {
   open();
-  const EncodedInput first = engine_->encode(spec("", 1, 1, 4).inputs).get().value();
-  const EncodedInput second = engine_->encode(spec("", 1, 1, 5).inputs).get().value();
+  const EncodedInput first = engine_->encode(make_spec("", 1, 1, 4).inputs).get().value();
+  const EncodedInput second = engine_->encode(make_spec("", 1, 1, 5).inputs).get().value();
   EXPECT_NE(first.owner(), second.owner()) << "handles are spread, too";
   std::vector<RequestStream> streams;
   for (uint64_t i = 0; i < 8; ++i) {
-    RequestSpec over = spec(str_cat("h", i), 4, i, 4);
+    RequestSpec over = make_spec(str_cat("h", i), 4, i, 4);
     over.encoded = first;
     streams.push_back(add(std::move(over)));
   }
@@ -197,11 +167,11 @@ TEST_F(ReplicasTest, AHandleOfNoReplicaIsRefused) {
   EncodedInput foreign;
   {
     AsyncEngine other(std::move(engine_->stop_all().front()), {}, clock_);
-    foreign = other.encode(spec("", 1, 1, 4).inputs).get().value();
+    foreign = other.encode(make_spec("", 1, 1, 4).inputs).get().value();
   }
   rebuild(64, true);
   open();
-  RequestSpec over = spec("a", 2, 1, 4);
+  RequestSpec over = make_spec("a", 2, 1, 4);
   over.encoded = foreign;
   EXPECT_EQ(error_param(add(std::move(over)).next().status()), "encoded_input");
 }
@@ -223,7 +193,7 @@ TEST_F(ReplicasTest, AbortsReachTheReplicaThatHasTheRequest) {
 TEST_F(ReplicasTest, AnIdInFlightInAnyReplicaIsRefused) {
   RequestStream a = add("a", 9, 1), b = add("b", 9, 2);
   for (const char* id : {"a", "b"}) {
-    const Status refused = engine_->add_request(spec(id, 2, 5, 5)).status();
+    const Status refused = engine_->add_request(make_spec(id, 2, 5, 5)).status();
     EXPECT_EQ(error_param(refused), "id") << id;
   }
   open();
@@ -236,7 +206,7 @@ TEST_F(ReplicasTest, TheQueueIsOneForAll) {
   std::vector<RequestStream> streams;
   for (uint64_t i = 0; i < 3; ++i) streams.push_back(add(str_cat("r", i), 2, i));
   EXPECT_EQ(engine_->num_queued(), 3);
-  const Status refused = engine_->add_request(spec("x", 2, 9, 9)).status();
+  const Status refused = engine_->add_request(make_spec("x", 2, 9, 9)).status();
   EXPECT_EQ(refused.code(), Code::kResourceExhausted);
   EXPECT_THAT(error_message(refused), HasSubstr("3 requests wait, and the limit is 3"));
   EXPECT_EQ(engine_->snapshot().counts.refused, 1);
@@ -249,7 +219,7 @@ TEST_F(ReplicasTest, TheQueueIsOneForAll) {
 TEST_F(ReplicasTest, DeadlinesPassInEachReplica) {
   std::vector<RequestStream> streams;
   for (uint64_t i = 0; i < 4; ++i) {
-    RequestSpec hasty = spec(str_cat("r", i), 9, i, static_cast<int32_t>(i));
+    RequestSpec hasty = make_spec(str_cat("r", i), 9, i, static_cast<int32_t>(i));
     if (i < 2) hasty.deadline = clock_.now() + 1s;
     streams.push_back(add(std::move(hasty)));
   }
@@ -267,7 +237,7 @@ TEST_F(ReplicasTest, DrainingWaitsForAllOfThem) {
   const Status late = engine_->drain(20ms);
   EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(error_message(late), HasSubstr("1 requests were not finished"));
-  EXPECT_EQ(engine_->add_request(spec("c", 2, 3, 3)).status().code(), Code::kUnavailable);
+  EXPECT_EQ(engine_->add_request(make_spec("c", 2, 3, 3)).status().code(), Code::kUnavailable);
   gates_[1]->open();
   EXPECT_TRUE(engine_->drain(60s).ok());
   EXPECT_TRUE(a.next().ok() && b.next().ok());
@@ -280,7 +250,7 @@ TEST_F(ReplicasTest, WhenOneFailsNothingNewIsTakenAndTheOthersFinish) {
   gates_[0]->fail();
   EXPECT_EQ(a.next().status().code(), Code::kInternal);
   EXPECT_EQ(engine_->failure().code(), Code::kInternal);
-  EXPECT_EQ(engine_->add_request(spec("c", 2, 3, 3)).status().code(), Code::kInternal);
+  EXPECT_EQ(engine_->add_request(make_spec("c", 2, 3, 3)).status().code(), Code::kInternal);
   gates_[1]->open();
   EXPECT_EQ(b.next()->outputs[0].token_ids, foretold(2, 2));
 }

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/utf8.h"
-#include "engine/fake_executor.h"
+#include "engine/engine_test_util.h"
 #include "engine/llm_engine.h"
 #include "engine/stream_deltas.h"
 
@@ -38,15 +38,7 @@ class TableTokenizer final : public Tokenizer {
 };
 
 std::unique_ptr<LLMEngine> make_engine(const Tokenizer& tokenizer, const Clock& clock) {
-  LLMEngine::Options options;
-  options.scheduler.max_num_batched_tokens = 64;
-  options.scheduler.max_num_encoder_tokens = 64;
-  options.scheduler.max_num_seqs = 16;
-  options.scheduler.num_encoder_layers = 1;
-  options.blocks.block_size = 4;
-  options.blocks.num_device_blocks = 24;  // tight, so that sequences are preempted
-  options.blocks.num_host_blocks = 24;
-  options.blocks.watermark = 0;
+  const LLMEngine::Options options = testing::small_engine_options(24);  // tight, so that sequences are preempted
   return std::make_unique<LLMEngine>(options, std::make_unique<FakeExecutor>(), &tokenizer, clock);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "engine/config.h"
+#include "engine/engine_test_util.h"
 #include "models/tiny_bart.h"
 
 namespace transept::testing {
@@ -121,9 +122,7 @@ class TinyModelTest : public ::testing::Test {
   }
 
   static void expect_nothing_left(const LLMEngine& engine) {
-    const BlockSpaceManager& blocks = engine.scheduler().blocks();
-    EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks());
-    EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks());
+    testing::expect_nothing_left(engine);
     EXPECT_EQ(engine.executor_stats().num_arena_overflows, 0);
   }
 
