@@ -56,7 +56,8 @@ std::vector<FlagSpec> engine_flags() {
        "(float16 in models narrower than 192)",
        kEngine},
       {"kv-cache-dtype", "TYPE", "auto",
-       "auto (float32; with --quantization auto what it chooses), float32, bfloat16, float16 or int8: what keys and values are "
+       "auto (float32; with --quantization auto what it chooses), float32, bfloat16, float16 or int8: what keys and "
+       "values are "
        "kept in, arithmetic apart",
        kEngine},
       {"threads", "N", "all processors", "compute threads (of each replica, where serve has --replicas)", kEngine},

@@ -14,9 +14,9 @@
 
 namespace transept {
 
-// Narrower layers are never int8, nor are keys and values of narrower models by themselves: rounding errors do not average out over so few entries, and there are few bytes to
-// save. In int8 bart-g2p (128 wide) kept 97 % of its greedy answers, the bundled model (160
-// wide) 99.0 %: decision 12.
+// Narrower layers are never int8, nor are keys and values of narrower models by themselves: rounding errors do not
+// average out over so few entries, and there are few bytes to save. In int8 bart-g2p (128 wide) kept 97 % of its greedy
+// answers, the bundled model (160 wide) 99.0 %: decision 12.
 inline constexpr int64_t kLeastInt8Width = 192;
 
 // What a folder says of its weights: only for --quantization auto.
@@ -29,13 +29,13 @@ struct StorageTypes {
   std::optional<DType> weights;  // unset: as the checkpoint stores each
   DType kv = DType::kFloat32;
   std::optional<DType> narrow_kv;  // instead of kv, in a model narrower than kLeastInt8Width
-  std::string report;  // what --quantization auto chose, and why; "": nobody asked it to
+  std::string report;              // what --quantization auto chose, and why; "": nobody asked it to
 };
 
 // --quantization auto is the fastest of the types with which every model of ./dev quality passes every gate (decision
 // 12). For weights those are 16-bit ones: no model that is wide enough for int8 has passed. Weights in float32 become
-// float16, other weights stay; keys and values are int8, float16 in narrow models, where --kv-cache-dtype leaves them to
-// this. A level that widens float16 in software (generic) keeps everything. Errors: --kv-cache-dtype is unknown.
+// float16, other weights stay; keys and values are int8, float16 in narrow models, where --kv-cache-dtype leaves them
+// to this. A level that widens float16 in software (generic) keeps everything. Errors: --kv-cache-dtype is unknown.
 // REQUIRES: check_features() has seen the config.
 StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored);
 
