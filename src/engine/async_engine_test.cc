@@ -304,6 +304,7 @@ TEST_F(AsyncEngineTest, AContinuationIsTakenByAFullQueueAndCountsInIt) {
 TEST_F(AsyncEngineTest, MadeIdsAreEachGivenOnce) {
   std::vector<std::vector<std::string>> made(4);
   std::vector<std::thread> threads;
+  threads.reserve(made.size());
   for (auto& ids : made) {
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) ids.push_back(engine_->make_id("x-"));

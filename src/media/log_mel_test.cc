@@ -200,7 +200,7 @@ TEST(LogMelStream, SilenceAtTheEndIsThatOfZeros) {
         for (const int zeros : {0, 1, n / 2, n, 2 * n - 1, 2 * n, 2 * n + 1, 3 * n + options.hop_length, 20 * n + 5}) {
           SCOPED_TRACE(str_cat(isa_name(isa), ", n_fft ", n, ", ", count, " samples, ", zeros, " zeros"));
           std::vector<float> longer = sound;
-          longer.resize(static_cast<size_t>(count + zeros));
+          longer.resize(static_cast<size_t>(count) + static_cast<size_t>(zeros));
           std::vector<float> frames;
           LogMelStream stream(log_mel), reference(log_mel);
           stream.push(sound, frames);
