@@ -39,7 +39,7 @@ Status field(std::string_view file, std::string_view name, const std::string& re
 
 StatusOr<Header> read_header(std::span<const std::byte> bytes, std::string_view file) {
   uint64_t magic = 0;
-  std::memcpy(&magic, bytes.data(), std::min(bytes.size(), sizeof magic));
+  if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
   if (magic != kMagic) return field(file, "magic", str_cat("not a binary shortlist of Marian's", instead(bytes)));
   if (bytes.size() < sizeof(Header)) {
     return invalid_argument(file, ": only ", bytes.size(), " bytes: a shortlist's header has ", sizeof(Header));

@@ -90,6 +90,7 @@ TEST(ShortlistTest, ErrorsNameFileFieldAndReason) {
   EXPECT_THAT(error("\x1f\x8b\x08"), HasSubstr("gzip"));
   EXPECT_THAT(error(std::string(100, '\0')), HasSubstr("magic: not a binary shortlist"));
   EXPECT_THAT(error(""), HasSubstr("magic"));
+  EXPECT_THAT(error_message(Shortlist::parse({}, "lex.s2t.bin", kTwo).status()), HasSubstr("magic"));
   EXPECT_THAT(error(usual().bytes().substr(0, 20)), HasSubstr("only 20 bytes"));
   EXPECT_THAT(error(usual().bytes() + "x"), HasSubstr("5 offsets and 7 words are not what its"));
   std::string damaged = usual().bytes();
