@@ -323,7 +323,11 @@ int64_t prepare_parted(Context& context, const OpKernels& kernels, const PackedM
 }  // namespace
 
 void gemm_parted(Context& context, const PackedMatrix& like, std::span<const PartedGemm> products) {
-  const OpKernels& kernels = op_kernels(context.isa);
+  gemm_parted_with(op_kernels(context.isa), context, like, products);
+}
+
+void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMatrix& like,
+                      std::span<const PartedGemm> products) {
   const Arena::Scope scope(context.arena);
   const PartedScratch scratch = make_parted_scratch(context, kernels, like, products);
   if (context.dry_run || products.empty()) return;
