@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "engine/features.h"
 #include "engine/replica_cpus.h"
+#include "engine/shortlist_file.h"
 #include "engine/weight_storage.h"
 #include "weights/weight_map.h"
 
@@ -188,7 +189,9 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
   ASSIGN_OR_RETURN(const StoredWeights stored, read_stored_weights(config));
   ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, stored));
-  ASSIGN_OR_RETURN(const EncoderDecoderModelRunner::Options options, runner_options(config, isa, types));
+  ASSIGN_OR_RETURN(EncoderDecoderModelRunner::Options options, runner_options(config, isa, types));
+  ASSIGN_OR_RETURN(options.shortlist, read_shortlist(config.shortlist, loaded.model_config, loaded.generation));
+  options.shortlist.max_parts = config.shortlist_parts;
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
   loaded.runner = runner.get();
