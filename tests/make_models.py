@@ -25,6 +25,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 import beam_cases
 import cases
 import families
+import shortlist
 import speech_family
 import t5_family
 from oracle import Oracle
@@ -77,6 +78,9 @@ def main():
         weights = (t5_family if of_t5 else families).make_weights(config, storage)
         save_weights(folder, weights, storage, "" if of_t5 or storage.get("bare") else "model.")
         tokenizer.save(str(folder / "tokenizer.json"))
+        if "shortlist" in storage:
+            sizes = (config["vocab_size"], config["decoder_vocab_size"])
+            (folder / shortlist.NAME).write_bytes(shortlist.draw(storage["seed"], **storage["shortlist"], num_source=sizes[0], num_target=sizes[1]))
         oracle = Oracle(folder, folder / "tokenizer.json")
         if not storage.get("tokenizer_json", True):
             split_tokenizer(folder)

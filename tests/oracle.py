@@ -14,6 +14,7 @@ from transformers import AutoConfig, GenerationConfig
 from transformers.generation import logits_process as processors
 
 import families
+import shortlist
 import t5_family
 
 EDGE = 2e-3  # least gap between the two best scores of a step: below it two right engines may differ
@@ -70,6 +71,8 @@ class Oracle:
         self.defaults = json.loads((folder / "generation_config.json").read_text())
         self.start, self.bos, self.eos = (self.defaults[f"{key}_token_id"] for key in ("decoder_start", "bos", "eos"))
         self.vocab_size = self.config["vocab_size"]  # the encoder's
+        self.bias = self.model.final_logits_bias.clone() if (folder / shortlist.NAME).exists() else None
+        self.shortlist = None if self.bias is None else shortlist.Shortlist(folder / shortlist.NAME, self.config["share_encoder_decoder_embeddings"])
 
     # ---- prompts
 
@@ -125,9 +128,19 @@ class Oracle:
 
     # ---- scores
 
+    def restrict(self, encoder_ids, decoder_ids):
+        """From here on the model's logits are -inf but for what a shortlist beside it allows: by their final bias, so that
+        transformers' own generate obeys it, too. Generated tokens are in the set, but for forced ones, which no case lets be
+        outside; so what stands behind the start token may as well be the prompt's."""
+        if self.shortlist is not None:
+            allowed = self.shortlist.ids(encoder_ids, [self.eos, *decoder_ids[1:]])
+            self.model.final_logits_bias = torch.full_like(self.bias, -math.inf)
+            self.model.final_logits_bias[0, allowed] = self.bias[0, allowed]
+
     @torch.inference_mode()
     def logits(self, encoder_ids, decoder_ids):
         """[len(decoder_ids), vocab_size], the final bias included."""
+        self.restrict(encoder_ids, decoder_ids)
         ids = torch.tensor([encoder_ids])
         out = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), decoder_input_ids=torch.tensor([decoder_ids]),
                          use_cache=False)
@@ -231,6 +244,7 @@ class Oracle:
         else:
             options["max_length"] = len(expected["prompt_token_ids"]) + self.max_tokens(request, expected["prompt_token_ids"])
         ids = torch.tensor([expected["encoder_prompt_token_ids"]])
+        self.restrict(expected["encoder_prompt_token_ids"], expected["prompt_token_ids"])
         got = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), num_beams=1, do_sample=False,
                                   decoder_input_ids=torch.tensor([expected["prompt_token_ids"]]), early_stopping=False, **options)
         got = got[0, len(expected["prompt_token_ids"]):].tolist()

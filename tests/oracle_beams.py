@@ -112,6 +112,7 @@ def check_against_generate(oracle, request, expected):
     chosen, prompt = settings(oracle, request), expected["prompt_token_ids"]
     options = {k: request[k] for k in ("repetition_penalty", "no_repeat_ngram_size", "suppress_tokens") if k in request}
     ids = torch.tensor([expected["encoder_prompt_token_ids"]])
+    oracle.restrict(expected["encoder_prompt_token_ids"], prompt)
     got = oracle.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False, num_beams=chosen["beams"],
                                 num_return_sequences=chosen["n"], length_penalty=chosen["penalty"], early_stopping=chosen["early"],
                                 decoder_input_ids=torch.tensor([prompt]), max_length=len(prompt) + oracle.max_tokens(request, prompt), **options)

@@ -60,6 +60,11 @@ std::vector<FlagSpec> engine_flags() {
        "values are "
        "kept in, arithmetic apart",
        kEngine},
+      {"shortlist", "FILE", "auto",
+       "generate only what a Marian model's lexical shortlist allows: a binary file (lex*.s2t.bin), auto (the one in "
+       "the "
+       "model's folder, if there is one) or none",
+       kEngine},
       {"threads", "N", "all processors", "compute threads (of each replica, where serve has --replicas)", kEngine},
       {"cpu-affinity", "LIST", "none",
        "pin compute threads: none, auto (one core a thread, where there are enough), or processors, e.g. 0-3,8",
@@ -103,6 +108,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
   config.quantization = flags.text_or("quantization", config.quantization);
   config.quantization_given = flags.has("quantization");
+  config.shortlist = flags.text_or("shortlist", config.shortlist);
   config.device = flags.text_or("device", config.device);
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);

@@ -31,6 +31,7 @@ enum class Feature : uint8_t {
   kPenalties,
   kBans,
   kForcedTokens,
+  kShortlists,
   kEnds,
   kStructuredOutput,
   // Results
@@ -112,6 +113,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kPenalties, .group = feature_groups::kDecoding, .name = "penalties", .fields = "repetition_penalty, presence_penalty, frequency_penalty"},
     {.feature = Feature::kBans, .group = feature_groups::kDecoding, .name = "biases and bans", .fields = "logit_bias, bad_words, bad_words_ids, suppress_tokens, begin_suppress_tokens, allowed_token_ids, no_repeat_ngram_size, encoder_no_repeat_ngram_size"},
     {.feature = Feature::kForcedTokens, .group = feature_groups::kDecoding, .name = "forced tokens", .fields = "forced_bos_token_id, forced_eos_token_id"},
+    {.feature = Feature::kShortlists, .group = feature_groups::kDecoding, .name = "a lexical shortlist beside a Marian model", .flags = "--shortlist", .others = "lex*.s2t.bin", .needs_text_encoder = true},
     {.feature = Feature::kEnds, .group = feature_groups::kDecoding, .name = "ends", .fields = "max_tokens, min_tokens, stop, stop_token_ids, ignore_eos"},
     {.feature = Feature::kStructuredOutput, .group = feature_groups::kDecoding, .name = "structured output", .fields = "response_format, guided_json, guided_regex, guided_choice, guided_grammar", .refusal = "structured output is not supported"},
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "engine/features.h"
 #include "engine/replica_cpus.h"
+#include "engine/shortlist_file.h"
 #include "engine/weight_storage.h"
 #include "weights/weight_map.h"
 
@@ -203,8 +204,11 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
     return with_folder(tokenizer.status(), config.model);
   }
   ASSIGN_OR_RETURN(const Choices choices, make_choices(config));
+  EncoderDecoderModelRunner::Options options = runner_options(config, choices);
+  ASSIGN_OR_RETURN(options.shortlist, read_shortlist(config.shortlist, loaded.model_config, loaded.generation));
+  options.shortlist.max_parts = config.shortlist_parts;
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
-                   EncoderDecoderModelRunner::create(loaded.model_config, runner_options(config, choices)));
+                   EncoderDecoderModelRunner::create(loaded.model_config, options));
   loaded.runner = runner.get();
   set_storage_flags(runner->options().weight_storage, loaded.config);
   loaded.has_alignment_heads = !runner->spec().alignment_heads.empty();

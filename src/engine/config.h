@@ -28,10 +28,12 @@ struct EngineConfig {
   std::string quantization = "none";
   bool quantization_given = false;  // "none" is what was asked for, and not only the default
   std::string device = "auto";
-  std::string preemption_mode = "auto";  // auto, recompute, swap
-  int32_t threads = 0;                   // of each replica; 0: the processors, divided among them
-  int32_t replicas = 1;                  // engines over one set of weights, which share the bytes below
-  std::string cpu_affinity = "none";     // auto, none, or a list of processors (replica_cpus.h)
+  std::string shortlist = "auto";          // auto, none, or a file (shortlist_file.h)
+  std::optional<int64_t> shortlist_parts;  // ShortlistOptions::max_parts; for tests
+  std::string preemption_mode = "auto";    // auto, recompute, swap
+  int32_t threads = 0;                     // of each replica; 0: the processors, divided among them
+  int32_t replicas = 1;                    // engines over one set of weights, which share the bytes below
+  std::string cpu_affinity = "none";       // auto, none, or a list of processors (replica_cpus.h)
   int32_t block_size = 16;
   int32_t max_num_seqs = 64;
   int32_t max_num_batched_tokens = 2048;

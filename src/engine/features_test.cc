@@ -99,13 +99,14 @@ constexpr ConfigProbe kConfigProbes[] = {
 
 // Always there, or asked for elsewhere: engine_end_to_end_test.cc and tests/golden.py (batching, pools, block sizes,
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), apps/flags_test.cc (flags that
-// are refused), the tests below (LoRA).
+// are refused), shortlist_end_to_end_test.cc, the tests below (LoRA).
 const std::set<Feature> kProvedElsewhere = {
-    Feature::kStreaming,     Feature::kScore,          Feature::kContinuousBatching,
-    Feature::kPagedSelfKv,   Feature::kPagedCrossKv,   Feature::kBlockSizes,
-    Feature::kPoison,        Feature::kSharedInputs,   Feature::kPinnedInputs,
-    Feature::kPrefixCaching, Feature::kChunkedPrefill, Feature::kSpeculation,
-    Feature::kLora,          Feature::kTensorParallel, Feature::kPipelineParallel};
+    Feature::kStreaming,       Feature::kScore,          Feature::kContinuousBatching,
+    Feature::kPagedSelfKv,     Feature::kPagedCrossKv,   Feature::kBlockSizes,
+    Feature::kPoison,          Feature::kSharedInputs,   Feature::kPinnedInputs,
+    Feature::kPrefixCaching,   Feature::kChunkedPrefill, Feature::kSpeculation,
+    Feature::kShortlists,      Feature::kLora,           Feature::kTensorParallel,
+    Feature::kPipelineParallel};
 
 class FeaturesTest : public ::testing::Test {
  protected:

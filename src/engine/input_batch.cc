@@ -49,11 +49,11 @@ InputBatch::InputBatch(const Limits& limits) : limits_(limits), encodes_(limits.
   row_requests_.reserve(static_cast<size_t>(std::max(rows, seqs)));
 }
 
-void InputBatch::build(const StepPlan& plan, const KvCaches& kv) {
+void InputBatch::build(const StepPlan& plan, const KvCaches& kv, const GroupShortlists* shortlists) {
   build_encode(plan.scheduled);
   build_rows(plan.scheduled);
   forward_.kv = kv;
-  build_requests(plan);
+  build_requests(plan, shortlists);
   build_captures(plan);
 }
 
@@ -127,7 +127,7 @@ void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx
   max_cross_len_ = std::max(max_cross_len_, group.encoder_seq_data.num_tokens);
 }
 
-void InputBatch::build_requests(const StepPlan& plan) {
+void InputBatch::build_requests(const StepPlan& plan, const GroupShortlists* shortlists) {
   row_requests_.clear();
   logits_rows_.clear();
   capture_rows_.clear();
@@ -142,6 +142,7 @@ void InputBatch::build_requests(const StepPlan& plan) {
     request.target_token = row.target_token;
     request.target_vocab = row.target_vocab;
     request.edits = row.edits.empty() && !row.edits.renormalize ? nullptr : &row.edits;
+    request.subset = shortlists == nullptr ? nullptr : shortlists->subset(row.group_idx);
     request.temperature = row.temperature;
     request.top_k = row.top_k;
     request.top_p = row.top_p;

@@ -7,6 +7,7 @@
 
 #include "core/forward_batch.h"
 #include "engine/encode_inputs.h"
+#include "engine/group_shortlists.h"
 #include "engine/step_plan.h"
 #include "sampling/select.h"
 
@@ -29,8 +30,9 @@ class InputBatch final {
 
   explicit InputBatch(const Limits& limits);
 
-  // Fills everything below. `kv` is handed through to the forward batch.
-  void build(const StepPlan& plan, const KvCaches& kv);
+  // Fills everything below. `kv` is handed through to the forward batch. `shortlists` (of this step), or null: row
+  // requests have subsets.
+  void build(const StepPlan& plan, const KvCaches& kv, const GroupShortlists* shortlists = nullptr);
 
   const ForwardBatch& forward() const { return forward_; }
   // Those that are encoded whole in this step; may be empty.
@@ -61,7 +63,7 @@ class InputBatch final {
   void build_encode(const SchedulerOutputs& scheduled);
   void build_rows(const SchedulerOutputs& scheduled);
   void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride, int32_t cross_stride);
-  void build_requests(const StepPlan& plan);
+  void build_requests(const StepPlan& plan, const GroupShortlists* shortlists);
   void build_captures(const StepPlan& plan);
   int32_t capture_row(int32_t packed_row);
   AttentionMetadata view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const;

@@ -8,6 +8,7 @@
 #include "base/checked_math.h"
 #include "base/log.h"
 #include "engine/largest_step.h"
+#include "engine/shortlist_file.h"
 #include "engine/system_memory.h"
 #include "engine/weight_storage.h"
 #include "models/registry.h"
@@ -45,6 +46,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
   RETURN_IF_ERROR(runner->load(config));
   RETURN_IF_ERROR(runner->settle_limits());
+  runner->make_shortlists();
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   RETURN_IF_ERROR(runner->size_arena());
   RETURN_IF_ERROR(runner->size_kv());
@@ -62,6 +64,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   runner->info_ = info_;
   runner->max_encoder_len_ = max_encoder_len_;
   runner->max_decoder_len_ = max_decoder_len_;
+  runner->make_shortlists();
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   RETURN_IF_ERROR(runner->size_arena());
   RETURN_IF_ERROR(runner->make_kv());
@@ -268,6 +271,17 @@ Status EncoderDecoderModelRunner::size_kv() {
   return ok_status();
 }
 
+// What the copies may take is no longer the KV cache's.
+void EncoderDecoderModelRunner::make_shortlists() {
+  if (options_.shortlist.list == nullptr) return;
+  const LmHead& lm_head = model_->lm_head();
+  shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
+  const uint64_t bytes = static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head);
+  memory_left_ -= std::min(memory_left_, bytes);
+  report_.push_back(str_cat(shortlist_text(options_.shortlist), "; up to ", format_bytes(bytes),
+                            " for the outputs of running requests"));
+}
+
 Status EncoderDecoderModelRunner::make_kv() {
   ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
   if (options_.debug_poison) {
@@ -280,7 +294,8 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   output.step = plan.step;
   if (long_encode_ != nullptr) long_encode_->drop_unless_wanted(plan.scheduled.long_encode);
   kv_->apply(plan.scheduled.moves);
-  batch_->build(plan, {kv_->self_layers(), kv_->cross_layers()});
+  if (shortlists_ != nullptr) shortlists_->begin_step(threads_, plan.scheduled);
+  batch_->build(plan, {kv_->self_layers(), kv_->cross_layers()}, shortlists_.get());
   Context context = make_context(*arena_, false);
   Context encode_context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
   run(context, encode_context, plan, output);

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "core/model_config.h"
 #include "engine/executor.h"
+#include "engine/group_shortlists.h"
 #include "engine/input_batch.h"
 #include "engine/long_encode_run.h"
 #include "engine/step_plan.h"
@@ -44,6 +45,7 @@ class EncoderDecoderModelRunner final {
     uint64_t swap_space = 0;   // bytes
     int32_t num_replicas = 1;  // that share these bytes, and what the machine has left
     double watermark = 0.01;
+    ShortlistOptions shortlist;
     bool has_long_encodes = false;  // plans may have some: encodes get memory of their own, apart from the step's
     bool debug_poison = false;
   };
@@ -68,6 +70,7 @@ class EncoderDecoderModelRunner final {
   // Longest encoder input and longest decoder sequence (prompt and output) that requests may have.
   int32_t max_encoder_len() const { return max_encoder_len_; }
   int32_t max_decoder_len() const { return max_decoder_len_; }
+  const GroupShortlists* shortlists() const { return shortlists_.get(); }  // null: none
   // One line each: what start-up found and chose (blocks, tokens, bytes).
   const std::vector<std::string>& startup_report() const { return report_; }
   // Every matrix, in the order of loading: what it is kept in, and its bytes.
@@ -86,6 +89,7 @@ class EncoderDecoderModelRunner final {
   Status check_step_memory(uint64_t bytes) const;
   Status size_arena();
   void prepare_long_encodes(size_t arena_bytes);
+  void make_shortlists();
   Status size_kv();
   Status make_kv();
   KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
@@ -108,8 +112,9 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then
   std::unique_ptr<KvStorage> kv_;
-  std::shared_ptr<PageBuffer> encoder_buffer_;  // counted: consumers of an encoder output hold it
-  std::vector<float> captured_;                 // CrossCapture::out, outside the arena: hardly any step wants it
+  std::unique_ptr<GroupShortlists> shortlists_;  // null: the model has none; borrows model_
+  std::shared_ptr<PageBuffer> encoder_buffer_;   // counted: consumers of an encoder output hold it
+  std::vector<float> captured_;                  // CrossCapture::out, outside the arena: hardly any step wants it
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;
   ExecutorInfo info_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ class Linear final {
 
   // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape).
   void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }
+
+  const PackedMatrix& packed() const { return packed_; }
+  std::span<const float> bias() const { return bias_; }  // empty: none
 
   int64_t in_features() const { return packed_.k(); }
   int64_t out_features() const { return packed_.n(); }

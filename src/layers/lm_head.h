@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ class LmHead final {
   void logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
                      FunctionRef<void(const ColumnPiece&)> then) const;
 
+  // Scores of chosen ids, whose outputs were copied (layers/chosen_outputs.h): the bits of logits().
+  void chosen_logits(Context& context, std::span<const PartedGemm> products) const;
+
+  const Linear& linear() const { return linear_; }
   int64_t vocab_size() const { return linear_.out_features(); }
   int64_t dim() const { return linear_.in_features(); }
 

@@ -1,6 +1,8 @@
 #include "ops/gemm.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "base/checked_math.h"
 #include "ops/gemm_with.h"
@@ -109,6 +111,11 @@ void run_float(Context& context, const OpKernels& kernels, const FloatGemmKernel
 // Rounded rows of each row of x.
 int64_t rounded_share(const PackedMatrix& w) { return w.format().wide_inputs ? 2 : 1; }
 
+void divide_into_tiles(const RoundedGemmKernels& kernels, RoundedJob& job) {
+  job.num_tiles = ceil_div(job.gemm.m * (job.is_wide ? 2 : 1), kernels.tile_rows);
+  job.tile_step = job.is_wide ? 1 : kernels.tile_step;
+}
+
 // The rows of x as int8 or bfloat16, in the step's memory.
 class RoundedRows final {
  public:
@@ -118,8 +125,6 @@ class RoundedRows final {
         scales_(context.arena.allocate_span<float>(w.scales() == nullptr ? 0 : gemm.m)),
         zeros_(context.arena.allocate_span<int32_t>(w.scales() == nullptr ? 0 : gemm.m)),
         job_{.gemm = gemm,
-             .num_tiles = ceil_div(gemm.m * rounded_share(w), kernels.tile_rows),
-             .tile_step = w.format().wide_inputs ? 1 : kernels.tile_step,
              .q = q_.data(),
              .row_scales = scales_.data(),
              .row_zeros = zeros_.data(),
@@ -127,6 +132,7 @@ class RoundedRows final {
              .weight_sums = w.sums(),
              .is_wide = w.format().wide_inputs} {
     if (context.dry_run) return;
+    divide_into_tiles(kernels, job_);
     const auto round_rows = [&](int64_t begin, int64_t end) {
       kernels.quantize(job_, begin, end, q_.data(), scales_.data(), zeros_.data());
     };
@@ -218,7 +224,124 @@ GemmJob piece_of(const GemmJob& whole, const PackedMatrix& w, const ColumnPiece&
   return job;
 }
 
+// What gemm_parted() keeps of its products, in the step's memory.
+struct PartedScratch {
+  std::span<RoundedJob> jobs;     // one each; only `gemm` counts where x is multiplied as it is
+  std::span<int64_t> first_task;  // [products + 1]; a task is a part
+  std::span<std::byte> q;         // rounded rows, one product's behind the other's
+  std::span<float> scales;
+  std::span<int32_t> zeros;
+};
+
+// Rows are rounded where any number of them would be.
+bool rounds_rows(const OpKernels& kernels, const PackedMatrix& w) { return rounded_kernels(kernels, w, 1) != nullptr; }
+
+PartedScratch make_parted_scratch(Context& context, const OpKernels& kernels, const PackedMatrix& like,
+                                  std::span<const PartedGemm> products) {
+  int64_t rows = 0;
+  for (const PartedGemm& product : products) rows += product.x.dim(0);
+  const bool rounds = rounds_rows(kernels, like), is_int8 = like.format().storage == DType::kInt8;
+  constexpr int64_t kMostInputBytes = 2;  // of one rounded input, by any kernel
+  return {.jobs = context.arena.allocate_span<RoundedJob>(std::ssize(products)),
+          .first_task = context.arena.allocate_span<int64_t>(std::ssize(products) + 1),
+          .q = context.arena.allocate_span<std::byte>(
+              rounds ? rows * rounded_share(like) * like.depth() * kMostInputBytes : 0),
+          .scales = context.arena.allocate_span<float>(is_int8 ? rows : 0),
+          .zeros = context.arena.allocate_span<int32_t>(is_int8 ? rows : 0)};
+}
+
+// Columns of a product that part `i` of its matrix gives, as a product of its own.
+GemmJob job_of_part(const GemmJob& whole, const PartedGemm& product, int64_t i) {
+  const GemmPart& part = product.parts[static_cast<size_t>(i)];
+  GemmJob job = whole;
+  job.n = std::min(kPartColumns, product.y.dim(1) - i * kPartColumns);
+  job.panels = part.w->panels();
+  job.bias = part.bias;
+  job.y = product.y.f32() + i * kPartColumns;
+  return job;
+}
+
+void run_part(const OpKernels& kernels, const PackedMatrix& like, const RoundedJob& of, const PartedGemm& product,
+              int64_t i) {
+  GemmJob job = job_of_part(of.gemm, product, i);
+  const int64_t num_panels = ceil_div(job.n, kPanelColumns);
+  if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, like, job.m)) {
+    RoundedJob part = of;
+    part.gemm = job;
+    part.scales = product.parts[static_cast<size_t>(i)].w->scales();
+    part.weight_sums = product.parts[static_cast<size_t>(i)].w->sums();
+    return rounded->panels(part, 0, part.num_tiles, 0, num_panels);
+  }
+  const FloatGemmKernels& floats = float_kernels(kernels, like.format().storage);
+  // A part stays in the second-level cache for the rows after the first few.
+  for (int64_t left = job.m; left > 0; left -= job.m) {
+    job.m = std::min<int64_t>(left, kernels.few_rows);
+    floats.few_rows(job, 0, num_panels);
+    job.x += job.m * job.x_stride;
+    job.y += job.m * job.y_stride;
+  }
+}
+
+void round_parted_rows(Context& context, const OpKernels& kernels, const PackedMatrix& like,
+                       const PartedScratch& scratch, int64_t num_rows) {
+  if (!rounds_rows(kernels, like)) return;
+  const auto round_rows = [&](int64_t i, int) {
+    const RoundedJob& job = scratch.jobs[static_cast<size_t>(i)];
+    const RoundedGemmKernels& rounded = *rounded_kernels(kernels, like, job.gemm.m);
+    rounded.quantize(job, 0, job.gemm.m, const_cast<void*>(job.q), const_cast<float*>(job.row_scales),
+                     const_cast<int32_t*>(job.row_zeros));
+  };
+  if (num_rows * like.depth() < kSerialQuantized) {
+    for (int64_t i = 0; i < std::ssize(scratch.jobs); ++i) round_rows(i, 0);
+  } else {
+    context.threads.parallel_for(std::ssize(scratch.jobs), round_rows);
+  }
+}
+
+// Works out what each product's tasks are, and where its rounded rows go; returns how many rows there are.
+int64_t prepare_parted(Context& context, const OpKernels& kernels, const PackedMatrix& like,
+                       std::span<const PartedGemm> products, const PartedScratch& scratch) {
+  int64_t row = 0, num_tasks = 0;
+  for (size_t i = 0; i < products.size(); ++i) {
+    const PartedGemm& product = products[i];
+    CHECK(product.x.dim(1) == like.k() && product.x.dim(0) == product.y.dim(0) && product.y.dim(1) > 0 &&
+          ceil_div(product.y.dim(1), kPartColumns) == std::ssize(product.parts));
+    RoundedJob& job = scratch.jobs[i];
+    job = {.gemm = make_job(context, product.x, like, {}), .is_wide = like.format().wide_inputs};
+    job.gemm.y_stride = product.y.stride[0];
+    scratch.first_task[i] = num_tasks;
+    num_tasks += std::ssize(product.parts);
+    if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, like, job.gemm.m)) {
+      divide_into_tiles(*rounded, job);
+      job.q = scratch.q.data() + row * rounded_share(like) * like.depth() * rounded->q_bytes;
+      job.row_scales = scratch.scales.empty() ? nullptr : scratch.scales.data() + row;
+      job.row_zeros = scratch.zeros.empty() ? nullptr : scratch.zeros.data() + row;
+    }
+    row += job.gemm.m;
+  }
+  scratch.first_task[products.size()] = num_tasks;
+  return row;
+}
+
 }  // namespace
+
+void gemm_parted(Context& context, const PackedMatrix& like, std::span<const PartedGemm> products) {
+  gemm_parted_with(op_kernels(context.isa), context, like, products);
+}
+
+void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMatrix& like,
+                      std::span<const PartedGemm> products) {
+  const Arena::Scope scope(context.arena);
+  const PartedScratch scratch = make_parted_scratch(context, kernels, like, products);
+  if (context.dry_run || products.empty()) return;
+  const int64_t num_rows = prepare_parted(context, kernels, like, products, scratch);
+  round_parted_rows(context, kernels, like, scratch, num_rows);
+  context.threads.parallel_for(scratch.first_task.back(), [&](int64_t task, int) {
+    const auto after = std::upper_bound(scratch.first_task.begin(), scratch.first_task.end(), task);
+    const auto i = static_cast<size_t>(after - scratch.first_task.begin() - 1);
+    run_part(kernels, like, scratch.jobs[i], products[i], task - scratch.first_task[i]);
+  });
+}
 
 bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa) {
   return format.bfloat16_inputs && op_kernels(isa).tiles != nullptr;

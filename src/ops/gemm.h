@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/function_ref.h"
 #include "base/isa.h"
@@ -47,6 +48,25 @@ struct ColumnPiece {
 constexpr int64_t kPieceColumns = 32 * kPanelColumns;
 void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,
                      const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);
+
+// A matrix in parts of kPartColumns columns each, of which the last may be used to less than that: columns that were
+// chosen out of a larger one (PackedMatrix::copy_rows).
+constexpr int64_t kPartColumns = 4 * kPanelColumns;
+struct GemmPart {
+  const PackedMatrix* w = nullptr;  // n = kPartColumns
+  const float* bias = nullptr;      // [kPartColumns], or null
+};
+
+// y = x w^T + bias of a few rows.
+struct PartedGemm {
+  TensorView x;                     // [m, k]
+  std::span<const GemmPart> parts;  // as many as y's columns want
+  TensorView y;                     // [m, n]
+};
+
+// Products with parted matrices of their own, of one k and format, which are `like`'s (its outputs play no part). A
+// part is one thread's task, so that small products of different rows fill all threads together. The bits are gemm()'s.
+void gemm_parted(Context& context, const PackedMatrix& like, std::span<const PartedGemm> products);
 
 // Whether products with such weights round x to bfloat16 at this level.
 bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa);

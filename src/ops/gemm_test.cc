@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/checked_math.h"
 #include "ops/activation.h"
 #include "ops/ops_test_util.h"
 #include "ops/select_kernels.h"
@@ -221,6 +222,89 @@ TEST_P(GemmTest, PiecesOfColumnsHaveTheWholeProductsBits) {
       expect_pieces_of_the_whole(context, w, x, bias, false);
     }
   }
+}
+
+// Chosen columns of a matrix as parts of their own, and their biases.
+class ChosenColumns final {
+ public:
+  ChosenColumns(const PackedMatrix& whole, const std::vector<float>& bias, std::vector<int32_t> ids)
+      : ids_(std::move(ids)) {
+    const auto count = static_cast<size_t>(ceil_div(std::ssize(ids_), kPartColumns));
+    matrices_.reserve(count);
+    biases_.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      PackedMatrix& part = matrices_.emplace_back(kPartColumns, whole.k(), whole.format());
+      // Filled before: what was there must not show.
+      part.copy_rows(whole, std::vector<int32_t>(static_cast<size_t>(kPartColumns), 3));
+      const size_t begin = i * static_cast<size_t>(kPartColumns);
+      const size_t size = std::min(ids_.size() - begin, static_cast<size_t>(kPartColumns));
+      part.copy_rows(whole, std::span(ids_).subspan(begin, size));
+      biases_[i].resize(static_cast<size_t>(kPartColumns));
+      for (size_t j = 0; j < size; ++j) biases_[i][j] = bias[static_cast<size_t>(ids_[begin + j])];
+      parts_.push_back({&part, biases_[i].data()});
+    }
+  }
+
+  const std::vector<int32_t>& ids() const { return ids_; }
+  std::span<const GemmPart> parts() const { return parts_; }
+
+ private:
+  std::vector<int32_t> ids_;
+  std::vector<PackedMatrix> matrices_;
+  std::vector<std::vector<float>> biases_;
+  std::vector<GemmPart> parts_;
+};
+
+// Three products with columns of their own in one call, whose y lie in wider rows.
+void expect_parts_of_the_whole(Context& context, const PackedMatrix& w, std::span<const int64_t> rows) {
+  const int64_t n = w.n(), k = w.k(), stride = n + 5;
+  std::vector<float> bias = random_floats(n, 3);
+  std::vector<ChosenColumns> chosen;
+  chosen.emplace_back(w, bias, std::vector<int32_t>{0});
+  std::vector<int32_t> most, descending;
+  for (int32_t i = 0; i < n; i += i % 3 == 0 ? 1 : 2) most.push_back(i);
+  for (auto i = static_cast<int32_t>(n) - 1; i >= 0; i -= 2) descending.push_back(i);
+  chosen.emplace_back(w, bias, most);
+  chosen.emplace_back(w, bias, descending);
+  std::vector<std::vector<float>> x, y;
+  std::vector<PartedGemm> products;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    x.push_back(random_floats(rows[i] * k, static_cast<uint32_t>(10 + i)));
+    y.emplace_back(static_cast<size_t>(rows[i] * stride), 0.0f);
+    products.push_back({matrix(x[i], rows[i], k), chosen[i].parts(),
+                        matrix(y[i], rows[i], stride).columns(0, std::ssize(chosen[i].ids()))});
+  }
+  gemm_parted(context, w, products);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    std::vector<float> whole(static_cast<size_t>(rows[i] * n));
+    gemm(context, matrix(x[i], rows[i], k), w, {.bias = bias.data()}, matrix(whole, rows[i], n));
+    for (int64_t row = 0; row < rows[i]; ++row) {
+      for (int64_t j = 0; j < stride; ++j) {
+        const float found = y[i][static_cast<size_t>(row * stride + j)];
+        const bool is_there = j < std::ssize(chosen[i].ids());
+        const float expected =
+            is_there ? whole[static_cast<size_t>(row * n + chosen[i].ids()[static_cast<size_t>(j)])] : 0;
+        ASSERT_EQ(found, expected) << "product " << i << ", row " << row << ", column " << j;
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, ChosenColumnsHaveTheWholeProductsBits) {
+  const int64_t n = 3 * kPartColumns + 37;
+  ThreadPool pool(3);
+  Arena arena(size_t{16} << 20);
+  for (const WeightFormat format : kFormats) {
+    for (const int64_t k : {7, 70, 300}) {
+      SCOPED_TRACE(name_of(format) + " k " + std::to_string(k));
+      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
+      expect_parts_of_the_whole(context, w, std::vector<int64_t>{1, 1, 1});
+      expect_parts_of_the_whole(context, w, std::vector<int64_t>{4, 1, 27});
+      expect_parts_of_the_whole(context, w, std::vector<int64_t>{32, 40, 9});
+    }
+  }
+  EXPECT_EQ(arena.num_overflows(), 0);
 }
 
 void expect_dry_run_to_agree(Isa isa, WeightFormat format, int64_t m) {

@@ -172,6 +172,39 @@ void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float
   scatter<4>(row, num_rows, q.data(), depth_);
 }
 
+template <typename T>
+void PackedMatrix::copy_columns(const PackedMatrix& from, std::span<const int32_t> rows) {
+  const int64_t num_groups = depth_ / group_of(format_.storage);
+  // A stretch of a panel stays in the first-level cache while every output puts its share into it.
+  constexpr int64_t kStretch = 64;
+  const auto place = [num_groups](int64_t row) {
+    return row / kPanelColumns * num_groups * kPanelColumns + row % kPanelColumns;
+  };
+  for (int64_t begin = 0; begin < num_groups; begin += kStretch) {
+    const int64_t end = std::min(num_groups, begin + kStretch);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const T* source = reinterpret_cast<const T*>(from.panels()) + place(rows[i]);
+      T* target = reinterpret_cast<T*>(data_) + place(static_cast<int64_t>(i));
+      for (int64_t t = begin; t < end; ++t) target[t * kPanelColumns] = source[t * kPanelColumns];
+    }
+  }
+}
+
+void PackedMatrix::copy_rows(const PackedMatrix& from, std::span<const int32_t> rows) {
+  CHECK(data_ != nullptr && static_cast<int64_t>(rows.size()) <= n_ && from.k_ == k_ && from.format_ == format_);
+  DCHECK(std::ranges::all_of(rows, [&](int32_t row) { return row >= 0 && row < from.n_; }));
+  if (format_.storage == DType::kFloat16) {
+    copy_columns<uint16_t>(from, rows);
+  } else {
+    copy_columns<uint32_t>(from, rows);
+  }
+  if (format_.storage != DType::kInt8) return;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    scales_[i] = from.views_.scales[static_cast<size_t>(rows[i])];
+    sums_[i] = from.views_.sums[static_cast<size_t>(rows[i])];
+  }
+}
+
 void PackedMatrix::get_row(int64_t row, float* out) const {
   CHECK(row >= 0 && row < n_);
   const int64_t group = group_of(format_.storage);

@@ -74,6 +74,9 @@ class PackedMatrix final {
   // Outputs [row, row + num_rows), rounded to the storage. weights: [num_rows, k]. REQUIRES: not a view.
   void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
   void set_row(int64_t row, std::span<const float> weights) { set_rows(row, 1, weights); }
+  // Outputs [0, rows.size()) become outputs `rows` of another matrix of the same k and format, bit for bit; what the
+  // others are does not change. May be done again and again. REQUIRES: not a view.
+  void copy_rows(const PackedMatrix& from, std::span<const int32_t> rows);
   // Reads output `row` back, as the product sees it. out: [k].
   void get_row(int64_t row, float* out) const;
 
@@ -99,6 +102,9 @@ class PackedMatrix final {
   template <int64_t kGroup, typename T>
   void scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step);
   void quantize_row(int64_t row, const float* weights, int8_t* q);
+  // T: as many bytes as inputs of an output that lie side by side.
+  template <typename T>
+  void copy_columns(const PackedMatrix& from, std::span<const int32_t> rows);
 
   // Where output `row`'s first weight lies, in weights from the beginning.
   int64_t column_place(int64_t row) const;

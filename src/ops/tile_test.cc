@@ -165,6 +165,35 @@ TEST_P(TileTest, BFloat16InputsAreOnlyRoundedWhereThereAreTiles) {
   EXPECT_EQ(product(vectors_, x, 4, asked, 1), product(vectors_, x, 4, stored, 1));
 }
 
+// Parts of one matrix beside each other have the bits of the whole one, whatever tiles their rows fall into.
+TEST_P(TileTest, PartsHaveTheWholeProductsBits) {
+  constexpr int64_t kInputs = 130, kOutputs = kPartColumns + 9;
+  std::vector<int32_t> ids(static_cast<size_t>(kOutputs));
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+  for (const WeightFormat format : kFormats) {
+    const PackedMatrix w = pack(random_floats(kOutputs * kInputs, 2), kOutputs, kInputs, format);
+    PackedMatrix first(kPartColumns, kInputs, format), second(kPartColumns, kInputs, format);
+    first.copy_rows(w, std::span(ids).first(static_cast<size_t>(kPartColumns)));
+    second.copy_rows(w, std::span(ids).subspan(static_cast<size_t>(kPartColumns)));
+    const GemmPart parts[] = {{&first}, {&second}};
+    ThreadPool pool(3);
+    Arena arena(size_t{4} << 20);
+    Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+    for (const int64_t m : {1, 5, 17, 33}) {
+      std::vector<float> x = random_floats(m * kInputs, 1), z = random_floats(kInputs, 4);
+      std::vector<float> y(static_cast<size_t>(m * kOutputs)), of_z(static_cast<size_t>(kOutputs)), whole(y);
+      const PartedGemm products[] = {{matrix(x, m, kInputs), parts, matrix(y, m, kOutputs)},
+                                     {matrix(z, 1, kInputs), parts, matrix(of_z, 1, kOutputs)}};
+      gemm_parted_with(with_tiles_, context, w, products);
+      gemm_with(with_tiles_, context, matrix(x, m, kInputs), w, {}, matrix(whole, m, kOutputs));
+      ASSERT_EQ(y, whole) << "m " << m;
+      whole.resize(of_z.size());
+      gemm_with(with_tiles_, context, matrix(z, 1, kInputs), w, {}, matrix(whole, 1, kOutputs));
+      ASSERT_EQ(of_z, whole) << "beside m " << m;
+    }
+  }
+}
+
 TEST_P(TileTest, FewInt8RowsStayWithVectors) {
   // Seen by giving the tiles' rounding to a table that has no tiles for int8: rows past the limit would call it.
   tiles_.int8_vector_rows = kInt8VectorRows;

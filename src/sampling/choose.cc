@@ -57,8 +57,7 @@ int32_t draw(std::span<const Candidate> candidates, float best, const RowRequest
 
 // "If sum of probability over timestamps is above any other token, sample timestamp" (openai-whisper's
 // ApplyTimestampRules). A comparison that is not one, of rows without numbers or without anything left, bans nothing.
-void weigh_timestamps(const Context& context, int32_t timestamp_begin, std::span<float> scores) {
-  const size_t num_others = std::min(static_cast<size_t>(timestamp_begin), scores.size());
+void weigh_timestamps(const Context& context, size_t num_others, std::span<float> scores) {
   const std::span<float> others = scores.first(num_others);
   const int64_t best = arg_max(context, others);
   if (best < 0) return;
@@ -66,12 +65,10 @@ void weigh_timestamps(const Context& context, int32_t timestamp_begin, std::span
   if (together > others[static_cast<size_t>(best)]) std::fill(others.begin(), others.end(), kNever);
 }
 
-}  // namespace
-
-void apply_edits(const RowEdits& edits, int32_t first_id, std::span<float> scores) {
-  const auto size = static_cast<int32_t>(scores.size());
+void edit_single_scores(const RowEdits& edits, const IdPlaces& places, std::span<float> scores) {
+  DCHECK(places.size() == scores.size());
   const auto edit = [&](int32_t id, auto&& change) {
-    if (id >= first_id && id - first_id < size) change(scores[static_cast<size_t>(id - first_id)]);
+    if (const size_t place = places.find(id); place < scores.size()) change(scores[place]);
   };
   for (const RowEdits::Bias& bias : edits.biases) edit(bias.token_id, [&](float& score) { score += bias.value; });
   if (edits.repetition_penalty != 1) {
@@ -88,8 +85,8 @@ void apply_edits(const RowEdits& edits, int32_t first_id, std::span<float> score
   }
   for (const int32_t id : edits.banned) edit(id, [](float& score) { score = kNever; });
   for (const RowEdits::Range range : edits.banned_ranges) {
-    const int32_t end = std::min(range.end - first_id, size);
-    for (int32_t i = std::max(range.begin - first_id, 0); i < end; ++i) scores[static_cast<size_t>(i)] = kNever;
+    const size_t end = places.lower(range.end);
+    for (size_t i = places.lower(range.begin); i < end; ++i) scores[i] = kNever;
   }
   if (edits.forced_token >= 0) {
     std::fill(scores.begin(), scores.end(), kNever);
@@ -97,9 +94,17 @@ void apply_edits(const RowEdits& edits, int32_t first_id, std::span<float> score
   }
 }
 
-void apply_edits(const Context& context, const RowEdits& edits, std::span<float> scores) {
-  apply_edits(edits, 0, scores);
-  if (edits.timestamp_begin >= 0 && edits.forced_token < 0) weigh_timestamps(context, edits.timestamp_begin, scores);
+}  // namespace
+
+void apply_edits(const RowEdits& edits, int32_t first_id, std::span<float> scores) {
+  edit_single_scores(edits, IdPlaces(first_id, scores.size()), scores);
+}
+
+void apply_edits(const Context& context, const RowEdits& edits, const IdPlaces& places, std::span<float> scores) {
+  edit_single_scores(edits, places, scores);
+  if (edits.timestamp_begin >= 0 && edits.forced_token < 0) {
+    weigh_timestamps(context, places.lower(edits.timestamp_begin), scores);
+  }
 }
 
 int32_t choose_token(const Context& context, const RowRequest& request, std::span<const float> scores,

@@ -30,7 +30,7 @@ RowEdits edits_of(const SamplingParams& params, const History& history) {
 void apply_to(const RowEdits& edits, std::span<float> scores) {
   ThreadPool threads(1);
   Arena arena(1 << 12);
-  apply_edits(Context{threads, arena}, edits, scores);
+  apply_edits(Context{threads, arena}, edits, IdPlaces(0, scores.size()), scores);
 }
 
 TEST(RowEdits, PlainGreedyEditsNothing) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "base/checked_math.h"
 #include "sampling/candidate_row.h"
@@ -42,6 +43,8 @@ Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
           num_pieces};
 }
 
+bool has_parts(const RowRequest& request) { return request.subset != nullptr && !request.subset->parts.empty(); }
+
 // Gives each request its place in output.top before the threads start.
 void reserve_top(std::span<const RowRequest> rows, int64_t vocab, SampleOutput& output) {
   output.rows.resize(rows.size());
@@ -50,7 +53,7 @@ void reserve_top(std::span<const RowRequest> rows, int64_t vocab, SampleOutput& 
   output.top.resize(static_cast<size_t>(size));
 }
 
-// Requests for up to kRowsAtOnce hidden rows, and where their results go.
+// Requests for up to kRowsAtOnce hidden rows, all or none of them with parts, and where their results go.
 class Selection final {
  public:
   Selection(Context& context, const Scratch& scratch, std::span<const RowRequest> requests, SampleOutput& output,
@@ -61,9 +64,36 @@ class Selection final {
     const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
     logits_ = scratch_.logits.rows(0, last - first);
     by_pieces_.fill(nullptr);
+    if (has_parts(requests_.front())) {
+      score_parts(lm_head, hidden.rows(first, last));
+    } else {
+      score_all(lm_head, hidden.rows(first, last));
+    }
+    context_.threads.parallel_for(static_cast<int64_t>(requests_.size()),
+                                  [&](int64_t task, int thread) { choose(static_cast<size_t>(task), thread); });
+  }
+
+ private:
+  // Rows of requests whose subsets have parts: the scores of each one's ids, from the beginning of its row.
+  void score_parts(const LmHead& lm_head, const TensorView& hidden) {
+    std::array<PartedGemm, kRowsAtOnce> products;
+    size_t count = 0;
+    for (size_t i = 0; i < requests_.size();) {
+      const VocabularySubset& subset = *requests_[i].subset;
+      const size_t begin = i;
+      while (i < requests_.size() && requests_[i].subset == &subset) ++i;
+      const auto from = static_cast<int64_t>(place(begin)), to = static_cast<int64_t>(place(i - 1)) + 1;
+      products[count++] = {hidden.rows(from, to), subset.parts,
+                           logits_.rows(from, to).columns(0, std::ssize(subset.ids))};
+    }
+    lm_head.chosen_logits(context_, std::span(products).first(count));
+  }
+
+  void score_all(const LmHead& lm_head, const TensorView& hidden) {
     bool needs_whole_rows = false;
     for (size_t i = 0; i < requests_.size(); ++i) {
-      if ((is_found_by_pieces(requests_[i]) || is_listed_by_pieces(requests_[i])) && !is_shared(i)) {
+      const bool finds_pieces = is_found_by_pieces(requests_[i]) || is_listed_by_pieces(requests_[i]);
+      if (finds_pieces && requests_[i].subset == nullptr && !is_shared(i)) {
         by_pieces_[place(i)] = &requests_[i];
         const std::span<CandidateList> own = lists(place(i));
         for (size_t j = 0; requests_[i].num_candidates > 0 && j < own.size(); j += kRowsAtOnce) own[j].count = 0;
@@ -72,17 +102,15 @@ class Selection final {
       }
     }
     const TensorView& out = needs_whole_rows ? logits_ : scratch_.passing;
-    const int64_t num_out = needs_whole_rows ? last - first : (last - first) * context_.threads.num_threads();
-    lm_head.logits_by_ids(context_, hidden.rows(first, last), out.rows(0, num_out), [&](const ColumnPiece& piece) {
-      for (size_t row = 0; row < static_cast<size_t>(last - first); ++row) {
+    const int64_t num_rows = hidden.dim(0);
+    const int64_t num_out = needs_whole_rows ? num_rows : num_rows * context_.threads.num_threads();
+    lm_head.logits_by_ids(context_, hidden, out.rows(0, num_out), [&](const ColumnPiece& piece) {
+      for (size_t row = 0; row < static_cast<size_t>(num_rows); ++row) {
         if (by_pieces_[row] != nullptr) look_at(piece, row);
       }
     });
-    context_.threads.parallel_for(static_cast<int64_t>(requests_.size()),
-                                  [&](int64_t task, int thread) { choose(static_cast<size_t>(task), thread); });
   }
 
- private:
   // The hidden row of request i among those of this selection.
   size_t place(size_t i) const { return static_cast<size_t>(requests_[i].hidden_row - requests_.front().hidden_row); }
   std::span<GreedyPiece> pieces(size_t row) const {
@@ -108,6 +136,21 @@ class Selection final {
     }
   }
 
+  // Scores of request i that it may change: of all ids, or of its subset's.
+  std::span<float> own_scores(size_t i, int thread) const {
+    float* const row = logits_.row(static_cast<int64_t>(place(i)));
+    float* const own = is_shared(i) ? scratch_.copies.row(thread) : row;
+    const VocabularySubset* subset = requests_[i].subset;
+    const size_t size = subset == nullptr ? static_cast<size_t>(vocab_) : subset->ids.size();
+    if (subset != nullptr && subset->parts.empty()) {
+      // Ids ascend, so none is overwritten before it is read.
+      for (size_t j = 0; j < size; ++j) own[j] = row[subset->ids[j]];
+    } else if (own != row) {
+      std::memcpy(own, row, size * sizeof(float));
+    }
+    return {own, size};
+  }
+
   // The row's lists of candidates: every kRowsAtOnce-th is another thread's.
   std::span<CandidateList> lists(size_t row) const { return scratch_.lists.subspan(row); }
 
@@ -124,13 +167,9 @@ class Selection final {
       if (request.num_candidates == 0) return choose_by_pieces(pieces(place(i)), sample);
       return choose_candidates(pieces(place(i)), lists(place(i)), kRowsAtOnce, sample, top_of(request, sample));
     }
-    float* scores = logits_.row(static_cast<int64_t>(place(i)));
-    if (is_shared(i)) {
-      std::memcpy(scratch_.copies.row(thread), scores, size * sizeof(float));
-      scores = scratch_.copies.row(thread);
-    }
-    select_row(context_, request, {scores, size}, scratch_.candidates.subspan(static_cast<size_t>(thread) * size, size),
-               sample, top_of(request, sample));
+    const std::span<float> scores = own_scores(i, thread);
+    select_row(context_, request, scores, scratch_.candidates.subspan(static_cast<size_t>(thread) * size, size), sample,
+               top_of(request, sample));
   }
 
   Context& context_;
@@ -155,7 +194,8 @@ void select(Context& context, const LmHead& lm_head, const TensorView& hidden, s
   int64_t top_begin = 0;
   for (size_t begin = 0; begin < rows.size();) {
     size_t end = begin;
-    while (end < rows.size() && rows[end].hidden_row < rows[begin].hidden_row + kRowsAtOnce) {
+    while (end < rows.size() && rows[end].hidden_row < rows[begin].hidden_row + kRowsAtOnce &&
+           has_parts(rows[end]) == has_parts(rows[begin])) {
       DCHECK(end == begin || rows[end].hidden_row >= rows[end - 1].hidden_row);
       output.rows[end].top_begin = top_begin;
       top_begin += num_top_entries(rows[end], vocab);
@@ -172,6 +212,9 @@ void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& h
   const Scratch scratch = make_scratch(context, num_rows, lm_head.vocab_size());
   const int64_t rows = std::min(num_rows, kRowsAtOnce);
   lm_head.logits_by_ids(context, hidden.rows(0, rows), scratch.logits, [](const ColumnPiece&) {});
+  std::array<PartedGemm, kRowsAtOnce> products;
+  for (int64_t row = 0; row < rows; ++row) products[static_cast<size_t>(row)].x = hidden.rows(row, row + 1);
+  lm_head.chosen_logits(context, std::span(products).first(static_cast<size_t>(rows)));
 }
 
 }  // namespace transept

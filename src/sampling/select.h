@@ -13,14 +13,22 @@
 
 namespace transept {
 
+// The ids that a request's tokens may be of (a shortlist's), ascending. All others are as if their scores were -inf
+// before any edit: they cannot be chosen, and have no part in a distribution.
+struct VocabularySubset {
+  std::span<const int32_t> ids;
+  std::span<const GemmPart> parts;  // their outputs (layers/chosen_outputs.h); none: picked out of all ids' scores
+};
+
 // One token to choose or to score. Several requests may look at one hidden row (n samples after one prompt).
 struct RowRequest {
   int32_t hidden_row = 0;
   int32_t target_token = -1;        // >= 0: no choice, the log-probability of this token in the raw distribution
   int32_t target_vocab = 0;         // > 0: a target's distribution is over the ids below; another target has none
   const RowEdits* edits = nullptr;  // null: none. Not looked at when scoring
-  float temperature = 0;            // 0: the best token, ties to the lower id
-  int32_t top_k = 0;                // 0: all
+  const VocabularySubset* subset = nullptr;  // null: all ids. It holds for targets, too
+  float temperature = 0;                     // 0: the best token, ties to the lower id
+  int32_t top_k = 0;                         // 0: all
   float top_p = 1;
   float min_p = 0;
   uint64_t seed = 0;  // with seq_index and position the key of the one random number

@@ -17,7 +17,8 @@ constexpr int32_t num_top_entries(const RowRequest& request, int64_t vocab_size)
   return static_cast<int32_t>(least < vocab_size ? least : vocab_size);
 }
 
-// scores: [vocab] raw logits. scratch: [vocab], for sampling. top: [num_top_entries()]; sample.num_top of them are
+// scores: [vocab] raw logits; of a request with a subset those of its ids, in their order. scratch: as many, for
+// sampling. top: [num_top_entries()]; sample.num_top of them are
 // filled, and sample.top_begin is left alone.
 void select_row(const Context& context, const RowRequest& request, std::span<float> scores,
                 std::span<Candidate> scratch, RowSample& sample, std::span<TokenLogprob> top);

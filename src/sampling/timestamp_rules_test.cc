@@ -31,7 +31,7 @@ class TimestampRulesTest : public ::testing::Test {
     RowEdits edits;
     const Ids prompt = {9, 9};  // two timestamps
     build_row_edits(params, {.encoder_prompt = {}, .prompt = prompt, .generated = generated}, edits);
-    apply_edits(context_, edits, scores);
+    apply_edits(context_, edits, IdPlaces(0, scores.size()), scores);
     Ids ids;
     for (size_t id = 0; id < scores.size(); ++id) {
       if (std::isfinite(scores[id])) ids.push_back(static_cast<int32_t>(id));

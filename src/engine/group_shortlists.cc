@@ -1,0 +1,69 @@
+#include "engine/group_shortlists.h"
+
+#include <algorithm>
+
+namespace transept {
+namespace {
+
+// Ids of a sentence of some 25 words with lists of 80.
+constexpr int64_t kUsualIds = 2048;
+
+}  // namespace
+
+GroupShortlists::GroupShortlists(const ShortlistOptions& options, const LmHead& lm_head, int64_t max_groups)
+    : list_(options.list),
+      always_(options.always),
+      vocab_size_(lm_head.vocab_size()),
+      outputs_(lm_head, options.max_parts.value_or(num_parts_for(lm_head, max_groups))) {
+  of_step_.reserve(static_cast<size_t>(max_groups));
+}
+
+int64_t GroupShortlists::num_parts_for(const LmHead& lm_head, int64_t max_groups) {
+  const int64_t vocab = lm_head.vocab_size();
+  return std::min(max_groups * ChosenOutputs::parts_for(std::min(vocab, kUsualIds)),
+                  ChosenOutputs::parts_for(2 * vocab));
+}
+
+void GroupShortlists::begin_step(ThreadPool& threads, const SchedulerOutputs& scheduled) {
+  ++step_;
+  for (const GroupId id : scheduled.finished) {
+    const auto ended = sets_.find(id);
+    if (ended == sets_.end()) continue;
+    outputs_.release(ended->second.parts);
+    sets_.erase(ended);
+  }
+  of_step_.clear();
+  for (const SequenceGroupMetadata& group : scheduled.groups) {
+    of_step_.push_back(group.encoder_seq_data.token_ids.empty() ? nullptr : &find_or_make(group).subset);
+  }
+  // Those that are preempted give theirs back before others take some.
+  for (auto& [id, set] : sets_) {
+    if (set.last_step != step_) outputs_.release(set.parts);
+  }
+  for (auto& [id, set] : sets_) {
+    if (set.last_step == step_ && set.parts.empty() && is_worth_copying(set)) {
+      outputs_.gather(threads, set.ids, set.parts);
+    }
+    set.subset = {set.ids, set.parts};
+  }
+}
+
+GroupShortlists::Set& GroupShortlists::find_or_make(const SequenceGroupMetadata& group) {
+  const auto [place, is_new] = sets_.try_emplace(group.group_id);
+  Set& set = place->second;
+  set.last_step = step_;
+  if (!is_new) return set;
+  also_ = always_;
+  // The tokens of the decoder's prompt, to be scored; nobody predicts the first one.
+  const SequenceData& prompt = group.seq_data[0];
+  also_.insert(also_.end(), prompt.token_ids.begin() + (prompt.context_len == 0 ? 1 : 0), prompt.token_ids.end());
+  list_->set_of(group.encoder_seq_data.token_ids, also_, set.ids);
+  return set;
+}
+
+// A product with every output, which others may share, does not cost much more than one with half of them.
+bool GroupShortlists::is_worth_copying(const Set& set) const {
+  return 2 * static_cast<int64_t>(set.ids.size()) <= vocab_size_;
+}
+
+}  // namespace transept
