@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/allocation_count.h"
 #include "engine/shortlist_file.h"
 #include "engine/tiny_model_test_util.h"
 #include "weights/shortlist_test_util.h"
@@ -189,6 +190,34 @@ TEST_F(ShortlistEndToEndTest, PartsComeBack) {
   run(*model.engine, {list[0]});
   EXPECT_EQ(shortlists.num_sets(), 1u) << "the last one's, whose end no step has seen";
   EXPECT_EQ(shortlists.outputs().num_free(), shortlists.outputs().num_parts() - its_own);
+}
+
+TEST_F(ShortlistEndToEndTest, ASteadyStepAllocatesNothing) {
+  for (const int64_t parts : {100, 0}) {
+    EngineConfig plain = with_parts(config(), parts);
+    plain.debug_poison = false;
+    const LoadedModel model = load(plain);
+    std::vector<RequestOutput> finished;
+    finished.reserve(64);
+    for (int round = 0; round < 2; ++round) {  // the first round warms every buffer up
+      for (int32_t i = 0; i < 6; ++i) {
+        SamplingParams params;
+        params.max_tokens = 30;
+        params.temperature = i % 2 == 0 ? 0.0f : 0.8f;
+        params.top_p = 0.9f;
+        const std::string id = str_cat("r", i);
+        ASSERT_TRUE(model.engine->add_request(id, requests()[static_cast<size_t>(i)].inputs, params).ok());
+      }
+      for (int warm_up = 0; warm_up < 3; ++warm_up) ASSERT_TRUE(model.engine->step(finished).ok());
+      const int64_t before = testing::num_allocations();
+      for (int i = 0; i < 20; ++i) ASSERT_TRUE(model.engine->step(finished).ok());
+      if (round == 1) {
+        EXPECT_EQ(testing::num_allocations() - before, 0) << parts << " parts";
+      }
+      while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
+      finished.clear();
+    }
+  }
 }
 
 TEST_F(ShortlistEndToEndTest, PromptsAndEndTokensAreAlwaysAllowed) {
