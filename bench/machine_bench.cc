@@ -120,65 +120,6 @@ BENCHMARK(BM_Read)
 
 #if defined(__x86_64__)
 
-__attribute__((target("avx512f"))) float multiply_avx512() {
-  __m512 sums[kChains];
-  for (__m512& sum : sums) sum = _mm512_set1_ps(1.0f);
-  const __m512 factor = _mm512_set1_ps(0.999f), addend = _mm512_set1_ps(0.001f);
-  for (int64_t i = 0; i < kRounds; ++i) {
-    for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, factor, addend);
-  }
-  float total = 0;
-  for (const __m512& sum : sums) {
-    // Not _mm512_reduce_add_ps: g++ 12 warns of its own header (GCC bug 105593).
-    float lanes[16];
-    _mm512_storeu_ps(lanes, sum);
-    for (const float lane : lanes) total += lane;
-  }
-  return total;
-}
-
-__attribute__((target("avx2,fma"))) float multiply_avx2() {
-  __m256 sums[kChains];
-  for (__m256& sum : sums) sum = _mm256_set1_ps(1.0f);
-  const __m256 factor = _mm256_set1_ps(0.999f), addend = _mm256_set1_ps(0.001f);
-  for (int64_t i = 0; i < kRounds; ++i) {
-    for (__m256& sum : sums) sum = _mm256_fmadd_ps(sum, factor, addend);
-  }
-  alignas(32) float lanes[8];
-  __m256 total = sums[0];
-  for (int i = 1; i < kChains; ++i) total = _mm256_add_ps(total, sums[i]);
-  _mm256_store_ps(lanes, total);
-  return lanes[0];
-}
-
-__attribute__((target("avx512f,avx512bf16"))) float multiply_bf16() {
-  __m512 sums[kChains];
-  for (__m512& sum : sums) sum = _mm512_set1_ps(1.0f);
-  const __m512bh a = _mm512_cvtne2ps_pbh(sums[0], sums[0]), b = _mm512_cvtne2ps_pbh(sums[1], sums[1]);
-  for (int64_t i = 0; i < kRounds; ++i) {
-    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, a, b);
-  }
-  __m512 total = sums[0];
-  for (int i = 1; i < kChains; ++i) total = _mm512_add_ps(total, sums[i]);
-  alignas(64) float lanes[16];
-  _mm512_store_ps(lanes, total);
-  return lanes[0];
-}
-
-__attribute__((target("avx512f,avx512vnni"))) float multiply_int8() {
-  __m512i sums[kChains];
-  for (__m512i& sum : sums) sum = _mm512_setzero_si512();
-  const __m512i a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(-2);
-  for (int64_t i = 0; i < kRounds; ++i) {
-    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, a, b);
-  }
-  __m512i total = sums[0];
-  for (int i = 1; i < kChains; ++i) total = _mm512_add_epi32(total, sums[i]);
-  alignas(64) int32_t lanes[16];
-  _mm512_store_si512(lanes, total);
-  return static_cast<float>(lanes[0]);
-}
-
 // Four sums of 16 x 16 from two rows and two columns of tiles, as a kernel has them.
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};

@@ -4,20 +4,21 @@
 #include <immintrin.h>
 
 namespace transept {
+namespace {
 
-float multiply_fp16() {
-  __m512h sums[kChains];
-  for (__m512h& sum : sums) sum = _mm512_set1_ph(1);
-  const __m512h factor = _mm512_set1_ph(static_cast<_Float16>(0.5f)), addend = _mm512_set1_ph(1);
-  for (int64_t i = 0; i < kRounds; ++i) {
-    for (__m512h& sum : sums) sum = _mm512_fmadd_ph(sum, factor, addend);
-  }
-  __m512h total = sums[0];
-  for (int i = 1; i < kChains; ++i) total = _mm512_add_ph(total, sums[i]);
-  alignas(64) _Float16 lanes[32];
-  _mm512_store_ph(lanes, total);
-  return static_cast<float>(lanes[0]);
-}
+struct Halves {
+  using Vec = __m512h;
+  static Vec begin() { return _mm512_set1_ph(1); }
+  static Vec first_factor() { return _mm512_set1_ph(static_cast<_Float16>(0.5f)); }
+  static Vec second_factor() { return _mm512_set1_ph(1); }
+  static Vec add_product(Vec sum, Vec a, Vec b) { return _mm512_fmadd_ph(sum, a, b); }
+  static Vec add(Vec a, Vec b) { return _mm512_add_ph(a, b); }
+  static float first_lane(Vec a) { return static_cast<float>(_mm512_cvtsh_h(a)); }
+};
+
+}  // namespace
+
+float multiply_fp16() { return multiply_in_registers<Halves>(); }
 
 }  // namespace transept
 #endif
