@@ -62,8 +62,7 @@ std::vector<FlagSpec> engine_flags() {
        kEngine},
       {"shortlist", "FILE", "auto",
        "generate only what a Marian model's lexical shortlist allows: a binary file (lex*.s2t.bin), auto (the one in "
-       "the "
-       "model's folder, if there is one) or none",
+       "the model's folder, if there is one) or none",
        kEngine},
       {"threads", "N", "all processors", "compute threads (of each replica, where serve has --replicas)", kEngine},
       {"cpu-affinity", "LIST", "none",
