@@ -19,7 +19,7 @@ std::vector<std::string> shortlists_in(const std::string& dir) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with("lex") && name.ends_with(".s2t.bin")) found.push_back(dir + "/" + name);
+    if (name.starts_with("lex") && name.ends_with(".s2t.bin")) found.push_back(str_cat(dir, "/", name));
   }
   std::sort(found.begin(), found.end());
   return found;
