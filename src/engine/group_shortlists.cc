@@ -7,13 +7,13 @@ namespace {
 
 // Ids of a sentence of some 25 words with lists of 80.
 constexpr int64_t kUsualIds = 2048;
+constexpr int64_t kShareOfLayer = 3;
 
 }  // namespace
 
 GroupShortlists::GroupShortlists(const ShortlistOptions& options, const LmHead& lm_head, int64_t max_groups)
     : list_(options.list),
       always_(options.always),
-      vocab_size_(lm_head.vocab_size()),
       outputs_(lm_head, options.max_parts.value_or(num_parts_for(lm_head, max_groups))) {
   of_step_.reserve(static_cast<size_t>(max_groups));
 }
@@ -21,7 +21,7 @@ GroupShortlists::GroupShortlists(const ShortlistOptions& options, const LmHead& 
 int64_t GroupShortlists::num_parts_for(const LmHead& lm_head, int64_t max_groups) {
   const int64_t vocab = lm_head.vocab_size();
   return std::min(max_groups * ChosenOutputs::parts_for(std::min(vocab, kUsualIds)),
-                  ChosenOutputs::parts_for(2 * vocab));
+                  ChosenOutputs::parts_for(vocab / kShareOfLayer));
 }
 
 void GroupShortlists::begin_step(ThreadPool& threads, const SchedulerOutputs& scheduled) {
@@ -40,12 +40,20 @@ void GroupShortlists::begin_step(ThreadPool& threads, const SchedulerOutputs& sc
   for (auto& [id, set] : sets_) {
     if (set.last_step != step_) outputs_.release(set.parts);
   }
+  // All or nobody: where one group's scores are picked out of all ids', the others' are there, too.
+  const bool has_parts = parts_of_step() <= outputs_.num_parts();
   for (auto& [id, set] : sets_) {
-    if (set.last_step == step_ && set.parts.empty() && is_worth_copying(set)) {
-      outputs_.gather(threads, set.ids, set.parts);
-    }
-    set.subset = {set.ids, set.parts};
+    if (set.last_step != step_) continue;
+    if (has_parts && set.parts.empty()) CHECK(outputs_.gather(threads, set.ids, set.parts));
+    set.subset = {set.ids, has_parts ? std::span<const GemmPart>(set.parts) : std::span<const GemmPart>()};
   }
+}
+
+// That its groups want together.
+int64_t GroupShortlists::parts_of_step() const {
+  int64_t sum = 0;
+  for (const auto& [id, set] : sets_) sum += set.last_step == step_ ? set.num_parts() : 0;
+  return sum;
 }
 
 GroupShortlists::Set& GroupShortlists::find_or_make(const SequenceGroupMetadata& group) {
@@ -59,11 +67,6 @@ GroupShortlists::Set& GroupShortlists::find_or_make(const SequenceGroupMetadata&
   also_.insert(also_.end(), prompt.token_ids.begin() + (prompt.context_len == 0 ? 1 : 0), prompt.token_ids.end());
   list_->set_of(group.encoder_seq_data.token_ids, also_, set.ids);
   return set;
-}
-
-// A product with every output, which others may share, does not cost much more than one with half of them.
-bool GroupShortlists::is_worth_copying(const Set& set) const {
-  return 2 * static_cast<int64_t>(set.ids.size()) <= vocab_size_;
 }
 
 }  // namespace transept

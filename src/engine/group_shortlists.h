@@ -4,8 +4,9 @@
 //
 // A set is made when its group is first seen and kept until the group ends. Outputs are copied into parts that were
 // made at start-up (layers/chosen_outputs.h), held while the group is in every step, and given back by the step after
-// its end, its abort or its preemption; a group that comes back has them copied again. Where no parts are free, or the
-// set is most of the vocabulary, scores are picked out of all ids': slower, and the same bits.
+// its end, its abort or its preemption; a group that comes back has them copied again. A step whose groups want more
+// parts than there are picks everybody's scores out of all ids': one product that they share costs less than many then,
+// and gives the same bits.
 //
 // Owned by a model runner; not thread-safe.
 #pragma once
@@ -38,7 +39,8 @@ class GroupShortlists final {
   // REQUIRES: options.list is not null. Borrows the layer.
   GroupShortlists(const ShortlistOptions& options, const LmHead& lm_head, int64_t max_groups);
 
-  // Parts for `max_groups` of usual size, and no more than twice the layer.
+  // Parts for `max_groups` of usual size, and no more than a third of the layer: from there on products of their own,
+  // and copies for those who come, cost more than they save (docs/performance.md).
   static int64_t num_parts_for(const LmHead& lm_head, int64_t max_groups);
 
   // Before the step's inputs are built.
@@ -56,14 +58,15 @@ class GroupShortlists final {
     std::vector<GemmPart> parts;
     VocabularySubset subset;
     uint64_t last_step = 0;
+
+    int64_t num_parts() const { return ChosenOutputs::parts_for(static_cast<int64_t>(ids.size())); }
   };
 
   Set& find_or_make(const SequenceGroupMetadata& group);
-  bool is_worth_copying(const Set& set) const;
+  int64_t parts_of_step() const;
 
   std::shared_ptr<const Shortlist> list_;
   std::vector<int32_t> always_;
-  int64_t vocab_size_;
   ChosenOutputs outputs_;
   std::unordered_map<GroupId, Set> sets_;  // at fixed addresses
   std::vector<const VocabularySubset*> of_step_;

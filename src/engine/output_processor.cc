@@ -239,8 +239,8 @@ void OutputProcessor::add_captured(const CapturePlan& capture, const CapturedRow
 bool OutputProcessor::fail_without_token(const RowSample& sample, GroupState& state) const {
   if (sample.token_id >= 0) return false;
   const bool forbidden = sample.token_id == kNothingLeft;
-  state.error =
-      forbidden ? "bans and suppressions leave no token to choose" : "the model gave scores that are not numbers";
+  state.error = forbidden ? "bans, suppressions and what a shortlist leaves out leave no token to choose"
+                          : "the model gave scores that are not numbers";
   if (forbidden) state.error_param = "suppress_tokens";
   return true;
 }

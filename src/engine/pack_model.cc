@@ -24,6 +24,7 @@ constexpr const char* kWeightsFile = "model.safetensors";
 
 // What other files of a checkpoint end with: weights once more, for other programs.
 bool holds_weights(std::string_view name) {
+  if (name.ends_with(".s2t.bin")) return false;  // a shortlist (weights/shortlist.h): answers depend on it
   constexpr std::string_view kEndings[] = {".safetensors", ".safetensors.index.json",
                                            ".bin",         ".bin.index.json",
                                            ".pt",          ".pth",

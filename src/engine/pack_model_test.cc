@@ -114,6 +114,7 @@ TEST_F(PackModel, EveryFileButWeightsIsCopied) {
   for (const char* name : {"pytorch_model.bin", "flax_model.msgpack", "model-00001-of-00002.safetensors", ".hidden"}) {
     dir_.write(str_cat("model/", name), "weights");
   }
+  dir_.write("model/lex.50.s2t.bin", "a shortlist: no weights, and answers depend on it");
   fs::create_directory(model + "/onnx");
   EngineConfig from = config();
   from.model = model;
@@ -124,9 +125,10 @@ TEST_F(PackModel, EveryFileButWeightsIsCopied) {
     const std::string name = entry.path().filename().string();
     ++num_files;
     if (name == "model.safetensors") continue;
-    EXPECT_EQ(*read_file(entry.path().string()), *read_file(config().model + "/" + name)) << name;
+    EXPECT_EQ(*read_file(entry.path().string()), *read_file(model + "/" + name)) << name;
   }
   EXPECT_EQ(num_files, packed->num_copied + 1);
+  EXPECT_TRUE(fs::exists(out_ + "/lex.50.s2t.bin"));
   EXPECT_TRUE(fs::exists(out_ + "/config.json"));
 }
 

@@ -53,6 +53,7 @@ class ShortlistEndToEndTest : public testing::TinyModelTest {
   EngineConfig config() const {
     EngineConfig config = TinyModelTest::config();
     config.max_model_len = 40;
+    config.shortlist_parts = 100;  // for all of them at once
     return config;
   }
   static EngineConfig with_parts(EngineConfig config, int64_t parts) {
@@ -137,7 +138,9 @@ TEST_F(ShortlistEndToEndTest, CopiedOutputsGiveThePickedScoresBits) {
     EXPECT_THAT(model.runner->startup_report(), Contains(AllOf(StartsWith("shortlist: "), HasSubstr("lex.s2t.bin"))));
     const Answers answers = run(*model.engine, requests());
     EXPECT_EQ(run(*load(with_parts(fast, 0)).engine, requests()), answers) << storage << ": picked";
-    EXPECT_EQ(run(*load(with_parts(fast, 3)).engine, requests()), answers) << storage << ": some picked";
+    EXPECT_EQ(run(*load(with_parts(fast, 3)).engine, requests()), answers) << storage << ": picked in some steps";
+    fast.shortlist_parts.reset();
+    EXPECT_EQ(run(*load(fast).engine, requests()), answers) << storage << ": as many parts as it has by itself";
     EXPECT_EQ(model.engine->executor_stats().num_arena_overflows, 0);
   }
 }
@@ -190,6 +193,31 @@ TEST_F(ShortlistEndToEndTest, PartsComeBack) {
   run(*model.engine, {list[0]});
   EXPECT_EQ(shortlists.num_sets(), 1u) << "the last one's, whose end no step has seen";
   EXPECT_EQ(shortlists.outputs().num_free(), shortlists.outputs().num_parts() - its_own);
+}
+
+// Scores of all ids that one of them needs serve the others, too.
+TEST_F(ShortlistEndToEndTest, AStepThatWantsMorePartsThanThereArePicksForEverybody) {
+  const LoadedModel model = load(with_parts(config(), 2));
+  const GroupShortlists& shortlists = *model.runner->shortlists();
+  std::vector<Request> list = requests();
+  list.resize(3);
+  for (Request& request : list) {
+    request.params.max_tokens = 6;
+    request.params.n = 1;
+    EXPECT_EQ(ChosenOutputs::parts_for(std::ssize(allowed(request.inputs))), 1) << request.id;
+  }
+  Answers answers;
+  const auto has_parts = [&](int32_t group) { return !shortlists.subset(group)->parts.empty(); };
+  add(*model.engine, list[0]);
+  add(*model.engine, list[1]);
+  step(*model.engine, answers);
+  EXPECT_TRUE(has_parts(0) && has_parts(1)) << "two fit";
+  add(*model.engine, list[2]);
+  step(*model.engine, answers);
+  EXPECT_FALSE(has_parts(0) || has_parts(1) || has_parts(2));
+  ASSERT_TRUE(model.engine->abort_request(list[0].id).ok());
+  step(*model.engine, answers);
+  EXPECT_TRUE(has_parts(0) && has_parts(1)) << "two again, one of them new";
 }
 
 TEST_F(ShortlistEndToEndTest, ASteadyStepAllocatesNothing) {

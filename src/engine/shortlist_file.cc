@@ -28,6 +28,7 @@ std::vector<std::string> shortlists_in(const std::string& dir) {
 // "": there is none.
 StatusOr<std::string> choose_file(const std::string& asked, const ModelConfig& model) {
   if (asked == "none") return std::string();
+  if (asked.empty()) return invalid_argument("--shortlist: a file's name, auto or none is expected, and it is empty");
   if (asked != "auto") {
     if (is_marian(model)) return asked;
     return invalid_argument("--shortlist ", asked, ": only Marian models take shortlists, and ", model.path, " is ",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "media/audio_reader.h"
@@ -29,11 +30,11 @@ int64_t mirrored(int64_t i, int64_t size) {
   return std::min(at, period - at);
 }
 
-// In lanes that do not wait for each other. REQUIRES: not empty.
+// In lanes that do not wait for each other; what is no number is passed over. REQUIRES: not empty.
 float greatest(std::span<const float> values) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> lanes;
-  lanes.fill(values[0]);
+  lanes.fill(-std::numeric_limits<float>::infinity());
   size_t i = 0;
   for (; i + kLanes <= values.size(); i += kLanes) {
     for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = std::max(lanes[lane], values[i + lane]);

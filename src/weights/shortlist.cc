@@ -42,7 +42,7 @@ StatusOr<Header> read_header(std::span<const std::byte> bytes, std::string_view 
   if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
   if (magic != kMagic) return field(file, "magic", str_cat("not a binary shortlist of Marian's", instead(bytes)));
   if (bytes.size() < sizeof(Header)) {
-    return invalid_argument(file, ": only ", bytes.size(), " bytes: a shortlist's header has ", sizeof(Header));
+    return field(file, "header", str_cat("only ", bytes.size(), " bytes of its ", sizeof(Header)));
   }
   Header header;
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -51,8 +51,9 @@ StatusOr<Header> read_header(std::span<const std::byte> bytes, std::string_view 
   const std::optional<uint64_t> lists =
       offsets.has_value() && words.has_value() ? checked_add(*offsets, *words) : std::nullopt;
   if (!lists.has_value() || *lists != bytes.size() - sizeof(Header)) {
-    return invalid_argument(file, ": ", header.num_offsets, " offsets and ", header.num_words,
-                            " words are not what its ", bytes.size(), " bytes hold");
+    return field(file, "header",
+                 str_cat(header.num_offsets, " offsets and ", header.num_words, " words are not what the file's ",
+                         bytes.size(), " bytes hold"));
   }
   if (header.num_offsets == 0) return field(file, "offsets", "there are none");
   return header;

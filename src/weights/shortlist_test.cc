@@ -92,7 +92,7 @@ TEST(ShortlistTest, ErrorsNameFileFieldAndReason) {
   EXPECT_THAT(error(""), HasSubstr("magic"));
   EXPECT_THAT(error_message(Shortlist::parse({}, "lex.s2t.bin", kTwo).status()), HasSubstr("magic"));
   EXPECT_THAT(error(usual().bytes().substr(0, 20)), HasSubstr("only 20 bytes"));
-  EXPECT_THAT(error(usual().bytes() + "x"), HasSubstr("5 offsets and 7 words are not what its"));
+  EXPECT_THAT(error(usual().bytes() + "x"), HasSubstr("header: 5 offsets and 7 words are not what the file's"));
   std::string damaged = usual().bytes();
   damaged[16] = 9;
   EXPECT_THAT(error(damaged), HasSubstr("checksum: is "));
@@ -128,7 +128,7 @@ TEST(ShortlistTest, SizesThatOverflowAreRefused) {
       std::memcpy(bad.data() + at, &value, sizeof value);
       const StatusOr<Shortlist> list = parse(bad);
       EXPECT_FALSE(list.ok()) << at << " " << wrap;
-      EXPECT_THAT(error_message(list.status()), HasSubstr("are not what its")) << at;
+      EXPECT_THAT(error_message(list.status()), HasSubstr("are not what the file's")) << at;
     }
   }
 }
