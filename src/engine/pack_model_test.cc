@@ -125,7 +125,7 @@ TEST_F(PackModel, EveryFileButWeightsIsCopied) {
     const std::string name = entry.path().filename().string();
     ++num_files;
     if (name == "model.safetensors") continue;
-    EXPECT_EQ(*read_file(entry.path().string()), *read_file(model + "/" + name)) << name;
+    EXPECT_EQ(*read_file(entry.path().string()), *read_file(str_cat(model, "/", name))) << name;
   }
   EXPECT_EQ(num_files, packed->num_copied + 1);
   EXPECT_TRUE(fs::exists(out_ + "/lex.50.s2t.bin"));
