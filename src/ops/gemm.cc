@@ -111,6 +111,7 @@ void run_float(Context& context, const OpKernels& kernels, const FloatGemmKernel
 // Rounded rows of each row of x.
 int64_t rounded_share(const PackedMatrix& w) { return w.format().wide_inputs ? 2 : 1; }
 
+// Wide rows are rounded one by one, so their tiles may begin anywhere.
 void divide_into_tiles(const RoundedGemmKernels& kernels, RoundedJob& job) {
   job.num_tiles = ceil_div(job.gemm.m * (job.is_wide ? 2 : 1), kernels.tile_rows);
   job.tile_step = job.is_wide ? 1 : kernels.tile_step;
