@@ -28,6 +28,7 @@ constexpr OpKernels make_op_kernels() {
                     .block_bytes = kVectorBlockBytes,
                     .quantize = &quantize_rows<V, D>,
                     .panels = &int8_panels<V, D>},
+      .find_rough = &find_rough_rows<V>,
       .tiles = nullptr,
       .layer_norm = &layer_norm_row<V>,
       .sum = &sum_row<V>,
