@@ -36,6 +36,7 @@ constexpr OpKernels make_op_kernels() {
       .normalize = &normalize_row<V>,
       .rms_norm = &rms_norm_row<V>,
       .log_sum_exp_max = &log_sum_exp_max_row<V>,
+      .max = &max_row<V>,
       .arg_max = &arg_max_row<V>,
       .find_equal = &find_equal_row<V>,
       .find_above = &find_above_row<V>,

@@ -96,6 +96,7 @@ struct OpKernels {
                     float* y);
   void (*rms_norm)(const float* x, int64_t n, const float* weight, float epsilon, float* y);
   float (*log_sum_exp_max)(const float* x, int64_t n, float* max);  // *max, and the sum of exp(x - *max)
+  float (*max)(const float* x, int64_t n, bool* has_strange);       // -inf: none; strange: NaN or +inf among them
   int64_t (*arg_max)(const float* x, int64_t n);
   int64_t (*find_equal)(const float* x, int64_t n, float value);  // where it is first, or -1
   // Places of entries above the value, in their order, to places [n]; returns how many there are.
