@@ -191,9 +191,8 @@ const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const Packed
   return w.format().bfloat16_inputs && tiles != nullptr ? &tiles->bfloat16 : nullptr;
 }
 
-// Rows that one rounding would cost much take two. Each row is decided by itself, so that it does not show
-// in an answer what ran beside it; each kind is a product of its own, which reads the weights once more where both
-// are there.
+// Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
+// show; each kind is a product of its own, so the weights are read twice where both are there.
 void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, const PackedMatrix& w, bool serial) {
   const Arena::Scope scope(context.arena);
   const int64_t m = gemm.m;
