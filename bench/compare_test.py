@@ -62,9 +62,9 @@ class Arithmetic(unittest.TestCase):
 
 class Variants(unittest.TestCase):
     def test_one_thread_and_all(self):
-        self.assertEqual([(threads, replicas) for _, _, threads, replicas in compare.variants("generate", ["auto"], 4)], [(1, 1), (4, 1)])
-        self.assertEqual([(threads, replicas) for _, _, threads, replicas in compare.variants("clients", ["auto"], 4)], [(4, 4), (1, 1), (4, 1)])
-        self.assertEqual({peer for _, peer, _, _ in compare.variants("transcribe", ["auto"], 1)}, {"faster-whisper"})
+        self.assertEqual([(threads, replicas) for _, _, threads, replicas, _ in compare.variants("generate", ["auto"], 4)], [(1, 1), (4, 1)])
+        self.assertEqual([(threads, replicas) for _, _, threads, replicas, _ in compare.variants("clients", ["auto"], 4)], [(4, 4), (1, 1), (4, 1)])
+        self.assertEqual({peer for _, peer, *_ in compare.variants("transcribe", ["auto"], 1)}, {"faster-whisper"})
         self.assertEqual(compare.variants("transcribe", ["ctranslate2"], 2), [])
         self.assertEqual(compare.variants("generate", ["none"], 2), [])
 
