@@ -33,6 +33,15 @@ OUTSIDE = {
 POSITIONS = {f"{side}.embed_positions.weight": f"{side}.positional_embedding" for side in ("encoder", "decoder")}
 
 
+def refusal(work, shape):
+    """Why whisper.cpp cannot run a workload; None where it can."""
+    if shape["family"] != "whisper":
+        return "whispercpp: it runs Whisper and nothing else"
+    if work["batch"] > 1:
+        return f"whispercpp: it runs one window at a time and cannot batch {work['batch']}"
+    return None
+
+
 # ---- layout
 
 def tensor_name(name):
@@ -100,6 +109,10 @@ def packed_filters(bands):
 
 # ---- words
 
+def has_tokenizer(hf):
+    return (hf / "tokenizer.json").exists()
+
+
 def byte_of_letter():
     """Byte-level BPE writes a byte that can be printed as itself, the others as letters from 256 on."""
     printed = [byte for byte in range(256) if 33 <= byte <= 126 or 161 <= byte <= 172 or 174 <= byte <= 255]
@@ -109,7 +122,7 @@ def byte_of_letter():
 
 def words(hf):
     """Bytes of the text tokens, by id; the engine names the others itself. Random checkpoints get made-up words."""
-    if not (hf / "tokenizer.json").exists():
+    if not has_tokenizer(hf):
         return [b" " if i == BLANK else f"tok{i}".encode() for i in range(WHISPER_END)]
     vocabulary = json.loads((hf / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     letters, by_id = byte_of_letter(), {index: word for word, index in vocabulary.items()}
@@ -144,6 +157,8 @@ def packed_tensor(values, kind):
 # ---- the file
 
 def write(file, hf, dtype):
+    """Of a random checkpoint the end has no weights: its logit is 0, never among the best, and lengths are those asked for.
+    The engine's beams know no other way; other peers suppress the token."""
     from safetensors.numpy import load_file
     config = json.loads((hf / "config.json").read_text())
     file.write(header(config, dtype) + packed_filters(config["num_mel_bins"]) + packed_words(words(hf)))
@@ -151,6 +166,8 @@ def write(file, hf, dtype):
         name = tensor_name(hf_name)
         if name is None:
             continue
+        if name == "decoder.token_embedding.weight" and not has_tokenizer(hf):
+            values[WHISPER_END] = 0
         shape = tensor_shape(name, values.shape)
         kind = tensor_type(name, shape, dtype)
         file.write(tensor_header(name, shape, kind) + packed_tensor(values, kind))

@@ -28,18 +28,9 @@ def dtype(options):
     return f"{NAMES[options.dtype]}, flash attention {options.flash_attention}"
 
 
-def refusal(work, shape):
-    """Why it cannot run a workload; None where it can."""
-    if shape["family"] != "whisper":
-        return "whispercpp: it runs Whisper and nothing else"
-    if work["batch"] > 1:
-        return f"whispercpp: it runs one window at a time and cannot batch {work['batch']}"
-    return None
-
-
 def prepare(work, shape, options):
-    if refusal(work, shape):
-        raise SystemExit(refusal(work, shape))
+    if whispercpp_folders.refusal(work, shape):
+        raise SystemExit(whispercpp_folders.refusal(work, shape))
     hf = options.model or checkpoints.make(work["shape"], options.cache, options.tiny)
     folder = hf.parent if options.model is None else options.cache
     name = "whispercpp" if options.model is None else f"{hf.name}-whispercpp"
