@@ -6,7 +6,7 @@
 
 ./dev bench calls it. Rounds alternate: transept, each peer, transept, ... Every engine runs in a process of its own, loads,
 warms up by one call, and gives the median of --repeats calls; the table has the median of the rounds, and their range. A peer is
-tried with one thread and with all; the better counts. Inputs are all different. Alone on the machine, please.
+tried with one thread and with all, whisper.cpp also with flash attention and without; the best counts. Inputs are all different. Alone on the machine, please.
 
 Tasks of audio files want a real Whisper folder (--model) and the clip (--audio); both are looked for in ../shared.
 """
@@ -33,6 +33,8 @@ SHARED = ROOT.parent / "shared"
 CACHE = ROOT / ".cache" / "bench"
 HERE = Path(__file__).resolve().parent
 DEFAULT_PEERS = {"generate": "ctranslate2", "clients": "ctranslate2", "whisper-window": "ctranslate2", "transcribe": "faster-whisper"}
+# Peers that run clips, and whether those run windows, too.
+OF_CLIPS = {"faster-whisper": False, "whispercpp": True}
 # What counts, and whether more of it is better.
 HEADLINE = {"generate": ("tokens_per_s", True), "clients": ("tokens_per_s", True), "whisper-window": ("call_ms", False),
             "transcribe": ("x_real_time", True)}
@@ -94,15 +96,23 @@ def without_folders(text):
 
 # ---- peers
 
+def can_run(peer, task):
+    return peer in OF_CLIPS if task == "transcribe" else OF_CLIPS.get(peer, True)
+
+
 def variants(task, peers, processors):
-    """[(label, peer, threads, replicas)] to try."""
+    """[(label, peer, threads, replicas, more arguments of run.py)] to try."""
     found = []
     for peer in [DEFAULT_PEERS[task]] if peers == ["auto"] else peers:
-        if peer == "none" or (task == "transcribe") != (peer == "faster-whisper"):
+        if peer == "none" or not can_run(peer, task):
             continue
         if task == "clients" and peer == "ctranslate2" and processors > 1:
-            found.append((f"{peer}, {processors} replicas", peer, processors, processors))
-        found += [(f"{peer}, {count} thread{'s' if count > 1 else ''}", peer, count, 1) for count in sorted({1, processors})]
+            found.append((f"{peer}, {processors} replicas", peer, processors, processors, ()))
+        for count in sorted({1, processors}):
+            label = f"{peer}, {count} thread{'s' if count > 1 else ''}"
+            found.append((label, peer, count, 1, ()))
+            if peer == "whispercpp":
+                found.append((f"{label}, no flash attention", peer, count, 1, ("--flash-attention", "off")))
     return found
 
 
@@ -202,10 +212,10 @@ def measure(options, work, model, peaks):
         ours.append(figures)
         hits += facts["encoder_cache_hits"]
         texts["transept"] = facts.pop("text", "")
-        for label, peer, threads, replicas in variants(work["task"], options.beside, machine.num_processors()):
+        for label, peer, threads, replicas, more in variants(work["task"], options.beside, machine.num_processors()):
             if label not in theirs or label in given_up:
                 continue
-            answer = run_peer(options, work, peer, threads, replicas, seed)
+            answer = run_peer(options, work, peer, threads, replicas, seed, more)
             if "error" in answer:
                 notes.append(f"{label}: {answer['error']}")
                 del theirs[label]
@@ -275,7 +285,7 @@ def report(row):
 def add_options(parser):
     parser.add_argument("--workloads", nargs="+", type=Path, metavar="FILE", help="default: bench/workloads")
     parser.add_argument("--filter", default="", help="only workloads whose name contains one of these, separated by commas")
-    parser.add_argument("--beside", default="auto", help="auto, none, or of ctranslate2, transformers, openvino, faster-whisper")
+    parser.add_argument("--beside", default="auto", help="auto, none, or of ctranslate2, transformers, openvino, faster-whisper, whispercpp")
     parser.add_argument("--peer-dtype", help="default: float32, or int8 where transept runs in int8")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3)

@@ -62,11 +62,21 @@ class Arithmetic(unittest.TestCase):
 
 class Variants(unittest.TestCase):
     def test_one_thread_and_all(self):
-        self.assertEqual([(threads, replicas) for _, _, threads, replicas in compare.variants("generate", ["auto"], 4)], [(1, 1), (4, 1)])
-        self.assertEqual([(threads, replicas) for _, _, threads, replicas in compare.variants("clients", ["auto"], 4)], [(4, 4), (1, 1), (4, 1)])
-        self.assertEqual({peer for _, peer, _, _ in compare.variants("transcribe", ["auto"], 1)}, {"faster-whisper"})
+        self.assertEqual([(threads, replicas) for _, _, threads, replicas, _ in compare.variants("generate", ["auto"], 4)], [(1, 1), (4, 1)])
+        self.assertEqual([(threads, replicas) for _, _, threads, replicas, _ in compare.variants("clients", ["auto"], 4)], [(4, 4), (1, 1), (4, 1)])
+        self.assertEqual({peer for _, peer, *_ in compare.variants("transcribe", ["auto"], 1)}, {"faster-whisper"})
         self.assertEqual(compare.variants("transcribe", ["ctranslate2"], 2), [])
         self.assertEqual(compare.variants("generate", ["none"], 2), [])
+
+    def test_whisper_cpp_runs_windows_and_clips_with_and_without_flash_attention(self):
+        off = ("--flash-attention", "off")
+        for task in ("whisper-window", "transcribe"):
+            found = compare.variants(task, ["whispercpp"], 2)
+            self.assertEqual([(threads, more) for _, _, threads, _, more in found], [(1, ()), (1, off), (2, ()), (2, off)])
+            self.assertEqual(len({label for label, *_ in found}), 4)
+        self.assertEqual({peer for _, peer, *_ in compare.variants("transcribe", ["ctranslate2", "faster-whisper", "whispercpp"], 2)},
+                         {"faster-whisper", "whispercpp"})
+        self.assertEqual(compare.variants("whisper-window", ["faster-whisper"], 2), [])
 
 
 class Commands(unittest.TestCase):

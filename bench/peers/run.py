@@ -34,12 +34,14 @@ def module_of(peer):
         import faster_whisper_peer as module
     elif peer == "openvino":
         import openvino_peer as module
+    elif peer == "whispercpp":
+        import whispercpp_peer as module
     else:
         import transformers_peer as module
     return module
 
 
-PEERS = ("ctranslate2", "faster-whisper", "openvino", "transformers")
+PEERS = ("ctranslate2", "faster-whisper", "openvino", "transformers", "whispercpp")
 
 
 def timed(function):
@@ -97,8 +99,8 @@ def run_window(peer, work, shape, options):
             expect_lengths(lengths, [tokens] * batch)
             seen += [elapsed] if call else []
     encode, whole, brief = (statistics.median(seen) for seen in (encodes, decodes[length], decodes[short]))
-    return {"encode_ms": encode * 1e3, "step_ms": (whole - brief) / (length - short) * 1e3, "call_ms": (encode + whole) * 1e3,
-            "tokens_per_s": batch * length / (encode + whole)}
+    both = whole if getattr(peer, "encodes_in_decode", False) else encode + whole
+    return {"encode_ms": encode * 1e3, "step_ms": (whole - brief) / (length - short) * 1e3, "call_ms": both * 1e3, "tokens_per_s": batch * length / both}
 
 
 def run_clients(peer, work, shape, options):
@@ -140,6 +142,7 @@ def parse_options():
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--replicas", type=int, default=1, help="models of one thread each, for clients")
+    parser.add_argument("--flash-attention", choices=["on", "off"], default="on", help="of whispercpp")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tiny", action="store_true")

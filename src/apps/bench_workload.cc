@@ -126,6 +126,7 @@ std::vector<BenchInputs::Request> BenchInputs::draw() {
     request.inputs.prompt_token_ids = decoder_prompt_;
     request.params.max_tokens = length(random_);
     request.params.ignore_eos = true;
+    request.params.skip_cumulative_logprob = true;  // as the server does
     request.params.num_beams = static_cast<int32_t>(work_.num_beams);
     request.params.eos_token_ids = model_.generation.eos_token_ids;
   }

@@ -84,6 +84,7 @@ StatusOr<RequestSpec> OrderedRun::make_spec(size_t index, const Json& body) {
   if (in_flight_.contains(spec.id)) spec.id += str_cat("#", index + 1);  // users may repeat ids; the engine may not
   spec.inputs = std::move(prepared.inputs);
   spec.params = std::move(prepared.params);
+  spec.params.skip_cumulative_logprob = options_.skip_cumulative_logprob;
   spec.stream = options_.stream;
   if (options_.request_timeout.has_value()) spec.deadline = clock_.now() + *options_.request_timeout;
   spec.on_ready = [ready = &ready_, index] { ready->push(index); };

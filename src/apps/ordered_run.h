@@ -30,7 +30,8 @@ class OrderedRun final {
   struct Options {
     Json defaults = Json::object();  // fields of requests that leave them out
     bool score_only = false;
-    bool stream = false;  // the text as it comes; one text alone
+    bool stream = false;                   // the text as it comes; one text alone
+    bool skip_cumulative_logprob = false;  // of SamplingParams
     std::optional<Duration> request_timeout;
   };
 

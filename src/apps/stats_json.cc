@@ -41,7 +41,10 @@ Json weights_json(const std::vector<PackedLayer>& layers) {
     entry.set("layer", layer.name);
     entry.set("dtype", dtype_name(layer.format.storage));
     entry.set("bytes", static_cast<int64_t>(layer.bytes));
-    if (layer.format.storage == DType::kInt8) entry.set("input_bits", layer.format.wide_inputs ? 15 : 8);
+    if (layer.format.storage == DType::kInt8) {
+      entry.set("input_bits", layer.format.wide_inputs && !layer.format.only_outliers ? 15 : 8);
+    }
+    if (layer.format.only_outliers) entry.set("outlier_input_bits", 15);
     list.push_back(std::move(entry));
   }
   return list;

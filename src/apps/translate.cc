@@ -53,6 +53,7 @@ int run_translate(const Flags& flags) {
   StatusOr<std::optional<Duration>> timeout = request_timeout(flags);
   if (!timeout.ok()) return usage_error("translate", timeout.status());
   run_options.request_timeout = *timeout;
+  run_options.skip_cumulative_logprob = !options->n_best.has_value();  // only such answers show scores
   if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
   TranslateJob job(std::move(lines).value(), std::move(options).value());
   return run_job("translate", flags, std::move(run_options), job);

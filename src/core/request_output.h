@@ -25,8 +25,8 @@ enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort };
 struct CompletionOutput {
   int32_t index = 0;
   std::string text;
-  std::vector<int32_t> token_ids;  // generated ones only, the end token included
-  double cumulative_logprob = 0;
+  std::vector<int32_t> token_ids;    // generated ones only, the end token included
+  double cumulative_logprob = 0;     // 0, too, where SamplingParams::skip_cumulative_logprob
   std::optional<double> beam_score;  // beam search: what ranks the answers, sum / length ^ length_penalty
   std::optional<std::vector<PositionLogprobs>> logprobs;
   // return_alignments: for each of token_ids the index in encoder_prompt_token_ids that it attends to most.

@@ -82,7 +82,8 @@ struct SamplingParams {
   bool return_alignments = false;  // for every generated token the encoder position that it attends to most
   bool score_only = false;         // --score: prompt_logprobs and their sum instead of generating
 
-  // Of callers inside the program (speech/), which no request can ask for.
+  // Of callers inside the program, which no request can ask for.
+  bool skip_cumulative_logprob = false;  // it is 0 then, unless logprobs, best_of or beams need it anyway
   int32_t prompt_logprobs_vocab = 0;     // > 0: prompt_logprobs are a distribution over the ids below it alone
   std::optional<PromptProbe> probe;      // RequestOutput::probe_logprob is wanted
   bool capture_cross_attention = false;  // RequestOutput::cross_attention is wanted

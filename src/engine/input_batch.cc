@@ -150,6 +150,7 @@ void InputBatch::build_requests(const StepPlan& plan, const GroupShortlists* sho
     request.seed = row.seed;
     request.seq_index = static_cast<uint32_t>(row.sample_idx);
     request.position = row.position;
+    request.wants_logprob = row.wants_logprob;
     request.num_logprobs = row.num_logprobs;
     request.num_candidates = row.num_candidates;
     row_requests_.push_back(request);

@@ -144,6 +144,8 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.seed = params.seed;
   row.position = static_cast<uint32_t>(seq.num_output_tokens());
   row.num_logprobs = params.logprobs.value_or(-1);
+  // Samples beyond n are ranked by their sums.
+  row.wants_logprob = !params.skip_cumulative_logprob || params.logprobs.has_value() || params.num_seqs() > params.n;
   row.align = params.return_alignments;
   row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
   build_row_edits(params, {state.inputs.encoder_prompt_token_ids, seq.prompt_token_ids(), seq.output_token_ids()},

@@ -96,6 +96,7 @@ void choose_prompt_results(Random& random, RandomRequest& request) {
     params.probe = {.prompt_index = random.draw(0, num_prompt - 1), .token_id = any_token(random)};
   }
   params.capture_cross_attention = random.one_in(6);
+  params.skip_cumulative_logprob = random.one_in(3);
 }
 
 void choose_ends(Random& random, SamplingParams& params) {

@@ -27,6 +27,7 @@ struct RowPlan {
   float min_p = 0;
   uint64_t seed = 0;
   uint32_t position = 0;  // number of generated tokens before it (of the target, in the prompt): keys the random number
+  bool wants_logprob = true;
   int32_t num_logprobs = -1;
   bool align = false;          // RowSample::source_index is wanted
   int32_t num_candidates = 0;  // > 0: a beam's row, see RowRequest
@@ -38,6 +39,7 @@ struct RowPlan {
     probe = false;
     sample_idx = 0;
     num_candidates = 0;
+    wants_logprob = true;
     align = false;
     edits.clear();
   }

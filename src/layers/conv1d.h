@@ -19,7 +19,7 @@ class Conv1d final {
     int64_t in_channels = 0, out_channels = 0;
     Conv1dShape shape;
     bool has_bias = true;
-    LayerInputs inputs = LayerInputs::kOutliers;
+    LayerInputs inputs = LayerInputs::kConvolution;
   };
   // Packs straight from the mapped files, on the options' threads. Errors: a missing or misshapen tensor, by name.
   static StatusOr<Conv1d> load(WeightMap& weights, const Options& options, const PackOptions& packing);

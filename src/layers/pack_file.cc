@@ -28,8 +28,13 @@ Status write_pack_file(const std::string& path, const WeightMap& weights, std::s
   PackTag tag{kPackedLayout, storage, {}};
   std::vector<SafetensorsTensor> tensors;
   for (const PackedLayer& layer : layers) {
-    const PackTag::Matrix matrix{
-        layer.n, layer.k, layer.stored, layer.format.storage, layer.format.wide_inputs, layer.format.bfloat16_inputs};
+    const PackTag::Matrix matrix{layer.n,
+                                 layer.k,
+                                 layer.stored,
+                                 layer.format.storage,
+                                 layer.format.wide_inputs,
+                                 layer.format.only_outliers,
+                                 layer.format.bfloat16_inputs};
     const auto [place, is_new] = tag.matrices.emplace(layer.name, matrix);
     // Two layers that share a matrix pack the same bytes.
     CHECK(is_new || place->second == matrix, layer.name, " is packed in two ways");

@@ -17,7 +17,8 @@ WeightFormat choose_format(const PackOptions& options, const MatrixToPack& matri
   }
   const bool is_narrow = std::min(matrix.n, matrix.k) < options.least_int8_width;
   if (matrix.inputs == LayerInputs::kRaw || matrix.k > kMaxInt8Inputs || is_narrow) return {stored};
-  return {.storage = DType::kInt8, .wide_inputs = matrix.inputs == LayerInputs::kOutliers};
+  const bool outliers = matrix.inputs == LayerInputs::kOutliers, features = matrix.inputs == LayerInputs::kConvolution;
+  return {.storage = DType::kInt8, .wide_inputs = outliers || features, .only_outliers = outliers};
 }
 
 void note(const PackOptions& options, const std::string& name, const PackedMatrix& packed, DType stored) {
@@ -113,7 +114,7 @@ StatusOr<std::unique_ptr<PackedMatrix>> find_packed(const PackOptions& options, 
   if (of.n != matrix.n || of.k != matrix.k) {
     return refuse("is [", of.n, ", ", of.k, "], expected [", matrix.n, ", ", matrix.k, "]");
   }
-  const WeightFormat held = {of.storage, of.wide_inputs, of.bfloat16_inputs};
+  const WeightFormat held = {of.storage, of.wide_inputs, of.only_outliers, of.bfloat16_inputs};
   const WeightFormat wanted = options.as_packed ? held : choose_format(options, matrix, of.stored);
   // What inputs are rounded to shows in the product alone, not in the bytes.
   const bool fits = wanted.storage == held.storage && wanted.wide_inputs == held.wide_inputs;

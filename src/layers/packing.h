@@ -19,8 +19,9 @@ namespace transept {
 // What a layer's inputs are like, for storages that round them too (int8).
 enum class LayerInputs : uint8_t {
   kUsual,
-  kOutliers,  // a few entries dwarf the others (T5's wo, convolutions over features): rounded to 15 bits
-  kRaw,       // raw samples: such a layer is not quantised, and its inputs are not rounded to bfloat16
+  kConvolution,  // over features, where everything begins: rounded to 15 bits
+  kOutliers,     // in some rows a few entries dwarf the others (T5's wo): those rows are rounded to 15 bits
+  kRaw,          // raw samples: such a layer is not quantised, and its inputs are not rounded to bfloat16
 };
 
 struct PackedLayer {

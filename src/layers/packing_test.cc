@@ -20,5 +20,12 @@ TEST(PackingTest, InputsAreRoundedToBFloat16OnlyForWhoAsksForIt) {
   EXPECT_EQ(format_of(DType::kInt8, DType::kBFloat16, LayerInputs::kRaw), exact);
 }
 
+TEST(PackingTest, OfInt8WhatInputsAreLikeSaysHowTheyAreRounded) {
+  const WeightFormat usual = {DType::kInt8}, wide = {DType::kInt8, true}, outliers = {DType::kInt8, true, true};
+  EXPECT_EQ(format_of(DType::kInt8, DType::kFloat32), usual);
+  EXPECT_EQ(format_of(DType::kInt8, DType::kFloat32, LayerInputs::kConvolution), wide);
+  EXPECT_EQ(format_of(DType::kInt8, DType::kFloat32, LayerInputs::kOutliers), outliers);
+}
+
 }  // namespace
 }  // namespace transept

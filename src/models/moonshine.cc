@@ -88,7 +88,7 @@ class WaveInput final : public EncoderInput {
  public:
   static StatusOr<std::unique_ptr<EncoderInput>> load(int64_t dim, WeightMap& weights, const PackOptions& packing) {
     const auto conv = [&](const char* name, int64_t in, int64_t out, const Conv1dShape& shape, bool has_bias,
-                          LayerInputs inputs = LayerInputs::kOutliers) {
+                          LayerInputs inputs = LayerInputs::kConvolution) {
       return Conv1d::load(weights, {str_cat("encoder.", name), in, out, shape, has_bias, inputs}, packing);
     };
     ASSIGN_OR_RETURN(Conv1d conv1, conv("conv1", 1, dim, {.kernel = 127, .stride = 64}, false, LayerInputs::kRaw));

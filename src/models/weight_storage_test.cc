@@ -72,13 +72,14 @@ TEST_F(WeightStorageTest, EveryMatrixIsKeptAsAskedAndAnswersStayNear) {
   }
 }
 
-TEST_F(WeightStorageTest, T5sWoTakesWideInputs) {
+TEST_F(WeightStorageTest, T5sWoTakesWideInputsOfOutliers) {
   TinyT5 t5;
   t5.write(dir_, t5.tensors());
   int num_wide = 0;
   for (const PackedLayer& layer : load(DType::kInt8).layers) {
     EXPECT_EQ(layer.format.storage, DType::kInt8) << layer.name;
     EXPECT_EQ(layer.format.wide_inputs, layer.name.ends_with(".wo.weight")) << layer.name;
+    EXPECT_EQ(layer.format.only_outliers, layer.format.wide_inputs) << layer.name;
     num_wide += layer.format.wide_inputs ? 1 : 0;
   }
   EXPECT_GT(num_wide, 0);

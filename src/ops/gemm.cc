@@ -108,21 +108,26 @@ void run_float(Context& context, const OpKernels& kernels, const FloatGemmKernel
   }
 }
 
-// Rounded rows of each row of x.
-int64_t rounded_share(const PackedMatrix& w) { return w.format().wide_inputs ? 2 : 1; }
-
 // Wide rows are rounded one by one, so their tiles may begin anywhere.
 void divide_into_tiles(const RoundedGemmKernels& kernels, RoundedJob& job) {
   job.num_tiles = ceil_div(job.gemm.m * (job.is_wide ? 2 : 1), kernels.tile_rows);
   job.tile_step = job.is_wide ? 1 : kernels.tile_step;
 }
 
+// Which rows of x a product takes (RoundedJob::rows), and whether each is rounded twice.
+struct ChosenRows {
+  const int32_t* rows = nullptr;
+  bool is_wide = false;
+};
+
 // The rows of x as int8 or bfloat16, in the step's memory.
 class RoundedRows final {
  public:
-  RoundedRows(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w)
+  // gemm.m: of the chosen rows.
+  RoundedRows(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
+              const ChosenRows& chosen)
       : scope_(context.arena),
-        q_(context.arena.allocate_span<std::byte>(gemm.m * rounded_share(w) * w.depth() * kernels.q_bytes)),
+        q_(context.arena.allocate_span<std::byte>(gemm.m * (chosen.is_wide ? 2 : 1) * w.depth() * kernels.q_bytes)),
         scales_(context.arena.allocate_span<float>(w.scales() == nullptr ? 0 : gemm.m)),
         zeros_(context.arena.allocate_span<int32_t>(w.scales() == nullptr ? 0 : gemm.m)),
         job_{.gemm = gemm,
@@ -131,7 +136,8 @@ class RoundedRows final {
              .row_zeros = zeros_.data(),
              .scales = w.scales(),
              .weight_sums = w.sums(),
-             .is_wide = w.format().wide_inputs} {
+             .is_wide = chosen.is_wide,
+             .rows = chosen.rows} {
     if (context.dry_run) return;
     divide_into_tiles(kernels, job_);
     const auto round_rows = [&](int64_t begin, int64_t end) {
@@ -159,8 +165,8 @@ class RoundedRows final {
 };
 
 void run_rounded(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
-                 bool serial) {
-  const RoundedRows x(context, kernels, gemm, w);
+                 const ChosenRows& chosen, bool serial) {
+  const RoundedRows x(context, kernels, gemm, w, chosen);
   if (context.dry_run) return;
   const int64_t tiles = x.job().num_tiles;
   if (tiles == 1) {
@@ -175,14 +181,44 @@ void run_rounded(Context& context, const RoundedGemmKernels& kernels, const Gemm
   });
 }
 
-// Null: x is multiplied as it is.
-const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t m) {
+// Of so many rounded rows. Null: x is multiplied as it is.
+const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t num_rounded) {
   const TileGemmKernels* tiles = kernels.tiles;
   if (w.format().storage == DType::kInt8) {
-    const bool few = tiles == nullptr || m * rounded_share(w) <= tiles->int8_vector_rows;
+    const bool few = tiles == nullptr || num_rounded <= tiles->int8_vector_rows;
     return few ? &kernels.gemm_int8 : &tiles->int8;
   }
   return w.format().bfloat16_inputs && tiles != nullptr ? &tiles->bfloat16 : nullptr;
+}
+
+// Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
+// show; each kind is a product of its own, so the weights are read twice where both are there.
+void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, const PackedMatrix& w, bool serial) {
+  const Arena::Scope scope(context.arena);
+  const int64_t m = gemm.m;
+  const std::span<bool> is_rough = context.arena.allocate_span<bool>(m);
+  const std::span<int32_t> rows = context.arena.allocate_span<int32_t>(m);
+  const auto run = [&](std::span<const int32_t> chosen, bool is_wide) {
+    gemm.m = std::ssize(chosen);
+    if (gemm.m == 0) return;
+    const RoundedGemmKernels& rounded = *rounded_kernels(kernels, w, gemm.m * (is_wide ? 2 : 1));
+    run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide}, serial);
+  };
+  if (context.dry_run) return run(rows, true);  // what takes the most memory
+  const auto find = [&](int64_t begin, int64_t end) { kernels.find_rough(gemm, begin, end, is_rough.data()); };
+  if (serial || m * w.depth() < kSerialQuantized) {
+    find(0, m);
+  } else {
+    const int64_t parts = std::min<int64_t>(m, 4 * context.threads.num_threads());
+    context.threads.parallel_for(parts,
+                                 [&](int64_t i, int) { find(even_split(m, parts, i), even_split(m, parts, i + 1)); });
+  }
+  const auto num_rough = static_cast<size_t>(std::count(is_rough.begin(), is_rough.end(), true));
+  const size_t num_fine = rows.size() - num_rough;
+  size_t fine = 0, rough = num_fine;
+  for (size_t row = 0; row < rows.size(); ++row) rows[is_rough[row] ? rough++ : fine++] = static_cast<int32_t>(row);
+  run(rows.first(num_fine), false);
+  run(rows.last(num_rough), true);
 }
 
 // The float kernels of a storage.
@@ -245,8 +281,7 @@ PartedScratch make_parted_scratch(Context& context, const OpKernels& kernels, co
   constexpr int64_t kMostInputBytes = 2;  // of one rounded input, by any kernel
   return {.jobs = context.arena.allocate_span<RoundedJob>(std::ssize(products)),
           .first_task = context.arena.allocate_span<int64_t>(std::ssize(products) + 1),
-          .q = context.arena.allocate_span<std::byte>(
-              rounds ? rows * rounded_share(like) * like.depth() * kMostInputBytes : 0),
+          .q = context.arena.allocate_span<std::byte>(rounds ? rows * like.depth() * kMostInputBytes : 0),
           .scales = context.arena.allocate_span<float>(is_int8 ? rows : 0),
           .zeros = context.arena.allocate_span<int32_t>(is_int8 ? rows : 0)};
 }
@@ -308,13 +343,13 @@ int64_t prepare_parted(Context& context, const OpKernels& kernels, const PackedM
     CHECK(product.x.dim(1) == like.k() && product.x.dim(0) == product.y.dim(0) && product.y.dim(1) > 0 &&
           ceil_div(product.y.dim(1), kPartColumns) == std::ssize(product.parts));
     RoundedJob& job = scratch.jobs[i];
-    job = {.gemm = make_job(context, product.x, like, {}), .is_wide = like.format().wide_inputs};
+    job = {.gemm = make_job(context, product.x, like, {})};
     job.gemm.y_stride = product.y.stride[0];
     scratch.first_task[i] = num_tasks;
     num_tasks += std::ssize(product.parts);
     if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, like, job.gemm.m)) {
       divide_into_tiles(*rounded, job);
-      job.q = scratch.q.data() + row * rounded_share(like) * like.depth() * rounded->q_bytes;
+      job.q = scratch.q.data() + row * like.depth() * rounded->q_bytes;
       job.row_scales = scratch.scales.empty() ? nullptr : scratch.scales.data() + row;
       job.row_zeros = scratch.zeros.empty() ? nullptr : scratch.zeros.data() + row;
     }
@@ -332,6 +367,7 @@ void gemm_parted(Context& context, const PackedMatrix& like, std::span<const Par
 
 void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMatrix& like,
                       std::span<const PartedGemm> products) {
+  CHECK(!like.format().wide_inputs);
   const Arena::Scope scope(context.arena);
   const PartedScratch scratch = make_parted_scratch(context, kernels, like, products);
   if (context.dry_run || products.empty()) return;
@@ -361,8 +397,11 @@ void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, 
   job.y_stride = y.stride[0];
   const bool serial =
       2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
-  if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m)) {
-    run_rounded(context, *rounded, job, w, serial);
+  const bool is_wide = w.format().wide_inputs;
+  if (w.format().only_outliers) {
+    run_by_outliers(context, kernels, job, w, serial);
+  } else if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m * (is_wide ? 2 : 1))) {
+    run_rounded(context, *rounded, job, w, {.is_wide = is_wide}, serial);
   } else {
     run_float(context, kernels, float_kernels(kernels, w.format().storage), job, w.num_panels(), serial);
   }
@@ -377,6 +416,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
                           const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then) {
   const int64_t m = x.dim(0);
   const bool is_whole = y.dim(0) == m && y.dim(1) == w.n();
+  CHECK(!w.format().wide_inputs);
   CHECK(is_whole || (y.dim(0) == m * context.threads.num_threads() && y.dim(1) == kPieceColumns), "y [", y.dim(0), ", ",
         y.dim(1), "] of ", m, " rows and ", w.n(), " columns");
   const GemmJob job = make_job(context, x, w, {.bias = bias});
@@ -391,7 +431,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
     });
   };
   if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m)) {
-    const RoundedRows rows(context, *rounded, job, w);
+    const RoundedRows rows(context, *rounded, job, w, {});
     if (context.dry_run) return;
     return in_pieces([&](const GemmJob& part, int64_t column, int64_t num_panels) {
       RoundedJob of = rows.job();

@@ -5,7 +5,9 @@
 // sums float32, of every 32 inputs the even and the odd ones apart; subnormals are zero.
 // int8 weights: each row of x is quantised to 255 steps between its least and its largest entry (0 among them): q =
 // round(x / scale) + zero. Wide inputs: to 127 steps on either side of 0, and a second q takes what the first leaves,
-// in steps of scale / 254. Sums are exact integers, then scaled. A row that holds infinity or NaN gives NaN.
+// in steps of scale / 254; of outliers only: so are rows that would lose more than 1 % of their root mean square by one
+// rounding (which moves each entry but zeros by 1 / sqrt(12) steps, by estimate), and the others as ever. Sums are
+// exact integers, then scaled. A row that holds infinity or NaN gives NaN.
 //
 // Batch invariance: every element of y is the sum over k in the one order that its instruction level fixes for k,
 // whatever the number of rows or threads. So a row's bits do not depend on what else is in the batch.
@@ -44,7 +46,7 @@ struct ColumnPiece {
 // The same, in pieces of kPieceColumns columns (the last may have fewer): `then` is called on the thread that has just
 // computed a piece, while it lies in its cache. What pieces there are depends on n alone. For few rows: every piece
 // reads all of x. y: [m, n] keeps the whole product. Or [num_threads * m, kPieceColumns], where nobody needs it later:
-// each thread computes one piece after the other in rows of its own, which stay in its cache.
+// each thread computes one piece after the other in rows of its own, which stay in its cache. Not for wide inputs.
 constexpr int64_t kPieceColumns = 32 * kPanelColumns;
 void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,
                      const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);
@@ -66,6 +68,7 @@ struct PartedGemm {
 
 // Products with parted matrices of their own, of one k and format, which are `like`'s (its outputs play no part). A
 // part is one thread's task, so that small products of different rows fill all threads together. The bits are gemm()'s.
+// Not for wide inputs.
 void gemm_parted(Context& context, const PackedMatrix& like, std::span<const PartedGemm> products);
 
 // Whether products with such weights round x to bfloat16 at this level.

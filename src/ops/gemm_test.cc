@@ -20,15 +20,24 @@ namespace {
 using test_util::matrix;
 using test_util::pack;
 using test_util::random_floats;
+using test_util::rows_with_outliers;
 
 constexpr WeightFormat kFormats[] = {
-    {DType::kFloat32}, {DType::kBFloat16}, {.storage = DType::kBFloat16, .bfloat16_inputs = true},
-    {DType::kFloat16}, {DType::kInt8},     {DType::kInt8, true}};
+    {DType::kFloat32},         {DType::kBFloat16}, {.storage = DType::kBFloat16, .bfloat16_inputs = true},
+    {DType::kFloat16},         {DType::kInt8},     {DType::kInt8, true},
+    {DType::kInt8, true, true}};
 
 std::string name_of(WeightFormat format) {
-  return std::string(dtype_name(format.storage)) + (format.wide_inputs       ? ", wide inputs"
+  return std::string(dtype_name(format.storage)) + (format.only_outliers     ? ", wide inputs of outliers"
+                                                    : format.wide_inputs     ? ", wide inputs"
                                                     : format.bfloat16_inputs ? ", bfloat16 inputs"
                                                                              : "");
+}
+
+bool is_rough_as_defined(const float* x, int64_t k, double width) {
+  double squares = 0, count = 0;
+  for (int64_t t = 0; t < k; ++t) squares += static_cast<double>(x[t]) * x[t], count += x[t] == 0 ? 0 : 1;
+  return count / 12 * std::pow(width / 255, 2) > 1e-4 * squares;
 }
 
 // What a product makes of a row of x, written out from the definition in gemm.h.
@@ -39,7 +48,7 @@ void round_as_defined(WeightFormat format, Isa isa, float* x, int64_t k) {
   if (format.storage != DType::kInt8) return;
   float low = 0, high = 0;
   for (int64_t t = 0; t < k; ++t) low = std::min(low, x[t]), high = std::max(high, x[t]);
-  if (format.wide_inputs) {
+  if (format.wide_inputs && (!format.only_outliers || is_rough_as_defined(x, k, high - low))) {
     high = std::max(high, -low);
     const float scale = high / 127, inverse = 127 / high;
     for (int64_t t = 0; t < k; ++t) {
@@ -91,7 +100,7 @@ void expect_matches_reference(Isa isa, const Shape& shape, Activation activation
   Arena arena(size_t{64} << 20);
   Context context{.threads = pool, .arena = arena, .isa = isa};
   // Rows with gaps: a slice of a wider matrix.
-  std::vector<float> x = random_floats(m * (k + 3), 1);
+  std::vector<float> x = rows_with_outliers(m, k + 3, 1);
   const PackedMatrix packed = pack(random_floats(n * k, 2), n, k, format);
   std::vector<float> w = rows_of(packed);
   std::vector<float> b = random_floats(n, 3);
@@ -155,7 +164,7 @@ TEST_P(GemmTest, FusesEveryActivation) {
 void expect_same_bits_in_any_batch(Isa isa, WeightFormat format) {
   constexpr int64_t kMaxRows = 200;
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{100, 150}, {300, 64}}) {
-    std::vector<float> x = random_floats(kMaxRows * k, 5);
+    std::vector<float> x = rows_with_outliers(kMaxRows, k, 5);
     const PackedMatrix w = pack(random_floats(n * k, 6), n, k, format);
     std::vector<float> b = random_floats(n, 7);
     const Epilogue epilogue{.bias = b.data(), .activation = Activation::kGelu, .residual = {}};
@@ -214,6 +223,7 @@ TEST_P(GemmTest, PiecesOfColumnsHaveTheWholeProductsBits) {
   Context context{.threads = pool, .arena = arena, .isa = GetParam()};
   std::vector<float> bias = random_floats(n, 3);
   for (const WeightFormat format : kFormats) {
+    if (format.wide_inputs) continue;  // not for those
     const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
     for (const int64_t m : {1, 5, 13, 40}) {
       SCOPED_TRACE(std::string(name_of(format)) + " m " + std::to_string(m));
@@ -295,6 +305,7 @@ TEST_P(GemmTest, ChosenColumnsHaveTheWholeProductsBits) {
   ThreadPool pool(3);
   Arena arena(size_t{16} << 20);
   for (const WeightFormat format : kFormats) {
+    if (format.wide_inputs) continue;  // not for those
     for (const int64_t k : {7, 70, 300}) {
       SCOPED_TRACE(name_of(format) + " k " + std::to_string(k));
       Context context{.threads = pool, .arena = arena, .isa = GetParam()};
@@ -322,7 +333,8 @@ void expect_dry_run_to_agree(Isa isa, WeightFormat format, int64_t m) {
   Context context{.threads = pool, .arena = arena, .isa = isa, .counters = &counters};
   x = arena.tensor(DType::kFloat32, {m, 50});
   y = arena.tensor(DType::kFloat32, {m, 64});
-  if (m > 0) std::fill_n(x.f32(), m * 50, 1.0f);
+  // Two entries dwarf the others: with wide inputs every row takes the most memory.
+  for (int64_t i = 0; i < m * 50; ++i) x.f32()[i] = i % 50 == 0 ? 1.0f : i % 50 == 1 ? -1.0f : 0.001f;
   gemm(context, x, w, {}, y);
   EXPECT_EQ(counters.num_matmuls, m > 0 ? 1 : 0);
   EXPECT_EQ(arena.high_water_bytes(), measuring.high_water_bytes());
@@ -390,6 +402,67 @@ TEST_P(GemmTest, Int8HasTheGenericLevelsBits) {
   gemm(level, matrix(x, m, k), w, {}, matrix(y, m, n));
   gemm(plain, matrix(x, m, k), w, {}, matrix(generic, m, n));
   EXPECT_EQ(std::memcmp(y.data(), generic.data(), y.size() * sizeof(float)), 0);
+}
+
+// Rows that 8 bits suit have the bits of a format without wide inputs, and of others the second rounding takes away
+// nearly all that the first leaves.
+TEST_P(GemmTest, WideInputsOfOutliersHelpTheRowsThatNeedThem) {
+  const int64_t m = 30, n = 70, k = 200;
+  const std::vector<float> weights = random_floats(n * k, 2);
+  const PackedMatrix narrow = pack(weights, n, k, {DType::kInt8}),
+                     wide = pack(weights, n, k, {DType::kInt8, true, true});
+  std::vector<float> x = rows_with_outliers(m, k, 1), w = rows_of(wide);
+  std::vector<float> with(static_cast<size_t>(m * n)), without(with.size()), exact(with.size());
+  ThreadPool pool(2);
+  Arena arena(size_t{1} << 20);
+  Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+  gemm(context, matrix(x, m, k), wide, {}, matrix(with, m, n));
+  gemm(context, matrix(x, m, k), narrow, {}, matrix(without, m, n));
+  gemm_reference(matrix(x, m, k), matrix(w, n, k), {}, matrix(exact, m, n));
+  for (int64_t row = 0; row < m; ++row) {
+    const auto at = [&](const std::vector<float>& y) {
+      return std::span(y).subspan(static_cast<size_t>(row * n), static_cast<size_t>(n));
+    };
+    const auto error = [&](const std::vector<float>& y) {
+      double sum = 0;
+      for (size_t j = 0; j < static_cast<size_t>(n); ++j) sum += std::pow(at(y)[j] - at(exact)[j], 2);
+      return std::sqrt(sum);
+    };
+    if (row % 2 == 1) {
+      ASSERT_TRUE(std::equal(at(with).begin(), at(with).end(), at(without).begin())) << "row " << row;
+    } else {
+      ASSERT_LT(error(with), 0.02 * error(without)) << "row " << row;
+    }
+  }
+}
+
+// What is counted as lost: the entries that are not 0, so that ReLU's zeros condemn no row.
+TEST_P(GemmTest, RoughRowsAreThoseThatLoseMoreThanAHundredth) {
+  const OpKernels& kernels = op_kernels(GetParam());
+  const int64_t k = 300;
+  const auto is_rough = [&](int64_t count, float others) {
+    std::vector<float> x(static_cast<size_t>(k), 0.0f);
+    std::fill_n(x.begin(), count, others);
+    x[static_cast<size_t>(k - 1)] = 1;
+    bool rough = false;
+    kernels.find_rough({.x = x.data(), .x_stride = k, .m = 1, .k = k}, 0, 1, &rough);
+    // A step is 1 / 255 and moves an entry by 1 / 883.
+    const double lost =
+        std::sqrt((static_cast<double>(count) + 1) / (static_cast<double>(count) * others * others + 1)) / 883;
+    EXPECT_EQ(rough, lost > 0.01) << count << " of " << others;
+    return rough;
+  };
+  EXPECT_FALSE(is_rough(0, 0));       // one entry alone is met exactly
+  EXPECT_FALSE(is_rough(60, 0.01f));  // among zeros
+  EXPECT_TRUE(is_rough(100, 0.01f));
+  EXPECT_FALSE(is_rough(299, 0.2f));
+  EXPECT_TRUE(is_rough(299, 0.05f));
+  const std::vector<float> zeros(static_cast<size_t>(k), 0.0f), huge(static_cast<size_t>(k), 1e30f);
+  bool rough[] = {true, false};
+  kernels.find_rough({.x = zeros.data(), .x_stride = k, .m = 1, .k = k}, 0, 1, &rough[0]);
+  kernels.find_rough({.x = huge.data(), .x_stride = k, .m = 1, .k = k}, 0, 1, &rough[1]);
+  EXPECT_FALSE(rough[0]);
+  EXPECT_TRUE(rough[1]);  // squares that are not finite tell nothing
 }
 
 // The largest sums that there are: nothing saturates or overflows.

@@ -38,6 +38,8 @@ struct RoundedJob {
   const float* scales;         // of outputs
   const int32_t* weight_sums;  // of each output's weights, as they are stored
   bool is_wide;                // two rounded rows for each row of x, side by side
+  // The job's row i is row rows[i] of x, residual and y; null: row i. [m]
+  const int32_t* rows;
 };
 
 // Weights of one floating-point storage.
@@ -82,6 +84,8 @@ struct OpKernels {
   void (*gemm_pack)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, float* packed);
   FloatGemmKernels gemm_float32, gemm_bfloat16, gemm_float16;
   RoundedGemmKernels gemm_int8;
+  // Which of rows [begin, end) of x lose more than wide inputs may by one rounding to int8. is_rough: [m].
+  void (*find_rough)(const GemmJob& job, int64_t row_begin, int64_t row_end, bool* is_rough);
   const TileGemmKernels* tiles;  // or null
 
   void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);
@@ -92,6 +96,7 @@ struct OpKernels {
                     float* y);
   void (*rms_norm)(const float* x, int64_t n, const float* weight, float epsilon, float* y);
   float (*log_sum_exp_max)(const float* x, int64_t n, float* max);  // *max, and the sum of exp(x - *max)
+  float (*max)(const float* x, int64_t n, bool* has_strange);       // -inf: none; strange: NaN or +inf among them
   int64_t (*arg_max)(const float* x, int64_t n);
   int64_t (*find_equal)(const float* x, int64_t n, float value);  // where it is first, or -1
   // Places of entries above the value, in their order, to places [n]; returns how many there are.
@@ -129,6 +134,8 @@ static inline int64_t step_split(int64_t m, int64_t step, int64_t num_tiles, int
   const int64_t row = even_split((m + step - 1) / step, num_tiles, i) * step;
   return row < m ? row : m;
 }
+// rows: of a RoundedJob.
+static inline int64_t row_of_x(const int32_t* rows, int64_t row) { return rows == nullptr ? row : rows[row]; }
 static inline int64_t first_row_of_tile(const RoundedJob& job, int64_t tile) {
   return step_split(job.gemm.m, job.tile_step, job.num_tiles, tile);
 }

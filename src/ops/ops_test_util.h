@@ -19,6 +19,17 @@ inline std::vector<float> random_floats(int64_t count, uint32_t seed, float scal
   return values;
 }
 
+// Rows of random numbers; in every second one, from the first on, one entry dwarfs the others.
+inline std::vector<float> rows_with_outliers(int64_t rows, int64_t stride, uint32_t seed) {
+  std::vector<float> values = random_floats(rows * stride, seed);
+  for (int64_t i = 0; i < rows * stride; ++i) {
+    if (i / stride % 2 != 0) continue;
+    float& value = values[static_cast<size_t>(i)];
+    value = i % stride == i / stride % 5 ? 2 : value * 0.01f;
+  }
+  return values;
+}
+
 inline PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k, WeightFormat format = {}) {
   PackedMatrix packed(n, k, format);
   packed.set_rows(0, n, w);

@@ -57,6 +57,7 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
   const std::optional<int64_t> num_bytes = panel_bytes(n, k, format.storage);
   CHECK(num_bytes.has_value(), "weights of ", n, " x ", k);
   CHECK(format.storage == DType::kInt8 || !format.wide_inputs);
+  CHECK(format.wide_inputs || !format.only_outliers);
   CHECK(format.storage == DType::kBFloat16 || !format.bfloat16_inputs);
   pool_ = pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0);
   const auto num_outputs = static_cast<size_t>(num_panels_ * kPanelColumns);

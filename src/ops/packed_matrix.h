@@ -35,9 +35,10 @@ constexpr int64_t kMaxInt8Inputs = 65536;
 
 struct WeightFormat {
   DType storage = DType::kFloat32;  // kFloat32, kBFloat16, kFloat16 or kInt8
-  // int8 only: rows of x in two times 8 bits instead of 8, for layers whose inputs have outliers. Twice the arithmetic,
-  // the same bytes.
+  // int8 only: rows of x in two times 8 bits instead of 8. Twice the arithmetic, the same bytes.
   bool wide_inputs = false;
+  // Of wide inputs: only in rows that lose too much otherwise (ops/gemm.h says which).
+  bool only_outliers = false;
   // bfloat16 only: where the level has tiles for it (AMX), rows of x are rounded to bfloat16 and multiplied in it, with
   // float32 sums; elsewhere weights are widened. For who asks for bfloat16 arithmetic; other answers stay float32's.
   bool bfloat16_inputs = false;

@@ -126,6 +126,20 @@ float log_sum_exp_max_row(const float* x, int64_t n, float* max) {
 }
 
 template <class V>
+float max_row(const float* x, int64_t n, bool* has_strange) {
+  using Reg = typename V::Reg;
+  const float lowest = -HUGE_VALF;
+  const Reg least = V::set1(-0x1.fffffep127f);
+  Reg best[2] = {V::set1(lowest), V::set1(lowest)}, strange[2] = {V::zero(), V::zero()};
+  for_each_vec_by_turns<V>(x, n, [&](Reg v, int64_t, int lanes, int turn) {
+    best[turn] = V::max(V::keep_first(v, lanes, lowest), best[turn]);    // second operand wins over NaN
+    strange[turn] = V::fma(V::max(least, v), V::zero(), strange[turn]);  // NaN from NaN and +inf, not from -inf
+  });
+  *has_strange = V::reduce_add(V::add(strange[0], strange[1])) != 0;
+  return V::reduce_max(V::max(best[0], best[1]));
+}
+
+template <class V>
 int64_t find_equal_row(const float* x, int64_t n, float value) {
   const typename V::Reg wanted = V::set1(value);
   int64_t i = 0;

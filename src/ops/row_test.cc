@@ -176,6 +176,29 @@ TEST_P(RowTest, LogSumExpOfInfinitiesAndNan) {
   EXPECT_NEAR(log_sum_exp(context_, std::vector<float>{-1000, -1000}), -1000 + std::log(2.0), 1e-4);
 }
 
+TEST_P(RowTest, MaxSaysWhetherEntriesAreStrange) {
+  const auto max = [&](const std::vector<float>& x) {
+    bool has_strange = false;
+    const float most = op_kernels(GetParam()).max(x.data(), static_cast<int64_t>(x.size()), &has_strange);
+    return std::pair(most, has_strange);
+  };
+  EXPECT_EQ(max({}), std::pair(-kInfinity, false));
+  EXPECT_EQ(max(std::vector<float>(40, -kInfinity)), std::pair(-kInfinity, false));
+  EXPECT_EQ(max(std::vector<float>(40, kNan)), std::pair(-kInfinity, true));
+  for (const int64_t n : {1, 5, 16, 31, 100, 1000}) {
+    for (size_t at = 0; at < static_cast<size_t>(n); at += 1 + static_cast<size_t>(n) / 37) {
+      std::vector<float> x(static_cast<size_t>(n), -3.0f);
+      for (size_t i = 0; i < x.size(); i += 3) x[i] = -kInfinity;
+      x[at] = -1.5f;
+      EXPECT_EQ(max(x), std::pair(-1.5f, false)) << n;
+      x[at] = kInfinity;
+      EXPECT_EQ(max(x), std::pair(kInfinity, true)) << n;
+      x[at] = kNan;
+      EXPECT_TRUE(max(x).second) << n;
+    }
+  }
+}
+
 TEST_P(RowTest, ArgMaxTakesTheLowestOfEqualsAndNeverNan) {
   EXPECT_EQ(arg_max(context_, {}), -1);
   EXPECT_EQ(arg_max(context_, std::vector<float>(40, kNan)), -1);

@@ -23,6 +23,25 @@ int32_t boundary(const RowRequest& request) {
   return weighs ? edits->timestamp_begin : std::numeric_limits<int32_t>::max();
 }
 
+// Timestamps are weighed by their sum.
+bool needs_sums(const RowRequest& request) {
+  return request.wants_logprob || boundary(request) != std::numeric_limits<int32_t>::max();
+}
+
+constexpr ScorePiece kNoPiece{kNever, 0, kNothingLeft, false};
+
+// Without the sum.
+ScorePiece find_best_of_piece(const Context& context, int32_t first_id, std::span<const float> scores) {
+  const OpKernels& kernels = op_kernels(context.isa);
+  const auto size = static_cast<int64_t>(scores.size());
+  ScorePiece piece = kNoPiece;
+  piece.max = kernels.max(scores.data(), size, &piece.has_strange);
+  if (piece.max > kNever) {
+    piece.best = first_id + static_cast<int32_t>(kernels.find_equal(scores.data(), size, piece.max));
+  }
+  return piece;
+}
+
 // What several pieces come to together.
 class Total final {
  public:
@@ -68,7 +87,7 @@ bool are_few(const RowEdits& edits) {
 }
 
 ScorePiece sum_up_piece(const Context& context, int32_t first_id, std::span<const float> scores) {
-  ScorePiece piece{kNever, 0, kNothingLeft, false};
+  ScorePiece piece = kNoPiece;
   if (scores.empty()) return piece;
   piece.sum = op_kernels(context.isa).log_sum_exp_max(scores.data(), static_cast<int64_t>(scores.size()), &piece.max);
   if (piece.max == kNever) {  // differences of infinities: nothing was summed
@@ -96,13 +115,14 @@ bool is_found_by_pieces(const RowRequest& request) {
 GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int32_t first_id,
                           std::span<float> scores) {
   if (request.edits != nullptr) apply_edits(*request.edits, first_id, scores);
+  if (!needs_sums(request)) return {find_best_of_piece(context, first_id, scores), kNoPiece};
   const auto text = static_cast<size_t>(
       std::clamp<int64_t>(int64_t{boundary(request)} - first_id, 0, static_cast<int64_t>(scores.size())));
   return {sum_up_piece(context, first_id, scores.first(text)),
           sum_up_piece(context, first_id + static_cast<int32_t>(text), scores.subspan(text))};
 }
 
-void choose_by_pieces(std::span<const GreedyPiece> pieces, RowSample& sample) {
+void choose_by_pieces(const RowRequest& request, std::span<const GreedyPiece> pieces, RowSample& sample) {
   const int64_t top_begin = sample.top_begin;
   sample = {};
   sample.top_begin = top_begin;
@@ -118,6 +138,7 @@ void choose_by_pieces(std::span<const GreedyPiece> pieces, RowSample& sample) {
   if (max == kNever) return;
   sample.token_id =
       is_text ? find_best<&GreedyPiece::text>(pieces, max) : find_best<&GreedyPiece::timestamps>(pieces, max);
+  if (!request.wants_logprob) return;
   float normalizer = timestamps.log_sum();
   if (is_text) {
     const float most = std::max(text.log_sum(), timestamps.log_sum());

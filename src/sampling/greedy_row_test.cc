@@ -35,7 +35,7 @@ class GreedyRowTest : public ::testing::Test {
                         std::span(scores).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
     }
     RowSample sample;
-    choose_by_pieces(pieces, sample);
+    choose_by_pieces(request, pieces, sample);
     return sample;
   }
 
@@ -44,6 +44,12 @@ class GreedyRowTest : public ::testing::Test {
     EXPECT_EQ(found.token_id, expected.token_id) << what;
     // Two sums of exponentials in float32, in another order.
     EXPECT_NEAR(found.logprob, expected.logprob, 2e-5 + 1e-6 * std::abs(expected.logprob)) << what;
+    RowRequest token_alone = request;
+    token_alone.wants_logprob = false;
+    for (const RowSample& sample : {whole(token_alone, scores), by_pieces(token_alone, scores)}) {
+      EXPECT_EQ(sample.token_id, expected.token_id) << what;
+      EXPECT_EQ(sample.logprob, 0) << what;
+    }
   }
 
   ThreadPool threads_{1};
@@ -84,14 +90,21 @@ TEST_F(GreedyRowTest, FindsWhatTheWholeRowGives) {
 TEST_F(GreedyRowTest, SeesWhatIsNotANumberAndWhatIsForbidden) {
   RowEdits ban_all;
   ban_all.banned_ranges = {{0, 3000}};
-  std::vector<float> scores(3000, 1.0f);
-  EXPECT_EQ(by_pieces({.edits = &ban_all}, scores).token_id, kNothingLeft);
-  scores[2500] = std::nanf("");
-  EXPECT_EQ(by_pieces({}, scores).token_id, kNotNumbers);
-  std::fill(scores.begin(), scores.end(), -HUGE_VALF);
-  EXPECT_EQ(by_pieces({}, scores).token_id, kNothingLeft);
-  scores[7] = std::nanf("");
-  EXPECT_EQ(by_pieces({}, scores).token_id, kNotNumbers);
+  for (const bool wants : {true, false}) {
+    std::vector<float> scores(3000, 1.0f);
+    const auto token = [&](const RowEdits* edits = nullptr) {
+      return by_pieces({.edits = edits, .wants_logprob = wants}, scores).token_id;
+    };
+    EXPECT_EQ(token(&ban_all), kNothingLeft);
+    scores[2500] = std::nanf("");
+    EXPECT_EQ(token(), kNotNumbers);
+    scores[2500] = HUGE_VALF;
+    EXPECT_EQ(token(), kNotNumbers);
+    std::fill(scores.begin(), scores.end(), -HUGE_VALF);
+    EXPECT_EQ(token(), kNothingLeft);
+    scores[7] = std::nanf("");
+    EXPECT_EQ(token(), kNotNumbers);
+  }
 }
 
 TEST_F(GreedyRowTest, LeavesTheOthersToTheWholeRow) {

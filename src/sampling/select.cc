@@ -164,7 +164,7 @@ class Selection final {
     const auto size = static_cast<size_t>(vocab_);
     RowSample& sample = samples_[i];
     if (by_pieces_[place(i)] != nullptr) {
-      if (request.num_candidates == 0) return choose_by_pieces(pieces(place(i)), sample);
+      if (request.num_candidates == 0) return choose_by_pieces(request, pieces(place(i)), sample);
       return choose_candidates(pieces(place(i)), lists(place(i)), kRowsAtOnce, sample, top_of(request, sample));
     }
     const std::span<float> scores = own_scores(i, thread);

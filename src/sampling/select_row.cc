@@ -105,6 +105,7 @@ void select_row(const Context& context, const RowRequest& request, std::span<flo
     list_candidates(context, request, scores, sample, top);
   } else {
     choose(context, request, scores, scratch, sample, top);
+    if (!request.wants_logprob) sample.logprob = 0;
   }
   if (request.subset != nullptr) name_ids(request, sample, top);
 }

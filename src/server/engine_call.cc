@@ -200,6 +200,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     if (options.stream) RETURN_IF_ERROR(check_stream(parsed, prepared->params));
     spec.inputs = std::move(prepared->inputs);
     spec.params = std::move(prepared->params);
+    spec.params.skip_cumulative_logprob = true;  // no answer has it
     auto& banned = spec.params.bad_words_ids;
     banned.insert(banned.end(), bad_words.begin(), bad_words.end());
     spec.stream = options.stream;

@@ -11,7 +11,7 @@ constexpr std::string_view kLayout = "transept.layout";
 constexpr std::string_view kStorage = "transept.storage";
 constexpr std::string_view kMatrix = "transept.matrix.";  // NAME: "N K STORED STORAGE [INPUTS]"
 constexpr std::string_view kAsStored = "stored";
-constexpr std::string_view kWide = "wide", kBFloat16 = "bfloat16";  // inputs
+constexpr std::string_view kWide = "wide", kOutliers = "outliers", kBFloat16 = "bfloat16";  // inputs
 
 Status bad(std::string_view key, std::string_view value, std::string_view expected) {
   return invalid_argument(key.substr(0, 200), ": \"", value.substr(0, 200), "\": expected ", expected);
@@ -38,14 +38,13 @@ std::optional<PackTag::Matrix> read_matrix(std::string_view text) {
   const std::vector<std::string_view> words = split(text, ' ');
   if (words.size() < 4 || words.size() > 5) return std::nullopt;
   const std::string_view inputs = words.size() == 5 ? words[4] : std::string_view();
-  if (words.size() == 5 && inputs != kWide && inputs != kBFloat16) return std::nullopt;
+  const bool outliers = inputs == kOutliers, wide = outliers || inputs == kWide, bfloat16 = inputs == kBFloat16;
+  if (words.size() == 5 && !wide && !bfloat16) return std::nullopt;
   const std::optional<int64_t> n = read_integer(words[0]), k = read_integer(words[1]);
   const std::optional<DType> stored = read_dtype(words[2], kFloats), storage = read_dtype(words[3], kStorages);
   if (!n.has_value() || !k.has_value() || !stored.has_value() || !storage.has_value()) return std::nullopt;
-  if ((inputs == kWide && storage != DType::kInt8) || (inputs == kBFloat16 && storage != DType::kBFloat16)) {
-    return std::nullopt;
-  }
-  return PackTag::Matrix{*n, *k, *stored, *storage, inputs == kWide, inputs == kBFloat16};
+  if ((wide && storage != DType::kInt8) || (bfloat16 && storage != DType::kBFloat16)) return std::nullopt;
+  return PackTag::Matrix{*n, *k, *stored, *storage, wide, outliers, bfloat16};
 }
 
 }  // namespace
@@ -63,7 +62,7 @@ StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metad
       if (!tag.storage.has_value()) return bad(key, value, "stored, float32, bfloat16, float16 or int8");
     } else if (key.starts_with(kMatrix)) {
       const std::optional<PackTag::Matrix> matrix = read_matrix(value);
-      if (!matrix.has_value()) return bad(key, value, "N K STORED STORAGE [wide|bfloat16]");
+      if (!matrix.has_value()) return bad(key, value, "N K STORED STORAGE [wide|outliers|bfloat16]");
       tag.matrices.emplace(key.substr(kMatrix.size()), *matrix);
     }
   }
@@ -77,7 +76,8 @@ SafetensorsMetadata pack_tag_metadata(const PackTag& tag) {
   for (const auto& [name, matrix] : tag.matrices) {
     metadata.emplace(str_cat(kMatrix, name),
                      str_cat(matrix.n, " ", matrix.k, " ", dtype_name(matrix.stored), " ", dtype_name(matrix.storage),
-                             matrix.wide_inputs       ? str_cat(" ", kWide)
+                             matrix.only_outliers     ? str_cat(" ", kOutliers)
+                             : matrix.wide_inputs     ? str_cat(" ", kWide)
                              : matrix.bfloat16_inputs ? str_cat(" ", kBFloat16)
                                                       : std::string()));
   }

@@ -20,7 +20,7 @@ struct PackTag {
     int64_t n = 0, k = 0;
     DType stored = DType::kFloat32;  // by the checkpoint that was packed
     DType storage = DType::kFloat32;
-    bool wide_inputs = false, bfloat16_inputs = false;  // ops/packed_matrix.h: WeightFormat
+    bool wide_inputs = false, only_outliers = false, bfloat16_inputs = false;  // ops/packed_matrix.h: WeightFormat
 
     friend bool operator==(const Matrix&, const Matrix&) = default;
   };

@@ -35,6 +35,7 @@ TEST(PackTag, WhatIsNotWrittenLikeOneIsRefused) {
     return error_message(parse_pack_tag(metadata).status());
   };
   EXPECT_EQ(error("transept.matrix.a", "3 4 float32 int8 wide"), "");
+  EXPECT_EQ(error("transept.matrix.a", "3 4 float32 int8 outliers"), "");
   EXPECT_EQ(error("transept.matrix.a", "3 4 float32 bfloat16 bfloat16"), "");
   EXPECT_EQ(error("transept.later", "anything"), "");
   for (const char* layout : {"", "-1", "1.0", " 1", "one", "9223372036854775808"}) {
@@ -43,8 +44,8 @@ TEST(PackTag, WhatIsNotWrittenLikeOneIsRefused) {
   EXPECT_THAT(error("transept.storage", "int4"), HasSubstr("transept.storage: \"int4\""));
   for (const char* matrix :
        {"", "3 4 float32", "3 4 float32 int8 wider", "3 4 float32 int8 wide wide", "3 4 float32 float16 wide",
-        "3 4 float32 float16 bfloat16", "-3 4 float32 int8", "3 4 int8 int8", "3 4 float32 int64", "3  4 float32 int8",
-        "99999999999999999999 4 float32 int8", "3 4 F32 I8"}) {
+        "3 4 float32 float16 outliers", "3 4 float32 float16 bfloat16", "-3 4 float32 int8", "3 4 int8 int8",
+        "3 4 float32 int64", "3  4 float32 int8", "99999999999999999999 4 float32 int8", "3 4 F32 I8"}) {
     EXPECT_THAT(error("transept.matrix.a", matrix), HasSubstr("transept.matrix.a")) << matrix;
   }
 }
