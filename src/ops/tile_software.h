@@ -1,6 +1,7 @@
 // For tests: the tiles of ops/tile.h in software, as Intel's manual defines them (palette 1: eight tiles of at
 // most 16 rows of 64 bytes). What the processor would refuse ends the program, as it would there. V only makes it a
-// type of its own for each level (the rule in ops/kernels.h).
+// type of its own for each level (the rule in ops/kernels.h). Signed is what signed bytes are taken for: another type
+// than int8_t is for comparisons with an emulator that errs (tools/amx_emulator).
 #pragma once
 
 #include <math.h>
@@ -10,7 +11,7 @@
 
 namespace transept {
 
-template <class V>
+template <class V, class Signed = int8_t>
 class SoftwareTiles {
  public:
   explicit SoftwareTiles(const TileConfig& config) : config_(config) {
@@ -45,11 +46,11 @@ class SoftwareTiles {
   // not.
   template <int kSum, int kA, int kB>
   void dot_u8s8() {
-    dot_bytes<kSum, kA, kB, uint8_t, int8_t>();
+    dot_bytes<kSum, kA, kB, uint8_t, Signed>();
   }
   template <int kSum, int kA, int kB>
   void dot_s8u8() {
-    dot_bytes<kSum, kA, kB, int8_t, uint8_t>();
+    dot_bytes<kSum, kA, kB, Signed, uint8_t>();
   }
 
   // TDPBF16PS: the even and the odd inputs of a tile are added up apart, each by fused multiply-add, then to each

@@ -13,7 +13,8 @@ constexpr float kMasked = -__builtin_inff();
 struct Case {
   int64_t rows, keys, dim;
   Bias bias = Bias::kNone;
-  float strange = 0;  // one entry of q, of K and of V
+  float strange = 0;         // one entry of q and of K
+  bool is_positive = false;  // q and V are not below 0
 };
 
 float* make_floats(Memory& memory, Numbers& numbers, int64_t count) {
@@ -97,6 +98,8 @@ void attend(const Case& of) {
   float* const q = make_floats(memory, numbers, of.rows * of.dim);
   float* const k = make_floats(memory, numbers, of.keys * of.dim);
   float* const v = make_floats(memory, numbers, of.keys * of.dim);
+  for (int64_t i = 0; of.is_positive && i < of.rows * of.dim; ++i) q[i] = __builtin_fabsf(q[i]);
+  for (int64_t i = 0; of.is_positive && i < of.keys * of.dim; ++i) v[i] = __builtin_fabsf(v[i]);
   if (of.strange != 0) {
     q[of.rows / 2 * of.dim + 1] = of.strange;
     k[of.keys / 2 * of.dim + 2] = of.strange;
@@ -121,6 +124,7 @@ void attend(const Case& of) {
   in_question::attend_encoder(task);
   put("attention rows ", of.rows, " keys ", of.keys, " dim ", of.dim, kBiasNames[static_cast<int>(of.bias)]);
   if (of.strange != 0) put(" with ", Hex{bits_of(of.strange), 8});
+  if (of.is_positive) put(" above 0");
   put(" #", Hex{checksum(out, of.rows * of.dim * static_cast<int64_t>(sizeof(float)))}, "\n");
 }
 
@@ -137,6 +141,11 @@ void attend_encoders() {
       for (const int64_t keys : {5, 64, 200}) {
         for (const int64_t rows : {7, 37}) attend({rows, keys, dim, bias});
       }
+    }
+  }
+  for (const int64_t dim : {37, 64, 128}) {
+    for (const int64_t rows : {1, 16, 33, 99}) {
+      for (const int64_t keys : {16, 64, 200}) attend({rows, keys, dim, Bias::kNone, 0, true});
     }
   }
   for (const float strange : {3e38f, 1e-40f, __builtin_inff()}) attend({50, 140, 52, Bias::kNone, strange});

@@ -26,6 +26,8 @@ void set_up_serial_line() {
 }
 
 [[noreturn]] void end() {
+  while ((in_byte(kSerialLine + 5) & 0x40) == 0) {  // the last word is still on its way
+  }
   for (const char* c = "Shutdown"; *c != 0; ++c) out_byte(kSwitchOff, static_cast<uint8_t>(*c));
   for (;;) __asm__ volatile("hlt");
 }
@@ -53,10 +55,6 @@ void catch_exceptions(const char* entries) {
   __asm__ volatile("lidt %0" : : "m"(table));
 }
 
-void allow(uint64_t states) {
-  __asm__ volatile("xsetbv" : : "c"(0), "a"(static_cast<uint32_t>(states)), "d"(static_cast<uint32_t>(states >> 32)));
-}
-
 }  // namespace
 
 namespace transept {
@@ -73,7 +71,9 @@ extern const char exception_entries[];
 
 [[noreturn]] void on_exception(uint64_t number, uint64_t where);
 void on_exception(uint64_t number, uint64_t where) {
-  put("exception ", number, " at ", transept::Hex{where}, "\n");
+  uint64_t address;
+  __asm__ volatile("movq %%cr2, %0" : "=r"(address));
+  put("exception ", number, " at ", transept::Hex{where}, ", page fault's address ", transept::Hex{address}, "\n");
   end();
 }
 
@@ -81,7 +81,6 @@ void on_exception(uint64_t number, uint64_t where) {
 void bare_main() {
   set_up_serial_line();
   catch_exceptions(exception_entries);
-  allow(0x600E7);  // x87, SSE, AVX, AVX-512's three, and the tiles' two
   transept::run_cases();
   end();
 }

@@ -1,10 +1,11 @@
-// What ./dev amx runs twice: on AMX's instructions without an operating system (bare.cc), and on tiles in software here
-// (host.cc). Both print the same lines where both do the same; tools/amx_emulator.py compares them. No C++ library,
-// because there is none without an operating system.
+// What ./dev amx runs three times: on AMX's instructions without an operating system (bare.cc), and here (host.cc) on
+// tiles in software, as defined and with Bochs's fault. All print the same lines where all do the same;
+// tools/amx_emulator.py compares them. No C++ library, because there is none without an operating system.
 //   NAME: right | WRONG ...             an instruction, against what Intel's manual defines
 //   NAME #CHECKSUM                      of all bytes of what a kernel gave
 //   NAME #CHECKSUM BITS BITS ...        the same, and some of its floats
-// kTiles..., Tiles: those that are compiled for (TRANSEPT_BARE: the real ones).
+// in_question, TilesInQuestion: the ones that are compiled for (TRANSEPT_BARE: the real ones; TRANSEPT_ERRING: with
+// signed bytes taken for unsigned ones).
 #pragma once
 
 #include <stdint.h>
@@ -24,6 +25,13 @@ namespace transept {
 #ifdef TRANSEPT_BARE
 typedef amx::Tiles TilesInQuestion;
 namespace in_question = amx;
+#elif defined(TRANSEPT_ERRING)
+namespace erring_amx {  // erring_tiles.cc
+extern const TileGemmKernels kTileGemmKernels;
+void attend_encoder(const AttentionTask& task);
+}  // namespace erring_amx
+typedef SoftwareTiles<void, uint8_t> TilesInQuestion;
+namespace in_question = erring_amx;
 #else
 namespace software_amx {  // src/ops/tile_test_avx512_vnni.cc and src/attention/encoder_tiles_test_avx512_vnni.cc
 extern const TileGemmKernels kTileGemmKernels;

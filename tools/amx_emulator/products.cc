@@ -14,8 +14,9 @@ struct Case {
   Kind kind;
   int64_t m, n, k;
   bool is_wide = false;
-  bool has_rows = false;  // of twice as many rows of x, some
-  float extreme = 0;      // every input is 2, every weight this, by sign
+  bool has_rows = false;     // of twice as many rows of x, some
+  float extreme = 0;         // every input is 2, every weight 127 times this
+  bool is_positive = false;  // weights are not below 0
 };
 
 struct Weights {
@@ -52,7 +53,8 @@ Weights make_weights(const Case& of, Memory& memory, Numbers& numbers) {
         halves[place] = to_bfloat16(numbers.between_ones());
         continue;
       }
-      const int value = of.extreme != 0 ? (of.extreme > 0 ? 127 : -127) : numbers.integer(-127, 127);
+      const int value =
+          of.extreme != 0 ? static_cast<int>(127 * of.extreme) : numbers.integer(of.is_positive ? 0 : -127, 127);
       integers[place] = static_cast<int8_t>(value);
       w.sums[c] += value;
     }
@@ -141,6 +143,7 @@ void multiply(const Case& of, bool in_parts) {
   run(of.kind == Kind::kInt8 ? kernels.int8 : kernels.bfloat16, job, memory, in_parts);
   put(of.kind == Kind::kInt8 ? "int8" : "bfloat16", of.is_wide ? " wide" : "", of.extreme != 0 ? " extremes" : "");
   if (of.extreme < 0) put(" below 0");
+  if (of.is_positive) put(" above 0");
   put(" m ", of.m, of.has_rows ? " chosen" : "", " n ", of.n, " k ", of.k, in_parts ? " in parts" : "", " #",
       Hex{checksum(y.data, y.count * static_cast<int64_t>(sizeof(float)))});
   if (of.kind == Kind::kBFloat16) print_some(y, rows, of.n);
@@ -161,6 +164,11 @@ void multiply_layers() {
         }
         multiply({Kind::kBFloat16, m, n, k}, (m + n) % 4 == 0);
       }
+    }
+  }
+  for (const int64_t m : kRows) {
+    for (const int64_t n : {33, 129}) {
+      for (const bool is_wide : {false, true}) multiply({Kind::kInt8, m, n, 330, is_wide, false, 0, true}, false);
     }
   }
   for (const int64_t m : {1, 17, 33}) {

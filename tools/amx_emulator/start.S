@@ -90,6 +90,10 @@ start_64:
         rep stosq
         movl $stack_end, %esp
         fninit
+        xorl %ecx, %ecx                 // x87, SSE, AVX, AVX-512's three, and the tiles' two
+        xorl %edx, %edx
+        movl $0x600E7, %eax
+        xsetbv
         call bare_main
 1:      hlt
         jmp 1b
