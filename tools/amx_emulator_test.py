@@ -1,49 +1,74 @@
-"""What ./dev amx makes of the machine's words, and the archive that its kernel unpacks."""
+"""What ./dev amx makes of the lines of its three programs, and the disk that it starts from."""
 import unittest
 
 import amx_emulator
-from emulated_machine import cpio
+from amx_emulator import END, Comparison, flags_of, name_of
+from emulated_machine import READ, SECTORS, disk_of
 
-TESTS = ["[ RUN      ] A.b", "[       OK ] A.b (3 ms)", "[  FAILED  ] A.c/amx, where GetParam() = 5 (1 ms)",
-         "[  SKIPPED ] A.d (0 ms)", "[  PASSED  ] 1 test.", "[  FAILED  ] A.c/amx, where GetParam() = 5"]
+DEFINED = ["tdpbusd of ff and 80 from 0: right", "int8 m 1 #0a", "bfloat16 m 1 #0b 40000000 3f800000", END]
+ERRING = ["tdpbusd of ff and 80 from 0: WRONG, 1 for 2", "int8 m 1 #0c", "bfloat16 m 1 #0b 40000000 3f800000", END]
 
 
-def answer(token_ids, logprob):
-    return {"token_ids": token_ids, "logprobs": [{str(token): {"logprob": logprob} for token in token_ids}]}
+def counts(real, defined=None, erring=None):
+    """(passed, failed) of what is said in the end."""
+    words = list(Comparison(real, defined or DEFINED, erring or ERRING).report())[-1].split()
+    return int(words[0]), int(words[2])
 
 
 class Judgement(unittest.TestCase):
-    def test_lines_fall_to_their_jobs(self):
-        found = amx_emulator.split_jobs(["noise", "== a b", "1", "== exit 1", "noise", "== c", "2"])
-        self.assertEqual(found, {"a b": (["1"], 1), "c": (["2"], None)})
+    def test_the_same_lines_pass(self):
+        self.assertEqual(counts(DEFINED), (3, 0))
 
-    def test_failed_and_skipped_tests_are_failures(self):
-        self.assertEqual(amx_emulator.judge_tests(TESTS, 1)[:2], (1, 2))
-        self.assertEqual(amx_emulator.judge_tests(TESTS[:2], 0)[:2], (1, 0))
+    def test_other_bits_fail(self):
+        self.assertEqual(counts([DEFINED[0], "int8 m 1 #0d", *DEFINED[2:]]), (2, 1))
+        self.assertEqual(counts(["tdpbusd of ff and 80 from 0: WRONG, 3 for 2", *DEFINED[1:]]), (2, 1))
 
-    def test_a_program_that_did_not_end_well_failed(self):
-        self.assertEqual(amx_emulator.judge_tests(TESTS[:2], None)[:2], (1, 1))
-        self.assertEqual(amx_emulator.judge_tests(TESTS[:2], 139)[:2], (1, 1))
-        self.assertEqual(amx_emulator.judge_tests([], 0)[:2], (0, 1))
+    def test_the_emulators_fault_is_told_apart(self):
+        found = Comparison(ERRING, DEFINED, ERRING)
+        self.assertEqual((found.same, len(found.erring), len(found.faults), found.wrong), (1, 1, 1, []))
+        self.assertIn("1 probes of single instructions contradict", "\n".join(found.report()))
+        self.assertNotIn("contradict", "\n".join(Comparison(DEFINED, DEFINED, ERRING).report()))
 
-    def test_answers_are_compared(self):
-        self.assertEqual(amx_emulator.farthest([answer([1, 2], -1.0)], [answer([1, 2], -1.5)]), 0.5)
-        self.assertIsNone(amx_emulator.farthest([answer([1, 2], -1.0)], [answer([1, 3], -1.0)]))
-        self.assertIsNone(amx_emulator.farthest([], []))
+    def test_a_program_that_did_not_end_failed(self):
+        self.assertEqual(counts(DEFINED[:1]), (1, 4))  # two cases, the last word, and that it is missing
+        self.assertEqual(counts([]), (0, 5))
+        self.assertEqual(counts([], erring=["", "", "", ""]), (0, 5))
+
+    def test_lines_out_of_step_fail(self):
+        self.assertEqual(counts([DEFINED[0], "exception 6 at 0", *DEFINED[2:]])[1], 1)
+        self.assertEqual(counts([*DEFINED, "more"])[1], 1)
+
+    def test_tiles_in_software_must_be_right(self):
+        wrong = ["tdpbusd of ff and 80 from 0: WRONG, 1 for 2", *DEFINED[1:]]
+        self.assertEqual(counts(wrong, wrong)[1], 1)
+
+    def test_bfloat16_may_be_rounded_otherwise(self):
+        near = Comparison([*DEFINED[:2], "bfloat16 m 1 #0d 40000001 3f800000", END], DEFINED, ERRING)
+        self.assertEqual((len(near.near), near.wrong), (1, []))
+        self.assertLess(near.near[0], 2e-7)
+        for line in ("bfloat16 m 1 #0d 40010000 3f800000", "bfloat16 m 1 #0d 7fc00000 3f800000", "bfloat16 m 1 #0d 40000000",
+                     "bfloat16 m 2 #0d 40000001 3f800000", "bfloat16 m 1 #0d 40000000 3f800000"):
+            self.assertEqual(counts([*DEFINED[:2], line, END])[1], 1, line)
+
+    def test_names_end_where_results_begin(self):
+        self.assertEqual(name_of("tdpbf16ps, a tie to even, up: right"), "tdpbf16ps, a tie to even, up")
+        self.assertEqual(name_of(DEFINED[2]), "bfloat16 m 1")
 
 
-class Archive(unittest.TestCase):
-    def test_entries_lie_as_the_kernel_reads_them(self):
-        data, at, seen = cpio({"init": (b"hello", True), "a/b/c": (b"", False)}), 0, {}
-        while "TRAILER!!!" not in seen:
-            self.assertEqual(data[at:at + 6], b"070701")
-            fields = [int(data[at + 6 + 8 * i:at + 14 + 8 * i], 16) for i in range(13)]
-            name = data[at + 110:at + 110 + fields[11] - 1].decode()
-            begin = at + (110 + fields[11] + 3) // 4 * 4
-            seen[name] = (oct(fields[1]), data[begin:begin + fields[6]])
-            at = (begin + fields[6] + 3) // 4 * 4
-        self.assertEqual(seen, {"init": ("0o100755", b"hello"), "a": ("0o40755", b""), "a/b": ("0o40755", b""),
-                                "a/b/c": ("0o100644", b""), "TRAILER!!!": ("0o0", b"")})
+class Building(unittest.TestCase):
+    def test_flags_are_those_of_the_build(self):
+        text = "set(TRANSEPT_FLAGS_a -mx)\nset(TRANSEPT_FLAGS_a_b ${TRANSEPT_FLAGS_a} -my)\n"
+        self.assertEqual(flags_of("a_b", text), ["-mx", "-my"])
+        real = (amx_emulator.ROOT / "cmake" / "transept.cmake").read_text()
+        self.assertIn("-mamx-int8", flags_of("amx", real))
+        self.assertIn("-mavx512f", flags_of("amx", real))
+
+    def test_a_disk_has_room_for_every_reading(self):
+        for size in (512, 513, 512 + READ, 512 + READ + 1, SECTORS, 600000):
+            disk = disk_of(bytes([7]) * size)
+            self.assertEqual(disk[:size], bytes([7]) * size)
+            self.assertEqual(len(disk) % SECTORS, 0)
+            self.assertGreaterEqual(len(disk), 512 + -(-(size - 512) // READ) * READ)
 
 
 if __name__ == "__main__":
