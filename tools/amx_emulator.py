@@ -11,6 +11,7 @@ import re
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import emulated_machine as machine
 from emulated_machine import CACHE
@@ -29,10 +30,16 @@ BARE = ["-DTRANSEPT_BARE", "-ffreestanding", "-fno-exceptions", "-fno-rtti", "-f
         "-nostdlib", "-static", "-no-pie", f"-Wl,-T,{SOURCES}/image.ld", "-Wl,--build-id=none"]
 SECTIONS = [".start", ".text", ".rodata", ".data"]  # of image.ld
 END = "all cases ran"
+NEEDED = ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"]  # of this processor
 NEAR = 1e-5  # of bfloat16's sums, of the largest float of a line: float32 rounds to 6e-8, some hundred times
 
 
 # ---- programs
+
+def missing(cpuinfo):
+    """What a processor lacks to run the kernels on tiles in software, by its text in /proc/cpuinfo."""
+    return [name for name in NEEDED if name not in cpuinfo.split()]
+
 
 def flags_of(level, text):
     """What cmake/transept.cmake compiles a level's kernels with."""
@@ -60,7 +67,7 @@ def build_image():
 def run_here(program):
     done = subprocess.run([program], capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"amx: {done.stderr.strip() or f'{program.name} ended with {done.returncode}'}")
+        sys.exit(f"amx: {program.name} ended with {done.returncode}")
     return done.stdout.splitlines()
 
 
@@ -133,6 +140,8 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev amx", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--timeout", type=float, default=3600, help="seconds until the emulated processor is given up")
     options = parser.parse_args()
+    if lacks := missing(Path("/proc/cpuinfo").read_text()):
+        sys.exit(f"amx: this processor has no {', '.join(lacks)}: the kernels cannot run on tiles in software here, so there is nothing to compare with")
     CACHE.mkdir(parents=True, exist_ok=True)
     print("amx: building the cases", flush=True)
     defined = run_here(build("defined", "avx512_vnni", DEFINED))

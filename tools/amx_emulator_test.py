@@ -2,7 +2,7 @@
 import unittest
 
 import amx_emulator
-from amx_emulator import END, Comparison, flags_of, name_of
+from amx_emulator import END, NEEDED, Comparison, flags_of, missing, name_of
 from emulated_machine import READ, SECTORS, disk_of
 
 DEFINED = ["tdpbusd of ff and 80 from 0: right", "int8 m 1 #0a", "bfloat16 m 1 #0b 40000000 3f800000", END]
@@ -62,6 +62,10 @@ class Building(unittest.TestCase):
         real = (amx_emulator.ROOT / "cmake" / "transept.cmake").read_text()
         self.assertIn("-mamx-int8", flags_of("amx", real))
         self.assertIn("-mavx512f", flags_of("amx", real))
+
+    def test_what_a_processor_lacks_is_named(self):
+        self.assertEqual(missing("flags : fpu " + " ".join(NEEDED)), [])
+        self.assertEqual(missing("flags : avx512f avx512bw avx512dq avx512vl avx512_vnni_other"), ["avx512_vnni"])
 
     def test_a_disk_has_room_for_every_reading(self):
         for size in (512, 513, 512 + READ, 512 + READ + 1, SECTORS, 600000):

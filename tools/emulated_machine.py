@@ -1,6 +1,6 @@
 """A processor with AMX, emulated by Bochs: fetched from Debian, started from a raw disk, heard over its serial line.
 
-Bochs comes from Debian 13 (Debian 12's 2.7 knows no AMX; 3.1 of the unstable suite stops in the first products), with
+Bochs comes from Debian 13 (Debian 12's 2.7 knows no AMX; 3.1 of the unstable suite divides 64-bit integers wrongly), with
 every library it needs, and is unpacked into .cache/amx_emulator without being installed. apt checks the signatures.
 """
 import os
