@@ -110,7 +110,7 @@ void run_float(Context& context, const OpKernels& kernels, const FloatGemmKernel
 
 // Wide rows are rounded one by one, so their tiles may begin anywhere.
 void divide_into_tiles(const RoundedGemmKernels& kernels, RoundedJob& job) {
-  job.num_tiles = ceil_div(job.gemm.m * (job.is_wide ? 2 : 1), kernels.tile_rows);
+  job.num_tiles = ceil_div(job.gemm.m * rounded_share(job.is_wide), kernels.tile_rows);
   job.tile_step = job.is_wide ? 1 : kernels.tile_step;
 }
 
@@ -127,7 +127,8 @@ class RoundedRows final {
   RoundedRows(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
               const ChosenRows& chosen)
       : scope_(context.arena),
-        q_(context.arena.allocate_span<std::byte>(gemm.m * (chosen.is_wide ? 2 : 1) * w.depth() * kernels.q_bytes)),
+        q_(context.arena.allocate_span<std::byte>(gemm.m * rounded_share(chosen.is_wide) * w.depth() *
+                                                  kernels.q_bytes)),
         scales_(context.arena.allocate_span<float>(w.scales() == nullptr ? 0 : gemm.m)),
         zeros_(context.arena.allocate_span<int32_t>(w.scales() == nullptr ? 0 : gemm.m)),
         job_{.gemm = gemm,
@@ -201,7 +202,7 @@ void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, c
   const auto run = [&](std::span<const int32_t> chosen, bool is_wide) {
     gemm.m = std::ssize(chosen);
     if (gemm.m == 0) return;
-    const RoundedGemmKernels& rounded = *rounded_kernels(kernels, w, gemm.m * (is_wide ? 2 : 1));
+    const RoundedGemmKernels& rounded = *rounded_kernels(kernels, w, gemm.m * rounded_share(is_wide));
     run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide}, serial);
   };
   if (context.dry_run) return run(rows, true);  // what takes the most memory
@@ -400,7 +401,7 @@ void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, 
   const bool is_wide = w.format().wide_inputs;
   if (w.format().only_outliers) {
     run_by_outliers(context, kernels, job, w, serial);
-  } else if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m * (is_wide ? 2 : 1))) {
+  } else if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m * rounded_share(is_wide))) {
     run_rounded(context, *rounded, job, w, {.is_wide = is_wide}, serial);
   } else {
     run_float(context, kernels, float_kernels(kernels, w.format().storage), job, w.num_panels(), serial);

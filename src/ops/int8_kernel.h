@@ -190,7 +190,7 @@ inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typen
 // Rows are divided into tiles, each [depth / 4][rows][4].
 template <class V, class D>
 void quantize_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* scales, int32_t* zeros) {
-  const int64_t share = job.is_wide ? 2 : 1;
+  const int64_t share = rounded_share(job.is_wide);
   int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or one beside it
   while (tile > 0 && first_row_of_tile(job, tile) > row_begin) --tile;
   for (int64_t r = row_begin; r < row_end;) {
@@ -367,7 +367,7 @@ inline void int8_run_rows(const RoundedJob& job, int64_t row, int64_t rows, int6
 
 template <class V, class D>
 void int8_panels(const RoundedJob& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end) {
-  const int64_t share = job.is_wide ? 2 : 1;
+  const int64_t share = rounded_share(job.is_wide);
   const auto row_of = [&](int64_t tile) { return first_row_of_tile(job, tile); };
   if (tile_end - tile_begin == 1) {
     const int64_t row = row_of(tile_begin);

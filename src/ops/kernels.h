@@ -134,6 +134,9 @@ static inline int64_t step_split(int64_t m, int64_t step, int64_t num_tiles, int
   const int64_t row = even_split((m + step - 1) / step, num_tiles, i) * step;
   return row < m ? row : m;
 }
+// Rounded rows of each row of x.
+static inline int64_t rounded_share(bool is_wide) { return is_wide ? 2 : 1; }
+
 // rows: of a RoundedJob.
 static inline int64_t row_of_x(const int32_t* rows, int64_t row) { return rows == nullptr ? row : rows[row]; }
 static inline int64_t first_row_of_tile(const RoundedJob& job, int64_t tile) {

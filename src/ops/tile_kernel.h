@@ -52,7 +52,7 @@ struct BFloat16Tiles {
 template <class V, class D>
 void quantize_dense_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* scales,
                          int32_t* zeros) {
-  const int64_t depth = job.gemm.depth, share = job.is_wide ? 2 : 1;
+  const int64_t depth = job.gemm.depth, share = rounded_share(job.is_wide);
   for (int64_t r = row_begin; r < row_end; ++r) {
     const float* x = job.gemm.x + row_of_x(job.rows, r) * job.gemm.x_stride;
     auto* to = static_cast<typename D::Input*>(q) + r * share * depth;
@@ -209,7 +209,7 @@ static inline TileAhead tile_ahead(const char* next, int64_t panel_bytes, int64_
 template <class V, class K, class T>
 void tile_panels(const RoundedJob& job, int64_t stripe_begin, int64_t stripe_end, int64_t panel_begin,
                  int64_t panel_end) {
-  const int64_t num_rows = job.gemm.m * (job.is_wide ? 2 : 1);
+  const int64_t num_rows = job.gemm.m * rounded_share(job.is_wide);
   const int64_t row_bytes = job.gemm.depth * K::kBytes;
   const TileOperands of = {static_cast<const char*>(job.q), row_bytes, row_bytes * kPanelWidth};
   const auto panel_at = [&](int64_t panel) {
