@@ -28,7 +28,6 @@ def lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-@unittest.skipUnless(BINARY.exists() and (MODEL / "model.safetensors").exists(), f"no {BINARY} or no bundled model")
 class CliTest(unittest.TestCase):
     def setUp(self):
         self.scratch = Path(tempfile.mkdtemp())

@@ -10,7 +10,6 @@ from cli_test import BINARY, MODEL, lines, run
 REQUESTS = [("hello", {}), ("continuous batching", {}), ("transept", {"num_beams": 4, "use_beam_search": True, "n": 2})]
 
 
-@unittest.skipUnless(BINARY.exists() and (MODEL / "model.safetensors").exists(), f"no {BINARY} or no bundled model")
 class PackTest(unittest.TestCase):
     def setUp(self):
         self.scratch = Path(tempfile.mkdtemp())

@@ -19,7 +19,6 @@ FORMATS = ("txt", "vtt", "srt", "tsv", "json")
 GREEDY = ("--beam-size", "1", "--temperature-increment-on-fallback", "none")
 
 
-@unittest.skipUnless(BINARY.exists(), f"no {BINARY}")
 class TranscribeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -75,7 +75,7 @@ def with_fresh_log(name, run):
 
 def with_log(name, run):
     """Runs a suite whose log's end is shown if something failed."""
-    result = with_fresh_log(name, run)
+    result = suites.must_have_run(with_fresh_log(name, run))
     if result.failed:
         result.notes += tail(LOGS / f"{name}.log")
     return result
@@ -120,7 +120,7 @@ def sanitized_step(preset, labels=()):
     built = build_step(preset, *wanted)
     if built.failed or not wanted:
         return built
-    return with_fresh_log(f"test-{preset}", lambda log: suites.unit_tests(preset, log, labels))
+    return suites.must_have_run(with_fresh_log(f"test-{preset}", lambda log: suites.unit_tests(preset, log, labels)))
 
 
 def fuzz_step():
@@ -161,7 +161,7 @@ def steps(base):
         Step("includes", lambda: of_problems(check_includes.check_tree(ROOT))),
         Step("texts", lambda: of_problems(check_text.check_tree())),
         Step("tools", lambda: with_log("tools", suites.python_tests)),
-        Step("unit tests", lambda: with_fresh_log("test-release", lambda log: suites.unit_tests("release", log))),
+        Step("unit tests", lambda: suites.must_have_run(with_fresh_log("test-release", lambda log: suites.unit_tests("release", log)))),
         Step("reference's answers", lambda: golden_step("release")),
         Step("shared answers", shared_step),
         Step("official clients", clients_step),

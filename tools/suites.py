@@ -1,4 +1,5 @@
 """The suites that both ./dev test and ./dev check run. Each returns a Result."""
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +19,14 @@ class Result:
     notes: list = field(default_factory=list)  # lines for people: what was skipped and why
 
 
+def must_have_run(result):
+    """The result, with a failure if not one case ran or said why it did not: a suite that vanished is no success."""
+    if not (result.passed or result.failed or result.skipped):
+        result.failed = 1
+        result.notes.append("failed: not one case ran")
+    return result
+
+
 def run_logged(command, log):
     """Runs a command with its output in a log file. True: it succeeded."""
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -31,8 +40,8 @@ def unit_tests(preset, log, labels=(), name_filter=""):
     """ctest over build/PRESET: every case of every folder, or of the folders given."""
     report = ROOT / "build" / preset / "ctest.xml"
     report.unlink(missing_ok=True)
-    command = ["ctest", "--test-dir", f"build/{preset}", "-j", str(jobs()), "--output-on-failure", "--no-tests=ignore",
-               "--output-junit", str(report)]
+    command = ["ctest", "--test-dir", f"build/{preset}", "-j", str(jobs()), "--output-on-failure",
+               f"--no-tests={'ignore' if name_filter else 'error'}", "--output-junit", str(report)]
     command += ["-L", "^(" + "|".join(labels) + ")$"] if labels else []
     command += ["-R", name_filter] if name_filter else []
     succeeded = run_logged(command, log)
@@ -66,15 +75,17 @@ def skip_reason(case):
     return re.sub(r"(\.\./shared)\S*", r"\1", after[0]) if after else "no reason given"
 
 
-def python_tests(log, name_filter=""):
-    """The tests of the tools themselves, and of the binary as a user runs it."""
+def python_tests(log, name_filter="", binary=None):
+    """The tests of the tools themselves, and of the binary as a user runs it (build/release's unless another is given)."""
     total = Result()
+    environment = {**os.environ, **({"TRANSEPT_BINARY": str(binary)} if binary else {})}
     for folder in ("tools", "tests", "bench"):
         files = sorted(str(p.stem) for p in (ROOT / folder).glob("*_test.py"))
         if not files:
             continue
         command = [sys.executable, "-m", "unittest", "-v", *(["-k", name_filter] if name_filter else []), *files]
-        done = subprocess.run(command, cwd=ROOT / folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, cwd=ROOT / folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env=environment)
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "a", encoding="utf-8") as sink:
             sink.write(done.stdout + done.stderr)
@@ -137,9 +148,9 @@ def read_closing_line(output, code):
     numbers = {word.split()[1]: int(word.split()[0]) for word in lines[-1].split(", ") if word.count(" ") == 1 and word[0].isdigit()}
     result = Result(numbers.get("passed", 0), numbers.get("failed", 0), numbers.get("skipped", 0))
     result.notes = [line for line in lines if line.startswith("skipped:")]
-    if code != 0 and not result.failed:
+    if (code != 0 or not numbers) and not result.failed:  # a suite that says no numbers has not run
         result.failed = 1
-        result.notes.append("failed: " + (lines[-1] or f"exit code {code}"))
+        result.notes.append("failed: " + (lines[-1] or f"exit code {code}, and no closing line"))
     return result
 
 

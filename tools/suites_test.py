@@ -3,7 +3,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from suites import read_closing_line, read_report
+from suites import Result, must_have_run, read_closing_line, read_report
 
 REPORT = """<testsuite>
 <testcase name="A.a" status="run"><system-out>[ OK ]</system-out></testcase>
@@ -24,6 +24,13 @@ class Counts(unittest.TestCase):
         self.assertEqual(read_closing_line("", 1).failed, 1)
         self.assertEqual(read_closing_line("Traceback\nBoom", -11).failed, 1)
         self.assertEqual(read_closing_line("5 passed, 0 failed", 1).failed, 1)
+
+    def test_a_suite_that_vanished_is_a_failure(self):
+        self.assertEqual(read_closing_line("", 0).failed, 1)
+        self.assertEqual(read_closing_line("nothing to do", 0).failed, 1)
+        self.assertEqual(must_have_run(read_closing_line("0 passed, 0 failed", 0)).failed, 1)
+        self.assertEqual(must_have_run(Result(skipped=1)).failed, 0)
+        self.assertEqual(must_have_run(Result(passed=2)).failed, 0)
 
     def test_reports_of_ctest(self):
         with tempfile.TemporaryDirectory() as folder:

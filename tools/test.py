@@ -17,9 +17,9 @@ def main():
     build(options.preset)
     log = ROOT / "build" / options.preset / "test.log"
     log.unlink(missing_ok=True)
-    runs = [("unit tests", suites.unit_tests(options.preset, log, name_filter=options.filter)),
-            ("tools", suites.python_tests(log, options.filter))]
     binary = suites.binary_of(options.preset)
+    runs = [("unit tests", suites.unit_tests(options.preset, log, name_filter=options.filter)),
+            ("tools", suites.python_tests(log, options.filter, binary))]
     matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])
     if binary:
         runs.append(("reference's answers", suites.goldens(binary, log, arguments=matrix)))
