@@ -64,7 +64,7 @@ struct SamplingParams {
   std::vector<std::vector<int32_t>> bad_words_ids;  // bad_words tokenised, and the model's own
   std::vector<int32_t> suppress_tokens;
   std::vector<int32_t> begin_suppress_tokens;
-  std::vector<int32_t> allowed_token_ids;  // ascending; all others are never generated, unless forced. Empty: all are
+  std::vector<int32_t> allowed_token_ids;  // ascending, distinct; others come only if forced. Empty: all are allowed
   std::optional<TimestampRules> timestamp_rules;  // after every ban, before forced tokens
   std::optional<int32_t> forced_bos_token_id;
   std::vector<int32_t> forced_eos_token_ids;

@@ -19,7 +19,12 @@ HttpError headers_too_large(const HttpRequestParser::Limits& limits) {
                        " bytes")};
 }
 
-HttpError body_too_large(size_t max_bytes) { return {413, str_cat("the body is larger than ", max_bytes, " bytes")}; }
+// Of a body in chunks the size is not known.
+HttpError chunks_too_large(size_t max_bytes) { return {413, str_cat("the body is larger than ", max_bytes, " bytes")}; }
+
+HttpError body_too_large(uint64_t size, size_t max_bytes) {
+  return {413, str_cat("the body has ", size, " bytes; at most ", max_bytes, " are taken")};
+}
 
 }  // namespace
 
@@ -37,7 +42,7 @@ void HttpRequestParser::read_body(size_t max_body_bytes) {
     step_ = Step::kChunkSize;
     return;
   }
-  if (head_.content_length > max_body_bytes) return fail(body_too_large(max_body_bytes));
+  if (head_.content_length > max_body_bytes) return fail(body_too_large(head_.content_length, max_body_bytes));
   step_ = Step::kSizedBody;
   body_bytes_left_ = head_.content_length;
   if (body_bytes_left_ == 0) state_ = State::kComplete;
@@ -140,7 +145,7 @@ void HttpRequestParser::take_chunk_size(std::string_view& bytes) {
     return fail({400, "a chunk's size is malformed"});
   }
   std::from_chars(digits.data(), digits.data() + digits.size(), body_bytes_left_, 16);
-  if (body_bytes_left_ > max_body_bytes_ - body_.size()) return fail(body_too_large(max_body_bytes_));
+  if (body_bytes_left_ > max_body_bytes_ - body_.size()) return fail(chunks_too_large(max_body_bytes_));
   step_ = body_bytes_left_ == 0 ? Step::kTrailers : Step::kChunkData;
 }
 

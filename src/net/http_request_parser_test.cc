@@ -224,7 +224,7 @@ TEST(HttpRequestParserTest, LimitsAreExact) {
 
 TEST(HttpRequestParserTest, BodiesHaveABound) {
   EXPECT_EQ(parse(with_headers("Content-Length: 20\r\n") + std::string(20, 'x')).state, State::kComplete);
-  EXPECT_EQ(error_of(with_headers("Content-Length: 21\r\n")), "413 the body is larger than 20 bytes");
+  EXPECT_EQ(error_of(with_headers("Content-Length: 21\r\n")), "413 the body has 21 bytes; at most 20 are taken");
   EXPECT_EQ(error_of(with_headers("Content-Length: 99999999999999999999999\r\n")),
             "413 the Content-Length is too large");
   EXPECT_EQ(parse(chunked("A\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n")).state, State::kComplete);

@@ -70,7 +70,7 @@ TEST(Resolve, TheRequestComesBeforeTheModelsFile) {
       "forced_eos_token_id": [5], "forced_bos_token_id": 6, "num_beams": 1, "suppress_tokens": [9],
       "repetition_penalty": 1.5, "stop": ["a"], "stop_token_ids": [7], "ignore_eos": true, "logprobs": 0,
       "prompt_logprobs": 3, "skip_special_tokens": false, "include_stop_str_in_output": true,
-      "presence_penalty": -1, "frequency_penalty": 1, "logit_bias": {"3": -100}, "begin_suppress_tokens": [1], "allowed_token_ids": [8, 3, 5],
+      "presence_penalty": -1, "frequency_penalty": 1, "logit_bias": {"3": -100}, "begin_suppress_tokens": [1], "allowed_token_ids": [8, 3, 5, 3, 8, 8],
       "temperature": 0.5, "top_k": -1, "top_p": 0.5, "min_p": 0.25, "seed": 11, "n": 3)",
                                    cnn());
   ASSERT_TRUE(params.ok()) << params.status();

@@ -75,6 +75,24 @@ TEST_F(AdmissionTest, BodiesHaveABudgetToo) {
   EXPECT_TRUE(admission_.take_body(1).ok());
 }
 
+TEST_F(AdmissionTest, ABodyCountsAgainstTheBudgetItself) {
+  auto first = admission_.take_body((int64_t{1} << 30) - 10);
+  ASSERT_TRUE(first.ok());
+  EXPECT_THAT(error_message(admission_.take_body(11).status()), HasSubstr("with the 11 of this request"));
+  EXPECT_TRUE(admission_.take_body(10).ok());
+}
+
+TEST_F(AdmissionTest, AChargeThatIsReplacedIsGivenBack) {
+  auto first = admission_.take_budget(60, 40);
+  ASSERT_TRUE(first.ok());
+  auto second = admission_.take_budget(40, 20);
+  ASSERT_TRUE(second.ok());
+  Admission::Charge charge = std::move(first).value();
+  charge = std::move(second).value();
+  EXPECT_TRUE(admission_.take_budget(60, 40).ok());
+  EXPECT_FALSE(admission_.take_budget(61, 0).ok());
+}
+
 TEST_F(AdmissionTest, RetryAfterFollowsTheRateOfAnswers) {
   EXPECT_EQ(admission_.retry_after_seconds(), 30);  // nothing is known
   num_queued_ = 4;
@@ -82,7 +100,10 @@ TEST_F(AdmissionTest, RetryAfterFollowsTheRateOfAnswers) {
     admission_.note_answer();
     clock_.advance(std::chrono::seconds(1));
   }
-  EXPECT_EQ(admission_.retry_after_seconds(), 4);  // one a second
+  EXPECT_EQ(admission_.retry_after_seconds(), 4);        // one a second
+  for (int i = 0; i < 5; ++i) admission_.note_answer();  // ten in five seconds
+  num_queued_ = 16;
+  EXPECT_EQ(admission_.retry_after_seconds(), 8);
   num_queued_ = 1000;
   EXPECT_EQ(admission_.retry_after_seconds(), 30);
   num_queued_ = 0;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/ascii.h"
+#include "net/http_chars.h"
 #include "server/page.h"
 #include "server/replies.h"
 #include "server/routes.h"
@@ -19,6 +20,14 @@ std::string host_name(std::string_view host) {
   std::string name = ascii_lower(has_port ? host.substr(0, colon) : host);
   if (name.ends_with('.')) name.pop_back();
   return name;
+}
+
+// RFC 9110, 8.4: nothing is decoded here, so a body must come as it is.
+bool has_content_encoding(const HttpRequest& request) {
+  return std::ranges::any_of(request.headers, [](const auto& header) {
+    return equals_ignoring_case(header.first, "Content-Encoding") && !trim(header.second).empty() &&
+           !equals_ignoring_case(trim(header.second), "identity");
+  });
 }
 
 // All of both is looked at, however early they differ: the time taken tells nothing of the key.
@@ -153,7 +162,11 @@ std::optional<HttpResponse> ApiService::refuse(const HttpRequest& request) const
   }
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   if (is_get && find_page_file(request.path) != nullptr) return std::nullopt;
-  if (find_route(request.method, request.path) != nullptr) return std::nullopt;
+  if (const Route* route = find_route(request.method, request.path); route != nullptr) {
+    if (route->kind == RouteKind::kInfo || !has_content_encoding(request)) return std::nullopt;
+    return http_error_response(415, "no Content-Encoding but identity is understood: send the body as it is",
+                               "unsupported_content_encoding");
+  }
   const std::string methods =
       is_get || find_page_file(request.path) == nullptr ? allowed_methods(request.path) : "GET, HEAD";
   if (methods.empty()) return http_error_response(404, "there is no such path", "not_found");

@@ -77,13 +77,36 @@ TEST(ApiService, KeysGuardAllButHealthAndThePage) {
   }
 }
 
+TEST(ApiService, MetricsAndStateAreOpenToThisMachineAlone) {
+  ServerOptions options = default_server_options();
+  options.api_keys = {"key"};
+  std::atomic<ServerState> state{ServerState::kLoading};
+  ServerMetrics metrics("model");
+  const AccessLog log({.is_on = false});
+  ApiService service(options, state, metrics, log);
+  const auto status_for = [&](const char* path, bool peer_is_loopback, HttpHeaders headers) {
+    headers.emplace_back("Host", "localhost");
+    const HttpService::Decision decision = service.on_head(
+        {.method = "GET", .path = path, .headers = std::move(headers), .peer_is_loopback = peer_is_loopback});
+    return decision.refusal.has_value() ? decision.refusal->status : 200;
+  };
+  for (const char* path : {"/metrics", "/debug/state"}) {
+    EXPECT_EQ(status_for(path, true, {}), 200) << path;
+    EXPECT_EQ(status_for(path, false, {}), 401) << path;
+    EXPECT_EQ(status_for(path, false, {{"Authorization", "Bearer other"}}), 401) << path;
+    EXPECT_EQ(status_for(path, false, {{"X-Forwarded-For", "127.0.0.1"}}), 401) << path;
+    EXPECT_EQ(status_for(path, false, {{"Authorization", "Bearer key"}}), 200) << path;
+  }
+  EXPECT_EQ(status_for("/health/live", false, {}), 200);
+}
+
 TEST(ApiService, OnLoopbackOnlyItsOwnNamesAreHosts) {
   ServerOptions options = default_server_options();
   options.allowed_hosts = {"speech.example"};
   ServedModel served(options);
   served.load();
-  for (const char* host :
-       {"localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "speech.example", "Speech.Example:443"}) {
+  for (const char* host : {"localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "speech.example",
+                           "Speech.Example:443", "localhost.", "speech.example.:443"}) {
     EXPECT_EQ(served.get("/v1/models", {{"Host", host}}).status, 200) << host;
   }
   for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8000", "10.0.0.1"}) {
@@ -110,6 +133,14 @@ TEST(ApiService, OtherSitesPagesAreOutUnlessTheyAreAskedIn) {
   served.load();
   const HttpHeaders good = {{"Origin", "https://good.example"}}, evil = {{"Origin", "https://evil.example"}};
   EXPECT_EQ(served.post("/v1/completions", kHello, evil).status, 403);
+  // A page's own origin is the whole host, behind a scheme.
+  for (const char* own : {"http://localhost", "https://localhost"}) {
+    EXPECT_EQ(served.get("/v1/models", {{"Host", "localhost"}, {"Origin", own}}).status, 200) << own;
+  }
+  for (const char* other : {"http://evil-localhost", "https://evil.localhost", "localhost", "http://localhost.evil",
+                            "http://localhost:1", "ftp://localhost", "null", ""}) {
+    EXPECT_EQ(served.get("/v1/models", {{"Host", "localhost"}, {"Origin", other}}).status, 403) << other;
+  }
   const HttpClient::Reply reply = served.post("/v1/completions", kHello, good);
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(header(reply, "Access-Control-Allow-Origin"), "https://good.example");
@@ -147,6 +178,20 @@ TEST(ApiService, BodiesMustBeJsonOfAFewLevels) {
   EXPECT_EQ(post("application/json", std::string(100, '[')), 400);
   EXPECT_EQ(post("application/json", "{\"prompt\": \"" + std::string(9 << 20, 'x') + "\"}"), 413);
   EXPECT_THAT(served.post("/v1/completions", "{").body, HasSubstr(R"("message": "the body: not valid JSON)"));
+}
+
+TEST(ApiService, BodiesComeAsTheyAre) {
+  ServedModel served;
+  served.load();
+  for (const char* coding : {"identity", "Identity", ""}) {
+    EXPECT_EQ(served.post("/v1/completions", kHello, {{"Content-Encoding", coding}}).status, 200) << coding;
+  }
+  for (const char* coding : {"gzip", "br", "identity, gzip", "x"}) {
+    const HttpClient::Reply reply = served.post("/v1/completions", kHello, {{"Content-Encoding", coding}});
+    EXPECT_EQ(reply.status, 415) << coding;
+    EXPECT_EQ(at(ServedModel::json(reply), "error", "code").as_string(), "unsupported_content_encoding");
+  }
+  EXPECT_EQ(served.get("/v1/models", {{"Content-Encoding", "gzip"}}).status, 200);  // has no body
 }
 
 TEST(ApiService, ABatchLargerThanTheQueueIsWrongAndAFullQueueIs429) {

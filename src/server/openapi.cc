@@ -78,7 +78,7 @@ void set_errors(Json& responses, std::initializer_list<int> statuses, bool has_k
 }
 
 void set_post_errors(Json& responses, bool has_keys) {
-  set_errors(responses, {400, 401, 403, 404, 408, 413, 429, 500, 503, 504}, has_keys);
+  set_errors(responses, {400, 401, 403, 404, 408, 413, 415, 429, 500, 503, 504}, has_keys);
 }
 
 Json post_operation(const PostRoute& route, bool has_keys) {

@@ -165,6 +165,7 @@ constexpr ErrorDoc kErrors[] = {
     {405, "The path knows other methods."},
     {408, "The request came too slowly."},
     {413, "The body is larger than is taken."},
+    {415, "The body has a Content-Encoding other than identity."},
     {429, "The queue is full, or too much is in work.", true},
     {500, "It is our own fault; the log says more."},
     {503, "The server loads, or stops.", true},

@@ -250,7 +250,7 @@ TEST_F(OpenApiTest, ErrorsHaveAllFourKeysAndTheStatusesOfApiMd) {
   const Json& error = member(member(schema_of(document(), "Error"), "properties"), "error");
   EXPECT_EQ(member(error, "required").dump(), R"(["message", "type", "param", "code"])");
   const Json& responses = member(member(member(member(document(), "paths"), "/v1/completions"), "post"), "responses");
-  for (const char* status : {"400", "404", "413", "429", "500", "503", "504"}) {
+  for (const char* status : {"400", "404", "413", "415", "429", "500", "503", "504"}) {
     EXPECT_NE(responses.find(status), nullptr) << status;
   }
   EXPECT_EQ(responses.find("401"), nullptr) << "no key is asked for";
