@@ -382,6 +382,15 @@ class CliTest(unittest.TestCase):
             self.assertEqual(code, 0)
             self.assertIn(f"usage: transept {verb}", out)
 
+    def test_help_that_cannot_be_written_is_no_success(self):
+        if not Path("/dev/full").exists():
+            self.skipTest("no device /dev/full")
+        for arguments in (["--help"], ["--version"], ["generate", "--help"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([str(BINARY), *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertEqual(done.stderr, "transept: standard output: not everything could be written\n")
+
     def test_help_and_documents_say_what_exit_codes_mean(self):
         document = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
         for text in (run("--help")[1], run("generate", "--help")[1], document):

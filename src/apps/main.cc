@@ -111,10 +111,18 @@ int main_verb(const std::vector<std::string>& arguments) {
   return kExitUsage;
 }
 
+// What could not be written is no success: a help text that went to a full disk, say.
+int with_flushed_output(int code) {
+  const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (is_written || code != kExitOk) return code;
+  std::fputs("transept: standard output: not everything could be written\n", stderr);
+  return kExitUsage;
+}
+
 }  // namespace
 }  // namespace transept
 
 int main(int argc, char** argv) {
   transept::occupy_standard_descriptors();
-  return transept::main_verb({argv + 1, argv + argc});
+  return transept::with_flushed_output(transept::main_verb({argv + 1, argv + argc}));
 }
