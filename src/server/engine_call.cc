@@ -9,6 +9,46 @@
 namespace transept {
 namespace {
 
+// What a prompt's outputs come to: of a stream each holds what is new alone.
+class Tally final {
+ public:
+  void add(const RequestOutput& output) {
+    for (const CompletionOutput& piece : output.outputs) {
+      const auto index = static_cast<size_t>(piece.index);
+      if (answers_.size() <= index) answers_.resize(index + 1);
+      answers_[index].num_tokens += static_cast<int64_t>(piece.token_ids.size());
+      if (piece.finish_reason != FinishReason::kNone) answers_[index].finish_reason = piece.finish_reason;
+    }
+  }
+
+  // `last` was added.
+  FinishedRequest finished(const RequestOutput& last) const {
+    const RequestMetrics& times = last.metrics;
+    FinishedRequest request{.queue_s = times.queue_s, .first_token_s = times.first_token_s, .total_s = times.total_s};
+    request.num_prompt_tokens =
+        static_cast<int64_t>(last.encoder_prompt_token_ids.size() + last.prompt_token_ids.size());
+    int64_t longest = 0;
+    for (const Answer& answer : answers_) {
+      request.num_generated_tokens += answer.num_tokens;
+      longest = std::max(longest, answer.num_tokens);
+      request.finish_reasons.push_back(answer.finish_reason);
+    }
+    if (answers_.empty()) request.finish_reasons = {FinishReason::kStop};  // a score generates nothing
+    if (times.first_token_s >= 0 && times.total_s >= times.first_token_s) {
+      request.num_intervals = longest - 1;
+      request.interval_seconds = times.total_s - times.first_token_s;
+    }
+    return request;
+  }
+
+ private:
+  struct Answer {
+    int64_t num_tokens = 0;
+    FinishReason finish_reason = FinishReason::kNone;
+  };
+  std::vector<Answer> answers_;
+};
+
 // Owned by the callbacks of its own streams and by whoever runs it: it goes with the last stream.
 class Run final : public std::enable_shared_from_this<Run> {
  public:
@@ -24,7 +64,6 @@ class Run final : public std::enable_shared_from_this<Run> {
   void read(size_t index);
   void end(const Status& status);
   void cancel();
-  void observe(const RequestOutput& output);
 
   const ServerContext& context_;
   ApiCallPtr call_;
@@ -36,6 +75,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   std::mutex mutex_;  // all below
   std::shared_ptr<EngineCall> route_;
   std::vector<std::optional<RequestStream>> streams_;
+  std::vector<Tally> tallies_;
   size_t num_open_ = 0;
   bool is_over_ = false;
 };
@@ -45,6 +85,7 @@ void Run::start(std::vector<RequestSpec> specs) {
     const std::lock_guard lock(mutex_);
     num_open_ = specs.size();
     streams_.resize(specs.size());
+    tallies_.resize(specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
       specs[i].on_ready = [self = shared_from_this(), i] { self->ready(i); };
       StatusOr<RequestStream> stream = context_.engine.add_request(std::move(specs[i]));
@@ -92,26 +133,15 @@ void Run::read(size_t index) {
     if (!output.has_value()) return;
     if (!output->ok()) return end(output->status());
     const bool is_finished = (*output)->finished;
+    tallies_[index].add(**output);
     if (is_finished) {
       streams_[index].reset();
-      observe(**output);
+      context_.admission.note_answer();
+      context_.metrics.count_request(tallies_[index].finished(**output));
     }
     route_->on_output(index, std::move(*output).value());
     if (is_finished && --num_open_ == 0) end(ok_status());
   }
-}
-
-void Run::observe(const RequestOutput& output) {
-  context_.admission.note_answer();
-  context_.metrics.count_request(output);
-  const RequestMetrics& times = output.metrics;
-  if (times.first_token_s < 0) return;
-  context_.metrics.observe_first_token(times.first_token_s);
-  size_t longest = 0;
-  for (const CompletionOutput& one : output.outputs) longest = std::max(longest, one.token_ids.size());
-  if (longest < 2 || times.total_s < times.first_token_s) return;
-  const double interval = (times.total_s - times.first_token_s) / static_cast<double>(longest - 1);
-  context_.metrics.observe_inter_token(interval, static_cast<int32_t>(longest - 1));
 }
 
 void Run::end(const Status& status) {

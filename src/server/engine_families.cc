@@ -101,7 +101,9 @@ void add_work(const LLMEngine::Stats& stats, Families& out) {
             stats.num_preemptions);
   out.counts("transept:num_swaps_total", "Times that a request's KV blocks went to the swap space or came back.",
              "direction", {{"out", stats.num_swaps_out}, {"in", stats.num_swaps_in}});
-  out.count("transept:prompt_tokens_total", "Decoder prompt tokens computed, recomputed ones included.",
+  out.count("transept:prompt_tokens_total",
+            "Decoder prompt tokens computed, recomputed ones and those of a transcription's further tries "
+            "included, so it may be more than all usage; the encoder's are in encoder_tokens_total.",
             stats.num_prompt_tokens);
   out.count("transept:generation_tokens_total", "Tokens generated.", stats.num_generated_tokens);
   out.count("transept:encoder_tokens_total", "Encoder positions computed, recomputed ones included.",

@@ -84,32 +84,16 @@ class ServerMetrics::Impl final {
     observe(http_seconds_.Add({{"handler", handler}}, second_buckets()), seconds);
   }
 
-  void observe_first_token(double seconds) { observe(first_token_, seconds); }
-
-  void observe_inter_token(double seconds, int32_t num_tokens) {
-    if (num_tokens <= 0 || !(seconds >= 0) || !std::isfinite(seconds)) return;
-    const double each = seconds / num_tokens;
-    const Buckets& bounds = second_buckets();
-    std::vector<double> counts(bounds.size() + 1);
-    counts[static_cast<size_t>(std::ranges::lower_bound(bounds, each) - bounds.begin())] = num_tokens;
-    inter_token_.ObserveMultiple(counts, seconds);
-  }
-
-  void count_request(const RequestOutput& output) {
-    size_t num_tokens = 0, longest = 0;
-    for (const CompletionOutput& answer : output.outputs) {
-      num_tokens += answer.token_ids.size();
-      longest = std::max(longest, answer.token_ids.size());
-      finished_.Add({{"finished_reason", std::string(finish_name(answer.finish_reason))}}).Increment();
+  void count_request(const FinishedRequest& request) {
+    for (const FinishReason reason : request.finish_reasons) {
+      finished_.Add({{"finished_reason", std::string(finish_name(reason))}}).Increment();
     }
-    const RequestMetrics& times = output.metrics;
-    observe(queue_, times.queue_s);
-    observe(end_to_end_, times.total_s);
-    if (times.first_token_s >= 0 && longest > 1) {
-      observe(per_token_, (times.total_s - times.first_token_s) / static_cast<double>(longest - 1));
-    }
-    prompt_.Observe(static_cast<double>(output.encoder_prompt_token_ids.size() + output.prompt_token_ids.size()));
-    generation_.Observe(static_cast<double>(num_tokens));
+    observe(queue_, request.queue_s);
+    observe(first_token_, request.first_token_s);
+    observe(end_to_end_, request.total_s);
+    observe_intervals(request.num_intervals, request.interval_seconds);
+    prompt_.Observe(static_cast<double>(request.num_prompt_tokens));
+    generation_.Observe(static_cast<double>(request.num_generated_tokens));
   }
 
   void count_unknown_fields(int32_t count) { unknown_fields_.Increment(std::max(0, count)); }
@@ -133,6 +117,17 @@ class ServerMetrics::Impl final {
   }
 
  private:
+  // The mean of a request's steps, once for the request and once for each of them.
+  void observe_intervals(int64_t count, double all_seconds) {
+    if (count <= 0 || !(all_seconds >= 0) || !std::isfinite(all_seconds)) return;
+    const double each = all_seconds / static_cast<double>(count);
+    per_token_.Observe(each);
+    const Buckets& bounds = second_buckets();
+    std::vector<double> counts(bounds.size() + 1);
+    counts[static_cast<size_t>(std::ranges::lower_bound(bounds, each) - bounds.begin())] = static_cast<double>(count);
+    inter_token_.ObserveMultiple(counts, all_seconds);
+  }
+
   std::string bounded_route(std::string_view route) {
     const std::lock_guard lock(mutex_);
     if (routes_.contains(route)) return std::string(route);
@@ -160,7 +155,8 @@ class ServerMetrics::Impl final {
   std::mutex mutex_;
   std::set<std::string, std::less<>> routes_;  // under mutex_
 
-  Family<Counter>& finished_ = counters("request_success_total", "Answers that ended, by what ended them.");
+  Family<Counter>& finished_ =
+      counters("request_success_total", "Answers that ended, by what ended them; a transcription is one.");
   Family<Counter>& refused_ = counters("requests_refused_total", "Requests that were not taken, by the reason.");
   Counter& audio_seconds_ = counters("audio_seconds_total", "Seconds of audio that were transcribed.").Add({});
   Counter& unknown_fields_ =
@@ -169,11 +165,15 @@ class ServerMetrics::Impl final {
   Family<Histogram>& http_seconds_ =
       histograms("http_request_duration_seconds", "From an HTTP request's head to the last byte of its answer.");
   Histogram& first_token_ = seconds("time_to_first_token_seconds", "From a request's coming to its first token.");
-  Histogram& inter_token_ = seconds("inter_token_latency_seconds", "Between a token of a stream and the next.");
+  Histogram& inter_token_ =
+      seconds("inter_token_latency_seconds",
+              "From a token to the next: the mean of its request, once for each token behind the first.");
   Histogram& per_token_ = seconds("time_per_output_token_seconds", "Mean time of a request's tokens behind the first.");
   Histogram& end_to_end_ = seconds("e2e_request_latency_seconds", "From a request's coming to its last token.");
-  Histogram& queue_ = seconds("request_queue_time_seconds", "From a request's coming to its first step.");
-  Histogram& prompt_ = tokens("request_prompt_tokens", "Prompt tokens of a request, encoder and decoder.");
+  Histogram& queue_ = seconds("request_queue_time_seconds",
+                              "From a request's coming to its first step; of a transcription with its upload.");
+  Histogram& prompt_ = tokens("request_prompt_tokens",
+                              "Prompt tokens of a request, encoder and decoder, each once: those of its usage.");
   Histogram& generation_ = tokens("request_generation_tokens", "Tokens generated for a request, of all its answers.");
 };
 
@@ -183,11 +183,7 @@ ServerMetrics::~ServerMetrics() = default;
 void ServerMetrics::count_http(std::string_view route, std::string_view method, int status, double seconds) {
   impl_->count_http(route, method, status, seconds);
 }
-void ServerMetrics::observe_first_token(double seconds) { impl_->observe_first_token(seconds); }
-void ServerMetrics::observe_inter_token(double seconds, int32_t num_tokens) {
-  impl_->observe_inter_token(seconds, num_tokens);
-}
-void ServerMetrics::count_request(const RequestOutput& output) { impl_->count_request(output); }
+void ServerMetrics::count_request(const FinishedRequest& request) { impl_->count_request(request); }
 void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_fields(count); }
 void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }
 void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }

@@ -12,6 +12,20 @@
 
 namespace transept {
 
+// What the histograms of requests are told of one that was answered: a prompt of a text route, or a transcription,
+// however many windows it had. Times are seconds since the request came; negative: it has not happened.
+struct FinishedRequest {
+  double queue_s = -1;
+  double first_token_s = -1;
+  double total_s = -1;
+  int64_t num_prompt_tokens = 0;     // encoder and decoder
+  int64_t num_generated_tokens = 0;  // of all its answers
+  // From a token to the next, of the longest answer: how many such steps, and the seconds of all of them.
+  int64_t num_intervals = 0;
+  double interval_seconds = 0;
+  std::vector<FinishReason> finish_reasons;  // one an answer
+};
+
 class ServerMetrics final {
  public:
   explicit ServerMetrics(const std::string& model_name);
@@ -19,11 +33,8 @@ class ServerMetrics final {
 
   // An HTTP answer's end; route is the route's pattern ("/v1/completions"), or "other".
   void count_http(std::string_view route, std::string_view method, int status, double seconds);
-  // A generated piece: `seconds` since the one before it, or since the request came (first).
-  void observe_first_token(double seconds);
-  void observe_inter_token(double seconds, int32_t num_tokens);
-  // A finished engine request: queue time, end to end, tokens per request, finish reasons.
-  void count_request(const RequestOutput& output);
+  // Every request that was answered, of whichever route, once.
+  void count_request(const FinishedRequest& request);
   void count_unknown_fields(int32_t count);
   void count_audio_seconds(double seconds);
   void count_refused(std::string_view why);  // "queue", "budget", "draining", "loading"

@@ -29,18 +29,14 @@ PrometheusText read(const ServerMetrics& metrics, const EngineSnapshot& engine =
   return std::move(parsed).value();
 }
 
-RequestOutput finished(int32_t num_encoder, int32_t num_decoder, const std::vector<int32_t>& num_tokens) {
-  RequestOutput output;
-  output.encoder_prompt_token_ids.assign(static_cast<size_t>(num_encoder), 1);
-  output.prompt_token_ids.assign(static_cast<size_t>(num_decoder), 1);
-  for (const int32_t count : num_tokens) {
-    CompletionOutput& answer = output.outputs.emplace_back();
-    answer.token_ids.assign(static_cast<size_t>(count), 1);
-    answer.finish_reason = FinishReason::kStop;
-  }
-  output.finished = true;
-  output.metrics = {.queue_s = 0.01, .encode_s = 0.02, .first_token_s = 0.5, .total_s = 1.5};
-  return output;
+FinishedRequest finished(int64_t num_prompt, int64_t num_generated, int64_t num_intervals, size_t num_answers = 1) {
+  FinishedRequest request{.queue_s = 0.01, .first_token_s = 0.5, .total_s = 1.5};
+  request.num_prompt_tokens = num_prompt;
+  request.num_generated_tokens = num_generated;
+  request.num_intervals = num_intervals;
+  request.interval_seconds = 1;
+  request.finish_reasons.assign(num_answers, FinishReason::kStop);
+  return request;
 }
 
 TEST(PrometheusText, TheReaderRefusesWhatTheFormatForbids) {
@@ -149,10 +145,11 @@ TEST(ServerMetrics, TheEnginesStateIsThatOfTheSnapshot) {
 
 TEST(ServerMetrics, AFinishedRequestIsInEveryHistogramOfRequests) {
   ServerMetrics metrics("m");
-  metrics.count_request(finished(5, 2, {11, 4}));
-  RequestOutput cut = finished(1, 1, {1});
-  cut.outputs[0].finish_reason = FinishReason::kLength;
-  cut.metrics = {};  // nothing has happened
+  metrics.count_request(finished(7, 15, 10, 2));
+  FinishedRequest cut;  // no time is known
+  cut.num_prompt_tokens = 2;
+  cut.num_generated_tokens = 1;
+  cut.finish_reasons = {FinishReason::kLength};
   metrics.count_request(cut);
   const PrometheusText text = read(metrics);
   EXPECT_EQ(text.value("transept:request_success_total", with({{"finished_reason", "stop"}})), 2);
@@ -165,15 +162,22 @@ TEST(ServerMetrics, AFinishedRequestIsInEveryHistogramOfRequests) {
   EXPECT_EQ(text.value("transept:e2e_request_latency_seconds_count", kModel), 1) << "-1 is no time";
   EXPECT_EQ(text.value("transept:request_queue_time_seconds_sum", kModel), 0.01);
   EXPECT_DOUBLE_EQ(text.value("transept:time_per_output_token_seconds_sum", kModel), 0.1) << "1 s for 10 tokens";
+  EXPECT_EQ(text.value("transept:time_per_output_token_seconds_count", kModel), 1);
+  EXPECT_EQ(text.value("transept:time_to_first_token_seconds_sum", kModel), 0.5);
+  EXPECT_EQ(text.value("transept:time_to_first_token_seconds_count", kModel), 1);
+  EXPECT_EQ(text.value("transept:inter_token_latency_seconds_count", kModel), 10);
 }
 
-TEST(ServerMetrics, APieceOfSeveralTokensCountsEachOfThem) {
+TEST(ServerMetrics, EachStepFromTokenToTokenCounts) {
   ServerMetrics metrics("m");
-  metrics.observe_inter_token(0.04, 4);
-  metrics.observe_inter_token(2000, 1);  // past the last bound
-  metrics.observe_inter_token(1, 0);
-  metrics.observe_inter_token(-1, 3);
-  metrics.observe_first_token(0.3);
+  const auto count = [&](int64_t num_intervals, double interval_seconds) {
+    metrics.count_request({.num_intervals = num_intervals, .interval_seconds = interval_seconds});
+  };
+  count(4, 0.04);
+  count(1, 2000);  // past the last bound
+  count(0, 1);
+  count(3, -1);
+  metrics.count_request({.first_token_s = 0.3});
   const PrometheusText text = read(metrics);
   const auto bucket = [&](const char* le) {
     return text.value("transept:inter_token_latency_seconds_bucket", with({{"le", le}}));
@@ -188,7 +192,7 @@ TEST(ServerMetrics, APieceOfSeveralTokensCountsEachOfThem) {
 
 TEST(ServerMetrics, BucketsSuitFiveMillisecondsAndFiveMinutes) {
   ServerMetrics metrics("m");
-  for (const double seconds : {0.004, 0.006, 250.0, 350.0}) metrics.observe_first_token(seconds);
+  for (const double seconds : {0.004, 0.006, 250.0, 350.0}) metrics.count_request({.first_token_s = seconds});
   const PrometheusText text = read(metrics);
   const auto bucket = [&](const char* le) {
     return text.value("transept:time_to_first_token_seconds_bucket", with({{"le", le}}));
@@ -270,8 +274,7 @@ TEST(ServerMetrics, ThreadsCountWhileAScraperReads) {
     threads.emplace_back([&metrics, t] {
       for (int i = 0; i < kTimes; ++i) {
         metrics.count_http(t % 2 == 0 ? "/a" : "/b", "GET", 200, 0.01);
-        metrics.count_request(finished(1, 1, {2}));
-        metrics.observe_inter_token(0.01, 2);
+        metrics.count_request(finished(2, 2, 2));
         metrics.count_refused("queue");
       }
     });

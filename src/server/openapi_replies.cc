@@ -36,9 +36,11 @@ Json ids() { return list_of(integer()); }
 Json usage() {
   Json details = object("Of which side they are.", {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}},
                         {{"audio_seconds", number()}});
-  return object("Tokens read and written.",
-                {{"prompt_tokens", integer()}, {"completion_tokens", integer()}, {"total_tokens", integer()}},
-                {{"prompt_tokens_details", std::move(details)}});
+  return object(
+      "Tokens read and written, each once. Of /metrics, request_prompt_tokens agrees with prompt_tokens; "
+      "prompt_tokens_total counts what decoders computed, again after a preemption too.",
+      {{"prompt_tokens", integer()}, {"completion_tokens", integer()}, {"total_tokens", integer()}},
+      {{"prompt_tokens_details", std::move(details)}});
 }
 
 // Of every token the encoder position that it attends to most; null: none.

@@ -73,10 +73,9 @@ Json duration_usage(double seconds) {
 }
 
 std::optional<Json> token_usage(const SpeechModel& speech, const TranscribeCounts& counts) {
-  const std::optional<int64_t> window = speech.audio->max_samples();
-  if (!window.has_value()) return std::nullopt;
-  const int64_t audio = counts.num_windows * speech.audio->num_positions(*window);
-  const int64_t text = counts.num_prompt_tokens, output = counts.num_generated_tokens;
+  if (!speech.audio->max_samples().has_value()) return std::nullopt;
+  const int64_t audio = counts.num_encoder_tokens, text = counts.num_prompt_tokens,
+                output = counts.num_generated_tokens;
   return Json(Json::Object{{"type", "tokens"},
                            {"input_tokens", text + audio},
                            {"input_token_details", Json::Object{{"text_tokens", text}, {"audio_tokens", audio}}},

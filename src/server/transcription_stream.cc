@@ -44,7 +44,6 @@ void TranscriptionStream::fail(const Status& error) {
 
 void TranscriptionStream::send_delta(std::string piece) {
   if (piece.empty()) return;
-  if (piece.size() == text_.text().size()) context_.metrics.observe_first_token(call_->responder->seconds());
   send(Json(Json::Object{{"type", "transcript.text.delta"}, {"delta", std::move(piece)}}));
 }
 

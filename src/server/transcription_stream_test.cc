@@ -85,7 +85,7 @@ TEST_F(TranscriptionStreams, DeltasAreTheWholeText) {
     EXPECT_EQ(integer(usage, "total_tokens"), integer(usage, "input_tokens") + integer(usage, "output_tokens"));
   }
   EXPECT_THAT(house_->metrics().text(house_->engine().snapshot(), 0),
-              HasSubstr("transept:time_to_first_token_seconds_count{model_name=\"g2p\"} 4"));
+              HasSubstr("transept:time_to_first_token_seconds_count{model_name=\"g2p\"} 8"));
 }
 
 TEST_F(TranscriptionStreams, DeltasComeWhileItRuns) {

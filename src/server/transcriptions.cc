@@ -24,6 +24,7 @@ class Transcription final {
   Transcription(const ServerContext& context, const ApiCallPtr& call, bool translate)
       : context_(context), call_(call), translate_(translate) {
     limits_ = {.stop_token = stop_.get_token(), .deadline = call->deadline(context)};
+    begin_ = context.clock.now();
   }
 
   void run() {
@@ -45,12 +46,14 @@ class Transcription final {
   StatusOr<TranscriptionForm> read_form();
   StatusOr<double> look_at(const AudioBytes& audio) const;
   StatusOr<TranscribeResult> transcribe(const AudioBytes& audio, const TranscribeOptions& options);
+  void count(const TranscribeResult& result) const;
 
   const ServerContext& context_;
   const ApiCallPtr& call_;
   const bool translate_;
   std::stop_source stop_;
   TranscribeLimits limits_;
+  TimePoint begin_{};
   std::optional<TranscriptionStream> stream_;  // of a streamed answer
 };
 
@@ -73,7 +76,7 @@ Status Transcription::answer() {
 
   if (ask.stream) stream_.emplace(context_, call_);
   ASSIGN_OR_RETURN(const TranscribeResult result, transcribe(form->audio, ask.options));
-  context_.metrics.count_audio_seconds(result.transcript.duration);
+  count(result);
   if (stream_.has_value()) {
     stream_->finish(result);
   } else {
@@ -127,6 +130,22 @@ StatusOr<TranscribeResult> Transcription::transcribe(const AudioBytes& audio, co
       Transcriber(*context_.speech).transcribe(AudioSource(audio), options, observer, limits_);
   if (!result.ok()) return as_form_error(result.status());
   return result;
+}
+
+// One request, as its caller sees it: the engine's are as many as its windows took.
+void Transcription::count(const TranscribeResult& result) const {
+  const TranscribeTimes& times = result.times;
+  context_.metrics.count_audio_seconds(result.transcript.duration);
+  context_.admission.note_answer();
+  FinishedRequest request{.total_s = seconds(context_.clock.now() - call_->arrival)};
+  request.queue_s = seconds(begin_ - call_->arrival) + std::max(0.0, times.queue_s);
+  if (times.first_token.has_value()) request.first_token_s = seconds(*times.first_token - call_->arrival);
+  request.num_prompt_tokens = result.counts.num_encoder_tokens + result.counts.num_prompt_tokens;
+  request.num_generated_tokens = result.counts.num_generated_tokens;
+  request.num_intervals = times.num_intervals;
+  request.interval_seconds = times.interval_seconds;
+  request.finish_reasons = {FinishReason::kStop};
+  context_.metrics.count_request(request);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
     tokens.insert(tokens.end(), segment.tokens.begin(), segment.tokens.end());
   }
   transcript_.text = decoder_->whole_text(tokens);
-  return TranscribeResult{std::move(transcript_), mode_, decoder_->counts()};
+  return TranscribeResult{std::move(transcript_), mode_, decoder_->counts(), decoder_->times()};
 }
 
 // From the first 30 s, silence after the audio included, as the reference does; a first window that is these finds them
@@ -212,6 +212,7 @@ TranscribeCounts& TranscribeCounts::operator+=(const TranscribeCounts& other) {
   num_fallbacks += other.num_fallbacks;
   num_prompt_tokens += other.num_prompt_tokens;
   num_generated_tokens += other.num_generated_tokens;
+  num_encoder_tokens += other.num_encoder_tokens;
   return *this;
 }
 

@@ -92,14 +92,24 @@ struct TranscribeCounts {
   // Of the answers that were taken, one a window: what the decoder was given before them, and what it gave (end tokens
   // included). Fallbacks, the language and alignments are not among them.
   int64_t num_prompt_tokens = 0, num_generated_tokens = 0;
+  int64_t num_encoder_tokens = 0;  // positions of the windows
 
   TranscribeCounts& operator+=(const TranscribeCounts& other);
+};
+
+struct TranscribeTimes {
+  double queue_s = -1;                   // its first engine request's wait for its first step; negative: there was none
+  std::optional<TimePoint> first_token;  // of the first window's answer; of the engine's clock
+  // Steps from a token of an answer to the next, fallbacks included, and the seconds of all of them.
+  int64_t num_intervals = 0;
+  double interval_seconds = 0;
 };
 
 struct TranscribeResult {
   Transcript transcript;
   TranscribeMode mode = TranscribeMode::kSequential;  // that ran
   TranscribeCounts counts;
+  TranscribeTimes times;
 };
 
 class Transcriber final {

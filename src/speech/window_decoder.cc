@@ -218,6 +218,7 @@ StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const Encoder
     if (*known.features == *features) return known.input;
   }
   num_windows_.fetch_add(1, std::memory_order_relaxed);
+  num_encoder_tokens_.fetch_add(features->num_positions, std::memory_order_relaxed);
   EncoderDecoderInputs inputs;
   inputs.encoder_features = features;
   return model_.engine->encode(std::move(inputs)).get();
@@ -236,7 +237,25 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
   StatusOr<RequestOutput> answered = answer_of(std::move(spec));
   // What the limits have ended is told in their words, not in those of one request.
   if (!answered.ok()) RETURN_IF_ERROR(limits_.check(model_.engine->clock()));
+  const std::lock_guard lock(times_mutex_);
+  if (answered.ok() && times_.queue_s < 0) times_.queue_s = answered->metrics.queue_s;
   return answered;
+}
+
+void WindowDecoder::note_tokens(const RequestOutput& output) const {
+  const RequestMetrics& times = output.metrics;
+  const TimePoint now = model_.engine->clock().now();
+  const std::lock_guard lock(times_mutex_);
+  const double since_first = times.total_s - times.first_token_s;
+  if (times.first_token_s < 0 || since_first < 0) return;
+  if (!times_.first_token.has_value()) {
+    times_.first_token = now - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(since_first));
+  }
+  size_t longest = 0;
+  for (const CompletionOutput& answer : output.outputs) longest = std::max(longest, answer.token_ids.size());
+  if (longest < 2) return;
+  times_.num_intervals += static_cast<int64_t>(longest) - 1;
+  times_.interval_seconds += since_first;
 }
 
 // The first asks for admission, of them all, and the others wait until it has it: they would fill its queue. (If it is
@@ -313,6 +332,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, cons
                                                 const SamplingParams& params) const {
   ASSIGN_OR_RETURN(const RequestOutput output, ask(window, prompt, params));
   if (output.outputs.empty()) return absl::InternalError("the engine gave no answer");
+  note_tokens(output);
   const auto tokens_of = [&](const CompletionOutput& answer) {
     const auto end = std::ranges::find(answer.token_ids, end_of_text_);
     return std::vector<int32_t>(answer.token_ids.begin(), end);
@@ -427,8 +447,13 @@ std::string WindowDecoder::text_below(std::span<const int32_t> tokens, int32_t e
 }
 
 TranscribeCounts WindowDecoder::counts() const {
-  return {num_windows_.load(), num_requests_.load(), num_fallbacks_.load(), num_prompt_tokens_.load(),
-          num_generated_tokens_.load()};
+  return {num_windows_.load(),       num_requests_.load(),         num_fallbacks_.load(),
+          num_prompt_tokens_.load(), num_generated_tokens_.load(), num_encoder_tokens_.load()};
+}
+
+TranscribeTimes WindowDecoder::times() const {
+  const std::lock_guard lock(times_mutex_);
+  return times_;
 }
 
 }  // namespace transept

@@ -65,6 +65,7 @@ class WindowDecoder final {
   int32_t max_previous_tokens() const { return max_len_ / 2 - 1; }
 
   TranscribeCounts counts() const;
+  TranscribeTimes times() const;
 
  private:
   WindowDecoder(const SpeechModel& model, const TranscribeOptions& options, const TranscribeLimits& limits)
@@ -86,6 +87,7 @@ class WindowDecoder final {
                               const SamplingParams& params) const;
   StatusOr<RequestStream> add(RequestSpec spec) const;
   StatusOr<RequestOutput> answer_of(RequestSpec spec) const;
+  void note_tokens(const RequestOutput& output) const;
 
   SpeechModel model_;
   TranscribeOptions options_;
@@ -101,7 +103,9 @@ class WindowDecoder final {
   };
   std::vector<Encoded> language_inputs_;  // that told the language, or should have; none: it was given
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
-  mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0};
+  mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0}, num_encoder_tokens_{0};
+  mutable std::mutex times_mutex_;
+  mutable TranscribeTimes times_;  // under times_mutex_
   mutable std::mutex admission_mutex_;
   mutable bool was_admitted_ = false;  // under admission_mutex_: the engine has taken a request
 };

@@ -123,6 +123,7 @@ def test_metrics_count(world):
     same(grown("unknown_request_fields_total"), 1)
     for name in ("time_to_first_token_seconds", "e2e_request_latency_seconds", "request_queue_time_seconds"):
         same(grown(f"{name}_count"), 1, name)
+    same(grown("request_success_total"), 1)
     for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
         same(total(after, f"transept:{name}"), 0, name)
 
