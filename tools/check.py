@@ -27,7 +27,7 @@ THREADED = ("base", "net", "ops", "attention", "engine", "speech", "server", "lo
 # asan has debug's assertions and poisoned blocks: of debug itself the binary is run, and the tests of the folders that
 # do less under sanitizers.
 LESS_UNDER_SANITIZERS = ("engine", "media")
-FUZZ_SECONDS = 20
+FUZZ_SECONDS = 6  # a target; what is longer is for ./dev check --only fuzz --fuzz-seconds N
 
 
 @dataclass
@@ -123,7 +123,7 @@ def sanitized_step(preset, labels=()):
     return suites.must_have_run(with_fresh_log(f"test-{preset}", lambda log: suites.unit_tests(preset, log, labels)))
 
 
-def fuzz_step():
+def fuzz_step(seconds):
     if not suites.run_logged(["cmake", "--preset", "fuzz"], LOGS / "build-fuzz.log"):
         return Result(failed=1, notes=tail(LOGS / "build-fuzz.log"))
     targets = [t for t in targets_of("fuzz") if t.endswith("_fuzz")]
@@ -133,14 +133,14 @@ def fuzz_step():
     if built.failed:
         return built
     with ThreadPoolExecutor(jobs()) as pool:
-        failures = [name for name, good in zip(targets, pool.map(fuzz, targets)) if not good]
-    notes = [f"{len(targets)} targets of {FUZZ_SECONDS} s: {', '.join(targets)}"]
+        failures = [name for name, good in zip(targets, pool.map(lambda target: fuzz(target, seconds), targets)) if not good]
+    notes = [f"{len(targets)} targets of {seconds} s: {', '.join(targets)}"]
     for name in failures:
         notes += [f"failed: {name}", *tail(LOGS / f"fuzz-{name}.log")]
     return Result(passed=len(targets) - len(failures), failed=len(failures), notes=notes)
 
 
-def fuzz(target):
+def fuzz(target, seconds):
     """One short run from the seeds of tests/fuzz/TARGET; what it finds lands in build/fuzz/found."""
     corpus, found = ROOT / "build" / "fuzz" / "corpus" / target, ROOT / "build" / "fuzz" / "found"
     shutil.rmtree(corpus, ignore_errors=True)
@@ -150,11 +150,11 @@ def fuzz(target):
     seeds = [str(p) for p in [ROOT / "tests" / "fuzz" / target] if p.is_dir()]
     log = LOGS / f"fuzz-{target}.log"
     log.unlink(missing_ok=True)
-    return suites.run_logged([str(binary), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048", "-seed=1",
+    return suites.run_logged([str(binary), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", "-seed=1",
                               f"-artifact_prefix={found}/{target}-", str(corpus), *seeds], log)
 
 
-def steps(base):
+def steps(base, fuzz_seconds=FUZZ_SECONDS):
     return [
         Step("build release", lambda: build_step("release")),
         Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()])),
@@ -170,7 +170,7 @@ def steps(base):
         Step("asan + ubsan", lambda: sanitized_step("asan")),
         Step("answers under asan", lambda: golden_step("asan", "--quick")),
         Step("tsan", lambda: sanitized_step("tsan", THREADED)),
-        Step("fuzz", fuzz_step),
+        Step("fuzz", lambda: fuzz_step(fuzz_seconds)),
         Step("clang-tidy", lambda: tidy_step(base)),
     ]
 
@@ -195,9 +195,10 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev check")
     parser.add_argument("--base")
     parser.add_argument("--only", default="")
+    parser.add_argument("--fuzz-seconds", type=int, default=FUZZ_SECONDS, metavar="N", help="a target (default: %(default)s)")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    chosen = steps(options.base)
+    chosen = steps(options.base, options.fuzz_seconds)
     if options.list:
         print("\n".join(step.name for step in chosen))
         return

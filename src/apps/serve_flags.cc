@@ -100,6 +100,12 @@ Status read_queue(const Flags& flags, ServerOptions& options) {
   if (bodies.has_value())
     options.queue.max_body_bytes = static_cast<int64_t>(std::min<uint64_t>(*bodies, INT64_MAX / 2));
   options.queue.max_requests = static_cast<int32_t>(requests);
+  ASSIGN_OR_RETURN(const int64_t arriving,
+                   flags.integer("max-arriving-requests", 1, 1 << 24, std::max<int64_t>(1, requests / 4)));
+  ASSIGN_OR_RETURN(const int64_t arriving_per_peer,
+                   flags.integer("max-arriving-per-peer", 1, 1 << 24, std::max<int64_t>(1, arriving / 2)));
+  options.max_arriving = static_cast<int32_t>(arriving);
+  options.max_arriving_per_peer = static_cast<int32_t>(arriving_per_peer);
   options.max_transcriptions = static_cast<int32_t>(transcriptions);
   options.http.max_connections = static_cast<size_t>(connections);
   return ok_status();
@@ -176,6 +182,9 @@ std::vector<FlagSpec> serve_flags() {
        .is_repeatable = true},
       {"allowed-local-media-path", "DIR", "none", "folder whose files requests may name as audio", kAccess},
       {"max-queued-requests", "N", "512", "requests that wait; more are 429", kQueue},
+      {"max-arriving-requests", "N", "a quarter of the queue",
+       "requests whose bodies are on their way; with more each new one makes the slowest go (429)", kQueue},
+      {"max-arriving-per-peer", "N", "half of these", "the same of one address", kQueue},
       {"max-tokens-in-work", "N", "4194304", "tokens of all prompts in work; more are 429", kQueue},
       {"max-audio-seconds-in-work", "SECONDS", "57600", "audio of all requests in work; more is 429", kQueue},
       {"max-body-memory", "SIZE", "1GiB", "bodies of all requests in work; more are 429", kQueue},

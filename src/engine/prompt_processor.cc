@@ -271,6 +271,35 @@ void PromptProcessor::fill_default_decoder_prompt(std::optional<int32_t> target_
   inputs.num_default_generated = 1;
 }
 
+// A text of more bytes than the positions times the longest token has too many tokens, and megabytes of them take
+// seconds to be cut. What is short is cut anyway, for the sake of the count in its error; blanks that a normalizer
+// would drop are no reason to send more.
+Status PromptProcessor::check_num_bytes(const std::string& text, const std::string& param, TokenizerSide side,
+                                        const Options& options) const {
+  constexpr int64_t kAlwaysCut = 64 << 10, kTruncated = 16;
+  const auto num_bytes = static_cast<int64_t>(text.size());
+  const int64_t factor = options.truncate_prompt_tokens.has_value() ? kTruncated : 1;
+  if (num_bytes <= kAlwaysCut * factor) return ok_status();
+  const bool is_encoder = side == TokenizerSide::kEncoder;
+  const int64_t positions = is_encoder ? limits_.max_encoder_len : limits_.max_decoder_len;
+  const int64_t most = std::max(kAlwaysCut, positions * longest_token_bytes(side)) * factor;
+  if (num_bytes <= most) return ok_status();
+  return too_long(param, str_cat("the ", is_encoder ? "encoder" : "decoder", " prompt has ", num_bytes,
+                                 " bytes, more than ", positions, " positions can hold (", most, ")"));
+}
+
+int64_t PromptProcessor::longest_token_bytes(TokenizerSide side) const {
+  const auto index = static_cast<size_t>(side);
+  std::call_once(longest_is_known_[index], [&] {
+    size_t longest = 1;
+    for (int32_t id = 0; id < tokenizer_->vocab_size(); ++id) {
+      longest = std::max(longest, tokenizer_->side_token_to_string(id, side).size());
+    }
+    longest_token_bytes_[index] = static_cast<int64_t>(longest);
+  });
+  return longest_token_bytes_[index];
+}
+
 StatusOr<std::vector<int32_t>> PromptProcessor::tokenize(const std::string& text, const std::string& param,
                                                          bool add_special_tokens, TokenizerSide side,
                                                          const Options& options) const {
@@ -278,6 +307,7 @@ StatusOr<std::vector<int32_t>> PromptProcessor::tokenize(const std::string& text
     return field_error(
         param, str_cat("text needs a tokenizer (", no_tokenizer_, "): give token ids (prompt_token_ids) instead"));
   }
+  RETURN_IF_ERROR(check_num_bytes(text, param, side, options));
   const EncodeOptions encode{add_special_tokens, side, options.source_lang, options.target_lang};
   StatusOr<std::vector<int32_t>> ids = tokenizer_->encode(text, encode);
   return ids.ok() ? std::move(ids) : StatusOr<std::vector<int32_t>>(with_param(ids.status(), param));

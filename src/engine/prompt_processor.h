@@ -3,7 +3,9 @@
 // decoded on the calling thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,9 +51,10 @@ class PromptProcessor final {
                   const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer, const Speech& speech);
 
   // Errors (with the field's name): an empty prompt, only a decoder prompt, ids outside the vocabulary, more ids than
-  // the model has positions (both counts), media for a model without that modality and ids for an encoder of media,
-  // media that cannot be decoded or are longer than a window, text without a tokenizer, a language that the model does
-  // not know (lists those that it does), a language, task or timestamps for a model without transcript tokens.
+  // the model has positions (both counts; of a text of so many bytes that it must have more, without tokenising it),
+  // media for a model without that modality and ids for an encoder of media, media that cannot be decoded or are longer
+  // than a window, text without a tokenizer, a language that the model does not know (lists those that it does), a
+  // language, task or timestamps for a model without transcript tokens.
   StatusOr<EncoderDecoderInputs> process(const EncoderDecoderPrompt& prompt, const Options& options) const;
   // One side alone, for requests over a handle (LLMEngine::encode); the other side's fields stay empty. Errors: as
   // above.
@@ -80,6 +83,9 @@ class PromptProcessor final {
                                              const Options& options) const;
   StatusOr<std::vector<int32_t>> decoder_ids(const SingletonPrompt& prompt, const std::string& param,
                                              const Options& options) const;
+  Status check_num_bytes(const std::string& text, const std::string& param, TokenizerSide side,
+                         const Options& options) const;
+  int64_t longest_token_bytes(TokenizerSide side) const;
   StatusOr<std::vector<int32_t>> tokenize(const std::string& text, const std::string& param, bool add_special_tokens,
                                           TokenizerSide side, const Options& options) const;
   Status check_ids(const std::vector<int32_t>& ids, const std::string& param, int32_t vocab_size) const;
@@ -103,6 +109,9 @@ class PromptProcessor final {
   std::optional<int32_t> bos_;
   std::optional<int32_t> forced_bos_;  // generation_config's
   std::vector<int32_t> eos_;
+  // Of the encoder's side and the decoder's; found when a text is so long that it matters.
+  mutable std::array<std::once_flag, 2> longest_is_known_;
+  mutable std::array<int64_t, 2> longest_token_bytes_{};
 };
 
 }  // namespace transept

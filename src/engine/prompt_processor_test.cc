@@ -177,5 +177,68 @@ TEST(ForcedBos, IsNotForcedBehindALanguageThatStandsThere) {
   EXPECT_EQ(without->params.forced_bos_token_id, kStart);
 }
 
+// Notes what it was asked to cut; its longest token has five bytes (of the decoder's side six).
+class CountingTokenizer final : public Tokenizer {
+ public:
+  StatusOr<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& /*options*/) const override {
+    num_bytes_ = text.size();
+    return std::vector<int32_t>{5};
+  }
+  void append_bytes(std::span<const int32_t>, int32_t, std::string&) const override {}
+  std::string token_to_string(int32_t id) const override { return std::string(id == 3 ? 5 : 2, 'x'); }
+  std::string side_token_to_string(int32_t id, TokenizerSide side) const override {
+    return token_to_string(id) + (side == TokenizerSide::kDecoder ? "x" : "");
+  }
+  std::optional<int32_t> string_to_token(std::string_view) const override { return std::nullopt; }
+  bool is_special(int32_t) const override { return false; }
+  int32_t vocab_size() const override { return 10; }
+
+  size_t take_num_bytes() const { return std::exchange(num_bytes_, 0); }
+
+ private:
+  mutable size_t num_bytes_ = 0;
+};
+
+TEST(TextsOfTooManyBytes, AreRefusedWithoutBeingCut) {
+  const CountingTokenizer tokenizer;
+  ModelSpec spec;
+  spec.family = "test";
+  spec.vocab_size = spec.encoder_vocab_size = 10;
+  constexpr size_t kFloor = 64 << 10;
+  const auto process = [&](int32_t positions, size_t encoder_bytes, size_t decoder_bytes,
+                           const PromptProcessor::Options& options = {}) {
+    GenerationConfig generation;
+    generation.decoder_start_token_id = 2;
+    const PromptProcessor prompts({}, generation, spec, {positions, positions}, &tokenizer, "");
+    EncoderDecoderPrompt prompt;
+    prompt.encoder.content = TextPrompt{std::string(encoder_bytes, ' ')};
+    if (decoder_bytes > 0) {
+      prompt.decoder.emplace();
+      prompt.decoder->content = TextPrompt{std::string(decoder_bytes, ' ')};
+    }
+    return prompts.process(prompt, options).status();
+  };
+  // A model of few positions: texts of 64 KiB are cut, for the count in the error.
+  EXPECT_TRUE(process(100, kFloor, 0).ok());
+  EXPECT_EQ(tokenizer.take_num_bytes(), kFloor);
+  const Status refused = process(100, kFloor + 1, 0);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(error_message(refused), HasSubstr("has 65537 bytes, more than 100 positions can hold (65536)"));
+  EXPECT_EQ(error_param(refused), "prompt");
+  EXPECT_EQ(tokenizer.take_num_bytes(), 0u);
+  // Of many positions: each holds the longest token of its side.
+  EXPECT_TRUE(process(20'000, 100'000, 0).ok());
+  EXPECT_FALSE(process(20'000, 100'001, 0).ok());
+  tokenizer.take_num_bytes();
+  EXPECT_TRUE(process(20'000, 1, 120'000).ok());
+  EXPECT_FALSE(process(20'000, 1, 120'001).ok());
+  EXPECT_LE(tokenizer.take_num_bytes(), 120'000u);
+  // What is cut to its last tokens may be longer, but not without end.
+  PromptProcessor::Options truncated;
+  truncated.truncate_prompt_tokens = 10;
+  EXPECT_TRUE(process(100, 16 * kFloor, 0, truncated).ok());
+  EXPECT_FALSE(process(100, 16 * kFloor + 1, 0, truncated).ok());
+}
+
 }  // namespace
 }  // namespace transept

@@ -69,6 +69,25 @@ std::string request_id_of(const HttpHeaders& headers) {
 
 }  // namespace
 
+class HttpConnection::Incoming final : public IncomingBody {
+ public:
+  Incoming(std::weak_ptr<HttpConnection> connection, uint64_t number)
+      : connection_(std::move(connection)), number_(number) {}
+
+  void refuse(HttpResponse response) override {
+    const std::shared_ptr<HttpConnection> connection = connection_.lock();
+    if (connection == nullptr) return;
+    asio::post(connection->socket_.get_executor(),
+               [connection, number = number_, response = std::move(response)]() mutable {
+                 connection->refuse_body(number, std::move(response));
+               });
+  }
+
+ private:
+  const std::weak_ptr<HttpConnection> connection_;
+  const uint64_t number_;
+};
+
 void OwedAnswers::add() {
   const std::lock_guard lock(mutex_);
   ++count_;
@@ -202,8 +221,13 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
     co_return;
   }
   parser.read_body(decision.max_body_bytes);
-  const Input input = co_await read_body(parser);
-  if (input == Input::kClosed) {
+  const Input input = co_await read_body(parser, decision.ticket);
+  ++body_number_;  // who would refuse it comes too late
+  if (input == Input::kRefused) {
+    disarm();
+    exchange_->close_after();
+    exchange_->respond(*std::exchange(body_refusal_, std::nullopt));
+  } else if (input == Input::kClosed) {
     exchange_->go(false);
   } else if (input == Input::kTimedOut) {
     answer_error({408, "the request's body did not come in time"});
@@ -224,14 +248,15 @@ bool HttpConnection::pass_over_body(HttpRequestParser& parser) {
   return parser.state() == HttpRequestParser::State::kComplete;
 }
 
-asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestParser& parser) {
-  feed(parser);
-  if (parser.state() == HttpRequestParser::State::kBody && parser.head().expects_continue && input_.empty() &&
-      parser.num_body_bytes() == 0) {
-    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    arm(context_.options.body_timeout, false);
-    const auto [error, num_sent] = co_await asio::async_write(socket_, asio::buffer(kContinue), kAsTuple);
-    if (error) co_return Input::kClosed;
+asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestParser& parser,
+                                                                 const std::shared_ptr<void>& ticket) {
+  body_refusal_.reset();
+  if (!feed_body(parser, ticket)) co_return Input::kRefused;
+  if (parser.state() == HttpRequestParser::State::kBody) {
+    const auto incoming = std::make_shared<Incoming>(weak_from_this(), body_number_);
+    body_refusal_ = context_.service.on_body_awaited(parser.head().request, ticket, incoming);
+    const Input input = body_refusal_.has_value() ? Input::kRefused : co_await continue_body(parser);
+    if (input != Input::kDone) co_return input;
   }
   const TimePoint begin = SteadyClock().now();
   while (parser.state() == HttpRequestParser::State::kBody) {
@@ -241,11 +266,39 @@ asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestPars
     if (left.count() <= 0) co_return Input::kTimedOut;
     arm(std::min(left, context_.options.body_timeout), false);
     const Input input = co_await read_more();
+    if (body_refusal_.has_value()) co_return Input::kRefused;
     if (input != Input::kDone) co_return input;
-    feed(parser);
+    if (!feed_body(parser, ticket)) co_return Input::kRefused;
   }
   disarm();
   co_return parser.state() == HttpRequestParser::State::kFailed ? Input::kFailed : Input::kDone;
+}
+
+// Tells a client that asks that its body is wanted.
+asio::awaitable<HttpConnection::Input> HttpConnection::continue_body(HttpRequestParser& parser) {
+  if (!parser.head().expects_continue || !input_.empty() || parser.num_body_bytes() > 0) co_return Input::kDone;
+  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  arm(context_.options.body_timeout, false);
+  const auto [error, num_sent] = co_await asio::async_write(socket_, asio::buffer(kContinue), kAsTuple);
+  if (body_refusal_.has_value()) co_return Input::kRefused;
+  co_return error ? Input::kClosed : Input::kDone;
+}
+
+// False: the service refuses what has come by now.
+bool HttpConnection::feed_body(HttpRequestParser& parser, const std::shared_ptr<void>& ticket) {
+  const size_t before = parser.num_body_bytes();
+  feed(parser);
+  if (parser.num_body_bytes() > before) {
+    body_refusal_ = context_.service.on_body_bytes(ticket, parser.num_body_bytes());
+  }
+  return !body_refusal_.has_value();
+}
+
+void HttpConnection::refuse_body(uint64_t number, HttpResponse response) {
+  if (number != body_number_ || body_refusal_.has_value()) return;
+  body_refusal_ = std::move(response);
+  error_code ignored;
+  socket_.cancel(ignored);
 }
 
 asio::awaitable<HttpConnection::Input> HttpConnection::read_more() {

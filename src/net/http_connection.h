@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "net/http_exchange.h"
@@ -58,7 +59,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
  private:
   using Milliseconds = std::chrono::milliseconds;
-  enum class Input { kDone, kFailed, kTimedOut, kClosed };
+  enum class Input { kDone, kFailed, kTimedOut, kClosed, kRefused };
   enum class After { kGoOn, kLinger, kClose };  // what becomes of the connection
 
   void spawn(boost::asio::awaitable<void> (HttpConnection::*work)());
@@ -67,7 +68,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   boost::asio::awaitable<After> serve_one();
   boost::asio::awaitable<Input> read_head(HttpRequestParser& parser);
   boost::asio::awaitable<void> receive(HttpRequestParser& parser);
-  boost::asio::awaitable<Input> read_body(HttpRequestParser& parser);
+  boost::asio::awaitable<Input> read_body(HttpRequestParser& parser, const std::shared_ptr<void>& ticket);
+  boost::asio::awaitable<Input> continue_body(HttpRequestParser& parser);
   boost::asio::awaitable<Input> read_more();
   boost::asio::awaitable<After> answer(const HttpRequest& request);
   boost::asio::awaitable<void> send(std::string bytes);
@@ -76,6 +78,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   boost::asio::awaitable<void> end_watch();
 
   void feed(HttpRequestParser& parser);
+  bool feed_body(HttpRequestParser& parser, const std::shared_ptr<void>& ticket);
+  void refuse_body(uint64_t number, HttpResponse response);
   bool pass_over_body(HttpRequestParser& parser);
   void begin_exchange(const HttpHead& head);
   void answer_error(const HttpError& error);
@@ -97,6 +101,9 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::array<char, 16 << 10> buffer_;
   std::string input_;  // what was read and belongs to no request yet
   std::shared_ptr<HttpExchange> exchange_;
+  class Incoming;
+  uint64_t body_number_ = 0;                  // of the body that is read, and of each before it
+  std::optional<HttpResponse> body_refusal_;  // what it is answered instead of being read on
   bool is_first_ = true, is_idle_ = false, is_stopped_ = false;
   bool timed_out_ = false, peer_has_closed_ = false, is_watching_ = false;
 };

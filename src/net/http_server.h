@@ -59,6 +59,15 @@ class Responder {
   virtual double seconds() const = 0;
 };
 
+// A body that has not wholly come. Thread-safe; may outlive its connection.
+class IncomingBody {
+ public:
+  virtual ~IncomingBody() = default;
+  // The request ends with this answer, and the connection behind it, unless the body is whole or gone by then. Returns
+  // at once.
+  virtual void refuse(HttpResponse response) = 0;
+};
+
 class HttpService {
  public:
   // What is to be done with a request whose head is in, and its body not yet read (HttpRequest::body is empty).
@@ -73,6 +82,17 @@ class HttpService {
 
   // I/O threads, several at once; quick.
   virtual Decision on_head(const HttpRequest& request) = 0;
+  // More of the body is waited for than came with the head. Once a request at most. An answer: instead of reading on.
+  // I/O threads, several at once; quick.
+  virtual std::optional<HttpResponse> on_body_awaited(const HttpRequest& /*request*/,
+                                                      const std::shared_ptr<void>& /*ticket*/,
+                                                      const std::shared_ptr<IncomingBody>& /*body*/) {
+    return std::nullopt;
+  }
+  // So many bytes of the body are here by now; each time that some came. An answer: instead of reading on. As above.
+  virtual std::optional<HttpResponse> on_body_bytes(const std::shared_ptr<void>& /*ticket*/, size_t /*num_bytes*/) {
+    return std::nullopt;
+  }
   // I/O threads, several at once; must pass the work on and return.
   virtual void on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) = 0;
   // The answer to what never became a request: 400 (what is malformed, in `reason`, which is fit for clients), 408

@@ -326,6 +326,68 @@ TEST_F(HttpServerRequestsTest, BodiesThatDripAreGivenUpAndSlowOnesAreNot) {
   EXPECT_EQ(send_in_pieces(1, 20), 408);
 }
 
+TEST_F(HttpServerRequestsTest, ABodyOnItsWayCanBeRefused) {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<IncomingBody>> bodies;
+  service.await = [&](std::shared_ptr<IncomingBody> body) -> std::optional<HttpResponse> {
+    const std::lock_guard lock(mutex);
+    bodies.push_back(std::move(body));
+    if (bodies.size() == 3) return text_response(429, "no room");
+    return std::nullopt;
+  };
+  const auto num_bodies = [&] {
+    const std::lock_guard lock(mutex);
+    return bodies.size();
+  };
+  start();
+  const std::string request = post_request("/a", std::string(100, 'x'));
+  {
+    RawClient client(server->port());
+    client.send(request.substr(0, request.size() - 50));
+    ASSERT_TRUE(becomes_true([&] { return num_bodies() == 1; }));
+    bodies[0]->refuse(text_response(429, "too slow"));
+    bodies[0]->refuse(text_response(500, "a second time"));
+    const auto response = client.read_response();
+    EXPECT_EQ(response.status, 429);
+    EXPECT_EQ(response.body, "too slow");
+    EXPECT_TRUE(response.has("Connection: close"));
+    client.end_sending();
+    EXPECT_EQ(client.read_all(), "");
+  }
+  {
+    RawClient client(server->port());
+    client.send(request.substr(0, request.size() - 50));
+    ASSERT_TRUE(becomes_true([&] { return num_bodies() == 2; }));
+    client.send(request.substr(request.size() - 50));
+    EXPECT_EQ(client.read_response().status, 200);
+    for (const auto& body : bodies) body->refuse(text_response(429, "too late"));
+    EXPECT_EQ(client.ask(request).status, 200);  // came with its head: nobody waits for it
+    EXPECT_EQ(num_bodies(), 2u);
+  }
+  {
+    RawClient client(server->port());
+    client.send(request.substr(0, request.size() - 50));
+    EXPECT_EQ(client.read_response().body, "no room");
+  }
+  for (const auto& body : bodies) body->refuse(text_response(429, "its connection has gone"));
+}
+
+TEST_F(HttpServerRequestsTest, ABodyCanBeRefusedForItsBytes) {
+  service.take_bytes = [](size_t num_bytes) -> std::optional<HttpResponse> {
+    if (num_bytes > 100) return text_response(429, std::to_string(num_bytes));
+    return std::nullopt;
+  };
+  start();
+  EXPECT_EQ(RawClient(server->port()).ask(post_request("/a", std::string(100, 'x'))).status, 200);
+  EXPECT_EQ(RawClient(server->port()).ask(post_request("/a", std::string(101, 'x'))).body, "101");
+  RawClient client(server->port());
+  const std::string request = post_request("/a", std::string(150, 'x'));
+  client.send(request.substr(0, request.size() - 100));
+  usleep(20000);
+  client.send(request.substr(request.size() - 100));
+  EXPECT_EQ(client.read_response().body, "150");
+}
+
 TEST_F(HttpServerRequestsTest, IdleConnectionsAreClosedSilently) {
   options.idle_timeout = 100ms;
   start();

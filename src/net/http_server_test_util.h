@@ -48,7 +48,18 @@ class RecordingService final : public HttpService {
     return Decision{.max_body_bytes = 1 << 20};
   };
 
+  // What becomes of bodies that do not come with their heads, and of bytes of bodies. Empty: they are read.
+  std::function<std::optional<HttpResponse>(std::shared_ptr<IncomingBody>)> await;
+  std::function<std::optional<HttpResponse>(size_t num_bytes)> take_bytes;
+
   Decision on_head(const HttpRequest& request) override { return decide(request); }
+  std::optional<HttpResponse> on_body_awaited(const HttpRequest&, const std::shared_ptr<void>&,
+                                              const std::shared_ptr<IncomingBody>& body) override {
+    return await ? await(body) : std::nullopt;
+  }
+  std::optional<HttpResponse> on_body_bytes(const std::shared_ptr<void>&, size_t num_bytes) override {
+    return take_bytes ? take_bytes(num_bytes) : std::nullopt;
+  }
   void on_request(HttpRequest request, std::shared_ptr<void>, std::shared_ptr<Responder> responder) override {
     handler(std::move(request), std::move(responder));
   }

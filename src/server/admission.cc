@@ -49,13 +49,22 @@ StatusOr<Admission::Places> Admission::take_places(int32_t count) {
   }
   const int32_t num_queued = num_queued_();  // the engine's lock is not taken under ours
   const std::lock_guard lock(mutex_);
-  const int32_t waiting = num_queued + num_arriving_;
-  if (waiting + count > options_.max_requests) {
-    return resource_exhausted("the queue is full: ", waiting, " requests wait, and at most ", options_.max_requests,
-                              " may; try again later");
-  }
+  RETURN_IF_ERROR(check_places(count, num_queued));
   num_arriving_ += count;
   return Places(this, count);
+}
+
+Status Admission::check_places() const {
+  const int32_t num_queued = num_queued_();
+  const std::lock_guard lock(mutex_);
+  return check_places(1, num_queued);
+}
+
+Status Admission::check_places(int32_t count, int32_t num_queued) const {
+  const int32_t waiting = num_queued + num_arriving_;
+  if (waiting + count <= options_.max_requests) return ok_status();
+  return resource_exhausted("the queue is full: ", waiting, " requests wait, and at most ", options_.max_requests,
+                            " may; try again later");
 }
 
 StatusOr<Admission::Charge> Admission::take_budget(int64_t tokens, double audio_seconds) {
@@ -74,14 +83,25 @@ StatusOr<Admission::Charge> Admission::take_budget(int64_t tokens, double audio_
   return Charge(this, tokens, audio_seconds, 0);
 }
 
-StatusOr<Admission::Charge> Admission::take_body(int64_t bytes) {
+Status Admission::check_body(int64_t bytes) const {
   const std::lock_guard lock(mutex_);
-  if (body_bytes_ > 0 && body_bytes_ + bytes > options_.max_body_bytes) {
-    return resource_exhausted("bodies of ", body_bytes_, " bytes are in work; with the ", bytes,
-                              " of this request that is more than ", options_.max_body_bytes, "; try again later");
-  }
-  body_bytes_ += bytes;
-  return Charge(this, 0, 0, bytes);
+  return check_body_beside(body_bytes_, bytes);
+}
+
+Status Admission::charge_body(Charge& body, int64_t bytes, bool must) {
+  const std::lock_guard lock(mutex_);
+  const int64_t others = body_bytes_ - body.bytes_;
+  if (!must) RETURN_IF_ERROR(check_body_beside(others, bytes));
+  body_bytes_ = others + bytes;
+  body.bytes_ = bytes;
+  body.admission_ = this;
+  return ok_status();
+}
+
+Status Admission::check_body_beside(int64_t others, int64_t bytes) const {
+  if (others == 0 || others + bytes <= options_.max_body_bytes) return ok_status();
+  return resource_exhausted("bodies of ", others, " bytes are in work; with the ", bytes,
+                            " of this request that is more than ", options_.max_body_bytes, "; try again later");
 }
 
 void Admission::note_answer() {

@@ -1,5 +1,5 @@
-// Who may wait: a bounded number of requests, counted from their heads on, before a byte of a body is looked at; and a
-// budget of tokens and audio seconds for what is being worked on. Thread-safe.
+// Who may wait: a bounded number of requests whose bodies are whole, and budgets of bytes of bodies, tokens and seconds
+// of audio for what is being worked on. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace transept {
 class Admission final {
  public:
   struct Options {
-    int32_t max_requests = 512;                 // that wait, be it for their body, a thread or the engine
+    int32_t max_requests = 512;                 // that wait, be it for a thread or the engine
     int64_t max_tokens = int64_t{1} << 22;      // of prompts, encoder and decoder, in work
     double max_audio_seconds = 16 * 3600;       // of audio in work
-    int64_t max_body_bytes = int64_t{1} << 30;  // of bodies that are read, or wait, or are worked on
+    int64_t max_body_bytes = int64_t{1} << 30;  // of bodies, as far as they have come, until they are answered
   };
 
   // `num_queued` says how many wait inside the engine. Borrows the clock.
@@ -43,6 +43,8 @@ class Admission final {
   };
   // Errors: kResourceExhausted (both numbers); more than can ever be had at once: kInvalidArgument.
   StatusOr<Places> take_places(int32_t count);
+  // What take_places(1) would say now, without taking any.
+  Status check_places() const;
 
   // What a request's prompts cost until its answer is complete.
   class Charge final {
@@ -68,8 +70,11 @@ class Admission final {
   };
   // One that is alone is always taken, however large. Errors: kResourceExhausted (what is in work, and the budget).
   StatusOr<Charge> take_budget(int64_t tokens, double audio_seconds);
-  // The same for a body, before it is read.
-  StatusOr<Charge> take_body(int64_t bytes);
+  // Whether a body of so many bytes would find room now; nothing is charged. Errors as above.
+  Status check_body(int64_t bytes) const;
+  // `body` is charged `bytes` from here on, as many as have come; what it was charged before counts no more. Errors as
+  // above, and nothing changes; with `must`, none.
+  Status charge_body(Charge& body, int64_t bytes, bool must = false);
 
   // A request was answered: the rate of these tells how long to wait.
   void note_answer();
@@ -80,6 +85,9 @@ class Admission final {
   const Options& options() const { return options_; }
 
  private:
+  Status check_places(int32_t count, int32_t num_queued) const;  // under mutex_
+  Status check_body_beside(int64_t others, int64_t bytes) const;
+
   const Options options_;
   const std::function<int32_t()> num_queued_;
   const Clock& clock_;

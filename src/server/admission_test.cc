@@ -24,11 +24,13 @@ TEST_F(AdmissionTest, TakesPlacesUntilTheQueueIsFull) {
   auto fourth = admission_.take_places(1);
   ASSERT_TRUE(fourth.ok());
   EXPECT_EQ(admission_.num_waiting(), 4);
+  EXPECT_THAT(error_message(admission_.check_places()), HasSubstr("4 requests wait, and at most 4 may"));
   const Status full = admission_.take_places(1).status();
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(error_message(full), HasSubstr("4 requests wait, and at most 4 may"));
   fourth->release();
   fourth->release();  // a second time changes nothing
+  EXPECT_TRUE(admission_.check_places().ok());
   EXPECT_TRUE(admission_.take_places(1).ok());
   EXPECT_EQ(admission_.num_waiting(), 3);
 }
@@ -66,20 +68,28 @@ TEST_F(AdmissionTest, ABudgetIsHeldAndWhoIsAloneIsTaken) {
   EXPECT_THAT(error_message(admission_.take_budget(0, 10.5).status()), HasSubstr("more than 60 s"));
 }
 
-TEST_F(AdmissionTest, BodiesHaveABudgetToo) {
-  auto first = admission_.take_body(int64_t{1} << 31);  // alone
-  ASSERT_TRUE(first.ok());
-  EXPECT_EQ(admission_.take_body(1).status().code(), absl::StatusCode::kResourceExhausted);
-  Admission::Charge moved = std::move(first).value();
+TEST_F(AdmissionTest, BodiesAreChargedAsTheyCome) {
+  Admission::Charge first, second;
+  ASSERT_TRUE(admission_.charge_body(first, int64_t{1} << 31).ok());  // alone
+  EXPECT_EQ(admission_.check_body(1).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(admission_.charge_body(second, 1).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(admission_.charge_body(first, (int64_t{1} << 31) + 5).ok());  // goes on alone
+  EXPECT_TRUE(admission_.charge_body(second, 7, true).ok());
+  Admission::Charge moved = std::move(first);
   moved.release();
-  EXPECT_TRUE(admission_.take_body(1).ok());
+  EXPECT_TRUE(admission_.check_body((int64_t{1} << 30) - 7).ok());
+  EXPECT_FALSE(admission_.check_body((int64_t{1} << 30) - 6).ok());
+  EXPECT_TRUE(admission_.charge_body(second, 1 << 30).ok());  // its own 7 do not count beside it
+  second.release();
+  EXPECT_TRUE(admission_.check_body(int64_t{1} << 40).ok());
 }
 
 TEST_F(AdmissionTest, ABodyCountsAgainstTheBudgetItself) {
-  auto first = admission_.take_body((int64_t{1} << 30) - 10);
-  ASSERT_TRUE(first.ok());
-  EXPECT_THAT(error_message(admission_.take_body(11).status()), HasSubstr("with the 11 of this request"));
-  EXPECT_TRUE(admission_.take_body(10).ok());
+  Admission::Charge first, second;
+  ASSERT_TRUE(admission_.charge_body(first, (int64_t{1} << 30) - 10).ok());
+  EXPECT_THAT(error_message(admission_.check_body(11)), HasSubstr("with the 11 of this request"));
+  EXPECT_THAT(error_message(admission_.charge_body(second, 11)), HasSubstr("with the 11 of this request"));
+  EXPECT_TRUE(admission_.charge_body(second, 10).ok());
 }
 
 TEST_F(AdmissionTest, AChargeThatIsReplacedIsGivenBack) {

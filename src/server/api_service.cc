@@ -12,6 +12,9 @@
 namespace transept {
 namespace {
 
+// Longer ones are parsed and tokenised on some of the workers alone.
+constexpr size_t kLongBodyBytes = 64 << 10;
+
 // "Name:8000" -> "name", "[::1]:8000" -> "[::1]".
 std::string host_name(std::string_view host) {
   const size_t bracket = host.rfind(']');
@@ -108,8 +111,9 @@ std::string_view code_of(int status) {
 
 struct ApiService::Ticket {
   const Route* route = nullptr;
-  Admission::Places places;
+  HttpHeaders headers;  // that every answer has
   Admission::Charge body;
+  std::unique_ptr<IncomingRequests::Place> arriving;  // while the body is on its way
 };
 
 // ---- Who may come in
@@ -199,8 +203,14 @@ void ApiService::add_headers(const HttpRequest& request, HttpResponse& response)
   response.headers.emplace_back("Vary", "Origin");
 }
 
-// Nothing of the body has been read: who must wait too long is told at once.
-std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, size_t max_body_bytes, Ticket& ticket) const {
+HttpResponse ApiService::refusal_of(const Status& status, std::string_view why) const {
+  metrics_.count_refused(why);
+  return error_response(status, context_.load()->admission);
+}
+
+// Nothing of the body has been read: a client that must wait too long is told at once. No place is taken yet: that is
+// for whole requests.
+std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, size_t max_body_bytes) const {
   const ServerContext* context = context_.load();
   const ServerState state = state_.load();
   if (context == nullptr || state != ServerState::kReady) {
@@ -212,18 +222,9 @@ std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, size_t
     response.headers.emplace_back("Retry-After", "5");
     return response;
   }
-  StatusOr<Admission::Places> places = context->admission.take_places(1);
-  if (!places.ok()) {
-    metrics_.count_refused("queue");
-    return error_response(places.status(), context->admission);
-  }
-  StatusOr<Admission::Charge> body = context->admission.take_body(body_size(request, max_body_bytes));
-  if (!body.ok()) {
-    metrics_.count_refused("budget");
-    return error_response(body.status(), context->admission);
-  }
-  ticket.places = std::move(places).value();
-  ticket.body = std::move(body).value();
+  if (const Status places = context->admission.check_places(); !places.ok()) return refusal_of(places, "queue");
+  const Status room = context->admission.check_body(body_size(request, max_body_bytes));
+  if (!room.ok()) return refusal_of(room, "budget");
   return std::nullopt;
 }
 
@@ -232,31 +233,73 @@ HttpService::Decision ApiService::on_head(const HttpRequest& request) {
   decision.refusal = refuse(request);
   const Route* route = find_route(request.method, request.path);
   if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
-    auto ticket = std::make_shared<Ticket>();
-    ticket->route = route;
     // A form has more than its file in it.
     decision.max_body_bytes =
         route->kind == RouteKind::kSpeech ? options_.max_upload_bytes + (size_t{1} << 20) : options_.json.max_bytes;
-    decision.refusal = admit(request, decision.max_body_bytes, *ticket);
-    decision.ticket = std::move(ticket);
+    decision.refusal = admit(request, decision.max_body_bytes);
+    if (!decision.refusal.has_value()) {
+      auto ticket = std::make_shared<Ticket>();
+      ticket->route = route;
+      HttpResponse extra;
+      add_headers(request, extra);
+      ticket->headers = std::move(extra.headers);
+      decision.ticket = std::move(ticket);
+    }
   }
   if (decision.refusal.has_value()) add_headers(request, *decision.refusal);
   return decision;
 }
 
+// ---- While the body comes
+
+std::optional<HttpResponse> ApiService::on_body_awaited(const HttpRequest& request, const std::shared_ptr<void>& ticket,
+                                                        const std::shared_ptr<IncomingBody>& body) {
+  if (ticket == nullptr) return std::nullopt;  // its body is passed over
+  auto& taken = *static_cast<Ticket*>(ticket.get());
+  taken.arriving = context_.load()->incoming.enter(request.peer, body, taken.headers);
+  if (taken.arriving != nullptr) return std::nullopt;
+  HttpResponse response =
+      refusal_of(absl::ResourceExhaustedError("too many requests are on their way; try again later"), "arriving");
+  add_headers(request, response);
+  return response;
+}
+
+// Whoever announces much and sends little is charged little.
+std::optional<HttpResponse> ApiService::on_body_bytes(const std::shared_ptr<void>& ticket, size_t num_bytes) {
+  if (ticket == nullptr) return std::nullopt;
+  auto& taken = *static_cast<Ticket*>(ticket.get());
+  const ServerContext& context = *context_.load();
+  if (taken.arriving != nullptr) taken.arriving->note(num_bytes);
+  const auto bytes = static_cast<int64_t>(num_bytes);
+  const Status charged = context.admission.charge_body(taken.body, bytes);
+  if (charged.ok()) return std::nullopt;
+  if (context.incoming.dismiss_slowest()) {  // what it held is free in a moment
+    (void)context.admission.charge_body(taken.body, bytes, true);
+    return std::nullopt;
+  }
+  HttpResponse response = refusal_of(charged, "budget");
+  response.headers.insert(response.headers.end(), taken.headers.begin(), taken.headers.end());
+  return response;
+}
+
 // ---- Who answers
 
 void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) {
-  HttpResponse extra;
-  add_headers(request, extra);
-  auto answering = std::make_shared<HeaderedResponder>(std::move(responder), std::move(extra.headers));
-  if (ticket == nullptr) return answering->respond(answer_info(request));
+  if (ticket == nullptr) {
+    HttpResponse response = answer_info(request);
+    add_headers(request, response);
+    return responder->respond(std::move(response));
+  }
   const ServerContext& context = *context_.load();
   auto& taken = *static_cast<Ticket*>(ticket.get());
+  taken.arriving.reset();
+  auto answering = std::make_shared<HeaderedResponder>(std::move(responder), std::move(taken.headers));
+  StatusOr<Admission::Places> places = context.admission.take_places(1);
+  if (!places.ok()) return answering->respond(refusal_of(places.status(), "queue"));
   auto call = std::make_shared<ApiCall>();
   call->http = std::move(request);
   call->responder = std::move(answering);
-  call->places = std::move(taken.places);
+  call->places = std::move(places).value();
   call->body_charge = std::move(taken.body);
   // From its head on: what the body took is part of the wait.
   const std::chrono::duration<double> age(call->responder->seconds());
@@ -265,9 +308,12 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   WorkPool& pool = kind == RouteKind::kSpeech   ? context.transcribers
                    : kind == RouteKind::kTokens ? context.tokenizers
                                                 : context.workers;
-  pool.post([&context, route = taken.route, call = std::move(call)] {
-    if (!call->responder->is_gone()) route->work(context, call);
-  });
+  const bool is_long = kind == RouteKind::kWork && call->http.body.size() > kLongBodyBytes;
+  pool.post(
+      [&context, route = taken.route, call = std::move(call)] {
+        if (!call->responder->is_gone()) route->work(context, call);
+      },
+      is_long ? WorkPool::Length::kLong : WorkPool::Length::kShort);
 }
 
 HttpResponse ApiService::answer_info(const HttpRequest& request) const {

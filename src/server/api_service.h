@@ -23,6 +23,9 @@ class ApiService final : public HttpService {
   void set_context(const ServerContext& context) { context_.store(&context); }
 
   Decision on_head(const HttpRequest& request) override;
+  std::optional<HttpResponse> on_body_awaited(const HttpRequest& request, const std::shared_ptr<void>& ticket,
+                                              const std::shared_ptr<IncomingBody>& body) override;
+  std::optional<HttpResponse> on_body_bytes(const std::shared_ptr<void>& ticket, size_t num_bytes) override;
   void on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) override;
   HttpResponse on_error(int status, const std::string& reason, const std::string& request_id) override;
   void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) override;
@@ -31,7 +34,8 @@ class ApiService final : public HttpService {
   struct Ticket;
 
   std::optional<HttpResponse> refuse(const HttpRequest& request) const;
-  std::optional<HttpResponse> admit(const HttpRequest& request, size_t max_body_bytes, Ticket& ticket) const;
+  std::optional<HttpResponse> admit(const HttpRequest& request, size_t max_body_bytes) const;
+  HttpResponse refusal_of(const Status& status, std::string_view why) const;
   bool is_allowed_host(const HttpRequest& request) const;
   bool is_allowed_origin(const HttpRequest& request) const;
   bool needs_key(const HttpRequest& request) const;

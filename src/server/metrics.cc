@@ -1,6 +1,7 @@
 #include "server/metrics.h"
 
 #include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
@@ -30,7 +31,7 @@ using Labels = std::map<std::string, std::string>;
 
 constexpr std::string_view kOther = "other";
 constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
-constexpr std::string_view kRefusals[] = {"queue", "budget", "draining", "loading"};
+constexpr std::string_view kRefusals[] = {"queue", "budget", "arriving", "draining", "loading"};
 // Far more routes than there are: that nobody can make up series without end, whatever the caller passes.
 constexpr size_t kMaxRoutes = 64;
 
@@ -96,6 +97,7 @@ class ServerMetrics::Impl final {
     generation_.Observe(static_cast<double>(request.num_generated_tokens));
   }
 
+  void set_num_arriving(int32_t count) { arriving_.Set(count); }
   void count_unknown_fields(int32_t count) { unknown_fields_.Increment(std::max(0, count)); }
   void count_audio_seconds(double seconds) {
     if (seconds > 0 && std::isfinite(seconds)) audio_seconds_.Increment(seconds);
@@ -158,6 +160,12 @@ class ServerMetrics::Impl final {
   Family<Counter>& finished_ =
       counters("request_success_total", "Answers that ended, by what ended them; a transcription is one.");
   Family<Counter>& refused_ = counters("requests_refused_total", "Requests that were not taken, by the reason.");
+  prometheus::Gauge& arriving_ = prometheus::BuildGauge()
+                                     .Name("transept:num_requests_arriving")
+                                     .Help("Requests whose bodies are on their way; they hold no place in the queue.")
+                                     .Labels(labels_)
+                                     .Register(registry_)
+                                     .Add({});
   Counter& audio_seconds_ = counters("audio_seconds_total", "Seconds of audio that were transcribed.").Add({});
   Counter& unknown_fields_ =
       counters("unknown_request_fields_total", "Fields of requests that nothing knows, and that were ignored.").Add({});
@@ -184,6 +192,7 @@ void ServerMetrics::count_http(std::string_view route, std::string_view method, 
   impl_->count_http(route, method, status, seconds);
 }
 void ServerMetrics::count_request(const FinishedRequest& request) { impl_->count_request(request); }
+void ServerMetrics::set_num_arriving(int32_t count) { impl_->set_num_arriving(count); }
 void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_fields(count); }
 void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }
 void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }

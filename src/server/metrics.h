@@ -35,9 +35,10 @@ class ServerMetrics final {
   void count_http(std::string_view route, std::string_view method, int status, double seconds);
   // Every request that was answered, of whichever route, once.
   void count_request(const FinishedRequest& request);
+  void set_num_arriving(int32_t count);  // requests whose bodies are on their way
   void count_unknown_fields(int32_t count);
   void count_audio_seconds(double seconds);
-  void count_refused(std::string_view why);  // "queue", "budget", "draining", "loading"
+  void count_refused(std::string_view why);  // "queue", "budget", "arriving", "draining", "loading"
 
   // Prometheus' text format; gauges and the engine's counters are those of `engine`. `num_waiting` is the queue's
   // length with what the engine does not count yet. `engine` is all of its `replicas`: where there are several, each

@@ -36,11 +36,16 @@ void Server::serve(LoadedModel model) {
   engine_ = std::make_unique<AsyncEngine>(model_.take_engines(), queue, clock_);
   admission_ = std::make_unique<Admission>(
       options_.queue, [this] { return engine_->num_queued(); }, clock_);
+  incoming_ = std::make_unique<IncomingRequests>(
+      IncomingRequests::Options{.max_requests = options_.queue.max_requests,
+                                .max_unhurried = options_.max_arriving,
+                                .max_unhurried_per_peer = options_.max_arriving_per_peer},
+      metrics_, clock_);
   StatusOr<SpeechModel> speech = SpeechModel::of(model_, *engine_);
   const Status why_no_speech = speech.status();
   if (speech.ok()) speech_.emplace(std::move(speech).value());
   const int num_workers = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
-  workers_ = std::make_unique<WorkPool>(num_workers);
+  workers_ = std::make_unique<WorkPool>(num_workers, num_workers / 2);
   tokenizers_ = std::make_unique<WorkPool>(1);
   answers_ = std::make_unique<WorkPool>(2);
   transcribers_ = std::make_unique<WorkPool>(speech_.has_value() ? options_.max_transcriptions : 1);
@@ -51,6 +56,7 @@ void Server::serve(LoadedModel model) {
                                  .speech = speech_.has_value() ? &*speech_ : nullptr,
                                  .why_no_speech = why_no_speech,
                                  .admission = *admission_,
+                                 .incoming = *incoming_,
                                  .metrics = metrics_,
                                  .log = log_,
                                  .workers = *workers_,

@@ -58,6 +58,7 @@ class Server final {
   std::unique_ptr<AsyncEngine> engine_;
   std::optional<SpeechModel> speech_;
   std::unique_ptr<Admission> admission_;
+  std::unique_ptr<IncomingRequests> incoming_;
   std::optional<ServerContext> context_;
   std::unique_ptr<HttpServer> http_;  // last: nothing above goes while it answers
 };

@@ -17,6 +17,7 @@
 #include "request/request.h"
 #include "server/access_log.h"
 #include "server/admission.h"
+#include "server/incoming_requests.h"
 #include "server/metrics.h"
 #include "server/work_pool.h"
 #include "speech/transcriber.h"
@@ -31,6 +32,8 @@ struct ServerOptions {
   bool listens_on_loopback = true;              // only this machine can reach it: Hosts are looked at
   std::vector<std::string> cors_origins;        // "*": everybody; empty: no other site's pages
   Admission::Options queue;
+  int32_t max_arriving = 128;  // requests whose bodies are on their way slowly; further ones make the slowest go
+  int32_t max_arriving_per_peer = 64;  // of one address
   std::optional<Duration> request_timeout;
   std::string allowed_local_media_path;  // "": no local paths
   double max_audio_seconds = 4 * 60 * 60;
@@ -53,6 +56,7 @@ struct ServerContext {
   const SpeechModel* speech = nullptr;  // null: the model takes no audio, or cannot transcribe (why_no_speech)
   Status why_no_speech;
   Admission& admission;
+  IncomingRequests& incoming;
   ServerMetrics& metrics;
   const AccessLog& log;
   WorkPool& workers;       // bodies and prompts

@@ -50,7 +50,7 @@ class ServerHouse final {
     const Status why_no_speech = speech.status();
     if (speech.ok()) speech_ = std::move(speech).value();
     context_.emplace(ServerContext{options_, *model_, *engine_, speech_.has_value() ? &*speech_ : nullptr,
-                                   why_no_speech, *admission_, metrics_, log_, workers_, workers_, answers_,
+                                   why_no_speech, *admission_, incoming_, metrics_, log_, workers_, workers_, answers_,
                                    transcribers_, clock_, kStartTime, state_});
   }
   ~ServerHouse() {
@@ -82,6 +82,7 @@ class ServerHouse final {
   std::unique_ptr<LoadedModel> model_;
   std::unique_ptr<AsyncEngine> engine_;
   std::unique_ptr<Admission> admission_;
+  IncomingRequests incoming_{{}, metrics_, clock_};
   std::optional<SpeechModel> speech_;
   std::optional<ServerContext> context_;
 };

@@ -3,20 +3,24 @@
 #include <exception>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace transept {
 
-WorkPool::WorkPool(int num_threads) {
-  for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { run(); });
+WorkPool::WorkPool(int num_threads, int num_for_short) {
+  CHECK(num_for_short < num_threads || num_threads == 0);
+  for (int i = 0; i < num_threads; ++i) {
+    threads_.emplace_back([this, does_long = i >= num_for_short] { run(does_long); });
+  }
 }
 
-void WorkPool::post(std::function<void()> task) {
+void WorkPool::post(std::function<void()> task, Length length) {
   {
     const std::lock_guard lock(mutex_);
     if (!stop_) {
-      tasks_.push_back(std::move(task));
-      changed_.notify_one();
+      (length == Length::kLong ? long_ : short_).push_back({std::move(task), ++num_posted_});
+      changed_.notify_all();  // not every thread does every task
       return;
     }
   }
@@ -35,16 +39,26 @@ void WorkPool::stop() {
 
 size_t WorkPool::num_waiting() const {
   const std::lock_guard lock(mutex_);
-  return tasks_.size();
+  return short_.size() + long_.size();
 }
 
-void WorkPool::run() {
+std::deque<WorkPool::Task>* WorkPool::next(bool does_long) {
+  const bool has_long = does_long && !long_.empty();
+  if (short_.empty()) return has_long ? &long_ : nullptr;
+  return has_long && long_.front().number < short_.front().number ? &long_ : &short_;
+}
+
+void WorkPool::run(bool does_long) {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
-    if (tasks_.empty()) return;
-    std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
+    std::deque<Task>* tasks = nullptr;
+    changed_.wait(lock, [&] {
+      tasks = next(does_long);
+      return stop_ || tasks != nullptr;
+    });
+    if (tasks == nullptr) return;
+    std::function<void()> task = std::move(tasks->front().run);
+    tasks->pop_front();
     lock.unlock();
     // A task that finds no memory is given up, and with it its request (its Responder answers 500): the others go on.
     try {

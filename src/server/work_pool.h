@@ -1,8 +1,10 @@
 // Threads that do what may take a while (parsing, tokenising, decoding media, building answers), so that I/O threads
-// never do. First come, first served. Thread-safe.
+// never do. First come, first served; but what is long keeps away from some of the threads, so that what is short never
+// waits for it alone. Thread-safe.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -13,23 +15,32 @@ namespace transept {
 
 class WorkPool final {
  public:
-  explicit WorkPool(int num_threads);
+  // `num_for_short` of the threads (fewer than all) do no long tasks.
+  explicit WorkPool(int num_threads, int num_for_short = 0);
   ~WorkPool() { stop(); }
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
+  enum class Length { kShort, kLong };
   // Never blocks. A task may post further ones. After stop() it runs at once, on the calling thread.
-  void post(std::function<void()> task);
+  void post(std::function<void()> task, Length length = Length::kShort);
   // Does what is posted, then ends the threads. Idempotent; not from a task.
   void stop();
   size_t num_waiting() const;
 
  private:
-  void run();
+  struct Task {
+    std::function<void()> run;
+    uint64_t number = 0;  // the order of their coming
+  };
+
+  void run(bool does_long);
+  std::deque<Task>* next(bool does_long);  // under mutex_; null: there is nothing to do
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<Task> short_, long_;
+  uint64_t num_posted_ = 0;
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

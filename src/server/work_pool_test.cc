@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <new>
 
 namespace transept {
@@ -47,6 +49,42 @@ TEST(WorkPool, FirstComeFirstServed) {
   for (int i = 0; i < 50; ++i) pool.post([&order, i] { order.push_back(i); });
   pool.stop();
   ASSERT_EQ(order.size(), 50u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(WorkPool, ShortTasksOvertakeLongOnes) {
+  WorkPool pool(2, 1);
+  std::promise<void> gate;
+  const std::shared_future<void> opened = gate.get_future().share();
+  std::atomic<int> num_long = 0;
+  for (int i = 0; i < 3; ++i) {
+    pool.post(
+        [&num_long, opened] {
+          opened.wait();
+          ++num_long;
+        },
+        WorkPool::Length::kLong);
+  }
+  std::promise<void> ran;
+  pool.post([&] { ran.set_value(); });
+  EXPECT_EQ(ran.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(num_long, 0);
+  gate.set_value();
+  pool.stop();
+  EXPECT_EQ(num_long, 3);
+}
+
+TEST(WorkPool, AThreadForBothTakesThemAsTheyCame) {
+  std::vector<int> order;
+  WorkPool pool(1);
+  std::promise<void> gate;
+  pool.post([&] { gate.get_future().wait(); });
+  for (int i = 0; i < 20; ++i) {
+    pool.post([&order, i] { order.push_back(i); }, i % 3 == 0 ? WorkPool::Length::kLong : WorkPool::Length::kShort);
+  }
+  gate.set_value();
+  pool.stop();
+  ASSERT_EQ(order.size(), 20u);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 

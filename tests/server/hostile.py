@@ -179,6 +179,39 @@ def bodies_that_drip(setup):
     drip(setup, "bodies", SIZED + b"Content-Length: 100000\r\n\r\n{", [b" "] * 1000, 1)
 
 
+def stalled_bodies_hold_nothing(setup):
+    """513 clients with a head and one byte, 128 that announce 8 MiB and send half: honest clients are served all along."""
+    with live_server(setup) as server:
+        def one(seconds):
+            begin = time.monotonic()
+            assert server.complete("hello").status == 200
+            seconds.append(time.monotonic() - begin)
+
+        quiet, beside = [], []
+        for _ in range(200):
+            one(quiet)
+        count = setup.scaled(513, 60)
+        stalled = [server.connect() for _ in range(count)]
+        for connection in stalled:
+            send_all(connection, SIZED + b"Content-Length: 100000\r\n\r\n{")
+        announcing = [server.connect() for _ in range(setup.scaled(128, 16))]
+        for connection in announcing:
+            send_all(connection, SIZED + b"Content-Length: 8388608\r\n\r\n" + b" " * 65536)
+        time.sleep(0.5)
+        for _ in range(200):
+            one(beside)
+            with server.connect() as connection:  # head and body apart: on its way for a moment, as an upload is
+                send_all(connection, SIZED + b"Content-Length: %d\r\n\r\n" % len(BODY))
+                time.sleep(0.005)
+                send_all(connection, BODY)
+                assert connection.read_answer().status == 200
+        quiet.sort()
+        beside.sort()
+        setup.say(f"beside {count + len(announcing)} stalled bodies: p99 {1000 * beside[197]:.1f} ms, without {1000 * quiet[197]:.1f} ms")
+        assert beside[197] < max(2 * quiet[197], 0.02 * setup.time_factor), (quiet[197], beside[197])
+        for connection in stalled + announcing:
+            connection.reset()
+
 def thousands_of_connections(setup):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = setup.scaled(3000, 300)
@@ -308,5 +341,5 @@ def random_mutations(setup):
         assert not broken, f"{len(broken)}, such as {broken[0]}"
 
 
-CASES = [smuggling_is_refused, oversize_is_refused, heads_that_drip, bodies_that_drip, thousands_of_connections,
+CASES = [smuggling_is_refused, oversize_is_refused, heads_that_drip, bodies_that_drip, stalled_bodies_hold_nothing, thousands_of_connections,
          too_many_connections, pipelining, random_mutations]
