@@ -180,7 +180,7 @@ def bodies_that_drip(setup):
 
 
 def stalled_bodies_hold_nothing(setup):
-    """513 clients with a head and one byte, 128 that announce 8 MiB and send half: honest clients are served all along."""
+    """513 clients with a head and one byte, 128 that announce 8 MiB and send 64 KiB: honest clients are served all along."""
     with live_server(setup) as server:
         def one(seconds):
             begin = time.monotonic()
@@ -211,6 +211,7 @@ def stalled_bodies_hold_nothing(setup):
         assert beside[197] < max(2 * quiet[197], 0.02 * setup.time_factor), (quiet[197], beside[197])
         for connection in stalled + announcing:
             connection.reset()
+
 
 def thousands_of_connections(setup):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -341,5 +342,5 @@ def random_mutations(setup):
         assert not broken, f"{len(broken)}, such as {broken[0]}"
 
 
-CASES = [smuggling_is_refused, oversize_is_refused, heads_that_drip, bodies_that_drip, stalled_bodies_hold_nothing, thousands_of_connections,
-         too_many_connections, pipelining, random_mutations]
+CASES = [smuggling_is_refused, oversize_is_refused, heads_that_drip, bodies_that_drip, stalled_bodies_hold_nothing,
+         thousands_of_connections, too_many_connections, pipelining, random_mutations]
