@@ -11,8 +11,8 @@
 #include "apps/stats_json.h"
 #include "apps/verbs.h"
 #include "base/environment.h"
+#include "base/input_file.h"
 #include "base/log.h"
-#include "base/mmap_file.h"
 #include "engine/config.h"
 #include "load/statistics.h"
 

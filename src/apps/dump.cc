@@ -3,11 +3,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "apps/engine_flags.h"
 #include "apps/verbs.h"
+#include "base/input_file.h"
 #include "base/log.h"
-#include "base/mmap_file.h"
 #include "engine/config.h"
 #include "request/field_reader.h"
 
@@ -33,7 +34,11 @@ Status write_npy(const std::string& flag, const std::string& path, std::span<con
   written &= std::fwrite(header.data(), 1, header.size(), file) == header.size();
   written &= std::fwrite(values.data(), sizeof(float), values.size(), file) == values.size();
   written &= std::fclose(file) == 0;
-  return written ? ok_status() : absl::DataLossError(str_cat(path, ": not everything could be written"));
+  if (written) return ok_status();
+  // Half an array would be read as one by somebody. What is no file (a pipe, a device) stays.
+  std::error_code error;
+  if (path != "-" && std::filesystem::is_regular_file(path, error)) std::filesystem::remove(path, error);
+  return absl::DataLossError(str_cat(path, ": not everything could be written"));
 }
 
 // The input of `dump encoder`: the path of audio where the model takes that; a .json file with a list of ids, else a

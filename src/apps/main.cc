@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/clear_ends.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "base/environment.h"
@@ -19,7 +20,7 @@ constexpr const char* kExitCodes =
     "\nexit codes:\n"
     "    0  ok\n"
     "    1  some inputs failed: each has an error in its result's place\n"
-    "    2  usage or start-up\n"
+    "    2  usage or start-up; no memory, thread or mapped file to go on with\n"
     "  130  interrupted (SIGINT, SIGTERM): what is finished is written, what is not is named\n"
     "  141  whoever read standard output went away (SIGPIPE), as in: transept generate ... | head -1\n";
 
@@ -124,5 +125,6 @@ int with_flushed_output(int code) {
 
 int main(int argc, char** argv) {
   transept::occupy_standard_descriptors();
+  transept::prepare_clear_ends();
   return transept::with_flushed_output(transept::main_verb({argv + 1, argv + argc}));
 }

@@ -10,7 +10,7 @@
 
 namespace transept {
 
-// Exit codes (docs/api.md): 0 ok, 1 some inputs failed, 2 usage or start-up.
+// Exit codes (docs/api.md): 0 ok, 1 some inputs failed, 2 usage, start-up, or no memory to go on with.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitSomeFailed = 1;
 inline constexpr int kExitUsage = 2;

@@ -1,63 +1,37 @@
 #include "base/mmap_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
-#include "base/check.h"
-
 namespace transept {
 
 StatusOr<std::unique_ptr<MmapFile>> MmapFile::open(const std::string& path) {
-  // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it. Regular files do not know it.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    const int why = errno;
-    const std::string message = str_cat(path, ": ", std::strerror(why));
-    return why == ENOENT ? absl::NotFoundError(message) : absl::InvalidArgumentError(message);
+  ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file, InputFile::open(path));
+  std::span<const std::byte> bytes;
+  if (file->size() > 0) {
+    const void* data = ::mmap(nullptr, file->size(), PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
+    if (data == MAP_FAILED) return invalid_argument(path, ": cannot be mapped: ", std::strerror(errno));
+    bytes = {static_cast<const std::byte*>(data), file->size()};
   }
-  struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(fd);
-    return invalid_argument(path, ": is not a regular file");
-  }
-  const size_t size = static_cast<size_t>(info.st_size);
-  const void* data = nullptr;
-  if (size > 0) {
-    data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) {
-      const int why = errno;
-      ::close(fd);
-      return invalid_argument(path, ": cannot be mapped: ", std::strerror(why));
-    }
-  }
-  return std::unique_ptr<MmapFile>(new MmapFile(path, fd, data, size));
+  return std::unique_ptr<MmapFile>(new MmapFile(std::move(file), bytes));
 }
 
 MmapFile::~MmapFile() {
-  if (size_ > 0) ::munmap(const_cast<void*>(data_), size_);
-  ::close(fd_);
+  range_.reset();  // first: what is mapped there next is somebody else's
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 void MmapFile::read(size_t offset, std::span<std::byte> out) const {
-  CHECK(offset <= size_ && out.size() <= size_ - offset, path_);
-  for (size_t done = 0; done < out.size();) {
-    const ssize_t count = ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    // As with mapped bytes, there is no going on without them.
-    CHECK(count > 0, path_, ": was cut or cannot be read any more: ", count < 0 ? std::strerror(errno) : "end of file");
-    done += static_cast<size_t>(count);
-  }
+  if (!file_->read(offset, out).ok()) end_without_file(path().c_str());
 }
 
 void MmapFile::prefer_large_pages() const {
   // A refusal costs speed, no correctness.
-  if (size_ > 0) ::madvise(const_cast<void*>(data_), size_, MADV_HUGEPAGE);
+  if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_HUGEPAGE);
 }
 
 void MmapFile::release_pages(std::span<const std::byte> range) const {
@@ -67,14 +41,6 @@ void MmapFile::release_pages(std::span<const std::byte> range) const {
   const uintptr_t end = (begin + range.size()) / page * page;
   // Pages that hold other bytes too stay. A refusal costs memory, no correctness.
   if (end > first) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
-}
-
-StatusOr<std::string> read_file(const std::string& path, size_t max_bytes) {
-  ASSIGN_OR_RETURN(const auto file, MmapFile::open(path));
-  if (file->bytes().size() > max_bytes) {
-    return invalid_argument(path, ": has ", file->bytes().size(), " bytes, more than the ", max_bytes, " allowed");
-  }
-  return std::string(file->text());
 }
 
 }  // namespace transept

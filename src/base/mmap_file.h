@@ -1,29 +1,36 @@
 // A file mapped read-only. Owns the mapping; views into it live as long as it does. Immutable, so thread-safe.
+//
+// If the file is cut meanwhile, reading what is gone ends the process by a sentence (base/mapped_ranges.h): so map what
+// cannot be done without (weights), and read everything else (base/input_file.h).
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/input_file.h"
+#include "base/mapped_ranges.h"
 #include "base/status.h"
 
 namespace transept {
 
 class MmapFile final {
  public:
-  // Errors: the path does not exist, is not a regular file, or cannot be read; the message names the path.
+  // Errors: as InputFile::open, or the file cannot be mapped; the message names the path.
   static StatusOr<std::unique_ptr<MmapFile>> open(const std::string& path);
   ~MmapFile();
   MmapFile(const MmapFile&) = delete;
   MmapFile& operator=(const MmapFile&) = delete;
 
-  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
-  std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
-  const std::string& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+  const std::string& path() const { return file_->path(); }
 
   // Copies bytes [offset, offset + out.size()) without mapping them: they count for no process. REQUIRES: in range.
+  // Bytes that are gone end the process, as mapped ones do.
   void read(size_t offset, std::span<std::byte> out) const;
 
   // All of it will be read again and again: the system may bring it in, and map it, in large pages.
@@ -34,16 +41,12 @@ class MmapFile final {
   void release_pages(std::span<const std::byte> range) const;
 
  private:
-  MmapFile(std::string path, int fd, const void* data, size_t size)
-      : path_(std::move(path)), fd_(fd), data_(data), size_(size) {}
+  MmapFile(std::unique_ptr<InputFile> file, std::span<const std::byte> bytes)
+      : file_(std::move(file)), bytes_(bytes), range_(std::in_place, bytes, file_->path().c_str()) {}
 
-  std::string path_;
-  int fd_;
-  const void* data_;
-  size_t size_;
+  std::unique_ptr<InputFile> file_;
+  std::span<const std::byte> bytes_;
+  std::optional<MappedRange> range_;
 };
-
-// The whole of a small text file. Errors as MmapFile::open, and files over `max_bytes`.
-StatusOr<std::string> read_file(const std::string& path, size_t max_bytes = size_t{256} << 20);
 
 }  // namespace transept

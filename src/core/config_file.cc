@@ -1,6 +1,6 @@
 #include "core/config_file.h"
 
-#include "base/mmap_file.h"
+#include "base/input_file.h"
 
 namespace transept {
 

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "base/mmap_file.h"
+#include "base/input_file.h"
 #include "base/test_folder.h"
 #include "models/tiny_bart.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/mmap_file.h"
+#include "base/input_file.h"
 #include "base/strings.h"
 
 namespace transept {

@@ -12,18 +12,32 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/status.h"
 
 namespace transept {
 
-// Encoded audio in memory, with whoever keeps it there. Copies share the bytes.
-struct AudioBytes {
-  std::shared_ptr<const void> owner;  // null: the bytes outlive every reader of them
-  std::span<const uint8_t> bytes;
-
-  // Maps the file. Errors as MmapFile::open; the message names the path.
+// Encoded audio, in memory or in a file, with whoever keeps it there. Copies share it. Immutable, so thread-safe.
+class AudioBytes final {
+ public:
+  AudioBytes() = default;  // of nothing
+  // A view. `owner` null: the bytes outlive every reader of them.
+  AudioBytes(std::shared_ptr<const void> owner, std::span<const uint8_t> bytes)
+      : owner_(std::move(owner)), bytes_(bytes) {}
+  // Opens the file, which is read while it is decoded, and never mapped: somebody else may cut it. Errors as
+  // InputFile::open; the message names the path.
   static StatusOr<AudioBytes> from_file(const std::string& path);
   static AudioBytes from_string(std::string content);
+
+  size_t size() const;
+
+  // Copies bytes [offset, offset + out.size()). REQUIRES: within size(). Errors: as InputFile::read, without the path.
+  Status read(size_t offset, std::span<uint8_t> out) const;
+
+ private:
+  std::shared_ptr<const void> owner_;
+  std::span<const uint8_t> bytes_;
+  std::shared_ptr<const InputFile> file_;  // null: bytes_
 };
 
 // What the container says of its first audio track.
@@ -70,7 +84,8 @@ class AudioReader final {
   // The next samples: mono, in [-1, 1], as `ffmpeg -i FILE -f s16le -ac 1 -ar RATE` gives them, over 32768
   // (openai-whisper, audio.py, load_audio). Fills `out` unless the audio ends first; 0 (for a non-empty `out`): the
   // end. A damaged packet is left out and a file that ends early ends, as ffmpeg does it; see warning(). Errors, which
-  // stay: more than max_seconds of audio; input made to cost time or memory beyond all measure.
+  // stay: more than max_seconds of audio; input made to cost time or memory beyond all measure; a file that was cut
+  // since it was opened, or cannot be read any more.
   StatusOr<size_t> read(std::span<float> out);
 
   const AudioInfo& info() const;

@@ -34,7 +34,7 @@ void BM_AudioReader(benchmark::State& state) {
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(content.data()), content.size());
   std::vector<float> out(16000);
   while (state.KeepRunning()) {
-    const auto reader = AudioReader::open({.owner = nullptr, .bytes = bytes}, {});
+    const auto reader = AudioReader::open({nullptr, bytes}, {});
     if (!reader.ok()) return state.SkipWithError("cannot be read");
     for (size_t count = 1; count > 0;) count = (*reader)->read(out).value_or(0);
     benchmark::DoNotOptimize(out.data());

@@ -15,7 +15,7 @@ void require(bool condition) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const transept::AudioReader::Options options{.max_seconds = 20};
-  const auto reader = transept::AudioReader::open({.owner = nullptr, .bytes = {data, size}}, options);
+  const auto reader = transept::AudioReader::open({nullptr, {data, size}}, options);
   if (!reader.ok()) return 0;
   std::vector<float> piece(1000);
   for (size_t total = 0;;) {

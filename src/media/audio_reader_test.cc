@@ -249,8 +249,7 @@ TEST(AudioReaderLength, MemoryDoesNotGrowWithLength) {
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
   {
-    auto reader =
-        AudioReader::open({.owner = nullptr, .bytes = {static_cast<uint8_t*>(pages), header.size() + data}}, {});
+    auto reader = AudioReader::open({nullptr, {static_cast<uint8_t*>(pages), header.size() + data}}, {});
     ASSERT_TRUE(reader.ok()) << reader.status();
     std::vector<float> out(16000);
     size_t total = 0;

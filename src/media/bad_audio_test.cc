@@ -2,9 +2,11 @@
 // a crash. What each of ../shared/audio/broken must give stands in its broken.jsonl.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
+#include <fstream>
 #include <random>
 
 #include "media/audio_reader.h"
@@ -162,6 +164,27 @@ TEST(BadAudio, MoreTracksThanAnybodyHas) {
 TEST(BadAudio, PacketsWithoutSoundAreCounted) {
   const std::string content = make_mp4({{.num_samples = 300'000}}, 1 << 20);
   EXPECT_THAT(reason(content), HasSubstr("more than 200000 packets that hold no sound"));
+}
+
+// By somebody else, while it is read: an error, where mapped bytes would be the process's end.
+TEST(BadAudio, AFileThatShrinksIsAnErrorThatSaysBothLengths) {
+  const std::string path = str_cat(testing::TempDir(), "bad_audio_test_", ::getpid(), ".wav");
+  const std::string content = make_wav({}, std::string(size_t{4} << 20, '\x11'));
+  const auto write = [&] { std::ofstream(path, std::ios::binary) << content; };
+  write();
+  const auto bytes = AudioBytes::from_file(path);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto reader = AudioReader::open(*bytes, {});
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::filesystem::resize_file(path, size_t{1} << 20);
+  const std::string both = str_cat("was cut while it was read: it had ", content.size(), " bytes, and has 1048576 now");
+  EXPECT_EQ(error_message(read_all(**reader).status()), both);
+  std::filesystem::resize_file(path, 0);
+  const Status reopened = AudioReader::open(*bytes, {}).status();
+  EXPECT_THAT(error_message(reopened), HasSubstr("and has 0 now"));
+  write();
+  EXPECT_TRUE(AudioReader::open(*bytes, {}).ok()) << "what is there again is read again";
+  std::filesystem::remove(path);
 }
 
 TEST(BadAudio, SharedBrokenFiles) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string_view>
 
 namespace transept {
@@ -73,19 +72,22 @@ struct FfmpegInput::ByteSource {
   AudioBytes audio;
   int64_t position = 0;
   int64_t bytes_left_to_read = 0;
-  bool spent = false;
+  Status failure;  // stays: why nothing is read any more
 
-  int64_t size() const { return static_cast<int64_t>(audio.bytes.size()); }
+  int64_t size() const { return static_cast<int64_t>(audio.size()); }
 
   static int read(void* self, uint8_t* out, int size) {
     auto& source = *static_cast<ByteSource*>(self);
+    if (!source.failure.ok()) return AVERROR_EXIT;
     const int64_t count = std::min<int64_t>(size, source.size() - source.position);
     if (count <= 0) return AVERROR_EOF;
     if (count > source.bytes_left_to_read) {
-      source.spent = true;
+      source.failure = invalid_argument("has its contents read again and again by its own index");
       return AVERROR_EXIT;
     }
-    std::memcpy(out, source.audio.bytes.data() + source.position, static_cast<size_t>(count));
+    source.failure =
+        source.audio.read(static_cast<size_t>(source.position), std::span(out, static_cast<size_t>(count)));
+    if (!source.failure.ok()) return AVERROR_EXIT;
     source.position += count;
     source.bytes_left_to_read -= count;
     return static_cast<int>(count);
@@ -110,7 +112,7 @@ FfmpegInput::~FfmpegInput() = default;
 
 StatusOr<std::unique_ptr<FfmpegInput>> FfmpegInput::open(AudioBytes audio) {
   RETURN_IF_ERROR(set_up_ffmpeg());
-  if (audio.bytes.empty()) return invalid_argument("is empty (0 bytes)");
+  if (audio.size() == 0) return invalid_argument("is empty (0 bytes)");
   std::unique_ptr<FfmpegInput> input(new FfmpegInput);
   input->packet_.reset(ffmpeg().av_packet_alloc());
   input->frame_.reset(ffmpeg().av_frame_alloc());
@@ -142,6 +144,7 @@ Status FfmpegInput::open_container(AudioBytes audio) {
   const int score = ffmpeg().av_probe_input_buffer2(io_.get(), &format, "", nullptr, 0, kMaxProbeBytes);
   if (score < 0 || format == nullptr) {
     ffmpeg().avformat_free_context(context);
+    RETURN_IF_ERROR(source_->failure);
     return invalid_argument("is no audio: no known container begins like this");
   }
   if (ffmpeg().av_match_list(format->name, kContainers, ',') <= 0) {
@@ -162,7 +165,7 @@ Status FfmpegInput::open_container(AudioBytes audio) {
   const int opened = ffmpeg().avformat_open_input(&context, "", format, &settings);  // frees context when it fails
   ffmpeg().av_dict_free(&settings);
   if (opened < 0) {
-    RETURN_IF_ERROR(spent());
+    RETURN_IF_ERROR(source_->failure);
     return invalid_argument("cannot be read as ", info_.container, ": ", ffmpeg_error(opened));
   }
   container_.reset(context);
@@ -171,7 +174,7 @@ Status FfmpegInput::open_container(AudioBytes audio) {
 
 Status FfmpegInput::choose_track() {
   const int analysed = ffmpeg().avformat_find_stream_info(container_.get(), nullptr);
-  RETURN_IF_ERROR(spent());
+  RETURN_IF_ERROR(source_->failure);
   for (unsigned i = 0; i < container_->nb_streams; ++i) {
     AVStream* track = container_->streams[i];
     if (track_ == nullptr && track->codecpar->codec_type == AVMEDIA_TYPE_AUDIO) {
@@ -257,7 +260,7 @@ StatusOr<AVFrame*> FfmpegInput::next_frame() {
 Status FfmpegInput::send_packet() {
   ffmpeg().av_packet_unref(packet_.get());
   const int code = ffmpeg().av_read_frame(container_.get(), packet_.get());
-  RETURN_IF_ERROR(spent());
+  RETURN_IF_ERROR(source_->failure);
   if (code >= 0 && packet_->stream_index != track_->index) return ok_status();
   if (++num_silent_steps_ > kMaxSilentSteps) {
     return invalid_argument("has more than ", kMaxSilentSteps, " packets that hold no sound");
@@ -285,11 +288,6 @@ bool FfmpegInput::accept_frame() {
   if (ffmpeg().av_frame_make_writable(&frame) < 0) return false;
   format == AV_SAMPLE_FMT_FLT ? make_finite<float>(frame) : make_finite<double>(frame);
   return true;
-}
-
-Status FfmpegInput::spent() const {
-  if (!source_->spent) return ok_status();
-  return invalid_argument("has its contents read again and again by its own index");
 }
 
 std::string FfmpegInput::warning() const {

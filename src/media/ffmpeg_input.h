@@ -1,4 +1,4 @@
-// The first audio track of a file in memory: container to packets to decoded frames, through FFmpeg. What may be read
+// The first audio track of encoded audio: container to packets to decoded frames, through FFmpeg. What may be read
 // stands here in two lists; everything else about a hostile file (loops, lies, bombs) is bounded here too, but for the
 // length, which is audio_reader.cc's. One thread at a time.
 #pragma once
@@ -26,7 +26,7 @@ class FfmpegInput final {
 
   // The next frame with sound in it: samples, a rate and channels in range, no sample that is not finite. Null: the
   // end. Valid until the next call. Errors: the file costs more reading or more packets without sound than any honest
-  // one.
+  // one, or cannot be read any more.
   StatusOr<AVFrame*> next_frame();
 
   // What was passed over so far: "3 damaged packets were left out", or "".
@@ -41,7 +41,6 @@ class FfmpegInput final {
   void read_info();
   Status send_packet();
   bool accept_frame();
-  Status spent() const;
 
   std::unique_ptr<ByteSource> source_;  // outlives the two that read from it
   FfmpegPtr<AVIOContext> io_;

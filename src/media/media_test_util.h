@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/json.h"
-#include "base/mmap_file.h"
 #include "base/strings.h"
 #include "media/audio_reader.h"
 

@@ -113,8 +113,8 @@ StatusOr<std::unique_ptr<AudioReader>> open_audio(const Json& item, int32_t samp
   if (item.is_string()) {
     prefix = item.as_string();
     ASSIGN_OR_RETURN(AudioBytes bytes, from_path(prefix, access));
-    if (bytes.bytes.size() > limits.max_bytes) {
-      return audio_error(str_cat(bytes.bytes.size(), " bytes are more than the ", limits.max_bytes, " allowed"));
+    if (bytes.size() > limits.max_bytes) {
+      return audio_error(str_cat(bytes.size(), " bytes are more than the ", limits.max_bytes, " allowed"));
     }
     reader = AudioReader::open(std::move(bytes), options);
   } else if (item.is_object()) {

@@ -11,8 +11,8 @@
 
 #include "base/base64.h"
 #include "base/check.h"
+#include "base/input_file.h"
 #include "base/json.h"
-#include "base/mmap_file.h"
 #include "base/strings.h"
 #include "speech/transcript.h"
 #include "speech/word_alignment.h"

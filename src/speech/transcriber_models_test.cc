@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/mmap_file.h"
+#include "base/input_file.h"
 #include "base/test_folder.h"
 #include "speech/transcriber.h"
 #include "speech/transcriber_test_util.h"
@@ -13,7 +13,6 @@ namespace transept::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // A model without this or that: its files, changed.
 class OtherModels : public ::testing::Test {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 namespace transept {
@@ -29,7 +30,7 @@ void* Arena::allocate(size_t bytes) {
   if (used_ <= capacity_) return pages_.data() + begin;
   ++num_overflows_;
   void* memory = std::aligned_alloc(kAlignment, size);
-  CHECK(memory != nullptr, "out of memory: ", size, " bytes for a step");
+  if (memory == nullptr) throw std::bad_alloc();
   spilled_.push_back(memory);
   return memory;
 }
@@ -61,7 +62,7 @@ PageBuffer PageBuffer::try_allocate(size_t bytes) {
 }
 
 PageBuffer::PageBuffer(size_t bytes) : PageBuffer(try_allocate(bytes)) {
-  CHECK(bytes == 0 || data_ != nullptr, "out of memory: ", bytes, " bytes");
+  if (bytes > 0 && data_ == nullptr) throw std::bad_alloc();
 }
 
 PageBuffer::~PageBuffer() {

@@ -19,7 +19,7 @@ namespace transept {
 class PageBuffer final {
  public:
   PageBuffer() = default;
-  explicit PageBuffer(size_t bytes);  // REQUIRES: the memory is there; ask try_allocate where it may not be
+  explicit PageBuffer(size_t bytes);  // throws std::bad_alloc, as new does, if the system refuses
   ~PageBuffer();
   PageBuffer(PageBuffer&& other) noexcept;
   PageBuffer& operator=(PageBuffer&& other) noexcept;

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/mmap_file.h"
+#include "base/input_file.h"
 #include "base/utf8.h"
 #include "text/tokenizer_kind.h"
 #include "text/tokenizer_loader.h"

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <random>
 
+#include "base/input_file.h"
 #include "base/json.h"
-#include "base/mmap_file.h"
 #include "base/strings.h"
 #include "text/detokenizer.h"
 #include "text/sentencepiece.h"

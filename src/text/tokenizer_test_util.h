@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/json.h"
-#include "base/mmap_file.h"
 #include "base/strings.h"
 #include "base/utf8.h"
 #include "text/tokenizer_loader.h"
