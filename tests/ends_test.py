@@ -1,11 +1,13 @@
 """How the binary ends where it cannot go on: without threads, memory, descriptors, room on a disk, or a file that was
 there. Always a sentence and an exit code, never a signal. Needs build/release/transept and the bundled model."""
+import http.client
 import os
 import re
 import resource
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -75,6 +77,78 @@ class EndsTest(unittest.TestCase):
         self.assertEqual(process.returncode, 2, err)
         end = "was cut or cannot be read any more while it was in use: the process ends"
         self.assertTrue(err.endswith(f"transept: {weights}: {end}\n"), err)
+
+    def test_descriptors_that_cannot_be_had_are_a_sentence(self):
+        for limit in range(3, 24):
+            code, out, err = limited("serve", "g2p", "--port", "0", NOFILE=limit)
+            if code == 127:  # as above
+                continue
+            self.assertEqual((code, out), (2, ""), f"{limit}: {err}")
+            self.assertRegex(err, r"(?i)files", limit)
+        code, out, err = limited("serve", "g2p", "--port", "0", "--max-connections", "500", NOFILE=512)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertRegex(err, r"--max-connections 500: the limit of open files \(ulimit -n\) is 512, .* at most \d+ fit")
+
+    def serve(self, *flags):
+        """A server's process and port."""
+        process = subprocess.Popen([str(BINARY), "serve", "g2p", "--port", "0", *flags], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for line in process.stderr:
+            if found := re.search(r"serves .* at http://\S*:(\d+), ready", line):
+                return process, int(found[1])
+        return self.fail("the server did not start")
+
+    def test_the_soft_limit_of_descriptors_becomes_the_hard_one(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        process, _ = self.serve()
+        self.assertEqual(resource.prlimit(process.pid, resource.RLIMIT_NOFILE), (hard, hard))
+
+    def test_without_descriptors_a_connection_is_told_and_the_log_says_so(self):
+        process, port = self.serve()
+        open_now = [int(name) for name in os.listdir(f"/proc/{process.pid}/fd")]
+        self.assertEqual(sorted(open_now), list(range(len(open_now))), "gaps, which would be taken first")
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (len(open_now) + 2, len(open_now) + 2))
+
+        def ask(connection):
+            connection.request("GET", "/health/live")
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+
+        def connect():
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            self.addCleanup(connection.close)
+            connection.connect()
+            return connection
+
+        staying = [connect(), connect()]
+        self.assertEqual([ask(connection) for connection in staying], [200, 200])
+        for _ in range(3):  # each after the other has gone
+            told = connect()
+            self.assertEqual(ask(told), 503)
+            told.close()
+        self.assertEqual(ask(staying[0]), 200, "who is there stays")
+        staying[1].close()
+        self.assertTrue(self.becomes_true(lambda: ask(connect()) == 200), "a place is free again")
+        process.terminate()
+        _, log = process.communicate(timeout=30)
+        said = re.findall(r"cannot be accepted \(\d+ times since the last notice\): .*raise ulimit -n", log)
+        self.assertTrue(1 <= len(said) <= 20, log)
+        self.assertEqual(process.returncode, 0, log)
+
+    @staticmethod
+    def becomes_true(condition, seconds=20):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        return True
 
     def test_dump_leaves_no_file_that_is_not_whole(self):
         output = self.scratch / "hidden.npy"

@@ -9,6 +9,7 @@
 #include "apps/serve_banner.h"
 #include "apps/serve_flags.h"
 #include "apps/verbs.h"
+#include "base/descriptor_limit.h"
 #include "base/log_sink.h"
 #include "request/resolve.h"
 #include "server/server.h"
@@ -73,6 +74,9 @@ int run_serve(const Flags& flags) {
   if (!settings.ok()) return usage_error(kVerb, settings.status());
   StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(kVerb, config.status());
+  if (const Status fits = fit_connections(flags, raise_descriptor_limit(), settings->options); !fits.ok()) {
+    return usage_error(kVerb, fits);
+  }
   // Others wait for their next tokens here.
   if (!flags.has("encode-slice")) config->encode_slice = "auto";
   config->replicas = settings->replicas;

@@ -189,7 +189,7 @@ std::vector<FlagSpec> serve_flags() {
       {"max-audio-seconds-in-work", "SECONDS", "57600", "audio of all requests in work; more is 429", kQueue},
       {"max-body-memory", "SIZE", "1GiB", "bodies of all requests in work; more are 429", kQueue},
       {"max-transcriptions", "N", "32", "transcriptions that run at once", kQueue},
-      {"max-connections", "N", "4096", "connections that are open at once", kQueue},
+      {"max-connections", "N", "4096, or what ulimit -n allows", "connections that are open at once", kQueue},
       {"request-timeout", "SECONDS", "none", "give a request up so long after it came, its wait included (504)",
        kQueue},
       {"header-timeout", "SECONDS", "10", "for a request's head", kQueue},
@@ -210,6 +210,24 @@ std::vector<FlagSpec> serve_flags() {
       {"max-stop-strings", "N", "4", "stop", kLimits},
       {"max-bad-words", "N", "128", "bad_words and bad_words_ids", kLimits},
   };
+}
+
+Status fit_connections(const Flags& flags, uint64_t max_descriptors, ServerOptions& options) {
+  // Of the log, weights, reactor, listening and spare descriptors, and of whatever libraries open.
+  constexpr uint64_t kOthers = 48;
+  const uint64_t others = kOthers + HttpServer::kMaxRefusals + static_cast<uint64_t>(options.max_transcriptions);
+  const uint64_t fitting = max_descriptors > others ? max_descriptors - others : 0;
+  if (options.http.max_connections <= fitting) return ok_status();
+  const std::string limit = str_cat("the limit of open files (ulimit -n) is ", max_descriptors, ", of which ", others,
+                                    " are for other things");
+  if (fitting == 0) return resource_exhausted(limit, ": none is left for connections");
+  if (flags.has("max-connections")) {
+    return invalid_argument(flags.name_of("max-connections"), " ", options.http.max_connections, ": ", limit,
+                            ": at most ", fitting, " fit");
+  }
+  log_warning("at most ", fitting, " connections at once: ", limit);
+  options.http.max_connections = static_cast<size_t>(fitting);
+  return ok_status();
 }
 
 StatusOr<ServeSettings> serve_settings(const Flags& flags) {

@@ -1,5 +1,8 @@
 #include "net/http_server.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -12,11 +15,14 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/strings.h"
 #include "net/http_connection.h"
 
@@ -29,9 +35,59 @@ using boost::system::error_code;
 
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
-// Connections that are told that there are too many; beyond them nobody is told anything.
-constexpr size_t kMaxRefusals = 64;
-constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
+std::string text_of(const tcp::endpoint& endpoint) {
+  const std::string address = endpoint.address().to_string();
+  return endpoint.address().is_v6() ? str_cat("[", address, "]:", endpoint.port())
+                                    : str_cat(address, ":", endpoint.port());
+}
+
+constexpr std::chrono::milliseconds kPauseAfterFailedAccept{50};
+constexpr std::chrono::seconds kBetweenNotices{1};
+
+bool is_out_of_descriptors(const error_code& error) {
+  return error == asio::error::no_descriptors || error == boost::system::errc::too_many_files_open_in_system;
+}
+
+// A descriptor that is held for nothing, to be given up when there is no other.
+class SpareDescriptor final {
+ public:
+  SpareDescriptor() { hold(); }
+  ~SpareDescriptor() { release(); }
+  SpareDescriptor(const SpareDescriptor&) = delete;
+  SpareDescriptor& operator=(const SpareDescriptor&) = delete;
+
+  // False: there is none to be had.
+  bool hold() {
+    if (fd_ < 0) fd_ = ::eventfd(0, EFD_CLOEXEC);
+    return fd_ >= 0;
+  }
+  void release() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// What of one address has failed, for the log.
+class FailedAccepts final {
+ public:
+  void note(const tcp::endpoint& endpoint, const error_code& error) {
+    ++count_;
+    const auto now = std::chrono::steady_clock::now();
+    if (said_.has_value() && now - *said_ < kBetweenNotices) return;
+    log_warning("connections to ", text_of(endpoint), " cannot be accepted (", count_,
+                " times since the last notice): ", error.message(),
+                is_out_of_descriptors(error) ? "; raise ulimit -n or lower --max-connections" : "");
+    said_ = now;
+    count_ = 0;
+  }
+
+ private:
+  std::optional<std::chrono::steady_clock::time_point> said_;
+  int64_t count_ = 0;
+};
 
 StatusOr<tcp::acceptor> listen_on(asio::io_context& io, const tcp::endpoint& endpoint) {
   error_code error;
@@ -47,12 +103,6 @@ StatusOr<tcp::acceptor> listen_on(asio::io_context& io, const tcp::endpoint& end
   if (error == asio::error::address_in_use) return absl::AlreadyExistsError("the address is in use");
   if (error) return absl::UnavailableError(error.message());
   return acceptor;
-}
-
-std::string text_of(const tcp::endpoint& endpoint) {
-  const std::string address = endpoint.address().to_string();
-  return endpoint.address().is_v6() ? str_cat("[", address, "]:", endpoint.port())
-                                    : str_cat(address, ":", endpoint.port());
 }
 
 }  // namespace
@@ -85,7 +135,7 @@ class HttpServer::Impl {
  private:
   Status listen_on_all(const tcp::resolver::results_type& addresses);
   asio::awaitable<void> accept(tcp::acceptor& acceptor);
-  void take(tcp::socket socket);
+  void take(tcp::socket socket, bool may_stay);
   void forget(const HttpConnection* connection);
 
   HttpServerContext context_;
@@ -142,25 +192,40 @@ void HttpServer::Impl::run() {
 
 asio::awaitable<void> HttpServer::Impl::accept(tcp::acceptor& acceptor) {
   asio::steady_timer pause(acceptor.get_executor());
+  SpareDescriptor spare;
+  FailedAccepts failed;
+  error_code error;
+  const tcp::endpoint endpoint = acceptor.local_endpoint(error);
+  acceptor.non_blocking(true, error);  // for the accept() below: the client may have gone
   while (acceptor.is_open()) {
     tcp::socket socket(asio::make_strand(io_));
-    const auto [error] = co_await acceptor.async_accept(socket, kAsTuple);
+    std::tie(error) = co_await acceptor.async_accept(socket, kAsTuple);
     if (!error) {
-      take(std::move(socket));
-    } else if (error == asio::error::no_descriptors || error == asio::error::no_memory ||
-               error == asio::error::no_buffer_space) {
-      pause.expires_after(kPauseWithoutDescriptors);
-      [[maybe_unused]] const auto result = co_await pause.async_wait(kAsTuple);
+      const bool has_spare = spare.hold();  // else this one stands in its place
+      if (!has_spare) failed.note(endpoint, asio::error::no_descriptors);
+      take(std::move(socket), has_spare);
+      continue;
     }
+    if (error == asio::error::operation_aborted || error == asio::error::connection_aborted) continue;
+    failed.note(endpoint, error);
+    // Without one, the client that it took last is still there.
+    if (is_out_of_descriptors(error) && spare.hold()) {
+      spare.release();
+      acceptor.accept(socket, error);
+      if (!error) take(std::move(socket), false);
+    }
+    pause.expires_after(kPauseAfterFailedAccept);
+    std::tie(error) = co_await pause.async_wait(kAsTuple);
   }
 }
 
-void HttpServer::Impl::take(tcp::socket socket) {
+// `may_stay`: false if there is no descriptor for it.
+void HttpServer::Impl::take(tcp::socket socket, bool may_stay) {
   const auto connection = std::make_shared<HttpConnection>(std::move(socket), context_);
   const std::lock_guard lock(mutex_);
   const size_t max_connections = context_.options.max_connections;
   if (is_stopped_ || connections_.size() >= max_connections + kMaxRefusals) return;
-  const bool has_room = connections_.size() < max_connections;
+  const bool has_room = may_stay && connections_.size() < max_connections;
   connections_.emplace(connection.get(), connection);
   if (has_room) {
     connection->start();
@@ -206,10 +271,14 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() = default;
 
 StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Options& options, HttpService& service) {
-  auto impl = std::make_unique<Impl>(options, service);
-  RETURN_IF_ERROR(impl->listen());
-  impl->run();
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+  try {
+    auto impl = std::make_unique<Impl>(options, service);
+    RETURN_IF_ERROR(impl->listen());
+    impl->run();
+    return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+  } catch (const boost::system::system_error& error) {  // Asio's reactor, without descriptors
+    return absl::UnavailableError(str_cat("the server cannot start: ", error.what()));
+  }
 }
 
 uint16_t HttpServer::port() const { return impl_->endpoint().port(); }

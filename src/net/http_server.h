@@ -9,6 +9,10 @@
 // Hosts. A malformed request's connection is closed behind the answer (which a client that sends on can still read); so
 // is one whose service refused a request.
 //
+// Out of descriptors (or of memory for one), a server still answers: each address listens with one descriptor kept
+// back, which takes one connection at a time, and tells it 503; the others wait in the system's queue until it is free
+// again. The log says so, at most once a second for an address.
+//
 // A client that ends its sending side counts as gone, even if it would still read: nothing tells the two apart, and an
 // abandoned request must not be worked on. Up to 64 KiB of requests that came before their turn are kept for it; a
 // client that sends more than that ahead is not seen to go until its answer is being sent.
@@ -107,6 +111,9 @@ class HttpService {
 
 class HttpServer final {
  public:
+  // Connections that are told that there are too many; beyond them nobody is told anything.
+  static constexpr size_t kMaxRefusals = 64;
+
   struct Options {
     std::string host = "127.0.0.1";  // a name or an address; "::" and "0.0.0.0" listen everywhere
     uint16_t port = 8000;            // 0: the system chooses
@@ -125,7 +132,7 @@ class HttpServer final {
   };
 
   // Listens; connections are served from here on. Borrows the service. Errors: an address that cannot be had (names
-  // host and port).
+  // host and port); no descriptors for the reactor. Throws std::system_error without threads, as std::thread does.
   static StatusOr<std::unique_ptr<HttpServer>> start(const Options& options, HttpService& service);
 
   ~HttpServer();  // stop()
