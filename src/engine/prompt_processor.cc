@@ -102,16 +102,16 @@ Status PromptProcessor::refuse_media(const EncoderDecoderPrompt& prompt) const {
     return field_error("multi_modal_data", "media belong to the encoder: the decoder prompt takes text or ids only");
   }
   if (!prompt.encoder.multi_modal_data.has_value() || speech_.media != nullptr) return ok_status();
-  std::string names;
+  constexpr size_t kMaxShownName = 100;
+  std::string name = "media";
   if (prompt.encoder.multi_modal_data->is_object()) {
-    for (const auto& [name, value] : prompt.encoder.multi_modal_data->as_object()) {
-      if (std::find(spec_.modalities.begin(), spec_.modalities.end(), name) == spec_.modalities.end()) {
-        names += str_cat(names.empty() ? "" : ", ", name);
-      }
-    }
+    const Json::Object& given = prompt.encoder.multi_modal_data->as_object();
+    const auto unknown = std::find_if(given.begin(), given.end(), [&](const auto& item) {
+      return std::find(spec_.modalities.begin(), spec_.modalities.end(), item.first) == spec_.modalities.end();
+    });
+    if (unknown != given.end()) name = unknown->first.substr(0, kMaxShownName);
   }
-  return field_error("multi_modal_data",
-                     str_cat("this model (", spec_.family, ") takes no ", names.empty() ? "media" : names, " input"));
+  return field_error("multi_modal_data", str_cat("this model (", spec_.family, ") takes no ", name, " input"));
 }
 
 Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const Options& options,
@@ -271,9 +271,9 @@ void PromptProcessor::fill_default_decoder_prompt(std::optional<int32_t> target_
   inputs.num_default_generated = 1;
 }
 
-// A text of more bytes than the positions times the longest token has too many tokens, and megabytes of them take
-// seconds to be cut. What is short is cut anyway, for the sake of the count in its error; blanks that a normalizer
-// would drop are no reason to send more.
+// A text of more bytes than the positions times the longest token has too many tokens, but for what a normalizer drops
+// and for unknown characters that are fused to one token, and these are no reason to send more: megabytes take seconds
+// to be cut. What is short is cut anyway, for the sake of the count in its error.
 Status PromptProcessor::check_num_bytes(const std::string& text, const std::string& param, TokenizerSide side,
                                         const Options& options) const {
   constexpr int64_t kAlwaysCut = 64 << 10, kTruncated = 16;

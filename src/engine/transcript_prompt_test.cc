@@ -350,6 +350,10 @@ TEST_F(TranscriptPrompts, TextModelsRefuseWhatBelongsToSpeech) {
   const Status media = prompts.process(prompt, options).status();
   EXPECT_EQ(error_param(media), "multi_modal_data");
   EXPECT_THAT(error_message(media), AllOf(HasSubstr("bart"), HasSubstr("takes no audio")));
+  Json::Object long_name;
+  long_name.emplace_back(std::string(1'000'000, 'e'), Json("x"));
+  prompt.encoder.multi_modal_data = Json(std::move(long_name));
+  EXPECT_LT(error_message(prompts.process(prompt, options).status()).size(), 200u) << "it is not sent back";
 }
 
 // Moonshine: audio, and an ordinary decoder prompt.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/quoted.h"
 
 namespace transept {
 namespace {
@@ -238,11 +239,10 @@ std::optional<int32_t> token_id_of(const Json& value) {
 }
 
 std::string shown(const Json& value) {
-  constexpr size_t kShown = 60;
   if (value.is_array() || value.is_object()) return std::string(value.kind_name());
-  if (value.is_string() && value.as_string().size() > kShown) return "a long string";
+  if (value.is_string() && value.as_string().size() > kMaxQuotedBytes) return quoted(value.as_string());
   std::string text = value.dump();
-  if (value.is_number() && text.size() > kShown) return str_cat("a number of ", text.size(), " digits");
+  if (value.is_number() && text.size() > kMaxQuotedBytes) return str_cat("a number of ", text.size(), " digits");
   return text;
 }
 

@@ -16,7 +16,7 @@ std::optional<int32_t> token_id_of(const Json& value);
 // A whole number within int64, written 3 or 3.0.
 std::optional<int64_t> whole_number_of(const Json& value);
 
-// A value in an error text: short ones as written, others by their kind.
+// A value in an error text: short ones as written, long texts as quoted() has them, others by their kind.
 std::string shown(const Json& value);
 
 }  // namespace transept

@@ -114,7 +114,7 @@ constexpr FieldSpec kFields[] = {
      .refusal = feature_row(Feature::kStructuredOutput).refusal},
 
     // HTTP alone, from here on.
-    {.name = "model", .kind = K::kString, .slot = body<&B::model>, .doc = "A name that the model is served by; the served model where absent.", .routes = at::kHttp},
+    {.name = "model", .kind = K::kText, .slot = body<&B::model>, .doc = "A name that the model is served by; the served model where absent or empty.", .routes = at::kHttp},
     {.name = "user", .kind = K::kIgnored, .slot = none, .doc = "Not looked at.", .routes = at::kHttp},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>, .doc = "Send the answer as it comes, as server-sent events.", .routes = at::kCompletions | at::kAudio},
     {.name = "stream_options", .kind = K::kStreamOptions, .slot = none, .doc = "With stream: include_usage adds a last chunk with the usage.", .routes = at::kCompletions},

@@ -176,7 +176,11 @@ TEST(ApiService, BodiesMustBeJsonOfAFewLevels) {
   EXPECT_EQ(post("text/plain", kHello), 400);
   EXPECT_EQ(post("application/x-www-form-urlencoded", kHello), 400);
   EXPECT_EQ(post("application/json", std::string(100, '[')), 400);
-  EXPECT_EQ(post("application/json", "{\"prompt\": \"" + std::string(9 << 20, 'x') + "\"}"), 413);
+  const std::string large = "{\"prompt\": \"" + std::string(9 << 20, 'x') + "\"}";
+  const auto refused = served.client().post("/v1/completions", "application/json", large);
+  EXPECT_EQ(refused->status, 413);
+  EXPECT_THAT(refused->body,
+              HasSubstr(str_cat("the body has ", large.size(), " bytes; at most ", 8 << 20, " are taken")));
   EXPECT_THAT(served.post("/v1/completions", "{").body, HasSubstr(R"("message": "the body: not valid JSON)"));
 }
 

@@ -58,6 +58,8 @@ TEST_F(Completions, AnswersWithOpenAisKeys) {
   const Json body = complete(R"({"prompt": "hello", "model": "g2p"})");
   EXPECT_EQ(at(body, "object").as_string(), "text_completion");
   EXPECT_EQ(at(body, "model").as_string(), "g2p");
+  // As in a form: the model that there is.
+  EXPECT_EQ(at(complete(R"({"prompt": "hello", "model": ""})"), "model").as_string(), "g2p");
   EXPECT_TRUE(at(body, "id").as_string().starts_with("cmpl-"));
   EXPECT_TRUE(at(body, "created").is_int());
   EXPECT_FALSE(at(body, "choices", 0, "text").as_string().empty());

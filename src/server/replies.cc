@@ -70,7 +70,8 @@ StatusOr<Json> json_body(const ServerContext& context, const HttpRequest& reques
 
 StatusOr<std::string> model_name(const ServerContext& context, const std::optional<std::string>& asked) {
   const std::vector<std::string>& names = context.options.served_model_names;
-  if (!asked.has_value()) return names.front();
+  // As a form means it, whose fields may all be there and empty.
+  if (!asked.has_value() || asked->empty()) return names.front();
   if (std::ranges::find(names, *asked) != names.end()) return *asked;
   return with_param(not_found("the model ", shown(Json(*asked)), " does not exist here; served: ", join(names, ", ")),
                     "model");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quoted.h"
 #include "core/speech_languages.h"
 #include "speech/characters.h"
 
@@ -42,7 +43,7 @@ StatusOr<std::string> language_of(const SpeechModel& speech, const std::string& 
     return language;
   }
   if (speech_language_code(language) == "en") return std::string();
-  return field_error("language", str_cat("language \"", language, "\": this model knows English alone"));
+  return field_error("language", str_cat("language ", quoted(language), ": this model knows English alone"));
 }
 
 // The search that the model's own files ask for, as far as the engine is wide enough.

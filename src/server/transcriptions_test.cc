@@ -282,6 +282,16 @@ TEST_F(Transcriptions, UnknownModelsAreNotFound) {
   const Refusal refusal = refusal_of(post(context(), {{"model", "whisper-1"}, {"file", wav(3, 2)}})->answer());
   EXPECT_EQ(refusal.status, 404);
   EXPECT_EQ(refusal.param, "model");
+  EXPECT_EQ(post(context(), {{"model", ""}, {"file", wav(3, 2)}})->answer().status, 200);
+}
+
+TEST_F(Transcriptions, ALanguageOfAMegabyteIsNotSentBack) {
+  const std::string language(1'000'000, 'e');
+  const Refusal refusal = refusal_of(post(context(), {{"language", language}, {"file", wav(3, 2)}})->answer());
+  EXPECT_EQ(refusal.status, 400);
+  EXPECT_EQ(refusal.param, "language");
+  EXPECT_THAT(refusal.message, HasSubstr("(1000000 bytes)"));
+  EXPECT_LT(refusal.message.size(), 1000u);
 }
 
 TEST_F(Transcriptions, LimitsAreToldWithBothNumbers) {

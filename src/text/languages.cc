@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/quoted.h"
 #include "text/language_codes.h"
 
 namespace transept {
@@ -104,8 +105,8 @@ StatusOr<int32_t> Languages::find(std::string_view language, std::string_view fi
     return field_error(field, "this model's source language cannot be chosen, only its target language can");
   }
   if (const auto found = id_of_.find(std::string(language)); found != id_of_.end()) return found->second;
-  return field_error(
-      field, str_cat("the language ", quoted_token(language), " is not one of this model's: ", known(language)));
+  return field_error(field,
+                     str_cat("the language ", quoted(language), " is not one of this model's: ", known(language)));
 }
 
 // All of them, where they are few; else those that begin alike, then as many as can be read.

@@ -6,11 +6,6 @@
 
 namespace transept {
 
-std::string quoted_token(std::string_view token) {
-  constexpr size_t kShown = 60;
-  return str_cat("\"", sanitize_utf8(token.substr(0, kShown)), token.size() > kShown ? "..." : "", "\"");
-}
-
 StatusOr<Vocabulary> Vocabulary::parse(const JsonField& field) {
   RETURN_IF_ERROR(field.expect_object());
   const Json::Object& entries = field.json().as_object();

@@ -22,9 +22,6 @@ struct StringViewHash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
-// For error texts: in quotes, valid UTF-8, and no longer than one can read.
-std::string quoted_token(std::string_view token);
-
 class Vocabulary final {
  public:
   // Reads {"token": id, ...}. Errors: an id that is no number below kMaxVocabSize, or that two tokens share.
