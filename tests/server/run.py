@@ -13,11 +13,12 @@ import disconnect
 import drain
 import hostile
 import load
+import proxies
 import security
 import slow_readers
 import soak
 
-MODULES = (load, disconnect, drain, deadline, slow_readers, hostile, security, soak)
+MODULES = (load, disconnect, drain, deadline, slow_readers, hostile, security, proxies, soak)
 
 
 def main():
