@@ -1,7 +1,5 @@
 #include "apps/bench_serve.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -13,9 +11,11 @@
 #include "apps/progress.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
+#include "base/descriptor_limit.h"
 #include "base/environment.h"
 #include "base/log.h"
 #include "load/openai_target.h"
+#include "load/served_model.h"
 
 namespace transept {
 namespace {
@@ -33,26 +33,33 @@ StatusOr<Json> ask(const BenchServeSettings& settings, const std::string& path) 
   return reply.status == 200 && json.ok() && json->is_object() ? *std::move(json) : Json();
 }
 
-StatusOr<std::string> first_model(const BenchServeSettings& settings) {
+// Chooses the model, unless --model did, and makes requests that it takes.
+Status fit_to_model(BenchServeSettings& settings) {
+  LoadRequests::Options& requests = settings.requests;
   ASSIGN_OR_RETURN(const Json list, ask(settings, settings.url.path + "/models"));
-  const Json* data = list.find("data");
-  if (data != nullptr && data->is_array() && !data->as_array().empty()) {
-    const Json* id = data->as_array()[0].find("id");
-    if (id != nullptr && id->is_string()) return id->as_string();
+  const std::optional<ServedModel> model = find_served_model(list, requests.model);
+  if (!model.has_value() && requests.model.empty()) {
+    return invalid_argument("the server lists no model at ", settings.url.path, "/models: name one with --model",
+                            settings.api_key.empty() ? " (does it want --api-key?)" : "");
   }
-  return invalid_argument("the server lists no model at ", settings.url.path, "/models: name one with --model",
-                          settings.api_key.empty() ? " (does it want --api-key?)" : "");
+  if (!model.has_value()) return ok_status();  // it may know names that it does not list
+  requests.model = model->id;
+  const std::string shortened = fit_lengths(*model, settings.asked, requests);
+  if (!shortened.empty()) {
+    log_info("requests fit the ", *model->max_input_tokens, " and ", *model->max_output_tokens,
+             " positions that the server names: ", shortened);
+  }
+  return ok_status();
 }
 
-// Every request in flight has a descriptor, and the usual limit is 1024.
-void raise_descriptor_limit(int64_t num_workers) {
-  constexpr rlim_t kOthers = 64;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = std::min(static_cast<rlim_t>(num_workers) + kOthers, limit.rlim_max);
-  if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = wanted;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files may be too low");
+// Every request in flight has a descriptor.
+void check_descriptors(int64_t num_workers) {
+  constexpr uint64_t kOthers = 64;
+  const uint64_t limit = raise_descriptor_limit();
+  if (limit < static_cast<uint64_t>(num_workers) + kOthers) {
+    log_warning("the limit of open files (ulimit -n) is ", limit, ": ", num_workers,
+                " requests in flight may want more");
+  }
 }
 
 std::string utc_now() {
@@ -100,14 +107,12 @@ struct Outcome {
 
 StatusOr<Outcome> run(BenchServeSettings& settings) {
   ASSIGN_OR_RETURN(const Json server, ask(settings, settings.root + "/version"));
-  if (settings.requests.model.empty()) {
-    ASSIGN_OR_RETURN(settings.requests.model, first_model(settings));
-  }
+  RETURN_IF_ERROR(fit_to_model(settings));
   const LoadRequests requests(settings.requests);
   if (!requests.are_unique()) {
     log_warning("some inputs cannot be made unique: a server that caches or shares looks faster than it is");
   }
-  raise_descriptor_limit(settings.plan.num_workers);
+  check_descriptors(settings.plan.num_workers);
   const SteadyLoadClock clock;
   OpenAiTarget target(
       {settings.url, settings.api_key, settings.requests.endpoint, settings.requests.stream, settings.timeout},
@@ -123,6 +128,7 @@ StatusOr<Outcome> run(BenchServeSettings& settings) {
   report.set("model", settings.requests.model);
   report.set("server", server);
   report.set("seed", settings.requests.seed);
+  describe_lengths(settings);
   settings.described.set("unique_inputs", requests.are_unique());
   report.set("settings", settings.described);
   const LoadMetrics metrics = measure_load(run_measured(settings, target, clock), settings.goodput);

@@ -8,7 +8,7 @@
 
 #include "apps/text_lines.h"
 #include "base/environment.h"
-#include "base/mmap_file.h"
+#include "base/input_file.h"
 
 namespace transept {
 namespace {
@@ -193,13 +193,12 @@ Json describe(const Flags& flags, const Arguments& arguments, const BenchServeSe
   json.set("duration_s", plan.duration.has_value() ? Json(seconds(*plan.duration)) : Json());
   json.set("warmup", settings.warmup);
   json.set("input", or_null(flags, "input"));
-  const bool is_made_up = arguments.audio.empty() && !flags.has("input");
-  json.set("input_len_words", is_made_up ? Json(requests.input_len) : Json());
+  json.set("input_len_words", Json());
   Json audio = Json::array();
   for (const std::string& path : arguments.audio) audio.push_back(path);
   json.set("audio", std::move(audio));
-  json.set("min_output_len", requests.max_output_len > 0 ? Json(requests.min_output_len) : Json());
-  json.set("max_output_len", requests.max_output_len > 0 ? Json(requests.max_output_len) : Json());
+  json.set("min_output_len", Json());
+  json.set("max_output_len", Json());
   json.set("ignore_eos", requests.ignore_eos);
   json.set("stream", requests.stream);
   json.set("extra_body", requests.extra_body);
@@ -234,15 +233,16 @@ std::vector<FlagSpec> bench_serve_flags() {
        kLoad},
       {"warmup", "N", "1", "requests before the measurement, not counted", kLoad},
       {"seed", "N", "another one every time; reported", "of arrival times, inputs and lengths", kLoad},
-      {"input-len", "WORDS", "32", "length of prompts that are made up: common words behind a number", kRequests},
+      {"input-len", "WORDS", "32, or what the model takes",
+       "length of prompts that are made up: common words behind a number", kRequests},
       {"input", "FILE", "",
        "prompts instead: a text a line, sent in turn with a unique number before it; of a .jsonl file a body a line",
        kRequests},
       {"audio", "FILE...", "",
        "files to transcribe, in turn; 16 bit WAVE gets unique noise of at most 2 of 65536 steps, others go as they are",
        kRequests},
-      {"output-len", "N|LO-HI", "128; bodies and audio: not sent", "max_tokens of each request, drawn from LO to HI",
-       kRequests},
+      {"output-len", "N|LO-HI", "128, or what the model takes; bodies and audio: not sent",
+       "max_tokens of each request, drawn from LO to HI", kRequests},
       {"ignore-eos", "[BOOL]", "", "sends ignore_eos (vLLM's extension): outputs have that length", kRequests},
       {"stream", "BOOL", "true", "answers as events; without, only end-to-end times can be measured", kRequests},
       {"extra-body", "JSON", "", "members for every request, e.g. {\"temperature\": 0}", kRequests},
@@ -267,8 +267,18 @@ StatusOr<BenchServeSettings> bench_serve_settings(const Flags& flags) {
   settings.api_key = flags.text_or("api-key", "");
   settings.json = flags.is_on("json");
   settings.output = flags.text("output");
+  settings.asked = {.input = flags.has("input-len"), .output = flags.has("output-len")};
   settings.described = describe(flags, arguments, settings);
   return settings;
+}
+
+void describe_lengths(BenchServeSettings& settings) {
+  const LoadRequests::Options& requests = settings.requests;
+  const bool is_made_up = requests.audio.empty() && requests.texts.empty() && requests.bodies.empty();
+  const bool is_bounded = requests.max_output_len > 0;
+  settings.described.set("input_len_words", is_made_up ? Json(requests.input_len) : Json());
+  settings.described.set("min_output_len", is_bounded ? Json(requests.min_output_len) : Json());
+  settings.described.set("max_output_len", is_bounded ? Json(requests.max_output_len) : Json());
 }
 
 }  // namespace transept

@@ -13,6 +13,7 @@
 #include "load/load_driver.h"
 #include "load/load_report.h"
 #include "load/load_requests.h"
+#include "load/served_model.h"
 #include "net/http_client.h"
 
 namespace transept {
@@ -26,6 +27,7 @@ struct BenchServeSettings {
   std::string api_key;
   std::chrono::milliseconds timeout{};
   LoadRequests::Options requests;  // model: "" asks the server
+  AskedLengths asked;              // others give way to what the model takes
   LoadPlan plan;
   int64_t warmup = 0;
   GoodputLimits goodput;
@@ -38,5 +40,8 @@ std::vector<FlagSpec> bench_serve_flags();
 
 // Reads the files that the flags name too. Errors name the flag or the file.
 StatusOr<BenchServeSettings> bench_serve_settings(const Flags& flags);
+
+// Writes the lengths of `requests` into `described`, as they are by now.
+void describe_lengths(BenchServeSettings& settings);
 
 }  // namespace transept

@@ -10,7 +10,7 @@
 
 #include "apps/bench_serve_flags.h"
 #include "apps/verbs.h"
-#include "base/mmap_file.h"
+#include "base/input_file.h"
 #include "base/test_folder.h"
 #include "net/fake_http_server.h"
 
@@ -35,6 +35,7 @@ class FakeOpenAi final {
     return posts_;
   }
   std::atomic<int> num_to_refuse{0};  // with 429, before anything is answered
+  std::string more_of_model;          // members of its entry; before the first request
 
  private:
   void serve(Connection& connection) {
@@ -42,7 +43,7 @@ class FakeOpenAi final {
       if (request->starts_with("GET /version ")) {
         connection.respond(200, R"({"version": "9.9"})");
       } else if (request->starts_with("GET /v1/models ")) {
-        connection.respond(200, R"({"object": "list", "data": [{"id": "the-model"}]})");
+        connection.respond(200, str_cat(R"({"object": "list", "data": [{"id": "the-model")", more_of_model, "}]}"));
       } else if (request->starts_with("POST ")) {
         keep(*request);
         if (!answer(connection, *request)) return;
@@ -139,6 +140,21 @@ TEST(BenchServeTest, AnOpenLoop) {
   const std::vector<std::string> posts = server.posts();
   EXPECT_EQ(posts.size(), 22u);
   EXPECT_EQ(std::set(posts.begin(), posts.end()).size(), 22u) << "no two alike, warm-up's neither";
+}
+
+TEST(BenchServeTest, RequestsFitTheModelThatTheServerLists) {
+  FakeOpenAi server;
+  server.more_of_model = R"(, "max_model_len": 64, "transept": {"max_encoder_len": 128, "max_decoder_len": 64})";
+  const Ran ran = run({server.url(), "--num-prompts", "3"});
+  EXPECT_EQ(ran.exit_code, kExitOk);
+  EXPECT_THAT(ran.said,
+              HasSubstr("128 and 64 positions that the server names: 13 words instead of 32, 56 output tokens "
+                        "instead of 128"));
+  EXPECT_EQ(ran.report.find("settings")->find("input_len_words")->as_int(), 13);
+  EXPECT_EQ(ran.report.find("settings")->find("max_output_len")->as_int(), 56);
+  for (const std::string& post : server.posts()) EXPECT_THAT(post, HasSubstr(R"("max_tokens": 56)"));
+  EXPECT_EQ(run({server.url(), "--num-prompts", "1", "--input-len", "40", "--output-len", "100"}).said, "");
+  EXPECT_THAT(server.posts().back(), HasSubstr(R"("max_tokens": 100)"));
 }
 
 TEST(BenchServeTest, AClosedLoopThatIsRefusedNowAndThen) {

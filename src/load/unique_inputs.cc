@@ -54,6 +54,13 @@ std::string unique_prompt(uint64_t seed, int64_t index, int64_t num_words) {
   return prompt;
 }
 
+int64_t max_prompt_bytes(int64_t num_words) {
+  constexpr int64_t kNumberDigits = 8;  // of 2^25 - 1
+  const auto longest = std::max_element(kVocabulary.begin(), kVocabulary.end(),
+                                        [](std::string_view a, std::string_view b) { return a.size() < b.size(); });
+  return kNumberDigits + std::max<int64_t>(0, num_words - 1) * (1 + static_cast<int64_t>(longest->size()));
+}
+
 std::string numbered_text(uint64_t seed, int64_t index, std::string_view text) {
   return str_cat(unique_number(seed, index), " ", text);
 }

@@ -16,6 +16,9 @@ uint32_t unique_number(uint64_t seed, int64_t index);
 // tokenizers give each a token, and the number a few.
 std::string unique_prompt(uint64_t seed, int64_t index, int64_t num_words);
 
+// Bytes of the longest unique_prompt of so many words.
+int64_t max_prompt_bytes(int64_t num_words);
+
 // A text of the user's with the number before it.
 std::string numbered_text(uint64_t seed, int64_t index, std::string_view text);
 

@@ -1,5 +1,7 @@
 """Four times as much as the server can do: nothing is lost, crossed or changed, and it does as much as before."""
+import json
 import random
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -227,4 +229,15 @@ def check_live(setup, prober):
     assert prober.found["max"] < bound, prober.words()
 
 
-CASES = [four_times_capacity, four_times_capacity_of_every_kind]
+def bench_serve_fits_the_model(setup):
+    """With nothing but the URL, on a model of 128 positions and a token a character."""
+    with setup.serve(serving.TEXT_MODEL) as server:
+        done = subprocess.run([str(setup.binary), "bench", "serve", f"http://127.0.0.1:{server.port}", "--json"],
+                              capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr + done.stdout
+        report = json.loads(done.stdout)
+        assert report["num_ok"] == report["num_requests"] == 100, report
+        setup.stops_clean(server)
+
+
+CASES = [four_times_capacity, four_times_capacity_of_every_kind, bench_serve_fits_the_model]
