@@ -391,15 +391,21 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
 
 void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inputs) {
   Arena::Scope scope(context.arena);
+  EncoderOutput output{run_encoder_layers(context, inputs), encoder_buffer_};
+  model_->write_cross_kv(context, output, inputs.cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
+  // The cross KV is written: from here on nobody but a dump reads the encoder output.
+  output = {};
+  DCHECK(encoder_buffer_.use_count() == 1);
+}
+
+// Into encoder_buffer_: [num_positions, d_model].
+TensorView EncoderDecoderModelRunner::run_encoder_layers(Context& context, const EncodeInputs& inputs) {
   const EncodeBatch& batch = inputs.batch();
   EncodeState state;
   state.hidden = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
-  EncoderOutput output{state.hidden, encoder_buffer_};
-  model_->write_cross_kv(context, output, inputs.cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
-  // The cross KV is written: from here on the encoder output is dead.
-  output = {};
-  DCHECK(encoder_buffer_.use_count() == 1);
+  if (!context.dry_run) num_encoded_positions_ = batch.num_tokens();
+  return state.hidden;
 }
 
 void EncoderDecoderModelRunner::count_encodes(const EncodeInputs& inputs) {
@@ -414,24 +420,21 @@ StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(const Encode
     return field_error("prompt", str_cat("the encoder input has ", length, " tokens, more than the ", max_encoder_len_,
                                          " that the model takes"));
   }
-  std::vector<int32_t> positions(static_cast<size_t>(length));
-  for (int32_t i = 0; i < length; ++i) positions[static_cast<size_t>(i)] = i;
-  const std::vector<int32_t> start_loc = {0, length}, lens = {length};
-  const EncoderFeatures* const features = input.features.get();
-  EncodeBatch batch;
-  batch.input_ids = input.token_ids;
-  if (features != nullptr) batch.features = {&features, 1};
-  batch.positions = positions;
-  batch.attention.num_seqs = 1;
-  batch.attention.max_query_len = batch.attention.max_kv_len = length;
-  batch.attention.query_start_loc = batch.attention.kv_start_loc = start_loc;
-  batch.attention.seq_lens = lens;
-  std::vector<float> hidden(positions.size() * static_cast<size_t>(spec().d_model));
-  EncodeState state;
-  state.hidden = TensorView(hidden.data(), DType::kFloat32, {length, spec().d_model});
-  Context context = make_context(*arena_, false);
-  model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
-  return hidden;
+  EncodeInputs inputs(batch_limits().encodes());
+  // Nobody writes cross KV: any blocks will do.
+  const BlockTable no_blocks(static_cast<size_t>(ceil_div(length, options_.block_size)));
+  inputs.add({.token_ids = input.token_ids, .features = input.features, .num_tokens = length}, no_blocks);
+  inputs.finish();
+  Context context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
+  const Arena::Scope scope(context.arena);
+  run_encoder_layers(context, inputs);
+  const std::span<const float> hidden = last_encoder_output();
+  return std::vector<float>(hidden.begin(), hidden.end());
+}
+
+std::span<const float> EncoderDecoderModelRunner::last_encoder_output() const {
+  return {reinterpret_cast<const float*>(encoder_buffer_->data()),
+          static_cast<size_t>(num_encoded_positions_ * spec().d_model)};
 }
 
 ExecutorStats EncoderDecoderModelRunner::stats() const {

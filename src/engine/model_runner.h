@@ -76,8 +76,12 @@ class EncoderDecoderModelRunner final {
   // Every matrix, in the order of loading: what it is kept in, and its bytes.
   const std::vector<PackedLayer>& packed_layers() const { return packed_layers_; }
 
-  // The encoder's output for one input: [num_positions, d_model]. For `dump encoder`. Errors: longer than the limits.
+  // The encoder's output for one input, computed as a step computes it: [num_positions, d_model]. For `dump encoder`.
+  // Writes no KV. REQUIRES: no long encode is under way. Errors: longer than the limits.
   StatusOr<std::vector<float>> run_encoder(const EncoderContent& input);
+  // What the last encode, of a step or of run_encoder, gave for all of its inputs: [num_positions, d_model], packed end
+  // to end. Until the next encode.
+  std::span<const float> last_encoder_output() const;
 
  private:
   explicit EncoderDecoderModelRunner(const Options& options);
@@ -96,6 +100,7 @@ class EncoderDecoderModelRunner final {
   Context make_context(Arena& arena, bool dry_run);
   void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
   void encode(Context& context, const EncodeInputs& inputs);
+  TensorView run_encoder_layers(Context& context, const EncodeInputs& inputs);
   void count_encodes(const EncodeInputs& inputs);
   void decode(Context& context, const TensorView& hidden);
   void write_alignments(StepOutput& output) const;
@@ -114,6 +119,7 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<KvStorage> kv_;
   std::unique_ptr<GroupShortlists> shortlists_;  // null: the model has none; borrows model_
   std::shared_ptr<PageBuffer> encoder_buffer_;   // counted: consumers of an encoder output hold it
+  int64_t num_encoded_positions_ = 0;            // of encoder_buffer_, by the last encode
   std::vector<float> captured_;                  // CrossCapture::out, outside the arena: hardly any step wants it
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;
