@@ -51,10 +51,12 @@ class PromptProcessor final {
                   const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer, const Speech& speech);
 
   // Errors (with the field's name): an empty prompt, only a decoder prompt, ids outside the vocabulary, more ids than
-  // the model has positions (both counts; of a text of so many bytes that it must have more, without tokenising it),
-  // media for a model without that modality and ids for an encoder of media, media that cannot be decoded or are longer
-  // than a window, text without a tokenizer, a language that the model does not know (lists those that it does), a
-  // language, task or timestamps for a model without transcript tokens.
+  // the model has positions (both counts), a text over a bound of bytes: the positions times the longest token, and 64
+  // KiB at least (is not tokenised; it may be refused though it would have fitted: normalizers shrink texts, and
+  // unknown characters can be fused to one token), media for a model without that modality and ids for an encoder of
+  // media, media that cannot be decoded or are longer than a window, text without a tokenizer, a language that the
+  // model does not know (lists those that it does), a language, task or timestamps for a model without transcript
+  // tokens.
   StatusOr<EncoderDecoderInputs> process(const EncoderDecoderPrompt& prompt, const Options& options) const;
   // One side alone, for requests over a handle (LLMEngine::encode); the other side's fields stay empty. Errors: as
   // above.

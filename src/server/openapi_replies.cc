@@ -168,7 +168,10 @@ constexpr ErrorDoc kErrors[] = {
     {408, "The request came too slowly."},
     {413, "The body is larger than is taken."},
     {415, "The body has a Content-Encoding other than identity."},
-    {429, "The queue is full, or too much is in work.", true},
+    {429,
+     "The queue is full, too much is in work, or too many bodies were on their way and this one was the slowest (code "
+     "slow_body).",
+     true},
     {500, "It is our own fault; the log says more."},
     {503, "The server loads, or stops.", true},
     {504, "The request took longer than --request-timeout."},
