@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/engine_flags.h"
+#include "base/source_dir_testing.h"
 
 namespace transept {
 namespace {
@@ -29,7 +30,7 @@ class BenchInputsTest : public ::testing::Test {
  protected:
   LoadedModel load(const std::string& name) {
     EngineConfig config;
-    config.model = TRANSEPT_SOURCE_DIR "/tests/models/" + name;
+    config.model = transept::testing::source_dir() + "/tests/models/" + name;
     config.threads = 1;
     return load_engine(config, clock_).value();
   }

@@ -11,6 +11,7 @@
 
 #include "attention/bias_kernel.h"
 #include "base/json.h"
+#include "base/source_dir_testing.h"
 #include "ops/vec_generic.h"
 
 namespace transept {
@@ -19,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(T5BucketsTest, AreThoseOfTransformers) {
-  std::ifstream file(TRANSEPT_SOURCE_DIR "/src/attention/testdata/t5_buckets.jsonl");
+  std::ifstream file(transept::testing::source_dir() + "/src/attention/testdata/t5_buckets.jsonl");
   ASSERT_TRUE(file.is_open());
   std::string line;
   int64_t num_distances = 0;

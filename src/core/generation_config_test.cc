@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/source_dir_testing.h"
 #include "base/test_folder.h"
 
 namespace transept {
@@ -159,7 +160,7 @@ TEST(GenerationConfig, RefusesDamageByFileAndField) {
 }
 
 TEST(GenerationConfig, ReadsTheSharedGoldens) {
-  const std::string root = std::string(TRANSEPT_SOURCE_DIR) + "/../shared/golden/text/";
+  const std::string root = transept::testing::source_dir() + "/../shared/golden/text/";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
   for (const auto& folder : std::filesystem::directory_iterator(root)) {
     const auto model = ModelConfig::load(folder.path().string());

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/source_dir_testing.h"
 #include "base/test_folder.h"
 
 namespace transept {
@@ -140,7 +141,7 @@ TEST(ConfigReader, ChecksRangesAndTypes) {
 }
 
 TEST(ModelConfig, ReadsEverySharedGolden) {
-  const std::string root = std::string(TRANSEPT_SOURCE_DIR) + "/../shared/golden/";
+  const std::string root = transept::testing::source_dir() + "/../shared/golden/";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
   int count = 0;
   for (const char* part : {"text", "tokenizers"}) {

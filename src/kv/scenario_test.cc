@@ -19,6 +19,7 @@
 #include <memory>
 #include <set>
 
+#include "base/source_dir_testing.h"
 #include "kv/block_space_manager.h"
 #include "kv/scenario.h"
 
@@ -203,7 +204,7 @@ class Runner {
 };
 
 TEST(BlockSpaceManagerScenarios, EveryFile) {
-  const auto files = read_scenarios(TRANSEPT_SOURCE_DIR "/src/kv/testdata");
+  const auto files = read_scenarios(transept::testing::source_dir() + "/src/kv/testdata");
   ASSERT_FALSE(files.empty());
   for (const auto& lines : files) {
     Runner runner;

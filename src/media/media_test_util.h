@@ -14,19 +14,21 @@
 
 #include "base/input_file.h"
 #include "base/json.h"
+#include "base/source_dir_testing.h"
 #include "base/strings.h"
 #include "media/audio_reader.h"
 
 namespace transept {
 
 inline std::string fixture_path(std::string_view name) {
-  return str_cat(TRANSEPT_SOURCE_DIR, "/src/media/testdata/", name);
+  return str_cat(transept::testing::source_dir(), "/src/media/testdata/", name);
 }
 
 // Beside the repository; TRANSEPT_SHARED says where else.
 inline std::string shared_path(std::string_view name) {
   const char* elsewhere = std::getenv("TRANSEPT_SHARED");
-  return elsewhere != nullptr ? str_cat(elsewhere, "/", name) : str_cat(TRANSEPT_SOURCE_DIR, "/../shared/", name);
+  return elsewhere != nullptr ? str_cat(elsewhere, "/", name)
+                              : str_cat(transept::testing::source_dir(), "/../shared/", name);
 }
 
 inline std::string file_text(const std::string& path) {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/mmap_file.h"
+#include "base/source_dir_testing.h"
 #include "base/test_folder.h"
 #include "core/config_file.h"
 #include "core/model_config.h"
@@ -30,7 +31,9 @@ using testing::TestFolder;
 const std::vector<std::string> kFolders = {"whisper-float16", "whisper-bfloat16-distilled", "moonshine-float16",
                                            "moonshine-float32-bare"};
 
-fs::path folder_of(const std::string& name) { return fs::path(TRANSEPT_SOURCE_DIR) / "tests" / "models" / name; }
+fs::path folder_of(const std::string& name) {
+  return fs::path(transept::testing::source_dir()) / "tests" / "models" / name;
+}
 
 struct Loaded {
   ModelConfig config;

@@ -20,7 +20,7 @@ using testing::TestFolder;
 using testing::wav_of;
 
 constexpr int32_t kRate = 16000;
-constexpr MediaAccess kLocal{.local_paths = true};
+const MediaAccess kLocal{.local_paths = true};
 
 Status error_of(const Json& item, const MediaAccess& access = {}, const MediaLimits& limits = {}) {
   const Status status = open_audio(item, kRate, access, limits).status();

@@ -23,6 +23,7 @@
 #include <memory>
 #include <set>
 
+#include "base/source_dir_testing.h"
 #include "kv/scenario.h"
 #include "scheduling/fake_engine.h"
 
@@ -240,7 +241,7 @@ class Runner {
 };
 
 TEST(SchedulerScenarios, EveryFile) {
-  const auto files = read_scenarios(TRANSEPT_SOURCE_DIR "/src/scheduling/testdata");
+  const auto files = read_scenarios(transept::testing::source_dir() + "/src/scheduling/testdata");
   ASSERT_FALSE(files.empty());
   for (const auto& lines : files) {
     Runner runner;

@@ -1,4 +1,5 @@
 #include "server/page_files.h"
+#include "base/source_dir_testing.h"
 
 #include <algorithm>
 #include <fstream>
@@ -14,7 +15,7 @@ namespace {
 
 std::string source_of(const PageFile& file) {
   const std::string name = file.path == "/" ? "index.html" : std::string(file.path.substr(6));
-  std::ifstream in(TRANSEPT_SOURCE_DIR "/src/server/page/" + name, std::ios::binary);
+  std::ifstream in(transept::testing::source_dir() + "/src/server/page/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/source_dir_testing.h"
 #include "base/strings.h"
 #include "engine/config.h"
 #include "server/server_context.h"
@@ -17,9 +18,11 @@
 namespace transept::testing {
 
 // The bundled model: words to phonemes, of text alone.
-inline std::string bundled_model() { return str_cat(TRANSEPT_SOURCE_DIR, "/models/g2p"); }
+inline std::string bundled_model() { return str_cat(transept::testing::source_dir(), "/models/g2p"); }
 // A tiny model that transcribes, with words.
-inline std::string speech_model() { return str_cat(TRANSEPT_SOURCE_DIR, "/tests/models/whisper-transcribes"); }
+inline std::string speech_model() {
+  return str_cat(transept::testing::source_dir(), "/tests/models/whisper-transcribes");
+}
 
 inline ServerOptions default_server_options() {
   ServerOptions options;

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/input_file.h"
 #include "base/json.h"
+#include "base/source_dir_testing.h"
 #include "base/strings.h"
 #include "speech/transcript.h"
 #include "speech/word_alignment.h"
@@ -36,11 +37,13 @@ inline std::vector<Json> read_json_lines(const std::filesystem::path& path) {
 }
 
 inline std::vector<Json> read_fixtures(std::string_view name) {
-  return read_json_lines(std::filesystem::path(TRANSEPT_SOURCE_DIR) / "src" / "speech" / "testdata" / name);
+  return read_json_lines(std::filesystem::path(transept::testing::source_dir()) / "src" / "speech" / "testdata" / name);
 }
 
 // Beside the repository's root, where somebody has put recordings and reference results.
-inline std::filesystem::path shared_folder() { return std::filesystem::path(TRANSEPT_SOURCE_DIR) / ".." / "shared"; }
+inline std::filesystem::path shared_folder() {
+  return std::filesystem::path(transept::testing::source_dir()) / ".." / "shared";
+}
 
 inline const Json& member(const Json& json, std::string_view name) {
   const Json* found = json.find(name);

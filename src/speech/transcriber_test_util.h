@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/base64.h"
+#include "base/source_dir_testing.h"
 #include "engine/config.h"
 #include "speech/speech_test_util.h"
 #include "speech/transcriber.h"
@@ -55,7 +56,9 @@ inline AudioSource synthetic_source(uint32_t seed, double seconds, const Silence
   return AudioSource(raw_audio(synthetic_audio(seed, static_cast<size_t>(seconds * 16000), silence)));
 }
 
-inline std::string model_folder(std::string_view name) { return str_cat(TRANSEPT_SOURCE_DIR, "/tests/models/", name); }
+inline std::string model_folder(std::string_view name) {
+  return str_cat(transept::testing::source_dir(), "/tests/models/", name);
+}
 
 // A loaded model whose engine runs.
 class House final {

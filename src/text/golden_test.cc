@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/source_dir_testing.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer_test_util.h"
 
@@ -14,7 +15,7 @@ namespace {
 // Beside the repository; TRANSEPT_SHARED says where else.
 std::string shared_dir() {
   const char* elsewhere = std::getenv("TRANSEPT_SHARED");
-  return elsewhere != nullptr ? elsewhere : str_cat(TRANSEPT_SOURCE_DIR, "/../shared");
+  return elsewhere != nullptr ? elsewhere : str_cat(transept::testing::source_dir(), "/../shared");
 }
 
 bool flag(const Json& request, std::string_view key) {

@@ -12,6 +12,7 @@
 
 #include "base/input_file.h"
 #include "base/json.h"
+#include "base/source_dir_testing.h"
 #include "base/strings.h"
 #include "base/utf8.h"
 #include "text/tokenizer_loader.h"
@@ -42,7 +43,7 @@ inline std::vector<Json> read_jsonl(const std::string& path) {
 }
 
 inline std::vector<Json> read_fixtures(std::string_view name) {
-  return read_jsonl(str_cat(TRANSEPT_SOURCE_DIR, "/src/text/testdata/", name));
+  return read_jsonl(str_cat(transept::testing::source_dir(), "/src/text/testdata/", name));
 }
 
 inline const Json& member(const Json& object, std::string_view key) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/source_dir_testing.h"
 #include "base/test_folder.h"
 #include "weights/safetensors_test_util.h"
 
@@ -200,7 +201,7 @@ TEST(Widen, ReadsPartsOfUnalignedFloats) {
 
 // The sharded golden model, when it is there: every tensor of a real writer's files is found and finite.
 TEST(WeightMap, ReadsTheSharedGoldens) {
-  const std::string root = std::string(TRANSEPT_SOURCE_DIR) + "/../shared/golden/text/";
+  const std::string root = transept::testing::source_dir() + "/../shared/golden/text/";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
   for (const char* name : {"bart", "bart-bare-bf16", "bart-tied-fp16", "bart-scaled-sharded"}) {
     const auto map = WeightMap::open(root + name);
