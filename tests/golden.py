@@ -17,6 +17,8 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -49,15 +51,18 @@ def main():
             for folder in sorted({path.parent for path in options.root.rglob("*expected.jsonl")})
             for file in FILES if (folder / f"{file}.jsonl").exists() and (folder / "config.json").exists()
             for way in (ways[:1] if file in ONCE else ways)]
-    passed, failures = 0, []
+    passed, failures, seconds = 0, [], Counter()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for good, bad in pool.map(lambda job: run_file(*job), jobs):
+        for (_, folder, *_), (good, bad, taken) in zip(jobs, pool.map(timed, jobs)):
             passed += good
             failures += bad
+            seconds[str(folder.relative_to(options.root))] += taken
     print("\n".join(failures[:options.show]))
     if len(failures) > options.show:
         print(f"... and {len(failures) - options.show} more")
     print("\n".join(notes))
+    if seconds:
+        print("seconds: " + ", ".join(f"{name} {taken:.1f}" for name, taken in seconds.most_common()))
     print(f"{passed} passed, {len(failures)} failed")
     sys.exit(1 if failures or not (passed or options.filter) else 0)
 
@@ -154,6 +159,13 @@ def num_seqs(request, defaults):
 
 
 # ---- running
+
+def timed(job):
+    """run_file's answer and its seconds."""
+    start = time.monotonic()
+    passed, failing = run_file(*job)
+    return passed, failing, time.monotonic() - start
+
 
 def run_file(options, folder, file, way):
     """One file through the binary: (passed, failing blocks)."""

@@ -2,12 +2,13 @@
 """./dev check: everything that CI runs, step by step. Closes with `N passed, N failed`.
 
 Every step counts as one, and the cases inside it count too. A step that has nothing to do yet says so and counts for
-nothing.
+nothing. What needs the release build alone, and waits much, runs in a lane of its own beside the builds with sanitizers.
 """
 import argparse
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,16 +25,19 @@ from suites import Result
 LOGS = ROOT / "build" / "check"
 # The folders whose code runs on several threads.
 THREADED = ("base", "net", "ops", "attention", "engine", "speech", "server", "load", "apps")
-# asan has debug's assertions and poisoned blocks: of debug itself the binary is run, and the tests of the folders that
-# do less under sanitizers.
+# asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
+# that do less under sanitizers.
 LESS_UNDER_SANITIZERS = ("engine", "media")
-FUZZ_SECONDS = 6  # a target; what is longer is for ./dev check --only fuzz --fuzz-seconds N
+FUZZ_SECONDS, SLOW_FUZZ_SECONDS = 6, 120  # a target
+SLOWEST = 6  # groups of cases whose seconds a step prints
 
 
 @dataclass
 class Step:
     name: str
     run: Callable[[], Result]
+    beside: bool = False  # in the second lane, which begins when the release build is there
+    slow: bool = False  # for --slow alone
 
 
 def of_problems(problems):
@@ -124,12 +128,9 @@ def sanitized_step(preset, labels=()):
 
 
 def fuzz_step(seconds):
-    if not suites.run_logged(["cmake", "--preset", "fuzz"], LOGS / "build-fuzz.log"):
-        return Result(failed=1, notes=tail(LOGS / "build-fuzz.log"))
-    targets = [t for t in targets_of("fuzz") if t.endswith("_fuzz")]
-    if not targets:
-        return Result(skipped=1, notes=["skipped: this tree has no fuzz target"])
-    built = build_step("fuzz", *targets)
+    """The targets of the asan build."""
+    targets = [t for t in targets_of("asan") if t.endswith("_fuzz")]
+    built = build_step("asan", *targets)
     if built.failed:
         return built
     with ThreadPoolExecutor(jobs()) as pool:
@@ -146,7 +147,7 @@ def fuzz(target, seconds):
     shutil.rmtree(corpus, ignore_errors=True)
     corpus.mkdir(parents=True)
     found.mkdir(exist_ok=True)
-    binary = next(path for path in (ROOT / "build" / "fuzz" / "src").rglob(target) if path.is_file())
+    binary = next(path for path in (ROOT / "build" / "asan" / "src").rglob(target) if path.is_file())
     seeds = [str(p) for p in [ROOT / "tests" / "fuzz" / target] if p.is_dir()]
     log = LOGS / f"fuzz-{target}.log"
     log.unlink(missing_ok=True)
@@ -154,66 +155,81 @@ def fuzz(target, seconds):
                               f"-artifact_prefix={found}/{target}-", str(corpus), *seeds], log)
 
 
-def steps(base, fuzz_seconds=FUZZ_SECONDS):
+def steps(base, slow, fuzz_seconds):
+    matrix = ["--full"] if slow else []
     return [
         Step("build release", lambda: build_step("release")),
-        Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()])),
-        Step("includes", lambda: of_problems(check_includes.check_tree(ROOT))),
-        Step("texts", lambda: of_problems(check_text.check_tree())),
-        Step("tools", lambda: with_log("tools", suites.python_tests)),
+        Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()]), beside=True),
+        Step("includes", lambda: of_problems(check_includes.check_tree(ROOT)), beside=True),
+        Step("texts", lambda: of_problems(check_text.check_tree()), beside=True),
+        Step("tools", lambda: with_log("tools", suites.python_tests), beside=True),
         Step("unit tests", lambda: suites.must_have_run(with_fresh_log("test-release", lambda log: suites.unit_tests("release", log)))),
-        Step("reference's answers", lambda: golden_step("release")),
+        Step("reference's answers", lambda: golden_step("release", *matrix)),
         Step("shared answers", shared_step),
-        Step("official clients", clients_step),
-        Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS)),
-        Step("answers in debug", lambda: golden_step("debug", "--quick")),
+        Step("official clients", clients_step, beside=True),
+        Step("clang-tidy", lambda: tidy_step(base), beside=True),
         Step("asan + ubsan", lambda: sanitized_step("asan")),
         Step("answers under asan", lambda: golden_step("asan", "--quick")),
-        Step("tsan", lambda: sanitized_step("tsan", THREADED)),
         Step("fuzz", lambda: fuzz_step(fuzz_seconds)),
-        Step("clang-tidy", lambda: tidy_step(base)),
+        Step("tsan", lambda: sanitized_step("tsan", THREADED)),
+        Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), slow=True),
+        Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
+        Step("running server", lambda: with_log("server", lambda log: suites.server_tests(suites.binary_of("release"), log)), slow=True),
+        Step("page", lambda: with_log("page", suites.page_tests), slow=True),
+        Step("instructions", lambda: with_log("instructions", suites.instruction_counts), slow=True),
     ]
 
 
-def run(step):
-    """Runs one step and says how it went; a crash of the step is a failure of it."""
-    print(f"== {step.name}", flush=True)
+def run(step, printing):
+    """Runs one step and says how it went, all at once; a crash of the step is a failure of it."""
     start = time.monotonic()
     try:
         result = step.run()
     except Exception as why:  # the other steps still have something to say
         result = Result(failed=1, notes=[f"{type(why).__name__}: {why}"])
-    for note in result.notes:
-        print(f"   {note}")
     verdict = "FAILED" if result.failed else "skipped" if result.skipped and not result.passed else "ok"
     cases = f", {result.passed} passed, {result.failed} failed, {result.skipped} skipped" if result.passed or result.failed else ""
-    print(f"   {verdict}{cases} ({time.monotonic() - start:.1f} s)", flush=True)
+    slowest = ", ".join(f"{name} {seconds:.1f}" for name, seconds in result.seconds.most_common(SLOWEST))
+    with printing:
+        print(f"== {step.name}")
+        for note in result.notes:
+            print(f"   {note}")
+        if slowest:
+            print(f"   seconds by group: {slowest}")
+        print(f"   {verdict}{cases} ({time.monotonic() - start:.1f} s)", flush=True)
     return result, verdict
+
+
+def run_lanes(chosen):
+    """The steps' (result, verdict)s: the first one, then two lanes side by side."""
+    printing = threading.Lock()
+    first = [run(step, printing) for step in chosen if step.name == "build release"]
+    rest = [step for step in chosen if step.name != "build release"]
+    lanes = [[step for step in rest if step.beside == beside] for beside in (False, True)]
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        return first + [outcome for lane in pool.map(lambda lane: [run(step, printing) for step in lane], lanes) for outcome in lane]
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev check")
     parser.add_argument("--base")
     parser.add_argument("--only", default="")
-    parser.add_argument("--fuzz-seconds", type=int, default=FUZZ_SECONDS, metavar="N", help="a target (default: %(default)s)")
+    parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--fuzz-seconds", type=int, metavar="N", help=f"a target (default: {FUZZ_SECONDS}; --slow: {SLOW_FUZZ_SECONDS})")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    chosen = steps(options.base, options.fuzz_seconds)
+    every = steps(options.base, options.slow, options.fuzz_seconds or (SLOW_FUZZ_SECONDS if options.slow else FUZZ_SECONDS))
     if options.list:
-        print("\n".join(step.name for step in chosen))
+        print("\n".join(step.name + (" (--slow)" if step.slow else "") for step in every))
         return
     wanted = [name.strip() for name in options.only.split(",") if name.strip()]
-    unknown = set(wanted) - {step.name for step in chosen}
+    unknown = set(wanted) - {step.name for step in every}
     if unknown:
         parser.error(f"--only: no step {', '.join(sorted(unknown))}; --list names them")
-    passed = failed = 0
     start = time.monotonic()
-    for step in chosen:
-        if wanted and step.name not in wanted:
-            continue
-        result, verdict = run(step)
-        passed += result.passed + (verdict == "ok")
-        failed += result.failed
+    outcomes = run_lanes([step for step in every if (step.name in wanted if wanted else options.slow or not step.slow)])
+    passed = sum(result.passed + (verdict == "ok") for result, verdict in outcomes)
+    failed = sum(result.failed for result, _ in outcomes)
     print(f"{time.monotonic() - start:.0f} s in all")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)

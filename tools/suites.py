@@ -1,11 +1,14 @@
 """The suites that both ./dev test and ./dev check run. Each returns a Result."""
+import functools
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from repo import ROOT, jobs
@@ -17,6 +20,7 @@ class Result:
     failed: int = 0
     skipped: int = 0
     notes: list = field(default_factory=list)  # lines for people: what was skipped and why
+    seconds: Counter = field(default_factory=Counter)  # of each group of cases, where the suite says them
 
 
 def must_have_run(result):
@@ -52,6 +56,7 @@ def read_report(report, succeeded):
     """Counts of a JUnit file of ctest, the words of what failed, and how many were skipped for which reason."""
     result, reasons = Result(), Counter()
     for case in ElementTree.parse(report).getroot().iter("testcase") if report.exists() else ():
+        result.seconds[re.split(r"[./]", case.get("name"))[0]] += float(case.get("time") or 0)
         if case.get("status") == "run":
             result.passed += 1
         elif case.find("skipped") is not None:
@@ -77,25 +82,30 @@ def skip_reason(case):
 
 def python_tests(log, name_filter="", binary=None):
     """The tests of the tools themselves, and of the binary as a user runs it (build/release's unless another is given)."""
-    total = Result()
+    files = [path for folder in ("tools", "tests", "bench") for path in sorted((ROOT / folder).glob("*_test.py"))]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(jobs()) as pool:
+        results = pool.map(lambda path: python_test(path, log, name_filter, binary), files)
+        return functools.reduce(combined, results, Result())
+
+
+def python_test(path, log, name_filter, binary):
+    """One file of unittest, run in its folder."""
     environment = {**os.environ, **({"TRANSEPT_BINARY": str(binary)} if binary else {})}
-    for folder in ("tools", "tests", "bench"):
-        files = sorted(str(p.stem) for p in (ROOT / folder).glob("*_test.py"))
-        if not files:
-            continue
-        command = [sys.executable, "-m", "unittest", "-v", *(["-k", name_filter] if name_filter else []), *files]
-        done = subprocess.run(command, cwd=ROOT / folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              env=environment)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "a", encoding="utf-8") as sink:
-            sink.write(done.stdout + done.stderr)
-        outcomes = [line.rsplit("... ", 1)[1] for line in done.stderr.splitlines() if "... " in line]
-        passed, skipped = outcomes.count("ok"), [o for o in outcomes if o.startswith("skipped")]
-        total.passed += passed
-        total.skipped += len(skipped)
-        total.notes += skipped
-        total.failed += max(len(outcomes) - passed - len(skipped), 0 if done.returncode in (0, 5) else 1)
-    return total
+    command = [sys.executable, "-m", "unittest", "-v", *(["-k", name_filter] if name_filter else []), path.stem]
+    start = time.monotonic()
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
+    with open(log, "a", encoding="utf-8") as sink:
+        sink.write(done.stdout + done.stderr)
+    outcomes = [line.rsplit("... ", 1)[1] for line in done.stderr.splitlines() if "... " in line]
+    passed, skipped = outcomes.count("ok"), [o for o in outcomes if o.startswith("skipped")]
+    failed = max(len(outcomes) - passed - len(skipped), 0 if done.returncode in (0, 5) else 1)
+    return Result(passed, failed, len(skipped), skipped, Counter({path.stem: time.monotonic() - start}))
+
+
+def combined(left, right):
+    return Result(left.passed + right.passed, left.failed + right.failed, left.skipped + right.skipped, left.notes + right.notes,
+                  left.seconds + right.seconds)
 
 
 def goldens(binary, log, root=None, arguments=()):
@@ -148,6 +158,9 @@ def read_closing_line(output, code):
     numbers = {word.split()[1]: int(word.split()[0]) for word in lines[-1].split(", ") if word.count(" ") == 1 and word[0].isdigit()}
     result = Result(numbers.get("passed", 0), numbers.get("failed", 0), numbers.get("skipped", 0))
     result.notes = [line for line in lines if line.startswith("skipped:")]
+    for line in lines:
+        if line.startswith("seconds: "):  # `seconds: NAME 1.5, NAME 2.0`
+            result.seconds.update({part.rsplit(" ", 1)[0]: float(part.rsplit(" ", 1)[1]) for part in line[9:].split(", ")})
     if (code != 0 or not numbers) and not result.failed:  # a suite that says no numbers has not run
         result.failed = 1
         result.notes.append("failed: " + (lines[-1] or f"exit code {code}, and no closing line"))

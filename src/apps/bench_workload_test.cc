@@ -30,7 +30,7 @@ class BenchInputsTest : public ::testing::Test {
  protected:
   LoadedModel load(const std::string& name) {
     EngineConfig config;
-    config.model = transept::testing::source_dir() + "/tests/models/" + name;
+    config.model = source_dir() + "/tests/models/" + name;
     config.threads = 1;
     return load_engine(config, clock_).value();
   }

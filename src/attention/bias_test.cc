@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(T5BucketsTest, AreThoseOfTransformers) {
-  std::ifstream file(transept::testing::source_dir() + "/src/attention/testdata/t5_buckets.jsonl");
+  std::ifstream file(source_dir() + "/src/attention/testdata/t5_buckets.jsonl");
   ASSERT_TRUE(file.is_open());
   std::string line;
   int64_t num_distances = 0;

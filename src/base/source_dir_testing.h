@@ -6,9 +6,9 @@
 
 #include <string>
 
-namespace transept::testing {
+namespace transept {
 
 // The root of the source tree, absolute, without a slash at its end. Any thread.
 std::string source_dir();
 
-}  // namespace transept::testing
+}  // namespace transept

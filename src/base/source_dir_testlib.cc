@@ -1,7 +1,7 @@
 #include "base/source_dir_testing.h"
 
-namespace transept::testing {
+namespace transept {
 
 std::string source_dir() { return TRANSEPT_SOURCE_DIR; }
 
-}  // namespace transept::testing
+}  // namespace transept

@@ -160,7 +160,7 @@ TEST(GenerationConfig, RefusesDamageByFileAndField) {
 }
 
 TEST(GenerationConfig, ReadsTheSharedGoldens) {
-  const std::string root = transept::testing::source_dir() + "/../shared/golden/text/";
+  const std::string root = source_dir() + "/../shared/golden/text/";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
   for (const auto& folder : std::filesystem::directory_iterator(root)) {
     const auto model = ModelConfig::load(folder.path().string());

@@ -141,7 +141,7 @@ TEST(ConfigReader, ChecksRangesAndTypes) {
 }
 
 TEST(ModelConfig, ReadsEverySharedGolden) {
-  const std::string root = transept::testing::source_dir() + "/../shared/golden/";
+  const std::string root = source_dir() + "/../shared/golden/";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
   int count = 0;
   for (const char* part : {"text", "tokenizers"}) {

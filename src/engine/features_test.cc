@@ -200,7 +200,7 @@ constexpr RequestProbe kAudioProbes[] = {
 
 TEST_F(FeaturesTest, PromptsOfAudioModelsAreServedOrRefusedAsTheTableSays) {
   EngineConfig config;
-  config.model = transept::testing::source_dir() + "/tests/models/whisper-transcribes";
+  config.model = source_dir() + "/tests/models/whisper-transcribes";
   config.threads = 1;
   config.kv_cache_memory = uint64_t{8} << 20;
   const StatusOr<LoadedModel> model = load_engine(config, clock_);
@@ -330,7 +330,7 @@ TEST_F(FeaturesTest, TheRegistrysModalitiesAreTheModels) {
 }
 
 TEST(FeaturesDocument, IsWhatTheTablePrints) {
-  std::ifstream file(transept::testing::source_dir() + "/docs/features.md");
+  std::ifstream file(source_dir() + "/docs/features.md");
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), features_markdown()) << "transept features --markdown > docs/features.md";

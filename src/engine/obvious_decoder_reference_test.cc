@@ -77,7 +77,7 @@ SamplingParams params_of(const Json& line) {
 }
 
 std::vector<ReferenceCase> reference_cases(const std::string& name = "decoding.jsonl") {
-  std::ifstream file(transept::testing::source_dir() + "/src/engine/testdata/" + name);
+  std::ifstream file(source_dir() + "/src/engine/testdata/" + name);
   std::vector<ReferenceCase> cases;
   for (std::string text; std::getline(file, text);) {
     const Json line = std::move(Json::parse(text).value());

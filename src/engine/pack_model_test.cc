@@ -29,7 +29,7 @@ class PackModel : public ::testing::Test {
   // The bundled model, with every file that a model has.
   static EngineConfig config(std::string quantization = "none", std::string dtype = "auto") {
     EngineConfig config;
-    config.model = transept::testing::source_dir() + "/models/g2p";
+    config.model = source_dir() + "/models/g2p";
     config.threads = 2;
     config.quantization = std::move(quantization);
     config.quantization_given = config.quantization != "none";

@@ -204,7 +204,7 @@ class Runner {
 };
 
 TEST(BlockSpaceManagerScenarios, EveryFile) {
-  const auto files = read_scenarios(transept::testing::source_dir() + "/src/kv/testdata");
+  const auto files = read_scenarios(source_dir() + "/src/kv/testdata");
   ASSERT_FALSE(files.empty());
   for (const auto& lines : files) {
     Runner runner;

@@ -23,7 +23,7 @@ double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC
 // The smallest of each container and coding.
 std::vector<std::pair<std::string, std::string>> seeds() {
   std::vector<std::pair<std::string, std::string>> files;
-  const std::string folder = str_cat(transept::testing::source_dir(), "/tests/fuzz/audio_reader_fuzz");
+  const std::string folder = str_cat(source_dir(), "/tests/fuzz/audio_reader_fuzz");
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     files.emplace_back(entry.path().filename().string(), file_text(entry.path().string()));
   }

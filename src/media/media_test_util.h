@@ -20,15 +20,12 @@
 
 namespace transept {
 
-inline std::string fixture_path(std::string_view name) {
-  return str_cat(transept::testing::source_dir(), "/src/media/testdata/", name);
-}
+inline std::string fixture_path(std::string_view name) { return str_cat(source_dir(), "/src/media/testdata/", name); }
 
 // Beside the repository; TRANSEPT_SHARED says where else.
 inline std::string shared_path(std::string_view name) {
   const char* elsewhere = std::getenv("TRANSEPT_SHARED");
-  return elsewhere != nullptr ? str_cat(elsewhere, "/", name)
-                              : str_cat(transept::testing::source_dir(), "/../shared/", name);
+  return elsewhere != nullptr ? str_cat(elsewhere, "/", name) : str_cat(source_dir(), "/../shared/", name);
 }
 
 inline std::string file_text(const std::string& path) {

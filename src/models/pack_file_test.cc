@@ -90,7 +90,7 @@ class PackFile : public ::testing::Test {
 };
 
 TEST_F(PackFile, EveryFamilyAndStorageGivesTheOriginalsBits) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(transept::testing::source_dir() + "/tests/models")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_dir() + "/tests/models")) {
     for (const std::optional<DType> storage : kStorages) {
       SCOPED_TRACE(entry.path().filename().string() + " " + name_of(storage));
       const Loaded original = pack(entry.path().string(), storage);

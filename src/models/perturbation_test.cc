@@ -31,7 +31,7 @@ constexpr float kMoved = 1e-3f;  // more than rounding, less than any of the mov
 
 std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
-  for (const fs::directory_entry& entry : fs::directory_iterator(transept::testing::source_dir() + "/tests/models")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_dir() + "/tests/models")) {
     folders.push_back(entry.path().filename().string());
   }
   std::sort(folders.begin(), folders.end());
@@ -69,7 +69,7 @@ void move(std::vector<float>& values) {
 class Perturbation : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    source_ = fs::path(transept::testing::source_dir()) / "tests" / "models" / GetParam();
+    source_ = fs::path(source_dir()) / "tests" / "models" / GetParam();
     fs::copy(source_ / "config.json", dir_.path());
     tensors_ = read_tensors(source_);
     for (const Tensor& tensor : tensors_) names_.insert(bare(tensor.name));

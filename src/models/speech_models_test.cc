@@ -31,9 +31,7 @@ using testing::TestFolder;
 const std::vector<std::string> kFolders = {"whisper-float16", "whisper-bfloat16-distilled", "moonshine-float16",
                                            "moonshine-float32-bare"};
 
-fs::path folder_of(const std::string& name) {
-  return fs::path(transept::testing::source_dir()) / "tests" / "models" / name;
-}
+fs::path folder_of(const std::string& name) { return fs::path(source_dir()) / "tests" / "models" / name; }
 
 struct Loaded {
   ModelConfig config;

@@ -83,7 +83,7 @@ void check_folder(const fs::path& folder, int& num_errors) {
 }
 
 TEST(GoldenErrors, AreRefusedByAnAcceptedName) {
-  const fs::path root = fs::path(transept::testing::source_dir()) / ".." / "shared" / "golden" / "text";
+  const fs::path root = fs::path(source_dir()) / ".." / "shared" / "golden" / "text";
   if (!fs::exists(root)) GTEST_SKIP() << "no ../shared";
   int num_errors = 0;
   for (const auto& folder : fs::directory_iterator(root)) {
@@ -94,7 +94,7 @@ TEST(GoldenErrors, AreRefusedByAnAcceptedName) {
 
 // All golden requests are understood without a warning, and refused only for beams.
 TEST(GoldenRequests, AreUnderstood) {
-  const fs::path root = fs::path(transept::testing::source_dir()) / ".." / "shared" / "golden" / "text";
+  const fs::path root = fs::path(source_dir()) / ".." / "shared" / "golden" / "text";
   if (!fs::exists(root)) GTEST_SKIP() << "no ../shared";
   for (const auto& folder : fs::directory_iterator(root)) {
     const auto config = ModelConfig::load(folder.path().string());

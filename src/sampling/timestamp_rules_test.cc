@@ -124,7 +124,7 @@ Ids ids_of(const Json& list) {
 }
 
 TEST_F(TimestampRulesTest, LeavesWhatTheReferencesLeave) {
-  std::ifstream file(transept::testing::source_dir() + "/src/sampling/testdata/timestamp_rules.jsonl");
+  std::ifstream file(source_dir() + "/src/sampling/testdata/timestamp_rules.jsonl");
   int num_rows = 0;
   for (std::string text; std::getline(file, text); ++num_rows) {
     const Json line = std::move(Json::parse(text).value());

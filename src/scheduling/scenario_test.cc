@@ -241,7 +241,7 @@ class Runner {
 };
 
 TEST(SchedulerScenarios, EveryFile) {
-  const auto files = read_scenarios(transept::testing::source_dir() + "/src/scheduling/testdata");
+  const auto files = read_scenarios(source_dir() + "/src/scheduling/testdata");
   ASSERT_FALSE(files.empty());
   for (const auto& lines : files) {
     Runner runner;

@@ -15,7 +15,7 @@ namespace {
 
 std::string source_of(const PageFile& file) {
   const std::string name = file.path == "/" ? "index.html" : std::string(file.path.substr(6));
-  std::ifstream in(transept::testing::source_dir() + "/src/server/page/" + name, std::ios::binary);
+  std::ifstream in(source_dir() + "/src/server/page/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -18,11 +18,9 @@
 namespace transept::testing {
 
 // The bundled model: words to phonemes, of text alone.
-inline std::string bundled_model() { return str_cat(transept::testing::source_dir(), "/models/g2p"); }
+inline std::string bundled_model() { return str_cat(source_dir(), "/models/g2p"); }
 // A tiny model that transcribes, with words.
-inline std::string speech_model() {
-  return str_cat(transept::testing::source_dir(), "/tests/models/whisper-transcribes");
-}
+inline std::string speech_model() { return str_cat(source_dir(), "/tests/models/whisper-transcribes"); }
 
 inline ServerOptions default_server_options() {
   ServerOptions options;

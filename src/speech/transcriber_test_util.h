@@ -56,9 +56,7 @@ inline AudioSource synthetic_source(uint32_t seed, double seconds, const Silence
   return AudioSource(raw_audio(synthetic_audio(seed, static_cast<size_t>(seconds * 16000), silence)));
 }
 
-inline std::string model_folder(std::string_view name) {
-  return str_cat(transept::testing::source_dir(), "/tests/models/", name);
-}
+inline std::string model_folder(std::string_view name) { return str_cat(source_dir(), "/tests/models/", name); }
 
 // A loaded model whose engine runs.
 class House final {

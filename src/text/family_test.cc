@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-std::string families_dir() { return str_cat(transept::testing::source_dir(), "/src/text/testdata/families/"); }
+std::string families_dir() { return str_cat(source_dir(), "/src/text/testdata/families/"); }
 
 const std::vector<Json>& families() {
   static const std::vector<Json> all = read_fixtures("families/families.jsonl");

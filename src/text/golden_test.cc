@@ -15,7 +15,7 @@ namespace {
 // Beside the repository; TRANSEPT_SHARED says where else.
 std::string shared_dir() {
   const char* elsewhere = std::getenv("TRANSEPT_SHARED");
-  return elsewhere != nullptr ? elsewhere : str_cat(transept::testing::source_dir(), "/../shared");
+  return elsewhere != nullptr ? elsewhere : str_cat(source_dir(), "/../shared");
 }
 
 bool flag(const Json& request, std::string_view key) {

@@ -43,7 +43,7 @@ inline std::vector<Json> read_jsonl(const std::string& path) {
 }
 
 inline std::vector<Json> read_fixtures(std::string_view name) {
-  return read_jsonl(str_cat(transept::testing::source_dir(), "/src/text/testdata/", name));
+  return read_jsonl(str_cat(source_dir(), "/src/text/testdata/", name));
 }
 
 inline const Json& member(const Json& object, std::string_view key) {

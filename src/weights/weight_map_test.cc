@@ -201,7 +201,7 @@ TEST(Widen, ReadsPartsOfUnalignedFloats) {
 
 // The sharded golden model, when it is there: every tensor of a real writer's files is found and finite.
 TEST(WeightMap, ReadsTheSharedGoldens) {
-  const std::string root = transept::testing::source_dir() + "/../shared/golden/text/";
+  const std::string root = source_dir() + "/../shared/golden/text/";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no ../shared";
   for (const char* name : {"bart", "bart-bare-bf16", "bart-tied-fp16", "bart-scaled-sharded"}) {
     const auto map = WeightMap::open(root + name);

@@ -22,7 +22,7 @@ class World:
 
     def __init__(self, options, scratch, stack):
         self.options, self.tally, self.scratch, self.stack, self.num_checked = options, Tally(), scratch, stack, Counter()
-        self.num_generated = 0
+        self.num_generated, self.seconds = 0, {}
         self.tone_path, long_path = scratch / "tone.wav", scratch / "long.wav"
         write_tone(self.tone_path, self.tone_seconds)
         write_tone(long_path, self.long_seconds, hertz=150)
@@ -91,8 +91,9 @@ def run_module(world, name):
         if test.startswith("test_") and function.__module__ == name and world.options.filter in f"{name}.{test}":
             with world.tally.case(f"{name}.{test}"):
                 function(world)
+    world.seconds[name] = time.monotonic() - start
     print(f"{name}: {world.tally.passed - before[0]} passed, {world.tally.failed - before[1]} failed, "
-          f"{time.monotonic() - start:.1f} s", flush=True)
+          f"{world.seconds[name]:.1f} s", flush=True)
 
 
 def main():
@@ -112,6 +113,7 @@ def main():
             run_module(world, name)
         stack.close()  # the servers end, which counts, too
         print(f"held against schemas: {world.num_checked['own']} (own), {world.num_checked['openai']} (OpenAI's)")
+        print("seconds: " + ", ".join(f"{name} {taken:.1f}" for name, taken in world.seconds.items()))
         print(world.tally.closing())
     sys.exit(1 if world.tally.failed or not world.tally.passed else 0)
 
