@@ -15,6 +15,7 @@
 #include <map>
 
 #include "base/checked_math.h"
+#include "base/sanitized_testing.h"
 #include "engine/fake_model_executor.h"
 #include "engine/llm_engine.h"
 #include "engine/obvious_decoder.h"
@@ -23,11 +24,7 @@
 namespace transept::testing {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kNumHistories = 200;
-#else
-constexpr uint64_t kNumHistories = 2500;
-#endif
+constexpr uint64_t kNumHistories = kSanitized ? 200 : 2500;
 constexpr double kTolerance = 1e-4;  // of log-probabilities and their sums
 
 // ---- An answer against the truth: "" or what is different

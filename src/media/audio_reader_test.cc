@@ -11,6 +11,7 @@
 #include <numbers>
 #include <random>
 
+#include "base/sanitized_testing.h"
 #include "media/media_test_util.h"
 
 namespace transept {
@@ -257,11 +258,7 @@ TEST(AudioReaderLength, MemoryDoesNotGrowWithLength) {
     EXPECT_EQ(total, data / 2);
   }
   getrusage(RUSAGE_SELF, &after);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr long kMost = 512 * 1024;  // sanitizers keep what was freed
-#else
-  constexpr long kMost = 64 * 1024;
-#endif
+  constexpr long kMost = (kSanitized ? 512 : 64) * 1024;  // sanitizers keep what was freed
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, kMost) << "KiB";
   munmap(pages, header.size() + data);
 }

@@ -12,6 +12,7 @@
 
 #include "base/input_file.h"
 #include "base/json.h"
+#include "base/sanitized_testing.h"
 #include "base/source_dir_testing.h"
 #include "base/strings.h"
 #include "base/utf8.h"
@@ -23,8 +24,8 @@ namespace transept {
 inline double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // Sanitizers and unoptimised code are slow without being quadratic.
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-inline constexpr double kSlowness = 1;
+#if defined(NDEBUG)
+inline constexpr double kSlowness = kSanitized ? 10 : 1;
 #else
 inline constexpr double kSlowness = 10;
 #endif
