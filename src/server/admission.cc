@@ -83,6 +83,13 @@ StatusOr<Admission::Charge> Admission::take_budget(int64_t tokens, double audio_
   return Charge(this, tokens, audio_seconds, 0);
 }
 
+void Admission::charge_audio(Charge& charge, double audio_seconds) {
+  if (charge.admission_ == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  audio_seconds_ = std::max(0.0, audio_seconds_ - charge.seconds_ + audio_seconds);
+  charge.seconds_ = audio_seconds;
+}
+
 Status Admission::check_body(int64_t bytes) const {
   const std::lock_guard lock(mutex_);
   return check_body_beside(body_bytes_, bytes);

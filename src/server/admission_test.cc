@@ -68,6 +68,22 @@ TEST_F(AdmissionTest, ABudgetIsHeldAndWhoIsAloneIsTaken) {
   EXPECT_THAT(error_message(admission_.take_budget(0, 10.5).status()), HasSubstr("more than 60 s"));
 }
 
+TEST_F(AdmissionTest, AudioIsChargedWhatWasFound) {
+  auto charge = admission_.take_budget(0, 60);
+  ASSERT_TRUE(charge.ok());
+  EXPECT_FALSE(admission_.take_budget(0, 1).ok());
+  admission_.charge_audio(*charge, 5);
+  EXPECT_TRUE(admission_.take_budget(0, 55).ok());
+  EXPECT_FALSE(admission_.take_budget(0, 55.5).ok());
+  admission_.charge_audio(*charge, 100);  // a header that promised less
+  EXPECT_FALSE(admission_.take_budget(0, 0.5).ok());
+  charge->release();
+  EXPECT_TRUE(admission_.take_budget(0, 60).ok());
+  Admission::Charge of_nothing;
+  admission_.charge_audio(of_nothing, 60);
+  EXPECT_TRUE(admission_.take_budget(0, 60).ok());
+}
+
 TEST_F(AdmissionTest, BodiesAreChargedAsTheyCome) {
   Admission::Charge first, second;
   ASSERT_TRUE(admission_.charge_body(first, int64_t{1} << 31).ok());  // alone

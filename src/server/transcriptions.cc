@@ -1,8 +1,10 @@
 #include "server/transcriptions.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "request/result_json.h"
@@ -17,6 +19,10 @@ namespace {
 
 // OpenAI's least length.
 constexpr double kMinSeconds = 0.1;
+// Audio without a stated length waits so long for its charge: others of its kind hold as much until their first passes
+// end.
+constexpr auto kWaitForBudget = std::chrono::seconds(2);
+constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
 
 // One request, on its thread.
 class Transcription final {
@@ -45,6 +51,7 @@ class Transcription final {
   Status check_model() const;
   StatusOr<TranscriptionForm> read_form();
   StatusOr<double> look_at(const AudioBytes& audio) const;
+  Status take_charge(double stated_seconds);
   StatusOr<TranscribeResult> transcribe(const AudioBytes& audio, const TranscribeOptions& options);
   void count(const TranscribeResult& result) const;
 
@@ -70,10 +77,7 @@ Status Transcription::answer() {
   RETURN_IF_ERROR(model_name(context_, form->request.body.model).status());
   ASSIGN_OR_RETURN(const TranscriptionAsk ask, transcription_ask(context_, form->request, translate_));
   ASSIGN_OR_RETURN(const double seconds, look_at(form->audio));
-  StatusOr<Admission::Charge> charge = context_.admission.take_budget(0, seconds);
-  if (!charge.ok()) context_.metrics.count_refused("budget");
-  ASSIGN_OR_RETURN(call_->charge, std::move(charge));
-
+  RETURN_IF_ERROR(take_charge(seconds));
   if (ask.stream) stream_.emplace(context_, call_);
   ASSIGN_OR_RETURN(const TranscribeResult result, transcribe(form->audio, ask.options));
   count(result);
@@ -103,7 +107,7 @@ StatusOr<TranscriptionForm> Transcription::read_form() {
   return form;
 }
 
-// Its length by the header, which is what is charged (0: it does not say). What is no audio, too short or too long by
+// Its length by the header; 0: it does not say. What is no audio, too short or too long by
 // its header is refused here, before anything is computed.
 StatusOr<double> Transcription::look_at(const AudioBytes& audio) const {
   const int32_t rate = context_.speech->audio->sampling_rate();
@@ -120,8 +124,26 @@ StatusOr<double> Transcription::look_at(const AudioBytes& audio) const {
   return std::clamp((*reader)->info().duration_seconds, 0.0, most);
 }
 
+// Charges the stated length, or the most that there may be where none is stated (a browser's WebM); transcribe() puts
+// right what the first pass finds.
+Status Transcription::take_charge(double stated_seconds) {
+  const bool is_stated = stated_seconds > 0;
+  const double seconds = is_stated ? stated_seconds : context_.options.max_audio_seconds;
+  const auto latest = std::chrono::steady_clock::now() + kWaitForBudget;
+  StatusOr<Admission::Charge> charge = context_.admission.take_budget(0, seconds);
+  while (!charge.ok() && !is_stated && std::chrono::steady_clock::now() < latest) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    RETURN_IF_ERROR(limits_.check(context_.clock));
+    charge = context_.admission.take_budget(0, seconds);
+  }
+  if (!charge.ok()) context_.metrics.count_refused("budget");
+  ASSIGN_OR_RETURN(call_->charge, std::move(charge));
+  return ok_status();
+}
+
 StatusOr<TranscribeResult> Transcription::transcribe(const AudioBytes& audio, const TranscribeOptions& options) {
   TranscribeObserver observer;
+  observer.on_duration = [this](double seconds) { context_.admission.charge_audio(call_->charge, seconds); };
   if (stream_.has_value()) {
     observer.on_language = [this](const std::vector<LanguageGuess>&) { stream_->begin(); };
     observer.on_segment = [this](const Segment& segment) { stream_->add(segment); };

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
+#include "base/input_file.h"
+#include "base/source_dir_testing.h"
 #include "core/speech_languages.h"
 #include "server/transcription_test_util.h"
 #include "speech/characters.h"
@@ -373,6 +376,44 @@ TEST_F(Transcriptions, AudioInWorkIsCharged) {
   EXPECT_TRUE(house->admission().take_budget(0, 9).ok());  // nothing was kept
   EXPECT_THAT(house->metrics().text(house->engine().snapshot(), 0),
               HasSubstr("transept:audio_seconds_total{model_name=\"g2p\"} 18"));
+}
+
+// A WebM as browsers record it: its duration is blanked out.
+std::string webm_without_length() {
+  std::string bytes = read_file(str_cat(source_dir(), "/src/media/testdata/opus.webm")).value();
+  const size_t at = bytes.find("\x44\x89\x88");
+  EXPECT_NE(at, std::string::npos);
+  bytes.replace(at, 3, std::string("\xec\x89\0", 3));  // EBML's Void, as long
+  return bytes;
+}
+
+// The most that one may have, until the first pass has found its length.
+TEST_F(Transcriptions, AudioWithoutALengthIsChargedTheLimitThenWhatWasFound) {
+  ServerOptions options = default_server_options();
+  options.max_audio_seconds = 50;
+  options.queue.max_audio_seconds = 60;
+  const auto house = speech_house(speech_model(), options);
+  auto held = house->admission().take_budget(0, 11);
+  ASSERT_TRUE(held.ok());
+  const auto refused = post(house->context(), {{"file", webm_without_length()}})->answer();
+  EXPECT_EQ(refused.status, 429) << refused.body;
+  EXPECT_THAT(refused.body, HasSubstr("with the 50 s of this request"));
+  std::thread letting_go([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    held->release();
+  });
+  EXPECT_EQ(post(house->context(), {{"file", webm_without_length()}})->answer().status, 200);  // it waited
+  letting_go.join();
+  EXPECT_TRUE(house->admission().take_budget(0, 60).ok());  // nothing was kept
+
+  bool has_written = false;
+  const auto client = std::make_shared<Client>([&] {
+    has_written = true;
+    EXPECT_TRUE(house->admission().take_budget(0, 40).ok());
+  });
+  const Fields fields = {{"file", webm_without_length()}, {"stream", "true"}};
+  handle_transcription(house->context(), make_call(house->context(), form_body(fields), client), false);
+  EXPECT_TRUE(has_written);
 }
 
 TEST_F(Transcriptions, APlaceIsHeldUntilTheThreadHasCome) {

@@ -59,6 +59,7 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   ASSIGN_OR_RETURN(const std::vector<FrameRange> clips,
                    parse_clip_timestamps(options_.clip_timestamps, windows_->num_frames()));
   transcript_.duration = windows_->seconds();
+  if (observer_.on_duration) observer_.on_duration(transcript_.duration);
   transcript_.has_words = options_.word_timestamps;
   const bool is_batched = mode_ == TranscribeMode::kBatched;
   const std::vector<FrameRange> windows = is_batched ? voiced_windows(clips) : clips;

@@ -67,6 +67,8 @@ struct LanguageGuess {
 
 // Told while a transcription runs, on whatever thread that is, one call at a time. All may be left empty.
 struct TranscribeObserver {
+  // Seconds of audio, as the first pass over it has found them; once, before anything else but a warning.
+  std::function<void(double seconds)> on_duration = {};
   // Most probable first, all of them; not called where the language was given or there is no choice.
   std::function<void(const std::vector<LanguageGuess>&)> on_language = {};
   std::function<void(const Segment&)> on_segment = {};  // in order, as they are decided

@@ -239,6 +239,13 @@ TEST_F(TranscriberTest, SegmentsAreToldInOrderAndOneAtATime) {
       inside.fetch_sub(1);
     };
     TranscribeObserver observer;
+    double duration = 0;
+    observer.on_duration = [&](double seconds) {
+      alone([&] {
+        EXPECT_TRUE(guesses.empty());
+        duration += seconds;
+      });
+    };
     observer.on_language = [&](const std::vector<LanguageGuess>& found) { alone([&] { guesses = found; }); };
     observer.on_segment = [&](const Segment& segment) {
       alone([&] {
@@ -262,6 +269,7 @@ TEST_F(TranscriberTest, SegmentsAreToldInOrderAndOneAtATime) {
     }
     EXPECT_EQ(progress, 130);
     EXPECT_EQ(all, 130);
+    EXPECT_EQ(duration, 130);
     ASSERT_EQ(guesses.size(), 4u);
     EXPECT_EQ(guesses[0].code, result.transcript.language);
     double sum = 0;
