@@ -163,6 +163,9 @@ std::vector<FlagSpec> serve_flags() {
        "engines over one set of weights, each with --threads threads (by default its part of the processors) and its "
        "part of --kv-cache-memory and --swap-space; limits of a step are each one's",
        kServer},
+      {"skip-silence", "on|off", "on",
+       "leave windows of audio out in which nobody is heard to speak, instead of decoding them as transcribe does",
+       kServer},
       {.name = "api-key",
        .value_name = "KEY",
        .help = "key that requests must have (Authorization: Bearer KEY); may be repeated",
@@ -245,6 +248,12 @@ StatusOr<ServeSettings> serve_settings(const Flags& flags) {
   RETURN_IF_ERROR(read_times(flags, settings));
   RETURN_IF_ERROR(read_queue(flags, options));
   RETURN_IF_ERROR(read_limits(flags, options));
+  const std::string silence = flags.text_or("skip-silence", "on");
+  if (silence != "on" && silence != "off") {
+    return blame_environment(invalid_argument("--skip-silence ", silence, ": expected on or off"),
+                             flags.from_environment());
+  }
+  options.skip_silence = silence == "on";
   const std::string format = flags.text_or("log-format", "text");
   if (format != "text" && format != "json") {
     return blame_environment(invalid_argument("--log-format ", format, ": expected text or json"),

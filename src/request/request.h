@@ -100,6 +100,9 @@ struct BodyFields {
   std::optional<std::string> response_format;
   std::optional<std::vector<std::string>> timestamp_granularities;
   bool cuts_at_pauses = false;  // chunking_strategy
+  std::optional<bool> vad_filter, word_timestamps;
+  std::optional<std::string> hotwords;
+  std::optional<int32_t> beam_size;  // num_beams of a transcription
 };
 
 struct ParsedRequest {

@@ -101,7 +101,9 @@ Json audio_operation(const AudioRoute& route, bool has_keys) {
       {{"schema",
         json_object({{"anyOf", Json::Array{schema_ref("VerboseTranscription"), schema_ref("Transcription")}}})}});
   const Json events = json_object(
-      {{"schema", json_object({{"oneOf", Json::Array{schema_ref("TranscriptDelta"), schema_ref("TranscriptDone")}}})}});
+      {{"schema",
+        json_object({{"oneOf", Json::Array{schema_ref("TranscriptDelta"), schema_ref("TranscriptSegment"),
+                                           schema_ref("TranscriptProgress"), schema_ref("TranscriptDone")}}})}});
   const Json lines = json_object({{"schema", json_object({{"type", "string"}})}});
   const Json answers = json_object(
       {{kJson, whole}, {kText, lines}, {"text/vtt", lines}, {"application/x-subrip", lines}, {kEvents, events}});

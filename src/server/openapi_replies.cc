@@ -154,6 +154,20 @@ Json segment() {
                                                {"no_speech_prob", number()}});
 }
 
+// A segment of a stream.
+Json segment_event() {
+  Json schema = segment();
+  schema.set("description", "With verbose_json: a segment of a streamed transcript, behind its delta.");
+  Json properties = json_object({{"type", constant("transcript.text.segment")}});
+  for (const auto& [name, value] : schema.find("properties")->as_object()) properties.set(name, value);
+  properties.set("words", list_of(schema_ref("TranscriptionWord")));
+  schema.set("properties", std::move(properties));
+  Json required = *schema.find("required");
+  required.push_back("type");
+  schema.set("required", std::move(required));
+  return schema;
+}
+
 struct ErrorDoc {
   int status;
   std::string_view doc;
@@ -218,11 +232,17 @@ Json audio_reply_schemas() {
                {{"segments", list_of(schema_ref("TranscriptionSegment"))},
                 {"words", list_of(schema_ref("TranscriptionWord"))},
                 {"usage", schema_ref("AudioUsage")}})},
-       {"TranscriptDelta", object("What is new of a streamed transcript.",
-                                  {{"type", constant("transcript.text.delta")}, {"delta", text()}})},
+       {"TranscriptDelta",
+        object("What a segment adds to a streamed transcript; those of a window come when the window is done.",
+               {{"type", constant("transcript.text.delta")}, {"delta", text()}})},
+       {"TranscriptSegment", segment_event()},
+       {"TranscriptProgress",
+        object("With verbose_json: how much of the audio is done, behind each window; seconds.",
+               {{"type", constant("transcript.progress")}, {"seconds", number()}, {"duration", number()}})},
        {"TranscriptDone",
-        object("A streamed transcript, whole.", {{"type", constant("transcript.text.done")}, {"text", text()}},
-               {{"usage", type("object")}})}});
+        object("A streamed transcript, whole. With verbose_json its reply without segments and words.",
+               {{"type", constant("transcript.text.done")}, {"text", text()}},
+               {{"usage", type("object")}, {"task", text()}, {"language", text()}, {"duration", number()}})}});
 }
 
 Json error_responses() {

@@ -42,6 +42,7 @@ struct ServerOptions {
   Json::ParseLimits json;
   RequestLimits limits;
   int32_t max_transcriptions = 32;  // that run at once, each on a thread of its own
+  bool skip_silence = true;         // windows of audio in which nobody speaks are not decoded
   bool log_prompts = false;
   std::string version, commit;  // of the binary
 };

@@ -19,19 +19,45 @@ TranscriptionFormat format_of(const std::optional<std::string>& name) {
   return TranscriptionFormat::kJson;
 }
 
-Status read_granularities(const SpeechModel& speech, const std::vector<std::string>& names, TranscriptionAsk& ask) {
-  constexpr std::string_view kField = "timestamp_granularities";
-  if (names.empty()) return ok_status();
-  if (ask.format != TranscriptionFormat::kVerboseJson) {
-    return field_error(kField, "timestamp_granularities needs response_format \"verbose_json\"");
+bool has_timestamps(const SpeechModel& speech) {
+  return speech.tokens != nullptr && speech.tokens->no_timestamps.has_value();
+}
+
+// What has times, by timestamp_granularities and word_timestamps.
+Status read_times(const SpeechModel& speech, const BodyFields& body, TranscriptionAsk& ask) {
+  const std::vector<std::string> names = body.timestamp_granularities.value_or(std::vector<std::string>());
+  const bool lists_words = std::ranges::find(names, "word") != names.end();
+  if (lists_words && body.word_timestamps == false) {
+    return field_error("word_timestamps", "word_timestamps is false, but timestamp_granularities asks for \"word\"");
   }
-  ask.with_words = std::ranges::find(names, "word") != names.end();
+  const bool asks_words = body.word_timestamps.value_or(false);
+  if (names.empty() && !asks_words) return ok_status();
+  const std::string_view field =
+      names.empty() || (asks_words && !lists_words) ? "word_timestamps" : "timestamp_granularities";
+  if (ask.format != TranscriptionFormat::kVerboseJson) {
+    return field_error(field, str_cat(field, " needs response_format \"verbose_json\""));
+  }
+  ask.with_words = lists_words || asks_words;
   ask.with_segments = std::ranges::find(names, "segment") != names.end();
-  const bool has_times = speech.tokens != nullptr && speech.tokens->no_timestamps.has_value();
-  if (ask.with_words && !(speech.has_alignment_heads && has_times)) {
-    return field_error(kField,
-                       "timestamp_granularities: this model does not tell when a word was spoken (it has no "
-                       "alignment heads); \"segment\" is what it has");
+  if (ask.with_words && !(speech.has_alignment_heads && has_timestamps(speech))) {
+    return field_error(field, str_cat(field,
+                                      ": this model does not tell when a word was spoken (it has no alignment heads); "
+                                      "\"segment\" is what it has"));
+  }
+  return ok_status();
+}
+
+// How audio is cut, and whether silence is passed over.
+Status read_cutting(const ServerContext& context, const BodyFields& body, TranscribeOptions& options) {
+  options.skip_silence = context.options.skip_silence && body.vad_filter != false;
+  if (body.cuts_at_pauses || body.vad_filter == true) options.mode = TranscribeMode::kBatched;
+  if (body.vad_filter != false) return ok_status();
+  if (body.cuts_at_pauses) {
+    return field_error("vad_filter", "vad_filter is false, but chunking_strategy asks for cuts at pauses");
+  }
+  if (!has_timestamps(*context.speech)) {
+    return field_error("vad_filter",
+                       "vad_filter: audio is always cut at pauses for this model, which has no timestamps");
   }
   return ok_status();
 }
@@ -46,16 +72,42 @@ StatusOr<std::string> language_of(const SpeechModel& speech, const std::string& 
   return field_error("language", str_cat("language ", quoted(language), ": this model knows English alone"));
 }
 
-// The search that the model's own files ask for, as far as the engine is wide enough.
-void set_search(const ServerContext& context, const std::optional<float>& temperature, TranscribeOptions& options) {
+// Beams that the request asks for, by either name; none: it does not say.
+StatusOr<std::optional<int32_t>> read_beams(const SpeechModel& speech, const ParsedRequest& request) {
+  const std::optional<int32_t> beam_size = request.body.beam_size;
+  const std::optional<int32_t> num_beams = request.sampling.num_beams;
+  if (beam_size.has_value() && num_beams.has_value() && *beam_size != *num_beams) {
+    return field_error("num_beams", str_cat("num_beams ", *num_beams, " and beam_size ", *beam_size,
+                                            " are two names of one thing and contradict each other"));
+  }
+  const std::string_view field = beam_size.has_value() ? "beam_size" : "num_beams";
+  const std::optional<int32_t> beams = beam_size.has_value() ? beam_size : num_beams;
+  if (beams.value_or(1) > speech.max_num_seqs) {
+    return field_error(field, str_cat(field, " ", *beams, ": the engine runs ", speech.max_num_seqs,
+                                      " sequences at most (--max-num-seqs)"));
+  }
+  if (beams.value_or(1) > 1 && request.sampling.temperature.value_or(0) > 0) {
+    return field_error("temperature", str_cat("temperature ", *request.sampling.temperature,
+                                              " samples, and beam search does not: give 0"));
+  }
+  return beams;
+}
+
+// The search that the request asks for, else that of the model's own files, as far as the engine is wide enough.
+Status set_search(const ServerContext& context, const ParsedRequest& request, TranscribeOptions& options) {
   const SpeechModel& speech = *context.speech;
-  options.beam_size = std::clamp(speech.generation->num_beams, 1, speech.max_num_seqs);
+  ASSIGN_OR_RETURN(options.beam_size, read_beams(speech, request));
+  if (!options.beam_size.has_value()) {
+    options.beam_size = std::clamp(speech.generation->num_beams, 1, speech.max_num_seqs);
+  }
   options.best_of = std::clamp(options.best_of, 1, speech.max_num_seqs);
   options.seed = context.model.config.seed;
-  if (temperature.value_or(0) <= 0) return;
+  const std::optional<float>& temperature = request.sampling.temperature;
+  if (temperature.value_or(0) <= 0) return ok_status();
   // 0.2 as it was written, not as a float holds it: verbose_json gives it back.
   options.temperature = std::max(1e-6, std::round(static_cast<double>(*temperature) * 1e6) / 1e6);
   options.temperature_increment = std::nullopt;
+  return ok_status();
 }
 
 }  // namespace
@@ -66,27 +118,26 @@ StatusOr<TranscriptionAsk> transcription_ask(const ServerContext& context, const
   TranscriptionAsk ask;
   ask.format = format_of(request.body.response_format);
   ask.stream = request.stream.value_or(false);
-  if (ask.stream && ask.format != TranscriptionFormat::kJson && ask.format != TranscriptionFormat::kText) {
+  if (ask.stream && (ask.format == TranscriptionFormat::kSrt || ask.format == TranscriptionFormat::kVtt)) {
     return field_error("stream", str_cat("stream: response_format \"", *request.body.response_format,
-                                         "\" cannot be streamed; json and text can"));
+                                         "\" cannot be streamed; json, text and verbose_json can"));
   }
   if (translate && (speech.tokens == nullptr || !speech.tokens->translate.has_value())) {
     return field_error("model", "this model transcribes only: it does not translate");
   }
-  if (request.body.timestamp_granularities.has_value()) {
-    RETURN_IF_ERROR(read_granularities(speech, *request.body.timestamp_granularities, ask));
-  }
+  RETURN_IF_ERROR(read_times(speech, request.body, ask));
   TranscribeOptions& options = ask.options;
   options.task = translate ? "translate" : "transcribe";
   if (const auto& language = request.prompt_options.language; language.has_value()) {
     ASSIGN_OR_RETURN(options.language, language_of(speech, *language));
   }
   options.initial_prompt = strip_space(request.body.text.value_or(""));
+  options.hotwords = strip_space(request.body.hotwords.value_or(""));
   options.word_timestamps = ask.with_words;
-  options.without_timestamps = speech.tokens != nullptr && !speech.tokens->no_timestamps.has_value();
+  options.without_timestamps = speech.tokens != nullptr && !has_timestamps(speech);
   options.max_audio_seconds = context.options.max_audio_seconds;
-  if (request.body.cuts_at_pauses) options.mode = TranscribeMode::kBatched;
-  set_search(context, request.sampling.temperature, options);
+  RETURN_IF_ERROR(read_cutting(context, request.body, options));
+  RETURN_IF_ERROR(set_search(context, request, options));
   return ask;
 }
 
@@ -98,7 +149,7 @@ Status as_form_error(const Status& error) {
       {"best_of", "temperature"},
       {"task", "model"},
   };
-  constexpr std::string_view kSame[] = {"file", "language", "temperature"};
+  constexpr std::string_view kSame[] = {"file", "language", "temperature", "hotwords"};
   if (!absl::IsInvalidArgument(error)) return error;
   const std::string param = error_param(error);
   if (param.empty()) return field_error("file", str_cat("file: ", error_message(error)));

@@ -17,11 +17,11 @@ struct TranscriptionAsk {
   TranscribeOptions options;
   TranscriptionFormat format = TranscriptionFormat::kJson;
   bool stream = false;
-  bool with_words = false, with_segments = true;  // of kVerboseJson
+  bool with_words = false, with_segments = true;  // of kVerboseJson; a stream has segments in any case
 };
 
 // `translate`: into English. REQUIRES: context.speech. Errors name the form's field: what the model or the format has
-// not.
+// not; fields that contradict each other.
 StatusOr<TranscriptionAsk> transcription_ask(const ServerContext& context, const ParsedRequest& request,
                                              bool translate);
 

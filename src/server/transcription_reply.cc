@@ -11,14 +11,16 @@ namespace {
 
 std::string text_of(const Transcript& transcript) { return std::string(strip_space(transcript.text)); }
 
-Json words_json(const Transcript& transcript) {
-  Json::Array words;
-  for (const Segment& segment : transcript.segments) {
-    for (const Word& word : segment.words) {
-      words.push_back(Json(Json::Object{{"word", strip_space(word.word)}, {"start", word.start}, {"end", word.end}}));
-    }
+void append_words(const Segment& segment, Json& words) {
+  for (const Word& word : segment.words) {
+    words.push_back(Json(Json::Object{{"word", strip_space(word.word)}, {"start", word.start}, {"end", word.end}}));
   }
-  return Json(std::move(words));
+}
+
+Json words_json(const Transcript& transcript) {
+  Json words = Json::array();
+  for (const Segment& segment : transcript.segments) append_words(segment, words);
+  return words;
 }
 
 Json segments_json(const Transcript& transcript) {
@@ -27,14 +29,20 @@ Json segments_json(const Transcript& transcript) {
   return Json(std::move(segments));
 }
 
-Json verbose_json(const Transcript& transcript, const TranscriptionAsk& ask) {
+// Appends what verbose_json says of the whole.
+void append_verbose_head(const Transcript& transcript, const TranscriptionAsk& ask, Json& json) {
   const bool translates = ask.options.task == "translate";
   // Of a translation the language that it is in (openapi: "always english").
   const std::string_view language = speech_language_name(translates ? "en" : transcript.language);
-  Json json(Json::Object{{"task", ask.options.task},
-                         {"language", language},
-                         {"duration", transcript.duration},
-                         {"text", text_of(transcript)}});
+  json.set("task", ask.options.task);
+  json.set("language", language);
+  json.set("duration", transcript.duration);
+  json.set("text", text_of(transcript));
+}
+
+Json verbose_json(const Transcript& transcript, const TranscriptionAsk& ask) {
+  Json json = Json::object();
+  append_verbose_head(transcript, ask, json);
   if (ask.with_segments) json.set("segments", segments_json(transcript));
   if (ask.with_words) json.set("words", words_json(transcript));
   json.set("usage", duration_usage(transcript.duration));
@@ -66,6 +74,24 @@ HttpResponse transcription_reply(const Transcript& transcript, const Transcripti
       break;
   }
   return response;
+}
+
+Json segment_event(const Segment& segment, const TranscriptionAsk& ask) {
+  Json event(Json::Object{{"type", "transcript.text.segment"}});
+  const Json members = segment_json(segment, /*has_words=*/false);
+  for (const auto& [name, value] : members.as_object()) event.set(name, value);
+  if (!ask.with_words) return event;
+  Json words = Json::array();
+  append_words(segment, words);
+  event.set("words", std::move(words));
+  return event;
+}
+
+Json verbose_done_event(const Transcript& transcript, const TranscriptionAsk& ask) {
+  Json event(Json::Object{{"type", "transcript.text.done"}});
+  append_verbose_head(transcript, ask, event);
+  event.set("usage", duration_usage(transcript.duration));
+  return event;
 }
 
 Json duration_usage(double seconds) {

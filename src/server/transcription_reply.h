@@ -13,6 +13,11 @@ namespace transept {
 // The whole answer, in the format that was asked for.
 HttpResponse transcription_reply(const Transcript& transcript, const TranscriptionAsk& ask);
 
+// One segment of a stream of kVerboseJson: verbose_json's, with its words where these were asked for.
+Json segment_event(const Segment& segment, const TranscriptionAsk& ask);
+// What ends such a stream: verbose_json's reply without segments and words, which have been told.
+Json verbose_done_event(const Transcript& transcript, const TranscriptionAsk& ask);
+
 // {"type": "duration", "seconds": ..}: begun seconds, as OpenAI counts them.
 Json duration_usage(double seconds);
 // {"type": "tokens", "input_tokens", "input_token_details", "output_tokens", "total_tokens"}. None: a model whose

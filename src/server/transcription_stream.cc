@@ -1,5 +1,7 @@
 #include "server/transcription_stream.h"
 
+#include <algorithm>
+
 #include "net/sse.h"
 #include "request/result_json.h"
 #include "server/replies.h"
@@ -7,8 +9,12 @@
 
 namespace transept {
 
-TranscriptionStream::TranscriptionStream(const ServerContext& context, ApiCallPtr call)
-    : context_(context), call_(std::move(call)), text_(*context.speech) {}
+TranscriptionStream::TranscriptionStream(const ServerContext& context, ApiCallPtr call, TranscriptionAsk ask)
+    : context_(context),
+      call_(std::move(call)),
+      ask_(std::move(ask)),
+      is_verbose_(ask_.format == TranscriptionFormat::kVerboseJson),
+      text_(*context.speech) {}
 
 void TranscriptionStream::begin() {
   if (has_begun_) return;
@@ -20,13 +26,25 @@ void TranscriptionStream::begin() {
   call_->responder->start_stream(std::move(head));
 }
 
-void TranscriptionStream::add(const Segment& segment) { send_delta(text_.add(segment)); }
+void TranscriptionStream::add(const Segment& segment) {
+  send_delta(text_.add(segment));
+  if (is_verbose_) send(segment_event(segment, ask_));
+}
+
+void TranscriptionStream::progress(double done, double all) {
+  if (!is_verbose_) return;
+  send(Json(Json::Object{{"type", "transcript.progress"}, {"seconds", std::min(done, all)}, {"duration", all}}));
+}
 
 void TranscriptionStream::finish(const TranscribeResult& result) {
   send_delta(text_.finish());
-  Json done(Json::Object{{"type", "transcript.text.done"}, {"text", text_.text()}});
-  if (std::optional<Json> usage = token_usage(*context_.speech, result.counts)) done.set("usage", *std::move(usage));
-  send(done);
+  if (is_verbose_) {
+    send(verbose_done_event(result.transcript, ask_));
+  } else {
+    Json done(Json::Object{{"type", "transcript.text.done"}, {"text", text_.text()}});
+    if (std::optional<Json> usage = token_usage(*context_.speech, result.counts)) done.set("usage", *std::move(usage));
+    send(done);
+  }
   call_->responder->write(std::string(kSseDone));
   call_->responder->finish();
 }

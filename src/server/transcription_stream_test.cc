@@ -88,6 +88,73 @@ TEST_F(TranscriptionStreams, DeltasAreTheWholeText) {
               HasSubstr("transept:time_to_first_token_seconds_count{model_name=\"g2p\"} 8"));
 }
 
+// Put together, the events are the reply that is not streamed.
+TEST_F(TranscriptionStreams, VerboseEventsAreTheWholeReply) {
+  const std::string file = wav(7, 70);
+  const std::pair<std::string, std::string> words = {"timestamp_granularities[]", "word"};
+  for (const Fields& asked : {Fields{}, Fields{words}, Fields{words, {"timestamp_granularities[]", "segment"}},
+                              Fields{{"word_timestamps", "true"}, {"vad_filter", "true"}}}) {
+    SCOPED_TRACE(asked.empty() ? "segments" : asked.back().second);
+    Fields fields = asked;
+    fields.insert(fields.end(), {{"file", file}, {"response_format", "verbose_json"}, {"temperature", "0.2"}});
+    const Json whole = post(context(), fields)->json();
+    fields.emplace_back("stream", "true");
+    const std::vector<std::string> events = events_of(post(context(), fields)->answer());
+    std::string deltas;
+    Json segments = Json::array(), all_words = Json::array(), done;
+    double last_progress = 0;
+    for (size_t i = 0; i + 1 < events.size(); ++i) {
+      const Json event = parse_json(events[i]);
+      const std::string& type = text(event, "type");
+      if (type == "transcript.text.delta") deltas += text(event, "delta");
+      if (type == "transcript.progress") {
+        EXPECT_GE(number(event, "seconds"), last_progress);
+        EXPECT_EQ(number(event, "duration"), 70);
+        last_progress = number(event, "seconds");
+      }
+      if (type == "transcript.text.done") done = event;
+      if (type != "transcript.text.segment") continue;
+      Json segment = Json::object();
+      for (const auto& [name, value] : event.as_object()) {
+        if (name != "type" && name != "words") segment.set(name, value);
+      }
+      segments.push_back(std::move(segment));
+      EXPECT_EQ(event.find("words") != nullptr, !asked.empty());
+      if (asked.empty()) continue;
+      for (const Json& word : list(event, "words")) all_words.push_back(word);
+    }
+    EXPECT_EQ(last_progress, 70);
+    EXPECT_EQ(deltas, text(whole, "text"));
+    EXPECT_GT(segments.as_array().size(), 2u);
+    for (const auto& [name, value] : whole.as_object()) {
+      const Json& told = name == "segments" ? segments : name == "words" ? all_words : member(done, name);
+      EXPECT_EQ(told.dump(), value.dump()) << name;
+    }
+  }
+}
+
+// The segments of a window, with their words, before the window after it is decoded.
+TEST_F(TranscriptionStreams, SegmentsWithWordsComeWhenTheirWindowIsDone) {
+  int64_t runs_at_first = 0;
+  std::shared_ptr<Client> client;
+  client = std::make_shared<Client>([&] {
+    const std::string& sent = client->answer().body;
+    if (runs_at_first == 0 && sent.find("transcript.text.segment") != std::string::npos) {
+      runs_at_first = house_->engine().snapshot().executor.num_encoder_runs;
+    }
+  });
+  post(context(),
+       {{"file", wav(7, 200)},
+        {"temperature", "0.2"},
+        {"language", "en"},
+        {"response_format", "verbose_json"},
+        {"word_timestamps", "true"},
+        {"stream", "true"}},
+       false, client);
+  EXPECT_GT(runs_at_first, 0);
+  EXPECT_GT(house_->engine().snapshot().executor.num_encoder_runs, runs_at_first + 2);
+}
+
 TEST_F(TranscriptionStreams, DeltasComeWhileItRuns) {
   int64_t runs_at_first = 0;
   const auto watching = std::make_shared<Client>([&] {
@@ -194,22 +261,8 @@ TEST_F(TranscriptionStreams, DeadlinesCountFromTheArrival) {
 // ---- Moonshine: samples instead of frames, no timestamps, no spaces before a segment's first word
 
 TEST(MoonshineTranscriptions, AreStreamedAsTheyAreAnswered) {
-  const TestFolder dir;
-  std::filesystem::copy(model_folder("moonshine-float16"), dir.path(),
-                        std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
-  std::string vocabulary = R"("<unk>": 0, "<s>": 1, "</s>": 2)";
-  for (int i = 3; i < 64; ++i) {
-    const std::string letter(1, static_cast<char>('A' + (i - 3) % 26));
-    vocabulary += str_cat(", \"", i % 5 == 0 ? "\xe2\x96\x81" : "", letter, (i - 3) / 26, "\": ", i);
-  }
-  dir.write("tokenizer.json",
-            str_cat(R"({"version": "1.0", "added_tokens": [{"id": 1, "content": "<s>", "special": true},
-        {"id": 2, "content": "</s>", "special": true}], "decoder": {"type": "Sequence", "decoders": [
-        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "Fuse"},
-        {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
-        "model": {"type": "BPE", "unk_token": "<unk>", "merges": [], "vocab": {)",
-                    vocabulary, "}}}"));
-  const auto house = speech_house(dir.path());
+  const MoonshineModel model;
+  const auto house = speech_house(model.path());
   const std::string file = wav(11, 100, {{20 * 16000, 26 * 16000}, {60 * 16000, 65 * 16000}});
   const std::string whole = text(post(house->context(), {{"file", file}, {"language", "English"}})->json(), "text");
   const Told result = told(post(house->context(), {{"file", file}, {"stream", "true"}})->answer());

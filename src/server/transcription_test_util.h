@@ -163,6 +163,7 @@ inline Refusal refusal_of(const HttpResponse& response) {
 inline TranscribeOptions server_defaults() {
   TranscribeOptions options;
   options.beam_size = 1;
+  options.skip_silence = true;
   return options;
 }
 inline TranscribeResult transcribed(const ServerContext& context, const std::string& file,
@@ -196,6 +197,31 @@ class ChangedModel final {
     Json json = parse_json(read_file(str_cat(dir_.path(), "/", file)).value());
     json.set(key, std::move(value));
     dir_.write(file, json.dump());
+  }
+  const std::string& path() const { return dir_.path(); }
+
+ private:
+  TestFolder dir_;
+};
+
+// Moonshine's layers with a tokenizer of 64 tokens.
+class MoonshineModel final {
+ public:
+  MoonshineModel() {
+    std::filesystem::copy(model_folder("moonshine-float16"), dir_.path(),
+                          std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
+    std::string vocabulary = R"("<unk>": 0, "<s>": 1, "</s>": 2)";
+    for (int i = 3; i < 64; ++i) {
+      const std::string letter(1, static_cast<char>('A' + (i - 3) % 26));
+      vocabulary += str_cat(", \"", i % 5 == 0 ? "\xe2\x96\x81" : "", letter, (i - 3) / 26, "\": ", i);
+    }
+    dir_.write("tokenizer.json",
+               str_cat(R"({"version": "1.0", "added_tokens": [{"id": 1, "content": "<s>", "special": true},
+        {"id": 2, "content": "</s>", "special": true}], "decoder": {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+        "model": {"type": "BPE", "unk_token": "<unk>", "merges": [], "vocab": {)",
+                       vocabulary, "}}}"));
   }
   const std::string& path() const { return dir_.path(); }
 

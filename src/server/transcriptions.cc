@@ -78,7 +78,7 @@ Status Transcription::answer() {
   ASSIGN_OR_RETURN(const TranscriptionAsk ask, transcription_ask(context_, form->request, translate_));
   ASSIGN_OR_RETURN(const double seconds, look_at(form->audio));
   RETURN_IF_ERROR(take_charge(seconds));
-  if (ask.stream) stream_.emplace(context_, call_);
+  if (ask.stream) stream_.emplace(context_, call_, ask);
   ASSIGN_OR_RETURN(const TranscribeResult result, transcribe(form->audio, ask.options));
   count(result);
   if (stream_.has_value()) {
@@ -147,6 +147,7 @@ StatusOr<TranscribeResult> Transcription::transcribe(const AudioBytes& audio, co
   if (stream_.has_value()) {
     observer.on_language = [this](const std::vector<LanguageGuess>&) { stream_->begin(); };
     observer.on_segment = [this](const Segment& segment) { stream_->add(segment); };
+    observer.on_progress = [this](double done, double all) { stream_->progress(done, all); };
   }
   StatusOr<TranscribeResult> result =
       Transcriber(*context_.speech).transcribe(AudioSource(audio), options, observer, limits_);

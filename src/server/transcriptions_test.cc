@@ -205,7 +205,7 @@ TEST_F(Transcriptions, UnknownFieldsAreCountedAndIgnored) {
   const auto house = speech_house();
   const auto client =
       post(house->context(),
-           {{"file", wav(3, 2)}, {"vad_filter", "true"}, {"vad_filter", "\xff"}, {"files", "x"}, {"language", "en"}});
+           {{"file", wav(3, 2)}, {"no_such", "true"}, {"no_such", "\xff"}, {"files", "x"}, {"language", "en"}});
   EXPECT_EQ(client->answer().status, 200) << client->answer().body;
   EXPECT_THAT(house->metrics().text(house->engine().snapshot(), 0),
               HasSubstr("transept:unknown_request_fields_total{model_name=\"g2p\"} 2"));
@@ -227,7 +227,6 @@ TEST_F(Transcriptions, BadFieldsAreRefusedByName) {
       {{{"stream", "maybe"}, {"file", two}}, "stream", "true or false"},
       {{{"stream", "true"}, {"response_format", "srt"}, {"file", two}}, "stream", "srt"},
       {{{"stream", "true"}, {"response_format", "vtt"}, {"file", two}}, "stream", "vtt"},
-      {{{"stream", "true"}, {"response_format", "verbose_json"}, {"file", two}}, "stream", "verbose_json"},
       {{{"timestamp_granularities[]", "word"}, {"file", two}}, "timestamp_granularities", "verbose_json"},
       {{{"timestamp_granularities[]", "char"}, {"response_format", "verbose_json"}, {"file", two}},
        "timestamp_granularities",

@@ -9,7 +9,8 @@ ClipRunner::ClipRunner(const WindowDecoder& decoder, Features features, Options 
     : decoder_(decoder),
       features_(std::move(features)),
       options_(std::move(options)),
-      previous_(decoder.initial_prompt_ids(), options_.asked->carry_initial_prompt, decoder.max_previous_tokens()),
+      previous_(decoder.initial_prompt_ids(), options_.asked->carry_initial_prompt, decoder.max_previous_tokens(),
+                decoder.hotword_ids()),
       with_prefix_(options_.begins_audio) {}
 
 Status ClipRunner::run(std::span<const FrameRange> clips) {
@@ -18,7 +19,12 @@ Status ClipRunner::run(std::span<const FrameRange> clips) {
     while (seek < clip.end) {
       RETURN_IF_ERROR(options_.before_window());
       const Window window{seek, std::min({kWindowFrames, options_.num_frames - seek, clip.end - seek}), clip};
-      ASSIGN_OR_RETURN(seek, run_window(window));
+      const FrameRange frames{seek, seek + window.size};
+      if (options_.is_silent && options_.is_silent(frames)) {
+        seek = frames.end;
+      } else {
+        ASSIGN_OR_RETURN(seek, run_window(window));
+      }
       options_.on_seek(std::min(seek, options_.num_frames));
     }
   }

@@ -32,6 +32,7 @@ class ClipRunner final {
     bool begins_audio = true;                             // the first window is the audio's: the prefix stands in it
     int32_t timestamp_begin = 0;                          // beyond the vocabulary: a model without timestamps
     std::function<Status()> before_window;                // an error ends the run
+    std::function<bool(const FrameRange&)> is_silent;     // such windows are passed over, unencoded; empty: none
     std::function<void(std::span<Segment>)> on_segments;  // of one window, in order; ids are the caller's
     std::function<void(int64_t frame)> on_seek;           // done up to here
   };

@@ -62,15 +62,16 @@ StatusOr<std::vector<double>> temperature_ladder(double temperature, std::option
   return ladder;
 }
 
-PreviousText::PreviousText(std::span<const int32_t> initial_prompt, bool carry, int64_t max_tokens)
-    : max_tokens_(std::max<int64_t>(max_tokens, 0)) {
+PreviousText::PreviousText(std::span<const int32_t> initial_prompt, bool carry, int64_t max_tokens,
+                           std::span<const int32_t> hotwords)
+    : carried_(hotwords.begin(), hotwords.end()), max_tokens_(std::max<int64_t>(max_tokens, 0)) {
   if (carry) {
-    const size_t size = std::min(initial_prompt.size(), static_cast<size_t>(max_tokens_));
-    carried_.assign(initial_prompt.end() - static_cast<int64_t>(size), initial_prompt.end());
-    num_carried_ = std::ssize(initial_prompt);
+    carried_.insert(carried_.end(), initial_prompt.begin(), initial_prompt.end());
   } else {
     append(initial_prompt);
   }
+  num_carried_ = std::ssize(carried_);
+  if (num_carried_ > max_tokens_) carried_.erase(carried_.begin(), carried_.end() - max_tokens_);
 }
 
 std::vector<int32_t> PreviousText::prompt() const {

@@ -34,14 +34,16 @@ StatusOr<std::vector<double>> temperature_ladder(double temperature, std::option
 
 // Text that conditions the next window. Holds at most 2 x max_tokens ids.
 //
-// With `carry`, the initial prompt stands before every window's previous text, which has the room that is left. A
+// Hotwords stand before every window's previous text, which has the room that is left. With `carry` the initial prompt
+// does, too, behind them. A carried
 // prompt that leaves none is pushed out by what follows it, as the reference's slices ([-0:], [--n:]) and its cut to
 // the last max_tokens would have it: previous text loses as many tokens from its beginning as the prompt has too many,
 // and what then is last stays.
 class PreviousText final {
  public:
   // max_tokens: max_target_positions / 2 - 1. Without `carry` the initial prompt is the first previous text.
-  PreviousText(std::span<const int32_t> initial_prompt, bool carry, int64_t max_tokens);
+  PreviousText(std::span<const int32_t> initial_prompt, bool carry, int64_t max_tokens,
+               std::span<const int32_t> hotwords = {});
 
   // What follows <|startofprev|>, at most max_tokens; empty: the prompt has no <|startofprev|>.
   std::vector<int32_t> prompt() const;
@@ -54,7 +56,7 @@ class PreviousText final {
   std::vector<int32_t> carried_;
   std::vector<int32_t> tokens_;  // the last ones of num_tokens_
   int64_t max_tokens_;
-  int64_t num_carried_ = 0;  // of the initial prompt, all of it
+  int64_t num_carried_ = 0;  // of hotwords and the initial prompt, all of them
   int64_t num_tokens_ = 0;   // appended since the reset
 };
 

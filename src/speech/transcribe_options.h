@@ -39,6 +39,7 @@ struct TranscribeOptions {
   bool condition_on_previous_text = true;  // sequential mode
   std::string initial_prompt;              // text before the first window
   bool carry_initial_prompt = false;       // before every window
+  std::string hotwords;                    // text before the previous text of every window (faster-whisper's)
   std::string prefix;                      // text before the answer of the first window, and no part of it
   bool without_timestamps = false;         // a window is one segment
 
@@ -53,6 +54,9 @@ struct TranscribeOptions {
   // None: sequential where the model has timestamps, else batched.
   std::optional<TranscribeMode> mode;
   int32_t batch_size = 8;  // windows of one file at a time, in batched mode
+  // Windows that the detector of voice hears nobody speak in are not encoded, and give no text (silent_windows.h);
+  // openai-whisper encodes all. Where no window is left, and no language was given, none is told.
+  bool skip_silence = false;
 };
 
 // Everything that can be judged without a model. Errors, under the option's name (param): a value out of range, an

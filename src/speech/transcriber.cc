@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "speech/audio_windows.h"
 #include "speech/clip_runner.h"
+#include "speech/silent_windows.h"
 #include "speech/speech_spans.h"
 #include "speech/window_decoder.h"
 
@@ -30,6 +31,7 @@ class Run final {
   Status run_batched(std::span<const FrameRange> windows);
   Status run_window(const FrameRange& window, bool is_first, std::vector<float> rows, std::vector<Segment>& segments);
   std::vector<FrameRange> voiced_windows(std::span<const FrameRange> clips) const;
+  std::optional<int64_t> language_frame(std::span<const FrameRange> clips) const;
   ClipRunner::Options runner_options() const;
   Status check_limits() const { return limits_.check(model_.engine->clock()); }
   void add_segments(std::span<const Segment> segments);
@@ -42,6 +44,7 @@ class Run final {
   TranscribeMode mode_ = TranscribeMode::kSequential;
   std::unique_ptr<AudioWindows> windows_;
   std::unique_ptr<WindowDecoder> decoder_;
+  std::optional<SilentWindows> silence_;  // none: no window is passed over
   Transcript transcript_;
 };
 
@@ -52,7 +55,7 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   mode_ = options_.mode.value_or(has_timestamps ? TranscribeMode::kSequential : TranscribeMode::kBatched);
   AudioWindows::Options reading;
   reading.max_seconds = options_.max_audio_seconds;
-  reading.find_voice = mode_ == TranscribeMode::kBatched;
+  reading.find_voice = mode_ == TranscribeMode::kBatched || options_.skip_silence;
   reading.before_read = [this] { return check_limits(); };
   ASSIGN_OR_RETURN(windows_, AudioWindows::open(audio, *model_.audio, reading));
   if (!windows_->warning().empty() && observer_.on_warning) observer_.on_warning(windows_->warning());
@@ -61,6 +64,7 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   transcript_.duration = windows_->seconds();
   if (observer_.on_duration) observer_.on_duration(transcript_.duration);
   transcript_.has_words = options_.word_timestamps;
+  if (options_.skip_silence) silence_.emplace(windows_->voice());
   const bool is_batched = mode_ == TranscribeMode::kBatched;
   const std::vector<FrameRange> windows = is_batched ? voiced_windows(clips) : clips;
   RETURN_IF_ERROR(settle_language(clips, windows));
@@ -74,11 +78,13 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   return TranscribeResult{std::move(transcript_), mode_, decoder_->counts(), decoder_->times()};
 }
 
-// From the first 30 s, silence after the audio included, as the reference does; a first window that is these finds them
-// encoded. A window of shorter audio is not: it ends in zeros of the features, not of the samples. Where it is sure of
-// the language it is asked alone, and nothing is encoded twice; what is cut out of longer audio is not asked.
+// From the first 30 s, silence after the audio included, as the reference does (where they are passed over as silence,
+// from 30 s of what is spoken first); a first window that is these finds them encoded. A window of shorter audio is
+// not: it ends in zeros of the features, not of the samples. Where it is sure of the language it is asked alone, and
+// nothing is encoded twice; what is cut out of longer audio is not asked.
 Status Run::settle_language(std::span<const FrameRange> clips, std::span<const FrameRange> windows) {
-  if (!decoder_->needs_language()) return ok_status();
+  const std::optional<int64_t> begin = language_frame(clips);
+  if (!decoder_->needs_language() || !begin.has_value()) return ok_status();
   const bool is_short = windows_->num_frames() < kWindowFrames && windows.size() == 1;
   const bool is_all = clips.size() == 1 && clips[0] == FrameRange{0, windows_->num_frames()};
   std::vector<LanguageGuess> guesses;
@@ -87,11 +93,20 @@ Status Run::settle_language(std::span<const FrameRange> clips, std::span<const F
     ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
   }
   if (guesses.empty() || guesses.front().probability < options_.sure_language) {
-    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(0, kWindowFrames));
+    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(*begin, *begin + kWindowFrames));
     ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
   }
   if (observer_.on_language) observer_.on_language(guesses);
   return ok_status();
+}
+
+// The frame from which on the language is told; none: nobody speaks in the clips.
+std::optional<int64_t> Run::language_frame(std::span<const FrameRange> clips) const {
+  if (!silence_.has_value()) return 0;
+  const auto spoken = std::ranges::find_if(clips, [&](const FrameRange& clip) { return !silence_->is_silent(clip); });
+  if (spoken == clips.end()) return std::nullopt;
+  const bool begins_silent = silence_->is_silent({0, std::min(kWindowFrames, windows_->num_frames())});
+  return begins_silent ? silence_->first_speech(*spoken) : 0;
 }
 
 ClipRunner::Options Run::runner_options() const {
@@ -101,6 +116,8 @@ ClipRunner::Options Run::runner_options() const {
   const bool has_timestamps = model_.tokens != nullptr && model_.tokens->no_timestamps.has_value();
   options.timestamp_begin = has_timestamps ? *model_.tokens->timestamp_begin() : model_.prompts->vocab_size();
   options.before_window = [this] { return check_limits(); };
+  if (silence_.has_value())
+    options.is_silent = [this](const FrameRange& window) { return silence_->is_silent(window); };
   return options;
 }
 
@@ -115,10 +132,8 @@ Status Run::run_sequential(std::span<const FrameRange> clips) {
   return ClipRunner(*decoder_, features, std::move(options)).run(clips);
 }
 
-// Clips shorter than this are taken whole where no voice is found in them: it takes the detector a while to tell noise.
-constexpr int64_t kTooShortToJudge = 100;  // frames
-
-// What is spoken within the clips, in windows.
+// What is spoken within the clips, in windows. Clips that are too short to judge are taken whole where no voice is
+// found in them.
 std::vector<FrameRange> Run::voiced_windows(std::span<const FrameRange> clips) const {
   WindowCutOptions cutting;
   cutting.max_window_seconds = static_cast<double>(kWindowFrames) / kFramesPerSecond;

@@ -144,6 +144,19 @@ TEST_F(MoonshineTest, WindowsBetweenPausesAreSegments) {
   }
 }
 
+// Silence that is too short for the detector to judge: there is nothing in it at all.
+TEST_F(MoonshineTest, SilenceThatIsPassedOverIsNotEncoded) {
+  const House house = this->house();
+  TranscribeOptions options;
+  for (const bool skip : {true, false}) {
+    options.skip_silence = skip;
+    const auto result = house.transcribe(AudioSource(raw_audio(std::vector<int16_t>(8000))), options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(house.num_encoder_runs(), skip ? 0 : 1);
+    EXPECT_EQ(result->transcript.segments.empty(), skip);
+  }
+}
+
 TEST_F(MoonshineTest, WhatItHasNotIsRefusedByName) {
   const House house = this->house();
   const struct {
@@ -154,6 +167,7 @@ TEST_F(MoonshineTest, WhatItHasNotIsRefusedByName) {
       {"task", [](TranscribeOptions& o) { o.task = "translate"; }},
       {"word_timestamps", [](TranscribeOptions& o) { o.word_timestamps = true; }},
       {"initial_prompt", [](TranscribeOptions& o) { o.initial_prompt = "A"; }},
+      {"hotwords", [](TranscribeOptions& o) { o.hotwords = "A"; }},
       {"prefix", [](TranscribeOptions& o) { o.prefix = "A"; }},
       {"mode", [](TranscribeOptions& o) { o.mode = TranscribeMode::kSequential; }},
   };

@@ -207,7 +207,8 @@ TEST_F(TranscriberTest, ThePrefixStandsInTheFirstWindowAlone) {
 // As Python's str.strip() takes them off, which the reference calls on both.
 TEST_F(TranscriberTest, AllSpacesAroundPromptAndPrefixAreTakenOff) {
   const AudioSource audio = synthetic_source(11, 25);
-  for (std::string TranscribeOptions::*field : {&TranscribeOptions::initial_prompt, &TranscribeOptions::prefix}) {
+  for (std::string TranscribeOptions::*field :
+       {&TranscribeOptions::initial_prompt, &TranscribeOptions::hotwords, &TranscribeOptions::prefix}) {
     TranscribeOptions options = greedy_options();
     options.without_timestamps = true;
     options.*field = "the harbour";
@@ -222,6 +223,40 @@ TEST_F(TranscriberTest, AllSpacesAroundPromptAndPrefixAreTakenOff) {
     options.*field = "\u200bthe harbour";  // no space
     EXPECT_GT(transcribe(audio, options).counts.num_prompt_tokens, bare.counts.num_prompt_tokens);
   }
+}
+
+// The tokens before every window, of both modes: those that an initial prompt has that is carried.
+TEST_F(TranscriberTest, HotwordsAreCarriedBeforeEveryWindow) {
+  const AudioSource audio = synthetic_source(5, 95);
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    const TranscribeResult plain = transcribe(audio, options);
+    options.initial_prompt = "the harbour";
+    options.carry_initial_prompt = true;
+    const TranscribeResult carried = transcribe(audio, options);
+    options.initial_prompt = "";
+    options.carry_initial_prompt = false;
+    options.hotwords = "the harbour";
+    const TranscribeResult hot = transcribe(audio, options);
+    EXPECT_EQ(hot.counts.num_prompt_tokens, carried.counts.num_prompt_tokens);
+    expect_same(hot.transcript, carried.transcript);
+    EXPECT_NE(hot.transcript.text, plain.transcript.text) << "the test cannot tell them apart";
+  }
+}
+
+TEST_F(TranscriberTest, HotwordsLeaveTheInitialPromptItsPlace) {
+  const AudioSource audio = synthetic_source(5, 25);
+  const auto num_prompt_tokens = [&](std::string hotwords, std::string initial_prompt) {
+    TranscribeOptions options = greedy_options();
+    options.without_timestamps = true;  // one window
+    options.hotwords = std::move(hotwords);
+    options.initial_prompt = std::move(initial_prompt);
+    return transcribe(audio, options).counts.num_prompt_tokens;
+  };
+  const int64_t none = num_prompt_tokens("", ""), hot = num_prompt_tokens("the harbour", ""),
+                initial = num_prompt_tokens("", "of London");
+  EXPECT_GT(hot, none + 1);
+  EXPECT_GT(initial, none + 1);
+  EXPECT_EQ(num_prompt_tokens("the harbour", "of London"), hot + initial - none - 1) << "one <|startofprev|>";
 }
 
 // ---- What is told
@@ -417,6 +452,8 @@ TEST_F(TranscriberTest, OptionsOutOfRange) {
       {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{-2}}; }},
       {"suppress_tokens", [](TranscribeOptions& o) { o.suppress_tokens = {{1913}}; }},
       {"initial_prompt", [](TranscribeOptions& o) { o.initial_prompt = "a <|en|> b"; }},
+      {"hotwords", [](TranscribeOptions& o) { o.hotwords = "a <|en|> b"; }},
+      {"hotwords", [](TranscribeOptions& o) { o.hotwords = std::string(500, 'x'); }},
       {"prefix", [](TranscribeOptions& o) { o.prefix = "<|0.00|>"; }},
       {"prefix", [](TranscribeOptions& o) { o.prefix = std::string(200, 'x'); }},
   };

@@ -76,6 +76,9 @@ Status WindowDecoder::settle() {
   if (!options_.initial_prompt.empty()) {
     ASSIGN_OR_RETURN(initial_prompt_, encode_text(options_.initial_prompt, "initial_prompt"));
   }
+  if (!options_.hotwords.empty()) {
+    ASSIGN_OR_RETURN(hotwords_, encode_text(options_.hotwords, "hotwords"));
+  }
   if (!options_.prefix.empty()) {
     ASSIGN_OR_RETURN(prefix_, encode_text(options_.prefix, "prefix"));
   }
@@ -101,7 +104,12 @@ Status WindowDecoder::settle_room() {
   if (room < 0) {
     return field_error("max_model_len", str_cat("a decoder of ", max_len_, " positions has no room for a transcript"));
   }
-  if (static_cast<int64_t>(prefix_.size()) <= room) return ok_status();
+  // As many as all that is carried would leave the text before a window no room.
+  if (const int64_t most = max_previous_tokens() - 1; std::ssize(hotwords_) > most) {
+    return field_error("hotwords", str_cat("hotwords has ", hotwords_.size(), " tokens, and at most ", most,
+                                           " leave room for the text before a window"));
+  }
+  if (std::ssize(prefix_) <= room) return ok_status();
   return field_error(
       "prefix", str_cat("prefix has ", prefix_.size(), " tokens, and at most ", room, " leave room for an answer"));
 }
@@ -125,6 +133,7 @@ Status WindowDecoder::settle_tokens() {
                                    : options_.task != "transcribe"                ? "task"
                                    : options_.word_timestamps                     ? "word_timestamps"
                                    : !options_.initial_prompt.empty()             ? "initial_prompt"
+                                   : !options_.hotwords.empty()                   ? "hotwords"
                                    : !options_.prefix.empty()                     ? "prefix"
                                    : options_.mode == TranscribeMode::kSequential ? "mode"
                                                                                   : "";
@@ -148,8 +157,11 @@ Status WindowDecoder::settle_tokens() {
   if (options_.word_timestamps && !tokens.no_timestamps.has_value()) {
     return field_error("word_timestamps", "word_timestamps: this model has no timestamps");
   }
-  if (!tokens.start_of_previous.has_value() && !options_.initial_prompt.empty()) {
-    return field_error("initial_prompt", "initial_prompt: this model takes no text before a window");
+  if (!tokens.start_of_previous.has_value()) {
+    const std::string_view field = !options_.initial_prompt.empty() ? "initial_prompt"
+                                   : !options_.hotwords.empty()     ? "hotwords"
+                                                                    : "";
+    if (!field.empty()) return field_error(field, str_cat(field, ": this model takes no text before a window"));
   }
   ASSIGN_OR_RETURN(task_token_, tokens.task_token(options_.task, "task"));
   const std::string language = !options_.language.empty()     ? options_.language

@@ -62,6 +62,7 @@ class WindowDecoder final {
   bool is_text(int32_t token_id) const { return token_id < end_of_text_; }
   int32_t end_of_text() const { return end_of_text_; }
   std::vector<int32_t> initial_prompt_ids() const { return initial_prompt_; }
+  std::vector<int32_t> hotword_ids() const { return hotwords_; }
   int32_t max_previous_tokens() const { return max_len_ / 2 - 1; }
 
   TranscribeCounts counts() const;
@@ -93,7 +94,7 @@ class WindowDecoder final {
   TranscribeOptions options_;
   TranscribeLimits limits_;
   std::vector<double> temperatures_;
-  std::vector<int32_t> suppressed_, begin_suppressed_, initial_prompt_, prefix_;
+  std::vector<int32_t> suppressed_, begin_suppressed_, initial_prompt_, hotwords_, prefix_;
   std::string language_;
   std::optional<int32_t> language_token_, task_token_;
   int32_t start_ = 0, end_of_text_ = 0, max_len_ = 0;

@@ -287,6 +287,23 @@ TEST(PreviousTextTest, ACarriedPromptOfAnyLengthIsTheReferences) {
   }
 }
 
+// faster-whisper, transcribe.py, get_prompt: they come first, of every window, after a reset too.
+TEST(PreviousTextTest, HotwordsStandBeforeAllElse) {
+  const std::vector<int32_t> hotwords = {71, 72}, initial = {1, 2, 3};
+  PreviousText previous(initial, /*carry=*/false, 6, hotwords);
+  EXPECT_THAT(previous.prompt(), ElementsAre(71, 72, 1, 2, 3));
+  previous.append(std::vector<int32_t>{8, 9});
+  EXPECT_THAT(previous.prompt(), ElementsAre(71, 72, 2, 3, 8, 9));
+  previous.reset();
+  EXPECT_THAT(previous.prompt(), ElementsAre(71, 72));
+  PreviousText carried(initial, /*carry=*/true, 6, hotwords);
+  carried.append(std::vector<int32_t>{8, 9});
+  EXPECT_THAT(carried.prompt(), ElementsAre(71, 72, 1, 2, 3, 9));
+  PreviousText alone({}, /*carry=*/false, 6, hotwords);
+  alone.append(std::vector<int32_t>{4, 5, 6, 7, 8, 9});
+  EXPECT_THAT(alone.prompt(), ElementsAre(71, 72, 6, 7, 8, 9));
+}
+
 TEST(PreviousTextTest, AnInitialPromptThatFillsAllIsPushedOut) {
   const std::vector<int32_t> initial = {1, 2, 3, 4, 5};
   PreviousText carried(initial, /*carry=*/true, 4);

@@ -100,21 +100,34 @@ function metricsText({metrics}) {
       + sample("kv_cache_usage_perc", "gauge", metrics.cache) + sample("generation_tokens_total", "counter", tokens);
 }
 
+/** A segment in a window of its own: its delta, itself with its words, and how far that is. */
+function segmentEvents({transcript}, withWords) {
+  const {segments, words, duration, ...head} = transcript;
+  const events = segments.flatMap((segment) => [
+    {type: "transcript.text.delta", delta: segment.id === 0 ? segment.text.trim() : segment.text},
+    {type: "transcript.text.segment", ...segment,
+     ...(withWords && {words: words.filter((word) => word.start >= segment.start && word.start < segment.end)})},
+    {type: "transcript.progress", seconds: segment.end, duration},
+  ]);
+  return [...events, {type: "transcript.text.done", duration, ...head}];
+}
+
 async function answerAudio(state, body, request, response) {
   const parts = partsOf(body, request.headers["content-type"]);
   const values = (name) => parts.filter((part) => part.name === name).map((part) => part.value);
   state.requests.at(-1).parts = parts;
   const [format] = values("response_format");
+  if (values("stream")[0] === "true" && format === "verbose_json") {
+    const withWords = values("timestamp_granularities[]").includes("word") && state.withWords;
+    return sendEvents(state, response, segmentEvents(state, withWords));
+  }
   if (values("stream")[0] === "true") {
     const deltas = deltasOf(state.transcript.text).map((delta) => ({type: "transcript.text.delta", delta}));
     return sendEvents(state, response, [...deltas, {type: "transcript.text.done", text: state.transcript.text}]);
   }
   await wait(state.delayMs * 20);
   if (state.hang) return undefined;
-  if (format === "srt" || format === "vtt") return response.end(`${format} of the server\n`);
-  const {words, ...rest} = state.transcript;
-  const asked = values("timestamp_granularities[]").includes("word") && state.withWords;
-  return sendJson(response, 200, asked ? state.transcript : rest);
+  return response.end(`${format} of the server\n`);
 }
 
 async function answerText(state, path, body, response) {

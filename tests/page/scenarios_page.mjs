@@ -306,7 +306,7 @@ fake["results, marks and errors can be read in light and dark"] = async (t) => {
     await isDone(page);
     await page.locator(".word").nth(3).click();
     await page.keyboard.press("Escape");
-    assert.equal(await page.locator(".word.now").count(), 1);
+    await until("the mark", async () => (await page.locator(".word.now").count()) === 1);
     assert.deepEqual(await weakTexts(page), []);
     t.state.error = {status: 400, error: {message: "bad", param: "file"}};
     await page.click("#audio-form [data-run]");
@@ -336,6 +336,43 @@ fake["a narrow page shows the result when it is asked for, with long names and w
     const box = await button.boundingBox();
     assert.ok(box.x >= 0 && box.x + box.width <= 320, "inside");
   }
+};
+
+// What stands out of the result's card at its sides, and the room below the last thing in it; pixels.
+const cardFaults = (page) => page.evaluate(() => {
+  const card = document.getElementById("result");
+  const style = getComputedStyle(card);
+  const box = card.getBoundingClientRect();
+  const left = box.left + parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft);
+  const right = box.right - parseFloat(style.borderRightWidth) - parseFloat(style.paddingRight);
+  const shown = [...card.querySelectorAll("*")].filter((each) => each.checkVisibility() && !each.closest(".visually-hidden, svg"));
+  const places = shown.map((each) => ({name: each.id || each.className || each.tagName, ...each.getBoundingClientRect().toJSON()}));
+  const end = Math.max(...places.map((place) => place.bottom));
+  return {
+    outside: places.filter((place) => place.left < left - 0.5 || place.right > right + 0.5).map((place) => place.name),
+    below: Math.round(box.bottom - parseFloat(style.borderBottomWidth) - parseFloat(style.paddingBottom) - end),
+    sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  };
+});
+
+fake["on a phone the result's card is as wide as the page lets it be and as high as what is in it"] = async (t) => {
+  const right = {outside: [], below: 0, sideways: 0};
+  t.state.delayMs = 40;
+  const page = await t.open({width: 390, height: 844, calm: true});
+  await page.setInputFiles("#file", {name: "a.wav", mimeType: "audio/wav", buffer: makeWav(20)});
+  await page.click("#audio-form [data-run]");
+  await until("a segment", async () => (await page.locator(".segment").count()) === 1);
+  assert.deepEqual(await cardFaults(page), right, "while it runs");
+  await isDone(page);
+  assert.deepEqual(await cardFaults(page), right, "segments");
+  await page.uncheck("#times");
+  await page.click("#audio-form [data-run]");
+  await isDone(page);
+  assert.deepEqual(await cardFaults(page), right, "plain text");
+  t.state.error = {status: 400, error: {message: "bad", param: "file"}};
+  await page.click("#audio-form [data-run]");
+  await page.locator("#file-error:visible").waitFor();
+  assert.deepEqual(await cardFaults(page), right, "an error");
 };
 
 any["narrow and enlarged pages do not scroll sideways"] = async (t) => {

@@ -48,7 +48,7 @@ fake["a chosen file becomes segments, and what is asked for is what was set"] = 
   const {path, parts} = t.state.requests.at(-1);
   assert.equal(path, "/v1/audio/transcriptions");
   assert.deepEqual(parts.filter((part) => !part.filename).map((part) => [part.name, part.value]), [
-    ["model", "whisper-tiny"], ["language", "de"], ["prompt", "Nave, transept"], ["temperature", "0.2"],
+    ["model", "whisper-tiny"], ["language", "de"], ["prompt", "Nave, transept"], ["temperature", "0.2"], ["stream", "true"],
     ["response_format", "verbose_json"], ["timestamp_granularities[]", "segment"], ["timestamp_granularities[]", "word"],
   ]);
   const file = parts.find((part) => part.filename);
@@ -60,7 +60,7 @@ fake["a chosen file becomes segments, and what is asked for is what was set"] = 
 fake["what is left alone is not sent"] = async (t) => {
   await transcribed(t);
   const names = t.state.requests.at(-1).parts.map((part) => part.name);
-  assert.deepEqual(names, ["model", "response_format", "timestamp_granularities[]", "timestamp_granularities[]", "file"]);
+  assert.deepEqual(names, ["model", "stream", "response_format", "timestamp_granularities[]", "timestamp_granularities[]", "file"]);
 };
 
 fake["a file may be dropped anywhere, and taken away again"] = async (t) => {
@@ -91,6 +91,54 @@ fake["text without times arrives while it is decoded"] = async (t) => {
   const values = Object.fromEntries(t.state.requests.at(-1).parts.map((part) => [part.name, part.value]));
   assert.equal(values.stream, "true");
   assert.equal(values.response_format, "json");
+};
+
+fake["segments and how far it is are shown as windows are done, and their words play at once"] = async (t) => {
+  t.state.delayMs = 40;
+  const page = await t.open();
+  await page.setInputFiles("#file", wav());
+  await page.click(kRun);
+  const {duration, segments} = t.state.transcript;
+  const progress = () => page.locator("#progress").evaluate((bar) => bar.value);
+  await until("the first segment's progress", async () => Math.abs(await progress() - segments[0].end / duration) < 0.01
+      || Math.abs(await progress() - segments[0].end) < 0.01);
+  assert.ok(!(await text(page, "#status")).startsWith("Done"), "it runs still");
+  assert.equal(await text(page, "#meta"), "0:05 of 0:19");
+  assert.deepEqual(await page.locator(".segment p").allInnerTexts(), kSentences.slice(0, 1));
+  await page.locator(".word", {hasText: "quiet"}).evaluate((word) => { word.wasThere = true; });
+  await page.locator(".word", {hasText: "quiet"}).click();
+  const place = await page.locator("#audio").evaluate((audio) => audio.currentTime);
+  assert.ok(place > 1 && place < 3, `plays from ${place} s`);
+  const seen = new Set();
+  await until("done", async () => {
+    seen.add(await page.locator(".segment").count());
+    return (await text(page, "#status")).startsWith("Done");
+  });
+  assert.deepEqual([...seen], [1, 2, 3]);
+  assert.ok(await page.locator("#progress").isHidden());
+  assert.ok(await page.locator(".word", {hasText: "quiet"}).evaluate((word) => word.wasThere && word === document.activeElement),
+            "what was there stays, and the focus in it");
+};
+
+fake["a run with times that is cancelled keeps its segments, which can be taken away"] = async (t) => {
+  t.state.hang = true;
+  const page = await t.open();
+  await page.setInputFiles("#file", wav());
+  await page.click(kRun);
+  await until("a segment", async () => (await page.locator(".segment").count()) > 0);
+  await page.click(kCancel);
+  await until("cancelled", async () => (await text(page, "#status")) === "Cancelled");
+  assert.ok(await page.locator("#progress").isHidden());
+  const count = await page.locator(".segment").count();
+  assert.equal((await downloaded(page, "txt")).text, `${kSentences.slice(0, count).join("\n")}\n`);
+  assert.ok((await downloaded(page, "srt")).text.startsWith(`1\n00:00:00,200 --> 00:00:05,000\n${kSentences[0]}\n`));
+  assert.ok(await page.locator("[data-download=json]").isHidden(), "no reply that is whole");
+};
+
+fake["audio in which nobody speaks is told in words"] = async (t) => {
+  t.state.transcript = {...makeTranscript([]), language: "", duration: 45};
+  const page = await transcribed(t);
+  assert.equal(await text(page, "#transcript"), "(no speech)");
 };
 
 fake["a click on a word plays from there, and words are marked as they play"] = async (t) => {

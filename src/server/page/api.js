@@ -25,17 +25,26 @@ async function errorOf(response) {
   return new ApiError(message, {status: response.status, param: error.param ?? null, retryAfter});
 }
 
+const notUnderstood = () => new ApiError("The server's answer is not what this page understands.");
+
 async function jsonOf(response) {
   try {
     return await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(error.name === "SyntaxError" ? "The server's answer is not what this page understands."
-        : "The connection ended before the answer did.");
+    throw error.name === "SyntaxError" ? notUnderstood() : new ApiError("The connection ended before the answer did.");
   }
 }
 
 const isStream = (response) => (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
+
+/** The events of a stream; one that tells an error is thrown. */
+async function* eventsOf(response) {
+  for await (const event of readEvents(response.body)) {
+    if (event.error) throw new ApiError(event.error.message, {param: event.error.param});
+    yield event;
+  }
+}
 
 function formOf(fields, file) {
   const form = new FormData();
@@ -94,19 +103,21 @@ export class Api {
   async metrics() { return (await this.request("metrics", {quiet: true})).text(); }
 
   /**
-   * options: model, translate, language, prompt, temperature, times ("none", "segment", "word"). With times the whole
-   * reply comes at once; without, onText(delta) hears it grow. Gives verbose_json, or {text} with usage.
+   * options: model, translate, language, prompt, temperature, times ("none", "segment", "word"). Without times
+   * onText(delta) hears the text grow; with times onSegment(segment with its words) and onProgress(seconds, duration) do.
+   * Gives {text} with usage, or verbose_json.
    */
-  async transcribe(file, options, {signal, onText}) {
-    const fields = this.#audioFields(options);
+  async transcribe(file, options, {signal, ...listeners}) {
+    const fields = [...this.#audioFields(options), ["stream", "true"]];
     if (options.times === "none") {
-      fields.push(["response_format", "json"], ["stream", "true"]);
+      fields.push(["response_format", "json"]);
     } else {
       fields.push(["response_format", "verbose_json"], ["timestamp_granularities[]", "segment"]);
       if (options.times === "word") fields.push(["timestamp_granularities[]", "word"]);
     }
     const response = await this.#postAudio(file, fields, options, signal);
-    return isStream(response) ? this.#readTranscript(response, onText) : jsonOf(response);
+    if (!isStream(response)) throw notUnderstood();
+    return options.times === "none" ? this.#readText(response, listeners) : this.#readSegments(response, listeners);
   }
 
   /** srt or vtt as the server writes them. */
@@ -130,10 +141,9 @@ export class Api {
     }
   }
 
-  async #readTranscript(response, onText) {
+  async #readText(response, {onText}) {
     const reply = {text: ""};
-    for await (const event of readEvents(response.body)) {
-      if (event.error) throw new ApiError(event.error.message, {param: event.error.param});
+    for await (const event of eventsOf(response)) {
       if (event.type === "transcript.text.delta") {
         reply.text += event.delta;
         onText(event.delta);
@@ -145,13 +155,33 @@ export class Api {
     return reply;
   }
 
+  /** The verbose_json reply that the events make together. */
+  async #readSegments(response, {onSegment, onProgress}) {
+    const segments = [];
+    let words = null;
+    let whole = {};
+    for await (const {type, ...event} of eventsOf(response)) {
+      if (type === "transcript.text.segment") {
+        const {words: own, ...segment} = event;
+        segments.push(segment);
+        if (own) words = [...(words ?? []), ...own];
+        onSegment(event);
+      } else if (type === "transcript.progress") {
+        onProgress(event.seconds, event.duration);
+      } else if (type === "transcript.text.done") {
+        whole = event;
+      }
+    }
+    const {usage, ...head} = whole;
+    return {...head, segments, ...(words && {words}), usage};
+  }
+
   /** body: fields of /v1/completions. Gives {text, finishReason, usage}. */
   async complete(body, {signal, onText}) {
     const streamed = {...body, stream: true, stream_options: {include_usage: true}};
     const response = await this.#postJson("v1/completions", streamed, signal);
     const reply = {text: "", finishReason: null, usage: null};
     const take = (event) => {
-      if (event.error) throw new ApiError(event.error.message, {param: event.error.param});
       const choice = event.choices?.[0];
       reply.text += choice?.text ?? "";
       reply.finishReason = choice?.finish_reason ?? reply.finishReason;
@@ -161,7 +191,7 @@ export class Api {
     if (!isStream(response)) {
       take(await jsonOf(response));
     } else {
-      for await (const event of readEvents(response.body)) take(event);
+      for await (const event of eventsOf(response)) take(event);
     }
     return reply;
   }

@@ -130,7 +130,12 @@ class App {
     const options = {...this.audioForm.options(), model: this.#model};
     const begin = performance.now();
     this.result.begin(options.translate ? "Translating\u2026" : "Transcribing\u2026");
-    const reply = await this.api.transcribe(file, options, {signal, onText: (text) => this.result.append(text)});
+    const reply = await this.api.transcribe(file, options, {
+      signal,
+      onText: (text) => this.result.append(text),
+      onSegment: (segment) => this.result.addSegment(segment),
+      onProgress: (done, all) => this.result.showProgress(done, all),
+    });
     signal.throwIfAborted();
     this.result.showAudio(reply, {
       file,

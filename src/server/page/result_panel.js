@@ -22,6 +22,7 @@ const capitalised = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 export class ResultPanel {
   #reply = null;
   #source = "";        // name of the file that the text is of
+  #segments = [];      // of the run that is under way
   #subtitles = null;   // async (format) -> text: the server's own, where the reply has no times
 
   constructor(player) {
@@ -29,6 +30,7 @@ export class ResultPanel {
     this.section = byId("result");
     this.status = byId("status");
     this.meta = byId("meta");
+    this.progress = byId("progress");
     this.downloads = byId("downloads");
     this.empty = byId("empty");
     this.transcript = new Transcript(byId("transcript"), player.audio, byId("transcript-hint"));
@@ -46,7 +48,9 @@ export class ResultPanel {
 
   clear() {
     this.#reply = null;
+    this.#segments = [];
     this.transcript.clear();
+    this.progress.hidden = true;
     this.meta.textContent = "";
     this.downloads.hidden = true;
     this.empty.hidden = false;
@@ -72,20 +76,41 @@ export class ResultPanel {
 
   append(text) { this.transcript.append(text); }
 
-  /** The run is over without a reply; what streamed so far stays, and may be copied. */
-  stop(words, tone) {
+  /** A segment of verbose_json, with its words if it has them. */
+  addSegment(segment) {
+    this.#segments.push(segment);
+    this.transcript.addSegment(segment, this.player.playable);
+  }
+
+  /** Seconds of the audio that are done, of all. Not in the status: it would be read out each time. */
+  showProgress(done, all) {
+    this.progress.hidden = false;
+    this.progress.max = all;
+    this.progress.value = done;
+    this.#showMeta([`${clockTime(done)} of ${clockTime(all)}`]);
+  }
+
+  #end() {
     this.#setBusy(false);
+    this.progress.hidden = true;
+  }
+
+  /** The run is over without a reply; what streamed so far stays, and may be taken away. */
+  stop(words, tone) {
+    this.#end();
     this.transcript.settle();
-    const text = this.transcript.root.textContent;
-    if (text) this.#offer({text}, ["txt"], "transcript");
+    if (this.#segments.length > 0) {
+      this.#offer({segments: this.#segments}, ["txt", "srt", "vtt"], "transcript");
+    } else if (this.transcript.root.textContent) {
+      this.#offer({text: this.transcript.root.textContent}, ["txt"], "transcript");
+    }
     this.say(words, tone);
   }
 
   showAudio(reply, {file, seconds, language, codes, subtitles}) {
-    this.#setBusy(false);
-    const timed = (reply.segments ?? []).length > 0;
-    if (timed) this.transcript.showSegments(reply, this.player.playable);
-    else this.transcript.showText(reply.text || "(no speech)");
+    this.#end();
+    const timed = this.#segments.length > 0;  // they stand there already
+    if (!timed) this.transcript.showText(reply.text || "(no speech)");
     const code = language || codes.find((each) => languageName(each).toLowerCase() === reply.language?.toLowerCase());
     if (code) this.transcript.root.lang = code;
     const known = !timed && !subtitles ? ["txt", "json"] : Object.keys(kWriters);
@@ -96,7 +121,7 @@ export class ResultPanel {
   }
 
   showText(reply, {seconds, notes = []}) {
-    this.#setBusy(false);
+    this.#end();
     this.transcript.showText(reply.text || "(an empty answer)");
     this.#offer(reply, ["txt"], "answer");
     const tokens = reply.usage?.completion_tokens;

@@ -1,12 +1,13 @@
-// The text of a result: growing while it streams, then in segments whose words play the audio.
+// The text of a result, growing while it streams: as it is, or in segments whose words play the audio.
 //
 // For the keyboard the words are one stop, as are the times at the left (roving tabindex). Only the word that has the
 // stop is a button to a screen reader, so that the text is read as text and not as hundreds of buttons.
 import {clockTime, element, spokenTime} from "./dom.js";
-import {indexAt, piecesOf, wordsBySegment} from "./words.js";
+import {indexAt, piecesOf} from "./words.js";
 
 export class Transcript {
   #live = null;     // the Text node that grows
+  #list = null;     // the list of segments that grows
   #spots = [];      // {node, start, row} of every word, in order
   #times = [];      // the buttons at the left
   #currentSpot = 0;
@@ -29,6 +30,7 @@ export class Transcript {
     this.root.removeAttribute("tabindex");
     this.hint.hidden = true;
     this.#live = null;
+    this.#list = null;
     this.#spots = [];
     this.#times = [];
     this.#currentSpot = 0;
@@ -40,9 +42,13 @@ export class Transcript {
       this.#live = document.createTextNode("");
       this.root.replaceChildren(element("p", {className: "plain growing"}, this.#live));
     }
+    this.#grow(() => this.#live.appendData(text));
+  }
+
+  #grow(add) {
     const {root} = this;
     const atEnd = root.scrollTop + root.clientHeight > root.scrollHeight - 40;
-    this.#live.appendData(text);
+    add();
     if (atEnd) root.scrollTop = root.scrollHeight;  // who scrolled up to read is left there
   }
 
@@ -56,15 +62,17 @@ export class Transcript {
     if (this.root.scrollHeight > this.root.clientHeight) this.root.tabIndex = 0;
   }
 
-  /** A verbose_json reply with segments. playable: the browser can play the audio. */
-  showSegments(reply, playable) {
-    this.clear();
-    const list = element("ol", {className: "segments"});
-    wordsBySegment(reply.segments, reply.words).forEach((segment, row) => list.append(this.#row(segment, row)));
-    this.root.append(list);
-    this.hint.hidden = !playable;
-    this.root.classList.toggle("playable", playable);
-    if (this.#times[0]) this.#times[0].tabIndex = 0;
+  /** A segment of verbose_json, with its words if it has them. playable: the browser can play the audio. */
+  addSegment(segment, playable) {
+    if (!this.#list) {
+      this.#list = element("ol", {className: "segments"});
+      this.root.replaceChildren(this.#list);
+      this.hint.hidden = !playable;
+      this.root.classList.toggle("playable", playable);
+    }
+    this.#grow(() => this.#list.append(this.#row(segment, this.#times.length)));
+    if (this.#times.length > 1) return;
+    this.#times[0].tabIndex = 0;
     this.#giveStop(0);
   }
 
@@ -75,7 +83,7 @@ export class Transcript {
     this.#times.push(time);
     const text = element("p", {dir: "auto"});
     // Without times of words the segment is played as a whole.
-    const words = segment.words.length > 0 ? piecesOf(segment.text.trim(), segment.words) : [];
+    const words = segment.words?.length > 0 ? piecesOf(segment.text.trim(), segment.words) : [];
     const pieces = words.some((piece) => piece.word) ? words : [{text: segment.text.trim(), word: segment}];
     for (const piece of pieces) {
       if (!piece.word) {

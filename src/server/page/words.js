@@ -2,19 +2,6 @@
 // punctuation, and not every language puts blanks between them: the segment's text is what is shown, the words only
 // say when. No DOM.
 
-/** Segments with a `words` array each. A word goes to the first segment that ends after its middle. */
-export function wordsBySegment(segments, words) {
-  const result = segments.map((segment) => ({...segment, words: segment.words ? [...segment.words] : []}));
-  if (!words?.length || result.some((segment) => segment.words.length > 0)) return result;
-  let index = 0;
-  for (const word of words) {
-    const middle = (word.start + word.end) / 2;
-    while (index + 1 < result.length && middle >= result[index].end) ++index;
-    result[index]?.words.push(word);
-  }
-  return result;
-}
-
 /**
  * A segment's text in pieces, [{text, word}], word null between words. Put together they are the text; a word that
  * does not stand in it (rewritten by punctuation or normalisation) is left out, and its time with it.

@@ -3,21 +3,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import {languageChoices, languageName} from "../../../src/server/page/languages.js";
-import {indexAt, piecesOf, wordsBySegment} from "../../../src/server/page/words.js";
+import {indexAt, piecesOf} from "../../../src/server/page/words.js";
 
 const word = (text, start, end = start + 0.3) => ({word: text, start, end});
-
-test("words go to the segment in which their middle lies, the last ones to the last", () => {
-  const segments = [{start: 0, end: 1, text: "a b"}, {start: 1, end: 2, text: "c"}];
-  const words = [word("a", 0), word("b", 0.75, 1.2), word("c", 0.9, 1.4), word("d", 2.5)];
-  assert.deepEqual(wordsBySegment(segments, words).map((s) => s.words.map((w) => w.word)), [["a", "b"], ["c", "d"]]);
-});
-
-test("words that a segment brings itself stay there; none at all is fine", () => {
-  const own = [{start: 0, end: 1, text: "a", words: [word("a", 0)]}];
-  assert.equal(wordsBySegment(own, [word("z", 0)])[0].words[0].word, "a");
-  assert.deepEqual(wordsBySegment([{start: 0, end: 1, text: "a"}], undefined)[0].words, []);
-});
 
 test("pieces are the text, whatever words are like", () => {
   const cases = [
