@@ -154,20 +154,6 @@ Json segment() {
                                                {"no_speech_prob", number()}});
 }
 
-// A segment of a stream.
-Json segment_event() {
-  Json schema = segment();
-  schema.set("description", "With verbose_json: a segment of a streamed transcript, behind its delta.");
-  Json properties = json_object({{"type", constant("transcript.text.segment")}});
-  for (const auto& [name, value] : schema.find("properties")->as_object()) properties.set(name, value);
-  properties.set("words", list_of(schema_ref("TranscriptionWord")));
-  schema.set("properties", std::move(properties));
-  Json required = *schema.find("required");
-  required.push_back("type");
-  schema.set("required", std::move(required));
-  return schema;
-}
-
 struct ErrorDoc {
   int status;
   std::string_view doc;
@@ -235,12 +221,15 @@ Json audio_reply_schemas() {
        {"TranscriptDelta",
         object("What a segment adds to a streamed transcript; those of a window come when the window is done.",
                {{"type", constant("transcript.text.delta")}, {"delta", text()}})},
-       {"TranscriptSegment", segment_event()},
+       {"TranscriptSegment",
+        object("With verbose_json: a segment of a streamed transcript, behind its delta.",
+               {{"type", constant("transcript.segment")}, {"segment", schema_ref("TranscriptionSegment")}},
+               {{"words", list_of(schema_ref("TranscriptionWord"))}})},
        {"TranscriptProgress",
         object("With verbose_json: how much of the audio is done, behind each window; seconds.",
                {{"type", constant("transcript.progress")}, {"seconds", number()}, {"duration", number()}})},
        {"TranscriptDone",
-        object("A streamed transcript, whole. With verbose_json its reply without segments and words.",
+        object("A streamed transcript, whole. With verbose_json what its reply says of the whole, too.",
                {{"type", constant("transcript.text.done")}, {"text", text()}},
                {{"usage", type("object")}, {"task", text()}, {"language", text()}, {"duration", number()}})}});
 }

@@ -29,17 +29,6 @@ Json segments_json(const Transcript& transcript) {
   return Json(std::move(segments));
 }
 
-// Appends what verbose_json says of the whole.
-void append_verbose_head(const Transcript& transcript, const TranscriptionAsk& ask, Json& json) {
-  const bool translates = ask.options.task == "translate";
-  // Of a translation the language that it is in (openapi: "always english").
-  const std::string_view language = speech_language_name(translates ? "en" : transcript.language);
-  json.set("task", ask.options.task);
-  json.set("language", language);
-  json.set("duration", transcript.duration);
-  json.set("text", text_of(transcript));
-}
-
 Json verbose_json(const Transcript& transcript, const TranscriptionAsk& ask) {
   Json json = Json::object();
   append_verbose_head(transcript, ask, json);
@@ -76,21 +65,22 @@ HttpResponse transcription_reply(const Transcript& transcript, const Transcripti
   return response;
 }
 
+void append_verbose_head(const Transcript& transcript, const TranscriptionAsk& ask, Json& json) {
+  const bool translates = ask.options.task == "translate";
+  // Of a translation the language that it is in (openapi: "always english").
+  const std::string_view language = speech_language_name(translates ? "en" : transcript.language);
+  json.set("task", ask.options.task);
+  json.set("language", language);
+  json.set("duration", transcript.duration);
+  json.set("text", text_of(transcript));
+}
+
 Json segment_event(const Segment& segment, const TranscriptionAsk& ask) {
-  Json event(Json::Object{{"type", "transcript.text.segment"}});
-  const Json members = segment_json(segment, /*has_words=*/false);
-  for (const auto& [name, value] : members.as_object()) event.set(name, value);
+  Json event(Json::Object{{"type", "transcript.segment"}, {"segment", segment_json(segment, /*has_words=*/false)}});
   if (!ask.with_words) return event;
   Json words = Json::array();
   append_words(segment, words);
   event.set("words", std::move(words));
-  return event;
-}
-
-Json verbose_done_event(const Transcript& transcript, const TranscriptionAsk& ask) {
-  Json event(Json::Object{{"type", "transcript.text.done"}});
-  append_verbose_head(transcript, ask, event);
-  event.set("usage", duration_usage(transcript.duration));
   return event;
 }
 

@@ -13,10 +13,11 @@ namespace transept {
 // The whole answer, in the format that was asked for.
 HttpResponse transcription_reply(const Transcript& transcript, const TranscriptionAsk& ask);
 
-// One segment of a stream of kVerboseJson: verbose_json's, with its words where these were asked for.
+// {"type": "transcript.segment", "segment", "words"}: one of a stream of kVerboseJson, both as verbose_json has them;
+// the words where these were asked for.
 Json segment_event(const Segment& segment, const TranscriptionAsk& ask);
-// What ends such a stream: verbose_json's reply without segments and words, which have been told.
-Json verbose_done_event(const Transcript& transcript, const TranscriptionAsk& ask);
+// What verbose_json says of the whole ("task", "language", "duration", "text"), appended to an object.
+void append_verbose_head(const Transcript& transcript, const TranscriptionAsk& ask, Json& json);
 
 // {"type": "duration", "seconds": ..}: begun seconds, as OpenAI counts them.
 Json duration_usage(double seconds);

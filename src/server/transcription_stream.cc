@@ -38,13 +38,10 @@ void TranscriptionStream::progress(double done, double all) {
 
 void TranscriptionStream::finish(const TranscribeResult& result) {
   send_delta(text_.finish());
-  if (is_verbose_) {
-    send(verbose_done_event(result.transcript, ask_));
-  } else {
-    Json done(Json::Object{{"type", "transcript.text.done"}, {"text", text_.text()}});
-    if (std::optional<Json> usage = token_usage(*context_.speech, result.counts)) done.set("usage", *std::move(usage));
-    send(done);
-  }
+  Json done(Json::Object{{"type", "transcript.text.done"}, {"text", text_.text()}});
+  if (is_verbose_) append_verbose_head(result.transcript, ask_, done);
+  if (std::optional<Json> usage = token_usage(*context_.speech, result.counts)) done.set("usage", *std::move(usage));
+  send(done);
   call_->responder->write(std::string(kSseDone));
   call_->responder->finish();
 }

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness import ROOT, Server, Tally, same
-from speech_model import write_tone  # harness has made this folder known
+from speech_model import write_syllables  # harness has made this folder known
 
 MODULES = ("own_routes", "openai_text", "openai_audio", "openai_errors", "same_answers", "wrong_bodies", "wrong_forms", "openai_node")
 
@@ -24,9 +24,9 @@ class World:
         self.options, self.tally, self.scratch, self.stack, self.num_checked = options, Tally(), scratch, stack, Counter()
         self.num_generated, self.seconds = 0, {}
         self.tone_path, long_path = scratch / "tone.wav", scratch / "long.wav"
-        write_tone(self.tone_path, self.tone_seconds)
-        write_tone(long_path, self.long_seconds, hertz=150)
-        write_tone(scratch / "blip.wav", 0.5)
+        write_syllables(self.tone_path, self.tone_seconds)
+        write_syllables(long_path, self.long_seconds, hertz=150)
+        write_syllables(scratch / "blip.wav", 0.5)
         self.blip = (scratch / "blip.wav").read_bytes()
         self.tone, self.long_tone = self.tone_path.read_bytes(), long_path.read_bytes()
 

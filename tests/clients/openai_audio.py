@@ -1,5 +1,6 @@
 """The official Python client on transcriptions and translations: all formats, streams, granularities."""
 import asyncio
+import struct
 
 from harness import SHARED, near, same
 from openai_text import async_client, client
@@ -71,6 +72,53 @@ def test_streams(world):
             same(events[-1].text, wanted)
             assert len(events) > 2, "one piece alone: it did not come as it was decoded"
             same(events[-1].usage.type, "tokens")
+
+
+def test_verbose_streams(world):
+    """The events are the reply that is not streamed, in pieces."""
+    fields = {"response_format": "verbose_json", "timestamp_granularities": ["word", "segment"], "audio": world.long_tone}
+    wanted = transcribe(world, **fields)
+    events = [event.to_dict() for event in transcribe(world, stream=True, **fields)]
+    for event in events:
+        world.check_event(world.speech, "/v1/audio/transcriptions", event)
+    same({event["type"] for event in events[:-1]}, {"transcript.text.delta", "transcript.segment", "transcript.progress"})
+    told = [event for event in events if event["type"] == "transcript.segment"]
+    same([event["segment"] for event in told], [segment.to_dict() for segment in wanted.segments])
+    same([word for event in told for word in event["words"]], [word.to_dict() for word in wanted.words])
+    same([event["seconds"] for event in events if event["type"] == "transcript.progress"][-1], world.long_seconds)
+    head = {name: value for name, value in wanted.to_dict().items() if name not in ("segments", "words", "usage")}
+    same({name: value for name, value in events[-1].items() if name != "usage"}, {"type": "transcript.text.done", **head})
+    same(events[-1]["usage"]["type"], "tokens")
+
+
+def test_silence(world):
+    """45 s of it have no text on any path; with --skip-silence off, and with vad_filter=false, they are decoded."""
+    silence = b"RIFF" + struct.pack("<I", 36 + 2 * 720000) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+    silence += b"data" + struct.pack("<I", 2 * 720000) + bytes(2 * 720000)
+    words = {"response_format": "verbose_json", "timestamp_granularities": ["word", "segment"]}
+    for fields in ({}, {"response_format": "verbose_json"}, words, {"extra_body": {"beam_size": 5}}, {"chunking_strategy": "auto"}):
+        with world.tally.case(f"openai-python: silence with {fields}"):
+            same(transcribe(world, audio=silence, **fields).text, "")
+    for fields in ({}, words):
+        events = [event.to_dict() for event in transcribe(world, audio=silence, stream=True, **fields)]
+        same([event["text"] for event in events if "text" in event], [""])
+    assert transcribe(world, audio=silence, extra_body={"vad_filter": False}).text, "vad_filter=false was not heard"
+    with world.serve(world.models / "whisper-transcribes", "--skip-silence", "off") as server:
+        assert transcribe(world, audio=silence, api=client(world, server)).text, "--skip-silence off was not heard"
+
+
+def test_fields_of_others(world):
+    """What OpenAI has not, in extra_body."""
+    greedy = transcribe(world, audio=world.long_tone).text
+    beams = transcribe(world, audio=world.long_tone, extra_body={"beam_size": 4}).text
+    assert beams != greedy, "beams make no difference"
+    same(transcribe(world, audio=world.long_tone, extra_body={"num_beams": 4}).text, beams)
+    assert transcribe(world, audio=world.long_tone, extra_body={"hotwords": "the harbour"}).text != greedy, "hotwords make no difference"
+    verbose = {"audio": world.long_tone, "response_format": "verbose_json"}
+    same(transcribe(world, extra_body={"word_timestamps": True}, **verbose).to_dict(),
+         transcribe(world, timestamp_granularities=["word"], **verbose).to_dict())
+    same(transcribe(world, extra_body={"vad_filter": True}, **verbose).to_dict(),
+         transcribe(world, chunking_strategy="auto", **verbose).to_dict())
 
 
 def test_translations(world):

@@ -105,7 +105,7 @@ function segmentEvents({transcript}, withWords) {
   const {segments, words, duration, ...head} = transcript;
   const events = segments.flatMap((segment) => [
     {type: "transcript.text.delta", delta: segment.id === 0 ? segment.text.trim() : segment.text},
-    {type: "transcript.text.segment", ...segment,
+    {type: "transcript.segment", segment,
      ...(withWords && {words: words.filter((word) => word.start >= segment.start && word.start < segment.end)})},
     {type: "transcript.progress", seconds: segment.end, duration},
   ]);

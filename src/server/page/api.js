@@ -161,11 +161,10 @@ export class Api {
     let words = null;
     let whole = {};
     for await (const {type, ...event} of eventsOf(response)) {
-      if (type === "transcript.text.segment") {
-        const {words: own, ...segment} = event;
-        segments.push(segment);
-        if (own) words = [...(words ?? []), ...own];
-        onSegment(event);
+      if (type === "transcript.segment") {
+        segments.push(event.segment);
+        if (event.words) words = [...(words ?? []), ...event.words];
+        onSegment({...event.segment, words: event.words ?? []});
       } else if (type === "transcript.progress") {
         onProgress(event.seconds, event.duration);
       } else if (type === "transcript.text.done") {

@@ -76,7 +76,7 @@ export class ResultPanel {
 
   append(text) { this.transcript.append(text); }
 
-  /** A segment of verbose_json, with its words if it has them. */
+  /** A segment of verbose_json with its `words`, which may be none. */
   addSegment(segment) {
     this.#segments.push(segment);
     this.transcript.addSegment(segment, this.player.playable);

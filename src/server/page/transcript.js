@@ -62,7 +62,7 @@ export class Transcript {
     if (this.root.scrollHeight > this.root.clientHeight) this.root.tabIndex = 0;
   }
 
-  /** A segment of verbose_json, with its words if it has them. playable: the browser can play the audio. */
+  /** A segment of verbose_json with its `words`, which may be none. playable: the browser can play the audio. */
   addSegment(segment, playable) {
     if (!this.#list) {
       this.#list = element("ol", {className: "segments"});
@@ -83,7 +83,7 @@ export class Transcript {
     this.#times.push(time);
     const text = element("p", {dir: "auto"});
     // Without times of words the segment is played as a whole.
-    const words = segment.words?.length > 0 ? piecesOf(segment.text.trim(), segment.words) : [];
+    const words = segment.words.length > 0 ? piecesOf(segment.text.trim(), segment.words) : [];
     const pieces = words.some((piece) => piece.word) ? words : [{text: segment.text.trim(), word: segment}];
     for (const piece of pieces) {
       if (!piece.word) {
