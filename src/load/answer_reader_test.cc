@@ -42,7 +42,7 @@ TEST(AnswerReaderTest, TokensWithoutTextAreTokens) {
 TEST(AnswerReaderTest, ATranscriptionsStream) {
   const std::vector<std::string> events = {
       R"({"type": "transcript.text.delta", "delta": "Hello"})", R"({"type": "transcript.text.delta", "delta": " you"})",
-      R"({"type": "transcript.segment", "text": "Hello you"})",
+      R"({"type": "transcript.text.segment", "text": "Hello you"})",
       R"({"type": "transcript.text.done", "text": "Hello you", "usage": {"type": "tokens", "input_tokens": 50, "output_tokens": 2}})"};
   const Exchange exchange = read(LoadEndpoint::kTranscriptions, events);
   EXPECT_EQ(exchange.failure, "");

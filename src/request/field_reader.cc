@@ -106,6 +106,18 @@ Status read_strings(const FieldSpec& field, const Json& value, ParsedRequest& re
   return ok_status();
 }
 
+Status read_stream_options(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  if (!value.is_object()) return refuse(field, value);
+  const Json* member = value.find(field.words[0]);
+  if (member == nullptr || member->is_null()) return ok_status();
+  if (!member->is_bool()) {
+    const std::string name = str_cat(field.name, ".", field.words[0]);
+    return field_error(name, str_cat(name, " must be true or false, not ", shown(*member)));
+  }
+  slot_of<bool>(field, request) = member->as_bool();
+  return ok_status();
+}
+
 Status read_texts(const FieldSpec& field, const Json& value, ParsedRequest& request) {
   std::vector<std::string> texts;
   const auto add = [&](const Json& item) {
@@ -284,8 +296,8 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
     case FieldKind::kPrompt:  // read by prompt_reader
     case FieldKind::kAny:
     case FieldKind::kIgnored:
-    case FieldKind::kStreamOptions:
     case FieldKind::kFile: return ok_status();
+    case FieldKind::kStreamOptions: return read_stream_options(field, value, request);
   }
   return ok_status();
 }

@@ -42,6 +42,8 @@ using K = FieldKind;
 constexpr std::string_view kSides[] = {"encoder", "decoder"};
 constexpr std::string_view kAudioFormats[] = {"json", "text", "srt", "verbose_json", "vtt"};
 constexpr std::string_view kGranularities[] = {"word", "segment"};
+constexpr std::string_view kIncludeUsage[] = {"include_usage"};
+constexpr std::string_view kIncludeProgress[] = {"include_progress"};
 constexpr size_t kMaxTexts = 4096;
 
 // clang-format off
@@ -118,7 +120,8 @@ constexpr FieldSpec kFields[] = {
     {.name = "user", .kind = K::kIgnored, .slot = none, .doc = "Not looked at.", .routes = at::kHttp},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>, .doc = "Send the answer as it comes, as server-sent events.", .routes = at::kCompletions},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>, .doc = "Send the answer as server-sent events: the segments of a window when the window is done. With json, text and verbose_json.", .routes = at::kAudio},
-    {.name = "stream_options", .kind = K::kStreamOptions, .slot = none, .doc = "With stream: include_usage adds a last chunk with the usage.", .routes = at::kCompletions},
+    {.name = "stream_options", .kind = K::kStreamOptions, .slot = body<&B::include_usage>, .doc = "With stream: include_usage adds a last chunk with the usage.", .routes = at::kCompletions, .words = kIncludeUsage},
+    {.name = "stream_options", .kind = K::kStreamOptions, .slot = body<&B::include_progress>, .doc = "With stream and verbose_json: include_progress adds events that tell how much of the audio is done.", .routes = at::kAudio, .words = kIncludeProgress},
     {.name = "echo", .kind = K::kBool, .slot = body<&B::echo>, .doc = "Put the decoder prompt's text before the answer.", .routes = at::kCompletions},
     {.name = "suffix", .kind = K::kAny, .slot = none, .doc = "Text behind the answer.", .routes = at::kCompletions, .refusal = "text behind the answer is not supported"},
     {.name = "decoder_prompt", .kind = K::kAny, .slot = none, .doc = "The decoder's prompt.", .routes = at::kTranslate, .refusal = "a translation begins as the model begins it; /v1/completions takes a decoder_prompt"},

@@ -33,7 +33,7 @@ enum class FieldKind : uint8_t {
   kEarlyStopping,  // true, false or "never"
   kAny,            // not looked at: a field that is refused unless it is null, false or the number min
   kIgnored,        // not looked at, and taken
-  kStreamOptions,  // an object: include_usage
+  kStreamOptions,  // an object; its member of the name words[0] is true or false, others are not looked at
   kFile,           // a file of a form
 };
 inline constexpr size_t kMaxBadWordTokens = 1024;

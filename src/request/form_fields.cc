@@ -6,11 +6,18 @@ namespace {
 
 bool is_list(const FieldSpec& field) { return field.kind == FieldKind::kWords || field.kind == FieldKind::kStrings; }
 
+Json form_bool(const std::string& text) {
+  if (text == "true" || text == "True" || text == "1") return true;
+  if (text == "false" || text == "False" || text == "0") return false;
+  return text;
+}
+
 // The string as its field's kind; what does not read as that stays a string, and is refused later by name.
 Json form_value(const FieldSpec& field, const std::string& text) {
   if (field.kind == FieldKind::kBool) {
-    if (text == "true" || text == "True" || text == "1") return true;
-    if (text == "false" || text == "False" || text == "0") return false;
+    return form_bool(text);
+  } else if (field.kind == FieldKind::kStreamOptions) {
+    if (StatusOr<Json> object = Json::parse(text); object.ok() && object->is_object()) return std::move(object).value();
   } else if (field.kind == FieldKind::kInt || field.kind == FieldKind::kNumber) {
     if (StatusOr<Json> number = Json::parse(text); number.ok() && number->is_number()) return std::move(number).value();
   } else if (is_list(field) && text.starts_with('[')) {
@@ -36,6 +43,12 @@ Json form_to_json(const std::vector<std::pair<std::string, std::string>>& values
       continue;
     }
     if (text.empty() && field->kind != FieldKind::kText) continue;
+    if (field->kind == FieldKind::kStreamOptions && full_name != name) {  // stream_options[include_progress]
+      if (full_name == str_cat(name, "[", field->words[0], "]")) {
+        body.set(name, Json(Json::Object{{std::string(field->words[0]), form_bool(text)}}));
+      }
+      continue;
+    }
     Json value = form_value(*field, text);
     const Json* before = body.find(name);
     if (before != nullptr && is_list(*field) && !value.is_array()) {

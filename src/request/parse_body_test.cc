@@ -126,9 +126,22 @@ TEST(ParseBody, ReadsWhatHttpAloneHas) {
   EXPECT_EQ(request->body.model, "m");
   EXPECT_EQ(request->stream, true);
   EXPECT_EQ(request->body.echo, true);
-  EXPECT_TRUE(request->body.include_usage);
+  EXPECT_EQ(request->body.include_usage, true);
   const auto wrong = parse_with(at::kCompletions, "stream_options", json(R"({"include_usage": 1})"));
   EXPECT_EQ(error_param(wrong.status()), "stream_options.include_usage");
+}
+
+// As an object's members come in forms, and as JSON.
+TEST(ParseBody, StreamOptionsOfForms) {
+  const auto parse = [](std::string name, std::string text) {
+    return parse_body(form_to_json({{std::move(name), std::move(text)}}, at::kAudio), at::kAudio, {});
+  };
+  EXPECT_EQ(parse("stream_options[include_progress]", "true")->body.include_progress, true);
+  EXPECT_EQ(parse("stream_options[include_progress]", "0")->body.include_progress, false);
+  EXPECT_EQ(parse("stream_options", R"({"include_progress": true})")->body.include_progress, true);
+  EXPECT_EQ(parse("stream_options[include_usage]", "true")->body.include_progress, std::nullopt);
+  EXPECT_EQ(error_param(parse("stream_options[include_progress]", "x").status()), "stream_options.include_progress");
+  EXPECT_EQ(error_param(parse("stream_options", "true").status()), "stream_options");
 }
 
 TEST(ParseBody, HoldsLimitsThatWereMoved) {

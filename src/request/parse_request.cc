@@ -51,21 +51,6 @@ Status refuse_unsupported(const Json& body, FieldRoutes route) {
   return ok_status();
 }
 
-// What has no slot of its own in the table.
-Status read_special_field(const FieldSpec& field, const Json& value, ParsedRequest& request) {
-  if (field.name == "chunking_strategy") request.body.cuts_at_pauses = true;
-  if (field.kind != FieldKind::kStreamOptions) return ok_status();
-  if (!value.is_object()) return field_error(field.name, str_cat(field.name, " must be an object, not ", shown(value)));
-  const Json* usage = value.find("include_usage");
-  if (usage == nullptr || usage->is_null()) return ok_status();
-  if (!usage->is_bool()) {
-    return field_error("stream_options.include_usage",
-                       str_cat("stream_options.include_usage must be true or false, not ", shown(*usage)));
-  }
-  request.body.include_usage = usage->as_bool();
-  return ok_status();
-}
-
 Status read_fields(const Json& body, FieldRoutes route, const RequestLimits& limits, ParsedRequest& request) {
   for (const auto& [name, value] : body.as_object()) {
     if (const FieldSpec* field = find_field(name, route); field == nullptr) {
@@ -73,7 +58,7 @@ Status read_fields(const Json& body, FieldRoutes route, const RequestLimits& lim
       if (request.warnings.size() < kMaxWarnings) request.warnings.push_back(unknown_field_warning(name, route));
     } else if (!value.is_null()) {
       RETURN_IF_ERROR(read_field(with_limits(*field, limits), value, request));
-      RETURN_IF_ERROR(read_special_field(*field, value, request));
+      if (name == "chunking_strategy") request.body.cuts_at_pauses = true;  // whatever it says
     }
   }
   return ok_status();

@@ -91,9 +91,9 @@ struct PromptOptions {
 struct BodyFields {
   std::optional<std::string> model;
   std::optional<bool> echo;
-  bool include_usage = false;                     // of stream_options
-  std::optional<std::vector<std::string>> texts;  // of a translation
-  std::optional<std::string> text;                // to be tokenised; before a transcript
+  std::optional<bool> include_usage, include_progress;  // of stream_options
+  std::optional<std::vector<std::string>> texts;        // of a translation
+  std::optional<std::string> text;                      // to be tokenised; before a transcript
   std::optional<std::string> side;
   std::optional<bool> return_token_strs;
   std::optional<std::vector<int32_t>> tokens;

@@ -109,7 +109,7 @@ class StreamedCompletion final : public Completion {
   StreamedCompletion(const ServerContext& context, ApiCallPtr call, const ParsedRequest& parsed, std::string model,
                      size_t num_prompts, size_t num_answers)
       : Completion(context, std::move(call), parsed, std::move(model)),
-        include_usage_(parsed.body.include_usage),
+        include_usage_(parsed.body.include_usage.value_or(false)),
         has_prompt_logprobs_(parsed.sampling.prompt_logprobs.has_value()),
         num_answers_(num_answers),
         prompts_(num_prompts) {}
@@ -236,7 +236,7 @@ Status start(const ServerContext& context, const ApiCallPtr& call) {
   RETURN_IF_ERROR(check_echo(parsed, prompts));
   const size_t num_prompts = prompts.size();
   const bool stream = parsed.stream.value_or(false);
-  if (parsed.body.include_usage && !stream) {
+  if (parsed.body.include_usage.value_or(false) && !stream) {
     return field_error("stream_options", "stream_options is for streams alone: set stream, too");
   }
   std::shared_ptr<EngineCall> route;

@@ -83,7 +83,7 @@ Json kind_schema(const FieldSpec& field) {
     case FieldKind::kStreamOptions:
       return json_object(
           {{"type", "object"},
-           {"properties", json_object({{"include_usage", json_object({{"type", Json::Array{"boolean", "null"}}})}})}});
+           {"properties", json_object({{field.words[0], json_object({{"type", Json::Array{"boolean", "null"}}})}})}});
     case FieldKind::kFile: return json_object({{"type", "string"}, {"format", "binary"}});
     case FieldKind::kAny:
     case FieldKind::kIgnored: return Json::object();

@@ -122,6 +122,11 @@ StatusOr<TranscriptionAsk> transcription_ask(const ServerContext& context, const
     return field_error("stream", str_cat("stream: response_format \"", *request.body.response_format,
                                          "\" cannot be streamed; json, text and verbose_json can"));
   }
+  ask.with_progress = request.body.include_progress.value_or(false);
+  if (ask.with_progress && !(ask.stream && ask.format == TranscriptionFormat::kVerboseJson)) {
+    return field_error("stream_options",
+                       "stream_options.include_progress needs stream and response_format \"verbose_json\"");
+  }
   if (translate && (speech.tokens == nullptr || !speech.tokens->translate.has_value())) {
     return field_error("model", "this model transcribes only: it does not translate");
   }

@@ -17,6 +17,7 @@ struct TranscriptionAsk {
   TranscribeOptions options;
   TranscriptionFormat format = TranscriptionFormat::kJson;
   bool stream = false;
+  bool with_progress = false;                     // of a stream of kVerboseJson
   bool with_words = false, with_segments = true;  // of kVerboseJson; a stream has segments in any case
 };
 

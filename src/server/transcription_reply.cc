@@ -76,7 +76,11 @@ void append_verbose_head(const Transcript& transcript, const TranscriptionAsk& a
 }
 
 Json segment_event(const Segment& segment, const TranscriptionAsk& ask) {
-  Json event(Json::Object{{"type", "transcript.segment"}, {"segment", segment_json(segment, /*has_words=*/false)}});
+  Json event(Json::Object{{"type", "transcript.text.segment"}, {"speaker", ""}});
+  const Json fields = segment_json(segment, /*has_words=*/false);
+  for (const auto& [name, value] : fields.as_object()) {
+    event.set(name, name == "id" ? Json(str_cat(segment.id)) : value);
+  }
   if (!ask.with_words) return event;
   Json words = Json::array();
   append_words(segment, words);

@@ -13,8 +13,9 @@ namespace transept {
 // The whole answer, in the format that was asked for.
 HttpResponse transcription_reply(const Transcript& transcript, const TranscriptionAsk& ask);
 
-// {"type": "transcript.segment", "segment", "words"}: one of a stream of kVerboseJson, both as verbose_json has them;
-// the words where these were asked for.
+// {"type": "transcript.text.segment", "id", "start", "end", "text", "speaker", ..., "words"}: one of a stream of
+// kVerboseJson. OpenAI's event, in which the id is a text and a speaker must stand (""): then all else that a segment
+// of verbose_json has, and its words where these were asked for.
 Json segment_event(const Segment& segment, const TranscriptionAsk& ask);
 // What verbose_json says of the whole ("task", "language", "duration", "text"), appended to an object.
 void append_verbose_head(const Transcript& transcript, const TranscriptionAsk& ask, Json& json);

@@ -32,8 +32,8 @@ void TranscriptionStream::add(const Segment& segment) {
 }
 
 void TranscriptionStream::progress(double done, double all) {
-  if (!is_verbose_) return;
-  send(Json(Json::Object{{"type", "transcript.progress"}, {"seconds", std::min(done, all)}, {"duration", all}}));
+  if (!ask_.with_progress) return;
+  send(Json(Json::Object{{"type", "transept.progress"}, {"seconds_done", std::min(done, all)}, {"seconds_all", all}}));
 }
 
 void TranscriptionStream::finish(const TranscribeResult& result) {

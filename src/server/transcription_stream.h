@@ -1,6 +1,6 @@
 // A transcription's answer as server-sent events: transcript.text.delta for each segment of a window, when the window
-// is done; exactly one transcript.text.done; [DONE]. With verbose_json a transcript.segment follows each segment's
-// delta, and a transcript.progress each window, also one without a segment.
+// is done; exactly one transcript.text.done; [DONE]. With verbose_json a transcript.text.segment follows each segment's
+// delta, and with include_progress a transept.progress each window, also one without a segment.
 #pragma once
 
 #include <string>

@@ -88,6 +88,16 @@ TEST_F(TranscriptionStreams, DeltasAreTheWholeText) {
               HasSubstr("transept:time_to_first_token_seconds_count{model_name=\"g2p\"} 8"));
 }
 
+// A segment of verbose_json as its event has it.
+Json segment_of(const Json& event) {
+  Json segment = Json::object();
+  for (const auto& [name, value] : event.as_object()) {
+    if (name == "type" || name == "speaker" || name == "words") continue;
+    segment.set(name, name == "id" ? Json(std::stoi(value.as_string())) : value);
+  }
+  return segment;
+}
+
 // Put together, the events are the reply that is not streamed.
 TEST_F(TranscriptionStreams, VerboseEventsAreTheWholeReply) {
   const std::string file = wav(7, 70);
@@ -98,7 +108,7 @@ TEST_F(TranscriptionStreams, VerboseEventsAreTheWholeReply) {
     Fields fields = asked;
     fields.insert(fields.end(), {{"file", file}, {"response_format", "verbose_json"}, {"temperature", "0.2"}});
     const Json whole = post(context(), fields)->json();
-    fields.emplace_back("stream", "true");
+    fields.insert(fields.end(), {{"stream", "true"}, {"stream_options[include_progress]", "true"}});
     const std::vector<std::string> events = events_of(post(context(), fields)->answer());
     std::string deltas;
     Json segments = Json::array(), all_words = Json::array(), done;
@@ -107,14 +117,14 @@ TEST_F(TranscriptionStreams, VerboseEventsAreTheWholeReply) {
       const Json event = parse_json(events[i]);
       const std::string& type = text(event, "type");
       if (type == "transcript.text.delta") deltas += text(event, "delta");
-      if (type == "transcript.progress") {
-        EXPECT_GE(number(event, "seconds"), last_progress);
-        EXPECT_EQ(number(event, "duration"), 70);
-        last_progress = number(event, "seconds");
+      if (type == "transept.progress") {
+        EXPECT_GE(number(event, "seconds_done"), last_progress);
+        EXPECT_EQ(number(event, "seconds_all"), 70);
+        last_progress = number(event, "seconds_done");
       }
       if (type == "transcript.text.done") done = event;
-      if (type != "transcript.segment") continue;
-      segments.push_back(member(event, "segment"));
+      if (type != "transcript.text.segment") continue;
+      segments.push_back(segment_of(event));
       EXPECT_EQ(event.find("words") != nullptr, !asked.empty());
       if (asked.empty()) continue;
       for (const Json& word : list(event, "words")) all_words.push_back(word);
@@ -137,7 +147,7 @@ TEST_F(TranscriptionStreams, SegmentsWithWordsComeWhenTheirWindowIsDone) {
   std::shared_ptr<Client> client;
   client = std::make_shared<Client>([&] {
     const std::string& sent = client->answer().body;
-    if (runs_at_first == 0 && sent.find("transcript.segment") != std::string::npos) {
+    if (runs_at_first == 0 && sent.find("transcript.text.segment") != std::string::npos) {
       runs_at_first = house_->engine().snapshot().executor.num_encoder_runs;
     }
   });

@@ -78,14 +78,18 @@ def test_verbose_streams(world):
     """The events are the reply that is not streamed, in pieces."""
     fields = {"response_format": "verbose_json", "timestamp_granularities": ["word", "segment"], "audio": world.long_tone}
     wanted = transcribe(world, **fields)
-    events = [event.to_dict() for event in transcribe(world, stream=True, **fields)]
+    plain = [event.to_dict()["type"] for event in transcribe(world, stream=True, **fields)]
+    same(set(plain[:-1]), {"transcript.text.delta", "transcript.text.segment"})
+    progress = {"extra_body": {"stream_options": {"include_progress": True}}}
+    events = [event.to_dict() for event in transcribe(world, stream=True, **fields, **progress)]
     for event in events:
         world.check_event(world.speech, "/v1/audio/transcriptions", event)
-    same({event["type"] for event in events[:-1]}, {"transcript.text.delta", "transcript.segment", "transcript.progress"})
-    told = [event for event in events if event["type"] == "transcript.segment"]
-    same([event["segment"] for event in told], [segment.to_dict() for segment in wanted.segments])
+    same({event["type"] for event in events[:-1]}, {"transcript.text.delta", "transcript.text.segment", "transept.progress"})
+    told = [event for event in events if event["type"] == "transcript.text.segment"]
+    segments = [{"speaker": "", **segment.to_dict(), "id": str(segment.id)} for segment in wanted.segments]
+    same([{name: value for name, value in event.items() if name not in ("type", "words")} for event in told], segments)
     same([word for event in told for word in event["words"]], [word.to_dict() for word in wanted.words])
-    same([event["seconds"] for event in events if event["type"] == "transcript.progress"][-1], world.long_seconds)
+    same([event["seconds_done"] for event in events if event["type"] == "transept.progress"][-1], world.long_seconds)
     head = {name: value for name, value in wanted.to_dict().items() if name not in ("segments", "words", "usage")}
     same({name: value for name, value in events[-1].items() if name != "usage"}, {"type": "transcript.text.done", **head})
     same(events[-1]["usage"]["type"], "tokens")

@@ -70,7 +70,7 @@ class Schemas:
         operation = find_operation(self.own, "POST", route)[1]
         schema = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]
         self.validate("own", ("events", route), schema, event)
-        if event["type"].startswith("transcript.text."):  # the others are our own
+        if event["type"].startswith("transcript.text."):  # transept.progress is our own
             self.component("openai", "CreateTranscriptionResponseStreamEvent", event)
 
     def component(self, side, name, value):

@@ -105,9 +105,9 @@ function segmentEvents({transcript}, withWords) {
   const {segments, words, duration, ...head} = transcript;
   const events = segments.flatMap((segment) => [
     {type: "transcript.text.delta", delta: segment.id === 0 ? segment.text.trim() : segment.text},
-    {type: "transcript.segment", segment,
+    {type: "transcript.text.segment", ...segment, id: String(segment.id), speaker: "",
      ...(withWords && {words: words.filter((word) => word.start >= segment.start && word.start < segment.end)})},
-    {type: "transcript.progress", seconds: segment.end, duration},
+    {type: "transept.progress", seconds_done: segment.end, seconds_all: duration},
   ]);
   return [...events, {type: "transcript.text.done", duration, ...head}];
 }

@@ -49,7 +49,7 @@ fake["a chosen file becomes segments, and what is asked for is what was set"] = 
   assert.equal(path, "/v1/audio/transcriptions");
   assert.deepEqual(parts.filter((part) => !part.filename).map((part) => [part.name, part.value]), [
     ["model", "whisper-tiny"], ["language", "de"], ["prompt", "Nave, transept"], ["temperature", "0.2"], ["stream", "true"],
-    ["response_format", "verbose_json"], ["timestamp_granularities[]", "segment"], ["timestamp_granularities[]", "word"],
+    ["stream_options[include_progress]", "true"], ["response_format", "verbose_json"], ["timestamp_granularities[]", "segment"], ["timestamp_granularities[]", "word"],
   ]);
   const file = parts.find((part) => part.filename);
   assert.equal(file.filename, "the talk.wav");
@@ -60,7 +60,7 @@ fake["a chosen file becomes segments, and what is asked for is what was set"] = 
 fake["what is left alone is not sent"] = async (t) => {
   await transcribed(t);
   const names = t.state.requests.at(-1).parts.map((part) => part.name);
-  assert.deepEqual(names, ["model", "stream", "response_format", "timestamp_granularities[]", "timestamp_granularities[]", "file"]);
+  assert.deepEqual(names, ["model", "stream", "stream_options[include_progress]", "response_format", "timestamp_granularities[]", "timestamp_granularities[]", "file"]);
 };
 
 fake["a file may be dropped anywhere, and taken away again"] = async (t) => {

@@ -112,6 +112,7 @@ export class Api {
     if (options.times === "none") {
       fields.push(["response_format", "json"]);
     } else {
+      fields.push(["stream_options[include_progress]", "true"]);
       fields.push(["response_format", "verbose_json"], ["timestamp_granularities[]", "segment"]);
       if (options.times === "word") fields.push(["timestamp_granularities[]", "word"]);
     }
@@ -161,12 +162,13 @@ export class Api {
     let words = null;
     let whole = {};
     for await (const {type, ...event} of eventsOf(response)) {
-      if (type === "transcript.segment") {
-        segments.push(event.segment);
-        if (event.words) words = [...(words ?? []), ...event.words];
-        onSegment({...event.segment, words: event.words ?? []});
-      } else if (type === "transcript.progress") {
-        onProgress(event.seconds, event.duration);
+      if (type === "transcript.text.segment") {
+        const {id, speaker, words: own, ...rest} = event;
+        segments.push({id: Number(id), ...rest});
+        if (own) words = [...(words ?? []), ...own];
+        onSegment({...segments.at(-1), words: own ?? []});
+      } else if (type === "transept.progress") {
+        onProgress(event.seconds_done, event.seconds_all);
       } else if (type === "transcript.text.done") {
         whole = event;
       }
