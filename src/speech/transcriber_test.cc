@@ -15,8 +15,9 @@ namespace transept::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Truly;
 
 class TranscriberTest : public ::testing::Test {
  protected:
@@ -355,6 +356,8 @@ TEST_F(TranscriberTest, TokensAreCountedOfTheAnswersThatAreTaken) {
 
 // ---- Little audio, and much
 
+bool goes_forwards(const Segment& segment) { return segment.start >= 0 && segment.start <= segment.end; }
+
 TEST_F(TranscriberTest, LittleAudio) {
   const struct {
     size_t num_samples;
@@ -367,18 +370,12 @@ TEST_F(TranscriberTest, LittleAudio) {
           options.word_timestamps = words;
           options.language = language;
           SCOPED_TRACE(str_cat(num_samples, " samples, ", words, language));
-          for (const bool silent : {false, true}) {
-            const Silence silence = silent ? Silence{{0, num_samples}} : Silence();
-            const TranscribeResult result =
-                transcribe(AudioSource(raw_audio(synthetic_audio(9, num_samples, silence))), options);
+          for (const Silence& silence : {Silence(), Silence{{0, num_samples}}}) {
+            const AudioSource audio(raw_audio(synthetic_audio(9, num_samples, silence)));
+            const TranscribeResult result = transcribe(audio, options);
             EXPECT_DOUBLE_EQ(result.transcript.duration, static_cast<double>(num_samples) / 16000);
-            for (const Segment& segment : result.transcript.segments) {
-              EXPECT_GE(segment.start, 0);
-              EXPECT_LE(segment.start, segment.end);
-            }
-            if (seconds == 0) {
-              EXPECT_THAT(result.transcript.segments, IsEmpty());
-            }
+            EXPECT_THAT(result.transcript.segments, Each(Truly(goes_forwards)));
+            EXPECT_TRUE(seconds > 0 || result.transcript.segments.empty());
           }
         }
       }
