@@ -9,15 +9,15 @@ import re
 import sys
 from pathlib import Path
 
+from include_graph import INCLUDE
 from repo import ROOT
 
 FLOOR_ROW = re.compile(r"^\|\s*F(\d+)\s*\|([^|]*)\|", re.MULTILINE)
-INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 LIBRARY = re.compile(r"transept_library\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test|bench|fuzz)\.cc|_testing\.(h|cc))$")
 WRAPPED = {"nlohmann/": "base", "utf8proc.h": "text", "pcre2.h": "text", "libavformat/": "media", "libavcodec/": "media",
            "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech",
-           "boost/": "net", "prometheus/": "server"}
+           "boost/": "net", "prometheus/": "server", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
 OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")
 
 

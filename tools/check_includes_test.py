@@ -49,6 +49,11 @@ class Includes(unittest.TestCase):
         self.assertEqual(check("base", {"json_parse.cc": include}), [])
         self.assertEqual(len(check("core", {"x.cc": include}, ["base"])), 1)
 
+    def test_locks_come_from_base(self):
+        self.assertEqual(check("base", {"mutex.h": "#include <mutex>\n"}), [])
+        for header in ("mutex", "shared_mutex", "condition_variable"):
+            self.assertEqual(len(check("core", {"x_test.cc": f"#include <{header}>\n"}, ["base"])), 1)
+
     def test_unknown_folders_fail(self):
         self.assertEqual(len(check("attic", {})), 1)
         self.assertEqual(len(check("core", {"x.cc": '#include "attic/x.h"\n'})), 1)

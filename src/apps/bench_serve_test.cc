@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <set>
 
 #include "apps/bench_serve_flags.h"
 #include "apps/verbs.h"
 #include "base/input_file.h"
+#include "base/mutex.h"
 #include "base/test_folder.h"
 #include "net/fake_http_server.h"
 
@@ -31,7 +31,7 @@ class FakeOpenAi final {
 
   std::string url() const { return server_.url(); }
   std::vector<std::string> posts() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return posts_;
   }
   std::atomic<int> num_to_refuse{0};  // with 429, before anything is answered
@@ -54,7 +54,7 @@ class FakeOpenAi final {
   }
 
   void keep(std::string request) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     posts_.push_back(std::move(request));
   }
 
@@ -85,8 +85,8 @@ class FakeOpenAi final {
     return false;
   }
 
-  mutable std::mutex mutex_;
-  std::vector<std::string> posts_;
+  mutable Mutex mutex_;
+  std::vector<std::string> posts_ ABSL_GUARDED_BY(mutex_);
   FakeHttpServer server_;
 };
 

@@ -8,13 +8,13 @@ OrderedConsole::Slot& OrderedConsole::slot(size_t index) {
 }
 
 void OrderedConsole::say(size_t index, std::FILE* to, std::string text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (index == first_) return write(to, text);
   slot(index).lines.emplace_back(to, std::move(text));
 }
 
 void OrderedConsole::end(size_t index) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   slot(index).has_ended = true;
   while (!slots_.empty()) {
     show(slots_.front());  // of the first one still at work: what it said so far
@@ -25,13 +25,13 @@ void OrderedConsole::end(size_t index) {
 }
 
 void OrderedConsole::end_all() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Slot& slot : slots_) show(slot);
   progress_.clear();
 }
 
 void OrderedConsole::note(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   write(notes_, text);
 }
 
@@ -47,12 +47,12 @@ void OrderedConsole::write(std::FILE* to, std::string_view text) {
 }
 
 void OrderedConsole::show_progress(int64_t done, int64_t total, std::string_view rate) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   progress_.update(done, total, rate);
 }
 
 bool OrderedConsole::is_ok() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !failed_;
 }
 

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "apps/progress.h"
+#include "base/mutex.h"
 
 namespace transept {
 
@@ -42,17 +42,17 @@ class OrderedConsole final {
   };
 
   void say(size_t index, std::FILE* to, std::string text);
-  void write(std::FILE* to, std::string_view text);
-  Slot& slot(size_t index);
-  void show(Slot& slot);
+  void write(std::FILE* to, std::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Slot& slot(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void show(Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  std::FILE* results_;
-  std::FILE* notes_;
-  Progress progress_;
-  std::deque<Slot> slots_;  // from first_ on
-  size_t first_ = 0;        // is shown as it speaks
-  bool failed_ = false;
+  std::FILE* const results_;
+  std::FILE* const notes_;
+  mutable Mutex mutex_;
+  Progress progress_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Slot> slots_ ABSL_GUARDED_BY(mutex_);  // from first_ on
+  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;        // is shown as it speaks
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace transept

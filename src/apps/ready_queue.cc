@@ -19,13 +19,13 @@ StatusOr<std::unique_ptr<ReadyQueue>> ReadyQueue::create() {
 ReadyQueue::~ReadyQueue() { ::close(event_fd_); }
 
 void ReadyQueue::push(size_t index) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   indices_.push_back(index);
   if (indices_.size() == 1) ::eventfd_write(event_fd_, 1);  // the only one: cannot be full
 }
 
 std::vector<size_t> ReadyQueue::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   eventfd_t count = 0;
   if (!indices_.empty()) ::eventfd_read(event_fd_, &count);
   return std::exchange(indices_, {});

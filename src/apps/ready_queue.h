@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace transept {
@@ -31,8 +31,8 @@ class ReadyQueue final {
   explicit ReadyQueue(int event_fd) : event_fd_(event_fd) {}
 
   const int event_fd_;  // readable while indices_ is not empty
-  std::mutex mutex_;
-  std::vector<size_t> indices_;
+  Mutex mutex_;
+  std::vector<size_t> indices_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace transept

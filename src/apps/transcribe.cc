@@ -79,7 +79,7 @@ StatusOr<Work> prepare(const Flags& flags) {
 Status write_stats(const Flags& flags, const LoadedModel& model, const TranscribeJob& job) {
   const auto path = flags.text("stats-json");
   if (!path.has_value()) return ok_status();
-  const TranscribeJob::Counts& counts = job.counts();
+  const TranscribeJob::Counts counts = job.counts();
   Json stats = engine_stats_json(model, job.elapsed_seconds());
   stats.set("num_files", counts.num_written);
   stats.set("num_failed", counts.num_failed);

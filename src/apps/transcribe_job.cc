@@ -39,7 +39,8 @@ TranscribeJob::TranscribeJob(Transcribe transcribe, std::function<Status()> engi
     : transcribe_(std::move(transcribe)),
       engine_failure_(std::move(engine_failure)),
       settings_(settings),
-      console_(console) {
+      console_(console),
+      progress_(inputs.size()) {
   files_.reserve(inputs.size());
   for (AudioInput& input : inputs) files_.push_back({.input = std::move(input)});
 }
@@ -49,13 +50,16 @@ Status TranscribeJob::run() {
   begin_ = std::chrono::steady_clock::now();
   std::vector<std::thread> threads;
   const size_t num_threads = std::min(files_.size(), static_cast<size_t>(settings_.num_workers));
-  num_working_ = num_threads;
+  {
+    const MutexLock lock(mutex_);
+    num_working_ = num_threads;
+  }
   threads.reserve(num_threads);
   for (size_t i = 0; i < num_threads; ++i) threads.emplace_back([this] { work(); });
   {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     while (num_working_ > 0) {
-      changed_.wait_for(lock, kPause);
+      changed_.wait_until(mutex_, std::chrono::steady_clock::now() + kPause);
       if (interrupted() || !console_.is_ok()) stop_.request_stop();
       show_progress();
     }
@@ -63,6 +67,7 @@ Status TranscribeJob::run() {
   for (std::thread& thread : threads) thread.join();
   elapsed_seconds_ = seconds_since(begin_);
   console_.end_all();
+  const MutexLock lock(mutex_);
   if (failure_.ok() && !stop_.stop_requested()) report();
   return failure_;
 }
@@ -75,7 +80,7 @@ void TranscribeJob::work() {
     if (absl::IsCancelled(status) && stop_.stop_requested()) break;
     end(index, status);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --num_working_;
   changed_.notify_one();
 }
@@ -105,10 +110,11 @@ TranscribeObserver TranscribeJob::observe(size_t index) {
     observer.on_segment = [this, index](const Segment& segment) { say_segment(index, segment); };
   }
   observer.on_progress = [this, index](double done, double all) {
-    const std::lock_guard lock(mutex_);
-    files_[index].done_seconds = done;
-    files_[index].all_seconds = all;
-    files_[index].has_length = true;
+    const MutexLock lock(mutex_);
+    FileProgress& file = progress_[index];
+    file.done_seconds = done;
+    file.all_seconds = all;
+    file.has_length = true;
   };
   return observer;
 }
@@ -136,12 +142,12 @@ Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, doub
     console_.note(index, str_cat(shown_path(input), ": ", speed_text(result.transcript.duration, seconds), ", ",
                                  mode_name(result.mode), ", ", windows_text(result.counts), "\n"));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++counts_.num_written;
   reports_.push_back({shown_path(input), result.transcript.duration, seconds, result.counts});
   counts_.audio_seconds += result.transcript.duration;
   counts_.windows += result.counts;
-  files_[index].all_seconds = result.transcript.duration;
+  progress_[index].all_seconds = result.transcript.duration;
   return ok_status();
 }
 
@@ -153,8 +159,8 @@ void TranscribeJob::end(size_t index, const Status& status) {
                   str_cat("transept transcribe: ", shown_path(files_[index].input), ": ", error_message(status), "\n"));
   }
   console_.end(index);
-  const std::lock_guard lock(mutex_);
-  File& file = files_[index];
+  const MutexLock lock(mutex_);
+  FileProgress& file = progress_[index];
   file.has_ended = fatal.ok();
   file.has_length = true;
   if (!status.ok()) file.all_seconds = file.done_seconds;
@@ -170,7 +176,7 @@ void TranscribeJob::show_progress() {
   double done = 0, all = 0;
   bool has_all = true;
   size_t num_ended = 0;
-  for (const File& file : files_) {
+  for (const FileProgress& file : progress_) {
     done += file.done_seconds;
     all += file.all_seconds;
     has_all &= file.has_length;
@@ -190,11 +196,21 @@ void TranscribeJob::report() {
   console_.note(text + "\n");
 }
 
+TranscribeJob::Counts TranscribeJob::counts() const {
+  const MutexLock lock(mutex_);
+  return counts_;
+}
+
+std::vector<TranscribeJob::Report> TranscribeJob::reports() const {
+  const MutexLock lock(mutex_);
+  return reports_;
+}
+
 std::vector<std::string> TranscribeJob::unfinished() const {
   std::vector<std::string> paths;
-  const std::lock_guard lock(mutex_);
-  for (const File& file : files_) {
-    if (!file.has_ended) paths.push_back(shown_path(file.input));
+  const MutexLock lock(mutex_);
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (!progress_[i].has_ended) paths.push_back(shown_path(files_[i].input));
   }
   return paths;
 }

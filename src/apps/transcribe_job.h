@@ -5,10 +5,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -17,6 +15,7 @@
 #include "apps/audio_files.h"
 #include "apps/ordered_console.h"
 #include "apps/transcribe_flags.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "speech/transcriber.h"
 
@@ -49,8 +48,8 @@ class TranscribeJob final {
   // Errors: the engine failed; an option that the model cannot serve (is_option_error).
   Status run();
 
-  const Counts& counts() const { return counts_; }
-  const std::vector<Report>& reports() const { return reports_; }  // in the order in which they were done
+  Counts counts() const;
+  std::vector<Report> reports() const;  // in the order in which they were done
   double elapsed_seconds() const { return elapsed_seconds_; }
   // Those that were not begun or not ended.
   std::vector<std::string> unfinished() const;
@@ -58,12 +57,15 @@ class TranscribeJob final {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
+  // What a file's worker alone changes.
   struct File {
     AudioInput input;
+    bool has_spoken = false;  // its first line of results is written
+  };
+  struct FileProgress {
     bool has_ended = false;
     bool has_length = false;  // `all_seconds` is known
     double done_seconds = 0, all_seconds = 0;
-    bool has_spoken = false;  // its first line of results is written; its worker's alone
   };
 
   void work();
@@ -72,8 +74,8 @@ class TranscribeJob final {
   Status deliver(size_t index, const TranscribeResult& result, double seconds);
   void end(size_t index, const Status& status);
   void say_segment(size_t index, const Segment& segment);
-  void show_progress();
-  void report();
+  void show_progress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Transcribe transcribe_;
   std::function<Status()> engine_failure_;
@@ -84,13 +86,15 @@ class TranscribeJob final {
   std::stop_source stop_;
   std::atomic<size_t> next_ = 0;
 
-  mutable std::mutex mutex_;  // all below
-  std::condition_variable changed_;
   std::vector<File> files_;
-  size_t num_working_ = 0;  // threads
-  Counts counts_;
-  std::vector<Report> reports_;
-  Status failure_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<FileProgress> progress_ ABSL_GUARDED_BY(mutex_);  // of each file
+  size_t num_working_ ABSL_GUARDED_BY(mutex_) = 0;              // threads
+  Counts counts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Report> reports_ ABSL_GUARDED_BY(mutex_);
+  Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 // "hebrew" -> "Hebrew", "haitian creole" -> "Haitian Creole".

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
+#include "base/mutex.h"
 #include "base/test_folder.h"
 
 namespace transept {
@@ -78,17 +78,18 @@ class TranscribeJobTest : public ::testing::Test {
 const auto kEngineIsWell = [] { return ok_status(); };
 
 TEST_F(TranscribeJobTest, FilesAreToldInTheirOrderHoweverTheyEnd) {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   int num_calls = 0;
   // The first to be called waits for the two others.
   const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer,
                               const TranscribeLimits&) {
-    std::unique_lock lock(mutex);
-    const int call = num_calls++;
-    changed.notify_all();
-    if (call == 0) changed.wait(lock, [&] { return num_calls == 3; });
-    lock.unlock();
+    {
+      const MutexLock lock(mutex);
+      const int call = num_calls++;
+      changed.notify_all();
+      while (call == 0 && num_calls < 3) changed.wait(mutex);
+    }
     return StatusOr<TranscribeResult>(result_of(" text", 2, observer));
   };
   TranscribeJob job(transcribe, kEngineIsWell, settings_, inputs({"a.wav", "b.wav", "c.wav"}), console_);
@@ -149,10 +150,7 @@ TEST_F(TranscribeJobTest, WhatEndsEverythingStopsTheFilesInFlight) {
   const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver&,
                               const TranscribeLimits& limits) -> StatusOr<TranscribeResult> {
     if (num_calls++ == 1) return field_error("language", "the model does not know it");
-    std::mutex mutex;
-    std::condition_variable_any changed;
-    std::unique_lock lock(mutex);
-    changed.wait(lock, limits.stop_token, [] { return false; });
+    while (!limits.stop_token.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ++num_stopped;
     return absl::CancelledError("stopped");
   };

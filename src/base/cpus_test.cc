@@ -7,10 +7,10 @@
 #include <sched.h>
 
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/test_folder.h"
 #include "base/thread_pool.h"
 
@@ -75,13 +75,13 @@ TEST(ThreadPoolCpus, ThreadsRunWhereTheyAreTold) {
   ASSERT_FALSE(available.empty());
   const int cpu = available.back();
   ThreadPool pool(3, {cpu, cpu, cpu});
-  std::mutex mutex;
+  Mutex mutex;
   std::set<int> seen;
   std::set<std::vector<int>> allowed;
   std::thread caller([&] {  // a thread of its own: the test's stays free
     pool.pin_caller();
     pool.parallel_for(64, [&](int64_t, int) {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       seen.insert(sched_getcpu());
       allowed.insert(available_cpus());
     });

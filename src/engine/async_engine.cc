@@ -74,7 +74,7 @@ StatusOr<RequestStream> AsyncEngine::dispatch(EngineMailbox::NewRequest request)
   RETURN_IF_ERROR(failure());
   const std::shared_ptr<RequestChannel> channel = request.channel;
   request.load = load_of(request);
-  const std::lock_guard lock(dispatching_);
+  const MutexLock lock(dispatching_);
   const size_t taker = request.encoded.has_value() ? owner_of(request.encoded) : choose(request.load);
   int32_t num_queued_elsewhere = 0;
   for (size_t i = 0; i < replicas_.size(); ++i) {
@@ -128,7 +128,7 @@ std::future<StatusOr<EncodedInput>> AsyncEngine::encode(EncoderDecoderInputs inp
   size_t taker = 0;
   if (replicas_.size() > 1) {
     const RequestLoad load{.num_tokens = inputs.num_encoder_tokens(), .content = shared_content(inputs)};
-    const std::lock_guard lock(dispatching_);
+    const MutexLock lock(dispatching_);
     taker = choose(load);
     next_replica_ = taker + 1;
   }
@@ -185,7 +185,7 @@ std::vector<EngineSnapshot> AsyncEngine::snapshots() const {
   snapshots.reserve(replicas_.size());
   // Nobody adds in between: requests that one replica has finished and others that the next was given meanwhile would
   // be more than ever were there.
-  const std::lock_guard lock(dispatching_);
+  const MutexLock lock(dispatching_);
   for (const auto& replica : replicas_) snapshots.push_back(replica->mailbox()->snapshot());
   return snapshots;
 }

@@ -18,7 +18,6 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/content_hash.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "engine/choose_replica.h"
 #include "engine/engine_mailbox.h"
@@ -143,7 +143,7 @@ class AsyncEngine final {
   StatusOr<RequestStream> dispatch(EngineMailbox::NewRequest request);
   RequestLoad load_of(const EngineMailbox::NewRequest& request) const;
   std::optional<ContentHash> shared_content(const EncoderDecoderInputs& inputs) const;
-  size_t choose(const RequestLoad& load) const;  // under dispatching_
+  size_t choose(const RequestLoad& load) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(dispatching_);
   size_t owner_of(const EncodedInput& handle) const;
 
   const Clock& clock_;
@@ -151,9 +151,9 @@ class AsyncEngine final {
   const ContentHashKey hash_key_;
   std::atomic<uint64_t> next_id_ = 0;
   // With several replicas: from the look at all of them to the adding to one; and while all are looked at.
-  mutable std::mutex dispatching_;
-  size_t next_replica_ = 0;                              // of equals; under dispatching_
-  std::vector<std::unique_ptr<EngineThread>> replicas_;  // last: until their threads have ended they may ask for more
+  mutable Mutex dispatching_;
+  size_t next_replica_ ABSL_GUARDED_BY(dispatching_) = 0;  // of equals
+  std::vector<std::unique_ptr<EngineThread>> replicas_;    // last: until their threads have ended they may ask for more
 };
 
 }  // namespace transept

@@ -16,7 +16,7 @@ std::string seconds_text(Duration duration) {
 }
 
 Status EngineMailbox::add(NewRequest request, int32_t num_queued_elsewhere) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!closed_.ok()) return closed_;
   const std::string& id = request.channel->request_id();
   if (in_flight_.contains(id)) return id_is_taken(id);
@@ -34,17 +34,17 @@ Status EngineMailbox::add(NewRequest request, int32_t num_queued_elsewhere) {
 }
 
 bool EngineMailbox::has(const std::string& request_id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return in_flight_.contains(request_id);
 }
 
 ReplicaLoad EngineMailbox::load(const std::optional<ContentHash>& content) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {num_tokens_, content.has_value() && contents_.contains(*content)};
 }
 
 bool EngineMailbox::abort(const std::string& request_id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = in_flight_.find(request_id);
   if (found == in_flight_.end()) return false;
   aborted_.push_back(found->second.channel);
@@ -53,7 +53,7 @@ bool EngineMailbox::abort(const std::string& request_id) {
 }
 
 void EngineMailbox::abort(const std::shared_ptr<RequestChannel>& channel) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // By identity: the id may be another request's by now.
   const auto found = in_flight_.find(channel->request_id());
   if (found == in_flight_.end() || found->second.channel != channel) return;
@@ -62,20 +62,20 @@ void EngineMailbox::abort(const std::shared_ptr<RequestChannel>& channel) {
 }
 
 void EngineMailbox::encode(EncodeCall call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!closed_.ok()) return call.handle.set_value(closed_);
   encodes_.push_back(std::move(call));
   wake_engine_.notify_one();
 }
 
 void EngineMailbox::input_dropped() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   inputs_dropped_ = true;
   wake_engine_.notify_one();
 }
 
 void EngineMailbox::refuse_new_requests() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   close_locked();
 }
 
@@ -84,34 +84,37 @@ void EngineMailbox::close_locked() {
 }
 
 bool EngineMailbox::wait_until_idle(Duration timeout) {
-  std::unique_lock lock(mutex_);
-  return became_idle_.wait_for(lock, timeout, [this] { return (is_idle_ || stop_) && in_flight_.empty(); });
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  const MutexLock lock(mutex_);
+  while (!is_at_rest() && became_idle_.wait_until(mutex_, end)) {
+  }
+  return is_at_rest();
 }
 
 void EngineMailbox::stop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   close_locked();
   stop_ = true;
   wake_engine_.notify_one();
 }
 
 int32_t EngineMailbox::num_queued() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return num_queued_locked();
 }
 
 int32_t EngineMailbox::num_in_flight() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<int32_t>(in_flight_.size());
 }
 
 Status EngineMailbox::failure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_;
 }
 
 EngineSnapshot EngineMailbox::snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   EngineSnapshot snapshot = published_;
   for (const NewRequest& request : added_) snapshot.waiting.push_back(request.channel->request_id());
   snapshot.num_queued = num_queued_locked();
@@ -120,18 +123,19 @@ EngineSnapshot EngineMailbox::snapshot() const {
   return snapshot;
 }
 
+bool EngineMailbox::has_work() const {
+  return stop_ || inputs_dropped_ || !added_.empty() || !aborted_.empty() || !encodes_.empty();
+}
+
 void EngineMailbox::take(bool may_sleep, Work& work) {
   work.added.clear();
   work.aborted.clear();
   work.encodes.clear();
-  std::unique_lock lock(mutex_);
-  const auto has_work = [this] {
-    return stop_ || inputs_dropped_ || !added_.empty() || !aborted_.empty() || !encodes_.empty();
-  };
+  const MutexLock lock(mutex_);
   if (may_sleep && !has_work()) {
     is_idle_ = true;
     became_idle_.notify_all();
-    wake_engine_.wait(lock, has_work);
+    while (!has_work()) wake_engine_.wait(mutex_);
     is_idle_ = false;
   }
   std::swap(added_, work.added);
@@ -144,7 +148,7 @@ void EngineMailbox::take(bool may_sleep, Work& work) {
 
 void EngineMailbox::forget(const std::vector<std::string>& request_ids) {
   if (request_ids.empty()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const std::string& id : request_ids) {
     const auto found = in_flight_.find(id);
     const RequestLoad& load = found->second.load;
@@ -159,12 +163,12 @@ void EngineMailbox::forget(const std::vector<std::string>& request_ids) {
 }
 
 void EngineMailbox::fail(const Status& error) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failure_ = closed_ = error;
 }
 
 void EngineMailbox::publish(EngineSnapshot& next) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::swap(published_, next);
   num_taken_ = 0;
 }

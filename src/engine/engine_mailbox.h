@@ -6,11 +6,9 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "base/content_hash.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "core/prompt.h"
 #include "core/sampling_params.h"
@@ -99,8 +98,12 @@ class EngineMailbox final {
   void publish(EngineSnapshot& next);
 
  private:
-  void close_locked();
-  int32_t num_queued_locked() const { return published_.num_queued + num_taken_ + static_cast<int32_t>(added_.size()); }
+  void close_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool is_at_rest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return (is_idle_ || stop_) && in_flight_.empty(); }
+  bool has_work() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int32_t num_queued_locked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return published_.num_queued + num_taken_ + static_cast<int32_t>(added_.size());
+  }
 
   struct InFlight {
     std::shared_ptr<RequestChannel> channel;
@@ -108,23 +111,22 @@ class EngineMailbox final {
   };
 
   const int32_t max_queued_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_engine_, became_idle_;
-  // All below under mutex_.
-  std::vector<NewRequest> added_;
-  std::vector<std::shared_ptr<RequestChannel>> aborted_;
-  std::vector<EncodeCall> encodes_;
-  bool inputs_dropped_ = false;
-  absl::flat_hash_map<std::string, InFlight> in_flight_;
-  int64_t num_tokens_ = 0;                              // of all in flight
-  absl::flat_hash_map<ContentHash, int32_t> contents_;  // how many in flight read it
-  EngineSnapshot published_;
-  int32_t num_taken_ = 0;  // by the engine, since it published
-  int64_t num_refused_ = 0;
-  Status closed_;   // why nothing new is taken; ok: it is
-  Status failure_;  // of the engine
-  bool stop_ = false;
-  bool is_idle_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_engine_, became_idle_;
+  std::vector<NewRequest> added_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<RequestChannel>> aborted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<EncodeCall> encodes_ ABSL_GUARDED_BY(mutex_);
+  bool inputs_dropped_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_map<std::string, InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
+  int64_t num_tokens_ ABSL_GUARDED_BY(mutex_) = 0;                              // of all in flight
+  absl::flat_hash_map<ContentHash, int32_t> contents_ ABSL_GUARDED_BY(mutex_);  // how many in flight read it
+  EngineSnapshot published_ ABSL_GUARDED_BY(mutex_);
+  int32_t num_taken_ ABSL_GUARDED_BY(mutex_) = 0;  // by the engine, since it published
+  int64_t num_refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  Status closed_ ABSL_GUARDED_BY(mutex_);   // why nothing new is taken; ok: it is
+  Status failure_ ABSL_GUARDED_BY(mutex_);  // of the engine
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_idle_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace transept

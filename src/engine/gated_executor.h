@@ -2,12 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "engine/fake_executor.h"
 
 namespace transept::testing {
@@ -16,39 +15,39 @@ namespace transept::testing {
 class StepGate final {
  public:
   void open_for(int64_t num_steps) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     num_allowed_ += num_steps;
     changed_.notify_all();
   }
   // One more, unless one may end already: called again and again, it lets steps pass one by one.
   void open_for_next() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     num_allowed_ = std::max<int64_t>(num_allowed_, 1);
     changed_.notify_all();
   }
   void open() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     num_allowed_ = std::numeric_limits<int64_t>::max() / 2;
     changed_.notify_all();
   }
   // The step that stands at the gate, and all after it, end with an error.
   void fail() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     fails_ = true;
     changed_.notify_all();
   }
   // Until a step stands at the closed gate: everything before it has been dealt with.
   void wait_for_step() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_waiting_ && num_allowed_ == 0; });
+    const MutexLock lock(mutex_);
+    while (!is_waiting_ || num_allowed_ > 0) changed_.wait(mutex_);
   }
 
   // Engine thread.
   Status pass() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     is_waiting_ = true;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return num_allowed_ > 0 || fails_; });
+    while (num_allowed_ == 0 && !fails_) changed_.wait(mutex_);
     is_waiting_ = false;
     if (fails_) return absl::InternalError("the device is gone");
     --num_allowed_;
@@ -56,11 +55,11 @@ class StepGate final {
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t num_allowed_ = 0;
-  bool is_waiting_ = false;
-  bool fails_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  int64_t num_allowed_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool fails_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 class GatedExecutor final : public Executor {

@@ -5,14 +5,13 @@
 // Owned by the reader's RequestStream and by the engine together. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "core/request_output.h"
 
@@ -41,20 +40,22 @@ class RequestChannel final {
   bool close();
 
  private:
-  bool has_news() const { return pending_.has_value() || (ended_ && !error_.ok() && !end_was_taken_); }
-  void notify(std::unique_lock<std::mutex>& lock);
+  bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return pending_.has_value() || (ended_ && !error_.ok() && !end_was_taken_);
+  }
+  void announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void call_reader();
 
   const std::string request_id_;
   const std::function<void()> on_ready_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  // All below under mutex_.
-  std::optional<RequestOutput> pending_;
-  Status error_;
-  bool ended_ = false;  // nothing will be pushed any more
-  bool end_was_taken_ = false;
-  bool closed_ = false;
-  std::thread::id notifier_;  // who is inside on_ready_
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::optional<RequestOutput> pending_ ABSL_GUARDED_BY(mutex_);
+  Status error_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // nothing will be pushed any more
+  bool end_was_taken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread::id notifier_ ABSL_GUARDED_BY(mutex_);  // who is inside on_ready_
 };
 
 }  // namespace transept

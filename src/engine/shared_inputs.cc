@@ -1,23 +1,22 @@
 #include "engine/shared_inputs.h"
 
-#include <mutex>
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutex.h"
 
 namespace transept {
 
 // What handles leave when they are dropped, on whatever thread. Outlives the engine if they do.
 struct EncodedInput::DroppedPins {
-  std::mutex mutex;
-  // Both guarded by mutex.
-  std::vector<ContentHash> hashes;
-  std::shared_ptr<const std::function<void()>> on_drop;
+  Mutex mutex;
+  std::vector<ContentHash> hashes ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<const std::function<void()>> on_drop ABSL_GUARDED_BY(mutex);
 
   void add(const ContentHash& hash) {
     std::shared_ptr<const std::function<void()>> tell;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       hashes.push_back(hash);
       tell = on_drop;
     }
@@ -127,14 +126,14 @@ EncodedInput SharedInputs::hold(const EncoderContent& content, std::optional<std
 void SharedInputs::collect_dropped() {
   std::vector<ContentHash> hashes;
   {
-    const std::lock_guard lock(dropped_->mutex);
+    const MutexLock lock(dropped_->mutex);
     hashes.swap(dropped_->hashes);
   }
   for (const ContentHash& hash : hashes) leave(hash);
 }
 
 void SharedInputs::set_on_drop(std::shared_ptr<const std::function<void()>> on_drop) {
-  const std::lock_guard lock(dropped_->mutex);
+  const MutexLock lock(dropped_->mutex);
   dropped_->on_drop.swap(on_drop);
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <latch>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace transept {
 namespace {
@@ -37,6 +38,7 @@ class Run {
     begin_ = clock_.now();
     start_.count_down();
     for (std::thread& thread : threads) thread.join();
+    const MutexLock lock(mutex_);
     for (const Exchange& exchange : result_.exchanges) {
       result_.duration = std::max(result_.duration, exchange.end - begin_);
     }
@@ -63,7 +65,7 @@ class Run {
   }
 
   std::optional<Item> next() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (num_given_ == plan_.num_requests) return std::nullopt;
     Item item{plan_.first_index + num_given_, {}};
     if (plan_.is_open_loop) {
@@ -93,12 +95,12 @@ class Run {
   }
 
   void count_one_more() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     result_.max_in_flight = std::max(result_.max_in_flight, ++num_in_flight_);
   }
 
   void record(Exchange exchange) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --num_in_flight_;
     num_failed_ += exchange.is_ok() ? 0 : 1;
     result_.exchanges.push_back(std::move(exchange));
@@ -112,12 +114,12 @@ class Run {
   std::latch start_{1};
   TimePoint begin_;  // written before start_ opens
 
-  std::mutex mutex_;  // of what is below
-  Arrivals arrivals_;
-  int64_t num_given_ = 0;
-  int64_t num_failed_ = 0;
-  int num_in_flight_ = 0;
-  LoadResult result_;
+  Mutex mutex_;
+  Arrivals arrivals_ ABSL_GUARDED_BY(mutex_);
+  int64_t num_given_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t num_failed_ ABSL_GUARDED_BY(mutex_) = 0;
+  int num_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  LoadResult result_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

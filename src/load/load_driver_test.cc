@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace transept {
 namespace {
@@ -47,7 +48,7 @@ class FakeTarget final : public Target {
       exchange.end = target_.clock_.now();
       exchange.status = 200;
       if (index_ >= target_.num_failing_from) exchange.failure = "HTTP 500";
-      const std::lock_guard lock(target_.mutex_);
+      const MutexLock lock(target_.mutex_);
       target_.indices_.insert(index_);
       return exchange;
     }
@@ -59,8 +60,8 @@ class FakeTarget final : public Target {
 
   const LoadClock& clock_;
   std::function<Duration(int64_t)> takes_;
-  std::mutex mutex_;
-  std::multiset<int64_t> indices_;
+  Mutex mutex_;
+  std::multiset<int64_t> indices_ ABSL_GUARDED_BY(mutex_);
 };
 
 std::multiset<int64_t> range(int64_t first, int64_t count) {

@@ -1,10 +1,10 @@
 #include "media/ffmpeg.h"
 
 #include <cstdarg>
-#include <mutex>
 #include <string_view>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace transept {

@@ -89,18 +89,21 @@ class HttpConnection::Incoming final : public IncomingBody {
 };
 
 void OwedAnswers::add() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++count_;
 }
 
 void OwedAnswers::remove() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (--count_ == 0) none_.notify_all();
 }
 
 bool OwedAnswers::wait_until_none(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  return none_.wait_for(lock, timeout, [this] { return count_ == 0; });
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  const MutexLock lock(mutex_);
+  while (count_ > 0 && none_.wait_until(mutex_, end)) {
+  }
+  return count_ == 0;
 }
 
 HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpServerContext& context)

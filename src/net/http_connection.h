@@ -7,15 +7,14 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "net/http_exchange.h"
 #include "net/http_request_parser.h"
 #include "net/http_server.h"
@@ -30,9 +29,9 @@ class OwedAnswers final {
   bool wait_until_none(std::chrono::milliseconds timeout);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable none_;
-  size_t count_ = 0;
+  Mutex mutex_;
+  CondVar none_;
+  size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class HttpConnection;

@@ -39,7 +39,7 @@ std::shared_ptr<Responder> make_responder(std::shared_ptr<HttpExchange> exchange
 
 void HttpExchange::respond(const HttpResponse& response) {
   std::function<void()> dropped;  // is destroyed without the lock: it may hold what calls us
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (has_begun_ || has_ended_ || is_gone_) return;
   begin(response, false);
   if (has_body_) unsent_.append(response.body);
@@ -48,7 +48,7 @@ void HttpExchange::respond(const HttpResponse& response) {
 }
 
 void HttpExchange::start_stream(const HttpResponse& head) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (has_begun_ || has_ended_ || is_gone_) return;
   begin(head, true);
   append_piece(head.body);
@@ -56,7 +56,7 @@ void HttpExchange::start_stream(const HttpResponse& head) {
 }
 
 void HttpExchange::write(std::string_view piece) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!has_begun_ || has_ended_ || is_gone_) return;
   const size_t num_waiting = unsent_.size() + in_flight_bytes_;
   // One large piece alone is no sign of a slow client.
@@ -71,7 +71,7 @@ void HttpExchange::write(std::string_view piece) {
 
 void HttpExchange::finish() {
   std::function<void()> dropped;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!has_begun_ || has_ended_ || is_gone_) return;
   if (is_chunked_ && has_body_) unsent_.append("0\r\n\r\n");
   dropped = std::move(on_gone_);
@@ -80,7 +80,7 @@ void HttpExchange::finish() {
 
 void HttpExchange::abandon() {
   std::function<void()> dropped;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!has_begun_ || has_ended_ || is_gone_) return;
   was_abandoned_ = true;
   keep_alive_ = false;
@@ -89,23 +89,23 @@ void HttpExchange::abandon() {
 }
 
 bool HttpExchange::is_gone() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return is_gone_;
 }
 
 bool HttpExchange::was_too_slow() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return was_too_slow_;
 }
 
 size_t HttpExchange::num_unsent_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return is_gone_ ? 0 : unsent_.size() + in_flight_bytes_;
 }
 
 void HttpExchange::on_gone(std::function<void()> callback) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (has_ended_) return;
     if (!was_notified_) {
       std::swap(on_gone_, callback);
@@ -118,7 +118,7 @@ void HttpExchange::on_gone(std::function<void()> callback) {
 void HttpExchange::let_go() {
   bool has_begun = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     has_begun = has_begun_;
     was_let_go_ = true;
     if (!has_begun && !is_gone_) wake(false);
@@ -127,25 +127,25 @@ void HttpExchange::let_go() {
 }
 
 HttpExchange::Outgoing HttpExchange::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_awake_ = false;
   in_flight_bytes_ += unsent_.size();
   return {std::exchange(unsent_, {}), has_ended_, was_let_go_ && !has_begun_ && !is_gone_};
 }
 
 void HttpExchange::note_sent(size_t num_bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   in_flight_bytes_ -= num_bytes;
   sent_bytes_ += num_bytes;
 }
 
 void HttpExchange::close_after() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   keep_alive_ = false;
 }
 
 void HttpExchange::go(bool too_slow) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_gone_) return;
   is_gone_ = true;
   was_too_slow_ = too_slow;
@@ -155,7 +155,7 @@ void HttpExchange::go(bool too_slow) {
 void HttpExchange::notify_gone() {
   std::function<void()> callback;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(was_notified_, true)) return;
     callback = std::exchange(on_gone_, nullptr);
     if (has_ended_) return;
@@ -165,32 +165,32 @@ void HttpExchange::notify_gone() {
 
 void HttpExchange::detach() {
   std::function<void()> wake;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   wake = std::exchange(wake_, nullptr);
 }
 
 bool HttpExchange::has_ended() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return has_ended_;
 }
 
 bool HttpExchange::closes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !keep_alive_;
 }
 
 bool HttpExchange::was_abandoned() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return was_abandoned_;
 }
 
 int HttpExchange::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return status_;
 }
 
 uint64_t HttpExchange::num_sent_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return sent_bytes_;
 }
 

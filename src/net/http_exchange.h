@@ -8,10 +8,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "net/http_server.h"
 
 namespace transept {
@@ -66,24 +66,31 @@ class HttpExchange final {
   uint64_t num_sent_bytes() const;
 
  private:
-  void begin(const HttpResponse& response, bool is_stream);  // these: under mutex_
-  void append_piece(std::string_view piece);
-  void end();
-  void wake(bool is_urgent);
+  void begin(const HttpResponse& response, bool is_stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void append_piece(std::string_view piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void end() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void wake(bool is_urgent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const TimePoint begun_ = SteadyClock().now();
-  mutable std::mutex mutex_;
-  // All below under mutex_.
-  std::function<void()> wake_;
-  std::function<void()> on_gone_;
-  std::string unsent_;
-  size_t in_flight_bytes_ = 0;  // taken, and not sent
-  uint64_t sent_bytes_ = 0;
-  int status_ = 0;
-  bool keep_alive_ = options_.keep_alive, is_chunked_ = false, has_body_ = true;
-  bool has_begun_ = false, has_ended_ = false, was_abandoned_ = false, was_let_go_ = false;
-  bool is_gone_ = false, was_too_slow_ = false, was_notified_ = false, is_awake_ = false;
+  mutable Mutex mutex_;
+  std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> on_gone_ ABSL_GUARDED_BY(mutex_);
+  std::string unsent_ ABSL_GUARDED_BY(mutex_);
+  size_t in_flight_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // taken, and not sent
+  uint64_t sent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int status_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool keep_alive_ ABSL_GUARDED_BY(mutex_) = options_.keep_alive;
+  bool is_chunked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_body_ ABSL_GUARDED_BY(mutex_) = true;
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_let_go_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_gone_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_too_slow_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_notified_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_awake_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // What a service holds; when the last holder lets go, the exchange is let go of.

@@ -14,7 +14,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/http_connection.h"
 
@@ -128,7 +128,7 @@ class HttpServer::Impl {
                        [](const tcp::endpoint& endpoint) { return endpoint.address().is_loopback(); });
   }
   size_t num_connections() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return connections_.size();
   }
 
@@ -142,12 +142,11 @@ class HttpServer::Impl {
   asio::io_context io_;
   std::vector<tcp::acceptor> acceptors_;  // fixed before threads start
   std::vector<tcp::endpoint> endpoints_;
-  std::vector<std::thread> threads_;
-  std::mutex stop_mutex_;
-  mutable std::mutex mutex_;
-  // Both under mutex_.
-  std::unordered_map<const HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
-  bool is_stopped_ = false;
+  Mutex stop_mutex_;  // is taken before the other
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(stop_mutex_);
+  mutable Mutex mutex_;
+  std::unordered_map<const HttpConnection*, std::shared_ptr<HttpConnection>> connections_ ABSL_GUARDED_BY(mutex_);
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 Status HttpServer::Impl::listen() {
@@ -185,6 +184,7 @@ void HttpServer::Impl::run() {
   for (tcp::acceptor& acceptor : acceptors_) {
     asio::co_spawn(acceptor.get_executor(), accept(acceptor), asio::detached);
   }
+  const MutexLock lock(stop_mutex_);
   for (int i = 0; i < std::max(1, context_.options.num_threads); ++i) {
     threads_.emplace_back([this] { io_.run(); });
   }
@@ -222,7 +222,7 @@ asio::awaitable<void> HttpServer::Impl::accept(tcp::acceptor& acceptor) {
 // `may_stay`: false if there is no descriptor for it.
 void HttpServer::Impl::take(tcp::socket socket, bool may_stay) {
   const auto connection = std::make_shared<HttpConnection>(std::move(socket), context_);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t max_connections = context_.options.max_connections;
   if (is_stopped_ || connections_.size() >= max_connections + kMaxRefusals) return;
   const bool has_room = may_stay && connections_.size() < max_connections;
@@ -236,7 +236,7 @@ void HttpServer::Impl::take(tcp::socket socket, bool may_stay) {
 
 void HttpServer::Impl::forget(const HttpConnection* connection) {
   std::shared_ptr<HttpConnection> last;  // is destroyed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   last = std::move(found->second);
@@ -245,15 +245,15 @@ void HttpServer::Impl::forget(const HttpConnection* connection) {
 
 void HttpServer::Impl::drain() {
   context_.draining->store(true);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, connection] : connections_) connection->drain();
 }
 
 // The threads end once nothing is left to do: every acceptor and connection is closed, so every wait fails.
 void HttpServer::Impl::stop() {
-  const std::lock_guard stop_lock(stop_mutex_);
+  const MutexLock stop_lock(stop_mutex_);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopped_ = true;
     for (const auto& [key, connection] : connections_) connection->stop();
   }

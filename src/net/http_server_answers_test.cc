@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "base/mutex.h"
 #include "net/http_server_test_util.h"
 
 namespace transept {
@@ -365,9 +366,9 @@ TEST_F(HttpServerAnswersTest, RespondersOutliveTheServer) {
 TEST_F(HttpServerAnswersTest, ManyStreamsFromManyThreads) {
   constexpr int kNumClients = 24;
   std::vector<std::thread> writers;
-  std::mutex mutex;
+  Mutex mutex;
   service.handler = [&](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     writers.emplace_back([responder, path = request.path] {
       responder->on_gone([] {});
       responder->start_stream(text_response(200, path));

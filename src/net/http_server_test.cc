@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "base/mutex.h"
 #include "net/http_server_test_util.h"
 
 namespace transept {
@@ -327,16 +328,16 @@ TEST_F(HttpServerRequestsTest, BodiesThatDripAreGivenUpAndSlowOnesAreNot) {
 }
 
 TEST_F(HttpServerRequestsTest, ABodyOnItsWayCanBeRefused) {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<std::shared_ptr<IncomingBody>> bodies;
   service.await = [&](std::shared_ptr<IncomingBody> body) -> std::optional<HttpResponse> {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     bodies.push_back(std::move(body));
     if (bodies.size() == 3) return text_response(429, "no room");
     return std::nullopt;
   };
   const auto num_bodies = [&] {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return bodies.size();
   };
   start();

@@ -10,14 +10,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 #include "net/http_server.h"
 
@@ -67,22 +67,25 @@ class RecordingService final : public HttpService {
     return text_response(status, reason);
   }
   void on_done(const HttpRequest& request, int status, double, uint64_t bytes_sent) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done_.push_back({request, status, bytes_sent});
     changed_.notify_all();
   }
 
   // The first `count` that are done, waiting for them.
   std::vector<Done> wait_for_done(size_t count) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, 10s, [&] { return done_.size() >= count; })) << done_.size() << " are done";
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    const MutexLock lock(mutex_);
+    while (done_.size() < count && changed_.wait_until(mutex_, end)) {
+    }
+    EXPECT_GE(done_.size(), count);
     return done_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Done> done_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Done> done_ ABSL_GUARDED_BY(mutex_);
 };
 
 class RawClient final {
@@ -216,18 +219,21 @@ class HttpServerTest : public testing::Test {
   // Responders of requests that nobody answers until the test does.
   void hold_requests() {
     service.handler = [this](const HttpRequest&, std::shared_ptr<Responder> responder) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       held_.push_back(std::move(responder));
       changed_.notify_all();
     };
   }
   std::shared_ptr<Responder> held(size_t index = 0) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, 10s, [&] { return held_.size() > index; }));
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    const MutexLock lock(mutex_);
+    while (held_.size() <= index && changed_.wait_until(mutex_, end)) {
+    }
+    EXPECT_GT(held_.size(), index);
     return held_.at(index);
   }
   void let_go_of_held() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     held_.clear();
   }
 
@@ -236,9 +242,9 @@ class HttpServerTest : public testing::Test {
   std::unique_ptr<HttpServer> server;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<Responder>> held_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::shared_ptr<Responder>> held_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace transept

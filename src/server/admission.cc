@@ -21,7 +21,7 @@ Admission::Places& Admission::Places::operator=(Places&& other) noexcept {
 void Admission::Places::release() {
   Admission* admission = std::exchange(admission_, nullptr);
   if (admission == nullptr) return;
-  const std::lock_guard lock(admission->mutex_);
+  const MutexLock lock(admission->mutex_);
   admission->num_arriving_ -= count_;
 }
 
@@ -37,7 +37,7 @@ Admission::Charge& Admission::Charge::operator=(Charge&& other) noexcept {
 void Admission::Charge::release() {
   Admission* admission = std::exchange(admission_, nullptr);
   if (admission == nullptr) return;
-  const std::lock_guard lock(admission->mutex_);
+  const MutexLock lock(admission->mutex_);
   admission->tokens_ -= tokens_;
   admission->body_bytes_ -= bytes_;
   admission->audio_seconds_ = std::max(0.0, admission->audio_seconds_ - seconds_);
@@ -48,7 +48,7 @@ StatusOr<Admission::Places> Admission::take_places(int32_t count) {
     return invalid_argument(count, " prompts at once; the queue holds ", options_.max_requests);
   }
   const int32_t num_queued = num_queued_();  // the engine's lock is not taken under ours
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RETURN_IF_ERROR(check_places(count, num_queued));
   num_arriving_ += count;
   return Places(this, count);
@@ -56,7 +56,7 @@ StatusOr<Admission::Places> Admission::take_places(int32_t count) {
 
 Status Admission::check_places() const {
   const int32_t num_queued = num_queued_();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return check_places(1, num_queued);
 }
 
@@ -68,7 +68,7 @@ Status Admission::check_places(int32_t count, int32_t num_queued) const {
 }
 
 StatusOr<Admission::Charge> Admission::take_budget(int64_t tokens, double audio_seconds) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (tokens_ > 0 && tokens_ + tokens > options_.max_tokens) {
     return resource_exhausted("prompts of ", tokens_, " tokens are in work; with the ", tokens,
                               " of this request that is more than ", options_.max_tokens, "; try again later");
@@ -91,12 +91,12 @@ void Admission::charge_audio(Charge& charge, double audio_seconds) {
 }
 
 Status Admission::check_body(int64_t bytes) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return check_body_beside(body_bytes_, bytes);
 }
 
 Status Admission::charge_body(Charge& body, int64_t bytes, bool must) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int64_t others = body_bytes_ - body.bytes_;
   if (!must) RETURN_IF_ERROR(check_body_beside(others, bytes));
   body_bytes_ = others + bytes;
@@ -113,7 +113,7 @@ Status Admission::check_body_beside(int64_t others, int64_t bytes) const {
 
 void Admission::note_answer() {
   const TimePoint now = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   answers_.push_back(now);
   if (answers_.size() > kMaxAnswers) answers_.pop_front();
 }
@@ -121,7 +121,7 @@ void Admission::note_answer() {
 int Admission::retry_after_seconds() const {
   const TimePoint now = clock_.now();
   const int32_t waiting = num_waiting();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!answers_.empty() && now - answers_.front() > kRateWindow) answers_.pop_front();
   if (answers_.empty()) return 30;
   const double elapsed = std::max(0.1, seconds(now - answers_.front()));
@@ -131,7 +131,7 @@ int Admission::retry_after_seconds() const {
 
 int32_t Admission::num_waiting() const {
   const int32_t num_queued = num_queued_();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return num_queued + num_arriving_;
 }
 

@@ -6,9 +6,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace transept {
@@ -88,18 +88,18 @@ class Admission final {
   const Options& options() const { return options_; }
 
  private:
-  Status check_places(int32_t count, int32_t num_queued) const;  // under mutex_
+  Status check_places(int32_t count, int32_t num_queued) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status check_body_beside(int64_t others, int64_t bytes) const;
 
   const Options options_;
   const std::function<int32_t()> num_queued_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  int32_t num_arriving_ = 0;
-  int64_t tokens_ = 0;
-  double audio_seconds_ = 0;
-  int64_t body_bytes_ = 0;
-  mutable std::deque<TimePoint> answers_;  // of the last 10 s, 1024 at most
+  mutable Mutex mutex_;
+  int32_t num_arriving_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  double audio_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t body_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::deque<TimePoint> answers_ ABSL_GUARDED_BY(mutex_);  // of the last 10 s, 1024 at most
 };
 
 }  // namespace transept

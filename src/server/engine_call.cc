@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "server/replies.h"
 
 namespace transept {
@@ -61,28 +62,28 @@ class Run final : public std::enable_shared_from_this<Run> {
   void ready(size_t index);
   void pump();
   std::vector<size_t> take_ready();
-  void read(size_t index);
-  void end(const Status& status);
+  void read(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void end(const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void cancel();
 
   const ServerContext& context_;
   ApiCallPtr call_;
 
-  std::mutex ready_mutex_;  // what on_ready takes: never held while a stream is destroyed
-  std::vector<size_t> ready_;
-  bool is_scheduled_ = false;
+  Mutex ready_mutex_;  // what on_ready takes: never held while a stream is destroyed
+  std::vector<size_t> ready_ ABSL_GUARDED_BY(ready_mutex_);
+  bool is_scheduled_ ABSL_GUARDED_BY(ready_mutex_) = false;
 
-  std::mutex mutex_;  // all below
-  std::shared_ptr<EngineCall> route_;
-  std::vector<std::optional<RequestStream>> streams_;
-  std::vector<Tally> tallies_;
-  size_t num_open_ = 0;
-  bool is_over_ = false;
+  Mutex mutex_;
+  std::shared_ptr<EngineCall> route_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::optional<RequestStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Tally> tallies_ ABSL_GUARDED_BY(mutex_);
+  size_t num_open_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 void Run::start(std::vector<RequestSpec> specs) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     num_open_ = specs.size();
     streams_.resize(specs.size());
     tallies_.resize(specs.size());
@@ -102,7 +103,7 @@ void Run::start(std::vector<RequestSpec> specs) {
 
 void Run::ready(size_t index) {
   {
-    const std::lock_guard lock(ready_mutex_);
+    const MutexLock lock(ready_mutex_);
     ready_.push_back(index);
     if (is_scheduled_) return;
     is_scheduled_ = true;
@@ -111,13 +112,13 @@ void Run::ready(size_t index) {
 }
 
 std::vector<size_t> Run::take_ready() {
-  const std::lock_guard lock(ready_mutex_);
+  const MutexLock lock(ready_mutex_);
   if (ready_.empty()) is_scheduled_ = false;
   return std::exchange(ready_, {});
 }
 
 void Run::pump() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   try {
     for (std::vector<size_t> indices = take_ready(); !indices.empty(); indices = take_ready()) {
       for (const size_t index : indices) read(index);
@@ -154,7 +155,7 @@ void Run::end(const Status& status) {
 }
 
 void Run::cancel() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_over_) return;
   is_over_ = true;
   for (auto& stream : streams_) stream.reset();

@@ -22,7 +22,7 @@ HttpResponse too_slow(const HttpHeaders& headers) {
 }  // namespace
 
 IncomingRequests::Place::~Place() {
-  const std::lock_guard lock(incoming_.mutex_);
+  const MutexLock lock(incoming_.mutex_);
   if (entry_->is_dismissed) --incoming_.num_dismissed_;
   incoming_.entries_.erase(entry_);
   incoming_.report();
@@ -30,7 +30,7 @@ IncomingRequests::Place::~Place() {
 
 void IncomingRequests::Place::note(size_t num_bytes) {
   const TimePoint now = incoming_.clock_.now();
-  const std::lock_guard lock(incoming_.mutex_);
+  const MutexLock lock(incoming_.mutex_);
   if (now - entry_->newer.time >= kMarkEvery) {
     entry_->older = entry_->newer;
     entry_->newer = {now, entry_->num_bytes};
@@ -43,7 +43,7 @@ std::unique_ptr<IncomingRequests::Place> IncomingRequests::enter(const std::stri
                                                                  std::shared_ptr<IncomingBody> body,
                                                                  HttpHeaders headers) {
   const TimePoint now = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto num_of_peer =
       std::ranges::count_if(entries_, [&](const Entry& entry) { return !entry.is_dismissed && entry.peer == peer; });
   const int32_t num_of_all = count();
@@ -61,7 +61,7 @@ std::unique_ptr<IncomingRequests::Place> IncomingRequests::enter(const std::stri
 }
 
 bool IncomingRequests::dismiss_slowest() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return dismiss_slowest_of(nullptr);
 }
 
@@ -93,7 +93,7 @@ double IncomingRequests::bytes_per_second(const Entry& entry, TimePoint now) {
 void IncomingRequests::report() { metrics_.set_num_arriving(count()); }
 
 int32_t IncomingRequests::num_incoming() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return count();
 }
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "net/http_server.h"
 #include "server/metrics.h"
 
@@ -74,18 +74,19 @@ class IncomingRequests final {
     bool is_dismissed = false;
   };
 
-  int32_t count() const { return static_cast<int32_t>(entries_.size()) - num_dismissed_; }  // under mutex_
-  void report();                                                                            // under mutex_
-  bool dismiss_slowest_of(const std::string* peer);  // under mutex_; null: of all
+  int32_t count() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int32_t>(entries_.size()) - num_dismissed_;
+  }
+  void report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool dismiss_slowest_of(const std::string* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: of all
   static double bytes_per_second(const Entry& entry, TimePoint now);
 
   const Options options_;
   ServerMetrics& metrics_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  // All below under mutex_.
-  std::list<Entry> entries_;  // those that were dismissed stay until their places go
-  int32_t num_dismissed_ = 0;
+  mutable Mutex mutex_;
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // those that were dismissed stay until their places go
+  int32_t num_dismissed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace transept

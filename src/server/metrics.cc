@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <set>
 #include <span>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "server/engine_families.h"
 #include "server/process_stats.h"
@@ -131,7 +131,7 @@ class ServerMetrics::Impl final {
   }
 
   std::string bounded_route(std::string_view route) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (routes_.contains(route)) return std::string(route);
     if (routes_.size() >= kMaxRoutes) return std::string(kOther);
     return *routes_.emplace(route).first;
@@ -154,8 +154,8 @@ class ServerMetrics::Impl final {
   const double start_time_;
   const Labels labels_;
   prometheus::Registry registry_;
-  std::mutex mutex_;
-  std::set<std::string, std::less<>> routes_;  // under mutex_
+  Mutex mutex_;
+  std::set<std::string, std::less<>> routes_ ABSL_GUARDED_BY(mutex_);
 
   Family<Counter>& finished_ =
       counters("request_success_total", "Answers that ended, by what ended them; a transcription is one.");

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/test_folder.h"
 #include "media/media_test_util.h"
 #include "net/sse.h"
@@ -27,14 +27,14 @@ class Client final : public Responder {
   explicit Client(std::function<void()> on_write = {}) : on_write_(std::move(on_write)) {}
 
   void respond(HttpResponse response) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (gone_) return;
     EXPECT_FALSE(head_.has_value()) << "a second answer";
     ended_ = true;
     head_ = std::move(response);
   }
   void start_stream(HttpResponse head) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (gone_) return;
     EXPECT_FALSE(head_.has_value()) << "a second answer";
     head_ = std::move(head);
@@ -42,7 +42,7 @@ class Client final : public Responder {
   }
   void write(std::string piece) override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (gone_) return;
       EXPECT_TRUE(streamed_ && !ended_);
       head_->body += piece;
@@ -50,21 +50,21 @@ class Client final : public Responder {
     if (on_write_) on_write_();
   }
   void finish() override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (gone_) return;
     EXPECT_TRUE(streamed_ && !ended_);
     ended_ = true;
   }
   void abandon() override { ADD_FAILURE() << "a stream was abandoned"; }
   bool is_gone() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return gone_;
   }
   bool was_too_slow() const override { return false; }
   size_t num_unsent_bytes() const override { return 0; }
   void on_gone(std::function<void()> callback) override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       on_gone_ = callback;
       if (!gone_) return;
     }
@@ -76,28 +76,41 @@ class Client final : public Responder {
   void go() {
     std::function<void()> callback;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       gone_ = true;
       callback = on_gone_;
     }
     if (callback) callback();
   }
 
-  bool has_answer() const { return head_.has_value(); }
-  bool was_streamed() const { return streamed_; }
-  bool has_ended() const { return ended_; }
+  bool has_answer() const {
+    const MutexLock lock(mutex_);
+    return head_.has_value();
+  }
+  bool was_streamed() const {
+    const MutexLock lock(mutex_);
+    return streamed_;
+  }
+  bool has_ended() const {
+    const MutexLock lock(mutex_);
+    return ended_;
+  }
+  // REQUIRES: has_ended().
   const HttpResponse& answer() const {
+    const MutexLock lock(mutex_);
     CHECK(head_.has_value(), "no answer");
     return *head_;
   }
   Json json() const { return parse_json(answer().body); }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   const std::function<void()> on_write_;
-  std::optional<HttpResponse> head_;
-  bool streamed_ = false, ended_ = false, gone_ = false;
-  std::function<void()> on_gone_;
+  std::optional<HttpResponse> head_ ABSL_GUARDED_BY(mutex_);
+  bool streamed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool gone_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> on_gone_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Parts of a form as they are written. A name that begins with "file" is sent as a file.

@@ -17,7 +17,7 @@ WorkPool::WorkPool(int num_threads, int num_for_short) {
 
 void WorkPool::post(std::function<void()> task, Length length) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stop_) {
       (length == Length::kLong ? long_ : short_).push_back({std::move(task), ++num_posted_});
       changed_.notify_all();  // not every thread does every task
@@ -29,7 +29,7 @@ void WorkPool::post(std::function<void()> task, Length length) {
 
 void WorkPool::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
     changed_.notify_all();
   }
@@ -38,7 +38,7 @@ void WorkPool::stop() {
 }
 
 size_t WorkPool::num_waiting() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return short_.size() + long_.size();
 }
 
@@ -49,25 +49,22 @@ std::deque<WorkPool::Task>* WorkPool::next(bool does_long) {
 }
 
 void WorkPool::run(bool does_long) {
-  std::unique_lock lock(mutex_);
   while (true) {
-    std::deque<Task>* tasks = nullptr;
-    changed_.wait(lock, [&] {
-      tasks = next(does_long);
-      return stop_ || tasks != nullptr;
-    });
-    if (tasks == nullptr) return;
-    std::function<void()> task = std::move(tasks->front().run);
-    tasks->pop_front();
-    lock.unlock();
+    std::function<void()> task;  // what it holds goes without the lock
+    {
+      const MutexLock lock(mutex_);
+      std::deque<Task>* tasks = next(does_long);
+      for (; !stop_ && tasks == nullptr; tasks = next(does_long)) changed_.wait(mutex_);
+      if (tasks == nullptr) return;
+      task = std::move(tasks->front().run);
+      tasks->pop_front();
+    }
     // A task that finds no memory is given up, and with it its request (its Responder answers 500): the others go on.
     try {
       task();
     } catch (const std::exception& exception) {
       log_error("a task was given up: ", exception.what());
     }
-    task = nullptr;  // what it holds goes before the lock comes back
-    lock.lock();
   }
 }
 

@@ -3,13 +3,13 @@
 // waits for it alone. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace transept {
 
@@ -35,13 +35,13 @@ class WorkPool final {
   };
 
   void run(bool does_long);
-  std::deque<Task>* next(bool does_long);  // under mutex_; null: there is nothing to do
+  std::deque<Task>* next(bool does_long) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: there is nothing to do
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Task> short_, long_;
-  uint64_t num_posted_ = 0;
-  bool stop_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<Task> short_ ABSL_GUARDED_BY(mutex_), long_ ABSL_GUARDED_BY(mutex_);
+  uint64_t num_posted_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "speech/audio_windows.h"
 #include "speech/clip_runner.h"
@@ -171,32 +171,35 @@ Status Run::run_window(const FrameRange& window, bool is_first, std::vector<floa
 // Windows run on threads of their own, which wait for the engine; rows are cut here, in order, and results are told in
 // order.
 Status Run::run_batched(std::span<const FrameRange> windows) {
-  std::mutex mutex;
-  size_t next = 0, num_told = 0;  // under mutex, as all below
-  Status failure;
-  std::map<size_t, std::vector<Segment>> done;
+  struct {
+    Mutex mutex;
+    size_t next ABSL_GUARDED_BY(mutex) = 0, num_told ABSL_GUARDED_BY(mutex) = 0;
+    Status failure ABSL_GUARDED_BY(mutex);
+    std::map<size_t, std::vector<Segment>> done ABSL_GUARDED_BY(mutex);
+  } shared;
   const auto work = [&] {
     for (;;) {
       size_t index = 0;
       std::vector<float> rows;
       {
-        const std::lock_guard lock(mutex);
-        if (next == windows.size() || !failure.ok()) return;
-        index = next++;
+        const MutexLock lock(shared.mutex);
+        if (shared.next == windows.size() || !shared.failure.ok()) return;
+        index = shared.next++;
         StatusOr<std::vector<float>> cut = windows_->rows(windows[index].begin, windows[index].end);
-        if (!cut.ok()) failure = cut.status();
+        if (!cut.ok()) shared.failure = cut.status();
         if (!cut.ok()) return;
         rows = std::move(cut).value();
       }
       std::vector<Segment> segments;
       const Status ran = run_window(windows[index], index == 0, std::move(rows), segments);
-      const std::lock_guard lock(mutex);
-      if (!ran.ok() && failure.ok()) failure = ran;
-      done.emplace(index, std::move(segments));
-      for (auto first = done.begin(); failure.ok() && first != done.end() && first->first == num_told; ++num_told) {
+      const MutexLock lock(shared.mutex);
+      if (!ran.ok() && shared.failure.ok()) shared.failure = ran;
+      shared.done.emplace(index, std::move(segments));
+      for (auto first = shared.done.begin();
+           shared.failure.ok() && first != shared.done.end() && first->first == shared.num_told; ++shared.num_told) {
         add_segments(first->second);
-        progress(windows[num_told].end);
-        first = done.erase(first);
+        progress(windows[shared.num_told].end);
+        first = shared.done.erase(first);
       }
     }
   };
@@ -204,8 +207,9 @@ Status Run::run_batched(std::span<const FrameRange> windows) {
   const size_t num_threads = std::min(windows.size(), static_cast<size_t>(options_.batch_size));
   for (size_t i = 0; i < num_threads; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
-  if (failure.ok()) progress(windows_->num_frames());
-  return failure;
+  const MutexLock lock(shared.mutex);
+  if (shared.failure.ok()) progress(windows_->num_frames());
+  return shared.failure;
 }
 
 void Run::add_segments(std::span<const Segment> segments) {

@@ -249,7 +249,7 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
   StatusOr<RequestOutput> answered = answer_of(std::move(spec));
   // What the limits have ended is told in their words, not in those of one request.
   if (!answered.ok()) RETURN_IF_ERROR(limits_.check(model_.engine->clock()));
-  const std::lock_guard lock(times_mutex_);
+  const MutexLock lock(times_mutex_);
   if (answered.ok() && times_.queue_s < 0) times_.queue_s = answered->metrics.queue_s;
   return answered;
 }
@@ -257,7 +257,7 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
 void WindowDecoder::note_tokens(const RequestOutput& output) const {
   const RequestMetrics& times = output.metrics;
   const TimePoint now = model_.engine->clock().now();
-  const std::lock_guard lock(times_mutex_);
+  const MutexLock lock(times_mutex_);
   const double since_first = times.total_s - times.first_token_s;
   if (times.first_token_s < 0 || since_first < 0) return;
   if (!times_.first_token.has_value()) {
@@ -273,7 +273,7 @@ void WindowDecoder::note_tokens(const RequestOutput& output) const {
 // The first asks for admission, of them all, and the others wait until it has it: they would fill its queue. (If it is
 // refused, that ends the transcription.)
 StatusOr<RequestStream> WindowDecoder::add(RequestSpec spec) const {
-  const std::lock_guard lock(admission_mutex_);
+  const MutexLock lock(admission_mutex_);
   spec.is_continuation = was_admitted_;
   StatusOr<RequestStream> stream = model_.engine->add_request(std::move(spec));
   was_admitted_ = was_admitted_ || stream.ok();
@@ -464,7 +464,7 @@ TranscribeCounts WindowDecoder::counts() const {
 }
 
 TranscribeTimes WindowDecoder::times() const {
-  const std::lock_guard lock(times_mutex_);
+  const MutexLock lock(times_mutex_);
   return times_;
 }
 

@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "core/encoder_features.h"
 #include "engine/encoded_input.h"
@@ -105,10 +105,10 @@ class WindowDecoder final {
   std::vector<Encoded> language_inputs_;  // that told the language, or should have; none: it was given
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
   mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0}, num_encoder_tokens_{0};
-  mutable std::mutex times_mutex_;
-  mutable TranscribeTimes times_;  // under times_mutex_
-  mutable std::mutex admission_mutex_;
-  mutable bool was_admitted_ = false;  // under admission_mutex_: the engine has taken a request
+  mutable Mutex times_mutex_;
+  mutable TranscribeTimes times_ ABSL_GUARDED_BY(times_mutex_);
+  mutable Mutex admission_mutex_;
+  mutable bool was_admitted_ ABSL_GUARDED_BY(admission_mutex_) = false;  // the engine has taken a request
 };
 
 }  // namespace transept
