@@ -9,7 +9,7 @@
 #include <map>
 
 #include "engine/config.h"
-#include "models/tiny_bart.h"
+#include "models/tiny_bart_testing.h"
 
 using transept::EncoderContent;
 using transept::LLMEngine;

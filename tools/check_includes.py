@@ -4,17 +4,20 @@
 The floors are the table of docs/ARCHITECTURE.md (rows `| F2 | net, tensor | ... |`), which this reads: there is no other
 copy. A file of src/A may include "B/x.h" if B is A, or if src/A/CMakeLists.txt declares B in DEPS (in TEST_DEPS: only
 tests, benchmarks and fuzz targets), and B stands on a lower floor. A wrapped library is included by its room alone.
+
+Inside a folder x.h and x.cc are one thing, and things do not include each other in circles: what two of them need stands
+in a third. Headers that only tests include end in _testing.h, and no source of the product includes such a one.
 """
 import re
 import sys
 from pathlib import Path
 
-from include_graph import INCLUDE
+from include_graph import INCLUDE, own_includes, read_sources
 from repo import ROOT
 
 FLOOR_ROW = re.compile(r"^\|\s*F(\d+)\s*\|([^|]*)\|", re.MULTILINE)
 LIBRARY = re.compile(r"transept_library\(([^)]*)\)")
-TEST_FILE = re.compile(r"(_(test|bench|fuzz)\.cc|_testing\.(h|cc))$")
+TEST_FILE = re.compile(r"(_(test(_avx512_vnni)?|testlib|bench|fuzz)\.cc|_testing\.h)$")
 WRAPPED = {"nlohmann/": "base", "utf8proc.h": "text", "pcre2.h": "text", "libavformat/": "media", "libavcodec/": "media",
            "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech",
            "boost/": "net", "prometheus/": "server", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
@@ -79,6 +82,61 @@ def problem_of_include(bracket, path, folder, floors, allowed):
     return f'"{path}": {target} is not in the DEPS of src/{folder}/CMakeLists.txt'
 
 
+def circles(files):
+    """Things of one folder that include each other in a circle, one problem a circle. files: {"net/sse.h": text}."""
+    includes, lines = {}, {}
+    for name, text in sorted(files.items()):
+        unit = name.rsplit(".", 1)[0]
+        if TEST_FILE.search(name):
+            continue
+        for path in own_includes(text):
+            other = path.rsplit(".", 1)[0]
+            if path in files and other != unit and path.split("/")[0] == name.split("/")[0]:
+                includes.setdefault(unit, set()).add(other)
+                lines.setdefault((unit, other), name)
+    problems, known = [], set()
+    for unit in sorted(includes):
+        circle = shortest_circle(unit, includes)
+        if circle and not known & set(circle):
+            known |= set(circle)
+            ways = [f"{lines[pair]} includes {pair[1]}.h" for pair in zip(circle, circle[1:] + circle[:1])]
+            problems.append(f"src/{unit}: a circle: {', '.join(ways)}")
+    return problems
+
+
+def shortest_circle(start, includes):
+    """The units of a shortest way from `start` back to it; [] if there is none."""
+    ways = [[start]]
+    seen = set()
+    while ways:
+        longer = []
+        for way in ways:
+            for unit in sorted(includes.get(way[-1], ())):
+                if unit == start:
+                    return way
+                if unit not in seen:
+                    seen.add(unit)
+                    longer.append([*way, unit])
+        ways = longer
+    return []
+
+
+def check_test_headers(files):
+    """Headers for tests that are not named so, and sources of the product that include one that is."""
+    users = {}
+    for name, text in files.items():
+        for path in own_includes(text):
+            users.setdefault(path, set()).add(name)
+    problems = []
+    for header in sorted(name for name in users if name in files):
+        of_product = sorted(name for name in users[header] if not TEST_FILE.search(name))
+        if header.endswith("_testing.h"):
+            problems += [f"src/{name}: includes {header}, which is for tests" for name in of_product]
+        elif not of_product and not all(name.endswith("_bench.cc") for name in users[header]):
+            problems.append(f"src/{header}: only tests include it: {header[:-2]}_testing.h")
+    return problems
+
+
 def check_tree(root):
     floors = read_floors((root / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     if not floors:
@@ -93,7 +151,8 @@ def check_tree(root):
             continue
         deps, test_deps = read_deps(cmake.read_text(encoding="utf-8"))
         problems += check_folder(directory.name, floors, deps, test_deps, files)
-    return problems
+    files = read_sources(root)
+    return problems + circles(files) + check_test_headers(files)
 
 
 def main():

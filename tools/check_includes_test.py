@@ -1,7 +1,7 @@
 """The include check passes what is right and names what is wrong."""
 import unittest
 
-from check_includes import check_folder, read_deps, read_floors
+from check_includes import check_folder, check_test_headers, circles, read_deps, read_floors
 
 FLOORS = {"base": 1, "tensor": 2, "text": 2, "core": 3, "ops": 3}
 
@@ -58,6 +58,48 @@ class Includes(unittest.TestCase):
         self.assertEqual(len(check("attic", {})), 1)
         self.assertEqual(len(check("core", {"x.cc": '#include "attic/x.h"\n'})), 1)
         self.assertEqual(len(check("core", {"x.cc": '#include "prompt.h"\n'})), 1)
+
+
+class Circles(unittest.TestCase):
+    def test_a_circle_through_sources_is_found(self):
+        files = {"net/a.h": "", "net/a.cc": '#include "net/a.h"\n#include "net/b.h"\n', "net/b.h": '#include "net/a.h"\n'}
+        found = circles(files)
+        self.assertEqual(len(found), 1)
+        self.assertIn("net/a.cc includes net/b.h, net/b.h includes net/a.h", found[0])
+
+    def test_a_circle_of_three_is_one_problem(self):
+        files = {"net/a.h": '#include "net/b.h"\n', "net/b.h": "", "net/b.cc": '#include "net/c.h"\n',
+                 "net/c.h": '#include "net/a.h"\n', "net/d.h": '#include "net/a.h"\n'}
+        self.assertEqual(len(circles(files)), 1)
+
+    def test_two_circles_are_two(self):
+        files = {f"net/{x}.h": f'#include "net/{y}.h"\n' for x, y in ("ab", "ba", "cd", "dc")}
+        self.assertEqual(len(circles(files)), 2)
+
+    def test_what_goes_one_way_passes(self):
+        files = {"net/a.h": '#include "net/b.h"\n#include "net/c.h"\n', "net/b.h": '#include "net/c.h"\n', "net/c.h": "",
+                 "net/c.cc": '#include "net/c.h"\n'}
+        self.assertEqual(circles(files), [])
+
+    def test_tests_may_include_what_they_like(self):
+        files = {"net/a.h": "", "net/a_test.cc": '#include "net/b.h"\n', "net/b.h": '#include "net/a.h"\n'}
+        self.assertEqual(circles(files), [])
+
+
+class TestHeaders(unittest.TestCase):
+    def test_a_product_source_that_includes_one_is_refused(self):
+        files = {"net/fake_testing.h": "", "net/a.cc": '#include "net/fake_testing.h"\n', "net/a_test.cc": '#include "net/fake_testing.h"\n'}
+        self.assertEqual(check_test_headers(files), ["src/net/a.cc: includes net/fake_testing.h, which is for tests"])
+
+    def test_one_that_only_tests_include_must_be_named_so(self):
+        files = {"net/fake.h": "", "net/a_test.cc": '#include "net/fake.h"\n', "net/a_fuzz.cc": '#include "net/fake.h"\n'}
+        self.assertIn("net/fake_testing.h", check_test_headers(files)[0])
+
+    def test_what_is_named_so_or_used_by_the_product_passes(self):
+        files = {"net/fake_testing.h": '#include "net/a.h"\n', "net/a.h": "", "net/a.cc": '#include "net/a.h"\n',
+                 "net/a_test.cc": '#include "net/fake_testing.h"\n#include "net/a.h"\n',
+                 "net/bench_support.h": "", "net/a_bench.cc": '#include "net/bench_support.h"\n'}
+        self.assertEqual(check_test_headers(files), [])
 
 
 if __name__ == "__main__":

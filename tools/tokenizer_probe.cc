@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/mmap_file.h"
 #include "text/sentencepiece.h"
-#include "text/tokenizer.h"
+#include "text/load_tokenizer.h"
 
 namespace transept {
 namespace {

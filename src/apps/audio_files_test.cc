@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "apps/transcript_files.h"
-#include "base/test_folder.h"
+#include "base/folder_testing.h"
 
 namespace transept {
 namespace {

@@ -6,10 +6,10 @@
 #include <ctime>
 
 #include "apps/bench_serve_flags.h"
+#include "apps/exit_codes.h"
 #include "apps/interrupt.h"
 #include "apps/output_file.h"
 #include "apps/progress.h"
-#include "apps/verbs.h"
 #include "apps/version.h"
 #include "base/descriptor_limit.h"
 #include "base/environment.h"

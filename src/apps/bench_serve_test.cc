@@ -9,10 +9,10 @@
 
 #include "apps/bench_serve_flags.h"
 #include "apps/verbs.h"
+#include "base/folder_testing.h"
 #include "base/input_file.h"
 #include "base/mutex.h"
-#include "base/test_folder.h"
-#include "net/fake_http_server.h"
+#include "net/fake_http_server_testing.h"
 
 namespace transept {
 namespace {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/test_folder.h"
+#include "base/folder_testing.h"
 
 namespace transept {
 namespace {

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <memory>
 
+#include "base/folder_testing.h"
 #include "base/mutex.h"
-#include "base/test_folder.h"
 
 namespace transept {
 namespace {

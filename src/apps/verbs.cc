@@ -1,7 +1,6 @@
 #include "apps/verbs.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "apps/bench_serve.h"
 #include "apps/bench_serve_flags.h"
@@ -115,15 +114,6 @@ const std::vector<Verb>& verbs() {
       {"features", "", "what this version does, and what it refuses and why", features_flags, run_features},
   };
   return table;
-}
-
-int usage_error(std::string_view verb, const Status& status) {
-  std::fprintf(stderr, "transept %.*s: %s\n", static_cast<int>(verb.size()), verb.data(),
-               error_message(status).c_str());
-  if (absl::IsInvalidArgument(status)) {
-    std::fprintf(stderr, "transept %.*s --help shows what it takes\n", static_cast<int>(verb.size()), verb.data());
-  }
-  return kExitUsage;
 }
 
 }  // namespace transept

@@ -5,16 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/exit_codes.h"
 #include "apps/flags.h"
 #include "base/status.h"
 
 namespace transept {
-
-// Exit codes (docs/api.md): 0 ok, 1 some inputs failed, 2 usage, start-up, or no memory to go on with.
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitSomeFailed = 1;
-inline constexpr int kExitUsage = 2;
-inline constexpr int kExitInterrupted = 130;
 
 struct Verb {
   std::string_view name;     // of one word, or of two: "bench serve"
@@ -25,9 +20,6 @@ struct Verb {
 };
 
 const std::vector<Verb>& verbs();
-
-// Prints "transept VERB: message" and a pointer to the help; gives kExitUsage.
-int usage_error(std::string_view verb, const Status& status);
 
 int run_generate(const Flags& flags);
 int run_translate(const Flags& flags);

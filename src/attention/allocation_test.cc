@@ -5,7 +5,8 @@
 #include <cstdlib>
 #include <new>
 
-#include "attention/attention_problem.h"
+#include "attention/attention_problem_testing.h"
+#include "attention/backends.h"
 #include "ops/gemm.h"
 #include "ops/norm.h"
 #include "ops/softmax.h"

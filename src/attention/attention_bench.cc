@@ -3,7 +3,8 @@
 // V that must be read once, beside a plain read of as many bytes. Arguments: sequences or groups, rows each, keys,
 // backend level. The T5 cases stand beside the same work without a bias: the two are run in turn, and T5/none is the
 // ratio of their best times.
-#include "attention/attention_problem.h"
+#include "attention/attention_problem_testing.h"
+#include "attention/backends.h"
 #include "ops/bench_support.h"
 
 namespace transept {

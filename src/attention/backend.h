@@ -75,10 +75,4 @@ class AttentionBackend {
                    const AttentionArgs& args) const = 0;
 };
 
-// Every backend's name, the fastest first.
-std::span<const std::string_view> attention_backend_names();
-
-// Errors: unknown name (lists the known ones). "auto" is the fastest that serves the device.
-StatusOr<std::unique_ptr<AttentionBackend>> make_attention_backend(std::string_view name);
-
 }  // namespace transept

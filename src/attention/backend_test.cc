@@ -1,11 +1,11 @@
 // Every backend at every instruction level against naive double-precision attention: all three types, new rows after
 // old ones, head sizes, block sizes and biases. The cpu backend's bits, besides, depend on a row's own keys alone.
-#include "attention/backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/attention_problem.h"
+#include "attention/attention_problem_testing.h"
+#include "attention/backends.h"
 
 namespace transept {
 namespace {

@@ -2,7 +2,8 @@
 // by what the rounding itself may lose, whatever stands beside a sequence, and what must show as NaN.
 #include <gtest/gtest.h>
 
-#include "attention/attention_problem.h"
+#include "attention/attention_problem_testing.h"
+#include "attention/backends.h"
 #include "base/sanitized_testing.h"
 
 namespace transept {

@@ -5,7 +5,8 @@
 
 #include <bit>
 
-#include "attention/attention_problem.h"
+#include "attention/attention_problem_testing.h"
+#include "attention/backends.h"
 #include "attention/encoder_int8.h"
 
 #if defined(__x86_64__)

@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/attention_problem.h"
+#include "attention/attention_problem_testing.h"
+#include "attention/backends.h"
 #include "attention/kv_values.h"
 
 namespace transept {

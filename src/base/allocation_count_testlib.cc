@@ -1,5 +1,5 @@
 // Replaces operator new by one that counts. Alone in its file, so that no caller sees through it to malloc.
-#include "base/allocation_count.h"
+#include "base/allocation_count_testing.h"
 
 #include <atomic>
 #include <cstdlib>

@@ -10,8 +10,8 @@
 #include <set>
 #include <thread>
 
+#include "base/folder_testing.h"
 #include "base/mutex.h"
-#include "base/test_folder.h"
 #include "base/thread_pool.h"
 
 namespace transept {

@@ -1,14 +1,41 @@
 // Json::parse over nlohmann's SAX parser: depth and size are limited while reading, nothing is read twice.
-#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json.h"
+#include "base/strings.h"
 
 namespace transept {
 namespace {
 
 // Larger objects look their keys up in a table, so that a hostile object does not cost the square of its size.
 constexpr size_t kLinearKeys = 16;
+
+// Debian's Abseil hashes no std::string_view.
+struct KeyBytes {
+  std::string_view text;
+  template <typename H>
+  friend H AbslHashValue(H state, const KeyBytes& key) {
+    return H::combine(H::combine_contiguous(std::move(state), key.text.data(), key.text.size()), key.text.size());
+  }
+};
+
+// Members of an object by their keys, as places: no key is kept twice. Borrows the members.
+struct KeyHash {
+  using is_transparent = void;
+  const Json::Object* members;
+  size_t operator()(std::string_view key) const { return absl::Hash<KeyBytes>()(KeyBytes{key}); }
+  size_t operator()(size_t place) const { return (*this)((*members)[place].first); }
+};
+struct KeyEqual {
+  using is_transparent = void;
+  const Json::Object* members;
+  bool operator()(size_t a, size_t b) const { return a == b; }
+  bool operator()(size_t place, std::string_view key) const { return (*members)[place].first == key; }
+  bool operator()(std::string_view key, size_t place) const { return (*this)(place, key); }
+};
+using KeyPlaces = absl::flat_hash_set<size_t, KeyHash, KeyEqual>;
 
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -51,8 +78,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
  private:
   struct Level {
     Json value;
-    std::string key;                                       // the key whose value comes next
-    absl::flat_hash_map<std::string, size_t> large_index;  // key -> place, once there are more than kLinearKeys
+    std::string key;                  // the key whose value comes next
+    std::optional<KeyPlaces> places;  // of all keys, once there are more than kLinearKeys
   };
 
   bool open(Json value) {
@@ -60,7 +87,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
       error_ = str_cat("nested deeper than ", max_depth_, " levels");
       return false;
     }
-    stack_.push_back({std::move(value), {}, {}});
+    stack_.push_back({std::move(value), {}, std::nullopt});
     return true;
   }
 
@@ -90,15 +117,17 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
       level.value.set(level.key, std::move(value));
       return;
     }
-    if (level.large_index.empty()) {
-      for (size_t i = 0; i < members.size(); ++i) level.large_index.emplace(members[i].first, i);
+    if (!level.places.has_value()) {
+      level.places.emplace(0, KeyHash{&members}, KeyEqual{&members});
+      for (size_t i = 0; i < members.size(); ++i) level.places->insert(i);
     }
-    const auto [place, is_new] = level.large_index.emplace(level.key, members.size());
-    if (is_new) {
-      members.emplace_back(std::move(level.key), std::move(value));
-    } else {
-      members[place->second].second = std::move(value);
+    const auto known = level.places->find(std::string_view(level.key));
+    if (known != level.places->end()) {
+      members[*known].second = std::move(value);
+      return;
     }
+    members.emplace_back(std::move(level.key), std::move(value));
+    level.places->insert(members.size() - 1);
   }
 
   int max_depth_;

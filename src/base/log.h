@@ -3,11 +3,10 @@
 
 #include <string_view>
 
+#include "base/log_level.h"
 #include "base/strings.h"
 
 namespace transept {
-
-enum class LogLevel { kError, kWarning, kInfo, kDebug };
 
 void set_log_level(LogLevel level);
 LogLevel log_level();

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "base/log.h"
+#include "base/log_level.h"
 
 namespace transept {
 

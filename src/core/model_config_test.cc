@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/folder_testing.h"
 #include "base/source_dir_testing.h"
-#include "base/test_folder.h"
 
 namespace transept {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "base/test_folder.h"
+#include "base/folder_testing.h"
 #include "core/speech_languages.h"
 
 namespace transept {

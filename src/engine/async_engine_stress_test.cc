@@ -11,7 +11,7 @@
 
 #include "base/strings.h"
 #include "engine/async_engine.h"
-#include "engine/engine_test_util.h"
+#include "engine/engine_testing.h"
 #include "engine/stream_deltas.h"
 
 namespace transept {

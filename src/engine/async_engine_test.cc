@@ -10,8 +10,8 @@
 #include <set>
 #include <thread>
 
-#include "engine/engine_test_util.h"
-#include "engine/gated_executor.h"
+#include "engine/engine_testing.h"
+#include "engine/gated_executor_testing.h"
 #include "engine/stream_deltas.h"
 
 namespace transept {

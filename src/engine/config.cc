@@ -10,6 +10,7 @@
 #include "engine/replica_cpus.h"
 #include "engine/shortlist_file.h"
 #include "engine/weight_storage.h"
+#include "text/load_tokenizer.h"
 #include "weights/weight_map.h"
 
 namespace transept {

@@ -1,10 +1,8 @@
-// The one place that sees the whole configuration. Each room below takes its own small Options, cut from this.
+// From a model folder and the configuration to a model that is ready to serve.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,43 +10,13 @@
 #include "base/status.h"
 #include "core/generation_config.h"
 #include "core/model_config.h"
+#include "engine/engine_config.h"
 #include "engine/llm_engine.h"
 #include "engine/local_executor.h"
 #include "engine/prompt_processor.h"
 #include "text/tokenizer.h"
 
 namespace transept {
-
-struct EngineConfig {
-  std::string model;  // folder
-  std::string attention_backend = "auto";
-  std::string isa = "auto";
-  std::string dtype = "auto";  // these four: features.cc has the values that are known
-  std::string kv_cache_dtype = "auto";
-  std::string quantization = "none";
-  bool quantization_given = false;  // "none" is what was asked for, and not only the default
-  std::string device = "auto";
-  std::string shortlist = "auto";          // auto, none, or a file (shortlist_file.h)
-  std::optional<int64_t> shortlist_parts;  // ShortlistOptions::max_parts; for tests
-  std::string preemption_mode = "auto";    // auto, recompute, swap
-  int32_t threads = 0;                     // of each replica; 0: the processors, divided among them
-  int32_t replicas = 1;                    // engines over one set of weights, which share the bytes below
-  std::string cpu_affinity = "none";       // auto, none, or a list of processors (replica_cpus.h)
-  int32_t block_size = 16;
-  int32_t max_num_seqs = 64;
-  int32_t max_num_batched_tokens = 2048;
-  int32_t max_num_encoder_tokens = 4096;
-  std::string encode_slice = "none";  // none, auto, or milliseconds
-  std::optional<int32_t> max_model_len;
-  std::optional<uint64_t> kv_cache_memory;  // bytes
-  uint64_t swap_space = uint64_t{1} << 30;  // bytes
-  double watermark = 0.01;
-  bool share_identical_inputs = true;
-  uint64_t seed = 0;
-  bool debug_poison = false;
-  size_t max_trace_steps = 0;
-  std::set<std::string> from_environment;  // flags that TRANSEPT_<FLAG> gave: errors name the variable
-};
 
 // A model folder ready to serve: its configuration, tokenizer, prompts and engine.
 struct LoadedModel {

@@ -9,10 +9,11 @@
 #include <map>
 #include <numeric>
 
+#include "attention/backends.h"
 #include "base/log.h"
 #include "engine/config.h"
-#include "engine/fake_model_executor.h"
-#include "models/tiny_bart.h"
+#include "engine/fake_model_executor_testing.h"
+#include "models/tiny_bart_testing.h"
 
 namespace transept {
 namespace {

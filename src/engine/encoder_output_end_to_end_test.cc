@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/tiny_model_test_util.h"
+#include "engine/tiny_model_testing.h"
 #include "engine/weight_storage.h"
 
 namespace transept {

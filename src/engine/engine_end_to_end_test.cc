@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "base/allocation_count.h"
+#include "base/allocation_count_testing.h"
 #include "engine/async_engine.h"
 #include "engine/stream_deltas.h"
-#include "engine/tiny_model_test_util.h"
+#include "engine/tiny_model_testing.h"
 
 namespace transept {
 namespace {

@@ -1,7 +1,7 @@
 // Truth by construction: random requests through the engine, its scheduler, block manager, input batch, KV storage and
-// sampling, around a model that is a hash (fake_model_executor.h), against what an obvious decoder gives for each
-// request on its own (obvious_decoder.h). Requests arrive and are aborted at random steps; pools are tiny, so that
-// groups are recomputed and swapped; every step is followed by the invariants, and nothing may stay in the end.
+// sampling, around a model that is a hash (fake_model_executor_testing.h), against what an obvious decoder gives for
+// each request on its own (obvious_decoder_testing.h). Requests arrive and are aborted at random steps; pools are tiny,
+// so that groups are recomputed and swapped; every step is followed by the invariants, and nothing may stay in the end.
 //
 // A failure prints its seed, the engine's options and the request. TRANSEPT_PROPERTY_SEED=n runs that one history and
 // prints its requests; TRANSEPT_PROPERTY_HISTORIES=n runs so many.
@@ -16,10 +16,10 @@
 
 #include "base/checked_math.h"
 #include "base/sanitized_testing.h"
-#include "engine/fake_model_executor.h"
+#include "engine/fake_model_executor_testing.h"
 #include "engine/llm_engine.h"
-#include "engine/obvious_decoder.h"
-#include "engine/random_requests.h"
+#include "engine/obvious_decoder_testing.h"
+#include "engine/random_requests_testing.h"
 
 namespace transept::testing {
 namespace {

@@ -1,5 +1,6 @@
-// The executor of fake_model_executor.h (compiled into the tests only), and tests that it notices what it is there for.
-#include "engine/fake_model_executor.h"
+// The executor of fake_model_executor_testing.h (compiled into the tests only), and tests that it notices what it is
+// there for.
+#include "engine/fake_model_executor_testing.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/config.h"
+#include "attention/backends.h"
+#include "engine/engine_config.h"
 
 namespace transept {
 namespace {

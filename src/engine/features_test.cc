@@ -1,6 +1,7 @@
 // The table of capabilities says what the code does: every row that a request, a flag or a file can ask for is asked
 // for here, and is served or refused as the table has it. docs/features.md is what the table prints.
 #include "engine/features.h"
+#include "attention/backends.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 #include "base/source_dir_testing.h"
 #include "engine/config.h"
 #include "engine/prepare_request.h"
-#include "models/tiny_bart.h"
+#include "models/tiny_bart_testing.h"
 
 namespace transept {
 namespace {

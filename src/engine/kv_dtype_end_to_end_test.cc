@@ -6,7 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "engine/tiny_model_test_util.h"
+#include "attention/backends.h"
+#include "engine/tiny_model_testing.h"
 
 namespace transept {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "engine/engine_test_util.h"
+#include "engine/engine_testing.h"
 
 namespace transept {
 namespace {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "attention/backends.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
-// The decoder of obvious_decoder.h (compiled into the tests only); obvious_decoder_reference_test.cc holds it against
-// the references.
-#include "engine/obvious_decoder.h"
+// The decoder of obvious_decoder_testing.h (compiled into the tests only); obvious_decoder_reference_test.cc holds it
+// against the references.
+#include "engine/obvious_decoder_testing.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,16 +1,17 @@
 // A decoder prompt with an open token: the model chooses it in a pass of its own over the same encoded input, and then
-// the request is as if it had been given so. Around the hash model (fake_model_executor.h), whose truth is known.
+// the request is as if it had been given so. Around the hash model (fake_model_executor_testing.h), whose truth is
+// known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "engine/async_engine.h"
-#include "engine/engine_test_util.h"
-#include "engine/fake_model_executor.h"
-#include "engine/gated_executor.h"
-#include "engine/obvious_decoder.h"
-#include "engine/random_requests.h"
+#include "engine/engine_testing.h"
+#include "engine/fake_model_executor_testing.h"
+#include "engine/gated_executor_testing.h"
+#include "engine/obvious_decoder_testing.h"
+#include "engine/random_requests_testing.h"
 #include "engine/stream_deltas.h"
 
 namespace transept {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sampling/build_row_edits.h"
 
 namespace transept {
 namespace {

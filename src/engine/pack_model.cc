@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "attention/backends.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "engine/features.h"

@@ -9,10 +9,10 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/folder_testing.h"
 #include "base/input_file.h"
 #include "base/source_dir_testing.h"
-#include "base/test_folder.h"
-#include "models/tiny_bart.h"
+#include "models/tiny_bart_testing.h"
 
 namespace transept {
 namespace {

@@ -1,10 +1,10 @@
-// The requests of random_requests.h (compiled into the tests only).
-#include "engine/random_requests.h"
+// The requests of random_requests_testing.h (compiled into the tests only).
+#include "engine/random_requests_testing.h"
 
 #include <algorithm>
 
 #include "base/strings.h"
-#include "engine/fake_model_executor.h"
+#include "engine/fake_model_executor_testing.h"
 
 namespace transept::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "engine/async_engine.h"
 #include "engine/config.h"
-#include "models/tiny_bart.h"
-#include "models/tiny_t5.h"
+#include "models/tiny_bart_testing.h"
+#include "models/tiny_t5_testing.h"
 
 namespace transept {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "engine/async_engine.h"
-#include "engine/engine_test_util.h"
-#include "engine/gated_executor.h"
+#include "engine/engine_testing.h"
+#include "engine/gated_executor_testing.h"
 
 namespace transept {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "engine/tiny_model_test_util.h"
+#include "engine/tiny_model_testing.h"
 
 namespace transept {
 namespace {

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <random>
 
-#include "base/allocation_count.h"
+#include "base/allocation_count_testing.h"
 #include "engine/shortlist_file.h"
-#include "engine/tiny_model_test_util.h"
-#include "weights/shortlist_test_util.h"
+#include "engine/tiny_model_testing.h"
+#include "weights/shortlist_testing.h"
 
 namespace transept {
 namespace {

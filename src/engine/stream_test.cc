@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/utf8.h"
-#include "engine/engine_test_util.h"
+#include "engine/engine_testing.h"
 #include "engine/llm_engine.h"
 #include "engine/stream_deltas.h"
 

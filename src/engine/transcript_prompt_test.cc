@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/test_folder.h"
+#include "base/folder_testing.h"
 #include "engine/prepare_request.h"
 #include "engine/prompt_processor.h"
 #include "request/prompt_reader.h"

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/folder_testing.h"
 #include "base/log.h"
-#include "base/test_folder.h"
 #include "engine/config.h"
 #include "engine/prepare_request.h"
-#include "models/tiny_t5.h"
+#include "models/tiny_t5_testing.h"
 
 namespace transept {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/isa.h"
 #include "base/status.h"
-#include "engine/config.h"
+#include "engine/engine_config.h"
 #include "layers/packing.h"
 #include "tensor/dtype.h"
 

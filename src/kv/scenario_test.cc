@@ -21,7 +21,7 @@
 
 #include "base/source_dir_testing.h"
 #include "kv/block_space_manager.h"
-#include "kv/scenario.h"
+#include "kv/scenario_testing.h"
 
 namespace transept {
 namespace {

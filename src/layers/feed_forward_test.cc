@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "base/test_folder.h"
-#include "weights/safetensors_test_util.h"
+#include "base/folder_testing.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
-#include "base/check.h"
 #include "media/ffmpeg_input.h"
 #include "media/ffmpeg_resampler.h"
 
@@ -17,7 +15,7 @@ constexpr double kHeaderSlack = 1.0;  // seconds by which honest headers are off
 constexpr float kMaxRawMagnitude = 32768;
 
 Status check_options(const AudioReader::Options& options) {
-  if (options.sampling_rate < AudioReader::kMinSamplingRate || options.sampling_rate > AudioReader::kMaxSamplingRate) {
+  if (options.sampling_rate < kMinSamplingRate || options.sampling_rate > kMaxSamplingRate) {
     return invalid_argument("a sampling rate of ", options.sampling_rate, " Hz cannot be had");
   }
   if (!(options.max_seconds > 0)) return invalid_argument("the limit of ", options.max_seconds, " s leaves no audio");
@@ -32,9 +30,9 @@ Status too_long(double seconds, double max_seconds) {
 }
 
 Status check_samples(const RawAudio& audio) {
-  if (audio.sampling_rate < AudioReader::kMinSamplingRate || audio.sampling_rate > AudioReader::kMaxSamplingRate) {
-    return field_error("sampling_rate", str_cat("must be ", AudioReader::kMinSamplingRate, " to ",
-                                                AudioReader::kMaxSamplingRate, " Hz, is ", audio.sampling_rate));
+  if (audio.sampling_rate < kMinSamplingRate || audio.sampling_rate > kMaxSamplingRate) {
+    return field_error("sampling_rate", str_cat("must be ", kMinSamplingRate, " to ", kMaxSamplingRate, " Hz, is ",
+                                                audio.sampling_rate));
   }
   if (audio.samples.empty()) return field_error("samples", "is empty");
   for (size_t i = 0; i < audio.samples.size(); ++i) {
@@ -49,26 +47,6 @@ Status check_samples(const RawAudio& audio) {
 }
 
 }  // namespace
-
-StatusOr<AudioBytes> AudioBytes::from_file(const std::string& path) {
-  AudioBytes audio;
-  ASSIGN_OR_RETURN(audio.file_, InputFile::open(path));
-  return audio;
-}
-
-AudioBytes AudioBytes::from_string(std::string content) {
-  const auto owner = std::make_shared<const std::string>(std::move(content));
-  return {owner, {reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}};
-}
-
-size_t AudioBytes::size() const { return file_ != nullptr ? file_->size() : bytes_.size(); }
-
-Status AudioBytes::read(size_t offset, std::span<uint8_t> out) const {
-  if (file_ != nullptr) return file_->read(offset, std::as_writable_bytes(out));
-  CHECK(offset <= bytes_.size() && out.size() <= bytes_.size() - offset);
-  if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
-  return ok_status();
-}
 
 class AudioReader::Impl {
  public:

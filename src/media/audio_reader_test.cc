@@ -12,7 +12,7 @@
 #include <random>
 
 #include "base/sanitized_testing.h"
-#include "media/media_test_util.h"
+#include "media/media_testing.h"
 
 namespace transept {
 namespace {

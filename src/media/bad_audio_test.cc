@@ -11,7 +11,7 @@
 
 #include "base/source_dir_testing.h"
 #include "media/audio_reader.h"
-#include "media/media_test_util.h"
+#include "media/media_testing.h"
 
 namespace transept {
 namespace {

@@ -199,14 +199,14 @@ Status FfmpegInput::open_decoder() {
   }
   const AVCodec* codec = ffmpeg().avcodec_find_decoder(parameters.codec_id);
   if (codec == nullptr) return unimplemented("this build of FFmpeg does not decode '", info_.codec, "'");
-  if (parameters.sample_rate != 0 && (parameters.sample_rate < AudioReader::kMinSamplingRate ||
-                                      parameters.sample_rate > AudioReader::kMaxSamplingRate)) {
-    return invalid_argument("has a sampling rate of ", parameters.sample_rate, " Hz; accepted are ",
-                            AudioReader::kMinSamplingRate, " to ", AudioReader::kMaxSamplingRate);
+  if (parameters.sample_rate != 0 &&
+      (parameters.sample_rate < kMinSamplingRate || parameters.sample_rate > kMaxSamplingRate)) {
+    return invalid_argument("has a sampling rate of ", parameters.sample_rate, " Hz; accepted are ", kMinSamplingRate,
+                            " to ", kMaxSamplingRate);
   }
   const int channels = parameters.ch_layout.nb_channels;
-  if (channels < 0 || channels > AudioReader::kMaxChannels) {
-    return invalid_argument("has ", channels, " channels; accepted are 1 to ", AudioReader::kMaxChannels);
+  if (channels < 0 || channels > kMaxAudioChannels) {
+    return invalid_argument("has ", channels, " channels; accepted are 1 to ", kMaxAudioChannels);
   }
   decoder_.reset(ffmpeg().avcodec_alloc_context3(codec));
   if (decoder_ == nullptr) return resource_exhausted("no memory to decode with");
@@ -280,9 +280,8 @@ Status FfmpegInput::send_packet() {
 // Whether the decoder's frame is one that may go on; its floats are made finite.
 bool FfmpegInput::accept_frame() {
   AVFrame& frame = *frame_;
-  if (frame.sample_rate < AudioReader::kMinSamplingRate || frame.sample_rate > AudioReader::kMaxSamplingRate)
-    return false;
-  if (frame.ch_layout.nb_channels < 1 || frame.ch_layout.nb_channels > AudioReader::kMaxChannels) return false;
+  if (frame.sample_rate < kMinSamplingRate || frame.sample_rate > kMaxSamplingRate) return false;
+  if (frame.ch_layout.nb_channels < 1 || frame.ch_layout.nb_channels > kMaxAudioChannels) return false;
   const AVSampleFormat format = ffmpeg().av_get_packed_sample_fmt(static_cast<AVSampleFormat>(frame.format));
   if (format != AV_SAMPLE_FMT_FLT && format != AV_SAMPLE_FMT_DBL) return true;
   if (ffmpeg().av_frame_make_writable(&frame) < 0) return false;

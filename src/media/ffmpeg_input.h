@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "media/audio_reader.h"
+#include "media/audio_types.h"
 #include "media/ffmpeg.h"
 
 namespace transept {

@@ -1,6 +1,6 @@
 #include "media/ffmpeg_resampler.h"
 
-#include "media/audio_reader.h"
+#include "media/audio_types.h"
 
 namespace transept {
 namespace {
@@ -24,7 +24,7 @@ Status FfmpegResampler::convert(const SampleBlock& block, int begin, int count, 
   const int channels = block.layout->nb_channels;
   const bool planar = ffmpeg().av_sample_fmt_is_planar(block.format) != 0;
   const int64_t offset = int64_t{begin} * ffmpeg().av_get_bytes_per_sample(block.format) * (planar ? 1 : channels);
-  const uint8_t* planes[AudioReader::kMaxChannels] = {};
+  const uint8_t* planes[kMaxAudioChannels] = {};
   for (int i = 0; i < (planar ? channels : 1); ++i) planes[i] = block.planes[i] + offset;
   return run(planes, count, out);
 }

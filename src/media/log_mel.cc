@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "media/audio_reader.h"
+#include "media/audio_types.h"
 #include "media/log_mel_tables.h"
 
 namespace transept {
@@ -52,8 +52,7 @@ StatusOr<LogMel> LogMel::create(const LogMelOptions& options, Isa isa) {
   RETURN_IF_ERROR(check_range("n_fft", options.n_fft, 2, kMaxTransform));
   if (options.n_fft % 2 != 0) return field_error("n_fft", str_cat("must be even, is ", options.n_fft));
   RETURN_IF_ERROR(check_range("hop_length", options.hop_length, 1, options.n_fft));
-  RETURN_IF_ERROR(check_range("sampling_rate", options.sampling_rate, AudioReader::kMinSamplingRate,
-                              AudioReader::kMaxSamplingRate));
+  RETURN_IF_ERROR(check_range("sampling_rate", options.sampling_rate, kMinSamplingRate, kMaxSamplingRate));
   return LogMel(std::make_shared<const LogMelTables>(options, isa));
 }
 

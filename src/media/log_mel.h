@@ -14,16 +14,9 @@
 
 #include "base/isa.h"
 #include "base/status.h"
+#include "media/log_mel_options.h"
 
 namespace transept {
-
-// As preprocessor_config.json names them.
-struct LogMelOptions {
-  int32_t num_mel_bins = 80;  // feature_size; 1..1024
-  int32_t n_fft = 400;        // samples a frame; even, 2..4096
-  int32_t hop_length = 160;   // samples from frame to frame; 1..n_fft
-  int32_t sampling_rate = 16000;
-};
 
 struct LogMelTables;
 

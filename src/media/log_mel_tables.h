@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "media/log_mel.h"
+#include "base/isa.h"
 #include "media/log_mel_kernels.h"
+#include "media/log_mel_options.h"
 
 namespace transept {
 

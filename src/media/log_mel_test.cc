@@ -11,7 +11,7 @@
 #include <random>
 
 #include "media/log_mel_tables.h"
-#include "media/media_test_util.h"
+#include "media/media_testing.h"
 
 namespace transept {
 namespace {

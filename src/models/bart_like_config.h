@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "core/model_config.h"
-#include "models/bart_like.h"
+#include "models/bart_like_traits.h"
 #include "ops/activation_kind.h"
 
 namespace transept {

@@ -12,8 +12,8 @@
 #include "layers/embedding.h"
 #include "layers/feed_forward.h"
 #include "layers/layer_norm.h"
-#include "models/bart_like.h"
 #include "models/bart_like_config.h"
+#include "models/bart_like_traits.h"
 #include "models/encoder_input.h"
 
 namespace transept {
@@ -76,11 +76,6 @@ struct BartLikeParts {
   std::vector<float> encoder_rope, decoder_rope;        // frequencies (ops/rope.h); empty: nothing is turned
   LmHead lm_head;
 };
-
-// Reads every layer by BART's names. encoder_input: of a family that encodes media; null: tokens and positions.
-StatusOr<BartLikeParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
-                                             std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
-                                             const ModelLoadOptions& options);
 
 // The model keeps `weights`, which the embeddings read; `attention` outlives it.
 std::unique_ptr<Model> make_bart_like_model(BartLikeParts parts, std::shared_ptr<WeightMap> weights,

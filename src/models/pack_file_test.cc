@@ -2,6 +2,7 @@
 // packed again; that other storages are made of a packed file only where nothing was lost; and that damaged files are
 // refused by name. Every checkpoint in tests/models takes part.
 #include "layers/pack_file.h"
+#include "attention/backends.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,14 +11,14 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/folder_testing.h"
 #include "base/mmap_file.h"
 #include "base/source_dir_testing.h"
-#include "base/test_folder.h"
 #include "core/model_config.h"
 #include "models/registry.h"
-#include "models/run_model.h"
-#include "models/tiny_bart.h"
-#include "weights/safetensors_test_util.h"
+#include "models/run_model_testing.h"
+#include "models/tiny_bart_testing.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

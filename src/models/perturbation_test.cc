@@ -10,14 +10,15 @@
 #include <random>
 #include <set>
 
+#include "attention/backends.h"
+#include "base/folder_testing.h"
 #include "base/mmap_file.h"
 #include "base/source_dir_testing.h"
-#include "base/test_folder.h"
 #include "core/model_config.h"
 #include "models/registry.h"
-#include "models/run_model.h"
+#include "models/run_model_testing.h"
 #include "weights/safetensors.h"
-#include "weights/safetensors_test_util.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

@@ -8,15 +8,16 @@
 #include <filesystem>
 #include <fstream>
 
+#include "attention/backends.h"
+#include "base/folder_testing.h"
 #include "base/mmap_file.h"
 #include "base/source_dir_testing.h"
-#include "base/test_folder.h"
 #include "core/config_file.h"
 #include "core/model_config.h"
 #include "models/registry.h"
-#include "models/run_model.h"
+#include "models/run_model_testing.h"
 #include "weights/safetensors.h"
-#include "weights/safetensors_test_util.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

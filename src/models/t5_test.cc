@@ -6,10 +6,11 @@
 
 #include <cmath>
 
+#include "attention/backends.h"
 #include "core/model_config.h"
 #include "models/registry.h"
-#include "models/run_model.h"
-#include "models/tiny_t5.h"
+#include "models/run_model_testing.h"
+#include "models/tiny_t5_testing.h"
 
 namespace transept {
 namespace {

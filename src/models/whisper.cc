@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/config_file.h"
 #include "layers/conv1d.h"
+#include "models/bart_like.h"
 #include "models/bart_like_model.h"
 #include "models/families.h"
 

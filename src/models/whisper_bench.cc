@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attention/backends.h"
+#include "base/folder_testing.h"
 #include "base/strings.h"
-#include "base/test_folder.h"
 #include "core/model_config.h"
 #include "models/registry.h"
-#include "models/run_model.h"
+#include "models/run_model_testing.h"
 #include "ops/bench_support.h"
-#include "weights/safetensors_test_util.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

@@ -66,8 +66,8 @@ StatusOr<std::unique_ptr<AudioProcessor>> make_log_mel_processor(const ModelConf
   }
   LogMelOptions options;
   options.num_mel_bins = static_cast<int32_t>(num_mel_bins);
-  ASSIGN_OR_RETURN(const int64_t rate, reader.integer("sampling_rate", AudioReader::kMinSamplingRate,
-                                                      AudioReader::kMaxSamplingRate, kSamplingRate));
+  ASSIGN_OR_RETURN(const int64_t rate,
+                   reader.integer("sampling_rate", kMinSamplingRate, kMaxSamplingRate, kSamplingRate));
   ASSIGN_OR_RETURN(const int64_t n_fft, reader.integer("n_fft", 2, 16384, kFft));
   ASSIGN_OR_RETURN(const int64_t hop, reader.integer("hop_length", 1, n_fft, kHopLength));
   ASSIGN_OR_RETURN(const int64_t seconds, reader.integer("chunk_length", 1, kMaxChunkSeconds, kChunkSeconds));

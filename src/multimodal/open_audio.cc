@@ -60,9 +60,9 @@ StatusOr<RawAudio> read_samples(const Json& samples, const Json* sampling_rate) 
     return audio_error("samples need a sampling_rate, in hertz");
   }
   const double rate = sampling_rate->as_double();
-  if (!(rate >= AudioReader::kMinSamplingRate && rate <= AudioReader::kMaxSamplingRate) || rate != std::floor(rate)) {
+  if (!(rate >= kMinSamplingRate && rate <= kMaxSamplingRate) || rate != std::floor(rate)) {
     return audio_error(str_cat("sampling_rate ", sampling_rate->dump(), " is not a whole number from ",
-                               AudioReader::kMinSamplingRate, " to ", AudioReader::kMaxSamplingRate));
+                               kMinSamplingRate, " to ", kMaxSamplingRate));
   }
   RawAudio raw;
   raw.sampling_rate = static_cast<int32_t>(rate);

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "multimodal/multimodal_test_util.h"
+#include "multimodal/multimodal_testing.h"
 
 namespace transept {
 namespace {

@@ -64,8 +64,8 @@ class WaveformProcessor final : public AudioProcessor {
 
 StatusOr<std::unique_ptr<AudioProcessor>> make_waveform_processor(const ModelConfig& config) {
   ASSIGN_OR_RETURN(const PreprocessorConfig file, PreprocessorConfig::load(config.path));
-  ASSIGN_OR_RETURN(const int64_t rate, file.reader().integer("sampling_rate", AudioReader::kMinSamplingRate,
-                                                             AudioReader::kMaxSamplingRate, kSamplingRate));
+  ASSIGN_OR_RETURN(const int64_t rate,
+                   file.reader().integer("sampling_rate", kMinSamplingRate, kMaxSamplingRate, kSamplingRate));
   ASSIGN_OR_RETURN(const bool normalize, file.reader().boolean("do_normalize", false));
   if (normalize) return file.reader().error("do_normalize", "normalised samples are not supported");
   return std::unique_ptr<AudioProcessor>(std::make_unique<WaveformProcessor>(static_cast<int32_t>(rate)));

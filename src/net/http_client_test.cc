@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "net/fake_http_server.h"
+#include "net/fake_http_server_testing.h"
 
 namespace transept {
 namespace {

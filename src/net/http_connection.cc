@@ -172,7 +172,7 @@ asio::awaitable<void> HttpConnection::serve_refusal() {
 }
 
 asio::awaitable<HttpConnection::After> HttpConnection::serve_one() {
-  const HttpServer::Options& options = context_.options;
+  const HttpServerOptions& options = context_.options;
   HttpRequestParser parser({options.max_request_line_bytes, options.max_header_bytes, options.max_headers});
   const Input input = co_await read_head(parser);
   if (input == Input::kClosed) co_return After::kClose;

@@ -17,7 +17,8 @@
 #include "base/mutex.h"
 #include "net/http_exchange.h"
 #include "net/http_request_parser.h"
-#include "net/http_server.h"
+#include "net/http_server_options.h"
+#include "net/http_service.h"
 
 namespace transept {
 
@@ -38,7 +39,7 @@ class HttpConnection;
 
 // What all connections of a server share; outlives them.
 struct HttpServerContext {
-  HttpServer::Options options;
+  HttpServerOptions options;
   HttpService& service;
   std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
   OwedAnswers owed;

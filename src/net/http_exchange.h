@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "net/http_server.h"
+#include "net/http_service.h"
 
 namespace transept {
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/mutex.h"
-#include "net/http_server_test_util.h"
+#include "net/http_server_testing.h"
 
 namespace transept {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "ops/ops_test_util.h"
+#include "ops/ops_testing.h"
 
 namespace transept {
 namespace {

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "base/checked_math.h"
-#include "ops/gemm_with.h"
 #include "ops/select_kernels.h"
 
 namespace transept {

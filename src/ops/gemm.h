@@ -25,6 +25,8 @@
 
 namespace transept {
 
+struct OpKernels;
+
 // What is done to y before it is stored: y = activation(x w^T + bias) + residual.
 struct Epilogue {
   const float* bias = nullptr;  // [n], null: none
@@ -77,5 +79,14 @@ bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa);
 // The obvious triple loop in double precision over an unpacked w [n, k]: the oracle. x and w are taken as they are:
 // what a storage rounds is the caller's to round first.
 void gemm_reference(const TensorView& x, const TensorView& w, const Epilogue& epilogue, const TensorView& y);
+
+// The same with a table that is not the level's: for tests of kernels that the processor has no instructions for
+// (tile_test.cc).
+void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+               const Epilogue& epilogue, const TensorView& y);
+void gemm_by_columns_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+                          const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);
+void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMatrix& like,
+                      std::span<const PartedGemm> products);
 
 }  // namespace transept

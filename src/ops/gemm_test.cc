@@ -12,7 +12,7 @@
 #include "base/checked_math.h"
 #include "base/sanitized_testing.h"
 #include "ops/activation.h"
-#include "ops/ops_test_util.h"
+#include "ops/ops_testing.h"
 #include "ops/select_kernels.h"
 
 namespace transept {

@@ -1,9 +1,9 @@
 // Tiles of 16 rows of 64 bytes (AMX): what they are, for the kernels that multiply in them (ops/kernels.h has the rule
 // for such files).
 //
-// Kernels are templates over T, what multiplies tiles: tile_amx.h has the instructions, tile_software.h a T in software
-// that does what Intel's manual defines, because few machines that build this have AMX. A T is made with a TileConfig
-// and holds eight tiles, each addressed by a constant:
+// Kernels are templates over T, what multiplies tiles: tile_amx.h has the instructions, tile_software_testing.h a T in
+// software that does what Intel's manual defines, because few machines that build this have AMX. A T is made with a
+// TileConfig and holds eight tiles, each addressed by a constant:
 //   zero<tile>(); load<tile>(from, stride); store<tile>(to, stride);
 //   dot_u8s8<sum, a, b>(), dot_s8u8<sum, a, b>(), dot_bfloat16<sum, a, b>()   sum += a b
 // The configuration is a thread's own: whoever makes a T releases it before a thread goes on to something else.

@@ -1,5 +1,6 @@
-// Products on tiles, proven where no processor has them: the kernels of AMX run on tiles in software (tile_software.h),
-// behind plain vectors everywhere and behind AVX-512's where that is present; where AMX is, it must agree.
+// Products on tiles, proven where no processor has them: the kernels of AMX run on tiles in software
+// (tile_software_testing.h), behind plain vectors everywhere and behind AVX-512's where that is present; where AMX is,
+// it must agree.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -7,11 +8,12 @@
 #include <cstring>
 #include <random>
 
-#include "ops/gemm_with.h"
-#include "ops/ops_test_util.h"
+#include "ops/gemm.h"
+#include "ops/kernels.h"
+#include "ops/ops_testing.h"
 #include "ops/select_kernels.h"
 #include "ops/tile_kernel.h"
-#include "ops/tile_software.h"
+#include "ops/tile_software_testing.h"
 #include "ops/vec_generic.h"
 
 namespace transept {

@@ -3,7 +3,7 @@
 #define TRANSEPT_AVX512_LEVEL software_amx
 #include "ops/dot_tile.h"
 #include "ops/tile_kernel.h"
-#include "ops/tile_software.h"
+#include "ops/tile_software_testing.h"
 
 namespace transept::software_amx {
 

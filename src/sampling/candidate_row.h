@@ -8,7 +8,7 @@
 #include <span>
 
 #include "sampling/greedy_row.h"
-#include "sampling/select.h"
+#include "sampling/row_request.h"
 #include "tensor/context.h"
 
 namespace transept {

@@ -7,7 +7,7 @@
 
 #include "core/request_output.h"
 #include "sampling/row_edits.h"
-#include "sampling/select.h"
+#include "sampling/row_request.h"
 #include "tensor/context.h"
 
 namespace transept {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sampling/select.h"
+#include "sampling/row_request.h"
 #include "tensor/context.h"
 
 namespace transept {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "sampling/choose.h"
-#include "sampling/select.h"
+#include "sampling/row_request.h"
 
 namespace transept {
 

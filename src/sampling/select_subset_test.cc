@@ -7,11 +7,11 @@
 #include <limits>
 #include <random>
 
-#include "base/test_folder.h"
+#include "base/folder_testing.h"
 #include "layers/chosen_outputs.h"
 #include "sampling/select.h"
 #include "sampling/select_row.h"
-#include "weights/safetensors_test_util.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

@@ -1,6 +1,7 @@
 // Proves that the rules leave the tokens that transformers' and openai-whisper's own code leaves
 // (tests/make_timestamp_rules.py), of logits and of log-probabilities; and each rule by itself.
 #include "sampling/timestamp_rules.h"
+#include "sampling/build_row_edits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

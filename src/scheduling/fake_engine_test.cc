@@ -1,5 +1,6 @@
-// The fake engine of fake_engine.h (compiled into the tests only), and tests that it notices what it is there for.
-#include "scheduling/fake_engine.h"
+// The fake engine of fake_engine_testing.h (compiled into the tests only), and tests that it notices what it is there
+// for.
+#include "scheduling/fake_engine_testing.h"
 
 #include <gtest/gtest.h>
 

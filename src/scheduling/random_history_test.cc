@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "scheduling/fake_engine.h"
+#include "scheduling/fake_engine_testing.h"
 
 namespace transept::testing {
 namespace {

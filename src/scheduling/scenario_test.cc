@@ -24,8 +24,8 @@
 #include <set>
 
 #include "base/source_dir_testing.h"
-#include "kv/scenario.h"
-#include "scheduling/fake_engine.h"
+#include "kv/scenario_testing.h"
+#include "scheduling/fake_engine_testing.h"
 
 namespace transept::testing {
 namespace {

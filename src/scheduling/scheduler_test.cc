@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/allocation_count.h"
+#include "base/allocation_count_testing.h"
 
 namespace transept {
 namespace {

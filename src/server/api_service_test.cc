@@ -7,8 +7,8 @@
 
 #include <thread>
 
-#include "net/http_server_test_util.h"
-#include "server/served_model_test_util.h"
+#include "net/http_server_testing.h"
+#include "server/served_model_testing.h"
 
 namespace transept {
 namespace {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/served_model_test_util.h"
+#include "server/served_model_testing.h"
 
 namespace transept {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/replies.h"
+#include "server/http_errors.h"
 
 namespace transept {
 namespace {

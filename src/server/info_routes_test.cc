@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/gated_executor.h"
-#include "server/server_test_util.h"
+#include "engine/gated_executor_testing.h"
+#include "server/server_testing.h"
 
 namespace transept {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/prometheus_test_util.h"
+#include "server/prometheus_testing.h"
 
 namespace transept {
 namespace {

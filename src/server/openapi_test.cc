@@ -11,7 +11,7 @@
 #include "request/field_table.h"
 #include "server/openapi_fields.h"
 #include "server/routes.h"
-#include "server/server_test_util.h"
+#include "server/server_testing.h"
 
 namespace transept {
 namespace {

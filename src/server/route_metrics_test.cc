@@ -6,10 +6,10 @@
 #include <map>
 #include <thread>
 
-#include "server/prometheus_test_util.h"
+#include "server/prometheus_testing.h"
 #include "server/routes.h"
-#include "server/served_model_test_util.h"
-#include "server/transcription_test_util.h"
+#include "server/served_model_testing.h"
+#include "server/transcription_testing.h"
 
 namespace transept::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/transcription_test_util.h"
+#include "server/transcription_testing.h"
 #include "speech/characters.h"
 
 namespace transept::testing {

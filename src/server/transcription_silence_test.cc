@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/transcription_test_util.h"
+#include "server/transcription_testing.h"
 
 namespace transept::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "server/transcription_test_util.h"
+#include "server/transcription_testing.h"
 #include "speech/characters.h"
 
 namespace transept::testing {

@@ -11,7 +11,7 @@
 #include "base/input_file.h"
 #include "base/source_dir_testing.h"
 #include "core/speech_languages.h"
-#include "server/transcription_test_util.h"
+#include "server/transcription_testing.h"
 #include "speech/characters.h"
 #include "speech/subtitles.h"
 

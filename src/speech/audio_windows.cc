@@ -19,11 +19,6 @@ constexpr int64_t kDropRows = 2 * kWindowFrames;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<AudioReader>> AudioSource::open(const AudioReader::Options& options) const {
-  if (raw_ != nullptr) return AudioReader::from_samples(*raw_, options);
-  return AudioReader::open(bytes_, options);
-}
-
 StatusOr<std::unique_ptr<AudioWindows>> AudioWindows::open(const AudioSource& source, const AudioProcessor& processor,
                                                            const Options& options) {
   std::unique_ptr<AudioWindows> windows(new AudioWindows(source, processor));

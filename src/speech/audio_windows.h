@@ -18,7 +18,7 @@
 #include "media/audio_reader.h"
 #include "media/log_mel.h"
 #include "multimodal/audio_processor.h"
-#include "speech/transcriber.h"
+#include "speech/transcription.h"
 #include "speech/voice_activity.h"
 
 namespace transept {

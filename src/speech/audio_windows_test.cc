@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/test_folder.h"
+#include "base/folder_testing.h"
 #include "multimodal/registry.h"
-#include "speech/transcriber_test_util.h"
+#include "speech/transcriber_testing.h"
 
 namespace transept::testing {
 namespace {

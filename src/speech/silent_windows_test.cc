@@ -8,7 +8,7 @@
 
 #include "speech/audio_windows.h"
 #include "speech/speech_spans.h"
-#include "speech/transcriber_test_util.h"
+#include "speech/transcriber_testing.h"
 
 namespace transept::testing {
 namespace {

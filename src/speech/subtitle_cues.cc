@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "speech/characters.h"
+#include "speech/timestamp_text.h"
 
 namespace transept {
 namespace {

@@ -1,28 +1,14 @@
 #include "speech/subtitles.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "base/utf8.h"
 #include "speech/characters.h"
 #include "speech/subtitle_cues.h"
+#include "speech/timestamp_text.h"
 
 namespace transept {
 namespace {
-
-// Milliseconds as Python's round() gives them: half to even, like the rounding mode of nearbyint.
-int64_t milliseconds(double seconds) {
-  constexpr double kMost = 1e12;  // seconds: 30,000 years
-  if (!(seconds > 0)) return 0;
-  return static_cast<int64_t>(std::nearbyint(std::min(seconds, kMost) * 1000));
-}
-
-std::string printed(int64_t value, int width) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%0*lld", width, static_cast<long long>(value));
-  return buffer;
-}
 
 std::string stripped(const Segment& segment) { return std::string(strip_space(sanitize_utf8(segment.text))); }
 
@@ -159,14 +145,6 @@ Json transcript_json(const Transcript& transcript) {
   for (const Segment& segment : transcript.segments) segments.push_back(segment_json(segment, transcript.has_words));
   return Json(
       Json::Object{{"text", transcript.text}, {"segments", std::move(segments)}, {"language", transcript.language}});
-}
-
-std::string format_timestamp(double seconds, bool always_hours, char decimal_mark) {
-  const int64_t ms = milliseconds(seconds);
-  const int64_t hours = ms / 3'600'000;
-  const std::string front = always_hours || hours > 0 ? printed(hours, 2) + ":" : std::string();
-  return str_cat(front, printed(ms / 60'000 % 60, 2), ":", printed(ms / 1000 % 60, 2), decimal_mark,
-                 printed(ms % 1000, 3));
 }
 
 std::string segment_line(const Segment& segment) {

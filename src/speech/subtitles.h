@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "speech/subtitle_cues.h"
 #include "speech/transcript.h"
 
 namespace transept {
@@ -26,14 +27,6 @@ inline constexpr std::array<TranscriptFormat, 5> kTranscriptFormats = {Transcrip
 // "txt", "vtt", ...: the format's name and the file's extension.
 std::string_view transcript_extension(TranscriptFormat format);
 
-// How vtt and srt cut words into subtitles. They need word times; without these a subtitle is a segment.
-struct SubtitleOptions {
-  int64_t max_line_width = 0;      // characters; 0: no limit
-  int64_t max_line_count = 0;      // lines of a subtitle; 0: no limit. Counts only beside max_line_width
-  int64_t max_words_per_line = 0;  // 0: no limit
-  bool highlight_words = false;    // one subtitle a word, which is underlined
-};
-
 // Errors, by the flag's name with underscores: a negative number; an option that needs word times, without them.
 // Otherwise what is to be told the user: options that have no effect beside others, as openai-whisper warns of them.
 StatusOr<std::vector<std::string>> check_subtitle_options(const SubtitleOptions& options, bool word_times);
@@ -46,9 +39,6 @@ std::string write_transcript(const Transcript& transcript, TranscriptFormat form
 Json transcript_json(const Transcript& transcript);
 Json segment_json(const Segment& segment, bool has_words);
 Json word_json(const Word& word);
-
-// "01:02.345", with hours "00:01:02.345": milliseconds rounded half to even, with carry; hours always, or when not 0.
-std::string format_timestamp(double seconds, bool always_hours, char decimal_mark);
 
 // "[00:00.000 --> 00:02.500]  text": what openai-whisper prints of a segment while it works.
 std::string segment_line(const Segment& segment);

@@ -5,7 +5,8 @@
 #include <limits>
 
 #include "speech/compression_ratio.h"
-#include "speech/speech_test_util.h"
+#include "speech/speech_testing.h"
+#include "speech/timestamp_text.h"
 
 namespace transept {
 namespace {

@@ -226,24 +226,6 @@ void Run::progress(int64_t frame) {
 
 }  // namespace
 
-TranscribeCounts& TranscribeCounts::operator+=(const TranscribeCounts& other) {
-  num_windows += other.num_windows;
-  num_requests += other.num_requests;
-  num_fallbacks += other.num_fallbacks;
-  num_prompt_tokens += other.num_prompt_tokens;
-  num_generated_tokens += other.num_generated_tokens;
-  num_encoder_tokens += other.num_encoder_tokens;
-  return *this;
-}
-
-Status TranscribeLimits::check(const Clock& clock) const {
-  if (stop_token.stop_requested()) return absl::CancelledError("the transcription was cancelled");
-  if (deadline.has_value() && *deadline <= clock.now()) {
-    return absl::DeadlineExceededError("the transcription was not finished before its deadline");
-  }
-  return ok_status();
-}
-
 StatusOr<TranscribeResult> Transcriber::transcribe(const AudioSource& audio, const TranscribeOptions& options,
                                                    const TranscribeObserver& observer,
                                                    const TranscribeLimits& limits) const {

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "speech/transcriber_test_util.h"
+#include "speech/transcriber_testing.h"
 
 namespace transept::testing {
 namespace {

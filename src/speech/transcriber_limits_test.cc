@@ -7,9 +7,9 @@
 #include <stop_token>
 #include <thread>
 
-#include "engine/gated_executor.h"
+#include "engine/gated_executor_testing.h"
 #include "speech/transcriber.h"
-#include "speech/transcriber_test_util.h"
+#include "speech/transcriber_testing.h"
 
 namespace transept::testing {
 namespace {

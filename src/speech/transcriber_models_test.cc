@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
+#include "base/folder_testing.h"
 #include "base/input_file.h"
-#include "base/test_folder.h"
 #include "speech/transcriber.h"
-#include "speech/transcriber_test_util.h"
+#include "speech/transcriber_testing.h"
 
 namespace transept::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <atomic>
 #include <thread>
 
-#include "base/test_folder.h"
-#include "speech/transcriber_test_util.h"
+#include "base/folder_testing.h"
+#include "speech/transcriber_testing.h"
 
 namespace transept::testing {
 namespace {

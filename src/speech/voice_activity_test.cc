@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "base/allocation_count.h"
+#include "base/allocation_count_testing.h"
 #include "speech/speech_spans.h"
 
 namespace transept {

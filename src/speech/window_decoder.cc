@@ -37,25 +37,6 @@ Status under_own_name(const Status& error) {
 
 }  // namespace
 
-StatusOr<SpeechModel> SpeechModel::of(const LoadedModel& model, AsyncEngine& engine) {
-  if (model.media->audio() == nullptr) {
-    return unimplemented(model.config.model, ": a ", model.model_config.model_type, " model does not take audio");
-  }
-  if (model.tokenizer == nullptr) {
-    return invalid_argument(model.config.model, ": a transcript needs the model's tokenizer, and the folder has none");
-  }
-  SpeechModel speech;
-  speech.engine = &engine;
-  speech.tokenizer = model.tokenizer.get();
-  speech.audio = model.media->audio();
-  speech.tokens = model.speech_tokens.get();
-  speech.generation = &model.generation;
-  speech.prompts = model.prompts.get();
-  speech.has_alignment_heads = model.has_alignment_heads;
-  speech.max_num_seqs = model.config.max_num_seqs;
-  return speech;
-}
-
 StatusOr<std::unique_ptr<WindowDecoder>> WindowDecoder::create(const SpeechModel& model,
                                                                const TranscribeOptions& options,
                                                                const TranscribeLimits& limits) {

@@ -18,7 +18,7 @@
 #include "engine/encoded_input.h"
 #include "speech/decoding_rules.h"
 #include "speech/transcribe_options.h"
-#include "speech/transcriber.h"
+#include "speech/transcription.h"
 #include "speech/word_alignment.h"
 
 namespace transept {

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "base/utf8.h"
 #include "speech/decoding_rules.h"
-#include "speech/speech_test_util.h"
+#include "speech/speech_testing.h"
 #include "speech/word_times.h"
 
 namespace transept {

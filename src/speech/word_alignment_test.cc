@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "speech/speech_test_util.h"
+#include "speech/speech_testing.h"
 
 namespace transept {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "speech/speech_test_util.h"
+#include "speech/speech_testing.h"
 
 namespace transept {
 namespace {

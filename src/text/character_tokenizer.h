@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_hints.h"
 
 namespace transept {
 

@@ -14,7 +14,7 @@ uint32_t first_character(std::string_view text) {
   return next_code_point(text, end);
 }
 
-class NmtStep final : public Normalizer::Step {
+class NmtStep final : public NormalizerStep {
  public:
   StatusOr<std::string> apply(std::string text, SearchBudget& /*budget*/) const override {
     std::string out;
@@ -42,7 +42,7 @@ class NmtStep final : public Normalizer::Step {
   }
 };
 
-class BertStep final : public Normalizer::Step {
+class BertStep final : public NormalizerStep {
  public:
   struct Options {
     bool clean_text, handle_chinese_chars, strip_accents, lowercase;
@@ -101,9 +101,9 @@ class BertStep final : public Normalizer::Step {
 
 }  // namespace
 
-std::unique_ptr<Normalizer::Step> make_nmt_step() { return std::make_unique<NmtStep>(); }
+std::unique_ptr<NormalizerStep> make_nmt_step() { return std::make_unique<NmtStep>(); }
 
-StatusOr<std::unique_ptr<Normalizer::Step>> parse_bert_step(const JsonField& field) {
+StatusOr<std::unique_ptr<NormalizerStep>> parse_bert_step(const JsonField& field) {
   BertStep::Options options;
   ASSIGN_OR_RETURN(options.clean_text, field.member("clean_text").bool_or(true));
   ASSIGN_OR_RETURN(options.handle_chinese_chars, field.member("handle_chinese_chars").bool_or(true));

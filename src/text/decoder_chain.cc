@@ -5,7 +5,7 @@
 
 #include "text/byte_token.h"
 #include "text/metaspace.h"
-#include "text/normalizer.h"
+#include "text/text_growth.h"
 #include "text/text_pattern.h"
 #include "text/unicode.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "text/tokenizer_test_util.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "text/pipeline_tokenizer.h"
 #include "text/tokenizer_config.h"
+#include "text/tokenizer_hints.h"
 #include "text/tokenizer_kind.h"
 
 namespace transept {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "text/detokenizer.h"
+#include "text/load_tokenizer.h"
 #include "text/tokenizer_loader.h"
 
 namespace {

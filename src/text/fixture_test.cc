@@ -2,7 +2,8 @@
 // repository: testdata/ was made by tools/make_tokenizer_fixtures.py.
 #include <gtest/gtest.h>
 
-#include "text/tokenizer_test_util.h"
+#include "text/load_tokenizer.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {

@@ -7,7 +7,8 @@
 
 #include "base/source_dir_testing.h"
 #include "text/detokenizer.h"
-#include "text/tokenizer_test_util.h"
+#include "text/load_tokenizer.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {

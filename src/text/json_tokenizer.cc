@@ -6,6 +6,7 @@
 #include "base/quoted.h"
 #include "text/bpe.h"
 #include "text/language_codes.h"
+#include "text/parse_token_decoder.h"
 #include "text/pipeline_tokenizer.h"
 #include "text/tokenizer_loader.h"
 #include "text/unigram_model.h"
@@ -90,7 +91,7 @@ StatusOr<std::unique_ptr<Tokenizer>> make_json_tokenizer(const TokenizerFiles& f
   ASSIGN_OR_RETURN(parts.normalizer, Normalizer::parse(root.member("normalizer")));
   ASSIGN_OR_RETURN(parts.pre_tokenizer, PreTokenizer::parse(root.member("pre_tokenizer"), config.add_prefix_space));
   ASSIGN_OR_RETURN(parts.post_processor, PostProcessor::parse(root.member("post_processor")));
-  ASSIGN_OR_RETURN(parts.decoder, TokenDecoder::parse(root.member("decoder")));
+  ASSIGN_OR_RETURN(parts.decoder, parse_token_decoder(root.member("decoder")));
   const Vocabulary& vocabulary = parts.model->vocabulary();
   RETURN_IF_ERROR(parse_added_tokens(root.member("added_tokens"), vocabulary, parts.added_tokens));
   RETURN_IF_ERROR(add_config_tokens(config, vocabulary, /*keep_ids=*/false, parts.added_tokens));

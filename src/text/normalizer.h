@@ -9,19 +9,14 @@
 
 #include "base/status.h"
 #include "text/json_field.h"
+#include "text/normalizer_step.h"
 #include "text/search_budget.h"
 
 namespace transept {
 
 class Normalizer final {
  public:
-  class Step {
-   public:
-    virtual ~Step() = default;
-    virtual StatusOr<std::string> apply(std::string text, SearchBudget& budget) const = 0;
-    // Whether the step takes the text's first character away and puts nothing in its place.
-    virtual bool drops_front(std::string_view /*text*/) const { return false; }
-  };
+  using Step = NormalizerStep;
 
   // Leaves texts as they are.
   Normalizer() = default;
@@ -44,9 +39,5 @@ class Normalizer final {
 
   std::vector<std::unique_ptr<Step>> steps_;
 };
-
-// Whether a text of `size` bytes that came of one of `original_size` has outgrown what honest tokenizer files do.
-bool grew_too_much(size_t original_size, size_t size);
-Status grew_too_much_error();
 
 }  // namespace transept

@@ -18,6 +18,7 @@
 #include "text/subword_model.h"
 #include "text/token_decoder.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_hints.h"
 
 namespace transept {
 

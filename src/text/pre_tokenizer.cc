@@ -4,7 +4,7 @@
 
 #include "text/byte_level.h"
 #include "text/metaspace.h"
-#include "text/normalizer.h"
+#include "text/text_growth.h"
 #include "text/text_pattern.h"
 #include "text/unicode.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "text/normalizer.h"
+#include "text/text_growth.h"
 #include "text/unicode.h"
 
 namespace transept {

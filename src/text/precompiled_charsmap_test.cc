@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
-#include "text/tokenizer_test_util.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {

@@ -13,6 +13,9 @@
 
 namespace transept {
 
+// Of PCRE2's tables, which \p{...} and \w of a pattern mean (10.42; a test holds it against PCRE2's own word).
+inline constexpr std::string_view kRegexUnicodeVersion = "14.0.0";
+
 class Regex final {
  public:
   // Errors: not valid; kUnimplemented where it is written with something that Oniguruma and PCRE2 understand

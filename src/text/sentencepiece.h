@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "text/sentencepiece_file.h"
 
 namespace transept {
 
 class SentencePieceModel {
  public:
-  enum class PieceType : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+  using PieceType = SentencePieceType;
 
   // A cut of a text. `text` is what stands there after normalisation ("▁the"): for an unknown one the characters
   // themselves, a run of them in one.

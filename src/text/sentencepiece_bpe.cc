@@ -12,7 +12,7 @@
 namespace transept {
 namespace {
 
-using Type = SentencePieceModel::PieceType;
+using Type = SentencePieceType;
 
 struct Symbol {
   uint32_t begin, length;

@@ -131,7 +131,7 @@ Status read_piece(std::string_view bytes, SentencePieceFile::Piece& piece) {
       case 3: {
         uint64_t type = 0;
         RETURN_IF_ERROR(read_enum(field, "type", 6, type));
-        piece.type = static_cast<SentencePieceModel::PieceType>(type);
+        piece.type = static_cast<SentencePieceType>(type);
         return ok_status();
       }
       default: return ok_status();

@@ -8,9 +8,17 @@
 #include <vector>
 
 #include "base/status.h"
-#include "text/sentencepiece.h"
 
 namespace transept {
+
+enum class SentencePieceType : uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
 
 struct SentencePieceFile {
   enum class ModelType : uint8_t { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
@@ -18,7 +26,7 @@ struct SentencePieceFile {
   struct Piece {
     std::string_view text;
     float score = 0;
-    SentencePieceModel::PieceType type = SentencePieceModel::PieceType::kNormal;
+    SentencePieceType type = SentencePieceType::kNormal;
   };
 
   std::vector<Piece> pieces;

@@ -1,7 +1,7 @@
 #include "text/sentencepiece_normalizer.h"
 
 #include "base/utf8.h"
-#include "text/normalizer.h"
+#include "text/text_growth.h"
 
 namespace transept {
 

@@ -18,7 +18,7 @@ namespace transept {
 
 class SentencePiecePieces final {
  public:
-  using Type = SentencePieceModel::PieceType;
+  using Type = SentencePieceType;
   static constexpr size_t kMaxPieceBytes = 1024;  // bounds the time of a search; published ones have some 50
 
   SentencePiecePieces(SentencePiecePieces&&) = default;

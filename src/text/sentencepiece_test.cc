@@ -12,7 +12,7 @@
 #include "base/base64.h"
 #include "text/byte_token.h"
 #include "text/sentencepiece_file.h"
-#include "text/tokenizer_test_util.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {

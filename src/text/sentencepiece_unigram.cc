@@ -8,7 +8,7 @@
 namespace transept {
 namespace {
 
-using Type = SentencePieceModel::PieceType;
+using Type = SentencePieceType;
 using Search = UnigramSearch<float>;
 
 class UnigramCutter final : public SentencePieceCutter {

@@ -2,48 +2,7 @@
 
 #include <algorithm>
 
-#include "text/byte_level.h"
-#include "text/decoder_chain.h"
-
 namespace transept {
-namespace {
-
-class ByteLevelDecoder final : public TokenDecoder {
- public:
-  void append_bytes(const EarlierTokens& /*earlier*/, std::string_view token, std::string& out) const override {
-    append_token_bytes(token, out);
-  }
-};
-
-class SpacesBetweenDecoder final : public TokenDecoder {
- public:
-  void append_bytes(const EarlierTokens& earlier, std::string_view token, std::string& out) const override {
-    if (!earlier.none()) out.push_back(' ');
-    out += token;
-  }
-};
-
-// A suffix that ends a word is a space, if another word follows.
-class BpeDecoder final : public TokenDecoder {
- public:
-  explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
-
-  void append_bytes(const EarlierTokens& earlier, std::string_view token, std::string& out) const override {
-    if (earlier.last().ends_with(suffix_)) out.push_back(' ');
-    if (token.ends_with(suffix_)) token.remove_suffix(suffix_.size());
-    for (size_t at = token.find(suffix_); at != std::string_view::npos; at = token.find(suffix_)) {
-      out += token.substr(0, at);
-      out.push_back(' ');
-      token.remove_prefix(at + suffix_.size());
-    }
-    out += token;
-  }
-
- private:
-  std::string suffix_;
-};
-
-}  // namespace
 
 bool EarlierTokens::none() const {
   return std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return spelling(id).empty(); });
@@ -54,19 +13,6 @@ std::string_view EarlierTokens::last() const {
     if (const std::string_view token = spelling(*id); !token.empty()) return token;
   }
   return {};
-}
-
-std::unique_ptr<TokenDecoder> TokenDecoder::byte_level() { return std::make_unique<ByteLevelDecoder>(); }
-
-StatusOr<std::unique_ptr<TokenDecoder>> TokenDecoder::parse(const JsonField& field) {
-  if (!field.present()) return std::make_unique<SpacesBetweenDecoder>();
-  RETURN_IF_ERROR(field.expect_object());
-  ASSIGN_OR_RETURN(const std::string type, field.member("type").as_string());
-  if (type == "ByteLevel") return byte_level();
-  if (type != "BPEDecoder") return parse_decoder_chain(field);
-  ASSIGN_OR_RETURN(std::string suffix, field.member("suffix").string_or("</w>"));
-  if (suffix.empty()) return field.member("suffix").error("is empty");
-  return std::make_unique<BpeDecoder>(std::move(suffix));
 }
 
 }  // namespace transept

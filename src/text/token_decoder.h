@@ -3,14 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/function_ref.h"
-#include "base/status.h"
-#include "text/json_field.h"
 
 namespace transept {
 
@@ -26,11 +23,6 @@ struct EarlierTokens {
 
 class TokenDecoder {
  public:
-  // The member "decoder" of a tokenizer.json: ByteLevel; Sequence, Replace, Strip, Metaspace, WordPiece, ByteFallback,
-  // Fuse, as far as a text can be made of them token by token; BPEDecoder; null (tokens with spaces between them).
-  // Errors name the field; another type is refused by name.
-  static StatusOr<std::unique_ptr<TokenDecoder>> parse(const JsonField& field);
-  static std::unique_ptr<TokenDecoder> byte_level();
   virtual ~TokenDecoder() = default;
 
   // Appends the bytes that a token adds to a text, which may be half a character.

@@ -69,21 +69,4 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> token_ids, bool skip_special_tokens) const;
 };
 
-// What loading must know of the model besides the tokenizer's own files.
-struct TokenizerHints {
-  // Of config.json.
-  std::string model_type = {}, tokenizer_class = {};
-  int64_t vocab_size = 0;          // 0: it does not say
-  int64_t decoder_vocab_size = 0;  // where the two sides differ (Marian); 0: it does not say
-  // Character vocabularies (bart-g2p): config.json's tables as they stand there; null: absent.
-  Json grapheme_chars = {}, phoneme_chars = {};
-  std::optional<int32_t> bos_token_id = {}, eos_token_id = {}, pad_token_id = {};
-};
-
-// Reads a model folder: tokenizer.json, else vocab.json + merges.txt, else SentencePiece files (with a vocab.json
-// beside them where the class has one), else the hints' character tables, else nothing but bytes where the class says
-// so; added_tokens.json, special_tokens_map.json and tokenizer_config.json beside each. Errors name file, field and
-// reason.
-StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints);
-
 }  // namespace transept

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "text/detokenizer.h"
+#include "text/load_tokenizer.h"
 #include "text/sentencepiece.h"
 #include "text/tokenizer_loader.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
+#include "text/tokenizer_hints.h"
 
 namespace transept {
 

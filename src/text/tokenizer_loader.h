@@ -8,14 +8,9 @@
 #include "base/status.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
+#include "text/tokenizer_hints.h"
 
 namespace transept {
-
-// Of the first of these that is there: tokenizer.json; vocab.json and merges.txt; Marian's files; a SentencePiece
-// model; the character tables of `hints`; nothing at all, where the class is ByT5's. Errors name file, field and
-// reason; kinds of tokenizers that are not supported are refused by name (kUnimplemented); kNotFound where nothing is
-// there.
-StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints);
 
 // Files of the `tokenizers` library. Languages are those of the tokenizer's class. REQUIRES: tokenizer_json.
 StatusOr<std::unique_ptr<Tokenizer>> make_json_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints);

@@ -1,5 +1,6 @@
 // Whole tokenizers: what holds for every text, how files are found, and what damaged ones are answered.
 #include "text/tokenizer.h"
+#include "text/load_tokenizer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "text/tokenizer_test_util.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {

@@ -33,7 +33,7 @@ constexpr std::array<CharClass, 128> kAsciiClasses = [] {
   return classes;
 }();
 
-// Other_Alphabetic beyond the marks: the circled and squared letters, which are of category So.
+// Other_Alphabetic beyond the marks (PropList.txt, Unicode 15.0): the circled and squared letters, of category So.
 bool is_enclosed_letter(uint32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
          (c >= 0x1F170 && c <= 0x1F189);
@@ -72,6 +72,7 @@ void order_marks(std::vector<utf8proc_int32_t>& code_points) {
 
 }  // namespace
 
+// White_Space (PropList.txt, Unicode 15.0; unchanged since 6.3).
 bool is_white_space(uint32_t c) {
   if (c < 0x80) return kAsciiClasses[c] == CharClass::kSpace;
   return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
@@ -179,6 +180,7 @@ bool is_cased(uint32_t c) {
 }
 
 bool is_case_ignorable(uint32_t c) {
+  // Word_Break MidLetter, MidNumLet and Single_Quote (WordBreakProperty.txt, Unicode 15.0).
   constexpr uint32_t kMiddle[] = {'\'',   '.',    ':',    0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
                                   0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
   const utf8proc_category_t found = category(c);

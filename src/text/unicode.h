@@ -1,5 +1,5 @@
-// Unicode as tokenizers need it: categories, white space, normal forms, lower case. Tables are utf8proc's
-// (Unicode 15.0). Texts must be valid UTF-8.
+// Unicode as tokenizers need it: categories, white space, normal forms, lower case, grapheme clusters. Tables are
+// utf8proc's, but for three short ones of unicode.cc, of the same version. Texts must be valid UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 #include <string_view>
 
 namespace transept {
+
+// Of all tables here; a test holds it against utf8proc's own word. Regular expressions have another (regex.h).
+inline constexpr std::string_view kUnicodeVersion = "15.0.0";
 
 // REQUIRES: valid UTF-8 from `position` on, and position < text.size(). Moves `position` past the character.
 inline uint32_t next_code_point(std::string_view text, size_t& position) {

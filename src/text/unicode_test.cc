@@ -1,12 +1,17 @@
 // Categories and normal forms at the places where tokenizers are known to go wrong, and that no text takes long.
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/unicode.h"
 
 #include <gtest/gtest.h>
+#include <pcre2.h>
+#include <utf8proc.h>
 
 #include <string>
 #include <vector>
 
-#include "text/tokenizer_test_util.h"
+#include "base/utf8.h"
+#include "text/regex.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {
@@ -32,6 +37,52 @@ TEST(UnicodeTest, WhiteSpaceIsTheProperty) {
     EXPECT_EQ(char_class(c), CharClass::kSpace) << c;
   }
   for (const uint32_t c : {0x1Cu, 0x180Eu, 0x200Bu, 0x2060u, 0xFEFFu}) EXPECT_FALSE(is_white_space(c)) << c;
+}
+
+TEST(UnicodeTest, TablesAreOfTheVersionsThatTheHeadersName) {
+  EXPECT_EQ(utf8proc_unicode_version(), kUnicodeVersion);
+  char version[32] = {};
+  pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, version);
+  EXPECT_EQ(version, kRegexUnicodeVersion);
+}
+
+// Every character of `property`, a class of PCRE2's.
+std::vector<uint32_t> characters_of(const std::string& property) {
+  std::string all;
+  for (uint32_t c = 0; c <= 0x10FFFF; ++c) {
+    if (c < 0xD800 || c > 0xDFFF) append_utf8(all, c);
+  }
+  int error = 0;
+  size_t offset = 0;
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(property.data()), property.size(), PCRE2_UTF, &error,
+                                   &offset, nullptr);
+  EXPECT_NE(code, nullptr) << property;
+  pcre2_match_data* match = pcre2_match_data_create_from_pattern(code, nullptr);
+  std::vector<uint32_t> found;
+  size_t at = 0;
+  while (pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(all.data()), all.size(), at, PCRE2_NO_UTF_CHECK, match,
+                     nullptr) > 0) {
+    at = pcre2_get_ovector_pointer(match)[0];
+    found.push_back(next_code_point(all, at));
+  }
+  pcre2_match_data_free(match);
+  pcre2_code_free(code);
+  return found;
+}
+
+// The tables of unicode.cc itself, against PCRE2's. It is a version behind, so what it does not know yet is left out.
+TEST(UnicodeTest, TheShortTablesAreThoseOfPcre2) {
+  const auto ours = [](bool (*has)(uint32_t), const std::vector<uint32_t>& assigned) {
+    std::vector<uint32_t> found;
+    for (const uint32_t c : assigned) {
+      if (has(c)) found.push_back(c);
+    }
+    return found;
+  };
+  const std::vector<uint32_t> assigned = characters_of("\\P{Cn}");
+  EXPECT_GT(assigned.size(), 140000u);
+  EXPECT_EQ(ours(is_white_space, assigned), characters_of("\\p{White_Space}"));
+  EXPECT_EQ(ours(is_word_character, assigned), characters_of("[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]"));
 }
 
 TEST(UnicodeTest, WordCharactersAreThoseOfUts18) {

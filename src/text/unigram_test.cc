@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "text/tokenizer_test_util.h"
+#include "text/tokenizer_testing.h"
 
 namespace transept {
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "text/bpe.h"
+#include "text/parse_token_decoder.h"
 #include "text/pipeline_tokenizer.h"
 #include "text/tokenizer_kind.h"
 #include "text/tokenizer_loader.h"
@@ -95,7 +96,7 @@ StatusOr<std::unique_ptr<Tokenizer>> make_vocab_merges_tokenizer(const Tokenizer
   PipelineTokenizer::Parts parts;
   ASSIGN_OR_RETURN(parts.model, BpeModel::parse_files(*files.vocab_json, *files.merges_txt));
   parts.pre_tokenizer = PreTokenizer::byte_level(config.add_prefix_space.value_or(kind == TokenizerKind::kBlenderbot));
-  parts.decoder = TokenDecoder::byte_level();
+  parts.decoder = make_byte_level_decoder();
   RETURN_IF_ERROR(add_config_tokens(config, parts.model->vocabulary(), /*keep_ids=*/true, parts.added_tokens));
   RETURN_IF_ERROR(parts.added_tokens.finish(parts.normalizer));
   ASSIGN_OR_RETURN(parts.post_processor, make_post_processor(kind, config, parts));

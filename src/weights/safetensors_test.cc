@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "weights/safetensors_test_util.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

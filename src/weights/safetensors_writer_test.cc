@@ -10,8 +10,8 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/folder_testing.h"
 #include "base/mmap_file.h"
-#include "base/test_folder.h"
 
 namespace transept {
 namespace {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/test_folder.h"
-#include "weights/shortlist_test_util.h"
+#include "base/folder_testing.h"
+#include "weights/shortlist_testing.h"
 
 namespace transept {
 namespace {

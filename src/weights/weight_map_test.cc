@@ -9,9 +9,9 @@
 #include <cstring>
 #include <limits>
 
+#include "base/folder_testing.h"
 #include "base/source_dir_testing.h"
-#include "base/test_folder.h"
-#include "weights/safetensors_test_util.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept {
 namespace {

@@ -17,7 +17,7 @@
 #ifdef TRANSEPT_BARE
 #include "ops/tile_amx.h"
 #else
-#include "ops/tile_software.h"
+#include "ops/tile_software_testing.h"
 #endif
 
 namespace transept {

@@ -3,7 +3,7 @@
 #include "attention/encoder_tiles.h"
 #include "ops/dot_tile.h"
 #include "ops/tile_kernel.h"
-#include "ops/tile_software.h"
+#include "ops/tile_software_testing.h"
 
 namespace transept::erring_amx {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/folder_testing.h"
 #include "base/strings.h"
-#include "base/test_folder.h"
-#include "weights/safetensors_test_util.h"
+#include "weights/safetensors_testing.h"
 
 namespace transept::testing {
 

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "engine/config.h"
-#include "engine/engine_test_util.h"
-#include "models/tiny_bart.h"
+#include "engine/engine_testing.h"
+#include "models/tiny_bart_testing.h"
 
 namespace transept::testing {
 

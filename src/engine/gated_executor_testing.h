@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/mutex.h"
-#include "engine/fake_executor.h"
+#include "engine/fake_executor_testing.h"
 
 namespace transept::testing {
 

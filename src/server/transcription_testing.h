@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/folder_testing.h"
 #include "base/mutex.h"
-#include "base/test_folder.h"
-#include "media/media_test_util.h"
+#include "media/media_testing.h"
 #include "net/sse.h"
-#include "server/server_test_util.h"
+#include "server/server_testing.h"
 #include "server/transcriptions.h"
-#include "speech/transcriber_test_util.h"
+#include "speech/transcriber_testing.h"
 
 namespace transept::testing {
 

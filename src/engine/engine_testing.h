@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/async_engine.h"
-#include "engine/fake_executor.h"
+#include "engine/fake_executor_testing.h"
 
 namespace transept::testing {
 

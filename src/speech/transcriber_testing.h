@@ -12,7 +12,7 @@
 #include "base/base64.h"
 #include "base/source_dir_testing.h"
 #include "engine/config.h"
-#include "speech/speech_test_util.h"
+#include "speech/speech_testing.h"
 #include "speech/transcriber.h"
 
 namespace transept::testing {

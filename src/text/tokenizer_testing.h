@@ -16,6 +16,7 @@
 #include "base/source_dir_testing.h"
 #include "base/strings.h"
 #include "base/utf8.h"
+#include "text/load_tokenizer.h"
 #include "text/tokenizer_loader.h"
 
 namespace transept {

@@ -1,5 +1,5 @@
 // Proves what each penalty and constraint does to the next token, on histories small enough to work out by hand.
-#include "sampling/row_edits.h"
+#include "sampling/build_row_edits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "attention/backend.h"
+#include "attention/backends.h"
 
 #include "attention/cpu.h"
 #include "attention/reference.h"

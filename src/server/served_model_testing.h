@@ -10,7 +10,7 @@
 #include "net/http_client.h"
 #include "net/sse.h"
 #include "server/server.h"
-#include "server/server_test_util.h"
+#include "server/server_testing.h"
 
 namespace transept::testing {
 

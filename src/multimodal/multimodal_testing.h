@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/folder_testing.h"
 #include "base/json.h"
 #include "base/strings.h"
-#include "base/test_folder.h"
 #include "multimodal/registry.h"
 
 namespace transept::testing {
