@@ -17,6 +17,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
     target_compile_options(transept_options INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(transept_options INTERFACE -Wthread-safety -Wthread-safety-beta)  # base/mutex.h
+endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(transept_options INTERFACE -march=x86-64-v2)
   set(TRANSEPT_FLAGS_avx2 -mavx2 -mfma -mf16c)

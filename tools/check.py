@@ -19,7 +19,6 @@ import check_text
 import format as formatting
 import lint
 import suites
-import thread_safety
 from repo import ROOT, changed_files, jobs
 from suites import Result
 
@@ -162,7 +161,6 @@ def steps(base, slow, fuzz_seconds):
         Step("build release", lambda: build_step("release")),
         Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()]), beside=True),
         Step("includes", lambda: of_problems(check_includes.check_tree(ROOT)), beside=True),
-        Step("locks", lambda: of_problems(thread_safety.problems()), beside=True),
         Step("texts", lambda: of_problems(check_text.check_tree()), beside=True),
         Step("tools", lambda: with_log("tools", suites.python_tests), beside=True),
         Step("unit tests", lambda: suites.must_have_run(with_fresh_log("test-release", lambda log: suites.unit_tests("release", log)))),

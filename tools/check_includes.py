@@ -12,9 +12,10 @@ import re
 import sys
 from pathlib import Path
 
-from include_graph import INCLUDE, own_includes, read_sources
 from repo import ROOT
 
+# < or ", and what is included.
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FLOOR_ROW = re.compile(r"^\|\s*F(\d+)\s*\|([^|]*)\|", re.MULTILINE)
 LIBRARY = re.compile(r"transept_library\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test(_avx512_vnni)?|testlib|bench|fuzz)\.cc|_testing\.h)$")
@@ -80,6 +81,17 @@ def problem_of_include(bracket, path, folder, floors, allowed):
     if floors[target] >= floors[folder]:
         return f'"{path}" is on floor {floors[target]}; {folder} stands on {floors[folder]}, and includes go strictly down'
     return f'"{path}": {target} is not in the DEPS of src/{folder}/CMakeLists.txt'
+
+
+def read_sources(root):
+    """{"net/sse.h": its text} of every header and source under src/."""
+    return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8")
+            for path in sorted((root / "src").glob("*/*")) if path.suffix in (".h", ".cc")}
+
+
+def own_includes(text):
+    """What a file includes of src/."""
+    return [path for bracket, path in INCLUDE.findall(text) if bracket == '"']
 
 
 def circles(files):

@@ -1,5 +1,5 @@
-// What the binary ends with (docs/api.md): 0 ok, 1 some inputs failed, 2 usage, start-up, or no memory to go on with; of
-// an interrupt the shell's.
+// What the binary ends with (docs/api.md): 0 ok, 1 some inputs failed, 2 usage, start-up, or no memory to go on with;
+// of an interrupt the shell's.
 #pragma once
 
 #include <string_view>

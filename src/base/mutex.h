@@ -1,6 +1,6 @@
 // Mutual exclusion that the compiler checks: std::mutex and std::condition_variable with the attributes of clang's
 // thread safety analysis. A member says by which mutex it is guarded (ABSL_GUARDED_BY), a function which it needs
-// (ABSL_EXCLUSIVE_LOCKS_REQUIRED); tools/thread_safety.py makes clang refuse what does not hold that. No other file
+// (ABSL_EXCLUSIVE_LOCKS_REQUIRED); clang's build (the asan preset) refuses what does not hold that. No other file
 // includes <mutex> or <condition_variable>; std::call_once comes from here, too. Why not absl::Mutex:
 // docs/decisions/0018-locks-checked-by-the-compiler.md.
 #pragma once
