@@ -85,7 +85,7 @@ StatusOr<Admission::Charge> Admission::take_budget(int64_t tokens, double audio_
 
 void Admission::charge_audio(Charge& charge, double audio_seconds) {
   if (charge.admission_ == nullptr) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   audio_seconds_ = std::max(0.0, audio_seconds_ - charge.seconds_ + audio_seconds);
   charge.seconds_ = audio_seconds;
 }
