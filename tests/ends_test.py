@@ -1,6 +1,7 @@
 """How the binary ends where it cannot go on: without threads, memory, descriptors, room on a disk, or a file that was
 there. Always a sentence and an exit code, never a signal. Needs build/release/transept and the bundled model."""
 import http.client
+import json
 import os
 import re
 import resource
@@ -66,6 +67,23 @@ class EndsTest(unittest.TestCase):
                     continue
                 self.assertEqual((code, out), (2, ""), f"{megabytes} MiB: {verb}: {err}")
                 self.assertRegex(err, r"(?i)memory|thread")
+
+    def test_positions_beyond_all_bounds_are_refused_before_they_cost_memory(self):
+        for model in ("m2m100-float32", "moonshine-float16", "whisper-float16"):
+            folder = self.scratch / model
+            shutil.copytree(Path(__file__).parent / "models" / model, folder)
+            config = json.loads((folder / "config.json").read_text())
+            field = "max_target_positions" if "whisper" in model else "max_position_embeddings"
+            config[field] = 1 << 24
+            (folder / "config.json").write_text(json.dumps(config))
+            process = subprocess.Popen([str(BINARY), "serve", str(folder), "--port", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            err = process.stderr.read()
+            process.stderr.close()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 2, err)
+            self.assertIn(f"{folder}/config.json: {field}: expected a whole number from 1 to 1048576, got 16777216\n", err)
+            self.assertLess(usage.ru_maxrss, 200 << 10, "KiB")
 
     def test_weights_that_are_cut_while_they_are_used_end_the_process_by_their_name(self):
         weights = self.packed() / "model.safetensors"

@@ -19,10 +19,9 @@ namespace {
 
 // What start-up leaves to the rest of the machine when it takes "what is left".
 constexpr double kShareOfFreeMemory = 0.9;
-// Of models without a limit of their own: the longest input and sequence, unless --max-model-len says otherwise; the
-// most that it may say; and what a request is taken to be like when the KV pool is sized for max_num_seqs of them.
+// Of models without a limit of their own: the longest input and sequence, unless --max-model-len says otherwise; and
+// what a request is taken to be like when the KV pool is sized for max_num_seqs of them.
 constexpr int32_t kDefaultMaxLen = 8192;
-constexpr int32_t kMostMaxLen = 1 << 20;
 constexpr int32_t kUsualLen = 1024;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -104,8 +103,8 @@ Status EncoderDecoderModelRunner::settle_limits() {
   const int32_t positions = std::max(spec().max_encoder_positions, spec().max_decoder_positions);
   const bool unlimited = positions == ModelSpec::kNoLimit;
   const std::optional<int32_t> asked = options_.max_model_len;
-  if (asked.has_value() && *asked > (unlimited ? kMostMaxLen : positions)) {
-    return unlimited ? invalid_argument("--max-model-len ", *asked, ": at most ", kMostMaxLen)
+  if (asked.has_value() && *asked > (unlimited ? ModelSpec::kMaxPositions : positions)) {
+    return unlimited ? invalid_argument("--max-model-len ", *asked, ": at most ", ModelSpec::kMaxPositions)
                      : invalid_argument("--max-model-len ", *asked, ": the model has ", positions, " positions");
   }
   memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) /

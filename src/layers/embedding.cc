@@ -17,17 +17,28 @@ constexpr size_t kLargeTableBytes = size_t{4} << 20;
 
 StatusOr<Embedding> Embedding::load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim) {
   ASSIGN_OR_RETURN(WeightView table, weights.get(name, {num_rows, dim}));
-  Embedding embedding(std::move(table));
+  Embedding embedding(std::move(table), num_rows);
   embedding.is_large_ = embedding.table_.data.size() >= kLargeTableBytes;
   return embedding;
 }
 
-Embedding Embedding::from_values(std::vector<float> values, int64_t num_rows, int64_t dim) {
-  CHECK(static_cast<int64_t>(values.size()) == num_rows * dim);
-  auto owned = std::make_shared<const std::vector<float>>(std::move(values));
-  Embedding embedding(WeightView{"", DType::kFloat32, {num_rows, dim}, std::as_bytes(std::span(*owned))});
-  embedding.values_ = std::move(owned);
+Embedding Embedding::sinusoidal(SinusoidalRows rows, int64_t num_rows) {
+  const int64_t num_kept = std::min(num_rows, kKeptRows), dim = rows.dim();
+  std::vector<float> values(static_cast<size_t>(num_kept * dim));
+  for (int64_t i = 0; i < num_kept; ++i) {
+    rows.compute(i, std::span(values).subspan(static_cast<size_t>(i * dim), static_cast<size_t>(dim)));
+  }
+  auto kept = std::make_shared<const std::vector<float>>(std::move(values));
+  Embedding embedding(WeightView{"", DType::kFloat32, {num_kept, dim}, std::as_bytes(std::span(*kept))}, num_rows);
+  embedding.computed_ = std::move(rows);
+  embedding.kept_ = std::move(kept);
   return embedding;
+}
+
+void Embedding::read_row(int64_t index, std::span<float> out) const {
+  if (index >= table_.shape[0]) return computed_->compute(index, out);
+  const int64_t begin = index * dim();
+  is_large_ ? read_to_float(table_, begin, out) : widen_to_float(table_, begin, out);
 }
 
 void Embedding::look_up(Context& context, View<int32_t> ids, int32_t offset, float scale, const TensorView& y) const {
@@ -36,9 +47,7 @@ void Embedding::look_up(Context& context, View<int32_t> ids, int32_t offset, flo
   context.threads.parallel_for((num_ids + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
     for (int64_t i = task * kRowsPerTask; i < std::min(num_ids, (task + 1) * kRowsPerTask); ++i) {
       float* row = y.row(i);
-      const int64_t begin = (ids[static_cast<size_t>(i)] + offset) * dim();
-      const std::span<float> out(row, static_cast<size_t>(dim()));
-      is_large_ ? read_to_float(table_, begin, out) : widen_to_float(table_, begin, out);
+      read_row(int64_t{ids[static_cast<size_t>(i)]} + offset, std::span(row, static_cast<size_t>(dim())));
       if (scale == 1.0f) continue;
       for (int64_t j = 0; j < dim(); ++j) row[j] *= scale;
     }

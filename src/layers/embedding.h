@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "layers/sinusoidal.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
 #include "weights/weight_map.h"
@@ -19,8 +22,10 @@ class Embedding final {
   // The table `name`: [num_rows, dim]. Errors: missing or misshapen, by name.
   static StatusOr<Embedding> load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim);
 
-  // A computed table: values are [num_rows, dim].
-  static Embedding from_values(std::vector<float> values, int64_t num_rows, int64_t dim);
+  // A table of sinusoidal positions. The first kKeptRows are kept, those beyond computed at each look-up: however many
+  // positions a model says it has, it takes no memory for those that no text reaches.
+  static Embedding sinusoidal(SinusoidalRows rows, int64_t num_rows);
+  static constexpr int64_t kKeptRows = 4096;
 
   // y[i] = scale * table[ids[i] + offset]. REQUIRES: every id + offset in [0, num_rows); y: [ids.size(), dim] float32.
   void look_up(Context& context, View<int32_t> ids, int32_t offset, float scale, const TensorView& y) const;
@@ -28,16 +33,19 @@ class Embedding final {
   // y[i] += table[ids[i] + offset].
   void add(Context& context, View<int32_t> ids, int32_t offset, const TensorView& y) const;
 
-  int64_t num_rows() const { return table_.shape[0]; }
+  int64_t num_rows() const { return num_rows_; }
   int64_t dim() const { return table_.shape[1]; }
-  const WeightView& table() const { return table_; }
 
  private:
-  explicit Embedding(WeightView table) : table_(std::move(table)) {}
+  Embedding(WeightView table, int64_t num_rows) : table_(std::move(table)), num_rows_(num_rows) {}
 
-  WeightView table_;
+  void read_row(int64_t index, std::span<float> out) const;
+
+  WeightView table_;  // of computed rows, those that are kept
+  int64_t num_rows_;
   bool is_large_ = false;
-  std::shared_ptr<const std::vector<float>> values_;  // of a computed table, which table_ views
+  std::optional<SinusoidalRows> computed_;
+  std::shared_ptr<const std::vector<float>> kept_;  // of a computed table, which table_ views
 };
 
 }  // namespace transept

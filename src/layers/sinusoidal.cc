@@ -1,6 +1,5 @@
 #include "layers/sinusoidal.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -12,33 +11,36 @@ constexpr double kLongestWavelength = 10000.0;
 
 }  // namespace
 
-std::vector<float> sinusoidal_table(Sinusoid kind, int64_t num_rows, int64_t dim) {
-  CHECK(num_rows >= 0 && dim >= 4);
-  const bool by_dim = kind == Sinusoid::kByDim;
+SinusoidalRows::SinusoidalRows(Sinusoid kind, int64_t dim) : kind_(kind), dim_(dim) {
+  CHECK(dim >= 4);
   const int64_t num_cosines = dim / 2;
-  const int64_t num_sines = by_dim ? dim - num_cosines : num_cosines;
-  // The references round where they work: kByDim in double until the end, kByHalf in float at every step, which makes a
-  // difference of 1e-4 at position 1000.
-  std::vector<double> wavelengths;
-  std::vector<float> frequencies;
-  for (int64_t i = 0; i < std::max(num_sines, num_cosines); ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dim);
-    wavelengths.push_back(std::pow(kLongestWavelength, exponent));
-    const double step = std::log(kLongestWavelength) / static_cast<double>(num_cosines - 1);
-    frequencies.push_back(std::exp(static_cast<float>(i) * static_cast<float>(-step)));
+  if (kind == Sinusoid::kByDim) {
+    for (int64_t i = 0; i < dim - num_cosines; ++i) {
+      const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dim);
+      wavelengths_.push_back(std::pow(kLongestWavelength, exponent));
+    }
+    return;
   }
-  const auto angle = [&](int64_t position, int64_t column) {
-    const size_t i = static_cast<size_t>(column);
-    if (by_dim) return static_cast<double>(position) / wavelengths[i];
-    return static_cast<double>(static_cast<float>(position) * frequencies[i]);
-  };
-  std::vector<float> table(static_cast<size_t>(num_rows * dim));
-  for (int64_t position = 0; position < num_rows; ++position) {
-    float* row = table.data() + position * dim;
-    for (int64_t i = 0; i < num_sines; ++i) row[i] = static_cast<float>(std::sin(angle(position, i)));
-    for (int64_t i = 0; i < num_cosines; ++i) row[num_sines + i] = static_cast<float>(std::cos(angle(position, i)));
+  const double step = std::log(kLongestWavelength) / static_cast<double>(num_cosines - 1);
+  for (int64_t i = 0; i < num_cosines; ++i) {
+    frequencies_.push_back(std::exp(static_cast<float>(i) * static_cast<float>(-step)));
   }
-  return table;
+}
+
+void SinusoidalRows::compute(int64_t position, std::span<float> row) const {
+  CHECK(position >= 0 && static_cast<int64_t>(row.size()) == dim_);
+  const size_t num_cosines = row.size() / 2;
+  const size_t num_sines = kind_ == Sinusoid::kByDim ? row.size() - num_cosines : num_cosines;
+  for (size_t i = 0; i < num_sines; ++i) row[i] = static_cast<float>(std::sin(angle(position, i)));
+  for (size_t i = 0; i < num_cosines; ++i) row[num_sines + i] = static_cast<float>(std::cos(angle(position, i)));
+  if (num_sines + num_cosines < row.size()) row.back() = 0;
+}
+
+// The references round where they work: kByDim in double until the end, kByHalf in float at every step, which makes a
+// difference of 1e-4 at position 1000.
+double SinusoidalRows::angle(int64_t position, size_t column) const {
+  if (kind_ == Sinusoid::kByDim) return static_cast<double>(position) / wavelengths_[column];
+  return static_cast<double>(static_cast<float>(position) * frequencies_[column]);
 }
 
 }  // namespace transept

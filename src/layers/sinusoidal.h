@@ -1,7 +1,8 @@
-// Tables of sinusoidal positions (Vaswani et al. 2017, section 3.5), for checkpoints that do not hold them. Pure.
+// Rows of sinusoidal positions (Vaswani et al. 2017, section 3.5), for checkpoints that do not hold them.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace transept {
@@ -17,7 +18,24 @@ enum class Sinusoid : uint8_t {
   kByHalf,
 };
 
-// Rows of positions 0 to num_rows - 1: [num_rows, dim]. REQUIRES: dim >= 4 (kByHalf has no wavelengths below).
-std::vector<float> sinusoidal_table(Sinusoid kind, int64_t num_rows, int64_t dim);
+// The rows of any position, each computed when it is asked for. Immutable, so thread-safe.
+class SinusoidalRows final {
+ public:
+  // REQUIRES: dim >= 4 (kByHalf has no wavelengths below).
+  SinusoidalRows(Sinusoid kind, int64_t dim);
+
+  int64_t dim() const { return dim_; }
+
+  // REQUIRES: position >= 0; row: dim() floats.
+  void compute(int64_t position, std::span<float> row) const;
+
+ private:
+  double angle(int64_t position, size_t column) const;
+
+  Sinusoid kind_;
+  int64_t dim_;
+  std::vector<double> wavelengths_;  // of kByDim
+  std::vector<float> frequencies_;   // of kByHalf
+};
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Proves the tables against the reference's: rows printed by torch from transformers 5.23's
+// Proves the rows against the reference's: rows printed by torch from transformers 5.23's
 // M2M100SinusoidalPositionalEmbedding.get_embedding(1003, dim, None) and
 // MarianSinusoidalPositionalEmbedding(1003, dim).create_weight().
 #include "layers/sinusoidal.h"
@@ -15,6 +15,15 @@ void expect_row(const std::vector<float>& table, int64_t position, const std::ve
   for (size_t i = 0; i < dim; ++i) {
     EXPECT_NEAR(table[static_cast<size_t>(position) * dim + i], expected[i], 2e-7f) << position << ", " << i;
   }
+}
+
+std::vector<float> sinusoidal_table(Sinusoid kind, int64_t num_rows, int64_t dim) {
+  const SinusoidalRows rows(kind, dim);
+  std::vector<float> table(static_cast<size_t>(num_rows * dim), -7.0f);
+  for (int64_t i = 0; i < num_rows; ++i) {
+    rows.compute(i, std::span(table).subspan(static_cast<size_t>(i * dim), static_cast<size_t>(dim)));
+  }
+  return table;
 }
 
 TEST(SinusoidalTable, IsM2m100sByHalf) {

@@ -121,7 +121,7 @@ class Loader final {
     const bool is_read = positions.kind == PositionTraits::Kind::kLearned ||
                          (positions.kind == PositionTraits::Kind::kStored && weights_.contains(name));
     if (is_read) return Embedding::load(weights_, name, rows, config_.d_model);
-    return Embedding::from_values(sinusoidal_table(positions.sinusoid, rows, config_.d_model), rows, config_.d_model);
+    return Embedding::sinusoidal(SinusoidalRows(positions.sinusoid, config_.d_model), rows);
   }
 
   StatusOr<BartLikeEncoderLayer> encoder_layer(const std::string& prefix) {

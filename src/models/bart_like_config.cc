@@ -6,7 +6,8 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMinDim = 4, kMaxDim = 1 << 20, kMaxPositions = 1 << 24;
+constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMinDim = 4, kMaxDim = 1 << 20;
+constexpr int64_t kMaxPositions = ModelSpec::kMaxPositions;
 
 StatusOr<BartLikeConfig::Side> read_side(const ConfigReader& reader, std::string_view side, int64_t d_model) {
   const auto key = [side](std::string_view rest) { return str_cat(side, rest); };

@@ -40,6 +40,9 @@ struct ModelSpec {
   int32_t num_encoder_layers = 0;
   int32_t num_decoder_layers = 0;
   static constexpr int32_t kNoLimit = std::numeric_limits<int32_t>::max();
+  // A side's positions and --max-model-len are at most so many: lists that a step needs grow with them (some 700 bytes
+  // each), and eight times the longest context that is published fits.
+  static constexpr int32_t kMaxPositions = 1 << 20;
   int32_t max_encoder_positions = 0;  // kNoLimit: any number (relative positions)
   int32_t max_decoder_positions = 0;
   std::vector<KvSpec> kv;                  // one of kind kSelf, and one of kind kCross for encoder/decoder models

@@ -64,7 +64,7 @@ Status read_rope(const ModelConfig& config, const ConfigReader& reader, Moonshin
 }
 
 StatusOr<MoonshineConfig> read_config(const ModelConfig& config) {
-  constexpr int64_t kMaxLayers = 1000, kMaxDim = 1 << 20, kMaxPositions = 1 << 24;
+  constexpr int64_t kMaxLayers = 1000, kMaxDim = 1 << 20;
   const ConfigReader reader(config.raw, config.path + "/config.json");
   MoonshineConfig out;
   if (config.vocab_size == 0) return reader.error("vocab_size", "is missing");
@@ -73,7 +73,7 @@ StatusOr<MoonshineConfig> read_config(const ModelConfig& config) {
   ASSIGN_OR_RETURN(out.intermediate_size, reader.integer("intermediate_size", 1, kMaxDim));
   ASSIGN_OR_RETURN(out.encoder_layers, reader.integer("encoder_num_hidden_layers", 1, kMaxLayers));
   ASSIGN_OR_RETURN(out.decoder_layers, reader.integer("decoder_num_hidden_layers", 1, kMaxLayers));
-  ASSIGN_OR_RETURN(out.max_positions, reader.integer("max_position_embeddings", 1, kMaxPositions));
+  ASSIGN_OR_RETURN(out.max_positions, reader.integer("max_position_embeddings", 1, ModelSpec::kMaxPositions));
   RETURN_IF_ERROR(read_heads(reader, out));
   RETURN_IF_ERROR(read_rope(config, reader, out));
   ASSIGN_OR_RETURN(out.encoder_activation, read_activation(reader, "encoder_hidden_act", "gelu"));
