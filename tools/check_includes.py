@@ -19,7 +19,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FLOOR_ROW = re.compile(r"^\|\s*F(\d+)\s*\|([^|]*)\|", re.MULTILINE)
 LIBRARY = re.compile(r"transept_library\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test(_avx512_vnni)?|testlib|bench|fuzz)\.cc|_testing\.h)$")
-WRAPPED = {"nlohmann/": "base", "utf8proc.h": "text", "pcre2.h": "text", "libavformat/": "media", "libavcodec/": "media",
+WRAPPED = {"nlohmann/": "base", "openssl/": "base", "utf8proc.h": "text", "pcre2.h": "text", "libavformat/": "media", "libavcodec/": "media",
            "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech",
            "boost/": "net", "prometheus/": "server", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
 OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")

@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/content_digest.h"
 
 namespace transept {
 
@@ -24,6 +28,7 @@ struct EncoderFeatures {
 struct EncoderContent {
   std::vector<int32_t> token_ids;
   std::shared_ptr<const EncoderFeatures> features;
+  std::optional<ContentDigest> digest;  // content_digest of these, where somebody made it already
 
   EncoderContent() = default;
   EncoderContent(std::vector<int32_t> ids, std::shared_ptr<const EncoderFeatures> media = nullptr)  // NOLINT: a value
@@ -33,10 +38,11 @@ struct EncoderContent {
   int32_t num_positions() const {
     return features != nullptr ? features->num_positions : static_cast<int32_t>(token_ids.size());
   }
-  bool operator==(const EncoderContent& other) const {
-    if (token_ids != other.token_ids || (features == nullptr) != (other.features == nullptr)) return false;
-    return features == other.features || *features == *other.features;
-  }
 };
+
+// Equal digests mean equal inputs: nothing is compared. SHA-256 of the salt, the modality ("text" or "audio"), the
+// shape (of ids their number) and the values, little-endian; texts behind their sizes and shapes behind their ranks, as
+// 8 bytes each. Inputs of different salts share nothing. Takes 0.7 ms a window of Whisper: off the engine's thread.
+ContentDigest content_digest(const EncoderContent& content, std::string_view salt = {});
 
 }  // namespace transept

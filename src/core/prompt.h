@@ -59,7 +59,14 @@ struct EncoderDecoderInputs {
   int32_t num_default_generated = 0;  // a bos or language that the default prompt supplied (beam search counts it)
   bool names_language = false;        // the default prompt holds the target language: no token is forced again for it
 
-  EncoderContent encoder_content() const { return {encoder_prompt_token_ids, encoder_features}; }
+  // content_digest of encoder_content(), made on the caller's thread; none: whoever needs it makes it.
+  std::optional<ContentDigest> encoder_digest;
+
+  EncoderContent encoder_content() const {
+    EncoderContent content(encoder_prompt_token_ids, encoder_features);
+    content.digest = encoder_digest;
+    return content;
+  }
   // Positions of the encoder; 0: a decoder-only request.
   int32_t num_encoder_tokens() const {
     return encoder_features != nullptr ? encoder_features->num_positions

@@ -39,9 +39,7 @@ AsyncEngine::AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& optio
     : AsyncEngine(list_of(std::move(engine)), options, clock) {}
 
 AsyncEngine::AsyncEngine(std::vector<std::unique_ptr<LLMEngine>> replicas, const Options& options, const Clock& clock)
-    : clock_(clock),
-      shares_identical_inputs_(!replicas.empty() && replicas.front()->shares_identical_inputs()),
-      hash_key_(ContentHashKey::random()) {
+    : clock_(clock), shares_identical_inputs_(!replicas.empty() && replicas.front()->shares_identical_inputs()) {
   CHECK(!replicas.empty(), "there is no engine");
   for (std::unique_ptr<LLMEngine>& engine : replicas) {
     replicas_.push_back(std::make_unique<EngineThread>(std::move(engine), options.max_queued_requests, clock));
@@ -63,6 +61,7 @@ StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
                                     .arrival = now,
                                     .deadline = spec.deadline,
                                     .is_continuation = spec.is_continuation};
+  if (!request.encoded.has_value()) make_digest(request.inputs);
   if (replicas_.size() > 1) return dispatch(std::move(request));
   const std::shared_ptr<EngineMailbox>& mailbox = replicas_.front()->mailbox();
   RETURN_IF_ERROR(mailbox->add(std::move(request)));
@@ -89,20 +88,17 @@ StatusOr<RequestStream> AsyncEngine::dispatch(EngineMailbox::NewRequest request)
   return RequestStream(channel, mailbox);
 }
 
-// A handle's content is not hashed for each of its requests: they go where it is anyway.
 RequestLoad AsyncEngine::load_of(const EngineMailbox::NewRequest& request) const {
   const int64_t num_encoder_tokens =
       request.encoded.has_value() ? request.encoded.content().num_positions() : request.inputs.num_encoder_tokens();
   return {.num_tokens = num_expected_tokens(request.inputs, num_encoder_tokens, request.params),
-          .content = request.encoded.has_value() ? std::nullopt : shared_content(request.inputs)};
+          .content = request.inputs.encoder_digest};
 }
 
-// By a key of ours: equal hashes mean more work for one replica, and never another answer.
-std::optional<ContentHash> AsyncEngine::shared_content(const EncoderDecoderInputs& inputs) const {
-  if (!shares_identical_inputs_ || inputs.num_encoder_tokens() == 0) return std::nullopt;
-  return inputs.encoder_features != nullptr
-             ? content_hash(hash_key_, std::as_bytes(std::span(inputs.encoder_features->values)))
-             : content_hash(hash_key_, std::as_bytes(std::span(inputs.encoder_prompt_token_ids)));
+// On the caller's thread: no engine's waits for it.
+void AsyncEngine::make_digest(EncoderDecoderInputs& inputs) const {
+  if (!shares_identical_inputs_ || inputs.num_encoder_tokens() == 0 || inputs.encoder_digest.has_value()) return;
+  inputs.encoder_digest = content_digest(inputs.encoder_content());
 }
 
 size_t AsyncEngine::choose(const RequestLoad& load) const {
@@ -126,8 +122,9 @@ std::string AsyncEngine::make_id(std::string_view prefix) {
 
 std::future<StatusOr<EncodedInput>> AsyncEngine::encode(EncoderDecoderInputs inputs) {
   size_t taker = 0;
+  make_digest(inputs);
   if (replicas_.size() > 1) {
-    const RequestLoad load{.num_tokens = inputs.num_encoder_tokens(), .content = shared_content(inputs)};
+    const RequestLoad load{.num_tokens = inputs.num_encoder_tokens(), .content = inputs.encoder_digest};
     const MutexLock lock(dispatching_);
     taker = choose(load);
     next_replica_ = taker + 1;

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/content_hash.h"
+#include "base/content_digest.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "engine/choose_replica.h"
@@ -142,13 +142,12 @@ class AsyncEngine final {
  private:
   StatusOr<RequestStream> dispatch(EngineMailbox::NewRequest request);
   RequestLoad load_of(const EngineMailbox::NewRequest& request) const;
-  std::optional<ContentHash> shared_content(const EncoderDecoderInputs& inputs) const;
+  void make_digest(EncoderDecoderInputs& inputs) const;
   size_t choose(const RequestLoad& load) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(dispatching_);
   size_t owner_of(const EncodedInput& handle) const;
 
   const Clock& clock_;
   const bool shares_identical_inputs_;
-  const ContentHashKey hash_key_;
   std::atomic<uint64_t> next_id_ = 0;
   // With several replicas: from the look at all of them to the adding to one; and while all are looked at.
   mutable Mutex dispatching_;

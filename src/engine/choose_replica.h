@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "base/content_hash.h"
+#include "base/content_digest.h"
 #include "core/prompt.h"
 #include "core/sampling_params.h"
 
@@ -15,7 +15,7 @@ namespace transept {
 // What a request adds to the engine that it goes to.
 struct RequestLoad {
   int64_t num_tokens = 0;
-  std::optional<ContentHash> content;  // of its encoder input, where others may share that; unset: nobody can
+  std::optional<ContentDigest> content;  // of its encoder input, where others may share that; unset: nobody can
 };
 
 // What is in flight in one replica, waiting and running.

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "base/content_hash.h"
+#include "base/content_digest.h"
 #include "core/encoder_features.h"
 
 namespace transept {

@@ -38,7 +38,7 @@ bool EngineMailbox::has(const std::string& request_id) const {
   return in_flight_.contains(request_id);
 }
 
-ReplicaLoad EngineMailbox::load(const std::optional<ContentHash>& content) const {
+ReplicaLoad EngineMailbox::load(const std::optional<ContentDigest>& content) const {
   const MutexLock lock(mutex_);
   return {num_tokens_, content.has_value() && contents_.contains(*content)};
 }

@@ -15,7 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
-#include "base/content_hash.h"
+#include "base/content_digest.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "core/prompt.h"
@@ -60,7 +60,7 @@ class EngineMailbox final {
   Status add(NewRequest request, int32_t num_queued_elsewhere = 0);
   bool has(const std::string& request_id) const;
   // What is in flight, and whether some of it reads `content`.
-  ReplicaLoad load(const std::optional<ContentHash>& content) const;
+  ReplicaLoad load(const std::optional<ContentDigest>& content) const;
   bool abort(const std::string& request_id);                   // false: none of that id is in flight
   void abort(const std::shared_ptr<RequestChannel>& channel);  // ignored if it ended meanwhile
 
@@ -118,8 +118,8 @@ class EngineMailbox final {
   std::vector<EncodeCall> encodes_ ABSL_GUARDED_BY(mutex_);
   bool inputs_dropped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<std::string, InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
-  int64_t num_tokens_ ABSL_GUARDED_BY(mutex_) = 0;                              // of all in flight
-  absl::flat_hash_map<ContentHash, int32_t> contents_ ABSL_GUARDED_BY(mutex_);  // how many in flight read it
+  int64_t num_tokens_ ABSL_GUARDED_BY(mutex_) = 0;                                // of all in flight
+  absl::flat_hash_map<ContentDigest, int32_t> contents_ ABSL_GUARDED_BY(mutex_);  // how many in flight read it
   EngineSnapshot published_ ABSL_GUARDED_BY(mutex_);
   int32_t num_taken_ ABSL_GUARDED_BY(mutex_) = 0;  // by the engine, since it published
   int64_t num_refused_ ABSL_GUARDED_BY(mutex_) = 0;

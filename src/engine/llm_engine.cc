@@ -68,8 +68,8 @@ Status LLMEngine::add_group(const std::string& request_id, EncoderDecoderInputs 
   init.request_id = request_id;
   init.params = params;
   init.inputs = inputs;
-  init.encoder_hash = encoded.has_value() ? shared_inputs_.attach(init.group_id, encoded)
-                                          : shared_inputs_.attach(init.group_id, inputs.encoder_content());
+  init.encoder_digest = encoded.has_value() ? shared_inputs_.attach(init.group_id, encoded)
+                                            : shared_inputs_.attach(init.group_id, inputs.encoder_content());
   init.first_seq_id = scheduler_.next_seq_id();
   init.arrival_time = options.arrival_time.value_or(clock_.now());
   if (continued != nullptr) init.continues = continued->group_id;
@@ -220,7 +220,7 @@ void LLMEngine::count_inputs() {
 void LLMEngine::count_encode(GroupId group_id) {
   const SequenceGroup& group = *scheduler_.find(group_id);
   const bool again =
-      group.encoder_hash().has_value() ? shared_inputs_.count_encode(group_id) : group.num_preemptions() > 0;
+      group.encoder_digest().has_value() ? shared_inputs_.count_encode(group_id) : group.num_preemptions() > 0;
   stats_.num_reencodes += again ? 1 : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/shared_inputs.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -10,14 +11,14 @@ namespace transept {
 // What handles leave when they are dropped, on whatever thread. Outlives the engine if they do.
 struct EncodedInput::DroppedPins {
   Mutex mutex;
-  std::vector<ContentHash> hashes ABSL_GUARDED_BY(mutex);
+  std::vector<ContentDigest> digests ABSL_GUARDED_BY(mutex);
   std::shared_ptr<const std::function<void()>> on_drop ABSL_GUARDED_BY(mutex);
 
-  void add(const ContentHash& hash) {
+  void add(const ContentDigest& digest) {
     std::shared_ptr<const std::function<void()>> tell;
     {
       const MutexLock lock(mutex);
-      hashes.push_back(hash);
+      digests.push_back(digest);
       tell = on_drop;
     }
     if (tell != nullptr) (*tell)();
@@ -26,16 +27,16 @@ struct EncodedInput::DroppedPins {
 
 struct EncodedInput::Pin {
   std::shared_ptr<DroppedPins> dropped;
-  ContentHash hash;
+  ContentDigest digest;
   std::shared_ptr<const EncoderContent> content;
   std::optional<std::string> text;
 
-  Pin(std::shared_ptr<DroppedPins> list, const ContentHash& input, std::shared_ptr<const EncoderContent> input_content,
-      std::optional<std::string> input_text)
-      : dropped(std::move(list)), hash(input), content(std::move(input_content)), text(std::move(input_text)) {}
+  Pin(std::shared_ptr<DroppedPins> list, const ContentDigest& input,
+      std::shared_ptr<const EncoderContent> input_content, std::optional<std::string> input_text)
+      : dropped(std::move(list)), digest(input), content(std::move(input_content)), text(std::move(input_text)) {}
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
-  ~Pin() { dropped->add(hash); }
+  ~Pin() { dropped->add(digest); }
 };
 
 const EncoderContent& EncodedInput::content() const {
@@ -54,82 +55,71 @@ const void* EncodedInput::owner() const {
 }
 
 SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical)
-    : SharedInputs(scheduler, share_identical, [key = ContentHashKey::random()](const EncoderContent& content) {
-        if (content.features != nullptr) return content_hash(key, std::as_bytes(std::span(content.features->values)));
-        return content_hash(key, std::as_bytes(std::span(content.token_ids)));
-      }) {}
-
-SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical, HashContent hash)
     : scheduler_(scheduler),
       share_identical_(share_identical),
-      hash_(std::move(hash)),
       dropped_(std::make_shared<EncodedInput::DroppedPins>()) {}
 
 SharedInputs::~SharedInputs() = default;
 
-// The input's hash; it is known from now on, though nobody uses it yet.
-ContentHash SharedInputs::intern(const EncoderContent& content) {
-  ContentHash hash = hash_(content);
-  for (hash.words[3] = 0;; ++hash.words[3]) {
-    const auto entry = inputs_.find(hash);
-    if (entry == inputs_.end()) break;
-    // The contents decide, never the hash alone.
-    if (*entry->second.content == content) return hash;
-  }
-  add(hash, content);
-  return hash;
+// The input's digest; it is known from now on, though nobody uses it yet.
+ContentDigest SharedInputs::intern(const EncoderContent& content) {
+  const ContentDigest digest = content.digest.has_value() ? *content.digest : content_digest(content);
+  if (!inputs_.contains(digest)) add(digest, content);
+  return digest;
 }
 
-// A hash that nobody else has, of no content.
-ContentHash SharedInputs::intern_alone(const EncoderContent& content) {
-  const ContentHash hash{{0, 0, 0, ++next_alone_}};
-  add(hash, content);
-  return hash;
+// A digest that nobody else has, of no content: SHA-256 gives none that ends in 24 zeros.
+ContentDigest SharedInputs::intern_alone(const EncoderContent& content) {
+  ContentDigest digest;
+  const uint64_t number = ++next_alone_;
+  std::memcpy(digest.bytes.data(), &number, sizeof number);
+  add(digest, content);
+  return digest;
 }
 
-void SharedInputs::add(const ContentHash& hash, const EncoderContent& content) {
-  inputs_[hash].content = std::make_shared<const EncoderContent>(content);
-  scheduler_.pin_input(hash);
+void SharedInputs::add(const ContentDigest& digest, const EncoderContent& content) {
+  inputs_[digest].content = std::make_shared<const EncoderContent>(content);
+  scheduler_.pin_input(digest);
 }
 
-std::optional<ContentHash> SharedInputs::attach(GroupId group_id, const EncoderContent& content) {
+std::optional<ContentDigest> SharedInputs::attach(GroupId group_id, const EncoderContent& content) {
   if (!share_identical_ || content.num_positions() == 0) return std::nullopt;
   return attach(group_id, intern(content));
 }
 
-ContentHash SharedInputs::attach(GroupId group_id, const EncodedInput& handle) {
+ContentDigest SharedInputs::attach(GroupId group_id, const EncodedInput& handle) {
   CHECK(owns(handle), "a handle of another engine");
-  return attach(group_id, handle.pin_->hash);
+  return attach(group_id, handle.pin_->digest);
 }
 
-ContentHash SharedInputs::attach(GroupId group_id, const ContentHash& hash) {
-  CHECK(groups_.emplace(group_id, hash).second, "group ", group_id.value(), " has an input already");
-  ++inputs_.at(hash).num_users;
-  return hash;
+ContentDigest SharedInputs::attach(GroupId group_id, const ContentDigest& digest) {
+  CHECK(groups_.emplace(group_id, digest).second, "group ", group_id.value(), " has an input already");
+  ++inputs_.at(digest).num_users;
+  return digest;
 }
 
 void SharedInputs::detach(GroupId group_id) {
   const auto entry = groups_.find(group_id);
   if (entry == groups_.end()) return;
-  const ContentHash hash = entry->second;
+  const ContentDigest digest = entry->second;
   groups_.erase(entry);
-  leave(hash);
+  leave(digest);
 }
 
 EncodedInput SharedInputs::hold(const EncoderContent& content, std::optional<std::string> text) {
-  const ContentHash hash = share_identical_ ? intern(content) : intern_alone(content);
-  Input& input = inputs_.at(hash);
+  const ContentDigest digest = share_identical_ ? intern(content) : intern_alone(content);
+  Input& input = inputs_.at(digest);
   ++input.num_users;
-  return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, hash, input.content, std::move(text)));
+  return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, digest, input.content, std::move(text)));
 }
 
 void SharedInputs::collect_dropped() {
-  std::vector<ContentHash> hashes;
+  std::vector<ContentDigest> digests;
   {
     const MutexLock lock(dropped_->mutex);
-    hashes.swap(dropped_->hashes);
+    digests.swap(dropped_->digests);
   }
-  for (const ContentHash& hash : hashes) leave(hash);
+  for (const ContentDigest& digest : digests) leave(digest);
 }
 
 void SharedInputs::set_on_drop(std::shared_ptr<const std::function<void()>> on_drop) {
@@ -142,11 +132,11 @@ bool SharedInputs::count_encode(GroupId group_id) {
   return entry != groups_.end() && std::exchange(inputs_.at(entry->second).was_encoded, true);
 }
 
-void SharedInputs::leave(const ContentHash& hash) {
-  const auto entry = inputs_.find(hash);
+void SharedInputs::leave(const ContentDigest& digest) {
+  const auto entry = inputs_.find(digest);
   if (--entry->second.num_users > 0) return;
   inputs_.erase(entry);
-  scheduler_.unpin_input(hash);
+  scheduler_.unpin_input(digest);
 }
 
 }  // namespace transept

@@ -1,6 +1,5 @@
-// Which requests and handles have the same encoder input. It gives each input in flight a hash of its own: the keyed
-// hash of its content, and where another content has that already (the contents are compared, always) a different one.
-// So to the block manager, which shares cross tables by hash alone, equal hashes mean equal inputs.
+// Which requests and handles have the same encoder input: those whose digests are equal (core/encoder_features.h). The
+// digest comes with the content, made on the caller's thread; nothing is hashed or compared here where it does.
 //
 // Every input is pinned while somebody has it: so its cross table stays, while there is room, for requests that wait
 // (behind others, or after a preemption by recompute) and for handles, when the last that ran has ended.
@@ -26,21 +25,17 @@ namespace transept {
 
 class SharedInputs final {
  public:
-  using HashContent = std::function<ContentHash(const EncoderContent&)>;  // word 3 is ours
-
   // Borrows the scheduler. Without share_identical only requests over a handle share, and over that one.
   SharedInputs(Scheduler& scheduler, bool share_identical);
-  // For tests: with a hash that may collide.
-  SharedInputs(Scheduler& scheduler, bool share_identical, HashContent hash);
   ~SharedInputs();
   SharedInputs(const SharedInputs&) = delete;
   SharedInputs& operator=(const SharedInputs&) = delete;
 
-  // The group's hash, for SequenceGroup::Init; null: it shares with nobody. REQUIRES: the group has none yet.
-  std::optional<ContentHash> attach(GroupId group_id, const EncoderContent& content);
+  // The group's digest, for SequenceGroup::Init; null: it shares with nobody. REQUIRES: the group has none yet.
+  std::optional<ContentDigest> attach(GroupId group_id, const EncoderContent& content);
   // The same for a request over a handle. REQUIRES: owns(handle).
-  ContentHash attach(GroupId group_id, const EncodedInput& handle);
-  // The group was refused, or is gone. Nothing, if it has no hash.
+  ContentDigest attach(GroupId group_id, const EncodedInput& handle);
+  // The group was refused, or is gone. Nothing, if it has no digest.
   void detach(GroupId group_id);
 
   // A new handle of an input.
@@ -55,8 +50,8 @@ class SharedInputs final {
   // Called on whatever thread drops a handle's last copy, after the fact; null: nobody.
   void set_on_drop(std::shared_ptr<const std::function<void()>> on_drop);
 
-  // A group with a hash encodes now. True: its input was encoded before, has been in flight or held ever since, and is
-  // encoded again because its cross KV was given up or lies on the host.
+  // A group with a digest encodes now. True: its input was encoded before, has been in flight or held ever since, and
+  // is encoded again because its cross KV was given up or lies on the host.
   bool count_encode(GroupId group_id);
 
   size_t num_inputs() const { return inputs_.size(); }
@@ -68,18 +63,17 @@ class SharedInputs final {
     bool was_encoded = false;
   };
 
-  ContentHash intern(const EncoderContent& content);
-  ContentHash intern_alone(const EncoderContent& content);
-  ContentHash attach(GroupId group_id, const ContentHash& hash);
-  void add(const ContentHash& hash, const EncoderContent& content);
-  void leave(const ContentHash& hash);
+  ContentDigest intern(const EncoderContent& content);
+  ContentDigest intern_alone(const EncoderContent& content);
+  ContentDigest attach(GroupId group_id, const ContentDigest& digest);
+  void add(const ContentDigest& digest, const EncoderContent& content);
+  void leave(const ContentDigest& digest);
 
   Scheduler& scheduler_;
   bool share_identical_;
-  HashContent hash_;
   uint64_t next_alone_ = 0;
-  absl::flat_hash_map<ContentHash, Input> inputs_;
-  absl::flat_hash_map<GroupId, ContentHash> groups_;
+  absl::flat_hash_map<ContentDigest, Input> inputs_;
+  absl::flat_hash_map<GroupId, ContentDigest> groups_;
   std::shared_ptr<EncodedInput::DroppedPins> dropped_;
 };
 

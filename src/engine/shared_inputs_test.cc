@@ -1,12 +1,12 @@
-// Proves that hashes mean equality: whatever the hash function says, two contents never get one hash; and that inputs
-// are forgotten and unpinned when their last user goes, on whatever thread that is.
+// Proves that inputs share by their digests, and are forgotten and unpinned when their last user goes, on whatever
+// thread that is.
 #include "engine/shared_inputs.h"
 
 #include <gtest/gtest.h>
 
-#include <random>
-#include <set>
 #include <thread>
+
+#include "base/content_digest_testing.h"
 
 namespace transept {
 namespace {
@@ -22,7 +22,7 @@ class SharedInputsTest : public ::testing::Test {
   SharedInputs inputs_;
 };
 
-TEST_F(SharedInputsTest, EqualInputsHaveOneHashWhileSomebodyUsesThem) {
+TEST_F(SharedInputsTest, EqualInputsHaveOneDigestWhileSomebodyUsesThem) {
   const auto first = inputs_.attach(GroupId(1), Ids{1, 2, 3});
   const auto second = inputs_.attach(GroupId(2), Ids{1, 2, 3});
   ASSERT_TRUE(first.has_value());
@@ -59,38 +59,20 @@ TEST_F(SharedInputsTest, TheSwitchTurnsItOffForAllButHandles) {
   SharedInputs off(scheduler_, false);
   EXPECT_EQ(off.attach(GroupId(1), Ids{1, 2}), std::nullopt);
   const EncodedInput a = off.hold(Ids{1, 2}, std::nullopt), b = off.hold(Ids{1, 2}, std::nullopt);
-  const ContentHash of_a = off.attach(GroupId(2), a);
+  const ContentDigest of_a = off.attach(GroupId(2), a);
   EXPECT_EQ(off.attach(GroupId(3), a), of_a);
   EXPECT_NE(off.attach(GroupId(4), b), of_a);
 }
 
-// Every content collides with every other one, in all that the function says.
-TEST_F(SharedInputsTest, CollisionsShareNothing) {
-  SharedInputs colliding(scheduler_, true, [](const EncoderContent&) { return ContentHash{}; });
-  std::mt19937_64 random(3);
-  std::map<GroupId, Ids> groups;
-  std::map<GroupId, ContentHash> hashes;
-  for (uint64_t i = 1; i <= 2000; ++i) {
-    const GroupId id(i);
-    groups[id] = Ids(1 + random() % 3, static_cast<int32_t>(random() % 4));
-    hashes[id] = *colliding.attach(id, groups[id]);
-    for (const auto& [other, ids] : groups) {
-      if (ids != groups[id]) {
-        ASSERT_NE(hashes[other], hashes[id]);
-      }
-    }
-    if (random() % 2 == 0) {
-      const GroupId gone = std::next(groups.begin(), static_cast<int64_t>(random() % groups.size()))->first;
-      colliding.detach(gone);
-      groups.erase(gone);
-    }
-    while (groups.size() > 30) {
-      colliding.detach(groups.begin()->first);
-      groups.erase(groups.begin());
-    }
-  }
-  for (const auto& [id, ids] : groups) colliding.detach(id);
-  EXPECT_EQ(colliding.num_inputs(), 0u);
+// It is made on the caller's thread: nothing is hashed or compared where it is there.
+TEST_F(SharedInputsTest, TheDigestThatComesWithTheContentCounts) {
+  EncoderContent told(Ids{1, 2}), told_too(Ids{3}), untold(Ids{1, 2});
+  told.digest = told_too.digest = testing::digest_of(7);
+  const auto first = inputs_.attach(GroupId(1), told);
+  EXPECT_EQ(first, told.digest);
+  EXPECT_EQ(inputs_.attach(GroupId(2), told_too), first);
+  EXPECT_EQ(inputs_.attach(GroupId(3), untold), content_digest(untold));
+  EXPECT_EQ(inputs_.num_inputs(), 2u);
 }
 
 TEST_F(SharedInputsTest, AHandleIsTheInputAndCountsItsCopies) {

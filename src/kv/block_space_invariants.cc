@@ -88,9 +88,9 @@ Status BlockSpaceManager::check_cross_tables() const {
       return broken("cross table ", key, " of ", cross.num_tokens, " tokens has ", cross.blocks.size(), " blocks");
     }
   }
-  for (const auto& [hash, key] : shared_cross_) {
+  for (const auto& [digest, key] : shared_cross_) {
     const auto cross = cross_tables_.find(key);
-    if (cross == cross_tables_.end() || cross->second.hash != hash) return broken("a shared hash leads nowhere");
+    if (cross == cross_tables_.end() || cross->second.digest != digest) return broken("a shared digest leads nowhere");
   }
   return ok_status();
 }

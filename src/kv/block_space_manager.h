@@ -1,6 +1,6 @@
 // Who owns which blocks: one self table a decoder sequence (it grows, and is shared block by block after a fork until
 // sequences part: copy-on-write), one cross table a group (written once, shared by all its sequences, and by other
-// groups with the same input if sharing is on). Ids, counts and hashes only: no tensor, no Sequence, no byte of KV.
+// groups with the same input if sharing is on). Ids, counts and digests only: no tensor, no Sequence, no byte of KV.
 //
 // A pinned input's cross table stays when its last group has gone. Then it is idle: its blocks count as available
 // wherever somebody asks for room, and are given up, the table used longest ago first, when somebody takes them. So a
@@ -17,7 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "base/content_hash.h"
+#include "base/content_digest.h"
 #include "base/ids.h"
 #include "base/status.h"
 #include "kv/block.h"
@@ -40,7 +40,7 @@ class BlockSpaceManager final {
     int32_t num_device_blocks = 0;
     int32_t num_host_blocks = 0;
     double watermark = 0.01;              // share of the device blocks that admission and swapping in leave free
-    bool share_identical_inputs = false;  // groups with equal hashes; those of a pinned input share in any case
+    bool share_identical_inputs = false;  // groups with equal digests; those of a pinned input share in any case
     bool track_freed_blocks = false;      // BlockMoves::freed_device, freed_host
     std::optional<uint64_t> shuffle_seed = std::nullopt;  // physical block order
 
@@ -55,7 +55,7 @@ class BlockSpaceManager final {
     int32_t num_tokens = 0;          // slots wanted now
     int32_t max_tokens = 0;          // how long the sequence may become: memory for its table, no blocks
     int32_t num_encoder_tokens = 0;  // 0: no cross table
-    std::optional<ContentHash> encoder_hash = std::nullopt;  // who has it may share; equal ones mean equal inputs
+    std::optional<ContentDigest> encoder_digest = std::nullopt;  // who has it may share; equal ones mean equal inputs
     int32_t num_blocks_ahead = 0;  // can_allocate() counts these too; allocate() does not take them
   };
 
@@ -85,10 +85,10 @@ class BlockSpaceManager final {
   void finish_cross_writes();
   void abandon_cross_writes();
 
-  // Pinning keeps no blocks of its own: the first group with this hash brings the table. Both do nothing if it is so
+  // Pinning keeps no blocks of its own: the first group with this digest brings the table. Both do nothing if it is so
   // already.
-  void pin(const ContentHash& hash);
-  void unpin(const ContentHash& hash);
+  void pin(const ContentDigest& digest);
+  void unpin(const ContentDigest& digest);
 
   // Whether all of these sequences can grow now, copies of shared last blocks included. The watermark does not count:
   // it is there so that running sequences can grow.
@@ -160,7 +160,7 @@ class BlockSpaceManager final {
     int32_t num_owners = 0;  // 0: idle
     int32_t num_tokens = 0;
     CrossState state = CrossState::kUnwritten;
-    std::optional<ContentHash> hash;
+    std::optional<ContentDigest> digest;
     BlockTable blocks;
   };
   struct Group {
@@ -203,8 +203,8 @@ class BlockSpaceManager final {
   absl::flat_hash_map<SeqId, SequenceTable> sequences_;
   absl::flat_hash_map<GroupId, Group> groups_;
   absl::flat_hash_map<int64_t, CrossTable> cross_tables_;
-  absl::flat_hash_map<ContentHash, int64_t> shared_cross_;  // cross tables on the device that may be shared
-  absl::flat_hash_set<ContentHash> pinned_;
+  absl::flat_hash_map<ContentDigest, int64_t> shared_cross_;  // cross tables on the device that may be shared
+  absl::flat_hash_set<ContentDigest> pinned_;
   std::vector<int64_t> idle_;           // cross tables that no group uses, used longest ago first
   int32_t num_idle_blocks_ = 0;         // of those
   std::vector<int64_t> being_written_;  // cross tables, some of which may be gone

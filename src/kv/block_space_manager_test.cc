@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "base/content_digest_testing.h"
+
 namespace transept {
 namespace {
 
@@ -32,14 +34,14 @@ TEST(BlockSpaceManager, SaysWhetherTheCrossTableMustBeWritten) {
   BlockSpaceManager::Options options = small_options();
   options.share_identical_inputs = true;
   BlockSpaceManager manager(options);
-  const ContentHash hash{{1, 2, 3, 4}};
+  const ContentDigest hash = testing::digest_of(1, 2);
   EXPECT_TRUE(manager.allocate(
-      {.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_hash = hash}));
+      {.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_digest = hash}));
   EXPECT_TRUE(manager.needs_cross_write(GroupId(1)));
   manager.begin_cross_write(GroupId(1));
   EXPECT_FALSE(manager.needs_cross_write(GroupId(1)));
   EXPECT_FALSE(manager.allocate(
-      {.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_hash = hash}));
+      {.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_digest = hash}));
   EXPECT_FALSE(manager.allocate({.group_id = GroupId(3), .seq_id = SeqId(3), .num_tokens = 1}));
   EXPECT_EQ(manager.get_cross_block_table(GroupId(1)).data(), manager.get_cross_block_table(GroupId(2)).data());
   EXPECT_FALSE(manager.needs_cross_write(GroupId(2)));
@@ -51,9 +53,9 @@ TEST(BlockSpaceManager, ReportsTheBlocksThatAnIdleTableGaveUp) {
   BlockSpaceManager::Options options = small_options();
   options.track_freed_blocks = true;
   BlockSpaceManager manager(options);
-  const ContentHash hash{{1}};
+  const ContentDigest hash = testing::digest_of(1);
   manager.pin(hash);
-  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_hash = hash});
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_digest = hash});
   manager.begin_cross_write(GroupId(1));
   manager.finish_cross_writes();
   manager.free(SeqId(1));
@@ -70,10 +72,10 @@ TEST(BlockSpaceManager, ReportsTheBlocksThatAnIdleTableGaveUp) {
 
 TEST(BlockSpaceManager, ResetGivesIdleTablesUpAndKeepsPins) {
   BlockSpaceManager manager(small_options());
-  const ContentHash hash{{1}};
+  const ContentDigest hash = testing::digest_of(1);
   manager.pin(hash);
   for (int round = 0; round < 2; ++round) {
-    manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_hash = hash});
+    manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_digest = hash});
     manager.begin_cross_write(GroupId(1));
     manager.finish_cross_writes();
     manager.free(SeqId(1));

@@ -9,11 +9,11 @@ namespace transept {
 
 // ---- Sharing
 
-// The table with the request's hash that another group, or a pin, has brought to the device. Null: none.
+// The table with the request's digest that another group, or a pin, has brought to the device. Null: none.
 const BlockSpaceManager::CrossTable* BlockSpaceManager::find_shareable(const Request& request) const {
-  if (request.num_encoder_tokens == 0 || !request.encoder_hash) return nullptr;
-  if (!options_.share_identical_inputs && !pinned_.contains(*request.encoder_hash)) return nullptr;
-  const auto entry = shared_cross_.find(*request.encoder_hash);
+  if (request.num_encoder_tokens == 0 || !request.encoder_digest) return nullptr;
+  if (!options_.share_identical_inputs && !pinned_.contains(*request.encoder_digest)) return nullptr;
+  const auto entry = shared_cross_.find(*request.encoder_digest);
   return entry == shared_cross_.end() ? nullptr : &cross_tables_.at(entry->second);
 }
 
@@ -35,9 +35,9 @@ int32_t BlockSpaceManager::num_available_blocks(const Request& request) const {
 }
 
 void BlockSpaceManager::join_cross(Group& group, const Request& request) {
-  group.cross = shared_cross_.at(*request.encoder_hash);
+  group.cross = shared_cross_.at(*request.encoder_digest);
   CrossTable& shared = cross_tables_.at(group.cross);
-  CHECK(shared.num_tokens == request.num_encoder_tokens, "one content hash, two lengths");
+  CHECK(shared.num_tokens == request.num_encoder_tokens, "one digest, two lengths");
   if (shared.num_owners == 0) end_idle(group.cross, shared);
   ++shared.num_owners;
 }
@@ -47,7 +47,7 @@ void BlockSpaceManager::add_cross(Group& group, const Request& request) {
   CrossTable cross;
   cross.num_owners = 1;
   cross.num_tokens = request.num_encoder_tokens;
-  cross.hash = request.encoder_hash;
+  cross.digest = request.encoder_digest;
   cross.blocks = take_table(request.num_encoder_tokens);
   for (int32_t i = 0; i < num_blocks_for(request.num_encoder_tokens); ++i) {
     cross.blocks.push_back(take_block(MemoryPool::kDevice));
@@ -57,12 +57,12 @@ void BlockSpaceManager::add_cross(Group& group, const Request& request) {
 }
 
 void BlockSpaceManager::offer_for_sharing(int64_t key, const CrossTable& cross) {
-  if (cross.hash) shared_cross_.try_emplace(*cross.hash, key);
+  if (cross.digest) shared_cross_.try_emplace(*cross.digest, key);
 }
 
 void BlockSpaceManager::withdraw_from_sharing(int64_t key, const CrossTable& cross) {
-  if (!cross.hash) return;
-  const auto entry = shared_cross_.find(*cross.hash);
+  if (!cross.digest) return;
+  const auto entry = shared_cross_.find(*cross.digest);
   if (entry != shared_cross_.end() && entry->second == key) shared_cross_.erase(entry);
 }
 
@@ -112,20 +112,20 @@ void BlockSpaceManager::abandon_cross_writes() {
 
 // ---- Pins
 
-void BlockSpaceManager::pin(const ContentHash& hash) { pinned_.insert(hash); }
+void BlockSpaceManager::pin(const ContentDigest& digest) { pinned_.insert(digest); }
 
-void BlockSpaceManager::unpin(const ContentHash& hash) {
-  if (pinned_.erase(hash) == 0) return;
-  const auto entry = shared_cross_.find(hash);
+void BlockSpaceManager::unpin(const ContentDigest& digest) {
+  if (pinned_.erase(digest) == 0) return;
+  const auto entry = shared_cross_.find(digest);
   if (entry == shared_cross_.end() || cross_tables_.at(entry->second).num_owners > 0) return;
   drop_cross(entry->second, MemoryPool::kDevice);
 }
 
-// Whether a table that nobody uses any more stays. What lies on the host, or beside another table of its hash, nobody
+// Whether a table that nobody uses any more stays. What lies on the host, or beside another table of its digest, nobody
 // would find.
 bool BlockSpaceManager::is_kept(int64_t key, const CrossTable& cross) const {
-  if (!cross.hash || cross.state == CrossState::kUnwritten || !pinned_.contains(*cross.hash)) return false;
-  const auto entry = shared_cross_.find(*cross.hash);
+  if (!cross.digest || cross.state == CrossState::kUnwritten || !pinned_.contains(*cross.digest)) return false;
+  const auto entry = shared_cross_.find(*cross.digest);
   return entry != shared_cross_.end() && entry->second == key;
 }
 

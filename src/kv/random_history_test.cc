@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/content_digest_testing.h"
 #include "kv/block_space_manager.h"
 
 namespace transept {
@@ -82,7 +83,7 @@ class History {
     if (manager_.num_available_device_blocks() != options_.num_device_blocks) {
       return absl::InternalError("blocks are neither free nor idle");
     }
-    for (uint64_t input = 0; input < 130; ++input) manager_.unpin(ContentHash{{input}});
+    for (uint64_t input = 0; input < 130; ++input) manager_.unpin(testing::digest_of(input));
     if (manager_.get_num_free_device_blocks() != options_.num_device_blocks ||
         manager_.get_num_free_host_blocks() != options_.num_host_blocks) {
       return absl::InternalError("blocks are lost");
@@ -95,7 +96,7 @@ class History {
  private:
   struct GroupModel {
     std::map<SeqId, std::vector<uint64_t>> seqs;
-    std::optional<ContentHash> hash;
+    std::optional<ContentDigest> hash;
     std::vector<uint64_t> cross;
     bool swapped = false;
     bool cross_written = true;
@@ -144,7 +145,7 @@ class History {
     request.num_encoder_tokens = draw(0, 2) == 0 ? 0 : 4 * draw(1, 3) - 1;
     request.num_blocks_ahead = draw(0, 2);
     const uint64_t input = static_cast<uint64_t>(request.num_encoder_tokens) * 10 + (random_() & 1);
-    request.encoder_hash = ContentHash{{input}};
+    request.encoder_digest = testing::digest_of(input);
     if (manager_.awaits_cross(request)) return "nothing";
     if (manager_.can_allocate(request) != AllocStatus::kOk) return "refused allocate";
     num_shared_idle_ += manager_.shares_cross(request) && draws_on_idle(request);
@@ -155,7 +156,7 @@ class History {
       manager_.begin_cross_write(request.group_id);
       manager_.finish_cross_writes();
     }
-    group.hash = request.encoder_hash;
+    group.hash = request.encoder_digest;
     for (int32_t i = 0; i < request.num_encoder_tokens; ++i) group.cross.push_back(input * 1000 + uint64_t(i));
     std::vector<uint64_t>& tokens = group.seqs[request.seq_id];
     for (int32_t i = 0; i < request.num_tokens; ++i) tokens.push_back(random_());
@@ -170,13 +171,13 @@ class History {
   // Allocating it would take a table that is idle now.
   bool draws_on_idle(const Request& request) const {
     for (const auto& [id, group] : groups_) {
-      if (!group.swapped && group.hash == request.encoder_hash && !group.cross.empty()) return false;
+      if (!group.swapped && group.hash == request.encoder_digest && !group.cross.empty()) return false;
     }
     return true;
   }
 
   std::string_view pin() {
-    const ContentHash input{{static_cast<uint64_t>((4 * draw(1, 3) - 1) * 10 + draw(0, 1))}};
+    const ContentDigest input = testing::digest_of(static_cast<uint64_t>((4 * draw(1, 3) - 1) * 10 + draw(0, 1)));
     draw(0, 2) > 0 ? manager_.pin(input) : manager_.unpin(input);
     return "pin";
   }

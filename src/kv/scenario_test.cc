@@ -19,6 +19,7 @@
 #include <memory>
 #include <set>
 
+#include "base/content_digest_testing.h"
 #include "base/source_dir_testing.h"
 #include "kv/block_space_manager.h"
 #include "kv/scenario_testing.h"
@@ -106,11 +107,13 @@ class Runner {
     request.num_tokens = line.number("decoder", 0);
     request.num_encoder_tokens = line.number("encoder", 0);
     request.num_blocks_ahead = line.number("ahead", 0);
-    if (const auto hash = line.option("hash")) request.encoder_hash = hash_of(*hash);
+    if (const auto hash = line.option("hash")) request.encoder_digest = hash_of(*hash);
     return request;
   }
 
-  static ContentHash hash_of(const std::string& name) { return {{static_cast<uint64_t>(std::stoi(name))}}; }
+  static ContentDigest hash_of(const std::string& name) {
+    return testing::digest_of(static_cast<uint64_t>(std::stoi(name)));
+  }
 
   std::string allocate(ScenarioLine& line) {
     const bool writes = line.number("write", 1) != 0;

@@ -176,6 +176,10 @@ Status read_token_ids(const FieldSpec& field, const Json& value, ParsedRequest& 
   if (!value.is_array()) return refuse(field, value);
   RETURN_IF_ERROR(check_count(field, value.as_array().size()));
   ASSIGN_OR_RETURN(slot, token_ids(field, value));
+  if (field.each_once) {
+    std::sort(slot->begin(), slot->end());
+    slot->erase(std::unique(slot->begin(), slot->end()), slot->end());
+  }
   return ok_status();
 }
 

@@ -63,6 +63,8 @@ struct FieldSpec {
   int32_t RequestLimits::*limit = nullptr;  // stands for max, or for max_items
   std::span<const std::string_view> words = {};
   bool is_required = false;
+  bool each_once =
+      false;  // of kTokenIds: kept ascending and once each, so that work does not grow with what is repeated
   // Why a value other than null and false is refused (kUnimplemented); "": the field is supported.
   std::string_view refusal = {};
 };

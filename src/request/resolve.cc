@@ -217,10 +217,6 @@ class Resolver final {
     params_.suppress_tokens = request_.suppress_tokens.value_or(model_.suppress_tokens);
     params_.begin_suppress_tokens = request_.begin_suppress_tokens.value_or(model_.begin_suppress_tokens);
     params_.allowed_token_ids = request_.allowed_token_ids.value_or(std::vector<int32_t>());
-    // Once each: a step's work must not grow with ids that a request repeats.
-    std::vector<int32_t>& allowed = params_.allowed_token_ids;
-    std::sort(allowed.begin(), allowed.end());
-    allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
     params_.forced_bos_token_id =
         request_.forced_bos_token_id ? request_.forced_bos_token_id : model_.forced_bos_token_id;
     params_.forced_eos_token_ids = request_.forced_eos_token_ids.value_or(model_.forced_eos_token_ids);

@@ -230,7 +230,7 @@ Status FakeEngine::add(GroupId id, const FakeRequest& request) {
   init.inputs.encoder_prompt_token_ids = request.encoder;
   init.inputs.prompt_token_ids = request.decoder;
   init.first_seq_id = scheduler_.next_seq_id();
-  init.encoder_hash = request.encoder_hash;
+  init.encoder_digest = request.encoder_digest;
   init.arrival_time = clock_.now();
   return scheduler_.add_seq_group(std::make_unique<SequenceGroup>(init));
 }

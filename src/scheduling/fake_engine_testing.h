@@ -20,7 +20,7 @@ struct FakeRequest {
   std::vector<int32_t> encoder;  // empty: decoder-only
   std::vector<int32_t> decoder;
   SamplingParams params;
-  std::optional<ContentHash> encoder_hash = std::nullopt;
+  std::optional<ContentDigest> encoder_digest = std::nullopt;
 };
 
 // One text (generated tokens) a sequence in order of index, or of rank for beams.

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "base/content_digest_testing.h"
 #include "scheduling/fake_engine_testing.h"
 
 namespace transept::testing {
@@ -45,7 +46,7 @@ class History {
     if (blocks.num_available_device_blocks() != block_options_.num_device_blocks) {
       return absl::InternalError("blocks are neither free nor idle");
     }
-    for (const auto& input : pinned_) engine_.scheduler().unpin_input(ContentHash{{input.first, input.second}});
+    for (const auto& input : pinned_) engine_.scheduler().unpin_input(testing::digest_of(input.first, input.second));
     RETURN_IF_ERROR(engine_.scheduler().check_invariants());
     if (blocks.get_num_free_device_blocks() != block_options_.num_device_blocks ||
         blocks.get_num_free_host_blocks() != block_options_.num_host_blocks) {
@@ -87,7 +88,7 @@ class History {
     const int32_t num_encoder = draw(0, 4) == 0 ? 0 : 3 * draw(1, 4);
     const int32_t input = draw(0, 1);  // few inputs, so that some are identical
     for (int32_t i = 0; i < num_encoder; ++i) request.encoder.push_back(input + i);
-    request.encoder_hash = ContentHash{{static_cast<uint64_t>(num_encoder), static_cast<uint64_t>(input)}};
+    request.encoder_digest = testing::digest_of(static_cast<uint64_t>(num_encoder), static_cast<uint64_t>(input));
     const int32_t num_decoder = draw(1, 8);
     for (int32_t i = 0; i < num_decoder; ++i) request.decoder.push_back(draw(0, kVocabSize - 1));
     request.params.max_tokens = draw(1, 16);
@@ -116,7 +117,7 @@ class History {
 
   void pin() {
     const std::pair<uint64_t, uint64_t> input(static_cast<uint64_t>(3 * draw(1, 4)), static_cast<uint64_t>(draw(0, 1)));
-    const ContentHash hash{{input.first, input.second}};
+    const ContentDigest hash = testing::digest_of(input.first, input.second);
     if (pinned_.insert(input).second) return engine_.scheduler().pin_input(hash);
     pinned_.erase(input);
     engine_.scheduler().unpin_input(hash);

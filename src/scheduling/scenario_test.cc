@@ -23,6 +23,7 @@
 #include <memory>
 #include <set>
 
+#include "base/content_digest_testing.h"
 #include "base/source_dir_testing.h"
 #include "kv/scenario_testing.h"
 #include "scheduling/fake_engine_testing.h"
@@ -99,14 +100,16 @@ class Runner {
     request.params.ignore_eos = true;
     if (line.number("logprobs", 0) != 0) request.params.prompt_logprobs = 1;
     request.params.score_only = line.number("score", 0) != 0;
-    if (const auto hash = line.option("hash")) request.encoder_hash = hash_of(*hash);
+    if (const auto hash = line.option("hash")) request.encoder_digest = hash_of(*hash);
     const Status status = engine_->add(id, request);
     if (!status.ok()) return error_message(status);
     requests_[id] = request;
     return "ok";
   }
 
-  static ContentHash hash_of(const std::string& name) { return {{static_cast<uint64_t>(std::stoi(name))}}; }
+  static ContentDigest hash_of(const std::string& name) {
+    return testing::digest_of(static_cast<uint64_t>(std::stoi(name)));
+  }
 
   std::string begin() {
     before_ = states();

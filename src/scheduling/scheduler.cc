@@ -188,7 +188,7 @@ BlockSpaceManager::Request Scheduler::admission_request(const SequenceGroup& gro
   request.num_tokens = num_common;
   request.max_tokens = static_cast<int32_t>(group.max_tokens_per_seq());
   request.num_encoder_tokens = group.num_encoder_tokens();
-  request.encoder_hash = group.encoder_hash();
+  request.encoder_digest = group.encoder_digest();
   const int32_t num_full = num_common / blocks_.block_size();
   int32_t num_tails = 0;
   for (const auto& seq : group.seqs()) {

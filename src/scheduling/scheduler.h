@@ -8,8 +8,8 @@
 // Out of blocks: the last running group (by arrival) is preempted, by recompute or by swapping, so the oldest group
 // always gets on; alone it always fits, because add_seq_group refuses what cannot.
 //
-// Groups whose encoder inputs have the same hash share one cross table (BlockSpaceManager): one of them encodes, in the
-// step in which the first of the others decodes, or before. Who shares is preempted by recompute.
+// Groups whose encoder inputs have the same digest share one cross table (BlockSpaceManager): one of them encodes, in
+// the step in which the first of the others decodes, or before. Who shares is preempted by recompute.
 //
 // While somebody decodes, new groups may encode so many tokens a step and no more (set_max_encoder_tokens_beside). One
 // that wants more, and is first in a step, begins a long encode: it takes its blocks, and feeds no row until some later
@@ -88,10 +88,10 @@ class Scheduler final {
   void finish_sequence(SequenceGroup& group, SeqId seq_id, FinishReason reason);
   // The same, and it is dropped (a beam that lost).
   void remove_sequence(SequenceGroup& group, SeqId seq_id);
-  // The cross table of inputs with this hash stays, while there is room, when their last group has ended. Between
+  // The cross table of inputs with this digest stays, while there is room, when their last group has ended. Between
   // steps.
-  void pin_input(const ContentHash& hash) { blocks_.pin(hash); }
-  void unpin_input(const ContentHash& hash) { blocks_.unpin(hash); }
+  void pin_input(const ContentDigest& digest) { blocks_.pin(digest); }
+  void unpin_input(const ContentDigest& digest) { blocks_.unpin(digest); }
 
   // Frees groups whose sequences are all finished, with their cross tables. Pointers to them are gone then.
   void free_finished_seq_groups();

@@ -14,7 +14,7 @@ SequenceGroup::SequenceGroup(const Init& init)
       continues_(init.continues),
       encoder_features_(init.inputs.encoder_features),
       num_encoder_tokens_(init.inputs.num_encoder_tokens()),
-      encoder_hash_(init.encoder_hash) {
+      encoder_digest_(init.encoder_digest) {
   CHECK(!init.inputs.prompt_token_ids.empty(), "a decoder prompt is never empty");
   seqs_.push_back(std::make_unique<Sequence>(init.first_seq_id, init.inputs));
   if (has_encoder()) encoder_seq_.emplace(init.first_seq_id, init.inputs, /*from_decoder_prompt=*/false);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/content_hash.h"
+#include "base/content_digest.h"
 #include "base/ids.h"
 #include "core/sampling_params.h"
 #include "scheduling/sequence.h"
@@ -26,7 +26,7 @@ class SequenceGroup final {
     SamplingParams params{};
     EncoderDecoderInputs inputs{};
     SeqId first_seq_id{};
-    std::optional<ContentHash> encoder_hash = std::nullopt;
+    std::optional<ContentDigest> encoder_digest = std::nullopt;
     TimePoint arrival_time{};
     // A group that has finished and is not freed yet, whose place in the order of arrival this one takes: another part
     // of the same request.
@@ -55,7 +55,7 @@ class SequenceGroup final {
   // Positions of the encoder's output, in which cross blocks are counted; 0: a decoder-only group.
   int32_t num_encoder_tokens() const { return num_encoder_tokens_; }
   const std::shared_ptr<const EncoderFeatures>& encoder_features() const { return encoder_features_; }  // null: ids
-  const std::optional<ContentHash>& encoder_hash() const { return encoder_hash_; }
+  const std::optional<ContentDigest>& encoder_digest() const { return encoder_digest_; }
 
   // Sequences that may run at once: n or the number of beams until it has forked; then what is left of them.
   int32_t max_running_seqs() const;
@@ -79,7 +79,7 @@ class SequenceGroup final {
   std::optional<Sequence> encoder_seq_;
   std::shared_ptr<const EncoderFeatures> encoder_features_;
   int32_t num_encoder_tokens_;
-  std::optional<ContentHash> encoder_hash_;
+  std::optional<ContentDigest> encoder_digest_;
   int32_t next_index_ = 1;
   // Recompute of several sequences: the first one feeds so many common tokens, then the others fork from it. 0: none
   // pending.

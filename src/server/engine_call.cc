@@ -187,13 +187,6 @@ Status check_stream(const ParsedRequest& parsed, const SamplingParams& params) {
   return ok_status();
 }
 
-// Two million ids are a whole vocabulary, or one id two million times; each prompt of a list has a copy of its own.
-void keep_each_once(std::optional<std::vector<int32_t>>& ids) {
-  if (!ids.has_value()) return;
-  std::sort(ids->begin(), ids->end());
-  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
-}
-
 struct Prepared {
   std::vector<RequestSpec> specs;
   int64_t num_tokens = 0;
@@ -208,8 +201,6 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   prepare.score_only = options.score_only;
   prepare.media.local_paths = !context.options.allowed_local_media_path.empty();
   prepare.media.allowed_path = context.options.allowed_local_media_path;
-  keep_each_once(parsed.sampling.suppress_tokens);
-  keep_each_once(parsed.sampling.begin_suppress_tokens);
   // Once for all: texts of megabytes would keep a worker busy for minutes if each of 512 prompts tokenised them.
   std::vector<std::vector<int32_t>> bad_words;
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {

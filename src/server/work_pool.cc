@@ -20,7 +20,9 @@ void WorkPool::post(std::function<void()> task, Length length) {
     const MutexLock lock(mutex_);
     if (!stop_) {
       (length == Length::kLong ? long_ : short_).push_back({std::move(task), ++num_posted_});
-      changed_.notify_all();  // not every thread does every task
+      // A thread of each kind that may do it, and no more: whoever finds it taken waits again.
+      any_posted_.notify_one();
+      if (length == Length::kShort) short_posted_.notify_one();
       return;
     }
   }
@@ -31,7 +33,8 @@ void WorkPool::stop() {
   {
     const MutexLock lock(mutex_);
     stop_ = true;
-    changed_.notify_all();
+    any_posted_.notify_all();
+    short_posted_.notify_all();
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -54,7 +57,9 @@ void WorkPool::run(bool does_long) {
     {
       const MutexLock lock(mutex_);
       std::deque<Task>* tasks = next(does_long);
-      for (; !stop_ && tasks == nullptr; tasks = next(does_long)) changed_.wait(mutex_);
+      for (; !stop_ && tasks == nullptr; tasks = next(does_long)) {
+        (does_long ? any_posted_ : short_posted_).wait(mutex_);
+      }
       if (tasks == nullptr) return;
       task = std::move(tasks->front().run);
       tasks->pop_front();

@@ -38,7 +38,7 @@ class WorkPool final {
   std::deque<Task>* next(bool does_long) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: there is nothing to do
 
   mutable Mutex mutex_;
-  CondVar changed_;
+  CondVar any_posted_, short_posted_;  // threads that do long tasks, too, wait for the one, the others for the other
   std::deque<Task> short_ ABSL_GUARDED_BY(mutex_), long_ ABSL_GUARDED_BY(mutex_);
   uint64_t num_posted_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -7,7 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <latch>
+#include <memory>
 #include <new>
+#include <thread>
 
 namespace transept {
 namespace {
@@ -86,6 +89,27 @@ TEST(WorkPool, AThreadForBothTakesThemAsTheyCame) {
   pool.stop();
   ASSERT_EQ(order.size(), 20u);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+// As many tasks as there are threads that may do them run at once: each post wakes somebody. The tasks meet, which they
+// could not if one of them waited for another's end.
+TEST(WorkPool, EveryPostWakesAThread) {
+  WorkPool pool(4, 1);
+  for (int round = 0; round < 200; ++round) {
+    const bool is_long = round % 2 == 1;
+    const int num_tasks = is_long ? 3 : 4;
+    const auto meeting = std::make_shared<std::latch>(num_tasks + 1);
+    for (int i = 0; i < num_tasks; ++i) {
+      pool.post([meeting] { meeting->arrive_and_wait(); },
+                is_long ? WorkPool::Length::kLong : WorkPool::Length::kShort);
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (pool.num_waiting() > 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    const size_t num_waiting = pool.num_waiting();
+    for (size_t i = 0; i < num_waiting; ++i) meeting->count_down();  // so that the test ends
+    ASSERT_EQ(num_waiting, 0u) << "a task waits, and nobody was woken for it; round " << round;
+    meeting->arrive_and_wait();
+  }
 }
 
 }  // namespace
