@@ -37,12 +37,13 @@ class AsyncEngineTest : public ::testing::Test {
     if (engine_ != nullptr) stop();
   }
 
-  void rebuild(int32_t max_num_seqs, int32_t max_queued) {
+  void rebuild(int32_t max_num_seqs, int32_t max_queued, bool shares_inputs = false) {
     gate_->open();
     engine_ = nullptr;
     gate_ = std::make_shared<StepGate>();
     LLMEngine::Options options = testing::small_engine_options();
     options.scheduler.max_num_seqs = max_num_seqs;
+    options.blocks.share_identical_inputs = shares_inputs;
     auto engine = std::make_unique<LLMEngine>(options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);
     engine_ = std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{max_queued}, clock_);
   }
@@ -299,6 +300,49 @@ TEST_F(AsyncEngineTest, AContinuationIsTakenByAFullQueueAndCountsInIt) {
   RequestSpec late = make_spec("e", 2, 5);
   late.is_continuation = true;
   EXPECT_EQ(engine_->add_request(std::move(late)).status().code(), Code::kUnavailable) << "drained is drained";
+}
+
+// The input is changed as soon as the call is over and while the engine's thread stands in a step: had that thread
+// made the digest, the next request with the old values would find nothing to share.
+TEST_F(AsyncEngineTest, DigestsAreMadeOnTheCallersThread) {
+  rebuild(16, 64, true);
+  RequestStream running = add("running", 30, 1);
+  gate_->wait_for_step();
+  const auto window = [](float value) {
+    auto features = std::make_shared<EncoderFeatures>();
+    features->shape = {2, 4};
+    features->values.assign(8, value);
+    features->num_positions = 4;
+    return features;
+  };
+  const auto spec_of = [](const std::string& id, const std::shared_ptr<const EncoderFeatures>& features) {
+    RequestSpec spec = make_spec(id, 20, 7);
+    spec.inputs.encoder_prompt_token_ids.clear();
+    spec.inputs.encoder_features = features;
+    return spec;
+  };
+  const std::shared_ptr<EncoderFeatures> first = window(1), held = window(2);
+  RequestStream a = add(spec_of("a", first));
+  EncoderDecoderInputs for_handle;
+  for_handle.encoder_features = held;
+  std::future<StatusOr<EncodedInput>> handle = engine_->encode(for_handle);
+  first->values.assign(8, 9);
+  held->values.assign(8, 8);
+  RequestStream b = add(spec_of("b", window(1)));
+  gate_->open_for(1);
+  StatusOr<EncodedInput> encoded = handle.get();
+  ASSERT_TRUE(encoded.ok());
+  RequestSpec over_handle = spec_of("c", nullptr);
+  over_handle.encoded = *encoded;
+  RequestStream c = add(std::move(over_handle));
+  RequestStream d = add(spec_of("d", window(2)));
+  gate_->open();
+  for (RequestStream* stream : {&running, &a, &b, &c, &d}) ASSERT_TRUE(stream->next().ok());
+  encoded = EncodedInput();
+  const std::unique_ptr<LLMEngine> engine = engine_->stop();
+  testing::expect_nothing_left(*engine);
+  EXPECT_EQ(engine->stats().num_encoder_cache_hits, 2) << "b found what a brought, and d what the handle holds";
+  engine_ = nullptr;
 }
 
 TEST_F(AsyncEngineTest, MadeIdsAreEachGivenOnce) {

@@ -20,9 +20,7 @@ void WorkPool::post(std::function<void()> task, Length length) {
     const MutexLock lock(mutex_);
     if (!stop_) {
       (length == Length::kLong ? long_ : short_).push_back({std::move(task), ++num_posted_});
-      // A thread of each kind that may do it, and no more: whoever finds it taken waits again.
-      any_posted_.notify_one();
-      if (length == Length::kShort) short_posted_.notify_one();
+      wake_some();
       return;
     }
   }
@@ -33,8 +31,8 @@ void WorkPool::stop() {
   {
     const MutexLock lock(mutex_);
     stop_ = true;
-    any_posted_.notify_all();
-    short_posted_.notify_all();
+    for_short_.changed.notify_all();
+    for_all_.changed.notify_all();
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -51,19 +49,31 @@ std::deque<WorkPool::Task>* WorkPool::next(bool does_long) {
   return has_long && long_.front().number < short_.front().number ? &long_ : &short_;
 }
 
+// One thread for each kind of task at most. A thread that has taken a task wakes the next, if there are more: so nobody
+// sleeps beside a task that it could do, and no task wakes a thread in vain.
+void WorkPool::wake_some() {
+  const bool short_is_seen_to = short_.empty() || for_short_.num_threads > 0;
+  if (!short_.empty() && for_short_.num_threads > 0) for_short_.changed.notify_one();
+  if ((!long_.empty() || !short_is_seen_to) && for_all_.num_threads > 0) for_all_.changed.notify_one();
+}
+
+std::function<void()> WorkPool::take(bool does_long) {
+  const MutexLock lock(mutex_);
+  Sleepers& sleepers = does_long ? for_all_ : for_short_;
+  std::deque<Task>* tasks = next(does_long);
+  ++sleepers.num_threads;
+  for (; !stop_ && tasks == nullptr; tasks = next(does_long)) sleepers.changed.wait(mutex_);
+  --sleepers.num_threads;
+  if (tasks == nullptr) return nullptr;
+  std::function<void()> task = std::move(tasks->front().run);
+  tasks->pop_front();
+  wake_some();
+  return task;
+}
+
 void WorkPool::run(bool does_long) {
-  while (true) {
-    std::function<void()> task;  // what it holds goes without the lock
-    {
-      const MutexLock lock(mutex_);
-      std::deque<Task>* tasks = next(does_long);
-      for (; !stop_ && tasks == nullptr; tasks = next(does_long)) {
-        (does_long ? any_posted_ : short_posted_).wait(mutex_);
-      }
-      if (tasks == nullptr) return;
-      task = std::move(tasks->front().run);
-      tasks->pop_front();
-    }
+  // What a task holds goes without the lock.
+  while (std::function<void()> task = take(does_long)) {
     // A task that finds no memory is given up, and with it its request (its Responder answers 500): the others go on.
     try {
       task();

@@ -34,11 +34,19 @@ class WorkPool final {
     uint64_t number = 0;  // the order of their coming
   };
 
+  // Threads that do the same kinds of tasks, those of them that sleep.
+  struct Sleepers {
+    CondVar changed;
+    int num_threads = 0;
+  };
+
   void run(bool does_long);
+  std::function<void()> take(bool does_long);  // null: the end
+  void wake_some() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::deque<Task>* next(bool does_long) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: there is nothing to do
 
   mutable Mutex mutex_;
-  CondVar any_posted_, short_posted_;  // threads that do long tasks, too, wait for the one, the others for the other
+  Sleepers for_short_ ABSL_GUARDED_BY(mutex_), for_all_ ABSL_GUARDED_BY(mutex_);
   std::deque<Task> short_ ABSL_GUARDED_BY(mutex_), long_ ABSL_GUARDED_BY(mutex_);
   uint64_t num_posted_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

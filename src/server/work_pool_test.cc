@@ -2,6 +2,7 @@
 #include "server/work_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +15,54 @@
 
 namespace transept {
 namespace {
+
+// How often threads of this process have gone to sleep.
+int64_t num_sleeps() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nvcsw;
+}
+
+// Of 32 threads that wait, one wakes for a task and goes to sleep again, and so does this one.
+TEST(WorkPool, ATaskWakesOneThread) {
+  for (const auto length : {WorkPool::Length::kShort, WorkPool::Length::kLong}) {
+    WorkPool pool(32, 16);
+    const auto one = [&] {
+      std::promise<void> ran;
+      pool.post([&] { ran.set_value(); }, length);
+      ran.get_future().wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // whoever woke in vain sleeps again
+    };
+    one();
+    const int64_t before = num_sleeps();
+    for (int i = 0; i < 100; ++i) one();
+    EXPECT_LT(num_sleeps() - before, 100 * 8);
+  }
+}
+
+// Tasks that come before anybody has woken: each finds a thread of its own, of either kind.
+TEST(WorkPool, NobodySleepsBesideATask) {
+  for (int round = 0; round < 100; ++round) {
+    WorkPool pool(4, 2);
+    if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // all sleep
+    std::atomic<int> num_running = 0;
+    std::promise<void> all_run;
+    for (int i = 0; i < 4; ++i) {
+      const bool is_long = round % 4 < 2 && i < 2;
+      pool.post(
+          [&] {
+            if (++num_running == 4) all_run.set_value();
+            while (num_running < 4) std::this_thread::yield();
+          },
+          is_long ? WorkPool::Length::kLong : WorkPool::Length::kShort);
+    }
+    const bool met = all_run.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    EXPECT_TRUE(met);
+    if (!met) num_running = 100;  // let go
+    pool.stop();
+    if (!met) return;
+  }
+}
 
 TEST(WorkPool, DoesEverythingBeforeItStops) {
   std::atomic<int> done = 0;

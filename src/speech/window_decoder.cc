@@ -207,13 +207,14 @@ std::vector<int32_t> WindowDecoder::start_sequence() const {
 }
 
 StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
-  for (const Encoded& known : language_inputs_) {
-    if (*known.features == *features) return known.input;
+  EncoderDecoderInputs inputs;
+  inputs.encoder_features = features;
+  inputs.encoder_digest = content_digest(inputs.encoder_content());
+  for (const EncodedInput& known : language_inputs_) {
+    if (known.content().digest == inputs.encoder_digest) return known;
   }
   num_windows_.fetch_add(1, std::memory_order_relaxed);
   num_encoder_tokens_.fetch_add(features->num_positions, std::memory_order_relaxed);
-  EncoderDecoderInputs inputs;
-  inputs.encoder_features = features;
   return model_.engine->encode(std::move(inputs)).get();
 }
 
@@ -277,9 +278,10 @@ StatusOr<RequestOutput> WindowDecoder::answer_of(RequestSpec spec) const {
   return answered;
 }
 
-StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(std::shared_ptr<const EncoderFeatures> features) {
+StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(
+    const std::shared_ptr<const EncoderFeatures>& features) {
   ASSIGN_OR_RETURN(const EncodedInput input, encode(features));
-  language_inputs_.push_back({std::move(features), input});
+  language_inputs_.push_back(input);
   SamplingParams params;
   params.max_tokens = 1;
   for (const SpeechTokens::Language& known : model_.tokens->languages) {

@@ -43,7 +43,7 @@ class WindowDecoder final {
   // Takes the most probable; all of them, most probable first. Who encodes the same features later finds them encoded,
   // those of every call. The last call's language holds.
   // REQUIRES: nobody is inside another function.
-  StatusOr<std::vector<LanguageGuess>> detect_language(std::shared_ptr<const EncoderFeatures> features);
+  StatusOr<std::vector<LanguageGuess>> detect_language(const std::shared_ptr<const EncoderFeatures>& features);
   const std::string& language() const { return language_; }
 
   // `previous`: what follows <|startofprev|>. `window_key` with the seed keys random numbers.
@@ -98,11 +98,7 @@ class WindowDecoder final {
   std::string language_;
   std::optional<int32_t> language_token_, task_token_;
   int32_t start_ = 0, end_of_text_ = 0, max_len_ = 0;
-  struct Encoded {
-    std::shared_ptr<const EncoderFeatures> features;
-    EncodedInput input;
-  };
-  std::vector<Encoded> language_inputs_;  // that told the language, or should have; none: it was given
+  std::vector<EncodedInput> language_inputs_;  // that told the language, or should have; none: it was given
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
   mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0}, num_encoder_tokens_{0};
   mutable Mutex times_mutex_;
