@@ -375,28 +375,6 @@ class CliTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertGreater(json.loads(out)["tokens_per_s"], 0)
 
-    def test_help_is_complete(self):
-        self.assertEqual(run("--help")[0], 0)
-        for verb in ("generate", "translate", "tokenize", "detokenize", "dump", "bench"):
-            code, out, _ = run(verb, "--help")
-            self.assertEqual(code, 0)
-            self.assertIn(f"usage: transept {verb}", out)
-
-    def test_help_that_cannot_be_written_is_no_success(self):
-        if not Path("/dev/full").exists():
-            self.skipTest("no device /dev/full")
-        for arguments in (["--help"], ["--version"], ["generate", "--help"]):
-            with open("/dev/full", "w") as full:
-                done = subprocess.run([str(BINARY), *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-            self.assertEqual(done.returncode, 2, arguments)
-            self.assertEqual(done.stderr, "transept: standard output: not everything could be written\n")
-
-    def test_help_and_documents_say_what_exit_codes_mean(self):
-        document = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-        for text in (run("--help")[1], run("generate", "--help")[1], document):
-            for word in ("130", "SIGINT", "141", "SIGPIPE"):
-                self.assertIn(word, text)
-
     def test_features_are_those_of_the_document(self):
         code, out, _ = run("features", "--markdown")
         self.assertEqual((code, out), (0, (ROOT / "docs" / "features.md").read_text(encoding="utf-8")))

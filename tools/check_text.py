@@ -15,6 +15,8 @@ SKIP = re.compile(r"\bGTEST_SKIP\(\)([^;]*);")
 SKIP_REASON = re.compile(r"shared|processor|device|level|kernel|privilege|root", re.IGNORECASE)
 # Spelled so that this file does not hold what it looks for.
 MACHINE_PATH = re.compile("(?<![A-Za-z0-9_.])/(?:" + "|".join(["ho" + "me/", "ro" + "ot/", "wo" + "rk/", "tm" + "p/w/", "Us" + "ers/"]) + ")")
+# Of pages for people. A cell that is longer is a paragraph, and wants a list. Pages that programs print are not ours to wrap.
+MAX_PAGE_WIDTH, MAX_CELL, PRINTED_PAGES = 160, 140, ("docs/features.md", "bench/RESULTS.md")
 LEFT_OVER = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
 
 
@@ -37,6 +39,17 @@ def problems_of(path, text):
             yield f"{path}: GTEST_SKIP must say which device or shared data is absent: {match.group(0)[:80]}"
 
 
+def page_problems(path, text):
+    """Of a page for people: lines that are too long, cells of tables that are paragraphs."""
+    if path.suffix != ".md" or str(path) in PRINTED_PAGES:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > MAX_PAGE_WIDTH:
+            yield f"{path}:{number}: {len(line)} characters, more than {MAX_PAGE_WIDTH}"
+        elif line.startswith("|") and max(map(len, line.split("|"))) > MAX_CELL:
+            yield f"{path}:{number}: a cell of a table is a paragraph: make it a list"
+
+
 def undocumented_packages(packages, document):
     """Packages of tools/packages.txt that docs/dependencies.md does not explain."""
     names = [line for line in packages.splitlines() if line and line[0] not in "#["]
@@ -49,7 +62,7 @@ def check_tree():
         if path.suffix not in TEXT or path.parts[0] in ("models",) or path.parts[:2] == ("tests", "models"):
             continue
         text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
-        problems += problems_of(path, text)
+        problems += [*problems_of(path, text), *page_problems(path, text)]
     document = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     return problems + undocumented_packages((ROOT / "tools" / "packages.txt").read_text(encoding="utf-8"), document)
 

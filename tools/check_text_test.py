@@ -2,7 +2,7 @@
 import unittest
 from pathlib import Path
 
-from check_text import problems_of, undocumented_packages
+from check_text import page_problems, problems_of, undocumented_packages
 
 
 def count(name, text):
@@ -30,6 +30,15 @@ class Text(unittest.TestCase):
 
     def test_left_undone(self):
         self.assertEqual(count("src/a/x.cc", "// TO" + "DO: later\n"), 1)
+
+    def test_pages_have_lines_and_cells_that_can_be_read(self):
+        def problems(name, text):
+            return list(page_problems(Path(name), text))
+        self.assertEqual(problems("docs/a.md", "x" * 160 + "\n| a | " + "x" * 130 + " |\n"), [])
+        self.assertEqual(problems("docs/a.md", "x" * 161), ["docs/a.md:1: 161 characters, more than 160"])
+        self.assertEqual(problems("docs/a.md", "\n| a | " + "x" * 150 + " |\n"), ["docs/a.md:2: a cell of a table is a paragraph: make it a list"])
+        self.assertEqual(problems("docs/features.md", "x" * 300), [])
+        self.assertEqual(problems("src/a/x.cc", "x" * 300), [])
 
     def test_packages(self):
         self.assertEqual(undocumented_packages("# c\n[build]\ncmake\nninja-build\n", "| `cmake` |"),

@@ -38,9 +38,11 @@ void print_overview(std::FILE* to) {
 }
 
 void print_help(const Verb& verb) {
-  std::printf("usage: transept %s %s [FLAGS]\n%s\n%s%s", std::string(verb.name).c_str(),
-              std::string(verb.usage).c_str(), std::string(verb.summary).c_str(), format_flags(verb.flags()).c_str(),
-              kExitCodes);
+  std::string examples = "\nexample:\n";
+  for (const std::string_view command : split(verb.example, '\n')) examples += str_cat("  ", command, "\n");
+  std::printf("usage: transept %s %s [FLAGS]\n%s\n%s%s%s", std::string(verb.name).c_str(),
+              std::string(verb.usage).c_str(), std::string(verb.summary).c_str(), examples.c_str(),
+              format_flags(verb.flags()).c_str(), kExitCodes);
 }
 
 Status apply_log_level(const Flags& flags) {

@@ -14,7 +14,6 @@
 namespace transept {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using transept::testing::TestFolder;
@@ -136,6 +135,7 @@ TEST_F(TranscribeJobTest, AnOptionThatNoFileCanBeServedWithEndsEverything) {
     return field_error("word_timestamps", "the model has no alignment heads");
   };
   std::vector<std::string> names;
+  names.reserve(50);
   for (int i = 0; i < 50; ++i) names.push_back(str_cat(i, ".wav"));
   TranscribeJob job(transcribe, kEngineIsWell, settings_, inputs(names), console_);
   EXPECT_EQ(error_param(run(job)), "word_timestamps");

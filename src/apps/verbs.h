@@ -17,6 +17,7 @@ struct Verb {
   std::string_view summary;  // one line
   std::vector<FlagSpec> (*flags)();
   int (*run)(const Flags& flags);  // an exit code
+  std::string_view example;        // a command that works, or two with a line break between them
 };
 
 const std::vector<Verb>& verbs();
