@@ -99,8 +99,7 @@ const std::vector<Verb>& verbs() {
        "transept generate g2p hello world\n"
        "transept generate bart-large-cnn/ --input articles.jsonl --output summaries.jsonl --num-beams 4"},
       {"translate", "MODEL [FILE...]", "text files line by line; standard input where there is no FILE, or for -",
-       translate_flags, run_translate,
-       "transept translate opus-mt-en-de/ --output-dir translated chapter1.txt chapter2.txt"},
+       translate_flags, run_translate, "transept translate opus-mt-en-de/ chapter1.txt --output chapter1.de.txt"},
       {"transcribe", "MODEL AUDIO...", "speech to text: files, folders, patterns or - to txt, vtt, srt, tsv, json",
        transcribe_and_engine_flags, run_transcribe,
        "transept transcribe whisper-small/ talk.mp3 --output-format srt --word-timestamps"},

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <thread>
-#include <vector>
 
 namespace transept {
 namespace {
@@ -18,9 +18,9 @@ struct Queue {
 
 TEST(MutexTest, HoldsOthersOffUntilTheEndOfTheBlock) {
   Queue queue;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
+  std::array<std::thread, 4> threads;
+  for (std::thread& thread : threads) {
+    thread = std::thread([&] {
       for (int j = 0; j < 5000; ++j) {
         const MutexLock lock(queue.mutex);
         ++queue.num_items;
