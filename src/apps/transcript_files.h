@@ -33,7 +33,7 @@ bool has_outputs(const TranscriptFiles& files, const AudioInput& input);
 // Every format's file, each by write_file. Errors name the file.
 Status write_outputs(const TranscriptFiles& files, const AudioInput& input, const Transcript& transcript);
 
-// Replaces the file by `content` in one step: whoever looks sees the old one or the new one, whole. Errors name it.
+// Replaces the file by `content` in one step: a reader sees the old one or the new one, whole. Errors name it.
 Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace transept

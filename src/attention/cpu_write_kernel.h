@@ -68,7 +68,7 @@ inline void write_int8_row(const KvWrite& write, const Int8Part& part, int64_t j
     memcpy(write.part + part.k + (d * size + slot * 4), &four, sizeof four);
   }
   float v_scale = quantize_row<V>(write.v + j * write.v_stride, dim, values);
-  k_scale += v_scale * 0;  // NaN in one is NaN in both: whoever reads the key shows it
+  k_scale += v_scale * 0;  // NaN in one is NaN in both: a reader of the key shows it
   v_scale += k_scale * 0;
   scales[slot] = k_scale;
   scales[size + slot] = v_scale;

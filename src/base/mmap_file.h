@@ -36,7 +36,7 @@ class MmapFile final {
   // All of it will be read again and again: the system may bring it in, and map it, in large pages.
   void prefer_large_pages() const;
 
-  // The pages of `range` (part of bytes()) need not stay in this process's memory: whoever reads them again gets them
+  // The pages of `range` (part of bytes()) need not stay in this process's memory: a later reader gets them
   // from the file again.
   void release_pages(std::span<const std::byte> range) const;
 

@@ -59,7 +59,7 @@ struct EncoderDecoderInputs {
   int32_t num_default_generated = 0;  // a bos or language that the default prompt supplied (beam search counts it)
   bool names_language = false;        // the default prompt holds the target language: no token is forced again for it
 
-  // content_digest of encoder_content(), made on the caller's thread; none: whoever needs it makes it.
+  // content_digest of encoder_content(), made on the caller's thread; none: the engine makes it.
   std::optional<ContentDigest> encoder_digest;
 
   EncoderContent encoder_content() const {

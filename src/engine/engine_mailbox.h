@@ -89,7 +89,7 @@ class EngineMailbox final {
   };
   // Takes what has come; with `may_sleep` it waits until something has.
   void take(bool may_sleep, Work& work);
-  // These have ended: their ids are free again. Before their streams are told, so that whoever reads the end may use
+  // These have ended: their ids are free again. Before their streams are told, so that a reader of the end may use
   // the id at once.
   void forget(const std::vector<std::string>& request_ids);
   // From here on add() gives this error.

@@ -1,4 +1,4 @@
-// For tests: random requests over the fake model's vocabulary, and how to write them down for whoever reads a failure.
+// For tests: random requests over the fake model's vocabulary, and their text for a failure's message.
 // Compiled into the tests of this folder only (random_requests_test.cc).
 #pragma once
 

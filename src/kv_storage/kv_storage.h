@@ -54,7 +54,7 @@ class KvStorage final {
   void copy(std::span<const BlockCopy> copies);      // device -> device
   void swap_out(std::span<const BlockCopy> copies);  // device -> host
   void swap_in(std::span<const BlockCopy> copies);   // host -> device
-  // Fills blocks with 0xFF: NaN as float32, bfloat16 and float16, so that whoever reads them shows it.
+  // Fills blocks with 0xFF: NaN as float32, bfloat16 and float16, so that a reader shows it.
   void poison(MemoryPool pool, std::span<const BlockId> blocks);
 
   // Debug runs: notes the content of cross blocks after they were written. The note travels with swaps; when the block

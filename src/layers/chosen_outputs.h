@@ -2,7 +2,7 @@
 // vocabulary. Parts of kPartColumns outputs each, made once and filled again and again, so that requests come and go
 // without taking memory, and none is left in pieces that nobody can use.
 //
-// Owned by whoever hands the parts out (engine/group_shortlists.h); borrows the layer. Not thread-safe.
+// Owned by engine/group_shortlists.h, which hands the parts out; borrows the layer. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ inline constexpr int32_t kMinSamplingRate = 1000;  // hertz
 inline constexpr int32_t kMaxSamplingRate = 768000;
 inline constexpr int32_t kMaxAudioChannels = 64;
 
-// Encoded audio, in memory or in a file, with whoever keeps it there. Copies share it. Immutable, so thread-safe.
+// Encoded audio, in memory or in a file, with its owner. Copies share it. Immutable, so thread-safe.
 class AudioBytes final {
  public:
   AudioBytes() = default;  // of nothing

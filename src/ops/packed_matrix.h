@@ -10,7 +10,7 @@
 // int8 is symmetric with one scale an output: w = q * scale, q in [-127, 127], scale = max |w| / 127. Inputs are
 // quantised by the product itself, one scale a row (ops/gemm.h).
 //
-// The layout is the same at every instruction level, and it is what `transept pack` writes: whoever changes it raises
+// The layout is the same at every instruction level, and it is what `transept pack` writes: a change of it raises
 // kPackedLayout.
 #pragma once
 

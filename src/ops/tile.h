@@ -6,7 +6,7 @@
 // TileConfig and holds eight tiles, each addressed by a constant:
 //   zero<tile>(); load<tile>(from, stride); store<tile>(to, stride);
 //   dot_u8s8<sum, a, b>(), dot_s8u8<sum, a, b>(), dot_bfloat16<sum, a, b>()   sum += a b
-// The configuration is a thread's own: whoever makes a T releases it before a thread goes on to something else.
+// The configuration is the thread's: the owner of a T releases it before a thread goes on to something else.
 #pragma once
 
 #include <stdint.h>

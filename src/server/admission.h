@@ -71,7 +71,7 @@ class Admission final {
   // One that is alone is always taken, however large. Errors: kResourceExhausted (what is in work, and the budget).
   StatusOr<Charge> take_budget(int64_t tokens, double audio_seconds);
   // `charge` holds so many seconds of audio from here on: what was found instead of what was taken. Never an error,
-  // since the work has begun; whoever comes next sees it.
+  // since the work has begun; the next request sees it.
   void charge_audio(Charge& charge, double audio_seconds);
   // Whether a body of so many bytes would find room now; nothing is charged. Errors as above.
   Status check_body(int64_t bytes) const;

@@ -87,7 +87,7 @@ class Arena final {
 };
 
 // Memory for many buffers that live about as long as each other (a model's weights), side by side in large pages: a
-// PageBuffer each would leave most of its last large page empty. Not thread-safe; shared with whoever holds a piece.
+// PageBuffer each would leave most of its last large page empty. Not thread-safe; shared by the owners of its pieces.
 class PagePool final {
  public:
   // Taken from the system in pieces of so many bytes of address space (a page counts when it is first written), or more
