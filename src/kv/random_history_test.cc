@@ -177,7 +177,8 @@ class History {
   }
 
   std::string_view pin() {
-    const ContentDigest input = testing::digest_of(static_cast<uint64_t>((4 * draw(1, 3) - 1) * 10 + draw(0, 1)));
+    const int content = (4 * draw(1, 3) - 1) * 10 + draw(0, 1);
+    const ContentDigest input = testing::digest_of(static_cast<uint64_t>(content));
     draw(0, 2) > 0 ? manager_.pin(input) : manager_.unpin(input);
     return "pin";
   }

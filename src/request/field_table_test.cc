@@ -178,6 +178,8 @@ TEST(FieldTable, SaysTheLimitAndTheValueOfEveryWholeNumberPastIt) {
               HasSubstr("2147483648 is not a token id (a whole number from 0 to 2147483647)"));
   EXPECT_THAT(error_message(parse_with("n", json("1" + std::string(200, '0'))).status()),
               HasSubstr("not a number of 201 digits"));
+  const std::string shown = "1" + std::string(59, '0');  // as many bytes as a message quotes
+  EXPECT_THAT(error_message(parse_with("n", json(shown)).status()), HasSubstr("not " + shown));
 }
 
 TEST(FieldTable, TakesBoundsAndNull) {

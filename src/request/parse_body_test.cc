@@ -131,6 +131,14 @@ TEST(ParseBody, ReadsWhatHttpAloneHas) {
   EXPECT_EQ(error_param(wrong.status()), "stream_options.include_usage");
 }
 
+// What begins as a list and is none is refused as the text that it is.
+TEST(ParseBody, ListsOfFormsThatAreBroken) {
+  for (const char* text : {"[", "[\"word\"", "[word]"}) {
+    const Json body = form_to_json({{"timestamp_granularities", text}}, at::kAudio);
+    EXPECT_EQ(error_param(parse_body(body, at::kAudio, {}).status()), "timestamp_granularities") << text;
+  }
+}
+
 // As an object's members come in forms, and as JSON.
 TEST(ParseBody, StreamOptionsOfForms) {
   const auto parse = [](std::string name, std::string text) {
@@ -168,6 +176,7 @@ TEST(ReadPrompts, TellsAListOfPromptsFromAListOfIds) {
   EXPECT_EQ(count(R"({"prompt": ["a", "b"]})"), 2u);
   EXPECT_EQ(count(R"({"prompt": [[1, 2], [3]]})"), 2u);
   EXPECT_EQ(count(R"({"prompt": [{"prompt": "a"}, "b", [7]]})"), 3u);
+  EXPECT_EQ(count(R"({"prompt": ["a", "b", "c", "d"]})"), 4u) << "as many as are taken";
   const auto with_decoders = read_prompts(json(R"({"prompt": ["a", "b"], "decoder_prompt": ["c", [4]]})"), 4, warnings);
   ASSERT_TRUE(with_decoders.ok());
   EXPECT_EQ(std::get<TextPrompt>((*with_decoders)[0].decoder->content).text, "c");

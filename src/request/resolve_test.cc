@@ -312,6 +312,8 @@ TEST(StartupNotes, SayWhatTheModelsFilesChange) {
   EXPECT_THAT(notes, Contains("generation_config.json: no_repeat_ngram_size 3"));
   EXPECT_THAT(notes, Contains("generation_config.json: forced_eos_token_id [2]"));
   EXPECT_THAT(notes, Contains("generation_config.json: suppress_tokens (90 ids)"));
+  model.suppress_tokens = {1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_THAT(startup_notes(model), Contains("generation_config.json: suppress_tokens [1, 2, 3, 4, 5, 6, 7, 8]"));
   EXPECT_THAT(notes, Contains("generation_config.json: bad_words_ids (1 words)"));
   EXPECT_THAT(notes, Contains("generation_config.json: num_beam_groups: 2 is not supported and has no effect"));
   GenerationConfig sampling;
