@@ -131,7 +131,7 @@ class Tree:
             stale.unlink()
         self.log.unlink(missing_ok=True)
         return (self.run(["cmake", "-G", "Ninja", "-S", str(self.root), "-B", str(self.build_folder), *BUILD]) == 0
-                and self.build() and self.tests() == "passed")
+                and self.build(jobs()) and self.tests() == "passed")
 
     def run(self, command, cwd=None, timeout=None):
         with open(self.log, "ab") as sink:
@@ -141,9 +141,9 @@ class Tree:
             except subprocess.TimeoutExpired:
                 return None
 
-    def build(self):
+    def build(self, num_jobs=1):
         targets = [f"{self.folder}_test"] + (["transept"] if self.folder in BINARY_TESTS else [])
-        return self.run(["ninja", "-C", str(self.build_folder), "-j1", *targets]) == 0
+        return self.run(["ninja", "-C", str(self.build_folder), f"-j{num_jobs}", *targets]) == 0
 
     def tests(self):
         """passed, failed or ran for too long."""
@@ -177,9 +177,10 @@ class Tree:
 def plant_all(folder, mutants, num_trees):
     """[(mutant, outcome)], each printed when it is known."""
     trees = [Tree(number, folder) for number in range(num_trees)]
+    for tree in trees:  # one behind the other: the compiler cache has for the later ones what the first compiled
+        if not tree.prepare():
+            sys.exit(f"mutate: {folder}'s tests do not pass without a fault; see {tree.log.relative_to(ROOT)}")
     with ThreadPoolExecutor(num_trees) as pool:
-        if not all(pool.map(Tree.prepare, trees)):
-            sys.exit(f"mutate: {folder}'s tests do not pass without a fault; see {trees[0].log.relative_to(ROOT)}")
         printing, outcomes = threading.Lock(), []
         work = iter(mutants)
 
