@@ -103,12 +103,12 @@ class BpeCutter final : public SentencePieceCutter {
 
   void cut_word(std::string_view text, TextRange word, Workspace& work, std::vector<Cut>& cuts) const {
     work.symbols.clear();
-    for (size_t begin = word.begin, end = begin; begin < word.end; begin = end) {
+    for (size_t begin = word.begin; begin < word.end; begin += work.symbols.back().length) {
       size_t user_defined = 0;
       if (!user_defined_.empty()) {
         user_defined_.for_each_prefix(text.substr(begin), [&](size_t length, int32_t) { user_defined = length; });
       }
-      end = begin + user_defined;
+      size_t end = begin + user_defined;
       if (user_defined == 0) next_code_point(text, end);
       work.symbols.push_back({.begin = static_cast<uint32_t>(begin),
                               .length = static_cast<uint32_t>(end - begin),

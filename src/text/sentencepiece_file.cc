@@ -120,6 +120,13 @@ Status read_enum(const Field& field, std::string_view name, uint64_t last, uint6
   return ok_status();
 }
 
+Status read_piece_type(const Field& field, SentencePieceType& type) {
+  uint64_t number = 0;
+  RETURN_IF_ERROR(read_enum(field, "type", 6, number));
+  type = static_cast<SentencePieceType>(number);
+  return ok_status();
+}
+
 Status read_piece(std::string_view bytes, SentencePieceFile::Piece& piece) {
   return read_message("", bytes, [&](const Field& field) -> Status {
     switch (field.number) {
@@ -128,26 +135,23 @@ Status read_piece(std::string_view bytes, SentencePieceFile::Piece& piece) {
         RETURN_IF_ERROR(expect(field, "score", WireType::kFixed32));
         piece.score = std::bit_cast<float>(static_cast<uint32_t>(field.number_value));
         return ok_status();
-      case 3: {
-        uint64_t type = 0;
-        RETURN_IF_ERROR(read_enum(field, "type", 6, type));
-        piece.type = static_cast<SentencePieceType>(type);
-        return ok_status();
-      }
+      case 3: return read_piece_type(field, piece.type);
       default: return ok_status();
     }
   });
 }
 
+Status read_model_type(const Field& field, SentencePieceFile::ModelType& type) {
+  uint64_t number = 0;
+  RETURN_IF_ERROR(read_enum(field, "model_type", 4, number));
+  type = static_cast<SentencePieceFile::ModelType>(number);
+  return ok_status();
+}
+
 Status read_trainer_spec(std::string_view bytes, SentencePieceFile& file) {
   return read_message("trainer_spec", bytes, [&](const Field& field) -> Status {
     switch (field.number) {
-      case 3: {
-        uint64_t type = 0;
-        RETURN_IF_ERROR(read_enum(field, "model_type", 4, type));
-        file.model_type = static_cast<SentencePieceFile::ModelType>(type);
-        return ok_status();
-      }
+      case 3: return read_model_type(field, file.model_type);
       case 24: return read_bool(field, "treat_whitespace_as_suffix", file.treat_whitespace_as_suffix);
       case 35: return read_bool(field, "byte_fallback", file.byte_fallback);
       default: return ok_status();
@@ -167,18 +171,21 @@ Status read_normalizer_spec(std::string_view bytes, SentencePieceFile& file) {
   });
 }
 
+Status read_next_piece(const Field& field, SentencePieceFile& file) {
+  std::string_view message;
+  RETURN_IF_ERROR(read_bytes(field, "pieces", message));
+  if (file.pieces.size() >= static_cast<size_t>(kMaxVocabSize)) {
+    return invalid_argument("more than ", kMaxVocabSize, " pieces");
+  }
+  const Status status = read_piece(message, file.pieces.emplace_back());
+  return status.ok() ? status : with_prefix(status, str_cat("pieces[", file.pieces.size() - 1, "]"));
+}
+
 Status read_model(std::string_view bytes, SentencePieceFile& file) {
   return read_message("", bytes, [&](const Field& field) -> Status {
     std::string_view message;
     switch (field.number) {
-      case 1: {
-        RETURN_IF_ERROR(read_bytes(field, "pieces", message));
-        if (file.pieces.size() >= static_cast<size_t>(kMaxVocabSize)) {
-          return invalid_argument("more than ", kMaxVocabSize, " pieces");
-        }
-        const Status status = read_piece(message, file.pieces.emplace_back());
-        return status.ok() ? status : with_prefix(status, str_cat("pieces[", file.pieces.size() - 1, "]"));
-      }
+      case 1: return read_next_piece(field, file);
       case 2: RETURN_IF_ERROR(read_bytes(field, "trainer_spec", message)); return read_trainer_spec(message, file);
       case 3:
         RETURN_IF_ERROR(read_bytes(field, "normalizer_spec", message));
