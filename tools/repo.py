@@ -41,13 +41,21 @@ def default_base():
     return previous[0] if previous else None
 
 
+def has_new_code(name, difference):
+    """Whether a file's lines differ in more than what they include and what comments say: a header that moved."""
+    if not name.endswith((".cc", ".h")):
+        return True
+    lines = [line[1:].strip() for line in difference if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    return any(line and not line.startswith(("#include", "//")) for line in lines)
+
+
 def changed_files(base=None):
     """(files changed since `base`, what they were compared with); a tree without history: all files."""
     base = base or default_base()
-    names = git("diff", "--name-only", "--diff-filter=d", base) if base else None
+    names = git("diff", "-M", "--name-only", "--diff-filter=d", base) if base else None
     if names is None:
         return tree_files(), "nothing (no history): every file"
-    names = set(names) | set(git("ls-files", "--others", "--exclude-standard"))
+    names = {name for name in names if has_new_code(name, git("diff", "-M", "-U0", base, "--", name))} | set(git("ls-files", "--others", "--exclude-standard"))
     return sorted(Path(name) for name in names if (ROOT / name).is_file()), base[:12]
 
 
