@@ -23,7 +23,7 @@ constexpr int32_t kRate = 16000;
 const MediaAccess kLocal{.local_paths = true};
 
 Status error_of(const Json& item, const MediaAccess& access = {}, const MediaLimits& limits = {}) {
-  const Status status = open_audio(item, kRate, access, limits).status();
+  Status status = open_audio(item, kRate, access, limits).status();
   EXPECT_FALSE(status.ok()) << item.dump();
   EXPECT_EQ(error_param(status), "multi_modal_data") << item.dump();
   return status;
