@@ -13,7 +13,7 @@
 
 namespace transept {
 
-// A value. As a key of a hash table its first bytes serve: they are as good as random.
+// A value: comparable, and a key of absl's hash tables.
 struct ContentDigest {
   std::array<std::byte, 32> bytes{};
 

@@ -6,17 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/content_digest_testing.h"
+
 namespace transept {
 namespace {
 
-std::string printed(const ContentDigest& digest) {
-  std::string text;
-  for (const std::byte byte : digest.bytes) {
-    text += "0123456789abcdef"[static_cast<int>(byte) / 16];
-    text += "0123456789abcdef"[static_cast<int>(byte) % 16];
-  }
-  return text;
-}
+using testing::printed;
 
 std::string of_bytes(const std::string& content) {
   DigestBuilder builder;

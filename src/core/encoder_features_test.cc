@@ -5,17 +5,12 @@
 
 #include <string>
 
+#include "base/content_digest_testing.h"
+
 namespace transept {
 namespace {
 
-std::string printed(const ContentDigest& digest) {
-  std::string text;
-  for (const std::byte byte : digest.bytes) {
-    text += "0123456789abcdef"[static_cast<int>(byte) / 16];
-    text += "0123456789abcdef"[static_cast<int>(byte) % 16];
-  }
-  return text;
-}
+using testing::printed;
 
 EncoderContent audio(std::vector<int64_t> shape, std::vector<float> values) {
   auto features = std::make_shared<EncoderFeatures>();
