@@ -36,17 +36,17 @@ class Flips(unittest.TestCase):
 
 class Choice(unittest.TestCase):
     def test_a_seed_gives_the_same_faults_every_time(self):
-        first = choose("net", [], 20, 1)
-        self.assertEqual(len(first), 20)
-        self.assertEqual(first, choose("net", [], 20, 1))
-        self.assertNotEqual(first, choose("net", [], 20, 2))
+        first = choose("net", [], 1)
+        self.assertGreater(len(first), 20)
+        self.assertEqual(first, choose("net", [], 1))
+        self.assertNotEqual(first[:20], choose("net", [], 2)[:20])
         self.assertTrue(all(mutant.path.parent == Path("src/net") and "_test" not in mutant.path.name for mutant in first))
 
     def test_a_file_or_a_line_can_be_named(self):
-        of_file = choose("net", ["mime.cc"], 1, 1) or choose("net", ["http_head.cc"], 1, 1)
+        of_file = choose("net", ["mime.cc"], 1) or choose("net", ["http_head.cc"], 1)
         self.assertGreater(len(of_file), 1)
         place = of_file[0]
-        self.assertIn(place, choose("net", [f"{place.path.name}:{place.line}"], 1, 1))
+        self.assertIn(place, choose("net", [f"{place.path.name}:{place.line}"], 1))
 
 
 class Reasons(unittest.TestCase):
