@@ -1,0 +1,24 @@
+"""Which changed files hold code that changed."""
+import unittest
+
+from repo import has_new_code
+
+
+def difference(*lines):
+    return ["--- a/src/net/x.cc", "+++ b/src/net/x.cc", "@@ -1 +1 @@", *lines]
+
+
+class NewCode(unittest.TestCase):
+    def test_includes_comments_and_empty_lines_are_none(self):
+        self.assertFalse(has_new_code("src/net/x.cc", difference('-#include "net/a.h"', '+#include "net/b.h"', "+", "-// before", "+  // after")))
+
+    def test_a_line_of_code_is(self):
+        for line in ("+int a;", "-int a;", "+#define A 1", "+int a;  // with a comment"):
+            self.assertTrue(has_new_code("src/net/x.h", difference("+// a comment", line)), line)
+
+    def test_of_other_files_every_line_counts(self):
+        self.assertTrue(has_new_code("tools/x.py", difference("+# a comment")))
+
+
+if __name__ == "__main__":
+    unittest.main()
