@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "net/http_server_testing.h"
+#include "server/incoming_body_testing.h"
 #include "server/served_model_testing.h"
+#include "server/server_testing.h"
 
 namespace transept {
 namespace {
@@ -182,6 +184,42 @@ TEST(ApiService, BodiesMustBeJsonOfAFewLevels) {
   EXPECT_THAT(refused->body,
               HasSubstr(str_cat("the body has ", large.size(), " bytes; at most ", 8 << 20, " are taken")));
   EXPECT_THAT(served.post("/v1/completions", "{").body, HasSubstr(R"("message": "the body: not valid JSON)"));
+}
+
+// Those that bring their bytes stay, and one that brings none makes room.
+TEST(ApiService, TheBytesOfABodyCountForItsPlace) {
+  testing::ServerHouse house;
+  std::atomic<ServerState> state{ServerState::kReady};
+  const AccessLog log({.is_on = false});
+  ApiService service(house.options(), state, house.metrics(), log);
+  service.set_context(house.context());
+  struct Client {
+    std::shared_ptr<testing::FakeBody> body = std::make_shared<testing::FakeBody>();
+    std::shared_ptr<void> ticket;
+  };
+  const HttpRequest request{
+      .method = "POST",
+      .path = "/v1/completions",
+      .headers = {{"Host", "localhost"}, {"Content-Type", "application/json"}, {"Content-Length", "1000000"}},
+      .peer_is_loopback = true,
+      .peer = "a"};
+  const auto enter = [&] {
+    Client client;
+    const HttpService::Decision decision = service.on_head(request);
+    EXPECT_FALSE(decision.refusal.has_value()) << decision.refusal->body;
+    client.ticket = decision.ticket;
+    EXPECT_FALSE(service.on_body_awaited(request, client.ticket, client.body).has_value());
+    return client;
+  };
+  std::vector<Client> clients;
+  for (int i = 0; i < IncomingRequests::Options().max_unhurried_per_peer; ++i) clients.push_back(enter());
+  std::this_thread::sleep_for(2 * IncomingRequests::kGrace);
+  for (size_t i = 0; i < clients.size(); ++i) {
+    if (i == 7) continue;
+    EXPECT_FALSE(service.on_body_bytes(clients[i].ticket, 900'000).has_value());
+  }
+  const Client last = enter();
+  for (size_t i = 0; i < clients.size(); ++i) EXPECT_EQ(clients[i].body->refusal.has_value(), i == 7) << i;
 }
 
 TEST(ApiService, BodiesComeAsTheyAre) {

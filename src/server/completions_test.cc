@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/engine_call.h"
 #include "server/served_model_testing.h"
 
 namespace transept {
@@ -170,6 +171,24 @@ TEST_F(Completions, EachStreamedAnswerHasThePromptsLogprobsOnceAtItsEnd) {
   }
 }
 
+TEST(UsageTest, CountsTokensOfBothPromptsAndOfEveryAnswerAndSecondsOfAudio) {
+  RequestOutput output;
+  output.encoder_prompt_token_ids = {1, 2, 3};
+  output.prompt_token_ids = {4};
+  output.outputs.resize(2);
+  output.outputs[0].token_ids = {5, 6};
+  output.outputs[1].token_ids = {7};
+  Usage usage;
+  usage.add(output);
+  EXPECT_EQ(usage.to_json().dump(), R"({"prompt_tokens": 4, "completion_tokens": 3, "total_tokens": 7, )"
+                                    R"("prompt_tokens_details": {"encoder_tokens": 3, "decoder_tokens": 1}})");
+  output.audio_seconds = 1.5;
+  usage.add(output);
+  EXPECT_EQ(usage.to_json().dump(),
+            R"({"prompt_tokens": 8, "completion_tokens": 6, "total_tokens": 14, )"
+            R"("prompt_tokens_details": {"encoder_tokens": 6, "decoder_tokens": 2, "audio_seconds": 1.5}})");
+}
+
 TEST_F(Completions, BeamsAndEchoAndStops) {
   const Json beams = complete(R"({"prompt": "hello", "num_beams": 4, "n": 3})");
   EXPECT_EQ(at(beams, "choices").as_array().size(), 3u);
@@ -203,6 +222,10 @@ TEST_F(Completions, ErrorsNameTheField) {
   EXPECT_EQ(param(R"({"prompt": "x", "temperature": "1"})"), R"("temperature")");
   EXPECT_EQ(param(R"({"prompt": ["x", [1, 99999]]})"), R"("prompt[1]")");
   EXPECT_EQ(param(R"({"prompt": [99999]})"), R"("prompt")");
+  std::string too_long = "5";
+  for (int i = 0; i < 5000; ++i) too_long += ",5";
+  EXPECT_EQ(param(str_cat(R"({"prompt": ["x", {"encoder_prompt": "x", "decoder_prompt": [)", too_long, "]}]}")),
+            R"("decoder_prompt[1]")");
   EXPECT_EQ(param(R"({"prompt": "x", "suffix": "y"})"), R"("suffix")");
   EXPECT_EQ(param(R"({"prompt": "x", "stream": true, "num_beams": 2})"), R"("stream")");
   EXPECT_EQ(param(R"({"prompt": "x", "stream": true, "best_of": 2, "temperature": 1})"), R"("stream")");

@@ -7,14 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "server/incoming_body_testing.h"
+
 namespace transept {
 namespace {
 
-class FakeBody final : public IncomingBody {
- public:
-  void refuse(HttpResponse response) override { refusal = std::move(response); }
-  std::optional<HttpResponse> refusal;
-};
+using testing::FakeBody;
 
 class IncomingRequestsTest : public ::testing::Test {
  protected:

@@ -246,6 +246,24 @@ TEST_F(OpenApiTest, WhatAReplyMayHoldIsNamed) {
   }
 }
 
+TEST_F(OpenApiTest, AChunkMayHaveNoReasonYetAndAnAnswerHasOne) {
+  const auto reason = [&](std::string_view choice) {
+    return member(member(schema_of(document(), choice), "properties"), "finish_reason").dump();
+  };
+  EXPECT_EQ(reason("CompletionChoice"), R"({"type": "string", "enum": ["stop", "length"]})");
+  EXPECT_EQ(reason("CompletionChunkChoice"), R"({"type": ["string", "null"], "enum": ["stop", "length", null]})");
+}
+
+TEST_F(OpenApiTest, RoutesThatStreamSayWhatTheirEventsAre) {
+  const auto contents = [&](std::string_view path) -> const Json& {
+    const Json& post = member(member(member(document(), "paths"), path), "post");
+    return member(member(member(post, "responses"), "200"), "content");
+  };
+  EXPECT_EQ(member(member(contents("/v1/completions"), "text/event-stream"), "schema").dump(),
+            R"({"$ref": "#/components/schemas/CompletionChunk"})");
+  EXPECT_EQ(contents("/tokenize").find("text/event-stream"), nullptr);
+}
+
 TEST_F(OpenApiTest, ErrorsHaveAllFourKeysAndTheStatusesOfApiMd) {
   const Json& error = member(member(schema_of(document(), "Error"), "properties"), "error");
   EXPECT_EQ(member(error, "required").dump(), R"(["message", "type", "param", "code"])");

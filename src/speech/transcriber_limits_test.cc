@@ -165,6 +165,16 @@ TEST_F(GatedTest, AStopAbortsWhatRuns) {
   }
 }
 
+// What there is of a window that was aborted is no transcript of it.
+TEST_F(GatedTest, AnAbortOfItsRequestEndsIt) {
+  build_engine(512);
+  auto result = std::async(std::launch::async, [&] { return transcribe_over_gate(greedy_options()); });
+  gate_->open_for(3);
+  gate_->wait_for_step();
+  EXPECT_TRUE(engine_->abort("speech-0").ok());
+  EXPECT_EQ(expect_ended(result).status(), absl::CancelledError("the request was aborted"));
+}
+
 TEST_F(GatedTest, ADeadlineEndsWhatRuns) {
   for (const TranscribeOptions& options : {greedy_options(), batched_options()}) {
     build_engine(512);

@@ -50,6 +50,20 @@ TEST_F(OtherModels, WithoutAlignmentHeadsThereAreNoWords) {
   expect_refused(options, "word_timestamps", "alignment_heads");
 }
 
+TEST_F(OtherModels, WithoutATokenOfNoTimestampsTheyMustNotBeAskedFor) {
+  change("generation_config.json", "no_timestamps_token_id", Json());
+  std::string tokenizer = read_file(str_cat(dir_.path(), "/tokenizer.json")).value();
+  constexpr std::string_view kToken = "<|notimestamps|>";
+  tokenizer.replace(tokenizer.find(kToken), kToken.size(), "<|something|>");
+  dir_.write("tokenizer.json", tokenizer);
+  TranscribeOptions options = greedy_options();
+  expect_refused(options, "without_timestamps", "no timestamps");
+  options.without_timestamps = true;
+  EXPECT_TRUE(refusal(options).ok());
+  options.word_timestamps = true;
+  expect_refused(options, "word_timestamps", "no timestamps");
+}
+
 TEST_F(OtherModels, OfEnglishAlone) {
   change("generation_config.json", "is_multilingual", Json(false));
   TranscribeOptions options = greedy_options();

@@ -122,6 +122,87 @@ TEST(VoiceActivityTest, EveryFrameHasAResultWhateverItHolds) {
   }
 }
 
+// The header's sources as they are written there, in double precision and over the whole audio at once.
+class ObviousDetector {
+ public:
+  explicit ObviousDetector(const std::vector<float>& frames) {
+    for (size_t i = 0; i < frames.size(); i += kBins) {
+      powers_.emplace_back();
+      for (size_t k = 0; k < kBins; ++k) powers_.back().push_back(std::pow(10.0, static_cast<double>(frames[i + k])));
+    }
+  }
+
+  // P(speech | the frames so far): likelihood ratios of Sohn et al., eq. (3), in a Markov chain of two states.
+  std::vector<double> probabilities() const {
+    std::vector<double> out, speech(kBins, 0), noise;
+    double odds = 0.01 / 0.1;  // begins, ends
+    for (int frame = 0; frame < std::ssize(powers_); ++frame) {
+      if (frame % 5 == 0) noise = noise_at(frame);
+      const std::vector<double> power = mean(frame, 2);
+      double log_ratio = 0;
+      for (size_t k = 0; k < kBins; ++k) {
+        const double posterior = std::min(power[k] / noise[k], 1e3);
+        // Decision-directed (Ephraim and Malah, 1984, eq. 51), at least -15 dB.
+        const double prior = std::max(0.9 * speech[k] + 0.1 * std::max(posterior - 1, 0.0), std::pow(10.0, -1.5));
+        const double gain = prior / (1 + prior);
+        log_ratio += std::min(posterior * gain - std::log(1 + prior), 20.0) / kBins;
+        speech[k] = gain * gain * posterior;
+      }
+      odds = (0.01 + 0.9 * odds) / (0.99 + 0.1 * odds) * std::exp(log_ratio);
+      out.push_back(odds / (1 + odds));
+    }
+    return out;
+  }
+
+ private:
+  std::vector<double> mean(int frame, int reach) const {
+    std::vector<double> sum(kBins, 0);
+    const int begin = std::max(frame - reach, 0), end = std::min(frame + reach + 1, static_cast<int>(powers_.size()));
+    for (int i = begin; i < end; ++i) {
+      for (size_t k = 0; k < kBins; ++k) sum[k] += powers_[static_cast<size_t>(i)][k] / (end - begin);
+    }
+    return sum;
+  }
+  std::vector<double> least(int begin, int end) const {
+    std::vector<double> out(kBins, 1e30);
+    for (int i = begin; i < end; ++i) {
+      const std::vector<double> smoothed = mean(i, 5);
+      for (size_t k = 0; k < kBins; ++k) out[k] = std::min(out[k], smoothed[k]);
+    }
+    return out;
+  }
+  // The greater of two sides' minima over 1.5 s; a side of less than 0.75 s does not count while the other is longer.
+  std::vector<double> noise_at(int frame) const {
+    const int count = static_cast<int>(powers_.size());
+    const std::vector<double> past = least(std::max(frame - 149, 0), frame + 1);
+    const std::vector<double> future = least(frame, std::min(frame + 150, count));
+    const bool has_past = frame >= 75, has_future = count - 1 - frame >= 75;
+    std::vector<double> noise;
+    for (size_t k = 0; k < kBins; ++k) {
+      const double chosen = has_past && has_future ? std::max(past[k], future[k])
+                            : has_past             ? past[k]
+                            : has_future           ? future[k]
+                                                   : std::min(past[k], future[k]);
+      noise.push_back(std::max(1.8 * chosen, 1e-9));
+    }
+    return noise;
+  }
+
+  std::vector<std::vector<double>> powers_;
+};
+
+TEST(VoiceActivityTest, ProbabilitiesAreThoseOfTheObviousDetector) {
+  const Audio parts[] = {Audio().noise(200, -3).speech(120, -3, 1.5f).noise(250, -3).speech(30, -3, 0.8f).noise(90, -3),
+                         Audio().speech(140, -5, 2), Audio().silence(100).noise(260, -4).silence(80),
+                         Audio().noise(60, -2)};
+  for (const Audio& audio : parts) {
+    const std::vector<FrameVoice> voice = detect_voice(audio.frames(), kBins);
+    const std::vector<double> wanted = ObviousDetector(audio.frames()).probabilities();
+    ASSERT_EQ(voice.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(voice[i].probability, wanted[i], 1e-4) << "frame " << i;
+  }
+}
+
 TEST(VoiceActivityTest, LongAudioTakesNoMoreMemory) {
   const Audio audio = Audio().noise(300, -3).speech(300, -3, 3);
   VoiceActivityDetector detector(kBins);
