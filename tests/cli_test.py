@@ -3,6 +3,7 @@ bundled model; says so where they are absent."""
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import struct
@@ -400,6 +401,44 @@ class CliTest(unittest.TestCase):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertIn(word, err, arguments)
+
+    def test_the_help_is_named_where_it_would_help(self):
+        pointer = "transept generate --help shows what it takes\n"
+        self.assertTrue(run("generate", "g2p", "x", "--temperature", "hot")[2].endswith(pointer))
+        self.assertNotIn(pointer, run("generate", "nowhere", "x")[2])
+
+    def serve(self, model):
+        """A server's process, its URL, and its log until it was ready."""
+        process = subprocess.Popen([str(BINARY), "serve", str(model), "--port", "0"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        log = ""
+        for line in process.stderr:
+            log += line
+            if found := re.search(r"serves .* at (http://\S*:\d+)\S*, ready", line):
+                return process, found[1], log
+        return self.fail(f"the server did not start: {log}")
+
+    def test_a_server_warns_of_what_its_model_asks_for_in_vain(self):
+        folder = self.broken_model(generation_config__json=json.dumps({"max_length": 20, "num_beam_groups": 2}).encode())
+        *_, log = self.serve(folder)
+        self.assertRegex(log, r"(?m)^\S*\s*warning: generation_config.json: num_beam_groups: 2 is not supported and has no effect$")
+        self.assertNotRegex(log, r"warning: .*max_length")
+        self.assertIn("max_length 20", log)
+
+    def test_an_interrupted_bench_reports_what_it_measured_and_says_so(self):
+        _, url, _ = self.serve(MODEL)
+        bench = subprocess.Popen([str(BINARY), "bench", "serve", url, "--num-prompts", "1000", "--request-rate", "20", "--json"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        bench.send_signal(signal.SIGINT)
+        out, err = bench.communicate(timeout=60)
+        self.assertEqual(bench.returncode, 130, err)
+        report = json.loads(out)
+        self.assertEqual(report["interrupted"], True)
+        self.assertGreater(report["num_ok"], 0)
 
     def test_what_is_not_supported_is_refused_by_name(self):
         for flags, words in [(["--quantization", "awq"], "--quantization awq: int8 at load time is the only quantisation"),
