@@ -43,6 +43,11 @@ class HelpTest(unittest.TestCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertEqual(done.stderr, "transept: standard output: not everything could be written\n")
 
+    def test_it_is_named_where_it_would_help(self):
+        pointer = "transept generate --help shows what it takes\n"
+        self.assertTrue(run("generate", "g2p", "x", "--temperature", "hot")[2].endswith(pointer))
+        self.assertNotIn(pointer, run("generate", "nowhere", "x")[2])
+
     def test_help_and_documents_say_what_exit_codes_mean(self):
         document = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
         for text in (run("--help")[1], run("generate", "--help")[1], document):
