@@ -50,6 +50,21 @@ def page_problems(path, text):
             yield f"{path}:{number}: a cell of a table is a paragraph: make it a list"
 
 
+# The glossary's terms not to use that a program can find: sentences name the thing (caller, group, thread) instead.
+VAGUE = re.compile(r"\b(nobody|somebody|someone|everybody|everyone|anybody|whoever)\b", re.IGNORECASE)
+
+
+def vague_words(path, text):
+    """Pronouns for persons in headers' comments and in pages; records of decisions and the glossary apart."""
+    is_page = path.suffix == ".md" and path.parts[:2] != ("docs", "decisions") and path.name != "glossary.md"
+    if path.suffix != ".h" and not is_page:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line if is_page else line.partition("//")[2]
+        if found := VAGUE.search(words):
+            yield f"{path}:{number}: \"{found[0]}\": name the thing (docs/glossary.md, terms not to use)"
+
+
 def undocumented_packages(packages, document):
     """Packages of tools/packages.txt that docs/dependencies.md does not explain."""
     names = [line for line in packages.splitlines() if line and line[0] not in "#["]
@@ -62,7 +77,7 @@ def check_tree():
         if path.suffix not in TEXT or path.parts[0] in ("models",) or path.parts[:2] == ("tests", "models"):
             continue
         text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
-        problems += [*problems_of(path, text), *page_problems(path, text)]
+        problems += [*problems_of(path, text), *page_problems(path, text), *vague_words(path, text)]
     document = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     return problems + undocumented_packages((ROOT / "tools" / "packages.txt").read_text(encoding="utf-8"), document)
 

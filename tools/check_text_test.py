@@ -2,7 +2,7 @@
 import unittest
 from pathlib import Path
 
-from check_text import page_problems, problems_of, undocumented_packages
+from check_text import page_problems, problems_of, undocumented_packages, vague_words
 
 
 def count(name, text):
@@ -30,6 +30,15 @@ class Text(unittest.TestCase):
 
     def test_left_undone(self):
         self.assertEqual(count("src/a/x.cc", "// TO" + "DO: later\n"), 1)
+
+    def test_headers_and_pages_name_the_thing(self):
+        def problems(name, text):
+            return list(vague_words(Path(name), text))
+        self.assertEqual(len(problems("src/a/x.h", "int a;  // Nobody reads it\nint b;\n// for whoever calls")), 2)
+        self.assertEqual(len(problems("docs/a.md", "somebody")), 1)
+        for name in ("src/a/x.cc", "docs/decisions/1.md", "docs/glossary.md"):
+            self.assertEqual(problems(name, "// nobody"), [], name)
+        self.assertEqual(problems("src/a/x.h", "bool nobody;"), [])
 
     def test_pages_have_lines_and_cells_that_can_be_read(self):
         def problems(name, text):

@@ -39,8 +39,8 @@ class BenchInputs final {
   // Errors: a length that the model does not take.
   static StatusOr<BenchInputs> create(const BenchWorkload& work, const LoadedModel& model, uint64_t seed);
 
-  // The requests of one call. No two inputs of all calls are alike, so that nobody shares an encode; where a vocabulary
-  // has not so many, the engine's count of hits tells.
+  // The requests of one call. No two inputs of all calls are alike, so that no two requests share an encode; where a
+  // vocabulary has not so many, the engine's count of hits tells.
   std::vector<Request> draw();
 
   // Encoder positions of each.

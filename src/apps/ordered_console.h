@@ -25,7 +25,7 @@ class OrderedConsole final {
   void note(size_t index, std::string text) { say(index, notes_, std::move(text)); }
   void end(size_t index);
 
-  // Nothing more comes: shows what is still held back. Then for everyone's notes.
+  // Nothing more comes: shows what is still held back. After that, notes of all files are shown at once.
   void end_all();
   void note(std::string_view text);
 

@@ -40,7 +40,7 @@ class OrderedRun final {
              OutputFile& output)
       : model_(model), engine_(engine), clock_(clock), options_(std::move(options)), ready_(ready), output_(output) {}
 
-  // Until everything is done, the user interrupts, or nobody can be written to. Errors: the engine's, the job's.
+  // Until everything is done, the user interrupts, or the output is closed. Errors: the engine's, the job's.
   Status run(Job& job);
 
   // For Job::next: the next place of the output.

@@ -44,7 +44,7 @@ class TranscribeJob final {
   TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure, const TranscribeSettings& settings,
                 std::vector<AudioInput> inputs, OrderedConsole& console);
 
-  // Until every file is done, the user interrupts, or nobody can be written to; a file that fails is told and counted.
+  // Until every file is done, the user interrupts, or the output is closed; a file that fails is reported and counted.
   // Errors: the engine failed; an option that the model cannot serve (is_option_error).
   Status run();
 

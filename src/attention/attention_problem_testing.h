@@ -21,7 +21,7 @@ namespace transept {
 
 enum class BiasForm : uint8_t { kNone, kFull, kByKey, kByHead, kKeysApart, kMasking, kT5, kAlibi };
 
-// Who owns keys: a sequence (encoder, self) or a group of sequences (cross).
+// The owner of keys: a sequence (encoder, self) or a group of sequences (cross).
 struct KeyOwner {
   uint32_t id = 0;
   int keys = 0;
@@ -36,7 +36,7 @@ struct AttentionProblem {
   DType kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype
   BiasForm bias = BiasForm::kNone;
   bool materialize = false;  // also what can be computed on the fly
-  int gap = 3;  // floats between rows of q, k, v and out that belong to nobody; 0: aligned, as the engine has them
+  int gap = 3;               // unused floats between rows of q, k, v and out; 0: aligned, as the engine has them
   std::vector<KeyOwner> owners;
 
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }

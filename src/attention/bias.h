@@ -1,4 +1,4 @@
-// What is added to attention scores after scaling: scores = scale * q.k + bias. Either a tensor that somebody
+// What is added to attention scores after scaling: scores = scale * q.k + bias. Either a tensor that the caller
 // materialised, or a function of head and distance (key - query) that kernels compute where they add it
 // (bias_kernel.h), so that no step holds anything of the scores' size.
 #pragma once

@@ -48,8 +48,8 @@ static inline int64_t encoder_room(int64_t rows, int64_t head_dim, int64_t chunk
 namespace avx512_vnni {
 // `write`: the keys of one tile; part: the tile's start.
 void write_encoder_tile(const KvWrite& write);
-// Rows that see all of their keys, whose probabilities nobody wants. Tile i begins at cache + blocks[i] * block_stride;
-// sums: [num_rows, 16-fold]; words: encoder_room().
+// Rows that see all of their keys and whose probabilities are not wanted. Tile i begins at cache + blocks[i] *
+// block_stride; sums: [num_rows, 16-fold]; words: encoder_room().
 void attend_encoder(const AttentionTask& task);
 }  // namespace avx512_vnni
 namespace amx {  // over tiles that avx512_vnni's wrote

@@ -38,7 +38,7 @@ static inline __m512i to_int(__m512 a) { return _mm512_maskz_cvtps_epi32(kAll, a
 
 // ---- chunks and steps
 
-// Rows that meet a tile together. Arrays of sixteen: the last ones belong to nobody.
+// Rows that meet a tile together. Arrays of sixteen: the last entries are unused.
 struct EncoderChunk {
   AttentionRow* rows;
   int count;         // of them, at most kRows; the others are zeros

@@ -1,6 +1,6 @@
 // The digest of a content: 256 bits of SHA-256 (FIPS 180-4, by OpenSSL's libcrypto), so that equal digests mean equal
-// contents, also those of an attacker: nobody can make two contents of one digest. What is hashed, and in which order,
-// is the caller's (core/encoder_features.h for encoder inputs).
+// contents, also those of an attacker: two contents of one digest cannot be made. The caller chooses what is hashed,
+// and in which order (core/encoder_features.h for encoder inputs).
 #pragma once
 
 #include <array>

@@ -30,8 +30,8 @@ class MappedRange final {
 // action. Once, before threads start.
 void catch_cut_files();
 
-// Says on standard error that the file cannot be read any more, and ends the process at once with exit code 2: nobody
-// can go on without bytes of weights that were there when they were checked. Async-signal-safe.
+// Says on standard error that the file cannot be read any more, and ends the process at once with exit code 2: no
+// caller can go on without bytes of weights that were there when they were checked. Async-signal-safe.
 [[noreturn]] void end_without_file(const char* path);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Somebody's text in a message.
+// A text of a user, a file or a client, quoted in a message.
 #pragma once
 
 #include <string>

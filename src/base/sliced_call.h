@@ -53,7 +53,7 @@ class SlicedCall final : private ThreadPool::Pauser {
   ThreadPool& pool_;
   std::function<void()> call_;  // null: none is under way
   std::thread thread_;
-  // Who runs has the right to everything below; the semaphores hand it over.
+  // The thread that runs owns everything below; the semaphores hand it over.
   std::binary_semaphore turn_of_call_{0}, turn_of_owner_{0};
   std::chrono::steady_clock::time_point deadline_;
   bool has_ended_ = false;

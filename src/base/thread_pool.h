@@ -16,7 +16,7 @@ namespace transept {
 
 class ThreadPool final {
  public:
-  // Who may let a parallel_for stand still between its tasks (SlicedCall).
+  // May let a parallel_for stand still between its tasks (SlicedCall).
   class Pauser {
    public:
     virtual ~Pauser() = default;
@@ -45,13 +45,13 @@ class ThreadPool final {
   // must not depend on it. Allocates nothing.
   void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int thread)> fn);
 
-  // Of the calls of parallel_for from here on; null: nobody. Borrowed.
+  // Of the calls of parallel_for from here on; null: none. Borrowed.
   void set_pauser(Pauser* pauser) { pauser_ = pauser; }
 
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 
-  // Tasks [next, end) that nobody has taken yet, of those that a thread begins with.
+  // Tasks [next, end) that no thread has taken yet, of those that a thread begins with.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -70,7 +70,7 @@ class ThreadPool final {
   std::vector<Share> shares_;  // of each thread
   Pauser* pauser_ = nullptr;
   alignas(64) std::atomic<uint32_t> epoch_{0};  // one more for each job, and for the end
-  // How many workers are in the job, or kClosed: nobody may join. The job's fields change only while it is closed.
+  // How many workers are in the job, or kClosed: none may join. The job's fields change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};
   std::atomic<bool> stopping_{false};
 };

@@ -28,7 +28,7 @@ struct EncoderFeatures {
 struct EncoderContent {
   std::vector<int32_t> token_ids;
   std::shared_ptr<const EncoderFeatures> features;
-  std::optional<ContentDigest> digest;  // content_digest of these, where somebody made it already
+  std::optional<ContentDigest> digest;  // content_digest of these, if it was made already
 
   EncoderContent() = default;
   EncoderContent(std::vector<int32_t> ids, std::shared_ptr<const EncoderFeatures> media = nullptr)  // NOLINT: a value

@@ -58,7 +58,7 @@ struct ForwardBatch {
   AttentionMetadata self;
   AttentionMetadata cross;
   KvCaches kv;
-  const CrossCapture* capture = nullptr;  // null: nobody asks
+  const CrossCapture* capture = nullptr;  // null: not asked for
 
   int64_t num_tokens() const { return static_cast<int64_t>(input_ids.size()); }
 };

@@ -1,6 +1,6 @@
-// The engine for callers on many threads: a thread of its own runs the LLMEngine; everybody else adds requests, reads
-// their streams and aborts them. Bounded in every direction: so many requests may wait, a reader that does not read
-// costs one answer's memory and nobody's time, and a request may have a deadline.
+// The engine for callers on many threads: a thread of its own runs the LLMEngine; other threads add requests, read
+// their streams and abort them. Bounded in every direction: so many requests may wait, a reader that does not read
+// costs one answer's memory and no thread's time, and a request may have a deadline.
 //
 // Of several replicas of an engine (over one set of weights, each with its own scheduler, KV and thread) it makes one:
 // a request goes to the least loaded (choose_replica.h), or where its handle is, and stays there. Ids, the queue's
@@ -47,8 +47,8 @@ struct RequestSpec {
   bool is_continuation = false;
   // For event loops: called on the thread of the request's engine when the stream has gone from nothing to read to
   // something to read, and when it ends; read then until there is nothing. May come before add_request returns. It
-  // holds everybody up, so it must only pass the word on: it may not wait, and take no lock that is held while a stream
-  // is destroyed. It may add, abort and destroy streams; it may not drain, stop or destroy the engine.
+  // holds all requests up, so it must only pass the news on: it may not wait, and take no lock that is held while a
+  // stream is destroyed. It may add, abort and destroy streams; it may not drain, stop or destroy the engine.
   std::function<void()> on_ready;
 };
 

@@ -15,7 +15,7 @@ namespace transept {
 // What a request adds to the engine that it goes to.
 struct RequestLoad {
   int64_t num_tokens = 0;
-  std::optional<ContentDigest> content;  // of its encoder input, where others may share that; unset: nobody can
+  std::optional<ContentDigest> content;  // of its encoder input, if requests may share it; unset: they may not
 };
 
 // What is in flight in one replica, waiting and running.
@@ -25,7 +25,7 @@ struct ReplicaLoad {
 };
 
 // Of the encoder input once, and of each sequence its prompt and an answer as long as all that it is given, or what
-// max_tokens allows if less: how long it will be nobody knows.
+// max_tokens allows if less: its real length is unknown.
 int64_t num_expected_tokens(const EncoderDecoderInputs& inputs, int64_t num_encoder_tokens,
                             const SamplingParams& params);
 

@@ -1,4 +1,4 @@
-// How much of a step encodes may take while others decode: as long as decoding a step takes, so that nobody's next
+// How much of a step encodes may take while others decode: as long as decoding a step takes, so that no sequence's next
 // token is much later than usual; longer the more requests wait, because then most steps carry a share of an encode
 // anyway, and larger batches decode at a better price. Learns what decoding and encoding take from the steps that were
 // run.

@@ -2,7 +2,7 @@
 // encode and one cross table, those that come after the first has ended too. For language detection, temperature
 // fallback, word alignment, best-of: several decoder sequences, one encoder input.
 //
-// The pin is soft: the handle keeps the input itself, and the engine keeps its cross KV while nobody wants the room.
+// The pin is soft: the handle keeps the input itself, and the engine keeps its cross KV until its blocks are wanted.
 // Using a handle whose cross KV was given up encodes again. When the last copy is dropped, the cross KV goes with it
 // (once no request reads it).
 //

@@ -1,4 +1,4 @@
-// Everything that other threads and the engine thread say to each other, behind one mutex that nobody holds for longer
+// Everything that other threads and the engine thread exchange, behind one mutex that no thread holds for longer
 // than it takes to swap a list: new requests and aborts in, the engine's state out. The engine thread sleeps here when
 // there is nothing to do.
 //

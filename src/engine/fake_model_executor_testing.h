@@ -1,8 +1,8 @@
 // For tests: an executor whose model is fake and everything around it real. The step's plan goes through InputBatch;
 // KvStorage applies the moves and holds the "KV", one word a token, in the slots that the metadata names; rows go
 // through select_row, edits, choice and all. The scores of a row are a hash of what is read back through the two block
-// tables, so a wrong table, a missing copy, a block used too early, an encoder that did not run or a row of somebody
-// else changes the answer. fake_scores() of the same tokens says what the scores must be, from the request alone.
+// tables, so a wrong table, a missing copy, a block used too early, an encoder that did not run or a row of another
+// sequence changes the answer. fake_scores() of the same tokens says what the scores must be, from the request alone.
 //
 // Compiled into the tests of this folder only (fake_model_executor_test.cc). Not thread-safe.
 #pragma once

@@ -19,7 +19,7 @@ struct EngineConfig;
 // Why this family on this backend has not the feature; "": it has.
 std::string refusal_of(Feature feature, const FamilyTraits& family, const AttentionBackend& backend);
 
-// A feature that somebody asks for, and where: "--quantization int8", "m/config.json: sliding_window: 512".
+// A feature that is asked for, and where: "--quantization int8", "m/config.json: sliding_window: 512".
 struct AskedFeature {
   Feature feature;
   std::string where;

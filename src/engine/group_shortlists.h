@@ -1,11 +1,11 @@
 // The ids that each group of a step may generate, where the model has a shortlist (decision 16), and the outputs of the
-// output layer that they want. A group's set depends on its encoder input and its decoder prompt alone: who stands
-// beside it in a step changes nothing.
+// output layer that they want. A group's set depends on its encoder input and its decoder prompt alone, never on the
+// groups of its steps.
 //
 // A set is made when its group is first seen and kept until the group ends. Outputs are copied into parts that were
 // made at start-up (layers/chosen_outputs.h), held while the group is in every step, and given back by the step after
 // its end, its abort or its preemption; a group that comes back has them copied again. A step whose groups want more
-// parts than there are picks everybody's scores out of all ids': one product that they share costs less than many then,
+// parts than there are picks all groups' scores out of all ids': one product that they share costs less than many then,
 // and gives the same bits.
 //
 // Owned by a model runner; not thread-safe.
@@ -40,7 +40,7 @@ class GroupShortlists final {
   GroupShortlists(const ShortlistOptions& options, const LmHead& lm_head, int64_t max_groups);
 
   // Parts for `max_groups` of usual size, and no more than a third of the layer: from there on products of their own,
-  // and copies for those who come, cost more than they save (docs/performance.md).
+  // and copies for new groups, cost more than they save (docs/performance.md).
   static int64_t num_parts_for(const LmHead& lm_head, int64_t max_groups);
 
   // Before the step's inputs are built.

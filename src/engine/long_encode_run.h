@@ -17,8 +17,8 @@ class LongEncodeRun final {
                 std::function<void(const EncodeInputs&)> encode)
       : inputs_(limits), call_(threads), encode_(std::move(encode)) {}
 
-  // Drops what the plan does not go on with. Before the plan's block moves: until then nobody else has the blocks that
-  // the dropped encode may still write to (a dropped call leaves out tasks of the pool, and nothing else).
+  // Drops what the plan does not go on with. Before the plan's block moves: until then no other group has the blocks
+  // that the dropped encode may still write to (a dropped call leaves out tasks of the pool, and nothing else).
   void drop_unless_wanted(const LongEncode& plan) {
     if (!plan.runs || plan.begins) call_.drop();
   }

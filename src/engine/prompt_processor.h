@@ -96,7 +96,7 @@ class PromptProcessor final {
   Status fill_given_decoder_prompt(const EncoderDecoderPrompt& prompt, const Options& options,
                                    EncoderDecoderInputs& inputs) const;
   Status check_transcript_options(const Options& options) const;
-  // What stands before the text of a transcript, with its language left open if nobody says it.
+  // What stands before the text of a transcript, with its language left open if neither request nor model names it.
   Status fill_transcript_prefix(const Options& options, EncoderDecoderInputs& inputs) const;
   // The token of the request's language; none where it names none.
   StatusOr<std::optional<int32_t>> language_token(const std::string& language, std::string_view field) const;

@@ -1,6 +1,6 @@
 // One request's way from the engine thread to its reader: what the engine has brought and the reader has not taken. A
-// slow reader never holds the engine up, and costs no more memory than the answer itself: pieces that nobody has read
-// yet are merged into one.
+// slow reader never holds the engine up, and costs no more memory than the answer itself: pieces that have not been
+// read yet are merged into one.
 //
 // Owned by the reader's RequestStream and by the engine together. Thread-safe.
 #pragma once
@@ -35,7 +35,7 @@ class RequestChannel final {
   std::optional<StatusOr<RequestOutput>> take(std::optional<Duration> timeout);
   // The finished output or the error was taken.
   bool has_ended() const;
-  // Nobody will read any more; when it returns, on_ready is not running (unless it is on_ready that calls) and never
+  // The reader has gone; when it returns, on_ready is not running (unless it is on_ready that calls) and never
   // will. True: the request had not ended.
   bool close();
 
@@ -55,7 +55,7 @@ class RequestChannel final {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // nothing will be pushed any more
   bool end_was_taken_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread::id notifier_ ABSL_GUARDED_BY(mutex_);  // who is inside on_ready_
+  std::thread::id notifier_ ABSL_GUARDED_BY(mutex_);  // the thread inside on_ready_
 };
 
 }  // namespace transept

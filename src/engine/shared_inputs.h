@@ -1,8 +1,8 @@
 // Which requests and handles have the same encoder input: those whose digests are equal (core/encoder_features.h). The
 // digest comes with the content, made on the caller's thread; nothing is hashed or compared here where it does.
 //
-// Every input is pinned while somebody has it: so its cross table stays, while there is room, for requests that wait
-// (behind others, or after a preemption by recompute) and for handles, when the last that ran has ended.
+// Every input is pinned while a request or a handle has it: so its cross table stays, while there is room, for requests
+// that wait (behind others, or after a preemption by recompute) and for handles, when the last that ran has ended.
 //
 // An input is whatever determines the encoder's output: token ids, or the features of media.
 //
@@ -31,7 +31,7 @@ class SharedInputs final {
   SharedInputs(const SharedInputs&) = delete;
   SharedInputs& operator=(const SharedInputs&) = delete;
 
-  // The group's digest, for SequenceGroup::Init; null: it shares with nobody. REQUIRES: the group has none yet.
+  // The group's digest, for SequenceGroup::Init; null: it shares with no group. REQUIRES: the group has none yet.
   std::optional<ContentDigest> attach(GroupId group_id, const EncoderContent& content);
   // The same for a request over a handle. REQUIRES: owns(handle).
   ContentDigest attach(GroupId group_id, const EncodedInput& handle);
@@ -47,7 +47,7 @@ class SharedInputs final {
   bool shares_identical() const { return share_identical_; }
   // Forgets the handles whose last copies were dropped since the last call.
   void collect_dropped();
-  // Called on whatever thread drops a handle's last copy, after the fact; null: nobody.
+  // Called on the thread that drops a handle's last copy, afterwards; null: no call.
   void set_on_drop(std::shared_ptr<const std::function<void()>> on_drop);
 
   // A group with a digest encodes now. True: its input was encoded before, has been in flight or held ever since, and

@@ -1,5 +1,5 @@
-// What each step did, kept for --stats-json: shows who joined, who left, and that steps were shared. Bounded: past its
-// capacity it only counts. Not thread-safe.
+// What each step did, kept for --stats-json: shows which requests joined and left, and that they shared steps. Bounded:
+// past its capacity it only counts. Not thread-safe.
 #pragma once
 
 #include <cstdint>

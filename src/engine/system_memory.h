@@ -8,7 +8,7 @@ namespace transept {
 
 inline constexpr uint64_t kMaxKvBlocks = 1u << 30;  // block ids are int32
 
-// Whether a KV pool of a size that somebody asked for can be: pages are taken as blocks are first used, so that one
+// Whether a KV pool of a size that the user gave is possible: pages are taken as blocks are first used, so that one
 // that is too large would end the process in the middle of its work, long after start-up. Errors give both numbers.
 Status check_kv_memory(uint64_t wanted, uint64_t block_bytes, uint64_t total_memory);
 

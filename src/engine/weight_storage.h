@@ -29,7 +29,7 @@ struct StorageTypes {
   std::optional<DType> weights;  // unset: as the checkpoint stores each
   DType kv = DType::kFloat32;
   std::optional<DType> narrow_kv;  // instead of kv, in a model narrower than kLeastInt8Width
-  std::string report;              // what --quantization auto chose, and why; "": nobody asked it to
+  std::string report;              // what --quantization auto chose, and why; "": not asked for
 };
 
 // --quantization auto is the fastest of the types with which every model of ./dev quality passes every gate (decision

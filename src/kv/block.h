@@ -21,7 +21,7 @@ struct BlockCopy {
 };
 
 // What happens to blocks before a step computes, in this order (KvStorage::apply): the order makes it right that one
-// plan frees a block and gives it to somebody else.
+// plan frees a block and gives it to another table.
 struct BlockMoves {
   std::vector<BlockCopy> swap_out;    // device -> host
   std::vector<BlockId> freed_device;  // to be poisoned; filled with Options::track_freed_blocks only

@@ -1,4 +1,4 @@
-// One pool of blocks: a free list and a reference count a block. It knows nothing of who refers to a block.
+// One pool of blocks: a free list and a reference count a block. It does not know what refers to a block.
 //
 // Not thread-safe (engine thread). Misuse (releasing a free block, allocating from an empty pool) is a CHECK.
 #pragma once

@@ -1,9 +1,10 @@
-// Who owns which blocks: one self table a decoder sequence (it grows, and is shared block by block after a fork until
-// sequences part: copy-on-write), one cross table a group (written once, shared by all its sequences, and by other
-// groups with the same input if sharing is on). Ids, counts and digests only: no tensor, no Sequence, no byte of KV.
+// Which blocks belong to which table: one self table a decoder sequence (it grows, and is shared block by block after a
+// fork until sequences part: copy-on-write), one cross table a group (written once, shared by all its sequences, and by
+// other groups with the same input if sharing is on). Ids, counts and digests only: no tensor, no Sequence, no byte of
+// KV.
 //
 // A pinned input's cross table stays when its last group has gone. Then it is idle: its blocks count as available
-// wherever somebody asks for room, and are given up, the table used longest ago first, when somebody takes them. So a
+// wherever room is asked for, and are given up, the least recently used table first, when blocks are taken. So a
 // pin never refuses, delays or preempts anything.
 //
 // Names are vLLM's; the rules in numbers stand in testdata/. An empty block is never reserved: a sequence of n tokens
@@ -55,7 +56,7 @@ class BlockSpaceManager final {
     int32_t num_tokens = 0;          // slots wanted now
     int32_t max_tokens = 0;          // how long the sequence may become: memory for its table, no blocks
     int32_t num_encoder_tokens = 0;  // 0: no cross table
-    std::optional<ContentDigest> encoder_digest = std::nullopt;  // who has it may share; equal ones mean equal inputs
+    std::optional<ContentDigest> encoder_digest = std::nullopt;  // set: may be shared; equal digests mean equal inputs
     int32_t num_blocks_ahead = 0;  // can_allocate() counts these too; allocate() does not take them
   };
 
@@ -72,7 +73,7 @@ class BlockSpaceManager final {
   AllocStatus can_allocate(const Request& request) const;
   // The cross table that this group wants is there already, and written when this step decodes.
   bool shares_cross(const Request& request) const;
-  // The same, but it is not yet written: who waits will share it.
+  // The same, but it is not yet written: a group that waits will share it.
   bool awaits_cross(const Request& request) const;
   // True: the cross table is new and must be written; false: there is none, or it is shared.
   // REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.

@@ -66,7 +66,7 @@ class ScenarioLine final {
     std::erase_if(words_, [](const std::string& w) { return w.find('=') != std::string::npos; });
     return all;
   }
-  // What nobody took.
+  // What was not taken.
   std::string rest() const { return join(words_, " "); }
 
  private:

@@ -1,6 +1,6 @@
 // Copies of chosen outputs of an output layer: what a request with a shortlist multiplies with instead of the whole
 // vocabulary. Parts of kPartColumns outputs each, made once and filled again and again, so that requests come and go
-// without taking memory, and none is left in pieces that nobody can use.
+// without taking memory, and none is left in unusable pieces.
 //
 // Owned by engine/group_shortlists.h, which hands the parts out; borrows the layer. Not thread-safe.
 #pragma once

@@ -21,7 +21,7 @@ class LmHead final {
   void logits(Context& context, const TensorView& hidden, const TensorView& out) const;
   // The same for few rows, in pieces of kPieceColumns ids, whatever the rows and threads: `then` runs on the thread
   // that has just computed the logits of some ids, all rows of them. out: [rows, vocab_size], or [num_threads * rows,
-  // kPieceColumns] if nobody needs the pieces later (ops/gemm.h).
+  // kPieceColumns] if the pieces are not needed later (ops/gemm.h).
   void logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
                      FunctionRef<void(const ColumnPiece&)> then) const;
 

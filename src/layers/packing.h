@@ -49,7 +49,7 @@ struct PackOptions {
   int64_t least_int8_width = 0;
   // Of a folder that holds matrices packed: each is taken as it is, whatever `storage` would make of it.
   bool as_packed = false;
-  std::vector<PackedLayer>* report = nullptr;                                      // null: nobody asks
+  std::vector<PackedLayer>* report = nullptr;                                      // null: no report
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
 };
 

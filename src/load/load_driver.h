@@ -45,7 +45,7 @@ class LoadClock : public Clock {
 class SteadyLoadClock final : public LoadClock {
  public:
   TimePoint now() const override { return SteadyClock().now(); }
-  void sleep_until(TimePoint time) const override;  // at most 50 ms, so that who waits can be told to stop
+  void sleep_until(TimePoint time) const override;  // at most 50 ms, so that a waiting thread can be told to stop
 };
 
 struct LoadPlan {

@@ -41,7 +41,7 @@ struct LoadMetrics {
 
 LoadMetrics measure_load(const LoadResult& result, const GoodputLimits& limits);
 
-// Members for the report; latencies that nobody had (TTFT of answers that are not streamed) are null.
+// Members for the report; latencies that no request had (TTFT of answers that are not streamed) are null.
 Json load_metrics_json(const LoadMetrics& metrics, const GoodputLimits& limits);
 std::string load_metrics_table(const LoadMetrics& metrics, const GoodputLimits& limits);
 

@@ -23,7 +23,7 @@ struct ServedModel {
 // else max_model_len, which vLLM and others say. Nullopt: the list has no such entry, or is none.
 std::optional<ServedModel> find_served_model(const Json& list, const std::string& id);
 
-// Which lengths somebody asked for. These stay.
+// Which lengths the user gave. These stay.
 struct AskedLengths {
   bool input = false, output = false;
 };

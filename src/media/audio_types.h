@@ -24,7 +24,7 @@ class AudioBytes final {
   // A view. `owner` null: the bytes outlive every reader of them.
   AudioBytes(std::shared_ptr<const void> owner, std::span<const uint8_t> bytes)
       : owner_(std::move(owner)), bytes_(bytes) {}
-  // Opens the file, which is read while it is decoded, and never mapped: somebody else may cut it. Errors as
+  // Opens the file, which is read while it is decoded, and never mapped: another process may truncate it. Errors as
   // InputFile::open; the message names the path.
   static StatusOr<AudioBytes> from_file(const std::string& path);
   static AudioBytes from_string(std::string content);

@@ -12,7 +12,7 @@
 
 namespace transept::testing {
 
-// Features anyone can make again: values from -1 to 1 of a linear congruential generator (Numerical Recipes'
+// Features that can be made again anywhere: values from -1 to 1 of a linear congruential generator (Numerical Recipes'
 // constants).
 inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> shape, int32_t num_positions,
                                                         uint32_t seed = 1) {

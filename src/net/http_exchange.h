@@ -1,6 +1,6 @@
-// One request's answer between the threads that make it and the connection that sends it: bytes that wait, and who has
-// gone. Responders (of the service) and one connection hold it together; it may outlive the connection and the server,
-// and does nothing from then on.
+// One request's answer between the threads that make it and the connection that sends it: bytes that wait, and which
+// side has gone. Responders (of the service) and one connection hold it together; it may outlive the connection and the
+// server, and does nothing from then on.
 //
 // Thread-safe. No lock is held while a callback runs.
 #pragma once
@@ -41,7 +41,7 @@ class HttpExchange final {
   size_t num_unsent_bytes() const;
   void on_gone(std::function<void()> callback);
   double seconds() const { return transept::seconds(SteadyClock().now() - begun_); }
-  // Nobody can answer any more: the connection is told (needs_answer), or a stream that was begun is abandoned.
+  // No thread can answer any more: the connection is told (needs_answer), or a stream that was begun is abandoned.
   void let_go();
 
   // ---- The connection's side.

@@ -35,7 +35,7 @@ namespace transept {
 
 class HttpServer final {
  public:
-  // Connections that are told that there are too many; beyond them nobody is told anything.
+  // Connections that get an answer that there are too many; further ones are closed without an answer.
   static constexpr size_t kMaxRefusals = 64;
 
   using Options = HttpServerOptions;

@@ -216,7 +216,7 @@ class HttpServerTest : public testing::Test {
     server = std::move(started).value();
   }
 
-  // Responders of requests that nobody answers until the test does.
+  // Responders of requests that stay unanswered until the test answers them.
   void hold_requests() {
     service.handler = [this](const HttpRequest&, std::shared_ptr<Responder> responder) {
       const MutexLock lock(mutex_);

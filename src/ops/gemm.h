@@ -47,7 +47,7 @@ struct ColumnPiece {
 
 // The same, in pieces of kPieceColumns columns (the last may have fewer): `then` is called on the thread that has just
 // computed a piece, while it lies in its cache. What pieces there are depends on n alone. For few rows: every piece
-// reads all of x. y: [m, n] keeps the whole product. Or [num_threads * m, kPieceColumns], where nobody needs it later:
+// reads all of x. y: [m, n] keeps the whole product. Or [num_threads * m, kPieceColumns], where it is not needed later:
 // each thread computes one piece after the other in rows of its own, which stay in its cache. Not for wide inputs.
 constexpr int64_t kPieceColumns = 32 * kPanelColumns;
 void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,

@@ -303,7 +303,8 @@ inline void int8_epilogue(const RoundedJob& job, int64_t row, int rows, int64_t 
   });
 }
 
-// What the epilogue reads of each column: three short streams beside the weights, which nobody else fetches in time.
+// What the epilogue reads of each column: three short streams beside the weights, which nothing else prefetches in
+// time.
 template <class D>
 inline void prefetch_columns(const RoundedJob& job, int64_t column, int num_columns) {
   const float* bias = job.gemm.bias == nullptr ? job.scales : job.gemm.bias;

@@ -40,7 +40,8 @@ struct WeightFormat {
   // Of wide inputs: only in rows that lose too much otherwise (ops/gemm.h says which).
   bool only_outliers = false;
   // bfloat16 only: where the level has tiles for it (AMX), rows of x are rounded to bfloat16 and multiplied in it, with
-  // float32 sums; elsewhere weights are widened. For who asks for bfloat16 arithmetic; other answers stay float32's.
+  // float32 sums; elsewhere weights are widened. Used where bfloat16 arithmetic is asked for; other results stay
+  // float32's.
   bool bfloat16_inputs = false;
 
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;

@@ -1,4 +1,4 @@
-// Beam search as pure functions: scores in, {parent, token} out. Who keeps sequences, blocks and texts is not its
+// Beam search as pure functions: scores in, {parent, token} out. Keeping sequences, blocks and texts is not its
 // business. The rules are transformers' (GenerationMixin._beam_search), as the golden README spells them out, or
 // openai-whisper's (decoding.py: BeamSearchDecoder, MaximumLikelihoodRanker), the search with patience.
 #pragma once

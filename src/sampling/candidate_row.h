@@ -1,5 +1,5 @@
 // The best tokens of a beam's row, listed piece by piece while the scores are computed, as greedy_row.h finds the best:
-// the scores of a whole row are never written, and nobody passes over them again.
+// the scores of a whole row are never written, and never passed over again.
 //
 // A list has one order (score, then id), so what it holds in the end depends neither on threads nor on other rows.
 #pragma once

@@ -39,7 +39,7 @@ float log_sum_of(std::span<const GreedyPiece> pieces);
 // (the weighing of timestamps is known here).
 bool is_found_by_pieces(const RowRequest& request);
 
-// Edits the scores of ids [first_id, first_id + scores.size()) and sums them up; where nobody needs a sum it is left
+// Edits the scores of ids [first_id, first_id + scores.size()) and sums them up; where no sum is needed it is left
 // out.
 GreedyPiece look_at_piece(const Context& context, const RowRequest& request, int32_t first_id, std::span<float> scores);
 

@@ -35,7 +35,7 @@ struct RowRequest {
   bool wants_logprob = true;  // false: RowSample::logprob of the chosen token is 0. Not looked at for targets and beams
   int32_t num_logprobs = -1;  // >= 0: so many of the best are listed, and the token's rank is worked out
   // > 0: a beam's row. So many of the best tokens are listed (RowSample names the first), with log-probabilities that
-  // the edits changed and nobody normalised again. Temperature, filters and num_logprobs are not looked at.
+  // the edits changed and that were not normalised again. Temperature, filters and num_logprobs are not looked at.
   int32_t num_candidates = 0;
 };
 

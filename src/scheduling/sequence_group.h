@@ -66,7 +66,7 @@ class SequenceGroup final {
   int32_t num_preemptions() const { return num_preemptions_; }
 
  private:
-  friend class Scheduler;  // it moves groups between states; everybody else reads
+  friend class Scheduler;  // it moves groups between states; others read
 
   GroupId group_id_;
   std::string request_id_;

@@ -1,4 +1,4 @@
-// Who may wait: a bounded number of requests whose bodies are whole, and budgets of bytes of bodies, tokens and seconds
+// Which requests may wait: a bounded number whose bodies are whole, and budgets of bytes of bodies, tokens and seconds
 // of audio for what is being worked on. Thread-safe.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Requests whose bodies are on their way. They hold no place in the queue, which is for whole requests; past a small
-// share of it each that comes makes the slowest give way, so that clients that send a byte a minute keep nobody out.
-// A body that comes with its head is never here.
+// share of it each that comes makes the slowest give way, so that clients that send a byte a minute keep no other
+// client out. A body that comes with its head is never here.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace transept {
 // Null: no file of the page.
 const PageFile* find_page_file(std::string_view path);
 
-// With a strict Content-Security-Policy; 304 for who has it already (If-None-Match).
+// With a strict Content-Security-Policy; 304 for a client that has it already (If-None-Match).
 HttpResponse page_response(const PageFile& file, const HttpRequest& request);
 
 }  // namespace transept

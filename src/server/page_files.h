@@ -14,7 +14,7 @@ struct PageFile {
 };
 
 // What every answer with one of them says (Content-Security-Policy): the page loads from its own server and nowhere
-// else, runs no script but its files, posts no form, and stands in nobody's frame.
+// else, runs no script but its files, posts no form, and cannot be framed.
 inline constexpr std::string_view kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,4 +1,4 @@
-// The table of routes: what there is, what it takes, who answers it. Immutable data: thread-safe.
+// The table of routes: path, what it takes, which handler answers it. Immutable data: thread-safe.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What every route works with: the model, the engine, who may wait, what is counted. Owned by Server (server.h), which
+// What every route works with: the model, the engine, admission, metrics. Owned by Server (server.h), which
 // outlives every request; all of it may be used by several threads at once.
 #pragma once
 
@@ -27,10 +27,10 @@ namespace transept {
 struct ServerOptions {
   HttpServer::Options http;
   std::vector<std::string> served_model_names;  // at least one; the first is what answers say
-  std::vector<std::string> api_keys;            // empty: nobody is asked for one
+  std::vector<std::string> api_keys;            // empty: no key is asked for
   std::vector<std::string> allowed_hosts;       // besides this machine's own names; "*": any
   bool listens_on_loopback = true;              // only this machine can reach it: Hosts are looked at
-  std::vector<std::string> cors_origins;        // "*": everybody; empty: no other site's pages
+  std::vector<std::string> cors_origins;        // "*": every site; empty: no other site's pages
   Admission::Options queue;
   int32_t max_arriving = 128;  // requests whose bodies are on their way slowly; further ones make the slowest go
   int32_t max_arriving_per_peer = 64;  // of one address
@@ -42,7 +42,7 @@ struct ServerOptions {
   Json::ParseLimits json;
   RequestLimits limits;
   int32_t max_transcriptions = 32;  // that run at once, each on a thread of its own
-  bool skip_silence = true;         // windows of audio in which nobody speaks are not decoded
+  bool skip_silence = true;         // windows of audio without speech are not decoded
   bool log_prompts = false;
   std::string version, commit;  // of the binary
 };

@@ -1,4 +1,4 @@
-// What the fields of a form ask of a transcription, and how its errors are told to who sent the form. Pure functions:
+// What the fields of a form ask of a transcription, and how its errors are reported to the client. Pure functions:
 // thread-safe.
 #pragma once
 

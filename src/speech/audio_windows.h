@@ -1,6 +1,6 @@
 // The windows of one audio file, in memory that does not grow with its length: a first pass over the audio finds how
-// long it is, the greatest log-mel value (which normalises every window) and, if asked, where somebody speaks; after
-// that windows are cut from a second pass, which begins anew when somebody goes back. Audio of a few minutes is kept
+// long it is, the greatest log-mel value (which normalises every window) and, if asked, where there is speech; after
+// that windows are cut from a second pass, which begins again when the caller goes back. Audio of a few minutes is kept
 // from the first pass. Not thread-safe.
 //
 // A frame is 0.01 s.

@@ -1,4 +1,4 @@
-// Which windows of an audio file nobody speaks in, by the detector of voice: they need no encode, and what models make
+// Which windows of an audio file have no speech, by the detector of voice: they need no encode, and what models make
 // of silence ("you", "Thank you.") is not in the transcript. A value: thread-safe.
 #pragma once
 
@@ -19,9 +19,9 @@ class SilentWindows final {
   // Of a whole file's frames. Audio that is too short to judge is silent if there is nothing in it at all.
   explicit SilentWindows(std::span<const FrameVoice> voice);
 
-  // Whether nobody speaks in these frames, and within 0.2 s on both sides.
+  // Whether there is no speech in these frames and within 0.2 s on both sides.
   bool is_silent(const FrameRange& window) const;
-  // The first frame of the range in which, or 0.2 s after which, somebody speaks; its end: there is none.
+  // The first frame of the range with speech in it or 0.2 s after it; the range's end: there is none.
   int64_t first_speech(const FrameRange& range) const;
 
  private:

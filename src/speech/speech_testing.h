@@ -40,7 +40,7 @@ inline std::vector<Json> read_fixtures(std::string_view name) {
   return read_json_lines(std::filesystem::path(source_dir()) / "src" / "speech" / "testdata" / name);
 }
 
-// Beside the repository's root, where somebody has put recordings and reference results.
+// Beside the repository's root, where recordings may have been put and reference results.
 inline std::filesystem::path shared_folder() { return std::filesystem::path(source_dir()) / ".." / "shared"; }
 
 inline const Json& member(const Json& json, std::string_view name) {

@@ -54,7 +54,7 @@ struct TranscribeOptions {
   // None: sequential where the model has timestamps, else batched.
   std::optional<TranscribeMode> mode;
   int32_t batch_size = 8;  // windows of one file at a time, in batched mode
-  // Windows that the detector of voice hears nobody speak in are not encoded, and give no text (silent_windows.h);
+  // Windows in which the detector of voice finds no speech are not encoded, and give no text (silent_windows.h);
   // openai-whisper encodes all. Where no window is left, and no language was given, none is told.
   bool skip_silence = false;
 };

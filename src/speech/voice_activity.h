@@ -1,4 +1,4 @@
-// Where somebody speaks: for the batched mode, which cuts audio at pauses. A likelihood-ratio detector over mel bins
+// Where there is speech: for the batched mode, which cuts audio at pauses. A likelihood-ratio detector over mel bins
 // after Sohn, Kim and Sung, "A statistical model-based voice activity detection" (IEEE SPL 6(1), 1999), with the noise
 // of each bin from minima (after Martin, "Noise power spectral density estimation based on optimal smoothing and
 // minimum statistics", 2001) on both sides of a frame. docs/decisions/0010 says why, and what was measured.

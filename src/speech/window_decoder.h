@@ -40,9 +40,9 @@ class WindowDecoder final {
 
   // The language must be known before decode() and align().
   bool needs_language() const { return language_.empty(); }
-  // Takes the most probable; all of them, most probable first. Who encodes the same features later finds them encoded,
+  // Takes the most probable; all of them, most probable first. A later encode of the same features finds them encoded,
   // those of every call. The last call's language holds.
-  // REQUIRES: nobody is inside another function.
+  // REQUIRES: no concurrent call of another function.
   StatusOr<std::vector<LanguageGuess>> detect_language(const std::shared_ptr<const EncoderFeatures>& features);
   const std::string& language() const { return language_; }
 

@@ -24,7 +24,7 @@ struct WindowTokens {
 struct WindowSegments {
   std::vector<Segment> segments = {};    // seek, start, end and tokens are set; none without tokens
   int64_t next_seek = 0;                 // > seek
-  bool single_timestamp_ending = false;  // nobody speaks after the last timestamp
+  bool single_timestamp_ending = false;  // there is no speech after the last timestamp
 };
 
 // Cuts between consecutive timestamps. What comes after the last pair is unfinished: the next window begins there,

@@ -1,7 +1,7 @@
 // Memory of one step: bump allocation from one block, sized at start-up by walking the largest step.
 //
-// A measuring arena hands out addresses that nobody may touch and records how much the largest step wants; a real one
-// hands out memory. What does not fit (a step larger than the one measured: a bug, but no reason to lose a request)
+// A measuring arena hands out addresses that must not be touched and records how much the largest step wants; a real
+// one hands out memory. What does not fit (a step larger than the one measured: a bug, but no reason to lose a request)
 // comes from the heap and is counted. Not thread-safe: only the engine thread allocates, tasks get slices.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Views of tensors: a pointer, an element type, a device, a shape and strides. A view owns nothing; who made the memory
-// says how long it lives. Copying a view is cheap.
+// Views of tensors: a pointer, an element type, a device, a shape and strides. A view owns nothing; the maker of the
+// memory says how long it lives. Copying a view is cheap.
 #pragma once
 
 #include <array>

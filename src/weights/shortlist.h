@@ -39,8 +39,8 @@ class Shortlist final {
                                    const Vocabularies& vocabularies);
 
   // The set of one sentence, ascending, each once: the `first` ids, the lists of its source ids, with one vocabulary
-  // those ids themselves, and `also`. Marian fills the set up to a multiple of eight for its kernels; here nobody needs
-  // that. Source ids without a list add nothing, ids past the target vocabulary neither.
+  // those ids themselves, and `also`. Marian fills the set up to a multiple of eight for its kernels; here nothing
+  // needs that. Source ids without a list add nothing, ids past the target vocabulary neither.
   void set_of(std::span<const int32_t> source_ids, std::span<const int32_t> also, std::vector<int32_t>& out) const;
 
   int64_t first() const { return first_; }

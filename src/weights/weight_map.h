@@ -1,6 +1,6 @@
 // The tensors of a checkpoint by name, mapped from safetensors files: never copied, only viewed. A layer asks for what
-// it needs by name and shape and converts or packs straight from the mapping; afterwards the map says what nobody asked
-// for.
+// it needs by name and shape and converts or packs straight from the mapping; afterwards the map says which tensors
+// were not asked for.
 //
 // Owns the mappings: views live as long as the map. Not thread-safe (asking marks a tensor as read).
 #pragma once
@@ -26,7 +26,7 @@ struct WeightView {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
-  const MmapFile* file = nullptr;  // whose bytes `data` views; null: memory of somebody else
+  const MmapFile* file = nullptr;  // whose bytes `data` views; null: memory of another owner
 
   int64_t num_elements() const;
 };
@@ -34,7 +34,7 @@ struct WeightView {
 // What a tensor is asked for.
 enum class WeightUse : uint8_t {
   kRead,    // its values, now or in every step
-  kPacked,  // to be packed: nobody reads it afterwards
+  kPacked,  // to be packed: unused afterwards
 };
 
 class WeightMap final {
@@ -64,7 +64,7 @@ class WeightMap final {
   StatusOr<std::span<const std::byte>> get_packed(std::string_view name, std::string_view dtype,
                                                   std::span<const int64_t> shape);
 
-  // Every tensor that somebody asked for to read it, by name.
+  // Every tensor that was asked for with kRead, by name.
   std::vector<WeightView> read_tensors() const;
 
   // The file or index that was opened, for messages.
@@ -74,7 +74,7 @@ class WeightMap final {
   // which a step needs a few rows. Thread-safe. REQUIRES: in range.
   void read(const WeightView& weight, int64_t begin, std::span<float> out) const;
 
-  // The tensor was packed into memory of its own: its pages of the file leave this process's memory until somebody
+  // The tensor was packed into memory of its own: its pages of the file leave this process's memory until a caller
   // reads them again (an embedding that shares the table).
   void release_pages(const WeightView& weight) const;
 
@@ -103,7 +103,7 @@ void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> ou
 void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out);
 
 // Elements [begin, begin + count) were packed into memory of their own: their pages of the file leave this process's
-// memory until somebody reads them again.
+// memory until they are read again.
 void release_pages(const WeightView& weight, int64_t begin, int64_t count);
 
 // Widens out.size() elements that lie at `in`, unaligned; `in` may be the last bytes of `out`.
