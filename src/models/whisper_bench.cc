@@ -91,7 +91,7 @@ void BM_WhisperEncode(benchmark::State& state) {
   Arena arena(size_t{256} << 20);
   Context context{threads, arena, detect_isa()};
   const auto features = testing::seeded_features({size.bins, 2 * kPositions}, kPositions);
-  const EncoderFeatures* const content = features.get();
+  const FeaturesView content = *features;
   std::vector<int32_t> positions(kPositions);
   std::iota(positions.begin(), positions.end(), 0);
   const std::vector<int32_t> loc = {0, kPositions}, lens = {kPositions};
@@ -109,7 +109,7 @@ void BM_WhisperEncode(benchmark::State& state) {
   args.scale = 0.125f;
 
   double all = 1e9, convolutions = 1e9, attending = 1e9;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const double time = seconds_of([&] {
       EncodeState encode{hidden};
       model->encode(context, batch, {0, layers}, encode);
