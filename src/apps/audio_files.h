@@ -1,5 +1,5 @@
-// What `transept transcribe` is to read: files, folders, patterns that no shell expanded, standard input. Functions of
-// the file system, thread-safe.
+// Finds and reads the inputs of `transept transcribe`: files, folders, patterns that no shell expanded, standard input.
+// Functions of the file system, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,28 @@
 namespace transept {
 
 struct AudioInput {
-  std::string path;  // as it was given or found; "-": standard input
-  std::string name;  // of its results, without their extension (name_outputs)
-  Status problem;    // ok; or why there is nothing to read, without the path
+  std::string path;  // as given or found; "-": standard input
+  std::string name;  // of its results, without extension (name_outputs)
+  Status problem;    // ok; or why nothing can be read, without the path
 };
 
 struct FoundAudio {
   std::vector<AudioInput> inputs;
-  size_t num_repeated = 0;  // given twice, by whatever spelling of their path: they are inputs once
+  size_t num_repeated = 0;  // inputs given again under any spelling of their path; each is kept once
 };
 
-// In the order of the arguments; what a folder or a pattern holds is sorted by path. Of folders everything whose
-// extension is one of audio or video, but for what begins with a dot, pipes and devices; `recursive`: of the folders in
-// them too, links aside. An argument that is a file is an input whatever its extension. What gives nothing is an input
-// with a problem.
+// Returns the inputs in the order of the arguments; the contents of a folder or a pattern are sorted by path. Of a
+// folder, takes every file with an extension of audio or video, except pipes, devices and names that begin with a dot;
+// with `recursive`, also of the folders below it, but does not follow links. An argument that is a file is an input
+// whatever its extension. An argument that yields nothing is an input with a problem.
 FoundAudio find_audio(std::span<const std::string> arguments, bool recursive);
 
-// By its extension, in any case: also of containers that are not accepted, for which an error is better than silence.
+// Judges by the extension, in any case. True also for containers that are not accepted: an error is better than
+// silence.
 bool is_audio_name(std::string_view file_name);
 
-// Maps files; reads standard input, pipes and devices whole. `cancelled` is looked at while they are silent.
-// Errors, without the path: it cannot be read; more than kMaxStreamBytes of a stream (both numbers); kCancelled.
+// Maps files; reads standard input, pipes and devices whole. Polls `cancelled` while they are silent. Errors, without
+// the path: it cannot be read; more than kMaxStreamBytes of a stream (both numbers); kCancelled.
 inline constexpr size_t kMaxStreamBytes = size_t{1} << 30;
 StatusOr<AudioSource> read_audio(const std::string& path, const std::function<bool()>& cancelled,
                                  size_t max_stream_bytes = kMaxStreamBytes);

@@ -1,4 +1,4 @@
-// `transept bench serve URL`: load against an OpenAI-compatible server, and what came of it (docs/bench_serve.md).
+// `transept bench serve URL`: puts load on an OpenAI-compatible server and reports the results (docs/bench_serve.md).
 #pragma once
 
 #include "apps/flags.h"

@@ -1,4 +1,4 @@
-// The flags of `transept bench serve` (named as vLLM's), and what comes of them.
+// The flags of `transept bench serve` (named as vLLM's), and the settings that they give.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace transept {
 
-// Requests in flight at most: each has a thread.
+// At most this many requests in flight: each has a thread.
 inline constexpr int64_t kMaxLoadThreads = 1024;
 
 struct BenchServeSettings {
@@ -27,21 +27,21 @@ struct BenchServeSettings {
   std::string api_key;
   std::chrono::milliseconds timeout{};
   LoadRequests::Options requests;  // model: "" asks the server
-  AskedLengths asked;              // others give way to what the model takes
+  AskedLengths asked;              // other lengths adapt to the model
   LoadPlan plan;
   int64_t warmup = 0;
   GoodputLimits goodput;
   bool json = false;
   std::optional<std::string> output;
-  Json described;  // for the report: what was asked for, without the key
+  Json described;  // for the report: the requested settings, without the key
 };
 
 std::vector<FlagSpec> bench_serve_flags();
 
-// Reads the files that the flags name too. Errors name the flag or the file.
+// Also reads the files that the flags name. Errors name the flag or the file.
 StatusOr<BenchServeSettings> bench_serve_settings(const Flags& flags);
 
-// Writes the lengths of `requests` into `described`, as they are by now.
+// Writes the current lengths of `requests` into `described`.
 void describe_lengths(BenchServeSettings& settings);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// What `transept bench latency|throughput` asks of the engine: its flags, and random inputs that are all different.
+// The workload of `transept bench latency|throughput`: its flags, and random inputs that are all different.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace transept {
 
 struct BenchWorkload {
-  int32_t input_len = 0;  // encoder tokens; nothing for a model that takes audio
+  int32_t input_len = 0;  // encoder tokens; unused for a model that takes audio
   int32_t min_output_len = 0, max_output_len = 0;
-  int64_t num_requests = 0;   // of a call
-  int64_t max_in_flight = 0;  // fewer than num_requests: a closed loop of so many clients
+  int64_t num_requests = 0;   // per call
+  int64_t max_in_flight = 0;  // below num_requests: a closed loop of this many clients
   int64_t repeats = 0;
   int64_t num_beams = 1;
 
@@ -25,10 +25,10 @@ struct BenchWorkload {
 
 std::vector<FlagSpec> bench_workload_flags();
 
-// `is_latency`: of bench latency, else of bench throughput. Errors: a flag out of range, or of the other one.
+// `is_latency`: for bench latency, else for bench throughput. Errors: a flag out of range, or of the other verb.
 StatusOr<BenchWorkload> read_bench_workload(const Flags& flags, bool is_latency);
 
-// Owns the draw: the same seed gives the same requests. Borrows the model. Not thread-safe.
+// Owns the random generator: the same seed gives the same requests. Borrows the model. Not thread-safe.
 class BenchInputs final {
  public:
   struct Request {
@@ -36,14 +36,14 @@ class BenchInputs final {
     SamplingParams params;
   };
 
-  // Errors: a length that the model does not take.
+  // Errors: a length that the model does not support.
   static StatusOr<BenchInputs> create(const BenchWorkload& work, const LoadedModel& model, uint64_t seed);
 
-  // The requests of one call. No two inputs of all calls are alike, so that no two requests share an encode; where a
-  // vocabulary has not so many, the engine's count of hits tells.
+  // Draws the requests of one call. No two inputs of all calls are equal, so no requests share an encode. If a
+  // vocabulary has too few different inputs, the engine's count of hits shows it.
   std::vector<Request> draw();
 
-  // Encoder positions of each.
+  // Encoder positions per request.
   int32_t input_len() const { return silence_ == nullptr ? work_.input_len : silence_->num_positions; }
 
  private:
@@ -58,7 +58,7 @@ class BenchInputs final {
   std::mt19937_64 random_;
   std::vector<int32_t> decoder_prompt_;
   std::set<std::vector<int32_t>> seen_;
-  std::shared_ptr<const EncoderFeatures> silence_;  // of one window: its shape. Null: the encoder takes ids
+  std::shared_ptr<const EncoderFeatures> silence_;  // one window, for its shape; null: the encoder takes ids
 };
 
 }  // namespace transept

@@ -1,16 +1,16 @@
-// How the process ends where it cannot go on: by a sentence on standard error and exit code 2, whatever thread finds
-// out.
+// Ends the process when it cannot continue: with a sentence on standard error and exit code 2, whichever thread
+// notices.
 //
-// * memory or a thread that the system does not give (std::bad_alloc, std::system_error) and no caller catches;
-// * a mapped file that was cut (base/mapped_ranges.h);
-// * a limit on the size of files (ulimit -f) is no end: writing fails, and is told where it is tried.
+// * the system gives no memory or no thread (std::bad_alloc, std::system_error), and the exception is not caught;
+// * a mapped file was truncated (base/mapped_ranges.h);
+// * a limit on the size of files (ulimit -f) does not end the process: the write fails, and its caller reports it.
 //
-// Failed CHECKs and faults are bugs, and end as before: aborted.
+// Failed CHECKs and faults are bugs, and still abort.
 #pragma once
 
 namespace transept {
 
-// Once, before threads start.
+// Call once, before threads start.
 void prepare_clear_ends();
 
 }  // namespace transept

@@ -1,5 +1,5 @@
-// What the binary ends with (docs/api.md): 0 ok, 1 some inputs failed, 2 usage, start-up, or no memory to go on with;
-// of an interrupt the shell's.
+// The exit codes of the binary (docs/api.md): 0 ok; 1 some inputs failed; 2 usage, start-up, or out of memory; on an
+// interrupt the shell's code.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@ inline constexpr int kExitSomeFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
-// Prints "transept VERB: message" and a pointer to the help; gives kExitUsage.
+// Prints "transept VERB: message" and a pointer to the help. Returns kExitUsage.
 int usage_error(std::string_view verb, const Status& status);
 
 }  // namespace transept

@@ -1,8 +1,9 @@
+// Interrupts of the command line (SIGINT, SIGTERM). One flag for the process; interrupted() is thread-safe.
 #pragma once
 
 namespace transept {
 
-// From here on SIGINT (and SIGTERM) is noted instead of ending the process; a second one ends it.
+// From here on the first SIGINT or SIGTERM is noted instead of ending the process; a second one ends it.
 void catch_interrupts();
 bool interrupted();
 

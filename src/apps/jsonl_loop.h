@@ -1,3 +1,4 @@
+// The loop of verbs that need no engine (tokenize, detokenize): JSON objects in, JSON lines out. Blocks its caller.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace transept {
 
-// Feeds JSON objects, one at a time, from --input (or, without it, those in `inline_bodies`) to `answer`, and writes
-// {"id", ...answer} or {"id", "error"} to --output in input order. Gives an exit code. For verbs that need no engine.
+// Passes the JSON objects of `inline_bodies`, then those of --input, to `answer` one at a time. Writes {"id",
+// ...answer} or {"id", "error"} to --output in input order. Returns an exit code.
 int run_jsonl(std::string_view verb, const Flags& flags, const std::vector<Json>& inline_bodies,
               FunctionRef<StatusOr<Json>(const Json& body)> answer);
 

@@ -1,4 +1,4 @@
-// Lines of a file or of standard input, read as they come: work goes on while a pipe is silent. Not thread-safe.
+// Reads lines of a file or of standard input as they come: work continues while a pipe is silent. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ class LineReader final {
   LineReader(LineReader&& other) noexcept;
   LineReader& operator=(LineReader&&) = delete;
 
-  // The next line without its end (LF, CRLF, or the file's). kNothingYet only if `wait` is false, or a signal came. A
-  // line longer than max_bytes is cut to max_bytes + 1 (so its length tells), the rest of it skipped.
+  // Reads the next line without its end (LF, CRLF, or the end of the file). Returns kNothingYet only if `wait` is
+  // false, or on a signal. A line longer than max_bytes is cut to max_bytes + 1 (so its length shows it), and its rest
+  // is skipped.
   Result next(bool wait, std::string& line);
 
   // Whether the last line ended in CRLF.
@@ -28,7 +29,7 @@ class LineReader final {
   // For poll(), while next(false) gives kNothingYet.
   int fd() const { return fd_; }
 
-  // Errors: reading failed on the way (names the file); what came before was handed out.
+  // Errors: a read failed midway (names the file); what came before was returned.
   const Status& status() const { return status_; }
 
   size_t max_bytes() const { return max_bytes_; }
@@ -43,8 +44,8 @@ class LineReader final {
   bool ended_ = false;
   size_t max_bytes_ = size_t{8} << 20;
   std::string buffer_;
-  size_t begin_ = 0;     // of the unread part of buffer_
-  size_t searched_ = 0;  // no line end before
+  size_t begin_ = 0;     // start of the unread part of buffer_
+  size_t searched_ = 0;  // no line end before this place
   std::string cut_;      // the front of a line that is too long
   bool skipping_ = false;
   bool had_carriage_return_ = false;

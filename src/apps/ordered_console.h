@@ -1,5 +1,5 @@
-// What several files that are worked on at once have to say, in the order of the files: the first that has not ended is
-// shown as it speaks, those behind it when their turn comes. Thread-safe.
+// Prints the messages of several files that are processed concurrently, in the order of the files. The first file that
+// has not ended prints at once; later files wait for their turn. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ namespace transept {
 
 class OrderedConsole final {
  public:
-  // Results and notes go to these (standard output and error), which must outlive it.
+  // Writes results and notes to these (standard output and error), which must outlive this object.
   OrderedConsole(std::FILE* results, std::FILE* notes) : results_(results), notes_(notes), progress_("s of audio") {}
 
-  // Whole lines of file `index`, from 0. REQUIRES: it has not ended.
+  // Prints whole lines of file `index`, from 0. REQUIRES: the file has not ended.
   void result(size_t index, std::string text) { say(index, results_, std::move(text)); }
   void note(size_t index, std::string text) { say(index, notes_, std::move(text)); }
   void end(size_t index);
 
-  // Nothing more comes: shows what is still held back. After that, notes of all files are shown at once.
+  // Prints all messages that are still held back; no file prints after that. The second note() is for notes about no
+  // single file.
   void end_all();
   void note(std::string_view text);
 
-  // As Progress::update; a negative `total` is not known.
+  // See Progress::update. A negative `total` means unknown.
   void show_progress(int64_t done, int64_t total, std::string_view rate);
 
-  // Results could be written so far.
+  // Whether all results so far could be written.
   bool is_ok() const;
 
  private:
@@ -51,7 +52,7 @@ class OrderedConsole final {
   mutable Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);
   std::deque<Slot> slots_ ABSL_GUARDED_BY(mutex_);  // from first_ on
-  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;        // is shown as it speaks
+  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;        // the file that prints at once
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,5 +1,5 @@
-// Requests of a job through the engine, results in the order of the requests. The engine runs on its own thread; this
-// one reads, tokenises and writes meanwhile. Not thread-safe.
+// Runs the requests of a job through the engine and writes the results in the order of the requests. The engine runs on
+// its own thread; the caller's thread reads, tokenises and writes meanwhile. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -24,13 +24,13 @@ namespace transept {
 
 class OrderedRun final {
  public:
-  // Requests handed to the engine and not finished, at most: more would only wait there.
+  // At most this many requests in flight: more would only wait in the engine.
   static constexpr size_t kMaxInFlight = 512;
 
   struct Options {
-    Json defaults = Json::object();  // fields of requests that leave them out
+    Json defaults = Json::object();  // values for fields that requests omit
     bool score_only = false;
-    bool stream = false;                   // the text as it comes; one text alone
+    bool stream = false;                   // the text as it comes; one text only
     bool skip_cumulative_logprob = false;  // of SamplingParams
     std::optional<Duration> request_timeout;
   };
@@ -40,27 +40,28 @@ class OrderedRun final {
              OutputFile& output)
       : model_(model), engine_(engine), clock_(clock), options_(std::move(options)), ready_(ready), output_(output) {}
 
-  // Until everything is done, the user interrupts, or the output is closed. Errors: the engine's, the job's.
+  // Runs until everything is done, the user interrupts, or the output cannot be written. Errors: the engine's, the
+  // job's.
   Status run(Job& job);
 
-  // For Job::next: the next place of the output.
+  // For Job::next: adds the next item of the output.
   void add_request(const Json& body, JobItem item);
   void add_failure(JobItem item, const Status& status);
-  // Needs no engine: is written as it stands.
+  // Adds a result that needs no engine.
   void add_text(JobItem item, std::string text);
-  // How many have been added: the index of the next one.
+  // The number of items added: the index of the next one.
   size_t num_added() const { return first_slot_ + slots_.size(); }
 
   int64_t num_requests() const { return static_cast<int64_t>(num_added()); }
   int64_t num_failed() const { return num_failed_; }
   bool has_unread() const { return !has_read_all_; }
-  // Those that were not written.
+  // The ids of the items that were not written.
   std::vector<std::string> unfinished() const;
 
  private:
   struct Slot {
     JobItem item;
-    std::optional<std::string> text;      // the result, once there is one
+    std::optional<std::string> text;      // the result, once available
     std::optional<RequestStream> stream;  // in flight
     bool is_written = false;
   };

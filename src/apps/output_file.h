@@ -1,3 +1,4 @@
+// The output of a verb, and checks that it is not also an input. An OutputFile is owned by its verb.
 #pragma once
 
 #include <cstdio>
@@ -11,16 +12,16 @@
 
 namespace transept {
 
-// Lines to a file or to standard output ("-"), each flushed when `live`. Not thread-safe.
+// Writes lines to a file or to standard output ("-"), and flushes each if `live`. Not thread-safe.
 class OutputFile final {
  public:
-  // Errors: the file cannot be made (names it).
+  // Errors: the file cannot be created (names it).
   static StatusOr<OutputFile> open(const std::string& path, bool live);
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
-  // Nothing has failed so far.
+  // Whether no write has failed so far.
   bool is_ok() const { return !failed_; }
 
   void write(std::string_view text);
@@ -37,10 +38,10 @@ class OutputFile final {
   bool failed_ = false;
 };
 
-// Errors: --output names one of the files that are to be read, or standard output goes there. Names both.
+// Errors: --output names one of the input files, or standard output goes there. Names both.
 Status check_output_apart(const Flags& flags, std::span<const std::string> inputs);
 
-// Errors: two of these flags name one file (a result would wipe out what is still to be read). Names both flags.
+// Errors: two of these flags name one file (a result would overwrite input that is still to be read). Names both flags.
 Status check_distinct_files(const Flags& flags, std::initializer_list<std::string_view> names);
 
 }  // namespace transept

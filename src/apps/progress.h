@@ -10,15 +10,14 @@ namespace transept {
 
 class Progress final {
  public:
-  // `total` < 0: not known (a pipe).
   explicit Progress(std::string_view what);
   ~Progress() { clear(); }
 
   // Whether update() would draw now.
   bool is_due() const;
-  // Redraws at most ten times a second. `rate` e.g. "1234 tokens/s".
+  // Redraws at most ten times a second. `total` < 0: unknown (a pipe). `rate` e.g. "1234 tokens/s".
   void update(int64_t done, int64_t total, std::string_view rate);
-  // Takes the line away, so that something else can be written.
+  // Removes the line, so that something else can be written.
   void clear();
 
  private:

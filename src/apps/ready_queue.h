@@ -1,4 +1,5 @@
-// Which requests have news: told by the engine thread, read by a main thread that also waits for input.
+// The requests that have news. The engine thread pushes them; a main thread that also waits for input takes them. Owned
+// by the main thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace transept {
 
 class ReadyQueue final {
  public:
-  // Errors: the process has no descriptor left.
+  // Errors: the process has no file descriptor left.
   static StatusOr<std::unique_ptr<ReadyQueue>> create();
   ~ReadyQueue();
   ReadyQueue(const ReadyQueue&) = delete;
@@ -21,10 +22,10 @@ class ReadyQueue final {
   // Any thread; never waits.
   void push(size_t index);
 
-  // One thread. All that were pushed since the last call.
+  // Takes all that were pushed since the last call. One thread.
   std::vector<size_t> take();
-  // Until something was pushed, `fd` can be read (-1: none), or a signal came; a tenth of a second at most, so that a
-  // signal just before the call is not slept through.
+  // Waits until something was pushed, `fd` can be read (-1: none), or a signal came. Waits at most a tenth of a second,
+  // so that a signal just before the call is not missed.
   void wait(int fd);
 
  private:

@@ -1,5 +1,5 @@
-// Request fields as flags: every row of the request table is a flag of `generate`, and a default for every request that
-// leaves the field out.
+// Request fields as flags: a row of the request table is a flag of `generate`, whose value is the default of requests
+// that omit the field. Rows for ids, prompts, speech models, `seed` and refused fields have no flag. Pure: thread-safe.
 #pragma once
 
 #include <span>
@@ -11,14 +11,15 @@
 
 namespace transept {
 
-// All but those of the fields that `without` names.
+// Returns all request flags but those of the fields in `without`.
 std::vector<FlagSpec> request_flags(std::span<const std::string_view> without = {});
 
-// The given ones as an object of fields. Values are read as JSON where they are JSON, else as text. Errors: a value
-// that the field's row refuses, by the flag's name.
+// Returns the given flags as an object of fields. Parses values as JSON where they are JSON, else takes them as text.
+// Errors: a value that the field's row refuses, by the flag's name.
 StatusOr<Json> request_defaults(const Flags& flags);
 
-// The body with the defaults that it leaves out (or says null for). Anything but an object is handed back as it is.
+// Returns the body with defaults for the fields that it omits (or sets to null). Returns anything but an object as it
+// is.
 Json with_defaults(const Json& body, const Json& defaults);
 
 }  // namespace transept

@@ -1,5 +1,5 @@
-// A verb that runs a job: from its flags to its exit code. Loads the model, runs the engine on its thread, writes the
-// results and --stats-json, and says what an interrupt left undone.
+// Runs the job of a verb, from its flags to its exit code: loads the model, runs the engine on its thread, writes the
+// results and --stats-json, and reports what an interrupt left undone.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace transept {
 
-// Reads --output, --stats-json and the engine's flags. `options` of the run; gives an exit code.
+// Reads --output, --stats-json and the engine's flags. `options`: of the run. Returns an exit code.
 int run_job(std::string_view verb, const Flags& flags, OrderedRun::Options options, Job& job);
 
 // --request-timeout. Errors: out of range.

@@ -1,3 +1,4 @@
+// The lines that `transept serve` prints when it is ready. Called by its main thread.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace transept {
 // "0.12 s".
 std::string format_seconds(Duration duration);
 
-// What is served where, on stderr; and warnings of doors that stand open.
+// Prints to stderr what is served where, and warns of a server that is open to all or logs prompts.
 void print_banner(const Server& server, Duration startup);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Flags of `transept serve`, and what comes of them.
+// Flags of `transept serve`, and the settings that they give.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct ServeSettings {
   int32_t replicas = 1;
 };
 
-// Checks --max-connections against the limit of open descriptors, of which the connections, those that are told that
-// there are too many, and what is read from files have one each: the default becomes what fits. Errors: more was asked
-// for than fits; nothing would (names both numbers, and the flag or the limit).
+// Checks --max-connections against the limit of open file descriptors. Each connection, each connection that is being
+// refused, and each file being read needs one. The default is lowered to what fits. Errors: more was requested than
+// fits; none would fit (names both numbers, and the flag or the limit).
 Status fit_connections(const Flags& flags, uint64_t max_descriptors, ServerOptions& options);
 
-// REQUIRES: the first positional argument is the model, which is served by that name where --served-model-name gives
-// none. Errors: a flag out of range, by name; --api-key-file that cannot be read, or holds no key.
+// REQUIRES: the first positional argument is the model. Its folder's name is the served name unless --served-model-name
+// is given. Errors: a flag out of range, by name; an --api-key-file that cannot be read, or holds no key.
 StatusOr<ServeSettings> serve_settings(const Flags& flags);
 
 }  // namespace transept

@@ -1,3 +1,4 @@
+// The counters of a run as JSON. A function without state.
 #pragma once
 
 #include "base/json.h"
@@ -5,7 +6,7 @@
 
 namespace transept {
 
-// What a run did, for --stats-json and bench: version, settings, counters, memory, and the step trace.
+// Returns what a run did, for --stats-json and bench: version, settings, counters, memory, and the step trace.
 Json engine_stats_json(const LoadedModel& model, double elapsed_seconds);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// The lines of several text files, one after the other, as a filter reads them: `-` is standard input. Not thread-safe.
+// Reads the lines of several text files, one after the other, as a filter does: `-` is standard input. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace transept {
 
 struct TextLine {
-  std::string text;   // without its end; the byte order mark at the beginning of a file is not text
+  std::string text;   // without its end, and without a byte order mark at the file's beginning
   std::string place;  // "notes.txt:12": the file as it was given, the number from 1
   bool is_crlf = false;
   bool is_too_long = false;  // more than max_bytes: text is the front of it
@@ -21,17 +21,17 @@ struct TextLine {
 
 class TextLines final {
  public:
-  // Errors: one of them cannot be read (names it). Nothing is opened or read: a pipe stays whole.
+  // Errors: a file that cannot be read (names it). Opens and reads nothing: a pipe stays whole.
   static StatusOr<TextLines> open(std::vector<std::string> paths);
 
-  // kNothingYet: a pipe is silent.
+  // Returns kNothingYet while a pipe is silent.
   LineReader::Result next(TextLine& line);
   // For poll(), after kNothingYet.
   int fd() const { return reader_.has_value() ? reader_->fd() : -1; }
-  // Errors: opening or reading failed on the way; what came before was handed out.
+  // Errors: a file could not be opened or read midway; what came before was returned.
   const Status& status() const { return status_; }
 
-  // How many lines there are, if all are plain files. Reads them once.
+  // Returns the number of lines, if all are plain files. Reads them once.
   std::optional<int64_t> count() const;
 
   size_t max_bytes() const { return max_bytes_; }
@@ -49,7 +49,7 @@ class TextLines final {
   Status status_;
 };
 
-// Nothing but white space (Unicode's), or nothing at all.
+// Whether the text is empty or only white space (Unicode's).
 bool is_blank(std::string_view text);
 
 }  // namespace transept

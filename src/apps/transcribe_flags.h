@@ -1,5 +1,5 @@
-// The flags of `transept transcribe`: openai-whisper's, with dashes, its values (true, false; none for "not set") and
-// its defaults, and what comes of them.
+// The flags of `transept transcribe`, and the settings that they give: openai-whisper's flags, with dashes, with its
+// values (true, false; none for "not set") and its defaults.
 #pragma once
 
 #include <string>
@@ -15,24 +15,24 @@ namespace transept {
 struct TranscribeSettings {
   TranscribeOptions options;
   TranscriptFiles files;
-  bool to_stdout = false;  // --output-dir -: results instead of what is said on the way
+  bool to_stdout = false;  // --output-dir -: results instead of progress messages
   bool verbose = true;     // segments as they are decided
   bool resume = false;
   bool recursive = false;
-  int32_t num_workers = 0;            // files at once
-  std::vector<std::string> warnings;  // options that have no effect beside others
+  int32_t num_workers = 0;            // files in work at once
+  std::vector<std::string> warnings;  // options that others make ineffective
 };
 
-// Without the engine's.
+// Without the engine's flags.
 std::vector<FlagSpec> transcribe_flags();
 
-// Everything that can be judged without a model and without the inputs. Errors name the flag.
+// Checks everything that needs neither the model nor the inputs. Errors name the flag.
 StatusOr<TranscribeSettings> transcribe_settings(const Flags& flags);
 
-// Whether an error of a transcription is about an option, which no file can be served with, and not about a file.
+// Whether the error of a transcription concerns an option, and so all files, rather than one file.
 bool is_option_error(const Status& status);
 
-// An error about an option, by its name with underscores, as one about its flag.
+// Turns an error about an option (its name has underscores) into one about its flag.
 Status blame_transcribe_flag(const Status& status, const Flags& flags);
 
 }  // namespace transept

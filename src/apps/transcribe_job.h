@@ -1,6 +1,6 @@
-// The job of `transept transcribe`: several files at once, each on a thread of its own that waits for the engine, whose
-// batch they share. Says on the console what there is to say, in the order of the files, and writes the results of each
-// as soon as it is done. Used by one thread.
+// The job of `transept transcribe`: processes several files concurrently. Each file has a thread that waits for the
+// engine, and the files share its batch. Prints messages in the order of the files, and writes each file's results as
+// soon as they are done. Used by one thread.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace transept {
 
 class TranscribeJob final {
  public:
-  // Transcriber::transcribe, or what stands in for it. Called on several threads at once.
+  // Transcriber::transcribe, or a replacement. Called on several threads concurrently.
   using Transcribe = std::function<StatusOr<TranscribeResult>(const AudioSource&, const TranscribeOptions&,
                                                               const TranscribeObserver&, const TranscribeLimits&)>;
 
@@ -40,24 +40,24 @@ class TranscribeJob final {
     TranscribeCounts windows;
   };
 
-  // `engine_failure`: what made the engine fail, ok if nothing did. Borrows settings and console.
+  // `engine_failure` returns the error that made the engine fail, ok if none did. Borrows settings and console.
   TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure, const TranscribeSettings& settings,
                 std::vector<AudioInput> inputs, OrderedConsole& console);
 
-  // Until every file is done, the user interrupts, or the output is closed; a file that fails is reported and counted.
-  // Errors: the engine failed; an option that the model cannot serve (is_option_error).
+  // Runs until every file is done, the user interrupts, or the console cannot be written. A file that fails is reported
+  // and counted. Errors: the engine failed; an option that the model does not support (is_option_error).
   Status run();
 
   Counts counts() const;
-  std::vector<Report> reports() const;  // in the order in which they were done
+  std::vector<Report> reports() const;  // in the order of completion
   double elapsed_seconds() const { return elapsed_seconds_; }
-  // Those that were not begun or not ended.
+  // The files that were not begun or not ended.
   std::vector<std::string> unfinished() const;
   size_t num_inputs() const { return files_.size(); }
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  // What a file's worker alone changes.
+  // Changed only by the worker of the file.
   struct File {
     AudioInput input;
     bool has_spoken = false;  // its first line of results is written

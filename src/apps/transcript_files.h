@@ -1,5 +1,5 @@
-// The files that `transept transcribe` writes: what they are called, whether they are there already, and how they come
-// to be, whole or not at all.
+// The files that `transept transcribe` writes: their names, whether they exist, and their writing, whole or not at all.
+// Functions of the file system, thread-safe.
 #pragma once
 
 #include <span>
@@ -20,20 +20,20 @@ struct TranscriptFiles {
   SubtitleOptions subtitles;
 };
 
-// Names the inputs: a file's name without its extension ("stdin" for "-"), as openai-whisper does it; of two of one
-// stem the second keeps the extension ("a.wav", "a.mp3": "a", "a.mp3"), and of two files of one name in different
-// folders the second gets a number. No two have one name, and no result is written over an input.
+// Names the inputs: a file's name without its extension ("stdin" for "-"), as openai-whisper does. If that name is
+// taken, the file keeps its extension ("a.wav", "a.mp3": "a", "a.mp3"); if that is taken too, as by a file of that name
+// in another folder, it gets a number. No two inputs have the same name, and no result overwrites an input.
 void name_outputs(std::vector<AudioInput>& inputs, const TranscriptFiles& files);
 
 std::string output_path(const TranscriptFiles& files, const AudioInput& input, TranscriptFormat format);
 
-// There are results of all formats.
+// Whether the results of all formats exist.
 bool has_outputs(const TranscriptFiles& files, const AudioInput& input);
 
-// Every format's file, each by write_file. Errors name the file.
+// Writes the file of every format with write_file. Errors name the file.
 Status write_outputs(const TranscriptFiles& files, const AudioInput& input, const Transcript& transcript);
 
-// Replaces the file by `content` in one step: a reader sees the old one or the new one, whole. Errors name it.
+// Replaces the file by `content` atomically: a reader sees the old file or the new one, whole. Errors name the file.
 Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace transept

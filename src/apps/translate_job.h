@@ -17,8 +17,8 @@ class TranslateJob final : public Job {
   struct Options {
     Json fields = Json::object();  // of every request
     std::optional<int32_t> n_best;
-    bool wants_beams = false;  // n_best without a width: as many beams as answers
-    bool warn_of_cuts = true;  // an answer that ends at the model's own limit
+    bool wants_beams = false;  // n_best without num_beams: as many beams as answers
+    bool warn_of_cuts = true;  // warn if an answer ends at the model's own limit
     bool count_lines = false;  // for a progress bar
   };
 
@@ -26,7 +26,7 @@ class TranslateJob final : public Job {
 
   std::string_view unit() const override { return "lines"; }
   std::optional<int64_t> total() const override { return total_; }
-  // Errors: what every line would meet (an unknown language, more answers than beams), under the field's name.
+  // Errors: what would fail for every line (an unknown language, more answers than beams), under the field's name.
   Status begin(const LoadedModel& model) override;
   Next next(OrderedRun& run) override;
   int fd() const override { return lines_.fd(); }
@@ -44,10 +44,11 @@ class TranslateJob final : public Job {
   TextLine line_;
 };
 
-// One answer as a line of a file: line breaks within it become spaces.
+// Formats one answer as a line of a file: line breaks within it become spaces.
 std::string as_one_line(std::string_view text);
 
-// Moses' format of n-best lists, "INDEX ||| TEXT ||| SCORE": the input line from 0, and the score that ranks.
+// Formats a line in Moses' format of n-best lists, "INDEX ||| TEXT ||| SCORE": the number of the input line, from 0,
+// and the score that ranks.
 std::string n_best_line(size_t index, std::string_view text, double score);
 
 }  // namespace transept

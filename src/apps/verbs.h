@@ -12,7 +12,7 @@
 namespace transept {
 
 struct Verb {
-  std::string_view name;     // of one word, or of two: "bench serve"
+  std::string_view name;     // one word, or two: "bench serve"
   std::string_view usage;    // after "transept NAME "
   std::string_view summary;  // one line
   std::vector<FlagSpec> (*flags)();

@@ -1,16 +1,16 @@
-// The engine for callers on many threads: a thread of its own runs the LLMEngine; other threads add requests, read
-// their streams and abort them. Bounded in every direction: so many requests may wait, a reader that does not read
-// costs one answer's memory and no thread's time, and a request may have a deadline.
+// The engine for callers on many threads. One thread runs the LLMEngine; all others add requests, read their streams
+// and abort them. Bounded in every direction: at most max_queued_requests wait, a slow reader costs the memory of one
+// answer and no other request's time, and a request may have a deadline.
 //
-// Of several replicas of an engine (over one set of weights, each with its own scheduler, KV and thread) it makes one:
-// a request goes to the least loaded (choose_replica.h), or where its handle is, and stays there. Ids, the queue's
-// limit and the counts are of all of them.
+// Makes one engine of several replicas (one set of weights; each has its own scheduler, KV and thread). A request goes
+// to the least loaded replica (choose_replica.h), or to the owner of its handle, and stays there. Request ids, the
+// queue's limit and the counts span all replicas.
 //
 //   AsyncEngine engine(std::move(model.engine), {.max_queued_requests = 512}, clock);
 //   ASSIGN_OR_RETURN(RequestStream stream, engine.add_request({.id = "a", .inputs = inputs, .params = params}));
 //   StatusOr<RequestOutput> answer = stream.next();
 //
-// Thread-safe. Construction and destruction belong to one thread, which may not be inside on_ready.
+// Thread-safe. One thread constructs and destroys the engine, and not from inside on_ready.
 #pragma once
 
 #include <atomic>
@@ -37,22 +37,23 @@ namespace transept {
 
 struct RequestSpec {
   std::string id;
-  EncodedInput encoded;  // of encode(); if it has a value, it replaces the encoder side of `inputs`
+  EncodedInput encoded;  // from encode(); if it has a value, it replaces the encoder side of `inputs`
   EncoderDecoderInputs inputs;
   SamplingParams params;
   bool stream = false;                // outputs as they come; otherwise one, at the end
-  std::optional<TimePoint> deadline;  // of the engine's clock; counts while the request waits, too
-  // Part of work whose first request was taken (a later window of a transcription): a full queue does not refuse it, or
-  // what was done already would be thrown away. It waits in the queue as others do and counts there.
+  std::optional<TimePoint> deadline;  // on the engine's clock; time in the queue counts
+  // Continues work whose first request was accepted (a later window of a transcription). A full queue does not refuse a
+  // continuation, since the work already done would be lost. A continuation waits in the queue like any request and
+  // counts there.
   bool is_continuation = false;
-  // For event loops: called on the thread of the request's engine when the stream has gone from nothing to read to
-  // something to read, and when it ends; read then until there is nothing. May come before add_request returns. It
-  // holds all requests up, so it must only pass the news on: it may not wait, and take no lock that is held while a
-  // stream is destroyed. It may add, abort and destroy streams; it may not drain, stop or destroy the engine.
+  // For event loops. The thread of the request's engine calls this when the stream goes from empty to readable and when
+  // the stream ends; read until the stream is empty. The call may come before add_request returns. It blocks the
+  // engine, so it must only pass the notification on: it may not wait, nor take a lock that is held while a stream is
+  // destroyed. It may add, abort and destroy streams; it may not drain, stop or destroy the engine.
   std::function<void()> on_ready;
 };
 
-// A request's outputs, in order; letting go of a stream that has not ended aborts its request. Movable. Used by one
+// The outputs of one request, in order. Dropping a stream that has not ended aborts its request. Movable. Used by one
 // thread at a time. May outlive the engine.
 class RequestStream final {
  public:
@@ -62,20 +63,20 @@ class RequestStream final {
 
   const std::string& request_id() const { return channel_->request_id(); }
 
-  // What has come since the last call; waits until there is something. Unfinished outputs (RequestSpec::stream) hold
-  // what is new alone, and so does the finished one after them: merge_delta of all of them is the whole answer. Pieces
-  // that were not read in time come as one. The finished output is the last.
-  // Errors end the stream: kDeadlineExceeded (says after how long); the request could never fit (kInvalidArgument, both
-  // counts); the engine stopped first (kUnavailable) or failed; the model gave no usable scores.
+  // Returns what has come since the last call; waits until there is something. Unfinished outputs (RequestSpec::stream)
+  // hold only what is new, and so does the finished output after them: merge_delta of all outputs is the whole answer.
+  // Pieces that were not read in time are merged into one. The finished output is the last.
+  // Errors end the stream: kDeadlineExceeded (says after how long); a request that could never fit (kInvalidArgument,
+  // both counts); the engine was stopped first (kUnavailable) or failed; the model gave no usable scores.
   StatusOr<RequestOutput> next() { return *channel_->take(std::nullopt); }
-  // The same, but waits so long at most; nullopt: nothing came.
+  // The same, but waits at most `timeout`. nullopt: nothing came.
   std::optional<StatusOr<RequestOutput>> next_for(Duration timeout) { return channel_->take(timeout); }
   std::optional<StatusOr<RequestOutput>> try_next() { return channel_->take(Duration::zero()); }
 
-  // The finished output or the error was read. REQUIRES of the functions above: not yet.
+  // Whether the finished output or the error was read. REQUIRES of the functions above: not yet.
   bool has_ended() const { return channel_->has_ended(); }
 
-  // The stream goes on to its finished output, with finish_reason abort and what there is by then.
+  // The stream continues to its finished output, which has finish_reason abort and the tokens so far.
   void abort() { mailbox_->abort(channel_); }
 
  private:
@@ -91,51 +92,52 @@ class RequestStream final {
 class AsyncEngine final {
  public:
   struct Options {
-    int32_t max_queued_requests = 512;  // that have not had their first step; continuations may be more
+    int32_t max_queued_requests = 512;  // requests before their first step; continuations may exceed it
   };
 
-  // Starts the threads. Borrows the clock, and what the engines borrow (the tokenizer). REQUIRES: there is one; all
-  // give the same answers.
+  // Starts the threads. Borrows the clock, and what the engines borrow (the tokenizer). REQUIRES: at least one replica;
+  // all replicas give the same answers.
   AsyncEngine(std::vector<std::unique_ptr<LLMEngine>> replicas, const Options& options, const Clock& clock);
   AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& options, const Clock& clock);
   ~AsyncEngine();
   AsyncEngine(const AsyncEngine&) = delete;
   AsyncEngine& operator=(const AsyncEngine&) = delete;
 
-  // Errors: an id that is in flight (kInvalidArgument, `id`); a full queue (kResourceExhausted, both numbers; not of a
-  // continuation); draining or stopped (kUnavailable); what made the engine fail. All else comes through the stream.
+  // Errors: an id that is in flight (kInvalidArgument, `id`); a full queue (kResourceExhausted, both numbers; not for a
+  // continuation); draining or stopped (kUnavailable); the error that made the engine fail. The stream reports all
+  // other errors.
   StatusOr<RequestStream> add_request(RequestSpec spec);
 
-  // `prefix` and a number that this engine gives once: make_id("speech-") is "speech-17".
+  // Returns `prefix` and a number that is unique in this engine: make_id("speech-") is "speech-17".
   std::string make_id(std::string_view prefix);
 
-  // A handle of the encoder side of `inputs`, for several requests over one encode (encoded_input.h). Nothing is
-  // computed yet; it is ready after the step that runs now, at the latest. Errors: no encoder input; one that could
-  // never fit (both counts); draining or stopped (kUnavailable); what made the engine fail.
+  // Returns a handle of the encoder side of `inputs`, for several requests over one encode (encoded_input.h). Nothing
+  // is computed yet. The handle is ready after the current step at the latest. Errors: no encoder input; an input that
+  // could never fit (both counts); draining or stopped (kUnavailable); the error that made the engine fail.
   std::future<StatusOr<EncodedInput>> encode(EncoderDecoderInputs inputs);
 
-  // Its stream gets the finished output, with finish_reason abort, after the step that runs now at the latest.
+  // The request's stream gets the finished output, with finish_reason abort, after the current step at the latest.
   // Errors: kNotFound.
   Status abort(const std::string& request_id);
 
   // Takes no new requests from here on, and waits until those in flight have ended. Errors: kDeadlineExceeded (how many
-  // are left after so long). Waits by the system's clock.
+  // are left after `timeout`). Waits by the system's clock.
   Status drain(Duration timeout);
 
-  // Ends what is left with kUnavailable, ends each thread after the step that it is in, and gives the engines back.
-  // Once.
+  // Ends the requests that are left with kUnavailable, ends each thread after its current step, and returns the
+  // engines. Call once.
   std::vector<std::unique_ptr<LLMEngine>> stop_all();
-  std::unique_ptr<LLMEngine> stop();  // REQUIRES: it was made of one
+  std::unique_ptr<LLMEngine> stop();  // REQUIRES: made of one engine
 
-  // What made an engine fail; ok: nothing did. A step's error ends every stream of its engine, and that engine with
-  // them; nothing new is taken from then on, and what is in flight in other replicas goes on.
+  // Returns the error that made an engine fail; ok: none did. A step's error ends every stream of its engine, and the
+  // engine. No new request is accepted after that; requests in flight in other replicas continue.
   Status failure() const;
 
-  // Deadlines are of this one.
+  // The clock of the deadlines.
   const Clock& clock() const { return clock_; }
 
   int32_t num_queued() const;
-  // As of each engine's last step (of before the one that runs now): all together, and each.
+  // The state after each engine's last completed step: summed over the replicas, and each.
   EngineSnapshot snapshot() const { return add_up(snapshots()); }
   std::vector<EngineSnapshot> snapshots() const;
 
@@ -149,10 +151,10 @@ class AsyncEngine final {
   const Clock& clock_;
   const bool shares_identical_inputs_;
   std::atomic<uint64_t> next_id_ = 0;
-  // With several replicas: from the look at all of them to the adding to one; and while all are looked at.
+  // With several replicas: held from the reading of their loads to the adding to one, and while all snapshots are read.
   mutable Mutex dispatching_;
-  size_t next_replica_ ABSL_GUARDED_BY(dispatching_) = 0;  // of equals
-  std::vector<std::unique_ptr<EngineThread>> replicas_;    // last: until their threads have ended they may ask for more
+  size_t next_replica_ ABSL_GUARDED_BY(dispatching_) = 0;  // where choose_replica() starts among equals
+  std::vector<std::unique_ptr<EngineThread>> replicas_;    // last: on_ready may add requests until the threads end
 };
 
 }  // namespace transept

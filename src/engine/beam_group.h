@@ -1,6 +1,7 @@
-// The beam search of one request: which of its sequences is which beam, and the hypotheses that have ended. What goes
-// on is decided by sampling/beam_search.h; here sequences fork, grow and are dropped accordingly, so the only KV that
-// is copied is a last block that two beams write to. Owned by the output processor; not thread-safe (engine thread).
+// The beam search of one request: which of its sequences is which beam, and the hypotheses that have ended.
+// sampling/beam_search.h decides which beams continue; this class forks, grows and drops sequences accordingly, so the
+// only KV that is copied is a last block that two beams write to. Owned by the output processor. Not thread-safe
+// (engine thread).
 #pragma once
 
 #include <cstdint>
@@ -19,33 +20,33 @@ namespace transept {
 
 class BeamGroup final {
  public:
-  // Borrows all three; the tokenizer may be null. REQUIRES: group.params().num_beams > 1.
+  // Borrows all three; `tokenizer` may be null. REQUIRES: group.params().num_beams > 1.
   BeamGroup(const SequenceGroup& group, const EncoderDecoderInputs& inputs, const Tokenizer* tokenizer);
 
   // RowRequest::num_candidates of every beam's row.
   int32_t num_candidates() const;
 
-  // One step's row of a beam.
+  // The row of one beam in one step.
   struct Row {
     SeqId seq_id;
     const RowSample* sample = nullptr;
   };
-  // A step over every running beam (rows in any order): sequences are forked, grown and dropped, and when the search
-  // is over all of them are finished. Fewer hypotheses than asked for are only possible where fewer answers exist.
+  // Advances every running beam by one step (`rows` in any order): forks, grows and drops sequences, and finishes all
+  // of them when the search is over. There are fewer hypotheses than requested only where fewer answers exist.
   void advance(std::span<const Row> rows, const SampleOutput& samples, Scheduler& scheduler, SequenceGroup& group);
 
-  // Something has ended already: the search has an answer, even if no beam can go on.
+  // Whether a hypothesis has ended: the search then has an answer, even if no beam can continue.
   bool has_hypothesis() const { return !hypotheses_.empty(); }
 
-  // The n best so far, best first: hypotheses, and, of a search that was cut short, running beams (kAbort).
+  // Returns the n best so far, best first: hypotheses, then the running beams of a search that was cut short (kAbort).
   std::vector<CompletionOutput> make_outputs(const SequenceGroup& group) const;
 
  private:
   struct Beam {
     SeqId seq_id;
-    std::unique_ptr<OutputText> text;        // only where stop strings must be looked for
-    std::vector<PositionLogprobs> logprobs;  // only where they are asked for
-    std::vector<int32_t> alignments;         // the same
+    std::unique_ptr<OutputText> text;        // only where stop strings must be searched for
+    std::vector<PositionLogprobs> logprobs;  // only where requested
+    std::vector<int32_t> alignments;         // only where requested
 
     Beam fork() const;
   };
@@ -77,7 +78,7 @@ class BeamGroup final {
   std::vector<BeamRow> rows_;             // of beams_
   std::vector<int32_t> source_indices_;   // RowSample::source_index of beams_
   BeamStep step_;
-  std::vector<Hypothesis> hypotheses_;  // best first; num_beams at most, or as many as patience waits for
+  std::vector<Hypothesis> hypotheses_;  // best first; at most num_beams, or as many as patience waits for
 };
 
 }  // namespace transept

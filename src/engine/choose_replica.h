@@ -1,4 +1,4 @@
-// Which replica of the engine a request goes to. Pure.
+// Chooses the engine replica for a request. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,27 @@
 
 namespace transept {
 
-// What a request adds to the engine that it goes to.
+// What a request adds to the load of its replica.
 struct RequestLoad {
   int64_t num_tokens = 0;
-  std::optional<ContentDigest> content;  // of its encoder input, if requests may share it; unset: they may not
+  std::optional<ContentDigest> content;  // of its encoder input, where other requests may share it; else unset
 };
 
 // What is in flight in one replica, waiting and running.
 struct ReplicaLoad {
   int64_t num_tokens = 0;
-  bool holds_input = false;  // one of its requests has the same encoder input
+  bool holds_input = false;  // a request in flight has the same encoder input
 };
 
-// Of the encoder input once, and of each sequence its prompt and an answer as long as all that it is given, or what
-// max_tokens allows if less: its real length is unknown.
+// Counts the encoder input once, and for each sequence its prompt and an answer. The length of the answer is unknown:
+// it is taken to be the length of encoder input and prompt together, or max_tokens if that is less.
 int64_t num_expected_tokens(const EncoderDecoderInputs& inputs, int64_t num_encoder_tokens,
                             const SamplingParams& params);
 
-// The one with the fewest tokens, of equals the first from `first` on, round and round. But one that holds the encoder
-// input is taken if it has no more than twice the request's tokens above the fewest: that much waiting is cheaper than
-// another encode, and however many ask about the same input, no replica is idle for long. REQUIRES: there is one.
+// Returns the replica with the fewest tokens; among equals the first from `first` on, round-robin. A replica that holds
+// the encoder input is preferred if it has at most twice the request's tokens above the fewest: that much waiting is
+// cheaper than another encode, and no replica is idle for long, however many requests share the input. REQUIRES: at
+// least one replica.
 size_t choose_replica(std::span<const ReplicaLoad> replicas, int64_t num_tokens, size_t first);
 
 }  // namespace transept

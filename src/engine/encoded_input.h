@@ -1,13 +1,13 @@
-// An encoder input that stays usable: while a handle of it lives, requests over it (LLMEngine::add_request) share one
-// encode and one cross table, those that come after the first has ended too. For language detection, temperature
-// fallback, word alignment, best-of: several decoder sequences, one encoder input.
+// A handle of an encoder input. While a handle lives, the requests over it (LLMEngine::add_request) share one encode
+// and one cross table, even those that come after the first has ended. For language detection, temperature fallback,
+// word alignment and best-of: several decoder sequences, one encoder input.
 //
-// The pin is soft: the handle keeps the input itself, and the engine keeps its cross KV until its blocks are wanted.
-// Using a handle whose cross KV was given up encodes again. When the last copy is dropped, the cross KV goes with it
-// (once no request reads it).
+// The pin is soft: the handle keeps the input itself, and the engine keeps its cross KV until it needs the room. A
+// request over a handle whose cross KV was evicted encodes again. When the last copy is dropped, the cross KV is freed
+// as soon as no request reads it.
 //
-// Counted, copied and moved at will. Copies may be made and dropped on any thread, and may outlive the engine; one
-// object is not to be used by two threads at once. LLMEngine makes and uses them on its own thread, AsyncEngine on any.
+// Reference-counted, copyable and movable. Any thread may make and drop copies, and copies may outlive the engine; two
+// threads must not use the same object at once. LLMEngine makes and uses handles on its own thread, AsyncEngine on any.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class EncodedInput final {
   bool has_value() const { return pin_ != nullptr; }
   // REQUIRES: has_value().
   const EncoderContent& content() const;
-  const std::optional<std::string>& text() const;  // null: the input was given as ids, or is media
-  // Which engine it is of (LLMEngine::input_owner).
+  const std::optional<std::string>& text() const;  // unset: the input was given as ids, or is media
+  // Identifies the engine that made the handle (LLMEngine::input_owner).
   const void* owner() const;
 
  private:

@@ -1,8 +1,8 @@
-// Everything that other threads and the engine thread exchange, behind one mutex that no thread holds for longer
-// than it takes to swap a list: new requests and aborts in, the engine's state out. The engine thread sleeps here when
-// there is nothing to do.
+// All communication between other threads and the engine thread: new requests and aborts in, the engine's state out.
+// One mutex guards it, held no longer than it takes to swap a list. The engine thread sleeps here when it has nothing
+// to do.
 //
-// One for each engine. Owned by its EngineThread and by every stream together, so a stream may outlive the engine.
+// One per engine. Owned jointly by its EngineThread and by every stream, so a stream may outlive the engine.
 // Thread-safe.
 #pragma once
 
@@ -55,22 +55,22 @@ class EngineMailbox final {
 
   // ---- Any thread
   // Errors: kInvalidArgument (`id`: in flight already), kResourceExhausted (the queue is full, with both numbers),
-  // kUnavailable (no new work), or what made the engine fail. `num_queued_elsewhere` requests wait in other replicas,
-  // and count as if they waited here.
+  // kUnavailable (no new work), or the error that made the engine fail. `num_queued_elsewhere` requests wait in other
+  // replicas and count as if they waited here.
   Status add(NewRequest request, int32_t num_queued_elsewhere = 0);
   bool has(const std::string& request_id) const;
-  // What is in flight, and whether some of it reads `content`.
+  // Returns what is in flight, and whether a request in flight reads `content`.
   ReplicaLoad load(const std::optional<ContentDigest>& content) const;
-  bool abort(const std::string& request_id);                   // false: none of that id is in flight
-  void abort(const std::shared_ptr<RequestChannel>& channel);  // ignored if it ended meanwhile
+  bool abort(const std::string& request_id);                   // false: no request of that id is in flight
+  void abort(const std::shared_ptr<RequestChannel>& channel);  // no-op if it has ended
 
-  // Errors: kUnavailable (no new work), or what made the engine fail: the call is told at once then.
+  // Errors: kUnavailable (no new work), or the error that made the engine fail. They are set in `call.handle` at once.
   void encode(EncodeCall call);
-  // The last copy of a handle was dropped.
+  // Tells the engine that the last copy of a handle was dropped.
   void input_dropped();
 
   void refuse_new_requests();
-  // Until every request has ended and every stream has been told. False: it took longer than that.
+  // Waits until every request has ended and every stream was notified. Returns false after `timeout`.
   bool wait_until_idle(Duration timeout);
   void stop();
 
@@ -87,14 +87,15 @@ class EngineMailbox final {
     bool inputs_dropped = false;
     bool stop = false;
   };
-  // Takes what has come; with `may_sleep` it waits until something has.
+  // Takes what has come. With `may_sleep`, waits until there is something.
   void take(bool may_sleep, Work& work);
-  // These have ended: their ids are free again. Before their streams are told, so that a reader of the end may use
-  // the id at once.
+  // Frees the ids of requests that have ended. Call before their streams are notified, so that a reader of the end may
+  // reuse the id at once.
   void forget(const std::vector<std::string>& request_ids);
-  // From here on add() gives this error.
+  // Makes add() return this error from here on.
   void fail(const Status& error);
-  // The state after a step; `next` gets the memory of the one before. `num_queued` of it: those that wait inside.
+  // Publishes the state after a step and gives `next` the memory of the previous one. next.num_queued: the requests
+  // that wait inside the engine.
   void publish(EngineSnapshot& next);
 
  private:
@@ -118,13 +119,13 @@ class EngineMailbox final {
   std::vector<EncodeCall> encodes_ ABSL_GUARDED_BY(mutex_);
   bool inputs_dropped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<std::string, InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
-  int64_t num_tokens_ ABSL_GUARDED_BY(mutex_) = 0;                                // of all in flight
-  absl::flat_hash_map<ContentDigest, int32_t> contents_ ABSL_GUARDED_BY(mutex_);  // how many in flight read it
+  int64_t num_tokens_ ABSL_GUARDED_BY(mutex_) = 0;                                // of all requests in flight
+  absl::flat_hash_map<ContentDigest, int32_t> contents_ ABSL_GUARDED_BY(mutex_);  // requests in flight that read it
   EngineSnapshot published_ ABSL_GUARDED_BY(mutex_);
-  int32_t num_taken_ ABSL_GUARDED_BY(mutex_) = 0;  // by the engine, since it published
+  int32_t num_taken_ ABSL_GUARDED_BY(mutex_) = 0;  // by the engine since its last publish()
   int64_t num_refused_ ABSL_GUARDED_BY(mutex_) = 0;
-  Status closed_ ABSL_GUARDED_BY(mutex_);   // why nothing new is taken; ok: it is
-  Status failure_ ABSL_GUARDED_BY(mutex_);  // of the engine
+  Status closed_ ABSL_GUARDED_BY(mutex_);   // why no new work is taken; ok: it is taken
+  Status failure_ ABSL_GUARDED_BY(mutex_);  // the engine's
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_idle_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -1,7 +1,7 @@
-// One engine and the thread that runs it: what an AsyncEngine has of each replica. Others speak to it through its
-// mailbox alone.
+// One engine and the thread that runs it: one replica of an AsyncEngine. Other threads communicate with it only through
+// its mailbox.
 //
-// Owned by the AsyncEngine. Construction, ask_to_stop() and stop() belong to one thread.
+// Owned by the AsyncEngine. One thread constructs it and calls ask_to_stop() and stop().
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ class EngineThread final {
   EngineThread& operator=(const EngineThread&) = delete;
 
   const std::shared_ptr<EngineMailbox>& mailbox() const { return mailbox_; }
-  // Any thread: the handle is of this engine.
+  // Whether the handle is of this engine. Any thread.
   bool owns(const EncodedInput& handle) const { return handle.has_value() && handle.owner() == input_owner_; }
 
-  // The thread ends after the step that it is in.
+  // Ends the thread after its current step.
   void ask_to_stop() { mailbox_->stop(); }
-  // Waits for that: what is left ends with kUnavailable. Gives the engine back. Once.
+  // Waits for the thread; the requests that are left end with kUnavailable. Returns the engine. Call once.
   std::unique_ptr<LLMEngine> stop();
 
  private:
@@ -62,7 +62,7 @@ class EngineThread final {
   std::shared_ptr<EngineMailbox> mailbox_;
   const Clock& clock_;
   const void* const input_owner_;
-  // Below: the engine thread's, until it has ended.
+  // Owned by the engine thread until it has ended:
   std::unique_ptr<LLMEngine> engine_;
   absl::flat_hash_map<std::string, InFlight> in_flight_;
   int64_t num_deadlines_ = 0;  // of requests in flight

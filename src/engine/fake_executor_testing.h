@@ -1,5 +1,5 @@
 // For tests of the engine's bookkeeping: an executor without a model. The token of a row is a function of its seed,
-// sequence index and position, so a text can be foretold from the request alone.
+// sequence index and position, so the request alone determines the text.
 #pragma once
 
 #include "engine/executor.h"

@@ -1,8 +1,9 @@
-// For tests: an executor whose model is fake and everything around it real. The step's plan goes through InputBatch;
-// KvStorage applies the moves and holds the "KV", one word a token, in the slots that the metadata names; rows go
-// through select_row, edits, choice and all. The scores of a row are a hash of what is read back through the two block
-// tables, so a wrong table, a missing copy, a block used too early, an encoder that did not run or a row of another
-// sequence changes the answer. fake_scores() of the same tokens says what the scores must be, from the request alone.
+// For tests: an executor whose model is fake and everything around it real. The step's plan goes through InputBatch.
+// KvStorage applies the moves and holds the "KV", one word per token, in the slots that the metadata names. Rows go
+// through select_row with its edits and choice. The scores of a row are a hash of what is read back through the two
+// block tables. So a wrong table, a missing copy, a block used too early, an encoder that did not run or another
+// sequence's row changes the answer. fake_scores() of the same tokens gives the scores to expect, from the request
+// alone.
 //
 // Compiled into the tests of this folder only (fake_model_executor_test.cc). Not thread-safe.
 #pragma once
@@ -29,14 +30,14 @@ std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const
 // The encoder position to which the last of `decoder` attends. REQUIRES: an encoder input.
 int32_t fake_source_index(std::span<const int32_t> encoder, std::span<const int32_t> decoder);
 
-// Its cross-attention: head h of the row after `decoder` sees the position h further on with probability 3/4, and its
-// fake_source_index with 1/4.
+// The cross-attention of the row after `decoder`: head h attends with probability 3/4 to the position h past
+// fake_source_index and with 1/4 to fake_source_index itself.
 inline constexpr int32_t kFakeAlignmentHeads = 2;
 std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int32_t num_positions);
 
 class FakeModelExecutor final : public Executor {
  public:
-  // What may be broken, so that tests can show that it is noticed.
+  // What a test may break, to show that the fault is noticed.
   enum class Fault { kNone, kLosesCopies, kLosesSwapIns, kSkipsEncodes, kForgetsCrossTable, kReadsOneSlotLess };
 
   FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits);
@@ -62,8 +63,8 @@ class FakeModelExecutor final : public Executor {
   ExecutorInfo info_;
   int32_t block_size_;
   InputBatch batch_;
-  EncodeInputs long_encode_;      // under way, unless it is empty
-  int64_t num_long_encoded_ = 0;  // positions of it
+  EncodeInputs long_encode_;      // under way, unless empty
+  int64_t num_long_encoded_ = 0;  // of its positions
   std::unique_ptr<KvStorage> kv_;
   ThreadPool threads_{1};
   Arena arena_{1 << 12};

@@ -1,4 +1,4 @@
-// For tests of the engine's thread: FakeExecutor's answers, but a step ends only when the test lets it.
+// For tests of the engine's thread: FakeExecutor's answers, but a step ends only when the test allows it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class StepGate final {
     num_allowed_ += num_steps;
     changed_.notify_all();
   }
-  // One more, unless one may end already: called again and again, it lets steps pass one by one.
+  // Allows one more step, unless one is allowed already: repeated calls let steps pass one by one.
   void open_for_next() {
     const MutexLock lock(mutex_);
     num_allowed_ = std::max<int64_t>(num_allowed_, 1);
@@ -30,13 +30,13 @@ class StepGate final {
     num_allowed_ = std::numeric_limits<int64_t>::max() / 2;
     changed_.notify_all();
   }
-  // The step that stands at the gate, and all after it, end with an error.
+  // Makes the step that waits at the gate, and all after it, end with an error.
   void fail() {
     const MutexLock lock(mutex_);
     fails_ = true;
     changed_.notify_all();
   }
-  // Until a step stands at the closed gate: everything before it has been dealt with.
+  // Waits until a step stands at the closed gate: everything before it has been handled.
   void wait_for_step() {
     const MutexLock lock(mutex_);
     while (!is_waiting_ || num_allowed_ > 0) changed_.wait(mutex_);

@@ -1,14 +1,14 @@
-// The ids that each group of a step may generate, where the model has a shortlist (decision 16), and the outputs of the
-// output layer that they want. A group's set depends on its encoder input and its decoder prompt alone, never on the
-// groups of its steps.
+// The ids that each group of a step may generate, if the model has a shortlist (decision 16), and the matching outputs
+// of the output layer. A group's set depends only on its encoder input and its decoder prompt, not on the other groups
+// of the step.
 //
-// A set is made when its group is first seen and kept until the group ends. Outputs are copied into parts that were
-// made at start-up (layers/chosen_outputs.h), held while the group is in every step, and given back by the step after
-// its end, its abort or its preemption; a group that comes back has them copied again. A step whose groups want more
-// parts than there are picks all groups' scores out of all ids': one product that they share costs less than many then,
-// and gives the same bits.
+// A set is made when its group is first seen and kept until the group ends. Its outputs are copied into parts that were
+// made at start-up (layers/chosen_outputs.h). The group holds the parts while it is in every step; the step after its
+// end, abort or preemption frees them, and a group that resumes has its outputs copied again. If the groups of a step
+// need more parts than there are, all of them pick their scores out of all ids' scores: one product that they share
+// then costs less than many, and gives the same bits.
 //
-// Owned by a model runner; not thread-safe.
+// Owned by a model runner. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ namespace transept {
 struct ShortlistOptions {
   std::shared_ptr<const Shortlist> list;  // null: every request may generate every id
   std::string path;                       // for the start-up report
-  std::vector<int32_t> always;            // in every set whatever the file says: end tokens, tokens that are forced
-  std::optional<int64_t> max_parts;       // unset: num_parts_for(); 0: scores are always picked, which is the oracle
+  std::vector<int32_t> always;            // in every set, whatever the file says: end tokens, forced tokens
+  std::optional<int64_t> max_parts;       // unset: num_parts_for(); 0: always pick the scores, which is the oracle
 };
 
 class GroupShortlists final {
@@ -39,14 +39,14 @@ class GroupShortlists final {
   // REQUIRES: options.list is not null. Borrows the layer.
   GroupShortlists(const ShortlistOptions& options, const LmHead& lm_head, int64_t max_groups);
 
-  // Parts for `max_groups` of usual size, and no more than a third of the layer: from there on products of their own,
+  // Returns the parts for `max_groups` of usual size, but at most a third of the layer: beyond that, separate products,
   // and copies for new groups, cost more than they save (docs/performance.md).
   static int64_t num_parts_for(const LmHead& lm_head, int64_t max_groups);
 
-  // Before the step's inputs are built.
+  // Call before the step's inputs are built.
   void begin_step(ThreadPool& threads, const SchedulerOutputs& scheduled);
 
-  // Of SchedulerOutputs::groups[group_idx] of this step; null: all ids. Valid until the next step.
+  // Returns the subset of SchedulerOutputs::groups[group_idx] in this step; null: all ids. Valid until the next step.
   const VocabularySubset* subset(int32_t group_idx) const { return of_step_[static_cast<size_t>(group_idx)]; }
 
   size_t num_sets() const { return sets_.size(); }

@@ -1,5 +1,5 @@
 // Turns a step's plan into what models and kernels read: packed ids, positions and the two metadata blocks, in buffers
-// whose addresses never change. Owned by the model runner; not thread-safe.
+// whose addresses never change. Owned by the model runner. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class InputBatch final {
  public:
   struct Limits {
     int32_t max_num_seqs = 0;
-    int32_t max_num_tokens = 0;  // decoder rows a step
+    int32_t max_num_tokens = 0;  // decoder rows per step
     int32_t max_num_encoder_tokens = 0;
     int32_t max_encoder_len = 0;  // of one input
     int32_t max_decoder_len = 0;  // of one sequence
@@ -30,21 +30,21 @@ class InputBatch final {
 
   explicit InputBatch(const Limits& limits);
 
-  // Fills everything below. `kv` is handed through to the forward batch. `shortlists` (of this step), or null: row
+  // Fills everything below. Passes `kv` on to the forward batch. If `shortlists` (of this step) is not null, row
   // requests have subsets.
   void build(const StepPlan& plan, const KvCaches& kv, const GroupShortlists* shortlists = nullptr);
 
   const ForwardBatch& forward() const { return forward_; }
-  // Those that are encoded whole in this step; may be empty.
+  // The inputs that are encoded whole in this step; may be empty.
   const EncodeInputs& encodes() const { return encodes_; }
   std::span<const RowRequest> row_requests() const { return row_requests_; }
-  // Rows whose cross-attention is wanted (RowPlan::align, StepPlan::captures): how many, and for each packed row its
-  // place among them or -1. Empty if there are none.
+  // Rows whose cross-attention is wanted (RowPlan::align, StepPlan::captures): their number, and for each packed row
+  // its place among them or -1. Empty if there are none.
   int32_t num_captured_rows() const { return num_captured_rows_; }
   View<int32_t> capture_rows() const { return capture_rows_; }
-  // The same by RowPlan: its place, or -1.
+  // The same for a RowPlan: its place, or -1.
   int32_t captured_row(size_t plan_row) const { return captured_rows_[plan_row]; }
-  // The packed row of a scheduled sequence's new row 0.
+  // Returns the packed row of a scheduled sequence's new row 0.
   int32_t first_row(int32_t group_idx, int32_t seq_idx) const {
     const int32_t seq = first_seq_[static_cast<size_t>(group_idx)] + seq_idx;
     return first_rows_[static_cast<size_t>(seq)];

@@ -1,4 +1,4 @@
-// The largest steps that the limits allow, as plans: what start-up walks to size the step arena.
+// The largest steps that the limits allow, as plans. Start-up dry-runs them to size the step arena. Pure: thread-safe.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace transept {
 
-// Several, since no one step is the largest in every room: all rows in few long prompts with all of their logits
-// wanted; as many sequences as may run, each at its longest; and both with a full load of encoder inputs.
+// Returns several plans, since no single step is the largest everywhere: few long prompts that use all rows and want
+// all logits; as many decoding sequences as may run, each at its longest; as many short prompts. Both plans of prompts
+// have a full load of encoder inputs.
 std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits);
 
 }  // namespace transept

@@ -1,8 +1,8 @@
-// For tests: what a request must answer, worked out in the most obvious way. One request at a time, all scores computed
-// anew at every step from the request's tokens alone, in double; no blocks, no batch, nothing of src/sampling or
-// src/engine but the definition of the random number. Written from the reference's rules: SEMANTICS of penalties, bans
-// and ends, transformers' GenerationMixin._beam_search (generation/utils.py), and openai-whisper's BeamSearchDecoder
-// and ApplyTimestampRules (decoding.py).
+// For tests: computes a request's answer in the most obvious way. One request at a time; all scores are computed anew
+// at every step from the request's tokens alone, in double. No blocks, no batch, nothing of src/sampling or src/engine
+// but the definition of the random number. Written from the reference's rules: SEMANTICS of penalties, bans and ends,
+// transformers' GenerationMixin._beam_search (generation/utils.py), and openai-whisper's BeamSearchDecoder and
+// ApplyTimestampRules (decoding.py).
 //
 // Compiled into the tests of this folder only (obvious_decoder_test.cc).
 #pragma once
@@ -28,7 +28,7 @@ struct ObviousOutput {
   double cumulative_logprob = 0;
   FinishReason finish_reason = FinishReason::kNone;
   std::variant<std::monostate, int32_t, std::string> stop_reason;
-  std::vector<std::vector<double>> logprobs;  // [tokens, vocab] of the edited distribution; of beams if asked for
+  std::vector<std::vector<double>> logprobs;  // [tokens, vocab] of the edited distribution; of beams if requested
 };
 
 struct ObviousAnswer {
@@ -36,13 +36,13 @@ struct ObviousAnswer {
   std::vector<ObviousOutput> samples;    // all of them, by index; not for beams
   bool nothing_left = false;             // bans left no token to choose
   std::vector<double> prompt_logprobs;   // of prompt tokens 1.. in the raw distribution
-  double probe_logprob = 0;              // if it is asked for
-  std::set<std::vector<int32_t>> beams;  // every beam that was ever running, and every hypothesis
-  // The closest decision, in units of what float arithmetic may err by: below 1 the answer is a matter of rounding.
+  double probe_logprob = 0;              // if requested
+  std::set<std::vector<int32_t>> beams;  // every beam that ever ran, and every hypothesis
+  // The closest decision, in units of the possible error of float arithmetic: below 1, rounding decides the answer.
   double margin = 1e9;
 };
 
-// Stop strings, which want a tokenizer, are not looked at. REQUIRES: forced tokens are not suppressed ones.
+// Ignores stop strings, which need a tokenizer. REQUIRES: forced tokens are not suppressed.
 ObviousAnswer decode_obviously(const EncoderDecoderInputs& inputs, const SamplingParams& params, const Scorer& scorer);
 
 }  // namespace transept::testing

@@ -1,5 +1,5 @@
-// The growing text of one output: detokenised, searched for stop strings, cut where one stood. A value: copied when a
-// beam forks. Not thread-safe.
+// The growing text of one output: detokenised, searched for stop strings, and cut where a stop string stood. A value:
+// copied when a beam forks. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace transept {
 
 class OutputText final {
  public:
-  // Borrows the tokenizer; null: the text stays empty, and stop strings are not looked for.
+  // Borrows the tokenizer; null: the text stays empty, and stop strings are not searched for.
   OutputText(const Tokenizer* tokenizer, std::span<const int32_t> prompt_token_ids, const SamplingParams& params);
 
-  // Takes the `num_generated`-th token; what it stops, if anything. After a stop nothing may be appended.
+  // Takes the `num_generated`-th token. Returns why it ends the text, if it does; nothing may be appended after that.
   FinishReason append(const SamplingParams& params, int32_t token_id, int32_t num_generated);
-  // Nothing will follow: bytes of an incomplete character become U+FFFD.
+  // Ends the text: bytes of an incomplete character become U+FFFD.
   void finish();
 
-  // What the user is shown; so far, if it has not ended. Valid until the text grows.
+  // The text that the user sees, so far or whole. Valid until the text grows.
   std::string_view text() const;
   const std::variant<std::monostate, int32_t, std::string>& stop_reason() const { return stop_reason_; }
 
@@ -33,7 +33,7 @@ class OutputText final {
   void look_for_stops(const SamplingParams& params, int32_t num_generated, StopDecision& decision);
 
   std::optional<IncrementalDetokenizer> detokenizer_;
-  size_t num_checked_ = 0;             // of the text: searched for stop strings
+  size_t num_checked_ = 0;             // bytes of the text, searched for stop strings
   std::optional<size_t> text_length_;  // where a stop string cut it
   std::variant<std::monostate, int32_t, std::string> stop_reason_;
 };

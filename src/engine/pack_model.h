@@ -1,4 +1,4 @@
-// `transept pack`: a model's folder written anew with its matrices packed, so that it loads by being mapped.
+// `transept pack`: writes a model's folder anew with its matrices packed, so that it loads by being mapped.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ struct PackedModel {
   size_t num_copied = 0;   // other files: configuration, tokenizer, licence
 };
 
-// Loads config.model as the flags say and writes the folder `out`, which must not exist. What is written stands beside
-// it under another name until it is whole, and is removed where something fails. goes_on: asked now and then; false
-// ends it. Errors: whatever loading gives; the folder is packed already; `out` exists or cannot be written.
+// Loads config.model as the flags say and writes the folder `out`, which must not exist. The folder is written beside
+// `out` under another name until it is complete, and removed on failure. goes_on: called now and then; false cancels.
+// Errors: any error of loading; the folder is packed already; `out` exists or cannot be written.
 StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on);
 
 }  // namespace transept

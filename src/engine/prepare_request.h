@@ -1,5 +1,5 @@
-// From a parsed request to what the engine takes: prompts tokenised, sampling settled against the model's files. What
-// every surface (JSONL, command line, later HTTP) calls. Pure but for the model's tables: thread-safe.
+// Turns a parsed request into what the engine takes: prompts tokenised, sampling resolved against the model's files.
+// Every surface (JSONL, command line, HTTP) calls it. Pure but for the model's tables. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct PreparedRequest {
   SamplingParams params;
 };
 
-// A number from a request's id (FNV-1a): so the texts of unseeded requests do not depend on the order of arrival.
+// A number from a request's id (FNV-1a), so that the texts of unseeded requests do not depend on their order of
+// arrival.
 constexpr uint64_t seed_key(std::string_view id) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : id) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;

@@ -34,14 +34,14 @@ struct RandomRequest {
   EncoderDecoderInputs inputs;
   SamplingParams params;
 
-  std::string text() const;  // every field that is not the default's
+  std::string text() const;  // every field that differs from its default
 };
 
-// Few different encoder inputs, so that some are identical; now and then none. Parameters do not contradict each other
-// in ways that request/ refuses, but bans may well leave no token to choose.
+// Draws from few encoder inputs, so that some are identical; some requests have none. Parameters do not contradict each
+// other in ways that request/ refuses, but bans may leave no token to choose.
 RandomRequest random_request(Random& random);
 
-// As the fake model fills it: the first of the best of the choices.
+// Fills the open token as the fake model does: the first of the best choices.
 void fill_open_token(EncoderDecoderInputs& inputs);
 
 }  // namespace transept::testing

@@ -1,8 +1,8 @@
-// One request's way from the engine thread to its reader: what the engine has brought and the reader has not taken. A
-// slow reader never holds the engine up, and costs no more memory than the answer itself: pieces that have not been
-// read yet are merged into one.
+// Carries one request's outputs from the engine thread to its reader: holds what the engine has pushed and the reader
+// has not taken. A slow reader never delays the engine, and costs no more memory than the answer itself: unread pieces
+// are merged into one.
 //
-// Owned by the reader's RequestStream and by the engine together. Thread-safe.
+// Owned jointly by the reader's RequestStream and the engine. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -30,13 +30,13 @@ class RequestChannel final {
   void fail(const Status& error);
 
   // ---- Reader
-  // What is new, waiting for it up to `timeout` (none: as long as it takes). nullopt: nothing came. What was pushed
-  // before an error is handed out before it.
+  // Returns what is new; waits for it up to `timeout` (none: no limit). nullopt: nothing came. Returns what was pushed
+  // before an error first.
   std::optional<StatusOr<RequestOutput>> take(std::optional<Duration> timeout);
-  // The finished output or the error was taken.
+  // Whether the finished output or the error was taken.
   bool has_ended() const;
-  // The reader has gone; when it returns, on_ready is not running (unless it is on_ready that calls) and never
-  // will. True: the request had not ended.
+  // Ends the reading. When it returns, on_ready is not running (unless on_ready itself calls close()) and never will.
+  // Returns true if the request had not ended.
   bool close();
 
  private:
@@ -52,7 +52,7 @@ class RequestChannel final {
   CondVar changed_;
   std::optional<RequestOutput> pending_ ABSL_GUARDED_BY(mutex_);
   Status error_ ABSL_GUARDED_BY(mutex_);
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // nothing will be pushed any more
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // nothing more will be pushed
   bool end_was_taken_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread::id notifier_ ABSL_GUARDED_BY(mutex_);  // the thread inside on_ready_

@@ -1,12 +1,12 @@
-// Which requests and handles have the same encoder input: those whose digests are equal (core/encoder_features.h). The
-// digest comes with the content, made on the caller's thread; nothing is hashed or compared here where it does.
+// Tracks which requests and handles have the same encoder input: those with equal digests (core/encoder_features.h).
+// The digest usually comes with the content, computed on the caller's thread; then nothing is hashed or compared here.
 //
-// Every input is pinned while a request or a handle has it: so its cross table stays, while there is room, for requests
-// that wait (behind others, or after a preemption by recompute) and for handles, when the last that ran has ended.
+// Every input is pinned while a request or handle has it. So its cross table stays, while there is room, after the last
+// running group has ended: for waiting requests (in the queue, or after a preemption by recompute) and for handles.
 //
-// An input is whatever determines the encoder's output: token ids, or the features of media.
+// An input is what determines the encoder's output: token ids, or the features of media.
 //
-// Owned by the engine. Not thread-safe (engine thread), but for the handles that it gives out (encoded_input.h).
+// Owned by the engine. Not thread-safe (engine thread), except for the handles that it returns (encoded_input.h).
 #pragma once
 
 #include <cstdint>
@@ -25,33 +25,34 @@ namespace transept {
 
 class SharedInputs final {
  public:
-  // Borrows the scheduler. Without share_identical only requests over a handle share, and over that one.
+  // Borrows the scheduler. Without share_identical, only requests over the same handle share.
   SharedInputs(Scheduler& scheduler, bool share_identical);
   ~SharedInputs();
   SharedInputs(const SharedInputs&) = delete;
   SharedInputs& operator=(const SharedInputs&) = delete;
 
-  // The group's digest, for SequenceGroup::Init; null: it shares with no group. REQUIRES: the group has none yet.
+  // Returns the group's digest, for SequenceGroup::Init; nullopt: the group shares with none. REQUIRES: it has no
+  // digest yet.
   std::optional<ContentDigest> attach(GroupId group_id, const EncoderContent& content);
   // The same for a request over a handle. REQUIRES: owns(handle).
   ContentDigest attach(GroupId group_id, const EncodedInput& handle);
-  // The group was refused, or is gone. Nothing, if it has no digest.
+  // Call when the group was refused or is gone. No-op if it has no digest.
   void detach(GroupId group_id);
 
-  // A new handle of an input.
+  // Returns a new handle of an input.
   EncodedInput hold(const EncoderContent& content, std::optional<std::string> text);
-  // Whether the handle holds something, and comes from here.
+  // Whether the handle is not empty and comes from this object.
   bool owns(const EncodedInput& handle) const { return handle.has_value() && handle.owner() == owner(); }
-  // Never that of others while a handle of ours lives.
+  // Unique while a handle of this object lives.
   const void* owner() const { return dropped_.get(); }
   bool shares_identical() const { return share_identical_; }
   // Forgets the handles whose last copies were dropped since the last call.
   void collect_dropped();
-  // Called on the thread that drops a handle's last copy, afterwards; null: no call.
+  // Sets the callback that runs on the thread that drops a handle's last copy, after the drop; null: none.
   void set_on_drop(std::shared_ptr<const std::function<void()>> on_drop);
 
-  // A group with a digest encodes now. True: its input was encoded before, has been in flight or held ever since, and
-  // is encoded again because its cross KV was given up or lies on the host.
+  // Counts an encode of the group. Returns true if its input was encoded before, has been in flight or held ever since,
+  // and is encoded again because its cross KV was evicted or is on the host. False for a group without digest.
   bool count_encode(GroupId group_id);
 
   size_t num_inputs() const { return inputs_.size(); }

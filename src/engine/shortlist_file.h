@@ -1,4 +1,4 @@
-// What --shortlist means: which shortlist a model is run with. Pure but for reading the folder.
+// Resolves --shortlist to the shortlist that a model runs with. Pure but for reading the folder.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 namespace transept {
 
 // `asked` is a file, "none", or "auto": the one lex*.s2t.bin in a Marian model's folder, if there is one. Errors: a
-// file for another family; several files for auto to choose from (names them); whatever reading one has wrong.
+// file for another family; several files for auto to choose from (names them); any error of reading the file.
 StatusOr<ShortlistOptions> read_shortlist(const std::string& asked, const ModelConfig& model,
                                           const GenerationConfig& generation);
 
-// Of the start-up report.
+// For the start-up report.
 std::string shortlist_text(const ShortlistOptions& options);
 
 }  // namespace transept

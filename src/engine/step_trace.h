@@ -1,5 +1,5 @@
-// What each step did, kept for --stats-json: shows which requests joined and left, and that they shared steps. Bounded:
-// past its capacity it only counts. Not thread-safe.
+// Records what each step did, for --stats-json: which requests joined and left, and that they shared steps. Bounded:
+// past its capacity it only counts steps. Owned by the engine. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class StepTrace final {
     int32_t num_seqs = 0, num_decoder_tokens = 0, num_encoder_tokens = 0;
     int32_t num_running = 0, num_waiting = 0, num_swapped = 0, num_preempted = 0;
     double seconds = 0;
-    std::vector<std::string> started;  // request ids whose prompt was fed
+    std::vector<std::string> started;  // ids of requests whose prompt was run
     std::vector<std::string> finished;
   };
 

@@ -1,5 +1,5 @@
-// Streams of answers: what of a growing text may be sent already, and how pieces that were sent become one again. The
-// rule is that pieces, put together, are the whole answer, whatever ends it. Values; not thread-safe.
+// Streaming of answers: which part of a growing text may be sent already, and how sent pieces are merged again. The
+// pieces together are always the whole answer, however it ends. Values. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace transept {
 
-// Adds what a later piece brought: texts, ids and log-probabilities are appended to the outputs of the same index,
-// everything else is the later piece's. REQUIRES: pieces of one request, in order.
+// Merges a later piece: appends its texts, ids and log-probabilities to the outputs of the same index, and takes
+// everything else from it. REQUIRES: pieces of one request, in order.
 void merge_delta(RequestOutput& into, RequestOutput&& delta);
 
-// How much of a text's end may be the beginning of a stop string, and is therefore not sent yet: the stop string would
-// be cut off. Reads a text once, piece by piece (Knuth, Morris, Pratt 1977), so that neither long texts nor long stop
-// strings cost more than their length.
+// Finds how much of a text's end may be the beginning of a stop string. That part is not sent yet, since a stop string
+// is cut off. Reads a text once, piece by piece (Knuth, Morris, Pratt 1977), so the cost of long texts and long stop
+// strings is linear in their length.
 class StopPrefixes final {
  public:
   explicit StopPrefixes(const std::vector<std::string>& stops);
 
-  // One text's place in each stop string. A fork of the text copies it.
+  // The position of one text in each stop string. A fork of the text copies it.
   struct Position {
     std::vector<uint32_t> num_matched;
   };
 
-  // The text goes on with `piece`. Returns how many bytes of its end are to be held back.
+  // Continues the text with `piece`. Returns how many bytes of the text's end to hold back.
   size_t feed(Position& position, std::string_view piece) const;
 
  private:
@@ -41,18 +41,18 @@ class StopPrefixes final {
   std::vector<Pattern> patterns_;
 };
 
-// How much of one sequence was sent; nothing where nothing is streamed.
+// How much of one sequence was sent; zero without streaming.
 class StreamCursor final {
  public:
-  // The pieces that are new of all the ids, and of the whole text so far; they count as sent. Of a text that has not
-  // ended, what may begin a stop string stays behind. The end is sent once, then there is no news.
+  // take_ids and take_text return what is new of all the ids and of the whole text so far, and count it as sent. Until
+  // the text has ended, take_text holds back what may begin a stop string. The end is sent once; then there is no news.
   bool has_news(size_t num_ids, bool has_ended) const { return num_ids > num_ids_ || has_ended != end_was_sent_; }
   std::span<const int32_t> take_ids(std::span<const int32_t> ids);
   std::string_view take_text(std::string_view text, bool has_ended, const StopPrefixes& stops);
 
  private:
   size_t num_ids_ = 0, num_bytes_ = 0;  // sent
-  size_t num_searched_ = 0;             // of the text: fed to stops
+  size_t num_searched_ = 0;             // bytes of the text, fed to stops
   size_t num_held_back_ = 0;
   StopPrefixes::Position position_;
   bool end_was_sent_ = false;

@@ -1,4 +1,4 @@
-// For tests: an engine over a real (tiny, random) model, requests of every kind, and what they gave.
+// For tests: an engine over a real (tiny, random) model, requests of every kind, and their answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace transept::testing {
 
-// What a request gave: ids and the sum of log-probabilities of each output, bit for bit.
+// The answer of a request: the ids and the sum of log-probabilities of each output, bit for bit.
 using Answer = std::vector<std::pair<std::vector<int32_t>, double>>;
 using Answers = std::map<std::string, Answer>;
 
@@ -66,8 +66,8 @@ class TinyModelTest : public ::testing::Test {
     return inputs;
   }
 
-  // Twenty over four inputs: greedy, sampled and by beams, one and several outputs, decoder prompts of different
-  // lengths.
+  // Twenty requests over four inputs: greedy, sampled and by beam search, one and several outputs, decoder prompts of
+  // different lengths.
   static std::vector<Request> requests() {
     std::vector<Request> list;
     for (int32_t i = 0; i < 20; ++i) {
@@ -109,7 +109,7 @@ class TinyModelTest : public ::testing::Test {
     ASSERT_TRUE(added.ok()) << added;
   }
 
-  // Adds one every `gap` steps, and runs until all are done.
+  // Adds one request every `gap` steps, and runs until all are done.
   static Answers run(LLMEngine& engine, const std::vector<Request>& list, size_t gap = 0) {
     Answers answers;
     size_t next = 0;

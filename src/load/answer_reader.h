@@ -1,5 +1,5 @@
-// What an answer of OpenAI's API says that a measurement wants: when text came, how many tokens, whether it is whole.
-// One reader an answer; not thread-safe.
+// Reads from an answer of OpenAI's API what a measurement needs: when text came, how many tokens, whether it is whole.
+// One reader per answer. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ class AnswerReader final {
  public:
   explicit AnswerReader(LoadEndpoint endpoint) : endpoint_(endpoint) {}
 
-  // Bytes of a stream, which came now. False: no use in reading on.
+  // Takes bytes of a stream, which came now. Returns false if reading on is useless.
   bool push(std::string_view bytes, TimePoint now);
-  // The stream's end: what was seen, and failure: what is missing.
+  // Ends the stream: fills in what was seen, and in `failure` what is missing.
   void finish(Exchange& exchange);
 
-  // An answer that is not streamed.
+  // Reads an answer that is not streamed.
   static void read_whole(std::string_view body, Exchange& exchange);
 
  private:

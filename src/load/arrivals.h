@@ -1,4 +1,4 @@
-// When the requests of an open loop are due. Not thread-safe.
+// Draws the times at which the requests of an open loop are due. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ class Arrivals final {
  public:
   static constexpr double kAllAtOnce = std::numeric_limits<double>::infinity();
 
-  // A Poisson process of so many a second: gaps are independent and exponential. The same seed gives the same times on
-  // every machine. REQUIRES: per_second > 0.
+  // A Poisson process of `per_second` requests: gaps are independent and exponential. The same seed gives the same
+  // times on every machine. REQUIRES: per_second > 0.
   Arrivals(double per_second, uint64_t seed) : per_second_(per_second), random_(seed) {}
 
-  // The next one's distance from the start; the first comes after a gap too. kAllAtOnce: always 0.
+  // Returns the time of the next request after the start; a gap precedes the first, too. kAllAtOnce: always 0.
   Duration next();
 
  private:

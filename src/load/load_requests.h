@@ -27,7 +27,7 @@ struct LoadRequest {
 class LoadRequests final {
  public:
   struct Audio {
-    std::string name;  // as it is sent
+    std::string name;  // as sent
     std::string bytes;
     std::optional<PcmPlace> pcm = {};  // filled in by LoadRequests
   };
@@ -37,21 +37,21 @@ class LoadRequests final {
     uint64_t seed = 0;
     bool stream = true;
     bool ignore_eos = false;
-    int64_t input_len = 32;      // words of a prompt that is made up
-    int64_t min_output_len = 0;  // 0: max_tokens is not sent
-    int64_t max_output_len = 0;
+    int64_t input_len = 32;  // words of a made-up prompt
+    int64_t min_output_len = 0;
+    int64_t max_output_len = 0;        // 0: max_tokens is not sent
     Json extra_body = Json::object();  // members for every request: they replace ours
-    std::vector<std::string> texts;    // prompts instead of made-up ones; in turn, as often as it takes
-    std::vector<Json> bodies;          // whole requests instead; objects. Ours replace model and stream of them
-    std::vector<Audio> audio;          // REQUIRES: not empty, if the endpoint is transcriptions
+    std::vector<std::string> texts;    // prompts instead of made-up ones, used in turn
+    std::vector<Json> bodies;          // whole requests (objects) instead; what is set above replaces their fields
+    std::vector<Audio> audio;          // REQUIRES: not empty for transcriptions
   };
 
   explicit LoadRequests(Options options);
 
   LoadRequest request(int64_t index) const;
 
-  // No two requests have the same input. False: some body has a prompt that nothing can be put before (ids), or some
-  // file is no 16 bit WAVE, and is sent as it is.
+  // Whether no two requests have the same input. False if a body has a prompt that takes no number before it (ids), or
+  // a file is no 16-bit WAVE and is sent unchanged.
   bool are_unique() const { return are_unique_; }
 
  private:

@@ -33,10 +33,10 @@ class OpenAiTarget final : public Target {
   const Clock& clock_;
 };
 
-// "Authorization", where there is a key.
+// The "Authorization" header, if there is a key.
 HttpHeaders authorization(const std::string& api_key);
 
-// What a status of HttpClient is called among the failures: "timeout", "cannot connect", ...
+// Names the failure of an HttpClient status: "timeout", "cannot connect", ...
 std::string failure_kind(const Status& status);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// What is told of many measurements. Pure functions: thread-safe.
+// Summarises many measurements. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 namespace transept {
 
 struct Statistics {
-  size_t count = 0;  // 0: the numbers below mean nothing
+  size_t count = 0;  // 0: the numbers below are meaningless
   double mean = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 
 Statistics statistics_of(std::vector<double> values);
 
-// Between the two nearest ranks by their distance, as numpy's default. REQUIRES: sorted, not empty; percent 0..100.
+// Interpolates linearly between the two nearest ranks, as numpy does by default. REQUIRES: sorted, not empty; percent
+// 0..100.
 double percentile(std::span<const double> sorted, double percent);
 
 }  // namespace transept

@@ -1,6 +1,5 @@
-// Reads JSON of a known shape straight through, value by value, without building a tree: a hostile header of 100 MB
-// costs the memory of what is kept of it, not a multiple of its size; and a key that stands twice is seen. Used once on
-// one text, by one thread.
+// Reads JSON of a known shape value by value, without building a tree. So a hostile header of 100 MB costs the memory
+// of what is kept of it, not a multiple of its size, and repeated keys are seen. Used once on one text, by one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +16,22 @@ class JsonScanner final {
   // `text` must outlive the scanner.
   explicit JsonScanner(std::string_view text) : text_(text) {}
 
-  // Errors of all of these: kInvalidArgument with the reason and the byte where it is.
+  // Errors of all functions below: kInvalidArgument with the reason and the byte offset.
 
   // Takes `c` (one of "{}[],:") if it comes next.
   bool take(char c);
-  // It comes next; nothing is taken.
+  // Whether `c` comes next; takes nothing.
   bool next_is(char c);
   Status expect(char c);
-  // An object: for every member its key, and then `read_value`, which must read the value.
+  // Reads an object: for every member passes its key to `read_value`, which must read the value.
   Status members(FunctionRef<Status(std::string key)> read_value);
-  // A string, unescaped; it must be valid UTF-8.
+  // Reads a string and unescapes it; it must be valid UTF-8.
   StatusOr<std::string> string();
-  // A whole number from 0 to INT64_MAX, written without sign, point or exponent.
+  // Reads a whole number from 0 to INT64_MAX, written without sign, point or exponent.
   StatusOr<int64_t> integer();
-  // Any value, nested no deeper than kMaxDepth.
+  // Skips any value, nested at most kMaxDepth deep.
   Status skip() { return skip(0); }
-  // Nothing but white space is left.
+  // Checks that only white space is left.
   Status end();
 
   Status error(std::string_view reason) const;

@@ -1,6 +1,6 @@
-// What a file of packed matrices says of itself in its metadata (decision 14): the version of the layout, what was
-// asked for when it was packed, and of every matrix its size and format. The matrix NAME is the tensors NAME.packed,
-// and for int8 NAME.packed_scales and NAME.packed_sums. A value; the text is untrusted.
+// The metadata of a file of packed matrices (decision 14): the version of the layout, the storage type requested when
+// it was packed, and the size and format of every matrix. The matrix NAME is stored as the tensor NAME.packed, in int8
+// also NAME.packed_scales and NAME.packed_sums. A value. The text is untrusted.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace transept {
 struct PackTag {
   struct Matrix {
     int64_t n = 0, k = 0;
-    DType stored = DType::kFloat32;  // by the checkpoint that was packed
+    DType stored = DType::kFloat32;  // in the checkpoint that was packed
     DType storage = DType::kFloat32;
     bool wide_inputs = false, only_outliers = false, bfloat16_inputs = false;  // ops/packed_matrix.h: WeightFormat
 
@@ -26,8 +26,8 @@ struct PackTag {
   };
 
   int64_t layout = 0;
-  std::optional<DType> storage;  // what all matrices were asked to be; unset: as the checkpoint stored each
-  std::map<std::string, Matrix, std::less<>> matrices;  // by the name that its layer knows
+  std::optional<DType> storage;  // requested for all matrices; unset: as the checkpoint stored each
+  std::map<std::string, Matrix, std::less<>> matrices;  // by the name that the layer asks for
 
   friend bool operator==(const PackTag&, const PackTag&) = default;
 };
@@ -35,7 +35,7 @@ struct PackTag {
 inline constexpr std::string_view kPackedPanels = ".packed", kPackedScales = ".packed_scales",
                                   kPackedSums = ".packed_sums";
 
-// Unset: the metadata of an ordinary checkpoint. Errors: a tag that is not written like one, by its key.
+// Unset: the metadata of an ordinary checkpoint. Errors: a malformed tag, by its key.
 StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metadata);
 SafetensorsMetadata pack_tag_metadata(const PackTag& tag);
 

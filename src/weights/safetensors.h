@@ -1,6 +1,6 @@
 // The safetensors format (https://huggingface.co/docs/safetensors): 8 bytes little-endian header length N, N bytes of
 // JSON `{"name": {"dtype", "shape", "data_offsets": [begin, end]}, ..., "__metadata__": {..}}`, then the data. The
-// bytes are untrusted: everything is checked before anything is believed. Pure functions: thread-safe.
+// bytes are untrusted: everything is checked before it is used. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +24,19 @@ struct SafetensorsTensor {
   std::string name;
   std::string dtype;  // as the format spells it: "F32", "BF16", "I64"
   std::vector<int64_t> shape;
-  std::span<const std::byte> data;  // inside the bytes that were parsed
+  std::span<const std::byte> data;  // inside the parsed bytes
 };
 
-// As the format spells it.
+// The format's spelling of the type.
 std::string_view safetensors_dtype(DType dtype);
 
-// What a file's "__metadata__" says to this program: the members whose keys begin with kOwnMetadata.
+// The members of a file's "__metadata__" for this program: those whose keys begin with kOwnMetadata.
 inline constexpr std::string_view kOwnMetadata = "transept.";
 using SafetensorsMetadata = std::map<std::string, std::string, std::less<>>;
 
-// All tensors of a file, in the order of their data. Views live as long as `bytes`; memory is bounded by the header.
-// Errors begin with `file` and name the tensor and the reason: the list at WeightMap::open. metadata: filled, or null.
+// Returns all tensors of a file, in the order of their data. Views live as long as `bytes`; the header bounds the
+// memory. Errors begin with `file` and name the tensor and the reason (see the list at WeightMap::open). `metadata` is
+// filled unless null.
 StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::byte> bytes, std::string_view file,
                                                            SafetensorsMetadata* metadata = nullptr);
 

@@ -1,5 +1,5 @@
-// Writes small safetensors files for tests: whole ones from tensors, damaged ones from a header as given. Header-only,
-// so that tests of other folders may use it.
+// Writes small safetensors files for tests: valid ones from tensors, damaged ones from a given header. Header-only, so
+// that tests of other folders may use it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// The 8 bytes of length, the header as given, the data as given.
+// The 8 bytes of length, then header and data as given.
 inline std::string raw_safetensors(std::string_view header, std::string_view data) {
   const uint64_t length = header.size();
   std::string file(sizeof length, '\0');

@@ -1,5 +1,5 @@
-// Writes a safetensors file that any reader of the format takes, laid out so that its tensors can be used where they
-// are mapped: the data begins on a page, and a tensor whose bytes are whole cache lines begins on one.
+// Writes a safetensors file that any reader of the format accepts. Its layout lets tensors be used from the mapping:
+// the data begins on a page, and a tensor whose bytes are whole cache lines begins on one. Functions, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,13 @@
 
 namespace transept {
 
-// 8 bytes of length, and JSON padded with spaces to a page. `tensors` are put into the order that their data must have:
-// in the order given, but those that are not whole cache lines behind all others.
+// Returns the 8 bytes of length, and JSON padded with spaces to a page. Sorts `tensors` into the order of their data:
+// as given, but those that are not whole cache lines come last.
 std::string safetensors_header(std::vector<SafetensorsTensor>& tensors, const SafetensorsMetadata& metadata);
 
-// Writes all of it to a file that must not be there yet, and waits until the disk has it. goes_on: asked now and then;
-// false ends it. Errors: the file cannot be made or written (names it and says why; what is there stays), or ended.
+// Writes the whole file, which must not exist, and waits until it is on disk. goes_on: called now and then; false
+// cancels. Errors: the file cannot be created or written (names it and the reason; what was written stays), or
+// cancelled.
 Status write_safetensors(const std::string& path, std::vector<SafetensorsTensor> tensors,
                          const SafetensorsMetadata& metadata, FunctionRef<bool()> goes_on);
 

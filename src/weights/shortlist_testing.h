@@ -1,4 +1,4 @@
-// Writes shortlist files for tests: whole ones from lists, with any number of the header replaced. Header-only, so that
+// Writes shortlist files for tests: valid ones from lists, with any number of the header replaced. Header-only, so that
 // tests of other folders may use it.
 #pragma once
 
