@@ -1,5 +1,6 @@
-// One encode or one decode step of a model, in a function of its own: what bench/instructions.py counts the
-// instructions of, under callgrind (--toggle-collect=measured_encode or measured_step).
+// One step that encodes (one request, with the first row of its answer) or one decode step (of four) of a model, in a
+// function of its own: what bench/instructions.py counts the instructions of, under callgrind
+// (--toggle-collect=measured_encode or measured_step).
 //
 //     step_probe encode|step MODEL [KEY=VALUE...]     keys: isa, dtype, quantization, kv-cache-dtype
 //
@@ -11,7 +12,6 @@
 #include "engine/config.h"
 #include "models/tiny_bart_testing.h"
 
-using transept::EncoderContent;
 using transept::LLMEngine;
 using transept::RequestOutput;
 
@@ -44,9 +44,8 @@ void set(transept::EngineConfig& config, const std::string& key, const std::stri
 }  // namespace
 
 // Symbols that callgrind finds by their name; noipa: not inlined, not merged, not cloned.
-extern "C" [[gnu::noipa]] bool measured_encode(transept::EncoderDecoderModelRunner& runner,
-                                               const EncoderContent& input) {
-  return runner.run_encoder(input).ok();
+extern "C" [[gnu::noipa]] bool measured_encode(LLMEngine& engine, std::vector<RequestOutput>& outputs) {
+  return engine.step(outputs).ok();
 }
 
 extern "C" [[gnu::noipa]] bool measured_step(LLMEngine& engine, std::vector<RequestOutput>& outputs) {
@@ -74,12 +73,9 @@ int main(int argc, char** argv) {
   const transept::SteadyClock clock;
   const auto model = transept::load_engine(config, clock);
   if (!model.ok()) fail(transept::error_message(model.status()));
-  const int32_t vocab = model->runner->spec().encoder_vocab();
-  if (argv[1] == std::string("encode")) {
-    if (!measured_encode(*model->runner, EncoderContent(ids_of(0, vocab)))) fail("the encode failed");
-    return 0;
-  }
-  for (int i = 0; i < kRequests; ++i) {
+  const int32_t vocab = model->info.spec.encoder_vocab();
+  const bool encodes = argv[1] == std::string("encode");
+  for (int i = 0; i < (encodes ? 1 : kRequests); ++i) {
     transept::EncoderDecoderInputs inputs;
     inputs.encoder_prompt_token_ids = ids_of(i, vocab);
     inputs.prompt_token_ids = {model->prompts->decoder_start_token_id()};
@@ -89,6 +85,10 @@ int main(int argc, char** argv) {
     if (!model->engine->add_request(std::to_string(i), std::move(inputs), params).ok()) fail("a request failed");
   }
   std::vector<RequestOutput> outputs;
+  if (encodes) {
+    if (!measured_encode(*model->engine, outputs)) fail("the encode failed");
+    return 0;
+  }
   for (int i = 0; i < kStepsBefore; ++i) {
     if (!model->engine->step(outputs).ok()) fail("a step failed");
   }

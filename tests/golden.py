@@ -8,8 +8,8 @@
 
 A folder is a model with X.jsonl and X_expected.jsonl for X in beams, alignments, score, batch, errors, tokenize, detokenize, and
 requests.jsonl with expected.jsonl. Ids, texts and reasons are compared exactly, log-probabilities within 1e-3. The ways of
-running are combinations of attention backend, instruction level, block size, pool size, preemption and sharing; blocks are poisoned
-throughout. Closes with `N passed, N failed`.
+running are combinations of attention backend, instruction level, block size, pool size, preemption, sharing, and plans that go through
+bytes; blocks are poisoned throughout. Closes with `N passed, N failed`.
 """
 import argparse
 import itertools
@@ -30,7 +30,8 @@ FILES = {"requests": "expected", "beams": "beams_expected", "alignments": "align
          "tokenize": "tokenize_expected", "detokenize": "detokenize_expected"}
 ONCE = ("errors", "tokenize", "detokenize")  # what no way of running changes
 AXES = {"--attention-backend": ["reference", "cpu"], "--isa": [], "--block-size": ["16", "1", "4", "32"],
-        "pool": ["roomy", "tiny"], "--preemption-mode": ["recompute", "swap"], "--share-identical-inputs": ["on", "off"]}
+        "pool": ["roomy", "tiny"], "--preemption-mode": ["recompute", "swap"], "--share-identical-inputs": ["on", "off"],
+        "plans": ["as they are", "as bytes"]}
 # What the kernel says of this processor -> our level.
 ISA_FLAGS = {"generic": set(), "avx2": {"avx2", "fma", "f16c"}, "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
              "avx512_vnni": {"avx512_vnni"}, "avx512_fp16": {"avx512_fp16"}, "amx": {"amx_tile", "amx_int8", "amx_bf16"}}
@@ -108,8 +109,10 @@ def flags_of(way, config, defaults, requests):
     widest = max((num_seqs(request, defaults) for request in requests), default=1)
     flags = ["--debug-poison", "--max-num-seqs", str(max(8, widest))]
     for axis, value in way.items():
-        if axis != "pool":
+        if axis.startswith("--"):
             flags += [axis, value]
+    if way["plans"] == "as bytes":
+        flags.append("--debug-loopback-plans")
     if way["pool"] == "tiny":
         flags += ["--kv-cache-memory", str(tiny_pool(config, defaults, requests, int(way["--block-size"])))]
     return flags

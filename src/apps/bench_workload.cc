@@ -24,7 +24,7 @@ std::shared_ptr<const EncoderFeatures> window_of(const LoadedModel& model) {
   const AudioProcessor* audio = model.media == nullptr ? nullptr : model.media->audio();
   if (audio == nullptr) return nullptr;
   constexpr int64_t kSeconds = 30;
-  const int64_t limit = audio->max_samples_of(model.runner->max_encoder_len());
+  const int64_t limit = audio->max_samples_of(model.info.max_encoder_len);
   const int64_t wanted = audio->max_samples().value_or(std::min(limit, kSeconds * audio->sampling_rate()));
   return audio->features(std::vector<float>(static_cast<size_t>(wanted)));
 }
@@ -83,20 +83,20 @@ StatusOr<BenchInputs> BenchInputs::create(const BenchWorkload& work, const Loade
 }
 
 Status BenchInputs::check_lengths() const {
-  if (silence_ == nullptr && work_.input_len > model_.runner->max_encoder_len()) {
-    return invalid_argument("--input-len ", work_.input_len, ": the model takes ", model_.runner->max_encoder_len());
+  if (silence_ == nullptr && work_.input_len > model_.info.max_encoder_len) {
+    return invalid_argument("--input-len ", work_.input_len, ": the model takes ", model_.info.max_encoder_len);
   }
   const auto prompt = static_cast<int32_t>(decoder_prompt_.size()) + 1;
-  if (work_.max_output_len + prompt > model_.runner->max_decoder_len()) {
+  if (work_.max_output_len + prompt > model_.info.max_decoder_len) {
     return invalid_argument("--output-len ", work_.max_output_len, ": the model takes ",
-                            model_.runner->max_decoder_len() - prompt);
+                            model_.info.max_decoder_len - prompt);
   }
   return ok_status();
 }
 
 std::vector<int32_t> BenchInputs::unique_ids() {
   constexpr int kMaxDraws = 1000;
-  const auto vocab = static_cast<uint64_t>(model_.runner->spec().encoder_vocab());
+  const auto vocab = static_cast<uint64_t>(model_.info.spec.encoder_vocab());
   std::vector<int32_t> ids(static_cast<size_t>(work_.input_len));
   for (int draw = 0; draw < kMaxDraws; ++draw) {
     for (int32_t& id : ids) id = static_cast<int32_t>(random_() % vocab);

@@ -74,7 +74,7 @@ TEST_F(BenchInputsTest, AreAllDifferentAndOfTheLengthsAsked) {
     }
   }
   EXPECT_EQ(lengths, (std::set<int32_t>{3, 4, 5}));
-  work.input_len = model.runner->max_encoder_len() + 1;
+  work.input_len = model.info.max_encoder_len + 1;
   EXPECT_THAT(error_message(BenchInputs::create(work, model, 7).status()), HasSubstr("--input-len"));
 }
 
@@ -82,7 +82,7 @@ TEST_F(BenchInputsTest, OfATranscribingModelAreWindowsOfNoiseBehindItsWholePromp
   const LoadedModel model = load("whisper-transcribes");
   const BenchWorkload work = throughput_of({"--num-prompts", "2", "--output-len", "3"});
   BenchInputs inputs = BenchInputs::create(work, model, 7).value();
-  EXPECT_EQ(inputs.input_len(), model.runner->max_encoder_len());
+  EXPECT_EQ(inputs.input_len(), model.info.max_encoder_len);
   const std::vector<BenchInputs::Request> requests = inputs.draw();
   ASSERT_NE(requests[0].inputs.encoder_features, nullptr);
   EXPECT_FALSE(*requests[0].inputs.encoder_features == *requests[1].inputs.encoder_features);

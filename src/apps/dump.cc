@@ -72,6 +72,18 @@ StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, bool is_a
   return prompt;
 }
 
+// By a request that wants one token: what is dumped is what requests get.
+StatusOr<std::vector<float>> encode(const LoadedModel& model, EncoderDecoderInputs inputs) {
+  inputs.prompt_token_ids = {model.prompts->decoder_start_token_id()};
+  SamplingParams params;
+  params.max_tokens = 1;
+  params.capture_encoder_output = true;
+  RETURN_IF_ERROR(model.engine->add_request("dump", std::move(inputs), params));
+  std::vector<RequestOutput> outputs;
+  while (outputs.empty()) RETURN_IF_ERROR(model.engine->step(outputs));
+  return std::move(outputs.front().encoder_output);
+}
+
 Status dump_encoder(const Flags& flags, const std::string& input, const std::string& path) {
   ASSIGN_OR_RETURN(EngineConfig config, engine_config(flags));
   const SteadyClock clock;
@@ -80,9 +92,9 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   PromptProcessor::Options options;
   options.media.local_paths = true;
   options.media_limits.first_window_alone = true;
-  ASSIGN_OR_RETURN(const EncoderDecoderInputs inputs, model.prompts->process_encoder(prompt, options));
-  ASSIGN_OR_RETURN(const std::vector<float> hidden, model.runner->run_encoder(inputs.encoder_content()));
-  const int64_t shape[] = {inputs.num_encoder_tokens(), model.runner->spec().d_model};
+  ASSIGN_OR_RETURN(EncoderDecoderInputs inputs, model.prompts->process_encoder(prompt, options));
+  const int64_t shape[] = {inputs.num_encoder_tokens(), model.info.spec.d_model};
+  ASSIGN_OR_RETURN(const std::vector<float> hidden, encode(model, std::move(inputs)));
   return write_npy(flags.name_of("output"), path, shape, hidden);
 }
 

@@ -87,6 +87,9 @@ std::vector<FlagSpec> engine_flags() {
       {"max-model-len", "N", "the model's, or 8192", "longest encoder input and longest decoder sequence", kMemory},
       {"debug-poison", "", "",
        "fill freed KV blocks with NaN, shuffle block order, watch cross KV: slow, for finding bugs", kMemory},
+      {"debug-loopback-plans", "", "",
+       "send every step's plan through the bytes that another process would get, and check it: for finding bugs",
+       kMemory},
       refused("enable-lora", "", Feature::kLora),
       refused("lora-modules", "LIST", Feature::kLora),
       refused("enable-chunked-prefill", "", Feature::kChunkedPrefill),
@@ -141,6 +144,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   config.share_identical_inputs = share == "on";
   ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));
   config.seed = static_cast<uint64_t>(seed);
+  config.debug_loopback_plans = flags.is_on("debug-loopback-plans");
 #ifdef TRANSEPT_POISON
   config.debug_poison = true;
 #else

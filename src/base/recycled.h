@@ -4,6 +4,7 @@
 // An element must have a clear() that empties it and keeps its memory. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -45,6 +46,8 @@ class Recycled final {
   T* end() { return elements_.data() + size_; }
   const T* begin() const { return elements_.data(); }
   const T* end() const { return elements_.data() + size_; }
+
+  bool operator==(const Recycled& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
   std::vector<T> elements_;  // the first size_ are in the list

@@ -19,10 +19,9 @@ void SlicedCall::begin(std::function<void()> call) {
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
 }
 
-bool SlicedCall::run(Duration limit) {
-  CHECK(is_under_way(), "there is no call to run");
-  using std::chrono::steady_clock;
-  deadline_ = limit == kToTheEnd ? steady_clock::time_point::max() : steady_clock::now() + limit;
+bool SlicedCall::run(int64_t num_tasks) {
+  CHECK(is_under_way() && num_tasks > 0, "there is no call to run, or nothing of it");
+  num_tasks_left_ = num_tasks;
   hand_over();
   if (has_ended_) call_ = nullptr;
   return has_ended_;

@@ -1,6 +1,7 @@
-// A call that runs in slices: for a while, when its owner says so, then it stands still between two tasks of the thread
-// pool until the owner says so again. What a long encode needs, so that no decode step waits for the whole of it: the
-// call itself, its loops and its kernels know nothing of slices, and give the same bits.
+// A call that runs in slices: its owner lets it do a number of tasks of the thread pool, then it stands still until the
+// owner lets it do more. What a long encode needs, so that no decode step waits for the whole of it: the call itself,
+// its loops and its kernels know nothing of slices, and give the same bits. Where it stands still depends on the
+// numbers alone, never on a clock or on threads.
 //
 // The call has a thread of its own, for its stack alone: the owner sleeps while it runs, and it sleeps while the owner
 // runs, so at any time one of the two computes, and one of the two uses the pool.
@@ -10,8 +11,9 @@
 // written.
 #pragma once
 
-#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <semaphore>
 #include <thread>
 
@@ -21,8 +23,7 @@ namespace transept {
 
 class SlicedCall final : private ThreadPool::Pauser {
  public:
-  using Duration = std::chrono::steady_clock::duration;
-  static constexpr Duration kToTheEnd = Duration::max();
+  static constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
   // Borrows the pool. Starts no thread: the first call does.
   explicit SlicedCall(ThreadPool& pool) : pool_(pool) {}
@@ -33,9 +34,9 @@ class SlicedCall final : private ThreadPool::Pauser {
   // Nothing of it runs yet. REQUIRES: !is_under_way().
   void begin(std::function<void()> call);
 
-  // Lets it run for `limit`, and as long as tasks that were begun by then take; one task is done at least. True: it
-  // has ended. REQUIRES: is_under_way().
-  bool run(Duration limit);
+  // Lets it do `num_tasks` tasks, and what it does between tasks. True: it has ended. REQUIRES: is_under_way(),
+  // num_tasks > 0.
+  bool run(int64_t num_tasks);
 
   // Ends it without the tasks that it has not done: whatever it computes from here on is not computed.
   void drop();
@@ -43,7 +44,8 @@ class SlicedCall final : private ThreadPool::Pauser {
   bool is_under_way() const { return call_ != nullptr; }
 
  private:
-  bool is_time_over() const override { return std::chrono::steady_clock::now() >= deadline_; }
+  int64_t num_tasks_left() const override { return num_tasks_left_; }
+  void count(int64_t num_tasks) override { num_tasks_left_ -= num_tasks; }
   void pause() override;
   bool is_dropped() const override { return is_dropped_; }
 
@@ -55,7 +57,7 @@ class SlicedCall final : private ThreadPool::Pauser {
   std::thread thread_;
   // The thread that runs owns everything below; the semaphores hand it over.
   std::binary_semaphore turn_of_call_{0}, turn_of_owner_{0};
-  std::chrono::steady_clock::time_point deadline_;
+  int64_t num_tasks_left_ = 0;
   bool has_ended_ = false;
   bool is_dropped_ = false;
   bool is_closing_ = false;

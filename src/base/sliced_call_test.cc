@@ -1,4 +1,4 @@
-// A call in slices does what it would do at once, stands still when its time is over, and ends early when dropped.
+// A call in slices does what it would do at once, stands still when its tasks are done, and ends early when dropped.
 #include "base/sliced_call.h"
 
 #include <gtest/gtest.h>
@@ -9,11 +9,6 @@
 
 namespace transept {
 namespace {
-
-using std::chrono::microseconds;
-using std::chrono::steady_clock;
-
-constexpr SlicedCall::Duration kNoTime{0};
 
 class SlicedCallTest : public ::testing::TestWithParam<int> {
  protected:
@@ -45,43 +40,37 @@ TEST_P(SlicedCallTest, RunsToTheEndAtOnce) {
   EXPECT_EQ(sum_, kSum);
 }
 
-// Without time every slice does a task a thread at the most: so it takes many, each task is done once, and between two
-// slices nothing moves, though the owner uses the pool itself.
-TEST_P(SlicedCallTest, EverySliceGetsOnAndStandsStillAfterIt) {
-  call_.begin([this] { loops(); });
-  int64_t num_slices = 0, done_before = 0;
-  bool has_ended = false;
-  while (!has_ended) {
-    has_ended = call_.run(kNoTime);
-    ++num_slices;
-    const int64_t done = num_done_;
-    EXPECT_TRUE(has_ended || done > done_before);
-    EXPECT_LE(done, done_before + 2 * GetParam());  // the end of one loop, and a task of the next
-    std::atomic<int64_t> others{0};
-    pool_.parallel_for(33, [&](int64_t, int) { ++others; });
-    EXPECT_EQ(others, 33);
-    EXPECT_EQ(num_done_, done);
-    done_before = done;
+// Every slice does as many tasks as it may, whatever the threads; each task is done once, and between two slices
+// nothing moves, though the owner uses the pool itself.
+TEST_P(SlicedCallTest, EverySliceDoesItsTasksAndStandsStillAfterThem) {
+  for (const int64_t num_tasks : {1, 3, 8, 70, 74, 75}) {
+    num_done_ = sum_ = 0;
+    call_.begin([this] { loops(); });
+    int64_t expected = 0;
+    for (bool has_ended = false; !has_ended;) {
+      has_ended = call_.run(num_tasks);
+      expected = std::min(expected + num_tasks, kNumTasks);
+      ASSERT_EQ(num_done_, expected);
+      // A call that has done its last task ends with it, not at the next turn.
+      EXPECT_EQ(has_ended, expected == kNumTasks);
+      std::atomic<int64_t> others{0};
+      pool_.parallel_for(33, [&](int64_t, int) { ++others; });
+      EXPECT_EQ(others, 33);
+      EXPECT_EQ(num_done_, expected);
+    }
+    EXPECT_EQ(sum_, kSum);
   }
-  EXPECT_GE(num_slices, kNumTasks / (2 * GetParam()));
-  EXPECT_EQ(num_done_, kNumTasks);
-  EXPECT_EQ(sum_, kSum);
 }
 
-TEST_P(SlicedCallTest, ALimitIsKeptButForTasksThatHaveBegun) {
-  call_.begin([this] {
-    pool_.parallel_for(400, [this](int64_t, int) {
-      const auto end = steady_clock::now() + microseconds(500);
-      while (steady_clock::now() < end) {
-      }
-      ++num_done_;
-    });
-  });
-  EXPECT_FALSE(call_.run(microseconds(5000)));
-  EXPECT_GE(num_done_, 1);
-  EXPECT_LE(num_done_, 11 * GetParam());  // ten of half a millisecond a thread, and the one that was begun
+TEST_P(SlicedCallTest, ThePoolCountsTasks) {
+  const int64_t before = pool_.num_tasks_done();
+  call_.begin([this] { loops(); });
+  EXPECT_FALSE(call_.run(9));
+  EXPECT_EQ(pool_.num_tasks_done() - before, 9);
   EXPECT_TRUE(call_.run(SlicedCall::kToTheEnd));
-  EXPECT_EQ(num_done_, 400);
+  EXPECT_EQ(pool_.num_tasks_done() - before, kNumTasks);
+  loops();
+  EXPECT_EQ(pool_.num_tasks_done() - before, 2 * kNumTasks);
 }
 
 TEST_P(SlicedCallTest, WhatIsDroppedDoesNothingMore) {
@@ -90,7 +79,7 @@ TEST_P(SlicedCallTest, WhatIsDroppedDoesNothingMore) {
     loops();
     has_returned = true;
   });
-  EXPECT_FALSE(call_.run(kNoTime));
+  EXPECT_FALSE(call_.run(5));
   const int64_t done = num_done_;
   EXPECT_LT(done, kNumTasks);
   call_.drop();
@@ -114,7 +103,7 @@ TEST_P(SlicedCallTest, AnOwnerMayGoBeforeTheCallHasEnded) {
   {
     SlicedCall call(pool_);
     call.begin([this] { loops(); });
-    EXPECT_FALSE(call.run(kNoTime));
+    EXPECT_FALSE(call.run(5));
   }
   EXPECT_LT(num_done_, kNumTasks);
   std::atomic<int64_t> others{0};

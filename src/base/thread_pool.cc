@@ -48,28 +48,40 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)> fn) {
-  int64_t first = 0;
-  while (first < num_tasks && (pauser_ == nullptr || !pauser_->is_dropped())) {
-    first = run_from(first, num_tasks, fn);
-    if (first < num_tasks) pauser_->pause();
+  if (num_tasks <= 0) return;
+  if (pauser_ != nullptr) return run_paused(num_tasks, fn);
+  run(0, num_tasks, fn);
+  num_tasks_done_ += num_tasks;
+}
+
+// In pieces of as many tasks as the pauser leaves: how far a call gets depends on the pauser alone, and not on threads.
+void ThreadPool::run_paused(int64_t num_tasks, FunctionRef<void(int64_t, int)> fn) {
+  for (int64_t begin = 0; begin < num_tasks && !pauser_->is_dropped();) {
+    const int64_t count = std::min(num_tasks - begin, pauser_->num_tasks_left());
+    if (count <= 0) {
+      pauser_->pause();
+      continue;
+    }
+    run(begin, begin + count, fn);
+    pauser_->count(count);
+    num_tasks_done_ += count;
+    begin += count;
   }
 }
 
-// Returns the first task that was not begun, num_tasks without a pauser; those before it are done.
-int64_t ThreadPool::run_from(int64_t first_task, int64_t num_tasks, FunctionRef<void(int64_t, int)> fn) {
-  if (num_tasks - first_task == 1 || workers_.empty()) {
-    do {
-      fn(first_task++, 0);
-    } while (first_task < num_tasks && !is_time_over());
-    return first_task;
+// Tasks [begin, end), of which there is one at least.
+void ThreadPool::run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)> fn) {
+  if (end - begin == 1 || workers_.empty()) {
+    for (int64_t task = begin; task < end; ++task) fn(task, 0);
+    return;
   }
   job_ = &fn;
-  hand_out(first_task, num_tasks);
+  hand_out(begin, end);
   joined_.store(0, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   run_tasks(0);
-  // Nobody joins any more; those who have are in their last tasks.
+  // None joins any more; those that have are in their last tasks.
   joined_.fetch_or(kClosed, std::memory_order_acq_rel);
   for (int spins = 0; joined_.load(std::memory_order_acquire) != kClosed; ++spins) {
     if (spins < kSpinsBeforeYield) {
@@ -78,16 +90,14 @@ int64_t ThreadPool::run_from(int64_t first_task, int64_t num_tasks, FunctionRef<
       std::this_thread::yield();
     }
   }
-  return pauser_ == nullptr ? num_tasks : std::min(shares_[0].next.load(std::memory_order_relaxed), num_tasks);
 }
 
-// With a pauser all tasks are of one share, so that those that were begun are the first ones.
-void ThreadPool::hand_out(int64_t first_task, int64_t num_tasks) {
-  const int64_t num_shares = pauser_ == nullptr ? num_threads() : 1, count = num_tasks - first_task;
-  for (int64_t i = 0; i < num_threads(); ++i) {
+void ThreadPool::hand_out(int64_t begin, int64_t end) {
+  const int64_t num_shares = num_threads(), count = end - begin;
+  for (int64_t i = 0; i < num_shares; ++i) {
     Share& share = shares_[static_cast<size_t>(i)];
-    share.next.store(first_task + count * std::min(i, num_shares) / num_shares, std::memory_order_relaxed);
-    share.end = first_task + count * std::min(i + 1, num_shares) / num_shares;
+    share.next.store(begin + count * i / num_shares, std::memory_order_relaxed);
+    share.end = begin + count * (i + 1) / num_shares;
   }
 }
 
@@ -100,7 +110,6 @@ void ThreadPool::run_tasks(int thread) {
       const int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
       if (task >= share.end) break;
       (*job_)(task, thread);
-      if (is_time_over()) return;
     }
   }
 }

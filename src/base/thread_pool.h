@@ -16,13 +16,16 @@ namespace transept {
 
 class ThreadPool final {
  public:
-  // May let a parallel_for stand still between its tasks (SlicedCall).
+  // Lets calls of parallel_for stand still between tasks (SlicedCall). All functions are called by parallel_for's
+  // thread, while no task runs.
   class Pauser {
    public:
     virtual ~Pauser() = default;
-    // Asked by every thread after each task. True: it begins no other one.
-    virtual bool is_time_over() const = 0;
-    // Called by parallel_for's thread when no task runs; returns when it shall go on.
+    // Tasks that may run before the next pause.
+    virtual int64_t num_tasks_left() const = 0;
+    // `num_tasks` were done, at most num_tasks_left().
+    virtual void count(int64_t num_tasks) = 0;
+    // None is left: returns when there are some again, or when the call is dropped.
     virtual void pause() = 0;
     // True: no task runs any more.
     virtual bool is_dropped() const = 0;
@@ -48,6 +51,9 @@ class ThreadPool final {
   // Of the calls of parallel_for from here on; null: none. Borrowed.
   void set_pauser(Pauser* pauser) { pauser_ = pauser; }
 
+  // Tasks of all calls of parallel_for so far. On parallel_for's thread.
+  int64_t num_tasks_done() const { return num_tasks_done_; }
+
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 
@@ -59,16 +65,17 @@ class ThreadPool final {
 
   void work(int thread);
   bool join();
-  int64_t run_from(int64_t first_task, int64_t num_tasks, FunctionRef<void(int64_t, int)> fn);
-  void hand_out(int64_t first_task, int64_t num_tasks);
+  void run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)> fn);
+  void run_paused(int64_t num_tasks, FunctionRef<void(int64_t, int)> fn);
+  void hand_out(int64_t begin, int64_t end);
   void run_tasks(int thread);
-  bool is_time_over() const { return pauser_ != nullptr && pauser_->is_time_over(); }
 
   const std::vector<int> cpus_;
   std::vector<std::thread> workers_;
   const FunctionRef<void(int64_t, int)>* job_ = nullptr;
   std::vector<Share> shares_;  // of each thread
   Pauser* pauser_ = nullptr;
+  int64_t num_tasks_done_ = 0;
   alignas(64) std::atomic<uint32_t> epoch_{0};  // one more for each job, and for the end
   // How many workers are in the job, or kClosed: none may join. The job's fields change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};

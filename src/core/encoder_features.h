@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,6 +23,17 @@ struct EncoderFeatures {
   int32_t num_positions = 0;  // that the encoder makes of it; cross blocks are counted in these
   double audio_seconds = 0;   // of the input, padding aside
   bool operator==(const EncoderFeatures&) const = default;
+};
+
+// Features where they lie: in an EncoderFeatures, or in a step's plan.
+struct FeaturesView {
+  std::span<const int64_t> shape;
+  std::span<const float> values;
+
+  FeaturesView() = default;
+  FeaturesView(std::span<const int64_t> axes, std::span<const float> numbers) : shape(axes), values(numbers) {}
+  FeaturesView(const EncoderFeatures& features)  // NOLINT(google-explicit-constructor): the same thing
+      : shape(features.shape), values(features.values) {}
 };
 
 // All that determines an encoder's output: ids or features, never both. Neither: a decoder-only request.

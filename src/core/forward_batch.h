@@ -66,9 +66,9 @@ struct ForwardBatch {
 // The encoder's share of a step: the encoder inputs of num_seqs groups, ids or media, packed in positions of the
 // encoder's layers.
 struct EncodeBatch {
-  View<int32_t> input_ids;                // [num_tokens]; of media: empty
-  View<const EncoderFeatures*> features;  // [num_seqs], of ids: empty. Null in a dry run: seq_lens say all there is
-  View<int32_t> positions;                // [num_tokens]
+  View<int32_t> input_ids;      // [num_tokens]; of media: empty
+  View<FeaturesView> features;  // [num_seqs], of ids: empty. Not read in a dry run: seq_lens say all there is
+  View<int32_t> positions;      // [num_tokens]
   AttentionMetadata attention;
 
   int64_t num_tokens() const { return static_cast<int64_t>(positions.size()); }

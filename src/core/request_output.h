@@ -71,6 +71,9 @@ struct RequestOutput {
   std::optional<float> probe_logprob;                     // SamplingParams::probe: natural, of the raw distribution
   std::shared_ptr<const CrossAttentionWeights>
       cross_attention;  // SamplingParams::capture_cross_attention; null: not asked for
+  // SamplingParams::capture_encoder_output: [num_positions, d_model] as the request's own encode gave it. Empty: not
+  // asked for, or the input's cross KV was there already and nothing was encoded.
+  std::vector<float> encoder_output;
   std::vector<CompletionOutput> outputs;
   bool finished = false;
   std::string error;        // "" but when the request failed while it ran

@@ -87,6 +87,7 @@ struct SamplingParams {
   int32_t prompt_logprobs_vocab = 0;     // > 0: prompt_logprobs are a distribution over the ids below it alone
   std::optional<PromptProbe> probe;      // RequestOutput::probe_logprob is wanted
   bool capture_cross_attention = false;  // RequestOutput::cross_attention is wanted
+  bool capture_encoder_output = false;   // RequestOutput::encoder_output is wanted
 
   // Sequences that one request comes to: its beams, or its samples.
   int32_t num_seqs() const { return num_beams > 1 ? num_beams : std::max({n, best_of, 1}); }

@@ -7,6 +7,8 @@
 #include "base/isa.h"
 #include "base/log.h"
 #include "engine/features.h"
+#include "engine/local_executor.h"
+#include "engine/loopback_executor.h"
 #include "engine/replica_cpus.h"
 #include "engine/shortlist_file.h"
 #include "engine/weight_storage.h"
@@ -119,18 +121,16 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   return options;
 }
 
-StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const EncoderDecoderModelRunner& runner,
+StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const ExecutorInfo& info,
                                             const EncodeSliceOptions& encode_slice) {
   LLMEngine::Options options;
-  const EncoderDecoderModelRunner::Options& limits = runner.options();
-  options.scheduler.max_num_batched_tokens = limits.max_num_batched_tokens;
-  options.scheduler.max_num_encoder_tokens = limits.max_num_encoder_tokens;
-  options.scheduler.max_num_seqs = limits.max_num_seqs;
-  options.scheduler.num_encoder_layers = runner.spec().num_encoder_layers;
+  options.scheduler.max_num_batched_tokens = info.max_num_batched_tokens;
+  options.scheduler.max_num_encoder_tokens = info.max_num_encoder_tokens;
+  options.scheduler.max_num_seqs = info.max_num_seqs;
   ASSIGN_OR_RETURN(options.scheduler.preemption_mode, parse_preemption_mode(config.preemption_mode));
-  options.blocks.block_size = config.block_size;
-  options.blocks.num_device_blocks = runner.info().num_device_blocks;
-  options.blocks.num_host_blocks = runner.info().num_host_blocks;
+  options.blocks.block_size = info.block_size;
+  options.blocks.num_device_blocks = info.num_device_blocks;
+  options.blocks.num_host_blocks = info.num_host_blocks;
   options.blocks.watermark = config.watermark;
   options.blocks.share_identical_inputs = config.share_identical_inputs;
   options.blocks.track_freed_blocks = config.debug_poison;
@@ -171,10 +171,11 @@ Status load_speech_tokens(LoadedModel& loaded) {
 Status make_engines(const EngineConfig& config, const Choices& choices,
                     std::unique_ptr<EncoderDecoderModelRunner> first, const Clock& clock, LoadedModel& loaded) {
   const ReplicaCpus& cpus = choices.cpus;
-  ASSIGN_OR_RETURN(const LLMEngine::Options options, engine_options(config, *first, choices.encode_slice));
+  ASSIGN_OR_RETURN(const LLMEngine::Options options, engine_options(config, loaded.info, choices.encode_slice));
   const auto make = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
-    return std::make_unique<LLMEngine>(options, std::make_unique<LocalExecutor>(std::move(runner)),
-                                       loaded.tokenizer.get(), clock);
+    std::unique_ptr<Executor> executor = std::make_unique<LocalExecutor>(std::move(runner));
+    if (config.debug_loopback_plans) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
+    return std::make_unique<LLMEngine>(options, std::move(executor), loaded.tokenizer.get(), clock);
   };
   for (int32_t i = 1; i < config.replicas; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner, first->create_replica(cpus.of_replica(i)));
@@ -210,16 +211,16 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   options.shortlist.max_parts = config.shortlist_parts;
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, options));
-  loaded.runner = runner.get();
-  set_storage_flags(runner->options().weight_storage, loaded.config);
-  loaded.has_alignment_heads = !runner->spec().alignment_heads.empty();
-  for (const std::string& line : runner->startup_report()) log_info(line);
+  loaded.info = runner->info();
+  const ExecutorInfo& info = loaded.info;
+  set_storage_flags(info.weight_storage, loaded.config);
+  for (const std::string& line : info.report) log_info(line);
   if (!choices.types.report.empty()) log_info(choices.types.report);
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
-  if (runner->spec().default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));
-  const PromptProcessor::Limits limits{runner->max_encoder_len(), runner->max_decoder_len()};
+  if (info.spec.default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));
+  const PromptProcessor::Limits limits{info.max_encoder_len, info.max_decoder_len};
   loaded.prompts = std::make_unique<PromptProcessor>(
-      loaded.model_config, loaded.generation, runner->spec(), limits, loaded.tokenizer.get(), no_tokenizer,
+      loaded.model_config, loaded.generation, info.spec, limits, loaded.tokenizer.get(), no_tokenizer,
       PromptProcessor::Speech{loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
                               loaded.speech_tokens.get()});
   RETURN_IF_ERROR(make_engines(config, choices, std::move(runner), clock, loaded));

@@ -1,4 +1,4 @@
-// From a model folder and the configuration to a model that is ready to serve.
+// Builds a model that is ready to serve from a model folder and the configuration.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@
 #include "core/model_config.h"
 #include "engine/engine_config.h"
 #include "engine/llm_engine.h"
-#include "engine/local_executor.h"
 #include "engine/prompt_processor.h"
 #include "text/tokenizer.h"
 
@@ -29,12 +28,11 @@ struct LoadedModel {
   std::unique_ptr<PromptProcessor> prompts;
   std::unique_ptr<LLMEngine> engine;
   std::vector<std::unique_ptr<LLMEngine>> more_engines;  // its replicas, where several were asked for
-  EncoderDecoderModelRunner* runner = nullptr;           // owned by the engine's executor
-  bool has_alignment_heads = false;                      // its cross-attention says when a token was spoken
+  ExecutorInfo info;                                     // of each engine's executor: replicas are alike
 
-  // The engine and its replicas: for AsyncEngine. `engine` is null then.
+  // Moves the engine and its replicas out, for AsyncEngine. `engine` is null afterwards.
   std::vector<std::unique_ptr<LLMEngine>> take_engines();
-  void give_back(std::vector<std::unique_ptr<LLMEngine>> engines);  // those, when they have stopped
+  void give_back(std::vector<std::unique_ptr<LLMEngine>> engines);  // the same, once stopped
 };
 
 // What tokenising alone needs: no weights.
@@ -44,10 +42,10 @@ struct LoadedTokenizer {
 };
 StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir);
 
-// config.json of a model's folder; errors say what the folder may be instead.
+// Reads config.json of a model's folder. Errors say what the folder may be instead.
 StatusOr<ModelConfig> read_model_config(const std::string& model_dir);
 
-// Errors: whatever the folder's files or the flags have wrong, by name. Borrows the clock.
+// Errors: whatever is wrong in the folder's files or the flags, by name. Borrows the clock.
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock);
 
 }  // namespace transept

@@ -14,17 +14,18 @@ EncodeInputs::EncodeInputs(const Limits& limits) : limits_(limits) {
 void EncodeInputs::clear() {
   for (std::vector<int32_t>* list : {&ids_, &positions_, &seq_lens_, &start_loc_}) list->clear();
   slot_mapping_.clear();
-  features_.clear();
-  feature_views_.clear();
+  shapes_.clear();
+  values_.clear();
   cross_blocks_.clear();
   start_loc_.push_back(0);
 }
 
-void EncodeInputs::add(const EncoderSequenceData& input, const BlockTable& cross_block_table) {
+void EncodeInputs::add(const EncoderSequenceData& input, std::span<const float> bulk,
+                       const BlockTable& cross_block_table) {
   ids_.insert(ids_.end(), input.token_ids.begin(), input.token_ids.end());
-  if (input.features != nullptr) {
-    features_.push_back(input.features);
-    feature_views_.push_back(input.features.get());
+  if (!input.features.empty()) {
+    shapes_.push_back(input.features.shape);
+    values_.push_back(bulk.subspan(static_cast<size_t>(input.features.begin), input.features.num_values()));
   }
   for (int32_t i = 0; i < input.num_tokens; ++i) {
     const int64_t block = cross_block_table[static_cast<size_t>(i / limits_.block_size)];
@@ -39,7 +40,9 @@ void EncodeInputs::add(const EncoderSequenceData& input, const BlockTable& cross
 void EncodeInputs::finish() {
   const int32_t max_len = seq_lens_.empty() ? 0 : *std::max_element(seq_lens_.begin(), seq_lens_.end());
   batch_.input_ids = ids_;
-  batch_.features = feature_views_;
+  features_.clear();
+  for (size_t i = 0; i < shapes_.size(); ++i) features_.emplace_back(shapes_[i], values_[i]);
+  batch_.features = features_;
   batch_.positions = positions_;
   AttentionMetadata& attention = batch_.attention;
   attention.num_seqs = static_cast<int32_t>(seq_lens_.size());

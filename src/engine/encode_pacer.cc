@@ -36,6 +36,12 @@ double EncodePacer::slice_seconds() const {
   return std::max(decode_seconds_, kLeastSeconds) * (1 + std::min(num_waiting_, kMostWaiting));
 }
 
+int64_t EncodePacer::slice_tasks() const {
+  if (encode_seconds_per_task_ == 0) return 1;
+  constexpr double kMost = 1e9;
+  return std::max<int64_t>(static_cast<int64_t>(std::min(slice_seconds() / encode_seconds_per_task_, kMost)), 1);
+}
+
 std::optional<int32_t> EncodePacer::max_tokens_beside() const {
   if (options_.mode == EncodeSliceOptions::Mode::kNone || encode_seconds_per_token_ == 0) return std::nullopt;
   constexpr double kMost = 1 << 30;
@@ -46,6 +52,10 @@ void EncodePacer::count(const SchedulerOutputs& scheduled, const StepOutput& out
   num_waiting_ += kWaitingWeight * (scheduled.num_waiting - num_waiting_);
   if (scheduled.num_decoder_tokens > 0) {
     decode_seconds_ = average(decode_seconds_, output.decode_seconds, kDecodeWeight);
+  }
+  if (output.num_encode_tasks > 0) {
+    const double seconds_per_task = output.encode_seconds / static_cast<double>(output.num_encode_tasks);
+    encode_seconds_per_task_ = average(encode_seconds_per_task_, seconds_per_task, kEncodeWeight);
   }
   const LongEncode& encode = scheduled.long_encode;
   if (!encode.runs) {

@@ -79,6 +79,24 @@ TEST(EncodePacerTest, ALongEncodeIsMeasuredWhenItEnds) {
   EXPECT_EQ(pacer.max_tokens_beside(), 25);  // 10 ms for 50
 }
 
+TEST(EncodePacerTest, AShareIsTasksThatTakeAsLong) {
+  EncodePacer pacer({Mode::kFixed, 0.005});
+  EXPECT_EQ(pacer.slice_tasks(), 1) << "nothing is known";
+  SchedulerOutputs scheduled;
+  scheduled.num_encoder_tokens = 100;
+  StepOutput output;
+  output.encode_seconds = 0.1;
+  output.num_encode_tasks = 1000;
+  pacer.count(scheduled, output);
+  EXPECT_EQ(pacer.slice_tasks(), 50);
+  output.encode_seconds = 0.3;  // three times as long a task: a quarter of that is believed at once
+  pacer.count(scheduled, output);
+  EXPECT_EQ(pacer.slice_tasks(), 33);
+  output.encode_seconds = 1e6;
+  pacer.count(scheduled, output);
+  EXPECT_EQ(pacer.slice_tasks(), 1);
+}
+
 TEST(EncodePacerTest, ValuesOfTheFlag) {
   EXPECT_EQ(parse_encode_slice("none")->mode, Mode::kNone);
   EXPECT_EQ(parse_encode_slice("auto")->mode, Mode::kAuto);

@@ -1,4 +1,4 @@
-// The one place that sees the whole configuration. Each room below takes its own small Options, cut from this. A value.
+// The whole configuration, in one place. Each room below it takes its own small Options, cut from this. A value.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@ struct EngineConfig {
   std::string model;  // folder
   std::string attention_backend = "auto";
   std::string isa = "auto";
-  std::string dtype = "auto";  // these four: features.cc has the values that are known
+  std::string dtype = "auto";  // these four: features.cc lists the known values
   std::string kv_cache_dtype = "auto";
   std::string quantization = "none";
-  bool quantization_given = false;  // "none" is what was asked for, and not only the default
+  bool quantization_given = false;  // "none" was requested, and is not only the default
   std::string device = "auto";
   std::string shortlist = "auto";          // auto, none, or a file (shortlist_file.h)
   std::optional<int64_t> shortlist_parts;  // ShortlistOptions::max_parts; for tests
   std::string preemption_mode = "auto";    // auto, recompute, swap
-  int32_t threads = 0;                     // of each replica; 0: the processors, divided among them
+  int32_t threads = 0;                     // per replica; 0: the processors, divided among the replicas
   int32_t replicas = 1;                    // engines over one set of weights, which share the bytes below
   std::string cpu_affinity = "none";       // auto, none, or a list of processors (replica_cpus.h)
   int32_t block_size = 16;
@@ -36,8 +36,9 @@ struct EngineConfig {
   bool share_identical_inputs = true;
   uint64_t seed = 0;
   bool debug_poison = false;
+  bool debug_loopback_plans = false;  // LoopbackExecutor
   size_t max_trace_steps = 0;
-  std::set<std::string> from_environment;  // flags that TRANSEPT_<FLAG> gave: errors name the variable
+  std::set<std::string> from_environment;  // flags set by TRANSEPT_<FLAG>: errors name the variable
 };
 
 }  // namespace transept

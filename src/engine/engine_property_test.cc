@@ -18,6 +18,7 @@
 #include "base/sanitized_testing.h"
 #include "engine/fake_model_executor_testing.h"
 #include "engine/llm_engine.h"
+#include "engine/loopback_executor.h"
 #include "engine/obvious_decoder_testing.h"
 #include "engine/random_requests_testing.h"
 
@@ -218,8 +219,10 @@ class History final {
       : random_(seed), is_verbose_(is_verbose), totals_(totals), options_(random_options()) {
     InputBatch::Limits limits;
     limits.block_size = options_.blocks.block_size;
-    auto executor = std::make_unique<FakeModelExecutor>(options_.blocks, limits);
-    executor->break_by(fault);
+    auto fake = std::make_unique<FakeModelExecutor>(options_.blocks, limits);
+    fake->break_by(fault);
+    std::unique_ptr<Executor> executor = std::move(fake);
+    if (seed % 2 == 1) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
     engine_ = std::make_unique<LLMEngine>(options_, std::move(executor), nullptr, clock_);
   }
 
@@ -247,7 +250,6 @@ class History final {
     options.scheduler.max_num_seqs = random_.draw(4, 32);
     options.scheduler.max_num_batched_tokens = options.scheduler.max_num_seqs + random_.draw(0, 20);
     options.scheduler.max_num_encoder_tokens = random_.draw(12, 40);
-    options.scheduler.num_encoder_layers = 1;
     options.scheduler.preemption_mode = static_cast<PreemptionMode>(random_.draw(0, 2));
     // An encode takes a second a token.
     if (random_.one_in(2)) options.encode_slice = {EncodeSliceOptions::Mode::kFixed, random_.any_of({0.5, 4.0, 10.0})};
@@ -495,7 +497,6 @@ TEST(EngineCounters, OneEncodeForSixteenSamplesAndOneForSixteenBeams) {
   LLMEngine::Options options;
   options.blocks = {.block_size = 4, .num_device_blocks = 200, .num_host_blocks = 0, .watermark = 0};
   options.scheduler.max_num_seqs = 16;
-  options.scheduler.num_encoder_layers = 1;
   RandomRequest request;
   request.inputs.encoder_prompt_token_ids = {3, 1, 4, 1, 5, 9, 2, 6, 5};
   request.inputs.prompt_token_ids = {2, 7};

@@ -1,4 +1,4 @@
-// For tests of an engine over an executor without a model: its options, requests, and what they will be answered.
+// For tests of an engine over an executor without a model: its options, requests, and the answers to expect.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,13 +13,12 @@
 
 namespace transept::testing {
 
-// 16 sequences, 64 tokens a step, and pools of so many blocks of four tokens on both sides.
+// 16 sequences, 64 tokens per step, and pools of `num_blocks` blocks of four tokens on device and host.
 inline LLMEngine::Options small_engine_options(int32_t num_blocks = 64) {
   LLMEngine::Options options;
   options.scheduler.max_num_batched_tokens = 64;
   options.scheduler.max_num_encoder_tokens = 64;
   options.scheduler.max_num_seqs = 16;
-  options.scheduler.num_encoder_layers = 1;
   options.blocks.block_size = 4;
   options.blocks.num_device_blocks = num_blocks;
   options.blocks.num_host_blocks = num_blocks;
@@ -27,7 +26,7 @@ inline LLMEngine::Options small_engine_options(int32_t num_blocks = 64) {
   return options;
 }
 
-// FakeExecutor's answer to a request of this seed.
+// FakeExecutor's answer to a request with this seed.
 inline std::vector<int32_t> foretold(uint64_t seed, int32_t count, int32_t index = 0) {
   std::vector<int32_t> ids;
   ids.reserve(static_cast<size_t>(count));
@@ -42,7 +41,7 @@ inline void expect_nothing_left(const LLMEngine& engine) {
   EXPECT_EQ(engine.num_unfinished_requests(), 0u);
 }
 
-// `input` is the encoder's: five tokens of it.
+// The encoder input is five tokens `input`.
 inline RequestSpec make_spec(const std::string& id, int32_t max_tokens, uint64_t seed, int32_t input = 3) {
   RequestSpec spec;
   spec.id = id;
@@ -53,7 +52,7 @@ inline RequestSpec make_spec(const std::string& id, int32_t max_tokens, uint64_t
   return spec;
 }
 
-// A request that is taken for certain.
+// Adds a request that must be accepted.
 inline RequestStream add_request(AsyncEngine& engine, RequestSpec spec) {
   StatusOr<RequestStream> stream = engine.add_request(std::move(spec));
   CHECK(stream.ok(), error_message(stream.status()));

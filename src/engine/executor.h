@@ -1,21 +1,44 @@
-// Every step passes through an Executor: it fans a plan out to ranks (one today) and brings the result back. submit and
-// collect are apart so that step k + 1 may be planned while k runs; with one rank on a CPU collect simply runs it.
+// The engine's only door to its ranks: an Executor fans each step's plan out to them (one today) and brings the result
+// back. submit and collect are apart so that step k + 1 may be planned while k runs; with one rank on a CPU collect
+// runs the step.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "base/isa.h"
 #include "base/status.h"
 #include "engine/step_plan.h"
+#include "layers/packing.h"
+#include "models/model_spec.h"
+#include "tensor/dtype.h"
 
 namespace transept {
 
-// What the engine must know of the rank's memory and counters.
+// All that is known of the ranks' model, memory and arithmetic outside of them. A value; it never changes.
 struct ExecutorInfo {
+  ModelSpec spec;
+  // The longest encoder input and the longest decoder sequence (prompt and output) that a request may have.
+  int32_t max_encoder_len = 0;
+  int32_t max_decoder_len = 0;
+  // The largest step.
+  int32_t max_num_seqs = 0;
+  int32_t max_num_batched_tokens = 0;
+  int32_t max_num_encoder_tokens = 0;
+  // The KV cache.
+  int32_t block_size = 0;
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
-  int32_t num_encoder_layers = 0;
-  int32_t num_alignment_heads = 0;  // ModelSpec::alignment_heads
+  DType kv_dtype = DType::kFloat32;
+  std::optional<DType> weight_storage;  // that matrices were asked to be kept in; unset: as the checkpoint stores each
+  Isa isa = Isa::kGeneric;
+  int32_t num_threads = 0;  // of a rank
+  std::string attention_backend;
+  std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
+  std::vector<std::string> report;         // what start-up found and chose, a line each (blocks, tokens, bytes)
 };
 
 struct ExecutorStats {
@@ -34,10 +57,10 @@ class Executor {
 
   virtual const ExecutorInfo& info() const = 0;
 
-  // On the thread that submits and collects from here on, before its first step.
+  // Called by the thread that submits and collects from here on, before its first step.
   virtual void enter_thread() {}
 
-  // `plan` stays as it is until collect(plan.step) has returned. One step may be in flight.
+  // `plan` must not change until collect(plan.step) has returned. At most one step is in flight.
   virtual Status submit(const StepPlan& plan) = 0;
   virtual Status collect(uint64_t step, StepOutput& output) = 0;
 

@@ -63,7 +63,15 @@ std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int3
 
 FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
     : block_size_(blocks.block_size), batch_(limits), long_encode_(limits.encodes()) {
-  info_ = {blocks.num_device_blocks, blocks.num_host_blocks, 1, kFakeAlignmentHeads};
+  info_.num_device_blocks = blocks.num_device_blocks;
+  info_.num_host_blocks = blocks.num_host_blocks;
+  info_.spec.alignment_heads.resize(kFakeAlignmentHeads);
+  info_.spec.vocab_size = kFakeVocabSize;
+  info_.block_size = blocks.block_size;
+  for (int32_t* limit : {&info_.max_encoder_len, &info_.max_decoder_len, &info_.max_num_seqs,
+                         &info_.max_num_batched_tokens, &info_.max_num_encoder_tokens}) {
+    *limit = ModelSpec::kNoLimit;
+  }
   KvStorage::Layout layout;
   layout.num_device_blocks = blocks.num_device_blocks;
   layout.num_host_blocks = blocks.num_host_blocks;
@@ -125,7 +133,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
   if (!plan.runs || plan.begins) long_encode_.clear();
   if (!plan.runs) return;
   if (plan.begins) {
-    long_encode_.add(plan.input, plan.cross_block_table);
+    long_encode_.add(plan.input, {}, plan.cross_block_table);
     long_encode_.finish();
     num_long_encoded_ = 0;
   }

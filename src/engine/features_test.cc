@@ -327,7 +327,7 @@ TEST_F(FeaturesTest, BackendAndFamilyDecideTheirCells) {
 TEST_F(FeaturesTest, TheRegistrysModalitiesAreTheModels) {
   const StatusOr<LoadedModel> model = load_engine(config(), clock_);
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(model->runner->spec().modalities.size(), bart()->modalities.size());
+  EXPECT_EQ(model->info.spec.modalities.size(), bart()->modalities.size());
 }
 
 TEST(FeaturesDocument, IsWhatTheTablePrints) {

@@ -34,7 +34,7 @@ void GroupShortlists::begin_step(ThreadPool& threads, const SchedulerOutputs& sc
   }
   of_step_.clear();
   for (const SequenceGroupMetadata& group : scheduled.groups) {
-    of_step_.push_back(group.encoder_seq_data.token_ids.empty() ? nullptr : &find_or_make(group).subset);
+    of_step_.push_back(group.encoder_seq_data.num_tokens == 0 ? nullptr : &find_or_make(group).subset);
   }
   // Those that are preempted give theirs back before others take some.
   for (auto& [id, set] : sets_) {

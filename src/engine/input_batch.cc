@@ -59,9 +59,9 @@ void InputBatch::build(const StepPlan& plan, const KvCaches& kv, const GroupShor
 
 void InputBatch::build_encode(const SchedulerOutputs& scheduled) {
   encodes_.clear();
-  for (const EncodeSlice& slice : scheduled.encodes) {
-    const SequenceGroupMetadata& group = scheduled.groups[static_cast<size_t>(slice.group_idx)];
-    encodes_.add(group.encoder_seq_data, group.cross_block_table);
+  for (const PlannedEncode& encode : scheduled.encodes) {
+    const SequenceGroupMetadata& group = scheduled.groups[static_cast<size_t>(encode.group_idx)];
+    encodes_.add(group.encoder_seq_data, scheduled.bulk, group.cross_block_table);
   }
   encodes_.finish();
 }

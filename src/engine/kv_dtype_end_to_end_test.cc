@@ -8,6 +8,7 @@
 
 #include "attention/backends.h"
 #include "engine/tiny_model_testing.h"
+#include "kv_storage/kv_storage.h"
 
 namespace transept {
 namespace {
@@ -26,13 +27,13 @@ class KvDtypeTest : public testing::TinyModelTest, public ::testing::WithParamIn
 
   // Bytes of a block of all layers.
   static uint64_t block_bytes(const LoadedModel& model) {
-    const EncoderDecoderModelRunner::Options& options = model.runner->options();
-    const auto backend = std::move(make_attention_backend(options.attention_backend)).value();
+    const ExecutorInfo& info = model.info;
+    const auto backend = std::move(make_attention_backend(info.attention_backend)).value();
     KvStorage::Layout layout;
-    for (const KvSpec& kv : model.runner->spec().kv) {
+    for (const KvSpec& kv : info.spec.kv) {
       KvStorage::SpecLayout& part = kv.kind == KvKind::kSelf ? layout.self : layout.cross;
       part.num_layers = kv.num_layers;
-      part.layer_bytes = backend->block_bytes(kv, options.block_size, options.kv_dtype);
+      part.layer_bytes = backend->block_bytes(kv, info.block_size, info.kv_dtype);
     }
     return layout.block_bytes();
   }
@@ -133,18 +134,17 @@ TEST_F(KvDtypeOfQuantizationAuto, IsInt8ButInNarrowModels) {
     EngineConfig automatic = config();
     automatic.model = dir.path();
     automatic.quantization = "auto";
-    EXPECT_EQ(load(automatic).runner->options().kv_dtype, kv) << d_model;
+    EXPECT_EQ(load(automatic).info.kv_dtype, kv) << d_model;
   }
 }
 
 TEST_P(KvDtypeTest, IsWhatStartUpSaysAndWhatMemoryHolds) {
   const LoadedModel model = load(config()), wide = load(config("float32"));
-  EXPECT_EQ(dtype_name(model.runner->options().kv_dtype), GetParam());
-  EXPECT_THAT(model.runner->startup_report(),
-              ::testing::Contains(::testing::StartsWith(str_cat("KV cache: ", GetParam(), ", "))));
+  EXPECT_EQ(dtype_name(model.info.kv_dtype), GetParam());
+  EXPECT_THAT(model.info.report, ::testing::Contains(::testing::StartsWith(str_cat("KV cache: ", GetParam(), ", "))));
   EngineConfig same_memory = config();
   same_memory.kv_cache_memory = 1 << 20;
-  const int32_t num_blocks = load(same_memory).runner->info().num_device_blocks;
+  const int32_t num_blocks = load(same_memory).info.num_device_blocks;
   EXPECT_EQ(num_blocks, (1 << 20) / static_cast<int64_t>(block_bytes(model)));
   if (GetParam() == "float32") return;
   EXPECT_LT(block_bytes(model), block_bytes(wide));

@@ -31,7 +31,7 @@ void add_group(const InputBatch::Limits& limits, int32_t context_len, int32_t nu
   group.encoder_seq_data.encode_now = encode_now;
   if (!encode_now) return;
   group.encoder_seq_data.token_ids.assign(static_cast<size_t>(num_encoder_tokens), 0);
-  plan.scheduled.encodes.push_back({GroupId(0), static_cast<int32_t>(plan.scheduled.groups.size()) - 1, {}});
+  plan.scheduled.encodes.push_back({GroupId(0), static_cast<int32_t>(plan.scheduled.groups.size()) - 1});
 }
 
 // Long prompts until the rows are used up, each with its encode while the encoder budget lasts; those after it read

@@ -149,7 +149,8 @@ Status LLMEngine::check_internals(const EncoderDecoderInputs& inputs, const Samp
                        str_cat("prompt index ", params.probe->prompt_index, " of a prompt of ", num_prompt, " tokens"));
   }
   if (!params.capture_cross_attention) return ok_status();
-  const int64_t num_heads = executor_->info().num_alignment_heads, num_positions = inputs.num_encoder_tokens();
+  const int64_t num_heads = std::ssize(executor_->info().spec.alignment_heads),
+                num_positions = inputs.num_encoder_tokens();
   if (num_heads == 0) {
     return with_param(absl::UnimplementedError("the model names no heads whose cross-attention aligns"),
                       "capture_cross_attention");
@@ -187,7 +188,7 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   scheduler_.set_max_encoder_tokens_beside(encode_pacer_.max_tokens_beside());
   scheduler_.schedule(plan_.scheduled);
   if (plan_.scheduled.empty()) return ok_status();
-  plan_.long_encode_seconds = encode_pacer_.slice_seconds();
+  plan_.num_long_encode_tasks = encode_pacer_.slice_tasks();
   output_processor_.plan_rows(plan_);
   RETURN_IF_ERROR(executor_->submit(plan_));
   RETURN_IF_ERROR(executor_->collect(plan_.step, output_));
@@ -195,7 +196,8 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   encode_pacer_.count(plan_.scheduled, output_);
   output_processor_.process(plan_, output_, outputs);
   close_prompts(num_outputs_before, outputs);
-  output_.captured.clear();  // large, and nobody's from here on
+  output_.captured.clear();  // large, and unused from here on
+  output_.captured_encodes.clear();
 
   count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
   count_inputs();
@@ -206,7 +208,7 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
 void LLMEngine::count_inputs() {
   const SchedulerOutputs& scheduled = plan_.scheduled;
   stats_.num_encoder_cache_hits += scheduled.num_encoder_cache_hits;
-  for (const EncodeSlice& slice : scheduled.encodes) count_encode(slice.group_id);
+  for (const PlannedEncode& encode : scheduled.encodes) count_encode(encode.group_id);
   if (scheduled.long_encode.begins) {
     ++stats_.num_long_encodes;
     count_encode(scheduled.long_encode.group_id);

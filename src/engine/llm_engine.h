@@ -1,8 +1,8 @@
-// The engine: requests in, results out, one step at a time. `step()` is schedule, execute, update, and that is the
-// architecture. Knows no file, no flag and no wire: it is given an executor, a scheduler's options, a tokenizer, a
-// clock.
+// The engine: requests in, results out, one step at a time. `step()` schedules, executes and updates, and that is the
+// architecture. The engine knows no files, flags or wire formats: its caller passes an executor, the scheduler's
+// options, a tokenizer and a clock.
 //
-// Not thread-safe: one thread owns it.
+// Not thread-safe: owned by one thread.
 #pragma once
 
 #include <cstdint>
@@ -30,39 +30,40 @@
 namespace transept {
 
 struct RequestOptions {
-  bool stream = false;  // step() gives what is new after each step, not of beams and of best_of
-  std::optional<TimePoint> arrival_time = std::nullopt;  // by the engine's clock; unset: now
+  bool stream = false;  // step() gives what is new after each step (not for beams and best_of)
+  std::optional<TimePoint> arrival_time = std::nullopt;  // on the engine's clock; unset: now
 };
 
 class LLMEngine final {
  public:
   struct Options {
     Scheduler::Options scheduler;
-    BlockSpaceManager::Options blocks;  // share_identical_inputs: encoder inputs are compared, equal ones share
-    EncodeSliceOptions encode_slice;    // not kNone: the executor must take long encodes
+    BlockSpaceManager::Options blocks;  // share_identical_inputs: identical encoder inputs share
+    EncodeSliceOptions encode_slice;    // unless kNone: the executor must support long encodes
     size_t max_trace_steps = 0;         // steps kept for --stats-json; 0: none
   };
 
   // Borrows the tokenizer (may be null) and the clock.
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
-  // An open token of the decoder prompt is filled first, by a pass of its own over the same encoded input.
-  // Errors: a request id that is in flight; a request that could never fit (both counts); a probe outside the prompt;
-  // cross-attention of a model without alignment heads, or of more than 256 MB.
+  // An open token of the decoder prompt is filled first, by a separate pass over the same encoded input. Errors: a
+  // request id that is in flight; a request that could never fit (both counts); a probe outside the prompt;
+  // cross-attention of a model without alignment heads, or of more than 256 MiB.
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                      const RequestOptions& options = {});
 
-  // A handle of the encoder side of `inputs` (encoded_input.h). Nothing is computed yet: the first request over it
-  // encodes, and those after it find its cross KV. Errors: no encoder input; one that could never fit (both counts).
+  // Returns a handle of the encoder side of `inputs` (encoded_input.h). Nothing is computed yet: the first request over
+  // the handle encodes, and later ones find its cross KV. Errors: no encoder input; an input that could never fit (both
+  // counts).
   StatusOr<EncodedInput> encode(const EncoderDecoderInputs& inputs);
-  // A request over a handle: `inputs` brings the decoder side, its encoder side is replaced by the handle's. Errors:
-  // those of add_request; an empty handle, or one of another engine.
+  // Adds a request over a handle: `inputs` has the decoder side, and the handle replaces its encoder side. Errors:
+  // those of add_request; an empty handle, or a handle of another engine.
   Status add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
                      const SamplingParams& params, const RequestOptions& options = {});
-  // Gives up what dropped handles pinned, as every step and every encode() does first: for an engine that stands still.
+  // Unpins the inputs of dropped handles, as every step and every encode() does first. For an engine that is idle.
   void collect_dropped_inputs() { shared_inputs_.collect_dropped(); }
-  // Called on whatever thread drops a handle's last copy, until it is set anew; null: nobody. It may outlive the
-  // engine as handles do.
+  // Sets the callback for dropped handles; null: none. It runs on the thread that drops a handle's last copy. It may
+  // outlive the engine, as handles do.
   void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) {
     shared_inputs_.set_on_drop(std::move(on_drop));
   }
@@ -71,14 +72,14 @@ class LLMEngine final {
   const void* input_owner() const { return shared_inputs_.owner(); }
   bool shares_identical_inputs() const { return shared_inputs_.shares_identical(); }
 
-  // For a thread that calls step() from here on, before its first: it is pinned where the executor's threads are.
+  // Pins the thread that calls step() from here on where the executor's threads are. Call before its first step.
   void enter_thread() { executor_->enter_thread(); }
 
-  // What the request has so far, with finish_reason abort. Errors: no such request.
+  // Returns what the request has so far, with finish_reason abort. Errors: no such request.
   StatusOr<RequestOutput> abort_request(const std::string& request_id);
 
-  // One step. Requests that finished with it are appended to `outputs`, and unfinished pieces of those that are
-  // streamed: merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then.
+  // Runs one step. Appends to `outputs` the requests that finished, and the unfinished pieces of streamed requests:
+  // merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then.
   Status step(std::vector<RequestOutput>& outputs);
 
   bool has_unfinished_requests() const { return scheduler_.has_unfinished(); }
@@ -88,9 +89,9 @@ class LLMEngine final {
     int64_t num_steps = 0;
     int64_t num_prompt_tokens = 0;       // decoder rows of prompts, recomputed ones included
     int64_t num_encoder_tokens = 0;      // recomputed ones included
-    int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV, and did not encode
-    int64_t num_long_encodes = 0;        // of them, those that ran for a share of several steps
-    int64_t num_reencodes = 0;           // encodes of an input whose cross KV was there before, and was given up
+    int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV and did not encode
+    int64_t num_long_encodes = 0;        // encodes that ran in slices of several steps
+    int64_t num_reencodes = 0;           // encodes of an input whose earlier cross KV was evicted
     int64_t num_generated_tokens = 0;
     int64_t num_preemptions = 0;
     int64_t num_swaps_out = 0, num_swaps_in = 0;  // groups
@@ -99,11 +100,12 @@ class LLMEngine final {
   };
   const Stats& stats() const { return stats_; }
   ExecutorStats executor_stats() const { return executor_->stats(); }
+  const Executor& executor() const { return *executor_; }
   const StepTrace& trace() const { return trace_; }
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
-  // The part of a request that has just ended, and what it took.
+  // The part of a request that has just ended, and its metrics.
   struct Continued {
     GroupId group_id;
     RequestMetrics metrics;
@@ -126,7 +128,7 @@ class LLMEngine final {
   OutputProcessor output_processor_;
   EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;
-  // Requests whose open token is being found, under the same id; the handle keeps what was encoded for it.
+  // Requests whose open token is being chosen, under the same id. The handle keeps what was encoded for them.
   struct OpenRequest {
     EncoderDecoderInputs inputs;
     SamplingParams params;

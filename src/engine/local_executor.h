@@ -1,3 +1,4 @@
+// The executor of an engine in this process. Owned by the engine and used by its thread. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ class LocalExecutor final : public Executor {
   Status collect(uint64_t step, StepOutput& output) override;
   ExecutorStats stats() const override { return runner_->stats(); }
 
-  EncoderDecoderModelRunner& runner() { return *runner_; }
+  const EncoderDecoderModelRunner& runner() const { return *runner_; }  // for tests
 
  private:
   std::unique_ptr<EncoderDecoderModelRunner> runner_;

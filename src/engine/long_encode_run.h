@@ -1,5 +1,5 @@
-// The encode that runs for a share of several steps (LongEncode of a plan): keeps its inputs, and where it stands.
-// Owned by the model runner; not thread-safe.
+// The encode that runs in slices of several steps (LongEncode of a plan): keeps its inputs and its progress. Owned by
+// the model runner. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -11,26 +11,28 @@ namespace transept {
 
 class LongEncodeRun final {
  public:
-  // `encode` computes what the inputs say, and writes their cross KV; in slices, so between two tasks of the pool other
-  // steps may run. Borrows the pool.
+  // `encode` computes its inputs and writes their cross KV. It runs in slices, so other steps may run between two of
+  // its tasks. Borrows the pool.
   LongEncodeRun(ThreadPool& threads, const EncodeInputs::Limits& limits,
                 std::function<void(const EncodeInputs&)> encode)
       : inputs_(limits), call_(threads), encode_(std::move(encode)) {}
 
-  // Drops what the plan does not go on with. Before the plan's block moves: until then no other group has the blocks
-  // that the dropped encode may still write to (a dropped call leaves out tasks of the pool, and nothing else).
+  // Drops the encode that the plan does not continue. Call before the plan's block moves: until then the blocks that
+  // the dropped encode may still write to are not reused (a dropped call skips tasks of the pool, and nothing else).
   void drop_unless_wanted(const LongEncode& plan) {
     if (!plan.runs || plan.begins) call_.drop();
   }
 
-  // Begins the plan's long encode or goes on with it, for so long and hardly longer. True: it has ended, and inputs()
-  // are its. REQUIRES: drop_unless_wanted(plan); one that goes on is the one that is under way.
-  bool run(const LongEncode& plan, double seconds);
+  // Begins the plan's long encode, whose media are in `bulk`, or continues it, for `num_tasks` tasks of the pool, or to
+  // its end if plan.to_the_end. Returns true if it has ended; inputs() are then its inputs. REQUIRES: num_tasks > 0;
+  // drop_unless_wanted(plan) was called; an encode that is continued is the one under way.
+  bool run(const LongEncode& plan, std::span<const float> bulk, int64_t num_tasks);
 
   const EncodeInputs& inputs() const { return inputs_; }
 
  private:
-  EncodeInputs inputs_;  // before call_, which may have to end first
+  std::vector<float> values_;  // the media's, which outlive the plan
+  EncodeInputs inputs_;        // before call_, which may have to end first
   SlicedCall call_;
   GroupId group_id_;
   std::function<void(const EncodeInputs&)> encode_;

@@ -50,6 +50,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   RETURN_IF_ERROR(runner->size_arena());
   RETURN_IF_ERROR(runner->size_kv());
+  runner->fill_info();
   return runner;
 }
 
@@ -124,9 +125,25 @@ Status EncoderDecoderModelRunner::settle_limits() {
   options_.max_num_batched_tokens =
       std::max({options_.max_num_batched_tokens, max_decoder_len_, options_.max_num_seqs});
   options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens, max_encoder_len_);
-  info_.num_encoder_layers = spec().num_encoder_layers;
-  info_.num_alignment_heads = static_cast<int32_t>(spec().alignment_heads.size());
   return ok_status();
+}
+
+void EncoderDecoderModelRunner::fill_info() {
+  info_.spec = spec();
+  info_.max_encoder_len = max_encoder_len_;
+  info_.max_decoder_len = max_decoder_len_;
+  info_.max_num_seqs = options_.max_num_seqs;
+  info_.max_num_batched_tokens = options_.max_num_batched_tokens;
+  info_.max_num_encoder_tokens = options_.max_num_encoder_tokens;
+  info_.block_size = options_.block_size;
+  info_.kv_dtype = options_.kv_dtype;
+  info_.weight_storage = options_.weight_storage;
+  info_.isa = options_.isa;
+  info_.num_threads = options_.num_threads;
+  info_.attention_backend = options_.attention_backend;
+  info_.packed_layers = packed_layers_;
+  for (PackedLayer& layer : info_.packed_layers) layer.views = {};
+  info_.report = report_;
 }
 
 // This replica's part of what was asked for.
@@ -306,15 +323,27 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
                                     StepOutput& output) {
   Arena::Scope scope(context.arena);
   const auto begin = std::chrono::steady_clock::now();
+  const int64_t num_tasks_before = threads_.num_tasks_done();
   CHECK(long_encode_ != nullptr || !plan.scheduled.long_encode.runs, "long encodes were not prepared for");
   output.long_encode_ended =
-      long_encode_ != nullptr && long_encode_->run(plan.scheduled.long_encode, plan.long_encode_seconds);
-  if (output.long_encode_ended) count_encodes(long_encode_->inputs());
+      long_encode_ != nullptr &&
+      long_encode_->run(plan.scheduled.long_encode, plan.scheduled.bulk, plan.num_long_encode_tasks);
+  output.captured_encodes.clear();
+  if (output.long_encode_ended) {
+    count_encodes(long_encode_->inputs());
+    capture_encodes(plan, std::span(&plan.scheduled.long_encode.group_id, 1), long_encode_->inputs(), output);
+  }
   if (!batch_->encodes().empty()) {
     encode(encode_context, batch_->encodes());
     if (!context.dry_run) count_encodes(batch_->encodes());
+    if (!plan.encoder_captures.empty()) {
+      std::vector<GroupId> groups;
+      for (const PlannedEncode& encode : plan.scheduled.encodes) groups.push_back(encode.group_id);
+      capture_encodes(plan, groups, batch_->encodes(), output);
+    }
   }
   output.encode_seconds = seconds_since(begin);
+  output.num_encode_tasks = threads_.num_tasks_done() - num_tasks_before;
   const ForwardBatch& forward = batch_->forward();
   const TensorView hidden =
       context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
@@ -391,50 +420,35 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
 
 void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inputs) {
   Arena::Scope scope(context.arena);
-  EncoderOutput output{run_encoder_layers(context, inputs), encoder_buffer_};
-  model_->write_cross_kv(context, output, inputs.cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
-  // The cross KV is written: from here on nobody but a dump reads the encoder output.
-  output = {};
-  DCHECK(encoder_buffer_.use_count() == 1);
-}
-
-// Into encoder_buffer_: [num_positions, d_model].
-TensorView EncoderDecoderModelRunner::run_encoder_layers(Context& context, const EncodeInputs& inputs) {
   const EncodeBatch& batch = inputs.batch();
   EncodeState state;
   state.hidden = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
-  if (!context.dry_run) num_encoded_positions_ = batch.num_tokens();
-  return state.hidden;
+  EncoderOutput output{state.hidden, encoder_buffer_};
+  model_->write_cross_kv(context, output, inputs.cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
+  // The cross KV is written: from here on only a capture reads the encoder output.
+  output = {};
+  DCHECK(encoder_buffer_.use_count() == 1);
+}
+
+// `groups`: whose encoder inputs these are, in the order of `inputs`, which were encoded last.
+void EncoderDecoderModelRunner::capture_encodes(const StepPlan& plan, std::span<const GroupId> groups,
+                                                const EncodeInputs& inputs, StepOutput& output) const {
+  const auto* rows = reinterpret_cast<const float*>(encoder_buffer_->data());
+  const AttentionMetadata& attention = inputs.batch().attention;
+  const auto width = static_cast<size_t>(spec().d_model);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (std::ranges::find(plan.encoder_captures, groups[i]) == plan.encoder_captures.end()) continue;
+    const float* begin = rows + static_cast<size_t>(attention.query_start_loc[i]) * width;
+    const float* end = rows + static_cast<size_t>(attention.query_start_loc[i + 1]) * width;
+    output.captured_encodes.push_back({groups[i], std::vector<float>(begin, end)});
+  }
 }
 
 void EncoderDecoderModelRunner::count_encodes(const EncodeInputs& inputs) {
   counters_.num_encoder_runs += inputs.batch().attention.num_seqs;
   counters_.num_cross_kv_writes += inputs.batch().attention.num_seqs;
   if (options_.debug_poison) kv_->seal(inputs.cross_blocks());
-}
-
-StatusOr<std::vector<float>> EncoderDecoderModelRunner::run_encoder(const EncoderContent& input) {
-  const int32_t length = input.num_positions();
-  if (length > max_encoder_len_) {
-    return field_error("prompt", str_cat("the encoder input has ", length, " tokens, more than the ", max_encoder_len_,
-                                         " that the model takes"));
-  }
-  EncodeInputs inputs(batch_limits().encodes());
-  // Nobody writes cross KV: any blocks will do.
-  const BlockTable no_blocks(static_cast<size_t>(ceil_div(length, options_.block_size)));
-  inputs.add({.token_ids = input.token_ids, .features = input.features, .num_tokens = length}, no_blocks);
-  inputs.finish();
-  Context context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
-  const Arena::Scope scope(context.arena);
-  run_encoder_layers(context, inputs);
-  const std::span<const float> hidden = last_encoder_output();
-  return std::vector<float>(hidden.begin(), hidden.end());
-}
-
-std::span<const float> EncoderDecoderModelRunner::last_encoder_output() const {
-  return {reinterpret_cast<const float*>(encoder_buffer_->data()),
-          static_cast<size_t>(num_encoded_positions_ * spec().d_model)};
 }
 
 ExecutorStats EncoderDecoderModelRunner::stats() const {

@@ -1,6 +1,6 @@
 // Runs steps of an encoder/decoder model on one rank: applies block moves, builds packed inputs, encodes new inputs and
-// writes their cross KV, runs the decoder over everybody's new rows, chooses tokens. Owns its threads, the KV bytes and
-// the step arena, and shares the model with its replicas. Not thread-safe: the engine thread calls it.
+// writes their cross KV, runs the decoder over the new rows of all sequences, chooses tokens. Owns its threads, the KV
+// bytes and the step arena, and shares the model with its replicas. Not thread-safe: the engine thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -27,61 +27,46 @@ class EncoderDecoderModelRunner final {
  public:
   struct Options {
     int32_t num_threads = 1;
-    std::vector<int> cpus;  // that the threads are pinned to, one each; empty: not pinned
+    std::vector<int> cpus;  // one per thread, to pin it to; empty: not pinned
     Isa isa = Isa::kGeneric;
     std::string attention_backend = "auto";
-    std::optional<DType> weight_storage;  // what matrices are kept in; unset: as the checkpoint stores each
-    bool storage_is_asked = true;         // false: a packed folder's matrices are taken as they are
+    std::optional<DType> weight_storage;  // of matrices; unset: as the checkpoint stores each
+    bool storage_is_asked = true;         // false: keep a packed folder's matrices as they are
     int32_t block_size = 16;
     DType kv_dtype = DType::kFloat32;      // of self and cross KV
-    std::optional<DType> narrow_kv_dtype;  // of a model narrower than kLeastInt8Width, if set
+    std::optional<DType> narrow_kv_dtype;  // if set, for a model narrower than kLeastInt8Width
     int32_t max_num_seqs = 64;
     int32_t max_num_batched_tokens = 2048;
     int32_t max_num_encoder_tokens = 4096;
-    // Caps both sides. Unset: the model's positions; where it has no limit, 8192, or what the KV pool holds if less.
+    // Caps both sides (but not the fixed window of a media encoder). Unset: the model's positions; for a model without
+    // a limit 8192, or what the KV pool holds if less.
     std::optional<int32_t> max_model_len;
     std::optional<uint64_t>
         kv_cache_memory;       // bytes; unset: what the largest load can use, within what the machine has left
     uint64_t swap_space = 0;   // bytes
-    int32_t num_replicas = 1;  // that share these bytes, and what the machine has left
+    int32_t num_replicas = 1;  // share these bytes, and the free memory of the machine
     double watermark = 0.01;
     ShortlistOptions shortlist;
-    bool has_long_encodes = false;  // plans may have some: encodes get memory of their own, apart from the step's
+    bool has_long_encodes = false;  // plans may have some: encodes get their own memory, apart from the step's
     bool debug_poison = false;
   };
 
-  // Loads the model, walks the largest step that the limits allow to size the step arena, and sizes the KV pools.
-  // Errors: whatever loading gives; a pool too small for one longest request (says what to change).
+  // Loads the model, walks the largest steps that the limits allow to size the step arena, and sizes the KV pools.
+  // Errors: any error of loading; a pool too small for one longest request (says what to change).
   static StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> create(const ModelConfig& config, const Options& options);
 
-  // Another runner over the same model, with threads, KV and step memory of its own, of the same sizes. REQUIRES: as
-  // many `cpus` as this one has. Errors: the system refuses the memory.
+  // Returns another runner over the same model, with its own threads, KV and step memory of the same sizes. REQUIRES:
+  // as many `cpus` as this runner has. Errors: the system refuses the memory.
   StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> create_replica(std::vector<int> cpus) const;
 
-  // For the thread that executes steps from here on.
+  // Pins the calling thread, which executes steps from here on.
   void pin_caller() const { threads_.pin_caller(); }
 
   Status execute(const StepPlan& plan, StepOutput& output);
 
-  const ModelSpec& spec() const { return model_->spec(); }
   const ExecutorInfo& info() const { return info_; }
   ExecutorStats stats() const;
-  const Options& options() const { return options_; }
-  // Longest encoder input and longest decoder sequence (prompt and output) that requests may have.
-  int32_t max_encoder_len() const { return max_encoder_len_; }
-  int32_t max_decoder_len() const { return max_decoder_len_; }
   const GroupShortlists* shortlists() const { return shortlists_.get(); }  // null: none
-  // One line each: what start-up found and chose (blocks, tokens, bytes).
-  const std::vector<std::string>& startup_report() const { return report_; }
-  // Every matrix, in the order of loading: what it is kept in, and its bytes.
-  const std::vector<PackedLayer>& packed_layers() const { return packed_layers_; }
-
-  // The encoder's output for one input, computed as a step computes it: [num_positions, d_model]. For `dump encoder`.
-  // Writes no KV. REQUIRES: no long encode is under way. Errors: longer than the limits.
-  StatusOr<std::vector<float>> run_encoder(const EncoderContent& input);
-  // What the last encode, of a step or of run_encoder, gave for all of its inputs: [num_positions, d_model], packed end
-  // to end. Until the next encode.
-  std::span<const float> last_encoder_output() const;
 
  private:
   explicit EncoderDecoderModelRunner(const Options& options);
@@ -100,17 +85,20 @@ class EncoderDecoderModelRunner final {
   Context make_context(Arena& arena, bool dry_run);
   void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
   void encode(Context& context, const EncodeInputs& inputs);
-  TensorView run_encoder_layers(Context& context, const EncodeInputs& inputs);
   void count_encodes(const EncodeInputs& inputs);
   void decode(Context& context, const TensorView& hidden);
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
+  void capture_encodes(const StepPlan& plan, std::span<const GroupId> groups, const EncodeInputs& inputs,
+                       StepOutput& output) const;
+  const ModelSpec& spec() const { return model_->spec(); }
+  void fill_info();
   bool has_int8_layers() const;
   InputBatch::Limits batch_limits() const;
 
   Options options_;
   ThreadPool threads_;
-  // Of all replicas: they write to neither.
+  // Shared by all replicas, which only read them.
   std::shared_ptr<const AttentionBackend> attention_;
   std::shared_ptr<const Model> model_;  // borrows attention_
   std::unique_ptr<InputBatch> batch_;
@@ -119,7 +107,6 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<KvStorage> kv_;
   std::unique_ptr<GroupShortlists> shortlists_;  // null: the model has none; borrows model_
   std::shared_ptr<PageBuffer> encoder_buffer_;   // counted: consumers of an encoder output hold it
-  int64_t num_encoded_positions_ = 0;            // of encoder_buffer_, by the last encode
   std::vector<float> captured_;                  // CrossCapture::out, outside the arena: hardly any step wants it
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;

@@ -37,7 +37,6 @@ class OpenTokens : public ::testing::Test {
     options_.scheduler.max_num_batched_tokens = 64;
     options_.scheduler.max_num_encoder_tokens = 64;
     options_.scheduler.max_num_seqs = max_num_seqs;
-    options_.scheduler.num_encoder_layers = 1;
     options_.blocks.block_size = 4;
     options_.blocks.num_device_blocks = num_blocks;
     options_.blocks.num_host_blocks = num_blocks;
@@ -321,7 +320,6 @@ class OpenTokensAsync : public ::testing::Test {
   OpenTokensAsync() {
     LLMEngine::Options options;
     options.scheduler.max_num_seqs = 4;
-    options.scheduler.num_encoder_layers = 1;
     options.blocks = {.block_size = 4, .num_device_blocks = 64, .num_host_blocks = 0, .watermark = 0};
     auto engine = std::make_unique<LLMEngine>(options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);
     engine_ = std::make_unique<AsyncEngine>(std::move(engine), AsyncEngine::Options{}, clock_);

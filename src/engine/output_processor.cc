@@ -66,12 +66,22 @@ void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs
 void OutputProcessor::plan_rows(StepPlan& plan) const {
   plan.rows.clear();
   plan.captures.clear();
+  plan_encoder_captures(plan);
   for (size_t i = 0; i < plan.scheduled.groups.size(); ++i) {
     const GroupId id = plan.scheduled.groups[i].group_id;
     const SequenceGroup* group = scheduler_.find(id);
     CHECK(group != nullptr, "a group was planned that the scheduler does not have");
     plan_group(*group, *groups_.at(id), i, plan);
   }
+}
+
+void OutputProcessor::plan_encoder_captures(StepPlan& plan) const {
+  plan.encoder_captures.clear();
+  const auto add = [&](GroupId id) {
+    if (scheduler_.find(id)->params().capture_encoder_output) plan.encoder_captures.push_back(id);
+  };
+  for (const PlannedEncode& encode : plan.scheduled.encodes) add(encode.group_id);
+  if (plan.scheduled.long_encode.runs) add(plan.scheduled.long_encode.group_id);
 }
 
 void OutputProcessor::plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx,
@@ -173,6 +183,9 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
   for (size_t i = 0; i < plan.captures.size(); ++i) {
     const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(plan.captures[i].group_idx)];
     add_captured(plan.captures[i], output.captured[i], metadata, *groups_.at(metadata.group_id));
+  }
+  for (const CapturedEncode& encode : output.captured_encodes) {
+    groups_.at(encode.group_id)->encoder_output = encode.values;
   }
   for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
     SequenceGroup& group = *scheduler_.find(metadata.group_id);
@@ -312,6 +325,7 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   if (state.cross_attention != nullptr && state.num_captured_rows == state.cross_attention->num_tokens) {
     result.cross_attention = std::move(state.cross_attention);
   }
+  result.encoder_output = std::move(state.encoder_output);
   const TimePoint now = clock_.now();
   result.metrics.queue_s = state.queue_s;
   if (state.queue_s < 0 && group.was_scheduled()) {

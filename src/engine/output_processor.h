@@ -1,5 +1,5 @@
-// What a step's tokens do to their requests: appended, forked, detokenised, stopped, reported. Owns the growing texts.
-// Not thread-safe (engine thread).
+// Applies a step's tokens to their requests: appends, forks, detokenises, stops and reports. Owns the growing texts.
+// Owned by the engine. Not thread-safe (engine thread).
 #pragma once
 
 #include <cstdint>
@@ -21,30 +21,31 @@ namespace transept {
 
 class OutputProcessor final {
  public:
-  // Borrows all three; the tokenizer may be null (texts stay empty).
+  // Borrows all three; `tokenizer` may be null (texts stay empty).
   OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock);
 
-  // Before the group is scheduled for the first time. With `stream`, process() gives its tokens as they come (not of
-  // beams and of best_of, which are not settled before the end). `before`: of an earlier part of the same request,
-  // whose wait and encode are the request's.
+  // Call before the group is first scheduled. With `stream`, process() gives its tokens as they come (not for beams and
+  // best_of, which are not settled before the end). `before`: metrics of an earlier part of the same request; its wait
+  // and encode count as the request's.
   void add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream = false,
                  const RequestMetrics& before = RequestMetrics());
 
-  // Rows to choose and to score for the groups of this plan.
+  // Plans the rows to choose and to score for the groups of this plan.
   void plan_rows(StepPlan& plan) const;
 
-  // The step was executed. Sequences end here; finished requests are appended to `outputs`, and forgotten, and what is
-  // new of those that are streamed. Their finished output, too, holds only what was not sent before.
+  // Call after the step was executed. Ends sequences, appends finished requests to `outputs` and forgets them, and
+  // appends what is new of streamed requests. The finished output of a stream, too, holds only what was not sent
+  // before.
   void process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& outputs);
 
-  // What an aborted request has so far. False: no such group.
+  // Returns what an aborted request has so far, in `output`. Returns false if there is no such group.
   bool abort(GroupId group_id, RequestOutput& output);
 
  private:
   struct SequenceState {
     OutputText text;
-    std::vector<PositionLogprobs> logprobs;  // that were not sent
-    std::vector<int32_t> alignments;         // the same
+    std::vector<PositionLogprobs> logprobs;  // not sent yet
+    std::vector<int32_t> alignments;         // not sent yet
     StreamCursor sent;
   };
   struct GroupState {
@@ -55,6 +56,7 @@ class OutputProcessor final {
     std::optional<float> probe_logprob;
     std::shared_ptr<CrossAttentionWeights> cross_attention;  // of the rows so far
     int32_t num_captured_rows = 0;
+    std::vector<float> encoder_output;
     TimePoint first_token{};
     double queue_s = -1;  // of an earlier part
     double encode_s = -1;
@@ -69,6 +71,7 @@ class OutputProcessor final {
   void plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx, StepPlan& plan) const;
   void plan_prompt(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
                    StepPlan& plan) const;
+  void plan_encoder_captures(StepPlan& plan) const;
   void plan_capture(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
                     StepPlan& plan) const;
   void plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq, int32_t sample_idx,

@@ -59,8 +59,8 @@ class PackModel : public ::testing::Test {
     const StatusOr<LoadedModel> loaded = load_engine(config, clock_);
     if (!loaded.ok()) return error_message(loaded.status());
     size_t mapped = 0;
-    for (const PackedLayer& layer : loaded->runner->packed_layers()) mapped += layer.is_mapped ? 1 : 0;
-    const bool all = mapped == loaded->runner->packed_layers().size();
+    for (const PackedLayer& layer : loaded->info.packed_layers) mapped += layer.is_mapped ? 1 : 0;
+    const bool all = mapped == loaded->info.packed_layers.size();
     return str_cat(loaded->config.quantization, " ", loaded->config.dtype,
                    mapped == 0 ? ""
                    : all       ? " mapped"

@@ -131,9 +131,9 @@ TEST_F(ReplicasEndToEndTest, RelativePositionsAreSharedToo) {
 
 TEST_F(ReplicasEndToEndTest, MemoryIsDividedAndTooLittleIsRefusedForAllOfThem) {
   TinyBart().write(dir_);
-  const int32_t blocks_of_one = load(make_config(dir_.path(), 1)).runner->info().num_device_blocks;
+  const int32_t blocks_of_one = load(make_config(dir_.path(), 1)).info.num_device_blocks;
   const LoadedModel two = load(make_config(dir_.path(), 2));
-  EXPECT_EQ(two.runner->info().num_device_blocks, blocks_of_one / 2);
+  EXPECT_EQ(two.info.num_device_blocks, blocks_of_one / 2);
   EXPECT_EQ(two.more_engines[0]->scheduler().blocks().num_device_blocks(), blocks_of_one / 2);
   EngineConfig small = make_config(dir_.path(), 4);
   small.kv_cache_memory = 4096;

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/allocation_count_testing.h"
+#include "engine/local_executor.h"
 #include "engine/shortlist_file.h"
 #include "engine/tiny_model_testing.h"
 #include "weights/shortlist_testing.h"
@@ -55,6 +56,9 @@ class ShortlistEndToEndTest : public testing::TinyModelTest {
     config.max_model_len = 40;
     config.shortlist_parts = 100;  // for all of them at once
     return config;
+  }
+  static const GroupShortlists& shortlists_of(const LoadedModel& model) {
+    return *static_cast<const LocalExecutor&>(model.engine->executor()).runner().shortlists();
   }
   static EngineConfig with_parts(EngineConfig config, int64_t parts) {
     config.shortlist_parts = parts;
@@ -134,8 +138,8 @@ TEST_F(ShortlistEndToEndTest, CopiedOutputsGiveThePickedScoresBits) {
       fast.dtype = storage;
     }
     const LoadedModel model = load(fast);
-    EXPECT_THAT(model.runner->startup_report(), Contains(AllOf(StartsWith("weights: "), HasSubstr(storage))));
-    EXPECT_THAT(model.runner->startup_report(), Contains(AllOf(StartsWith("shortlist: "), HasSubstr("lex.s2t.bin"))));
+    EXPECT_THAT(model.info.report, Contains(AllOf(StartsWith("weights: "), HasSubstr(storage))));
+    EXPECT_THAT(model.info.report, Contains(AllOf(StartsWith("shortlist: "), HasSubstr("lex.s2t.bin"))));
     const Answers answers = run(*model.engine, requests());
     EXPECT_EQ(run(*load(with_parts(fast, 0)).engine, requests()), answers) << storage << ": picked";
     EXPECT_EQ(run(*load(with_parts(fast, 3)).engine, requests()), answers) << storage << ": picked in some steps";
@@ -176,7 +180,7 @@ TEST_F(ShortlistEndToEndTest, PreemptedRequestsGoOnAsIfNothingHadBeen) {
 // Who has ended or was aborted has given its parts back by the next step.
 TEST_F(ShortlistEndToEndTest, PartsComeBack) {
   const LoadedModel model = load(config());
-  const GroupShortlists& shortlists = *model.runner->shortlists();
+  const GroupShortlists& shortlists = shortlists_of(model);
   std::vector<Request> list = requests();
   Answers answers;
   for (const Request& request : list) add(*model.engine, request);
@@ -198,7 +202,7 @@ TEST_F(ShortlistEndToEndTest, PartsComeBack) {
 // Scores of all ids that one of them needs serve the others, too.
 TEST_F(ShortlistEndToEndTest, AStepThatWantsMorePartsThanThereArePicksForEverybody) {
   const LoadedModel model = load(with_parts(config(), 2));
-  const GroupShortlists& shortlists = *model.runner->shortlists();
+  const GroupShortlists& shortlists = shortlists_of(model);
   std::vector<Request> list = requests();
   list.resize(3);
   for (Request& request : list) {
@@ -276,7 +280,7 @@ TEST_F(ShortlistEndToEndTest, AutoTakesTheOneInTheFolder) {
     const StatusOr<LoadedModel> model = load_engine(config, clock_);
     return model.ok() ? std::string() : error_message(model.status());
   };
-  const auto report_of = [&](const EngineConfig& config) { return load(config).runner->startup_report(); };
+  const auto report_of = [&](const EngineConfig& config) { return load(config).info.report; };
   EngineConfig named = config();
   EXPECT_THAT(report_of(named), Contains(HasSubstr("/lex.s2t.bin")));
   named.shortlist = "none";

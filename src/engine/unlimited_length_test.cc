@@ -37,7 +37,7 @@ class UnlimitedLengthTest : public ::testing::Test {
   StatusOr<LoadedModel> load(const EngineConfig& config) { return load_engine(config, clock_); }
 
   static bool reports(const LoadedModel& model, const std::string& words) {
-    for (const std::string& line : model.runner->startup_report()) {
+    for (const std::string& line : model.info.report) {
       if (line.find(words) != std::string::npos) return true;
     }
     return false;
@@ -74,16 +74,16 @@ class UnlimitedLengthTest : public ::testing::Test {
 TEST_F(UnlimitedLengthTest, Is8192ByDefaultAndMayBeMore) {
   const auto model = load(config());
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(model->runner->max_encoder_len(), 8192);
-  EXPECT_EQ(model->runner->max_decoder_len(), 8192);
+  EXPECT_EQ(model->info.max_encoder_len, 8192);
+  EXPECT_EQ(model->info.max_decoder_len, 8192);
   EXPECT_TRUE(reports(*model, "sets no limit: up to 8192 tokens"));
   for (const int32_t length : {7, 20000}) {
     EngineConfig asking = config();
     asking.max_model_len = length;
     const auto other = load(asking);
     ASSERT_TRUE(other.ok()) << other.status();
-    EXPECT_EQ(other->runner->max_encoder_len(), length);
-    EXPECT_EQ(other->runner->max_decoder_len(), length);
+    EXPECT_EQ(other->info.max_encoder_len, length);
+    EXPECT_EQ(other->info.max_decoder_len, length);
   }
   EngineConfig asking = config();
   asking.max_model_len = 2000000;
@@ -95,11 +95,11 @@ TEST_F(UnlimitedLengthTest, ADefaultYieldsToASmallPool) {
   tiny.kv_cache_memory = 64 << 10;
   auto model = load(tiny);
   ASSERT_TRUE(model.ok()) << model.status();
-  const int32_t length = model->runner->max_encoder_len();
-  EXPECT_EQ(model->runner->max_decoder_len(), length);
+  const int32_t length = model->info.max_encoder_len;
+  EXPECT_EQ(model->info.max_decoder_len, length);
   EXPECT_LT(length, 8192);
   // One longest request still fits, and a longer one would not.
-  const int32_t blocks = model->runner->info().num_device_blocks;
+  const int32_t blocks = model->info.num_device_blocks;
   EXPECT_LE(2 * length / 4, blocks);
   EXPECT_GE(2 * (length + 4) / 4, blocks - 3);
   EXPECT_TRUE(reports(*model, str_cat("up to ", length, " tokens")));

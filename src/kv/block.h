@@ -36,6 +36,7 @@ struct BlockMoves {
     freed_host.clear();
     copy.clear();
   }
+  bool operator==(const BlockMoves&) const = default;
 };
 
 }  // namespace transept

@@ -103,7 +103,7 @@ class WaveInput final : public EncoderInput {
     int64_t row = 0;
     for (size_t i = 0; i < batch.attention.seq_lens.size(); ++i) {
       const int64_t end = row + batch.attention.seq_lens[i];
-      run(context, context.dry_run ? nullptr : batch.features[i], x.rows(row, end));
+      run(context, context.dry_run ? nullptr : &batch.features[i], x.rows(row, end));
       row = end;
     }
   }
@@ -113,7 +113,7 @@ class WaveInput final : public EncoderInput {
       : conv1_(std::move(conv1)), norm_(std::move(norm)), conv2_(std::move(conv2)), conv3_(std::move(conv3)) {}
 
   // wave: null in a dry run.
-  void run(Context& context, const EncoderFeatures* wave, const TensorView& y) const {
+  void run(Context& context, const FeaturesView* wave, const TensorView& y) const {
     int64_t length2 = conv1d_longest_input(y.dim(0), conv3_.shape());
     int64_t length1 = conv1d_longest_input(length2, conv2_.shape());
     int64_t num_samples = conv1d_longest_input(length1, conv1_.shape());

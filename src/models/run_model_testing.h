@@ -118,7 +118,7 @@ class RunModel final {
     void add(const Request& request) {
       const EncoderContent& content = request.content;
       encoder_ids.insert(encoder_ids.end(), content.token_ids.begin(), content.token_ids.end());
-      if (content.features != nullptr) features.push_back(content.features.get());
+      if (content.features != nullptr) features.emplace_back(*content.features);
       decoder_ids.insert(decoder_ids.end(), request.decoder_ids.begin(), request.decoder_ids.end());
       contexts.push_back(0);
       groups.push_back(groups.back() + 1);
@@ -143,7 +143,7 @@ class RunModel final {
     }
 
     std::vector<int32_t> encoder_ids, decoder_ids, encoder_positions, decoder_positions;
-    std::vector<const EncoderFeatures*> features;
+    std::vector<FeaturesView> features;
     std::vector<int32_t> encoder_lens, decoder_lens, contexts, encoder_loc = {0}, decoder_loc = {0}, groups = {0};
     std::vector<int32_t> self_tables, cross_tables;
     std::vector<int64_t> self_slots, cross_slots;

@@ -106,6 +106,7 @@ TEST_P(SpeechModel, ComputesWhatTransformersDoes) {
   ASSERT_GE(answers.size(), 3u);
   RunModel run(*loaded->attention, isa, 2);
   std::vector<RunModel::Request> requests;
+  requests.reserve(answers.size());
   for (const Answer& answer : answers) requests.push_back(answer.request);
   const std::vector<RunModel::Output> packed = run.run(*loaded->model, requests);
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -149,7 +150,8 @@ TEST(SpeechModelMemory, ADryRunGoesByLengthsAlone) {
       Context dry{threads, measuring, Isa::kGeneric, true, nullptr};
       model.encode(dry, batch, {0, model.spec().num_encoder_layers}, dry_state);
       Context context{threads, arena};
-      batch.features = {&features, 1};
+      const FeaturesView view = *features;
+      batch.features = {&view, 1};
       model.encode(context, batch, {0, model.spec().num_encoder_layers}, state);
       EXPECT_GE(measuring.high_water_bytes(), arena.high_water_bytes()) << folder;
       EXPECT_EQ(arena.num_overflows(), 0);

@@ -47,7 +47,7 @@ class MelInput final : public EncoderInput {
     int64_t row = 0;
     for (size_t i = 0; i < batch.attention.seq_lens.size(); ++i) {
       const int64_t end = row + batch.attention.seq_lens[i];
-      add_frames(context, context.dry_run ? nullptr : batch.features[i], x.rows(row, end));
+      add_frames(context, context.dry_run ? nullptr : &batch.features[i], x.rows(row, end));
       row = end;
     }
   }
@@ -57,7 +57,7 @@ class MelInput final : public EncoderInput {
       : conv1_(std::move(conv1)), conv2_(std::move(conv2)), positions_(std::move(positions)) {}
 
   // y: what positions say; the convolutions' output is added. mel: null in a dry run.
-  void add_frames(Context& context, const EncoderFeatures* mel, const TensorView& y) const {
+  void add_frames(Context& context, const FeaturesView* mel, const TensorView& y) const {
     const int64_t bins = conv1_.in_channels();
     int64_t num_frames = conv1d_longest_input(y.dim(0), conv2_.shape());
     if (mel != nullptr) {

@@ -17,14 +17,17 @@ struct RowEdits {
   struct Bias {
     int32_t token_id;
     float value;
+    bool operator==(const Bias&) const = default;
   };
   struct Count {
     int32_t token_id;
     int32_t count;
+    bool operator==(const Count&) const = default;
   };
   struct Range {  // ids [begin, end); what lies past the vocabulary is nothing
     int32_t begin;
     int32_t end;
+    bool operator==(const Range&) const = default;
   };
 
   int32_t forced_token = -1;     // >= 0: this token has log-probability 0, all others none
@@ -45,6 +48,7 @@ struct RowEdits {
            banned_ranges.empty() && timestamp_begin < 0;
   }
   void clear();
+  bool operator==(const RowEdits&) const = default;
 };
 
 }  // namespace transept

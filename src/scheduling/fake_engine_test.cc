@@ -201,9 +201,9 @@ std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
   apply(plan.moves);
   encode_long(plan.long_encode);
   CHECK(!long_encode_.runs || plan.encodes.empty(), "a whole encode in the midst of a long one");
-  for (const EncodeSlice& slice : plan.encodes) {
-    const SequenceGroupMetadata& group = plan.groups[static_cast<size_t>(slice.group_idx)];
-    CHECK(group.group_id == slice.group_id && group.encoder_seq_data.encode_now);
+  for (const PlannedEncode& planned : plan.encodes) {
+    const SequenceGroupMetadata& group = plan.groups[static_cast<size_t>(planned.group_idx)];
+    CHECK(group.group_id == planned.group_id && group.encoder_seq_data.encode_now);
     encode(group);
   }
   for (const SequenceGroupMetadata& group : plan.groups) write_rows(group);

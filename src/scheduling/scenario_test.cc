@@ -138,7 +138,7 @@ class Runner {
     std::vector<std::string> parts;
     const SchedulerOutputs& plan = engine_->plan();
     std::set<GroupId> encoded;
-    for (const EncodeSlice& encode : plan.encodes) encoded.insert(encode.group_id);
+    for (const PlannedEncode& encode : plan.encodes) encoded.insert(encode.group_id);
     const auto moved = [&](std::string_view what, auto has_moved) {
       std::string groups;
       for (const auto& [id, now] : states()) {
@@ -155,7 +155,7 @@ class Runner {
       return was == State::kSwapped && now == State::kRunning && !is_encoded;
     });
     std::string encodes, feeds;
-    for (const EncodeSlice& encode : plan.encodes) encodes += str_cat(" ", name_of(encode.group_id));
+    for (const PlannedEncode& encode : plan.encodes) encodes += str_cat(" ", name_of(encode.group_id));
     for (const SequenceGroupMetadata& group : plan.groups) {
       std::vector<std::string> rows;
       for (const SequenceData& seq : group.seq_data) rows.push_back(str_cat(seq.token_ids.size()));
@@ -199,7 +199,7 @@ class Runner {
       for (const BlockTable& table : group.block_tables) self.push_back(str_cat(table.size()));
       for (const SequenceData& seq : group.seq_data) logits.push_back(str_cat(seq.first_logits_row));
       return str_cat("self ", join(self, "+"), " cross ", group.cross_block_table.size(), " encoder ",
-                     group.encoder_seq_data.token_ids.size(), " logits ", join(logits, "+"));
+                     group.encoder_seq_data.num_tokens, " logits ", join(logits, "+"));
     }
     return "none";
   }

@@ -149,8 +149,7 @@ void Scheduler::plan_long_encode(const Budget& budget, SchedulerOutputs& outputs
   encode.group_id = group.group_id();
   if (!encode.begins) return;
   const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
-  fill_encoder(group, encode.input);
-  encode.input.features = group.encoder_features();
+  fill_encoder_input(group, encode.input, outputs);
   encode.cross_block_table.assign(cross.begin(), cross.end());
   outputs.num_encoder_tokens += group.num_encoder_tokens();
 }
@@ -269,25 +268,34 @@ void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutput
 
 void Scheduler::plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata) {
   const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
-  fill_encoder(group, metadata.encoder_seq_data);
+  metadata.encoder_seq_data.num_tokens = group.num_encoder_tokens();
+  if (!group.was_computed_) {
+    const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
+    metadata.encoder_seq_data.token_ids.assign(ids.begin(), ids.end());
+  }
   metadata.cross_block_table.assign(cross.begin(), cross.end());
 }
 
-void Scheduler::fill_encoder(const SequenceGroup& group, EncoderSequenceData& data) {
+// What an encode reads.
+void Scheduler::fill_encoder_input(const SequenceGroup& group, EncoderSequenceData& data, SchedulerOutputs& outputs) {
   const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
   data.token_ids.assign(ids.begin(), ids.end());
   data.num_tokens = group.num_encoder_tokens();
+  if (const EncoderFeatures* features = group.encoder_features().get(); features != nullptr) {
+    data.features.shape = features->shape;
+    data.features.begin = std::ssize(outputs.bulk);
+    outputs.bulk.insert(outputs.bulk.end(), features->values.begin(), features->values.end());
+  }
 }
 
-// The last group of the plan encodes, all layers at once. It was just admitted; or the step that was to encode was not
+// The last group of the plan encodes. It was just admitted; or the step that was to encode was not
 // executed, and then the budget suffices, because it did then.
 void Scheduler::plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   blocks_.begin_cross_write(group.group_id());
-  outputs.encodes.push_back({.group_id = group.group_id(),
-                             .group_idx = static_cast<int32_t>(outputs.groups.size()) - 1,
-                             .layers = {0, options_.num_encoder_layers}});
-  outputs.groups.back().encoder_seq_data.encode_now = true;
-  outputs.groups.back().encoder_seq_data.features = group.encoder_features();
+  outputs.encodes.push_back({group.group_id(), static_cast<int32_t>(outputs.groups.size()) - 1});
+  EncoderSequenceData& data = outputs.groups.back().encoder_seq_data;
+  fill_encoder_input(group, data, outputs);
+  data.encode_now = true;
   outputs.num_encoder_tokens += group.num_encoder_tokens();
   budget.encoder_tokens -= group.num_encoder_tokens();
 }

@@ -1,6 +1,6 @@
 // Decides what a step computes. Every step: the running sequences first, then groups that come back from the host
 // pool, then new groups in order of arrival (encode and prefill together), within three budgets: decoder tokens,
-// encoder tokens, sequences. The scan stops at the first group that does not fit, so nobody is overtaken for ever.
+// encoder tokens, sequences. The scan stops at the first group that does not fit, so no group starves.
 //
 // There are no prefill steps and decode steps: a sequence has tokens, some of them are computed, and a step feeds the
 // next ones. A prompt, one new token, the tail of a recomputed sequence are the same thing.
@@ -9,11 +9,11 @@
 // always gets on; alone it always fits, because add_seq_group refuses what cannot.
 //
 // Groups whose encoder inputs have the same digest share one cross table (BlockSpaceManager): one of them encodes, in
-// the step in which the first of the others decodes, or before. Who shares is preempted by recompute.
+// the step in which the first of the others decodes, or before. A group that shares is preempted by recompute.
 //
-// While somebody decodes, new groups may encode so many tokens a step and no more (set_max_encoder_tokens_beside). One
+// While any sequence decodes, new groups encode at most set_max_encoder_tokens_beside tokens per step. A group
 // that wants more, and is first in a step, begins a long encode: it takes its blocks, and feeds no row until some later
-// step has ended the encode. Who else wants to encode waits behind it.
+// step has ended the encode. Other encodes wait behind it.
 //
 // Owned by the engine. Not thread-safe (engine thread). The life of a step:
 //
@@ -49,7 +49,6 @@ class Scheduler final {
     int32_t max_num_batched_tokens = 2048;  // decoder tokens a step
     int32_t max_num_encoder_tokens = 4096;  // encoder tokens a step
     int32_t max_num_seqs = 64;              // running sequences
-    int32_t num_encoder_layers = 0;         // for EncodeSlice
     PreemptionMode preemption_mode = PreemptionMode::kAuto;
 
     // Errors: a budget below 1; fewer batched tokens than sequences (then not every running one could get on).
@@ -69,7 +68,7 @@ class Scheduler final {
   // In any state, between steps; all its blocks come back, and the group is gone. False: no such group.
   bool abort_seq_group(GroupId group_id);
 
-  // From the next step on. Without it, or where nobody decodes: max_num_encoder_tokens alone count.
+  // From the next step on. Without it, or while no sequence decodes, only max_num_encoder_tokens counts.
   void set_max_encoder_tokens_beside(std::optional<int32_t> num_tokens) { max_encoder_tokens_beside_ = num_tokens; }
 
   // Plans a step into `outputs`, whose memory is used again. An empty plan: there is nothing to do, and it
@@ -118,7 +117,7 @@ class Scheduler final {
     int32_t tokens = 0;
     int32_t encoder_tokens = 0;
     int32_t seqs = 0;
-    bool is_beside = false;  // somebody decodes: encoder_tokens are those of set_max_encoder_tokens_beside
+    bool is_beside = false;  // a sequence decodes: encoder_tokens are those of set_max_encoder_tokens_beside
   };
   struct Rows {  // a sequence feeds its next `count` tokens
     Sequence* seq = nullptr;
@@ -138,7 +137,7 @@ class Scheduler final {
   void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata);
   void plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
-  static void fill_encoder(const SequenceGroup& group, EncoderSequenceData& data);
+  static void fill_encoder_input(const SequenceGroup& group, EncoderSequenceData& data, SchedulerOutputs& outputs);
   static void fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data);
   void fork_recomputed(SequenceGroup& group);
   void preempt_last(SchedulerOutputs& outputs);

@@ -103,6 +103,7 @@ void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_
   for (const SequenceGroupMetadata& metadata : outputs.groups) {
     SequenceGroup* group = find(metadata.group_id);
     if (group == nullptr) continue;
+    group->was_computed_ = true;
     for (const SequenceData& data : metadata.seq_data) {
       Sequence* seq = group->find(data.seq_id);
       if (seq == nullptr || seq->is_finished()) continue;

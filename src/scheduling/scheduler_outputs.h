@@ -1,6 +1,6 @@
-// The plan of one step: who feeds which rows, with which tables, and what happens to blocks before. A value without
-// pointers, so that a rank can be another process; its vectors are recycled when it is filled again, so that a steady
-// decode step allocates nothing.
+// The plan of one step: which sequences feed which rows, with which block tables, and which block moves come first. A
+// value without pointers, so that a rank can be another process; its vectors are recycled when it is filled again, so
+// that a steady decode step allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,21 +32,38 @@ struct SequenceData {
     token_ids.clear();
     sampled = false;
   }
+  bool operator==(const SequenceData&) const = default;
+};
+
+// Media of an encoder input: their shape, and where their values lie in SchedulerOutputs::bulk.
+struct PlannedFeatures {
+  std::vector<int64_t> shape;  // empty: the input is ids
+  int64_t begin = 0;           // the first of product(shape) values
+
+  bool empty() const { return shape.empty(); }
+  size_t num_values() const {
+    size_t product = 1;
+    for (const int64_t size : shape) product *= static_cast<size_t>(size);
+    return product;
+  }
+  bool operator==(const PlannedFeatures&) const = default;
 };
 
 struct EncoderSequenceData {
-  std::vector<int32_t> token_ids;  // in every step; empty where the input is not ids (audio)
-  // Media, in the step that encodes them; else null. Immutable and self-contained: another process gets a copy.
-  std::shared_ptr<const EncoderFeatures> features;
-  int32_t num_tokens = 0;   // positions that the encoder gives; 0: a decoder-only group
-  bool encode_now = false;  // in this step the encoder runs and the cross KV is written
+  // In the step that encodes the input, and until the group's first step was computed: a rank that needs them later
+  // keeps what it makes of them. Empty where the input is media.
+  std::vector<int32_t> token_ids;
+  PlannedFeatures features;  // in the step that encodes them
+  int32_t num_tokens = 0;    // positions that the encoder gives; 0: a decoder-only group
+  bool encode_now = false;   // in this step the encoder runs and the cross KV is written
 
   void clear() {
     token_ids.clear();
-    features.reset();
+    features.shape.clear();
     num_tokens = 0;
     encode_now = false;
   }
+  bool operator==(const EncoderSequenceData&) const = default;
 };
 
 struct SequenceGroupMetadata {
@@ -65,23 +82,23 @@ struct SequenceGroupMetadata {
     encoder_seq_data.clear();
     cross_block_table.clear();
   }
+  bool operator==(const SequenceGroupMetadata&) const = default;
 };
 
-// Layers of an encode that run in this step: all of them today, because an encode that is too long for a step stands
-// still within a layer (LongEncode). A pipeline's stages would have a share each.
-struct EncodeSlice {
+// A group whose encoder input is encoded whole in this step.
+struct PlannedEncode {
   GroupId group_id;
   int32_t group_idx = 0;  // in SchedulerOutputs::groups
-  LayerRange layers;
+  bool operator==(const PlannedEncode&) const = default;
 };
 
-// An encode that would keep those who decode waiting for too long: it runs for a share of several steps, one such
+// An encode that would delay decoding sequences for too long. It runs for a share of several steps, one such
 // encode at a time. Its group stands in no plan's `groups` until it has ended (Scheduler::mark_computed). Every step
-// goes on with the one that is under way; what a plan does not go on with is nobody's any more, and is dropped.
+// goes on with the one that is under way; an encode that a plan does not go on with is dropped.
 struct LongEncode {
   bool runs = false;        // in this step
   bool begins = false;      // with this step, and then what follows is set
-  bool to_the_end = false;  // nobody waits for it in this step, or shall not any more; who encodes in it comes after
+  bool to_the_end = false;  // no sequence waits for it, or none shall wait longer; encodes of this step follow it
   GroupId group_id;
   EncoderSequenceData input;
   BlockTable cross_block_table;
@@ -91,15 +108,16 @@ struct LongEncode {
     input.clear();
     cross_block_table.clear();
   }
+  bool operator==(const LongEncode&) const = default;
 };
 
 struct SchedulerOutputs {
   Recycled<SequenceGroupMetadata> groups;  // running ones, those that came back, new ones
-  std::vector<EncodeSlice> encodes;
+  std::vector<PlannedEncode> encodes;
   LongEncode long_encode;
-  BlockMoves moves;  // KvStorage::apply(moves) before anything is computed
-  std::vector<GroupId>
-      finished;  // freed or aborted since the last plan that was not empty: for who keeps state for them
+  std::vector<float> bulk;        // values of this step's media, one item behind the other
+  BlockMoves moves;               // KvStorage::apply(moves) before anything is computed
+  std::vector<GroupId> finished;  // freed or aborted since the last plan that was not empty: ranks drop their state
 
   int32_t num_seqs = 0;            // in this step
   int32_t num_decoder_tokens = 0;  // new rows
@@ -118,12 +136,14 @@ struct SchedulerOutputs {
     groups.clear();
     encodes.clear();
     long_encode.clear();
+    bulk.clear();
     moves.clear();
     finished.clear();
     num_seqs = num_decoder_tokens = num_encoder_tokens = 0;
     num_preempted = num_swapped_out = num_swapped_in = num_admitted = num_encoder_cache_hits = 0;
     num_running = num_waiting = num_swapped = 0;
   }
+  bool operator==(const SchedulerOutputs&) const = default;
 };
 
 }  // namespace transept

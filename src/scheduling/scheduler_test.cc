@@ -59,7 +59,6 @@ TEST(Scheduler, RefusesBadOptions) {
 TEST(Scheduler, PlansValues) {
   FakeClock clock;
   Scheduler::Options options;
-  options.num_encoder_layers = 6;
   Scheduler scheduler(options, block_options(), clock);
   ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, 1, max_tokens(8), {2, 0, 9})).ok());
   clock.advance(std::chrono::seconds(3));
@@ -79,7 +78,7 @@ TEST(Scheduler, PlansValues) {
   EXPECT_TRUE(group.encoder_seq_data.encode_now);
   ASSERT_EQ(plan.encodes.size(), 1u);
   EXPECT_EQ(plan.encodes[0].group_id, GroupId(1));
-  EXPECT_EQ(plan.encodes[0].layers.end, 6);
+  EXPECT_EQ(plan.encodes[0].group_idx, 0);
   EXPECT_EQ(scheduler.find(GroupId(1))->first_scheduled_time() - TimePoint(), std::chrono::seconds(3));
 
   feed_ones(scheduler, plan);

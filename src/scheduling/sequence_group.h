@@ -86,6 +86,7 @@ class SequenceGroup final {
   int32_t fork_at_ = 0;
   int32_t num_tail_blocks_ = 0;  // that they will take then
   bool was_scheduled_ = false;
+  bool was_computed_ = false;  // a step with it was executed
   TimePoint first_scheduled_time_{};
   int32_t num_preemptions_ = 0;
 };

@@ -103,7 +103,6 @@ TEST(InfoRoutes, AServerWhoseEngineFailedIsNotReadyAndSaysNoMore) {
   ServerHouse house;
   const auto gate = std::make_shared<testing::StepGate>();
   LLMEngine::Options options;
-  options.scheduler.num_encoder_layers = 1;
   options.blocks.num_device_blocks = 64;
   const SteadyClock clock;
   AsyncEngine broken(

@@ -64,7 +64,6 @@ class GatedTest : public ::testing::Test {
     engine_ = nullptr;
     gate_ = std::make_shared<StepGate>();
     LLMEngine::Options engine_options;
-    engine_options.scheduler.num_encoder_layers = 1;
     engine_options.scheduler.max_num_seqs = max_num_seqs;
     engine_options.blocks = {.block_size = 16, .num_device_blocks = 2000, .num_host_blocks = 0, .watermark = 0};
     auto engine = std::make_unique<LLMEngine>(engine_options, std::make_unique<GatedExecutor>(gate_), nullptr, clock_);

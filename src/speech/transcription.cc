@@ -16,7 +16,7 @@ StatusOr<SpeechModel> SpeechModel::of(const LoadedModel& model, AsyncEngine& eng
   speech.tokens = model.speech_tokens.get();
   speech.generation = &model.generation;
   speech.prompts = model.prompts.get();
-  speech.has_alignment_heads = model.has_alignment_heads;
+  speech.has_alignment_heads = !model.info.spec.alignment_heads.empty();
   speech.max_num_seqs = model.config.max_num_seqs;
   return speech;
 }
