@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/allocation_count_testing.h"
+#include "base/content_digest_testing.h"
 
 namespace transept {
 namespace {
@@ -88,6 +89,70 @@ TEST(Scheduler, PlansValues) {
   EXPECT_THAT(plan.groups[0].seq_data[0].token_ids, ElementsAre(1));
   EXPECT_EQ(plan.groups[0].seq_data[0].context_len, 3);
   EXPECT_TRUE(plan.encodes.empty());
+}
+
+// A rank may never have seen them; what it has computed once it keeps.
+TEST(Scheduler, EncoderIdsComeUntilAStepWasComputed) {
+  FakeClock clock;
+  BlockSpaceManager::Options sharing = block_options();
+  sharing.share_identical_inputs = true;
+  Scheduler scheduler({}, sharing, clock);
+  for (const uint64_t id : {1, 2}) {
+    SequenceGroup::Init init;
+    init.group_id = GroupId(id);
+    init.first_seq_id = scheduler.next_seq_id();
+    init.inputs.prompt_token_ids = {2, 0};
+    init.inputs.encoder_prompt_token_ids = {4, 5, 6, 7};
+    init.encoder_digest = testing::digest_of(9);  // the second finds the first's cross table
+    init.params = max_tokens(8);
+    ASSERT_TRUE(scheduler.add_seq_group(std::make_unique<SequenceGroup>(init)).ok());
+  }
+  SchedulerOutputs plan;
+  for (int attempt = 0; attempt < 2; ++attempt) {  // the first is not executed
+    scheduler.schedule(plan);
+    ASSERT_EQ(plan.groups.size(), 2u);
+    EXPECT_EQ(plan.encodes.size(), 1u);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_THAT(plan.groups[i].encoder_seq_data.token_ids, ElementsAre(4, 5, 6, 7)) << attempt << ": " << i;
+    }
+  }
+  feed_ones(scheduler, plan);
+  scheduler.schedule(plan);
+  ASSERT_EQ(plan.groups.size(), 2u);
+  for (const SequenceGroupMetadata& group : plan.groups) {
+    EXPECT_THAT(group.encoder_seq_data.token_ids, IsEmpty());
+    EXPECT_EQ(group.encoder_seq_data.num_tokens, 4);
+  }
+}
+
+TEST(Scheduler, MediaLieInThePlanInTheStepThatEncodesThem) {
+  FakeClock clock;
+  Scheduler scheduler({}, block_options(), clock);
+  for (const uint64_t id : {1, 2}) {
+    SequenceGroup::Init init;
+    init.group_id = GroupId(id);
+    init.first_seq_id = scheduler.next_seq_id();
+    init.inputs.prompt_token_ids = {2, 0};
+    auto features = std::make_shared<EncoderFeatures>();
+    features->shape = {2, static_cast<int64_t>(id)};
+    for (uint64_t i = 0; i < 2 * id; ++i) features->values.push_back(static_cast<float>(10 * id + i));
+    features->num_positions = 3;
+    init.inputs.encoder_features = std::move(features);
+    init.params = max_tokens(8);
+    ASSERT_TRUE(scheduler.add_seq_group(std::make_unique<SequenceGroup>(init)).ok());
+  }
+  SchedulerOutputs plan;
+  scheduler.schedule(plan);
+  ASSERT_EQ(plan.groups.size(), 2u);
+  EXPECT_THAT(plan.bulk, ElementsAre(10, 11, 20, 21, 22, 23));
+  EXPECT_THAT(plan.groups[0].encoder_seq_data.features.shape, ElementsAre(2, 1));
+  EXPECT_EQ(plan.groups[0].encoder_seq_data.features.begin, 0);
+  EXPECT_THAT(plan.groups[1].encoder_seq_data.features.shape, ElementsAre(2, 2));
+  EXPECT_EQ(plan.groups[1].encoder_seq_data.features.begin, 2);
+  feed_ones(scheduler, plan);
+  scheduler.schedule(plan);
+  EXPECT_THAT(plan.bulk, IsEmpty());
+  EXPECT_TRUE(plan.groups[0].encoder_seq_data.features.empty());
 }
 
 TEST(Scheduler, NamesTheGroupsThatAreGone) {

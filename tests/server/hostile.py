@@ -249,6 +249,8 @@ def costly_bodies_hold_nobody_up(setup):
     refused before it is tokenised, or kept once each."""
     with live_server(setup) as server:
         quiet = honest_p99(lambda: one_request(server))
+        with attackers(server, "busy", 2):  # attackers take processors from the server, which others would not: for comparison
+            setup.say(f"beside two busy processes that ask for nothing: p99 {1000 * honest_p99(lambda: one_request(server)):.1f} ms")
         for kind in ("spaces", "ids"):
             with attackers(server, kind, 2):
                 beside = honest_p99(lambda: one_request(server))
