@@ -158,7 +158,7 @@ class CliTest(unittest.TestCase):
         self.assertEqual((got["blocks_in_use"], got["pinned_blocks"], got["step_arena_overflows"]), (0, 0, 0))
 
     def test_identical_inputs_share_one_encode(self):
-        path = self.write("in.jsonl", *[{"id": str(i), "prompt": "word", "max_tokens": 5, "temperature": 1.0} for i in range(6)])
+        path = self.write("in.jsonl", *[{"id": str(i), "prompt": "word", "max_tokens": 120, "ignore_eos": True, "temperature": 1.0} for i in range(6)])
         stats = self.scratch / "stats.json"
         texts = []
         for flags, runs in (([], 1), (["--share-identical-inputs", "on"], 1), (["--share-identical-inputs", "off"], 6)):
