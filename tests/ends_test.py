@@ -12,7 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
-from cli_test import BINARY, run
+from cli_test import BINARY, run, serve
 
 NOBODY = 65534
 
@@ -111,15 +111,8 @@ class EndsTest(unittest.TestCase):
 
     def serve(self, *flags):
         """A server's process and port."""
-        process = subprocess.Popen([str(BINARY), "serve", "g2p", "--port", "0", *flags], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        for line in process.stderr:
-            if found := re.search(r"serves .* at http://\S*:(\d+), ready", line):
-                return process, int(found[1])
-        return self.fail("the server did not start")
+        process, url, _ = serve(self, "g2p", *flags)
+        return process, int(url.rpartition(":")[2])
 
     def test_the_soft_limit_of_descriptors_becomes_the_hard_one(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

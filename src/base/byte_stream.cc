@@ -8,6 +8,8 @@
 namespace transept {
 namespace {
 
+constexpr size_t kLeastBuffer = 4096;
+
 // The bytes that each of `values` takes: 1, 2 or 4.
 size_t width_of(std::span<const int32_t> values) {
   uint32_t all = 0;
@@ -17,7 +19,8 @@ size_t width_of(std::span<const int32_t> values) {
 
 }  // namespace
 
-void ByteWriter::grow(size_t size) { out_.resize(std::max({out_.capacity(), size_ + size, 2 * size_})); }
+// By what was written, not by the buffer's capacity: one large message would make every later one clear as much.
+void ByteWriter::grow(size_t size) { out_.resize(std::max({size_ + size, 2 * size_, kLeastBuffer})); }
 
 template <typename T>
 void ByteWriter::packed(std::span<const int32_t> values) {

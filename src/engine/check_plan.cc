@@ -1,9 +1,11 @@
+#include "engine/check_plan.h"
+
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/checked_math.h"
 #include "base/strings.h"
-#include "engine/plan_codec.h"
 
 namespace transept {
 namespace {

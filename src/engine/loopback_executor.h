@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/check_plan.h"
 #include "engine/executor.h"
 #include "engine/plan_codec.h"
 

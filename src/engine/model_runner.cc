@@ -63,8 +63,6 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   runner->model_ = model_;
   runner->packed_layers_ = packed_layers_;
   runner->info_ = info_;
-  runner->max_encoder_len_ = max_encoder_len_;
-  runner->max_decoder_len_ = max_decoder_len_;
   runner->make_shortlists();
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   RETURN_IF_ERROR(runner->size_arena());
@@ -113,8 +111,8 @@ Status EncoderDecoderModelRunner::settle_limits() {
   const int32_t most = asked.value_or(unlimited ? default_max_len() : positions);
   // A window of media always has all its positions: --max-model-len is about the answer then.
   const bool has_window = !spec().encoder_takes_ids() && spec().max_encoder_positions != ModelSpec::kNoLimit;
-  max_encoder_len_ = has_window ? spec().max_encoder_positions : std::min(spec().max_encoder_positions, most);
-  max_decoder_len_ = std::min(spec().max_decoder_positions, most);
+  info_.max_encoder_len = has_window ? spec().max_encoder_positions : std::min(spec().max_encoder_positions, most);
+  info_.max_decoder_len = std::min(spec().max_decoder_positions, most);
   if (unlimited) {
     report_.push_back(str_cat("lengths: the model sets no limit: up to ", most, " tokens of input, and of answer with ",
                               "its prompt, ", asked.has_value() ? "" : "by default ",
@@ -123,15 +121,13 @@ Status EncoderDecoderModelRunner::settle_limits() {
   }
   // A prompt and an encoder input go through in one piece each: the budgets hold at least one longest.
   options_.max_num_batched_tokens =
-      std::max({options_.max_num_batched_tokens, max_decoder_len_, options_.max_num_seqs});
-  options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens, max_encoder_len_);
+      std::max({options_.max_num_batched_tokens, info_.max_decoder_len, options_.max_num_seqs});
+  options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens, info_.max_encoder_len);
   return ok_status();
 }
 
 void EncoderDecoderModelRunner::fill_info() {
   info_.spec = spec();
-  info_.max_encoder_len = max_encoder_len_;
-  info_.max_decoder_len = max_decoder_len_;
   info_.max_num_seqs = options_.max_num_seqs;
   info_.max_num_batched_tokens = options_.max_num_batched_tokens;
   info_.max_num_encoder_tokens = options_.max_num_encoder_tokens;
@@ -171,8 +167,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
   return {options_.max_num_seqs,
           options_.max_num_batched_tokens,
           options_.max_num_encoder_tokens,
-          max_encoder_len_,
-          max_decoder_len_,
+          info_.max_encoder_len,
+          info_.max_decoder_len,
           options_.block_size,
           options_.kv_dtype,
           has_int8_layers() ? DType::kInt8 : DType::kFloat32};
@@ -246,8 +242,8 @@ Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   const auto blocks_of_request = [&](int32_t most_tokens) {
-    return ceil_div(std::min(max_encoder_len_, most_tokens), options_.block_size) +
-           ceil_div(std::min(max_decoder_len_, most_tokens), options_.block_size);
+    return ceil_div(std::min(info_.max_encoder_len, most_tokens), options_.block_size) +
+           ceil_div(std::min(info_.max_decoder_len, most_tokens), options_.block_size);
   };
   const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
@@ -270,8 +266,8 @@ Status EncoderDecoderModelRunner::size_kv() {
         static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1) * block_bytes;
     return resource_exhausted(
         "the KV cache of ", format_bytes(memory), num_replicas > 1 ? " a replica (" : " (", num_blocks, " blocks of ",
-        options_.block_size, " tokens) is too small for one longest request: ", max_encoder_len_, " encoder and ",
-        max_decoder_len_, " decoder tokens want ", longest, " blocks. Give --kv-cache-memory at least ",
+        options_.block_size, " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
+        info_.max_decoder_len, " decoder tokens want ", longest, " blocks. Give --kv-cache-memory at least ",
         format_bytes(least * num_replicas), num_replicas > 1 ? " for all replicas" : "", ", or lower --max-model-len");
   }
   // More host blocks than device blocks could never be filled.

@@ -111,7 +111,6 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;
   ExecutorInfo info_;
-  int32_t max_encoder_len_ = 0, max_decoder_len_ = 0;
   uint64_t memory_left_ = 0;  // bytes that the KV pool may take, as start-up found them
   std::vector<std::string> report_;
   std::vector<PackedLayer> packed_layers_;

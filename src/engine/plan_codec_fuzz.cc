@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "engine/check_plan.h"
 #include "engine/plan_codec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
