@@ -1,6 +1,6 @@
-// Tokens on top of a model's vocabulary: found in a text before the model sees it, each with its rules about what may
-// stand beside it. Source: tokenizer/added_vocabulary.rs of Hugging Face's tokenizers.
-// Filled by a loader, then immutable, so thread-safe.
+// Added tokens: tokens on top of a model's vocabulary. They are found in a text before the model sees it, each by its
+// own rules about its neighbours. Source: tokenizer/added_vocabulary.rs of Hugging Face's tokenizers.
+// A loader fills it. Immutable after that, so thread-safe.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -22,49 +22,53 @@ namespace transept {
 
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // not inside a word
-  bool lstrip = false;       // takes the white space before it along
-  bool rstrip = false;       // takes the white space behind it along
-  bool normalized = false;   // looked for in the normalised text
-  bool special = false;      // left out by skip_special_tokens
+  bool single_word = false;  // never matches inside a word
+  bool lstrip = false;       // includes the white space before it
+  bool rstrip = false;       // includes the white space after it
+  bool normalized = false;   // matches in the normalised text
+  bool special = false;      // omitted by skip_special_tokens
 
-  // The token as files write it: a string (`defaults` gives the rest), or an object with these fields.
+  // Parses a token as files write it: a string (the rest comes from `defaults`), or an object with these fields. Errors
+  // name the field: an object without content, or a value of another kind.
   static StatusOr<AddedToken> parse(const JsonField& field, AddedToken defaults);
 };
 
+// Whether `content` is a timestamp of Whisper, such as <|12.34|>. Such tokens are special, whatever their files say.
 bool is_timestamp_token(std::string_view content);
 
 class AddedTokens final {
  public:
-  // A part of a text: one added token, or what stands between them (token_id kText).
+  // A part of a text: one added token, or text without any (token_id kText).
   struct Segment {
     TextRange range;
     int32_t token_id;
   };
   static constexpr int32_t kText = -1;
 
-  // The id is the one in the vocabulary, if the content stands there, else `wanted_id`, else the next free one. A
-  // content that is there already gets the new rules and stays special if it was. An empty one is ignored. Errors:
-  // longer than kMaxBytes; no id left; `wanted_id` belongs to another token. They do not name the field.
+  // Adds a token. Its id is the vocabulary's, if the vocabulary has this content; else `wanted_id`; else the next free
+  // one. A content that was added before keeps its id, gets the new rules, and stays special if it was. Ignores an
+  // empty content. Errors (kInvalidArgument, without the field): a content over kMaxBytes; no id below kMaxVocabSize is
+  // left; the id belongs to another token.
   Status add(AddedToken token, const Vocabulary& vocabulary, std::optional<int32_t> wanted_id = std::nullopt);
   static constexpr size_t kMaxBytes = 512;  // bounds the time of a search
 
-  // Marks a token as special that is there already. REQUIRES: contains(content).
+  // Marks an added token as special. REQUIRES: contains(content).
   void mark_special(std::string_view content);
 
   bool contains(std::string_view content) const { return index_of_content_.contains(std::string(content)); }
 
-  // To be called when all are added. Errors: those of the normalizer.
+  // Prepares the search. Call after the last add(), before split_*(). Errors: those of the normalizer.
   Status finish(const Normalizer& normalizer);
 
-  // Appends the segments of a text that cover it, by the tokens that are looked for before normalisation, or after it.
-  // Strip rules can make segments overlap, as they do in the reference.
+  // Appends segments that cover the text: split_raw by the tokens that match before normalisation, split_normalized by
+  // those that match after it. Strip rules can make segments overlap, as in the reference. REQUIRES: valid UTF-8.
   void split_raw(std::string_view text, std::vector<Segment>& out) const { split(text, raw_, out); }
   void split_normalized(std::string_view text, std::vector<Segment>& out) const { split(text, normalized_, out); }
 
+  // Null: no added token has this id. Valid until the next add().
   const AddedToken* find(int32_t id) const;
   std::optional<int32_t> find(std::string_view content) const;
-  // One past the largest id; 0 if there are none.
+  // One past the largest id; 0 without tokens.
   int32_t end_id() const { return end_id_; }
 
  private:

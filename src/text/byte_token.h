@@ -1,4 +1,4 @@
-// Tokens that stand for one byte, written <0x0A>: what is left of a character that a vocabulary lacks.
+// Tokens of one byte, written <0x0A>: the fallback for characters that a vocabulary lacks. Functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace transept {
 // "<0x0A>".
 std::string byte_token(uint8_t byte);
 
-// The byte that a token of six characters stands for, its digits of either case; nothing if it stands for none.
+// Returns the byte of a token of this form, its digits in either case; nothing for any other token.
 std::optional<uint8_t> parse_byte_token(std::string_view token);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// The decoders of a tokenizer.json that work on one token after the other, in a row.
+// The decoders of a tokenizer.json that process token by token, chained. A function, thread-safe.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace transept {
 
-// One of Replace, Strip, Metaspace, WordPiece, ByteFallback, Fuse, or a Sequence of them. Behind Fuse, where the text
-// is one, only the stripping of its front can be done token by token: the rest is refused by name, as is any other
-// type.
+// Parses one of Replace, Strip, Metaspace, WordPiece, ByteFallback, Fuse, or a Sequence of them (64 steps at most).
+// After Fuse the text is one piece, and only one strip of its front can be done token by token: all else after Fuse is
+// kUnimplemented, by name, as is any other type. Errors name the field.
 StatusOr<std::unique_ptr<TokenDecoder>> parse_decoder_chain(const JsonField& field);
 
 }  // namespace transept

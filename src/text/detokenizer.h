@@ -1,5 +1,5 @@
-// Text of a growing list of ids, one token at a time, equal at every moment to the decoded whole: incomplete UTF-8 is
-// held back until it is complete or cannot become so.
+// Decodes a growing list of ids, one token at a time. text() never changes what it has shown, and after finish() equals
+// the decoded whole. Until then it holds back incomplete UTF-8, and an end that the next token may take back.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,36 @@
 
 namespace transept {
 
-// Not thread-safe; one an output sequence. Borrows the tokenizer.
+// Not thread-safe; one per output sequence. Borrows the tokenizer.
 class IncrementalDetokenizer final {
  public:
-  // The text begins after `prompt_token_ids`: decode(prompt + generated) less as many characters as decode(prompt) has.
+  // text() begins after the prompt: it is decode(prompt + generated) without as many characters as decode(prompt) has.
   IncrementalDetokenizer(const Tokenizer& tokenizer, std::span<const int32_t> prompt_token_ids,
                          bool skip_special_tokens);
 
-  // Appends what the token makes final to text().
+  // Appends to text() what the token makes final. Ignores ids out of range and, with skip_special_tokens, special ones.
   void append(int32_t token_id);
 
-  // No token will follow: bytes still held back become U+FFFD.
+  // Call when no token follows: appends the end of the text, and U+FFFD for bytes still held back. Later calls do
+  // nothing.
   void finish();
 
   const std::string& text() const { return text_; }
 
-  // Whether the text would end with something that the next token may take back (Tokenizer::append_end).
+  // Whether the text so far has an end that the next token may take back (Tokenizer::append_end).
   bool has_end() const;
 
  private:
-  // Makes every complete character of pending_ final.
+  // Moves complete characters out of pending_, and U+FFFD for bytes that cannot become one.
   void emit_complete();
   void emit(std::string_view character);
-  // How many characters stand for `num_bytes` bytes that are no UTF-8.
+  // The number of U+FFFD for `num_bytes` bytes that are not UTF-8.
   size_t num_replacements(size_t num_bytes) const;
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
-  size_t num_prompt_characters_ = 0;  // decode(prompt) has as many that are not final: the next to come
-  std::vector<int32_t> token_ids_;    // the prompt's and the generated ones that show in the text
+  size_t num_prompt_characters_ = 0;  // characters of decode(prompt) that are not final yet: the next to come
+  std::vector<int32_t> token_ids_;    // those that show in the text, of the prompt and generated
   bool finished_ = false;
   std::string pending_;  // an incomplete character
   std::string text_;

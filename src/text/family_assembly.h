@@ -1,5 +1,5 @@
-// What the tokenizers of transformers' Python classes have in common once their vocabulary is laid out: special tokens
-// from the configuration and the class, languages, the frame around a text.
+// Common parts of the tokenizers of transformers' Python classes, used once their vocabulary is laid out: special
+// tokens from the configuration and the class, languages, the frame around a text. For loading, on one thread.
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
@@ -17,13 +17,13 @@
 
 namespace transept {
 
-// Names of special tokens, as TokenizerConfig::named takes them, around a text.
+// The special tokens around a text, by the names that TokenizerConfig::named takes.
 struct Frame {
   std::vector<std::string_view> prefix, suffix;
 };
 
-// Gives tokens the ids that their class reserves for them. What the configuration lists keeps the ids that stand there.
-// Borrows the configuration.
+// Gives tokens the ids that their class reserves for them. Tokens that the configuration lists keep their ids and
+// rules. Borrows the configuration.
 class TokenLister final {
  public:
   explicit TokenLister(TokenizerConfig& config);
@@ -38,22 +38,25 @@ class TokenLister final {
 // A special token without rules.
 AddedToken plain_special_token(std::string_view content);
 
-// A number of tokenizer_config.json that adds tokens by the hundred, never by the million.
+// Returns a number of added tokens from tokenizer_config.json; `fallback` if it is missing or null. Errors name the
+// field: not a number from 0 to 20,000.
 StatusOr<int32_t> small_number_or(const JsonField& field, int32_t fallback);
 
-// T5's and ByT5's <extra_id_0>, ...: how many of them the configuration asks for (extra_ids, else as many as
-// additional_special_tokens names, else `fallback`). Errors: the two numbers differ.
+// Returns the number of sentinels of T5 and ByT5 (<extra_id_0>, ...): extra_ids, else as many as
+// additional_special_tokens names, else `fallback`. Errors: small_number_or's; the two numbers differ.
 StatusOr<int32_t> num_sentinels(const TokenizerConfig& config, int32_t fallback);
 std::string sentinel(int32_t number);
 
-// Gives <s>, </s>, ... their names where no file does: those of the classes that come from fairseq.
+// Names <s>, </s>, ... where no file does, as the classes that come from fairseq.
 void set_fairseq_names(TokenizerConfig& config);
 
-// Fills a side's added tokens and its frame. Tokens are looked for in the text as it is given, as the Python classes
-// do. REQUIRES: side.model. Errors name `file` where a token of the frame is not in the vocabulary.
+// Fills the added tokens and the frame of a side. Tokens match in the text before normalisation, as in the Python
+// classes: sets `normalized` of all tokens of the configuration to false. REQUIRES: side.model. Errors:
+// add_config_tokens'; a token of the frame is missing (names `file`).
 Status finish_side(std::string_view file, TokenizerConfig& config, const Frame& frame, PipelineTokenizer::Side& side);
 
-// Finishes the encoder's side, finds the languages and makes the tokenizer. REQUIRES: parts.model, parts.decoder.
+// Finishes the encoder's side, finds the languages (unless `parts` has some) and makes the tokenizer. REQUIRES:
+// parts.model, parts.decoder. Errors: those of finish_side, Languages::of_kind and PipelineTokenizer::create.
 StatusOr<std::unique_ptr<Tokenizer>> assemble_family(std::string_view file, TokenizerKind kind, TokenizerConfig& config,
                                                      const Frame& frame, const TokenizerHints& hints,
                                                      PipelineTokenizer::Parts parts);

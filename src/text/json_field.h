@@ -1,4 +1,4 @@
-// A place in a JSON file: reads the value that is expected there, or says in which file and field it is not.
+// A place in a JSON file: returns the value that is expected there, or an error that names file and field. A value.
 // Borrows the parsed file.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace transept {
 
-// Larger vocabularies are refused (API.md: Limits).
+// Larger vocabularies are refused.
 inline constexpr int32_t kMaxVocabSize = 2'000'000;
 
 class JsonField final {
  public:
-  // The root of `file`, which is named in errors.
+  // The root of `file`, a name for errors.
   JsonField(std::string_view file, const Json& root) : file_(file), value_(&root) {}
 
   // Neither missing nor null.
@@ -27,17 +27,17 @@ class JsonField final {
 
   // A missing member is a field that is not present.
   JsonField member(std::string_view key) const;
-  // A member that is at hand already: an object of many members is not searched again.
+  // The same for a member that the caller has already: does not search a large object again.
   JsonField member(std::string_view key, const Json& value) const;
-  // REQUIRES: a list longer than `index`.
+  // REQUIRES: a list of more than `index` items.
   JsonField item(size_t index) const;
 
-  // "tokenizer.json: model.merges[12]: <reason>".
+  // kInvalidArgument: "tokenizer.json: model.merges[12]: <reason>".
   Status error(std::string_view reason) const;
-  // kUnimplemented: the file is sound, and asks for `what`, which this version does not have.
+  // kUnimplemented: the file is valid, but needs `what`, which this version lacks.
   Status not_supported(std::string_view what) const;
 
-  // Errors: missing, or of another kind.
+  // Errors (kInvalidArgument): missing, or of another kind.
   Status expect_object() const;
   Status expect_list() const;
   StatusOr<std::string> as_string() const;
@@ -49,7 +49,7 @@ class JsonField final {
   StatusOr<std::string> string_or(std::string_view fallback) const;
   StatusOr<bool> bool_or(bool fallback) const;
 
-  // Of a member: member(key).as_string() and so on, whose path is only built for errors. A file may have thousands of
+  // Short for member(key).as_string() and so on. They build the path only for errors: a file may have thousands of
   // added tokens.
   StatusOr<std::string> member_as_string(std::string_view key) const;
   StatusOr<bool> member_bool_or(std::string_view key, bool fallback) const;
@@ -66,7 +66,7 @@ class JsonField final {
   const Json* value_;
 };
 
-// Parses the text of a tokenizer file: larger than a request may be. Errors name the file.
+// Parses a tokenizer file: at most 256 MiB (more than a request may have) and 64 levels. Errors name the file.
 StatusOr<Json> parse_json_file(std::string_view file, std::string_view text);
 
 }  // namespace transept

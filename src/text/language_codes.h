@@ -1,5 +1,5 @@
-// The languages that multilingual families know, in the order in which their tokens follow one another: no file of a
-// checkpoint holds this order. Source: FAIRSEQ_LANGUAGE_CODES of transformers' tokenization files.
+// The languages of multilingual families, in the order of their tokens' ids: no file of a checkpoint has this order.
+// Constants, thread-safe. Source: FAIRSEQ_LANGUAGE_CODES of transformers' tokenization files.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The languages of a multilingual tokenizer: a code for each, the token that stands for it, and where in a text's frame
-// that token stands. A value; immutable after loading, so thread-safe.
+// The languages of a multilingual tokenizer: the code and the token of each, and the place of that token around a text.
+// A value; immutable after loading, so thread-safe.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -23,23 +23,24 @@ class Languages final {
   enum class Place : uint8_t {
     kBeforeText,       // fr_XX X </s>
     kAfterEnd,         // X </s> fr_XX
-    kTargetBeforeText  // the target's, before the source's text: >>fra<< X </s>
+    kTargetBeforeText  // the target's token, before the source's text: >>fra<< X </s>
   };
 
-  // A tokenizer without languages.
+  // No languages.
   Languages() = default;
   explicit Languages(Place place) : place_(place) {}
 
-  // The languages of a class of tokenizers that are among its tokens, whose ids `find_token` gives. Of a kind without
-  // languages none. Errors: tokenizer_config.json's src_lang or tgt_lang is none of them.
+  // Finds the languages of a class that are among the tokenizer's tokens, whose ids `find_token` gives. mBART, mBART-50
+  // and NLLB also take the additional special tokens as languages. Kinds without languages have none. Errors: src_lang
+  // or tgt_lang of tokenizer_config.json is not one of them; its language_codes or legacy_behaviour is not valid.
   using FindToken = std::function<std::optional<int32_t>(std::string_view token)>;
   static StatusOr<Languages> of_kind(TokenizerKind kind, const TokenizerConfig& config, const FindToken& find_token);
 
-  // How the tokens of a kind's languages are written, in the order of their ids. Errors: tokenizer_config.json names
-  // a list of languages that is not known.
+  // Returns the spellings of a kind's language tokens, in the order of their ids. Errors: language_codes of
+  // tokenizer_config.json names no known list.
   static StatusOr<std::vector<std::string>> tokens_of_kind(TokenizerKind kind, const TokenizerConfig& config);
 
-  // `token`, as the vocabulary spells it, is understood too.
+  // Adds a language, to be found by `code` and by `token`, its spelling in the vocabulary. Ignores a known code.
   void add(std::string_view code, std::string_view token, int32_t id);
 
   bool empty() const { return codes_.empty(); }
@@ -47,17 +48,19 @@ class Languages final {
   // The largest id of a language; -1 without languages.
   int32_t max_id() const { return max_id_; }
 
-  // kTargetBeforeText: the text begins with a language's token of its own.
+  // kTargetBeforeText: whether the text begins with ">>", as a language token of its own does.
   bool text_chooses(std::string_view text) const {
     return place_ == Place::kTargetBeforeText && text.starts_with(">>");
   }
 
-  // Errors, under `field`'s name: as Tokenizer::language_token.
+  // Returns the id of a language's token. Errors (kInvalidArgument, under `field`'s name): as
+  // Tokenizer::language_token.
   StatusOr<int32_t> find(std::string_view language, std::string_view field) const;
 
-  // The token that the options' language puts beside a text: the source's at the encoder's side, the target's at the
-  // decoder's (kTargetBeforeText: the target's at the encoder's side, none at the decoder's). Errors: one of the two
-  // languages is unknown.
+  // Returns the token to put around a text: the source language's on the encoder's side, the target's on the decoder's
+  // (kTargetBeforeText: the target's on the encoder's side, none on the decoder's). Languages that the options leave
+  // out are tokenizer_config.json's, else the class's, else none. Errors: a language of the options is unknown, also if
+  // this side does not use it.
   StatusOr<std::optional<int32_t>> token_for(const EncodeOptions& options) const;
 
  private:

@@ -1,4 +1,4 @@
-// A tokenizer from a model's folder, or from the texts of its files.
+// Loads a tokenizer from a model's folder, or from the texts of its files. Functions, thread-safe.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,15 @@
 
 namespace transept {
 
-// Reads a model folder: tokenizer.json, else vocab.json + merges.txt, else SentencePiece files (with a vocab.json
-// beside them where the class has one), else the hints' character tables, else nothing but bytes where the class says
-// so; added_tokens.json, special_tokens_map.json and tokenizer_config.json beside each. Errors name file, field and
-// reason.
+// Reads the tokenizer files of a folder and makes the tokenizer. Errors: those of make_tokenizer; a file that cannot be
+// read; kUnimplemented for a folder with nothing but vocab.txt or tekken.json.
 StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints);
 
-// Of the first of these that is there: tokenizer.json; vocab.json and merges.txt; Marian's files; a SentencePiece
-// model; the character tables of `hints`; nothing at all, where the class is ByT5's. Errors name file, field and
-// reason; kinds of tokenizers that are not supported are refused by name (kUnimplemented); kNotFound where nothing is
-// there.
+// Makes the tokenizer of the first of these that is present: tokenizer.json; vocab.json and merges.txt; Marian's files;
+// a SentencePiece model (with vocab.json for M2M100); the character tables of `hints`; nothing at all, if the class is
+// ByT5's. added_tokens.json, special_tokens_map.json and tokenizer_config.json add to all but the character tables.
+// Errors name file, field and reason: kUnimplemented for an unsupported kind of tokenizer, by name; kNotFound if no
+// file is present.
 StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files, const TokenizerHints& hints);
 
 }  // namespace transept

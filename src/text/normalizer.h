@@ -1,5 +1,5 @@
-// What a tokenizer does to a text before it splits it: normal forms, lower case, replacements, ...
-// Immutable, so thread-safe. Source: normalizers/ of Hugging Face's tokenizers.
+// Normalises a text before it is split: normal forms, lower case, replacements, ... Immutable, so thread-safe. Source:
+// normalizers/ of Hugging Face's tokenizers.
 #pragma once
 
 #include <memory>
@@ -18,20 +18,21 @@ class Normalizer final {
  public:
   using Step = NormalizerStep;
 
-  // Leaves texts as they are.
+  // Changes nothing.
   Normalizer() = default;
 
-  // The member "normalizer" of a tokenizer.json (null: none): Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents,
-  // Strip, Prepend, Replace, Precompiled, Nmt, BertNormalizer. Errors name the field; another type is refused by name.
+  // Parses the member "normalizer" of a tokenizer.json (null: none): Sequence, NFC, NFD, NFKC, NFKD, Lowercase,
+  // StripAccents, Strip, Prepend, Replace, Precompiled, Nmt, BertNormalizer; 64 steps at most. Errors name the field;
+  // another type is kUnimplemented, by name.
   static StatusOr<Normalizer> parse(const JsonField& field);
 
   bool empty() const { return steps_.empty(); }
 
-  // REQUIRES: valid UTF-8. Errors: kResourceExhausted where a text grows out of all proportion, or the budget for
-  // regular expressions does not last.
+  // Returns the normalised text. REQUIRES: valid UTF-8. Errors: kResourceExhausted if the text grows too much
+  // (text_growth.h), or the budget of regular expressions runs out.
   StatusOr<std::string> apply(std::string text, SearchBudget& budget) const;
-  // Of the text that apply() is about to get: whether its first character is dropped on the way, so that the result
-  // does not begin where the text does.
+  // Whether apply() would drop the first character of `text`, so that the result does not begin where the text does.
+  // REQUIRES and errors: as apply().
   StatusOr<bool> drops_front(std::string text, SearchBudget& budget) const;
 
  private:

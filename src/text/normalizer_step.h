@@ -1,4 +1,4 @@
-// One of the things that a normalizer (normalizer.h) does to a text. Immutable, so thread-safe.
+// One step of a normalizer (normalizer.h). Immutable, so thread-safe.
 #pragma once
 
 #include <string>
@@ -12,8 +12,9 @@ namespace transept {
 class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
+  // REQUIRES and errors: as Normalizer::apply.
   virtual StatusOr<std::string> apply(std::string text, SearchBudget& budget) const = 0;
-  // Whether the step takes the text's first character away and puts nothing in its place.
+  // Whether the step removes the first character of `text` and puts nothing in its place.
   virtual bool drops_front(std::string_view /*text*/) const { return false; }
 };
 

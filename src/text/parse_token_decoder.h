@@ -1,4 +1,4 @@
-// Which decoder (token_decoder.h) a tokenizer has.
+// Makes the decoder (token_decoder.h) of a tokenizer. Functions, thread-safe.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,11 @@
 
 namespace transept {
 
-// The member "decoder" of a tokenizer.json: ByteLevel; Sequence, Replace, Strip, Metaspace, WordPiece, ByteFallback,
-// Fuse, as far as a text can be made of them token by token; BPEDecoder; null (tokens with spaces between them).
-// Errors name the field; another type is refused by name.
+// Parses the member "decoder" of a tokenizer.json: ByteLevel; BPEDecoder; the types of decoder_chain.h; null (puts
+// spaces between tokens). Errors name the field; another type is kUnimplemented, by name.
 StatusOr<std::unique_ptr<TokenDecoder>> parse_token_decoder(const JsonField& field);
 
-// A byte-level vocabulary's.
+// The decoder of byte-level vocabularies.
 std::unique_ptr<TokenDecoder> make_byte_level_decoder();
 
 }  // namespace transept

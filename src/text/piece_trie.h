@@ -13,12 +13,12 @@ namespace transept {
 class PieceTrie final {
  public:
   struct Entry {
-    std::string_view text;  // an empty one is never found
+    std::string_view text;  // an empty one is never found; borrowed during construction only
     int32_t value;          // not negative
   };
 
   PieceTrie() : PieceTrie(std::vector<Entry>()) {}
-  // Of equal texts the last counts.
+  // The last of equal texts counts.
   explicit PieceTrie(std::vector<Entry> entries);
 
   bool empty() const { return empty_; }
