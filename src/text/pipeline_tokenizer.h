@@ -1,6 +1,6 @@
-// A tokenizer as Hugging Face's library builds it: added tokens are cut out, the rest is normalised, split into words
-// and given to a model; special tokens are set around it; decoding goes through the spelling of tokens.
-// Immutable, so thread-safe.
+// A tokenizer with the stages of Hugging Face's library. Encoding cuts out added tokens, normalises the rest, splits it
+// into words, passes them to a model, and puts special tokens around the ids. Decoding goes through the spellings of
+// tokens. Immutable, so thread-safe.
 #pragma once
 
 #include <memory>
@@ -24,29 +24,31 @@ namespace transept {
 
 class PipelineTokenizer final : public Tokenizer {
  public:
-  // What the encoder's and the decoder's side may have each for itself.
+  // The parts that the encoder's and the decoder's side may have separately.
   struct Side {
     std::unique_ptr<SubwordModel> model;
     AddedTokens added_tokens;  // finished
     PostProcessor post_processor;
   };
   struct Parts : Side {
-    std::optional<Side> decoder_side;  // none: the same as the encoder's
+    std::optional<Side> decoder_side;  // unset: the encoder's
     Normalizer normalizer;
     PreTokenizer pre_tokenizer;
     std::unique_ptr<TokenDecoder> decoder;
-    Languages languages;  // their tokens stand outside of the post-processor's
+    Languages languages;  // their tokens stand outside the post-processor's
   };
 
-  // Errors: a special token of the post-processor that is in no vocabulary; a token that is not an added one, or a
-  // language, whose id the model has no embedding for (by `hints`; errors name `file`).
+  // REQUIRES: parts.model, parts.decoder. Errors (kInvalidArgument, with `file`): a special token of the post-processor
+  // is not in the vocabulary; an ordinary token or a language has an id beyond the model's embedding (the vocabulary
+  // sizes of `hints`). Added tokens may lie beyond it.
   static StatusOr<std::unique_ptr<PipelineTokenizer>> create(Parts parts, std::string_view file,
                                                              const TokenizerHints& hints);
 
+  // Texts of at most 64 MiB. Errors: those of Tokenizer::encode, and of the model (SubwordModel::append_ids).
   StatusOr<std::vector<int32_t>> encode(std::string_view text, const EncodeOptions& options) const override;
   void append_bytes(std::span<const int32_t> previous, int32_t token_id, std::string& out) const override;
   void append_end(std::span<const int32_t> token_ids, std::string& out) const override;
-  // The decoder's side: what answers are made of.
+  // Spells by the decoder's side, as answers are its tokens.
   std::string token_to_string(int32_t token_id) const override { return std::string(spelling(token_id)); }
   std::string side_token_to_string(int32_t token_id, TokenizerSide side) const override {
     return std::string(spelling(token_id, side));

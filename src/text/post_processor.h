@@ -1,5 +1,5 @@
-// The special tokens that stand around a text's own. A value.
-// Source: processors/ of Hugging Face's tokenizers, as far as they change ids of a single text.
+// The special tokens around a text. A value. Source: processors/ of Hugging Face's tokenizers, as far as they change
+// ids of a single text.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ namespace transept {
 struct PostProcessor {
   std::vector<int32_t> prefix, suffix;
 
-  // The member "post_processor" of a tokenizer.json (null: none): RobertaProcessing, BertProcessing,
-  // TemplateProcessing, ByteLevel (which moves offsets only), Sequence. Errors name the field.
+  // Parses the member "post_processor" of a tokenizer.json (null: none): RobertaProcessing, BertProcessing,
+  // TemplateProcessing, ByteLevel (which only moves offsets), Sequence. Errors name the field; another type is
+  // kUnimplemented, by name.
   static StatusOr<PostProcessor> parse(const JsonField& field);
 };
 

@@ -1,5 +1,5 @@
-// Splits a text into the words that a model sees one by one. Immutable, so thread-safe.
-// Source: pre_tokenizers/ of Hugging Face's tokenizers.
+// Splits a text into the words that a model encodes one by one. Immutable, so thread-safe. Source: pre_tokenizers/ of
+// Hugging Face's tokenizers.
 #pragma once
 
 #include <memory>
@@ -19,18 +19,19 @@ class PreTokenizer final {
   class Step {
    public:
     virtual ~Step() = default;
-    // Splits each of the words further; may rewrite the text.
+    // Splits each word further; may rewrite the text. Errors: as PreTokenizer::split.
     virtual Status apply(Words& words, SearchBudget& budget) const = 0;
-    // Whether it depends on Words::at_front.
+    // Whether the step depends on Words::at_front.
     virtual bool asks_for_front() const { return false; }
   };
 
-  // Leaves a text in one piece.
+  // Makes the whole text one word.
   PreTokenizer() = default;
 
-  // The member "pre_tokenizer" of a tokenizer.json (null: none): Sequence, ByteLevel, Metaspace, Split, Whitespace,
-  // WhitespaceSplit, Digits, Punctuation. `add_prefix_space`, if given, overrules that of a ByteLevel that stands at
-  // the top, as tokenizer_config.json does. Errors name the field; another type is refused by name.
+  // Parses the member "pre_tokenizer" of a tokenizer.json (null: none): Sequence, ByteLevel, Metaspace, Split,
+  // Whitespace, WhitespaceSplit, Digits, Punctuation; 64 steps at most. `add_prefix_space`, if set, overrides that of a
+  // ByteLevel at the top, as tokenizer_config.json does. Errors name the field; another type is kUnimplemented, by
+  // name.
   static StatusOr<PreTokenizer> parse(const JsonField& field, std::optional<bool> add_prefix_space);
 
   // ByteLevel with GPT-2's pattern.
@@ -39,8 +40,7 @@ class PreTokenizer final {
   // Whether split() depends on `at_front`.
   bool asks_for_front() const { return asks_for_front_; }
 
-  // `at_front`: nothing stands before the text. REQUIRES: valid UTF-8. Errors: kResourceExhausted, as
-  // Normalizer::apply.
+  // `at_front`: no text comes before this one. REQUIRES and errors: as Normalizer::apply.
   StatusOr<Words> split(std::string_view text, bool at_front, SearchBudget& budget) const;
 
  private:

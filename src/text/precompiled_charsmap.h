@@ -1,7 +1,7 @@
-// SentencePiece's compiled table of replacements ("nmt_nfkc" and its kin): which bytes at the front of a text become
-// which text. Two programs read one table in two ways, and both are here: SentencePiece takes the longest rule at every
-// place; Hugging Face's tokenizers go grapheme by grapheme and take the shortest rule that a grapheme begins with for
-// all of it. Immutable after parsing, so thread-safe.
+// SentencePiece's compiled table of replacements ("nmt_nfkc" and others): which bytes at the front of a text become
+// which text. Two programs read the table in two ways, and both are here. SentencePiece takes the longest rule at every
+// place. Hugging Face's tokenizers go by graphemes: the shortest rule at the front of a grapheme replaces all of it,
+// but graphemes of six bytes and more go character by character. Immutable after parsing, so thread-safe.
 // Source: normalizer.cc of google/sentencepiece, darts-clone's double array; spm_precompiled and
 // normalizers/precompiled.rs of Hugging Face.
 #pragma once
@@ -27,21 +27,22 @@ class PrecompiledCharsmap final {
   // A table without rules.
   PrecompiledCharsmap() = default;
 
-  // 32 bits little-endian: the trie's size in bytes; the trie, in units of 32 bits; the replacements, each ended by
-  // NUL. Errors: sizes that contradict the length; a trie that points outside of itself or of the replacements;
-  // replacements that are no valid UTF-8; more than kMaxBytes.
+  // Parses, little-endian: the trie's size in bytes, 32 bits; the trie, in units of 32 bits; the replacements, each
+  // ended by NUL. Errors (kInvalidArgument): sizes that contradict the length; a trie that points outside of itself or
+  // of the replacements, or into a character; replacements that are not valid UTF-8; more than kMaxBytes.
   static StatusOr<PrecompiledCharsmap> parse(std::string_view bytes);
-  static constexpr size_t kMaxBytes = size_t{4} << 20;  // published ones have a quarter of a megabyte
+  static constexpr size_t kMaxBytes = size_t{4} << 20;  // published tables have a quarter of a megabyte
 
   bool empty() const { return units_.empty(); }
 
-  // The longest or the shortest rule at the front of `text`. Rules of more than kMaxRuleBytes are not found.
+  // Return the longest and the shortest rule at the front of `text`, valid as long as the table; nothing if none
+  // matches. Rules of more than kMaxRuleBytes never match.
   std::optional<Match> longest(std::string_view text) const;
   std::optional<Match> shortest(std::string_view text) const;
-  static constexpr size_t kMaxRuleBytes = 256;  // bounds the time of a search in a trie that bites its tail
+  static constexpr size_t kMaxRuleBytes = 256;  // bounds the time of a search in a trie with a cycle
 
-  // Appends what tokenizers' Precompiled makes of `text`. REQUIRES: valid UTF-8. Errors: kResourceExhausted where the
-  // text grows out of all proportion.
+  // Appends the result of tokenizers' Precompiled for `text`. REQUIRES: valid UTF-8. Errors: kResourceExhausted if the
+  // text grows too much (text_growth.h).
   Status append_by_graphemes(std::string_view text, std::string& out) const;
 
  private:

@@ -1,5 +1,5 @@
-// The regular expressions of tokenizer files: Oniguruma's Ruby syntax, run by PCRE2 under limits, so that a hostile
-// pattern ends in an error and never hangs. Immutable, so thread-safe.
+// Regular expressions of tokenizer files: Oniguruma's Ruby syntax, run by PCRE2 under limits. A hostile pattern gives
+// an error, never a hang. Immutable, so thread-safe.
 #pragma once
 
 #include <memory>
@@ -13,21 +13,22 @@
 
 namespace transept {
 
-// Of PCRE2's tables, which \p{...} and \w of a pattern mean (10.42; a test holds it against PCRE2's own word).
+// The Unicode version of PCRE2's tables, by which \p{...} and \w of a pattern match (10.42; a test compares it with
+// PCRE2's own).
 inline constexpr std::string_view kRegexUnicodeVersion = "14.0.0";
 
 class Regex final {
  public:
-  // Errors: not valid; kUnimplemented where it is written with something that Oniguruma and PCRE2 understand
-  // differently and that is not translated (nested character classes, repeated intervals, callouts).
+  // Errors: kInvalidArgument: not valid, or over 64 KiB; kUnimplemented: syntax that Oniguruma and PCRE2 understand
+  // differently and that is not translated (nested character classes, repeated intervals, callouts, some escapes).
   static StatusOr<Regex> compile(std::string_view pattern);
 
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
   ~Regex();
 
-  // All matches from left to right, none overlapping; an empty one counts unless it touches the match before it.
-  // REQUIRES: valid UTF-8. Errors: kResourceExhausted where the budget does not last.
+  // Returns all matches from left to right, without overlaps. An empty match counts unless it touches the match before
+  // it. REQUIRES: valid UTF-8. Errors: kResourceExhausted if the budget or a limit on one attempt runs out.
   StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& budget) const;
 
  private:
@@ -37,7 +38,7 @@ class Regex final {
   std::unique_ptr<Code> code_;
 };
 
-// The same pattern in PCRE2's syntax. Exposed for tests.
+// Returns the same pattern in PCRE2's syntax. Errors: as Regex::compile. Exposed for tests.
 StatusOr<std::string> translate_oniguruma(std::string_view pattern);
 
 }  // namespace transept

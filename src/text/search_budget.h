@@ -1,6 +1,6 @@
-// What the regular expressions of a tokenizer may cost on one text, however many searches that takes: the thread's own
-// processor time, which other work on the machine does not use up. Honest patterns run twenty times as fast.
-// Belongs to one call on one thread.
+// The time that the regular expressions of a tokenizer may take on one text, over all searches. It is processor time of
+// the calling thread, so other work on the machine does not use it up. Honest patterns need a twentieth of it. Used by
+// one call, on one thread.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@ namespace transept {
 
 class SearchBudget final {
  public:
-  // `seconds` is for any text; on top comes time by length.
+  // `seconds` for any text, and 4 microseconds for each byte.
   explicit SearchBudget(size_t text_bytes, double seconds = 0.5);
 
-  // To be called before each attempt at a match: looks at the clock now and then. False: the time is up.
+  // Call before each attempt at a match. Reads the clock at every 16th call. False: the time is up.
   bool spend_attempt();
 
-  // Looks at the clock.
+  // Reads the clock. True: the time is up.
   bool exhausted() const;
 
  private:

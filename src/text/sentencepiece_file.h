@@ -1,5 +1,5 @@
-// The bytes of a SentencePiece model file: a protocol buffer (proto2) of message ModelProto, as far as reading texts
-// needs it. A value that borrows the bytes.
+// The fields of a SentencePiece model file that encoding needs: a protocol buffer (proto2) of message ModelProto. A
+// value that borrows the bytes.
 // Source: sentencepiece_model.proto of google/sentencepiece; the wire format of protocol buffers.
 #pragma once
 
@@ -40,9 +40,9 @@ struct SentencePieceFile {
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 
-  // Unknown fields are skipped; of a field that is written twice the last one holds. Errors name `file`, the field and
-  // the reason: a length that runs past the end of its message, a number of more than ten bytes, a field of another
-  // wire type than the message has, a group (which the format has given up), a type that is none of the enumeration.
+  // Skips unknown fields; of a repeated single field the last counts. Errors (kInvalidArgument) name `file`, the field
+  // and the reason: a length past the end of its message, a number of more than ten bytes, another wire type than the
+  // field's, a group (which the format has deprecated), an unknown enumerator, over kMaxVocabSize pieces.
   static StatusOr<SentencePieceFile> parse(std::string_view file, std::string_view bytes);
 };
 

@@ -19,12 +19,12 @@ namespace transept {
 class SentencePiecePieces final {
  public:
   using Type = SentencePieceType;
-  static constexpr size_t kMaxPieceBytes = 1024;  // bounds the time of a search; published ones have some 50
+  static constexpr size_t kMaxPieceBytes = 1024;  // bounds the time of a search; published pieces have about 50
 
   SentencePiecePieces(SentencePiecePieces&&) = default;
   SentencePiecePieces& operator=(SentencePiecePieces&&) = default;
 
-  // Copies what it keeps. Errors name the piece and the reason, as SentencePieceModel::parse tells them.
+  // Copies what it keeps. Errors: those of SentencePieceModel::parse about pieces, with the index of the piece.
   static StatusOr<SentencePiecePieces> create(const SentencePieceFile& file);
 
   int32_t size() const { return static_cast<int32_t>(pieces_.size()); }

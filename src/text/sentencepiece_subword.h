@@ -1,4 +1,4 @@
-// The pieces of a SentencePiece model under the ids that a checkpoint gives them. Immutable, so thread-safe.
+// Encodes with a SentencePiece model, under the ids that a checkpoint gives to pieces. Immutable, so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,27 @@ class SentencePieceSubword final : public SubwordModel {
     std::unique_ptr<SentencePieceModel> pieces;
     Vocabulary vocabulary;  // how the checkpoint's ids are spelled
     int32_t unk_id = 0;     // the checkpoint's
-    // The checkpoint's id of each piece. Empty: the vocabulary is a vocab.json, which gives them by their spelling, and
-    // may know what the model does not.
+    // The checkpoint's id of each piece. Empty: `vocabulary` is a vocab.json, and gives ids by spelling, also for
+    // pieces that the model lacks.
     std::vector<int32_t> id_of_piece;
-    bool language_code_first = false;  // a text may begin with a token such as ">>fra<<" that is not to be cut
+    bool language_code_first = false;  // a text may begin with a token such as ">>fra<<", which is not cut
   };
 
   // REQUIRES: as many ids as pieces, or none; each in the vocabulary.
   explicit SentencePieceSubword(Parts parts);
 
   const Vocabulary& vocabulary() const override { return parts_.vocabulary; }
-  // How tokens of this model are decoded: "▁" is a space; "<0x41>" is a byte, where the model has such pieces. Of the
-  // spaces at the very beginning the first is left out or, with `trims`, all of them and those at the end.
+  // Makes a decoder: "▁" is a space; "<0x41>" is a byte, if the model has such pieces. Drops the first space at the
+  // beginning of a text or, with `trims`, all spaces at its beginning and end.
   std::unique_ptr<TokenDecoder> make_decoder(bool trims) const;
 
-  // How many of the model's ordinary pieces the vocabulary knows, and how many there are.
+  // Counts the ordinary pieces of the model, and those that the vocabulary has.
   struct Agreement {
     int32_t known = 0, all = 0;
   };
   Agreement agreement() const;
 
-  // Each word is cut as a text of its own.
+  // Cuts each word as a text of its own. Errors: those of SentencePieceModel::append_ids.
   Status append_ids(const Words& words, std::vector<int32_t>& ids) const override;
 
  private:

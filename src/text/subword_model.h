@@ -1,5 +1,5 @@
-// The middle of a tokenizer: turns the words that the pre-tokenizer made into ids. Byte-pair encoding is one; others
-// (unigram) plug in here. Immutable, so thread-safe.
+// The model of a tokenizer: turns the words of the pre-tokenizer into ids (byte-pair encoding, unigram, SentencePiece,
+// bytes). Immutable, so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace transept {
 
-// A text and the words in it, in order.
+// A text and its words, in order.
 struct Words {
   std::string text;  // valid UTF-8
   std::vector<TextRange> ranges;
-  bool at_front = false;  // the text begins where the whole text does, so a word at 0 is the very first
+  bool at_front = false;  // the text begins where the whole text does: a word at 0 is the very first
 };
 
 class SubwordModel {
@@ -25,7 +25,9 @@ class SubwordModel {
 
   virtual const Vocabulary& vocabulary() const = 0;
 
-  // Appends the ids of each word. Errors: a character that the vocabulary can write in no way.
+  // Appends the ids of each word. What becomes of unknown characters is the model's rule: an unknown token, bytes,
+  // nothing, or an error. Errors: kInvalidArgument: a character that needs an unknown token, and there is none, or a
+  // word that is too long; kResourceExhausted: the text grows too much (SentencePiece).
   virtual Status append_ids(const Words& words, std::vector<int32_t>& ids) const = 0;
 };
 

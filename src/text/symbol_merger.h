@@ -1,6 +1,6 @@
-// The merging of byte-pair encoding: of all neighbours that can be joined the pair with the least rank is, the leftmost
-// of several, until there is none. O(n log n) for n symbols. Which pairs can be joined, and in what order, is the
-// caller's.
+// The merge loop of byte-pair encoding: joins the adjacent pair of the least rank, the leftmost of equal ones, until no
+// pair can be joined. O(n log n) for n symbols. The caller's `Pairs` decides which pairs can be joined, and their
+// ranks. Not thread-safe: keeps its memory from call to call.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace transept {
 
-// `Pairs` says:
+// `Pairs` has:
 //   using Symbol, with members `previous` and `next` of int32_t;
 //   using Rank, an ordered number;
-//   std::optional<Merge> find(left, right): what the two become, with members `rank` and `tag` (int32_t);
-//   bool is_current(left, right, tag): whether the two, which may have changed since, still become that;
+//   std::optional<Merge> find(left, right): the result of joining the two, with members `rank` and `tag` (int32_t);
+//   bool is_current(left, right, tag): whether the two, which may have changed since, still give that result;
 //   void join(left, right, tag): makes `left` both.
 template <typename Pairs>
 class SymbolMerger final {
@@ -24,10 +24,10 @@ class SymbolMerger final {
   using Symbol = typename Pairs::Symbol;
 
   static constexpr int32_t kNone = -1;    // no neighbour
-  static constexpr int32_t kJoined = -2;  // `previous` of a symbol that was joined to the one before
+  static constexpr int32_t kJoined = -2;  // `previous` of a symbol that was joined to its left neighbour
   static constexpr size_t kMaxSymbols = size_t{1} << 30;
 
-  // Sets the links itself. Afterwards the symbols that are left are those whose `previous` is not kJoined.
+  // Sets the links, and joins symbols in place. The symbols that are left are those whose `previous` is not kJoined.
   // REQUIRES: at most kMaxSymbols.
   void merge(std::vector<Symbol>& symbols, const Pairs& pairs) {
     const auto count = static_cast<int32_t>(symbols.size());
@@ -37,8 +37,8 @@ class SymbolMerger final {
     }
     queue_.clear();
     for (int32_t i = 0; i + 1 < count; ++i) push(symbols, pairs, i);
-    // Those of the beginning are sorted once, which is kinder to caches than a heap of them; what joining makes is a
-    // heap of its own.
+    // Pairs of the original symbols are sorted once, which is kinder to caches than a heap of them; pairs of joined
+    // symbols are a heap.
     first_.swap(queue_);
     queue_.clear();
     std::sort(first_.begin(), first_.end(), std::less<>());
@@ -91,8 +91,8 @@ class SymbolMerger final {
     }
   }
 
-  std::vector<Candidate> first_;  // of the symbols as they came, the best first
-  std::vector<Candidate> queue_;  // of symbols that were joined: a heap, the best first
+  std::vector<Candidate> first_;  // pairs of the original symbols, the best first
+  std::vector<Candidate> queue_;  // pairs of joined symbols: a heap, the best first
 };
 
 }  // namespace transept

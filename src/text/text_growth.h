@@ -1,4 +1,4 @@
-// What bounds how long the rules of a tokenizer's file may make a text. Pure: thread-safe.
+// Limits how much the rules of a tokenizer's file may lengthen a text. Functions, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,10 @@
 
 namespace transept {
 
-// Whether a text of `size` bytes that came of one of `original_size` has outgrown what honest tokenizer files do.
+// Whether a text of `original_size` bytes that became `size` bytes is beyond what honest files do: over 32 times as
+// long and over 64 KiB, or over 256 MiB.
 bool grew_too_much(size_t original_size, size_t size);
+// kResourceExhausted.
 Status grew_too_much_error();
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// A pattern as tokenizer files write it, {"String": ".."} or {"Regex": ".."}. Immutable, so thread-safe.
+// A pattern of a tokenizer file, {"String": ".."} or {"Regex": ".."}. Immutable, so thread-safe.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ namespace transept {
 
 class TextPattern {
  public:
-  // Errors name the field. An empty string is refused.
+  // Errors name the field: an empty string (kUnimplemented); a string over 1024 bytes; those of Regex::compile.
   static StatusOr<std::unique_ptr<TextPattern>> parse(const JsonField& field);
   virtual ~TextPattern() = default;
 
-  // All matches from left to right, none overlapping. REQUIRES: valid UTF-8. Errors: as Regex::find_all.
+  // Returns all matches from left to right, without overlaps. REQUIRES: valid UTF-8. Errors: as Regex::find_all.
   virtual StatusOr<std::vector<TextRange>> find_all(std::string_view text, SearchBudget& budget) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// A piece of a text, by byte offsets.
+// A part [begin, end) of a text, in bytes. A value.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// From the spelling of tokens back to text. Immutable, so thread-safe.
-// Source: decoders/ of Hugging Face's tokenizers.
+// Decodes the spellings of tokens into text. Immutable, so thread-safe. Source: decoders/ of Hugging Face's tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +10,13 @@
 
 namespace transept {
 
-// The tokens that stand before one. Borrows all of it.
+// The tokens before the one that is decoded. Borrows everything.
 struct EarlierTokens {
   std::span<const int32_t> ids;
-  FunctionRef<std::string_view(int32_t)> spelling;  // "" : no token, which counts for nothing
+  FunctionRef<std::string_view(int32_t)> spelling;  // "": no token, ignored
 
   bool none() const;
-  // The spelling of the last of them, "" if there is none.
+  // The spelling of the last one, "" if there is none.
   std::string_view last() const;
 };
 
@@ -25,10 +24,10 @@ class TokenDecoder {
  public:
   virtual ~TokenDecoder() = default;
 
-  // Appends the bytes that a token adds to a text, which may be half a character.
+  // Appends the bytes that `token` adds to a text. They may end inside a character.
   virtual void append_bytes(const EarlierTokens& earlier, std::string_view token, std::string& out) const = 0;
 
-  // What a text ends with whose last token is `last`: Tokenizer::append_end.
+  // Appends the end of a text whose last token is `last`: Tokenizer::append_end.
   virtual void append_end(std::string_view /*last*/, std::string& /*out*/) const {}
 
   // Tokenizer::replaces_each_byte.

@@ -1,4 +1,4 @@
-// Finds many strings in a text at once: the leftmost match, of those the longest, then on behind it. Immutable after
+// Searches a text for many strings at once: finds the leftmost match, and the longest of those. Immutable after
 // construction, so thread-safe.
 #pragma once
 
@@ -25,12 +25,13 @@ class TokenMatcher final {
   };
 
   TokenMatcher() : TokenMatcher(std::vector<Pattern>()) {}
-  // Of equal texts the first counts.
+  // The first of equal texts counts.
   explicit TokenMatcher(std::vector<Pattern> patterns);
 
   bool empty() const { return patterns_.empty(); }
 
-  // The first match at or behind `position`. Time: linear in what it passes over, times the length of the patterns.
+  // Returns the first match at or after `position`. Time: linear in the bytes that it passes, times the length of the
+  // patterns.
   std::optional<Match> find(std::string_view text, size_t position) const;
 
  private:
@@ -38,7 +39,7 @@ class TokenMatcher final {
     uint32_t begin, end;  // of patterns_
   };
 
-  // Of `range`, whose patterns share their first `depth` bytes, those that have `byte` next.
+  // Narrows `range`, whose patterns share their first `depth` bytes, to those that have `byte` next.
   Range narrow(Range range, size_t depth, char byte) const;
 
   std::vector<Pattern> patterns_;               // sorted

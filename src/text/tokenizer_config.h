@@ -1,4 +1,4 @@
-// What tokenizer_config.json, special_tokens_map.json and added_tokens.json say beside the vocabulary. A value.
+// The settings of tokenizer_config.json, special_tokens_map.json and added_tokens.json. A value.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace transept {
 
-// The texts of a model folder's tokenizer files, as far as they are there.
+// The texts of a model folder's tokenizer files; unset: no such file.
 struct TokenizerFiles {
   std::optional<std::string> tokenizer_json, vocab_json, merges_txt;
   std::optional<std::string> spiece_model, sentencepiece_bpe_model, tokenizer_model;  // of these the first counts
@@ -25,37 +25,39 @@ struct TokenizerFiles {
 struct TokenizerConfig {
   static constexpr std::string_view kFile = "tokenizer_config.json";
 
-  Json raw;                     // the whole tokenizer_config.json, for what a class reads itself
-  std::string tokenizer_class;  // without "Fast" at its end; "" if it is not said
+  Json raw;                     // the whole tokenizer_config.json, for fields of single classes
+  std::string tokenizer_class;  // without "Fast" at its end; "": none
   std::optional<bool> add_prefix_space, add_bos_token, add_eos_token;
-  // "bos_token", "eos_token", ... in transformers' order.
+  // "bos_token", "eos_token", ...: those of tokenizer_config.json, then those that only special_tokens_map.json names;
+  // of each file in transformers' order.
   std::vector<std::pair<std::string, AddedToken>> named_tokens;
-  std::vector<std::string> plain_names;  // of those, the ones that are written as a string, without rules
+  std::vector<std::string> plain_names;  // of those, the ones written as a string, without rules
   std::vector<AddedToken> additional_special_tokens;
   struct ListedToken {
     int32_t id;
     AddedToken token;
-    bool has_rules;  // else those of the special token of the same content hold, if there is one
+    bool has_rules;  // else a special token of the same content gives the rules, if there is one
   };
-  // By id: added_tokens_decoder of tokenizer_config.json, then added_tokens.json.
+  // added_tokens_decoder of tokenizer_config.json, then added_tokens.json; each in the order of ids.
   std::vector<ListedToken> added_tokens;
 
-  // Errors name file and field.
+  // Errors name file and field. Missing files are no error.
   static StatusOr<TokenizerConfig> parse(const TokenizerFiles& files);
 
   // A member of tokenizer_config.json.
   JsonField field(std::string_view name) const { return JsonField(kFile, raw).member(name); }
 
-  // The content of a named token, "" if there is none.
+  // The content of a named token; "" if there is none.
   std::string_view named(std::string_view name) const;
-  // Names a token that no file names. `rules` gives its content too; to one that a file names without rules it gives
-  // them.
+  // Adds a named token that no file names. A token that a file names without rules keeps its content and gets these
+  // rules.
   void set_default(std::string_view name, AddedToken rules);
 };
 
-// Adds the configuration's tokens, those of `added_tokens` first. What is there already keeps its rules, but becomes
-// special where the configuration says so. With `keep_ids` these get the ids that they are
-// written with, as in transformers' tokenizers in Python; else the next free ones, as in the tokenizers library.
+// Adds the tokens of the configuration to `out`, those of `added_tokens` first. A token that is there already keeps its
+// rules, but becomes special if it is one of named_tokens or additional_special_tokens. With `keep_ids`, `added_tokens`
+// get their listed ids, as in transformers' tokenizers in Python; else the next free ones, as in the tokenizers
+// library. Errors: those of AddedTokens::add, with the token.
 Status add_config_tokens(const TokenizerConfig& config, const Vocabulary& vocabulary, bool keep_ids, AddedTokens& out);
 
 }  // namespace transept

@@ -1,3 +1,4 @@
+// What loading a tokenizer needs to know of the model, besides the tokenizer's own files. A value.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,12 @@
 
 namespace transept {
 
-// What loading must know of the model besides the tokenizer's own files.
 struct TokenizerHints {
-  // Of config.json.
+  // config.json's; "": it has none.
   std::string model_type = {}, tokenizer_class = {};
-  int64_t vocab_size = 0;          // 0: it does not say
-  int64_t decoder_vocab_size = 0;  // where the two sides differ (Marian); 0: it does not say
-  // Character vocabularies (bart-g2p): config.json's tables as they stand there; null: absent.
+  int64_t vocab_size = 0;          // 0: unknown
+  int64_t decoder_vocab_size = 0;  // if the two sides differ (Marian); 0: as vocab_size
+  // Character vocabularies (bart-g2p): the values of config.json, unchecked; null: missing.
   Json grapheme_chars = {}, phoneme_chars = {};
   std::optional<int32_t> bos_token_id = {}, eos_token_id = {}, pad_token_id = {};
 };

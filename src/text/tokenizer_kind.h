@@ -1,4 +1,5 @@
-// Which of transformers' tokenizer classes a model folder means: its files name the class, else the model's type tells.
+// Decides which of transformers' tokenizer classes a model folder means: the class that its files name, else the class
+// of its model type. Functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace transept {
 
 enum class TokenizerKind : uint8_t {
-  kUnknown,  // no class is named, or none that is known
+  kUnknown,  // no known class
   kBart,     // also Roberta, LED, ...: byte-level, <s> X </s>
   kBlenderbot,
   kBlenderbotSmall,
@@ -29,14 +30,14 @@ enum class TokenizerKind : uint8_t {
   kXlmRoberta,
 };
 
-// The class that the folder names: tokenizer_config.json's, else config.json's; "" if neither says more than that the
-// tokenizers library made it.
+// Returns the class that the folder names, without "Fast" at its end: tokenizer_config.json's, else config.json's.
+// Returns "" if neither says more than that the tokenizers library is used. Valid as long as the arguments.
 std::string_view named_tokenizer_class(const TokenizerConfig& config, const TokenizerHints& hints);
 
 // By the named class, else by the model's type.
 TokenizerKind find_tokenizer_kind(const TokenizerConfig& config, const TokenizerHints& hints);
 
-// transformers' name of the class, for error texts.
+// transformers' name of the class, for error texts. If several classes are one kind, the first of them.
 std::string_view tokenizer_class_name(TokenizerKind kind);
 
 }  // namespace transept

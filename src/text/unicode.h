@@ -1,5 +1,5 @@
-// Unicode as tokenizers need it: categories, white space, normal forms, lower case, grapheme clusters. Tables are
-// utf8proc's, but for three short ones of unicode.cc, of the same version. Texts must be valid UTF-8.
+// Unicode for tokenizers: categories, white space, normal forms, lower case, grapheme clusters. Tables are utf8proc's,
+// and three short ones in unicode.cc of the same version. Functions, thread-safe. REQUIRES: texts are valid UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace transept {
 
-// Of all tables here; a test holds it against utf8proc's own word. Regular expressions have another (regex.h).
+// The version of all tables here; a test compares it with utf8proc's own. Regular expressions have another (regex.h).
 inline constexpr std::string_view kUnicodeVersion = "15.0.0";
 
-// REQUIRES: valid UTF-8 from `position` on, and position < text.size(). Moves `position` past the character.
+// Returns the character at `position`, and moves `position` past it. REQUIRES: valid UTF-8 from `position` on; position
+// < text.size().
 inline uint32_t next_code_point(std::string_view text, size_t& position) {
   const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(text[position + i])); };
   const uint32_t lead = byte(0);
@@ -31,7 +32,7 @@ inline uint32_t next_code_point(std::string_view text, size_t& position) {
   return code_point;
 }
 
-// Where the character before `position` begins. REQUIRES: position > 0.
+// Returns where the character before `position` begins. REQUIRES: position > 0.
 inline size_t previous_position(std::string_view text, size_t position) {
   do {
     --position;
@@ -59,18 +60,18 @@ bool is_punctuation(uint32_t code_point);
 // \w of UTS 18: alphabetic, marks, decimal digits, connectors, joiners.
 bool is_word_character(uint32_t code_point);
 
-// Where the extended grapheme cluster that begins at `begin` ends (UAX 29). REQUIRES: begin < text.size(); that a
-// cluster begins there.
+// Returns the end of the extended grapheme cluster that begins at `begin` (UAX 29). REQUIRES: a cluster begins there;
+// begin < text.size().
 size_t grapheme_end(std::string_view text, size_t begin);
 
 enum class NormalForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 
-// Takes time linear in the text but for sorting the marks of one base character.
+// Time: linear in the text, except sorting the marks of one base character.
 std::string normalize(std::string_view text, NormalForm form);
 
 // Character by character, without context (no final sigma).
 std::string lowercase(std::string_view text);
-// With context: a capital sigma at the end of a word becomes a final one.
+// With context: a capital sigma at the end of a word becomes a final sigma.
 std::string lowercase_in_context(std::string_view text);
 
 }  // namespace transept

@@ -1,10 +1,10 @@
-// The unigram model's search: of all ways to cut a text into pieces the one with the greatest sum of scores (Viterbi).
-// Immutable after construction, so thread-safe.
+// The search of the unigram model: of all ways to cut a text into pieces, the one with the greatest sum of scores
+// (Viterbi). Immutable after construction, so thread-safe with a Workspace for each thread.
 // Source: Kudo, Subword Regularization (2018); Model::EncodeOptimized in unigram_model.cc of google/sentencepiece;
-// encode_optimized in models/unigram/model.rs of Hugging Face's tokenizers. The two differ in what they compute with,
-// which decides between cuts that are almost equally good: the parameter `Stored`. With float it is the former's
-// search, which counts from zero again where a path's score has grown so great that little of a piece's would be left
-// (since 0.2.2), with double the latter's, which never does.
+// encode_optimized in models/unigram/model.rs of Hugging Face's tokenizers. The latter two differ in precision, which
+// decides between almost equal cuts: the parameter `Stored`. float is SentencePiece's search, which counts from zero
+// again where the score of a path is so great that little of a piece's score would be left (since 0.2.2). double is
+// Hugging Face's, which never does.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace transept {
 
-// The kind of numbers that a path's score is kept in.
+// `Stored`: the type of a path's score.
 template <typename Stored>
 class UnigramSearch final {
  public:
@@ -30,13 +30,13 @@ class UnigramSearch final {
     Stored unk_score = 0;        // of one unknown character
     std::optional<int32_t> unk_id;
   };
-  // One step of a path: where it began, and which piece it took.
+  // The last step of the best path to a place: where the step begins, and which piece it takes.
   struct Node {
     Stored score = 0;  // of the path up to here
     uint32_t begin = kUnreached;
     int32_t id = 0;
   };
-  // Kept from text to text, so that its memory is.
+  // Memory to reuse from text to text.
   struct Workspace {
     std::vector<Node> nodes;
     std::vector<std::pair<TextRange, int32_t>> path;
@@ -47,14 +47,15 @@ class UnigramSearch final {
 
   const std::optional<int32_t>& unk_id() const { return pieces_.unk_id; }
 
-  // Calls emit(range, id) for each piece of the best cut, in order; an unknown character is a piece of its own. False:
-  // one is needed, and there is no unk_id. Where all cuts meet, the way up to there is settled: the memory is linear
-  // in the longest stretch without such a place. REQUIRES: valid UTF-8 of less than 4 GiB.
+  // Calls emit(range, id) for each piece of the best cut, in order; an unknown character is a piece of its own. Returns
+  // false, possibly after some pieces, if the best path needs an unknown character and there is no unk_id. A place
+  // where all cuts meet settles the path up to there: memory is linear in the longest stretch without such a place.
+  // REQUIRES: valid UTF-8 of less than 4 GiB.
   template <typename Emit>
   bool cut(std::string_view text, Workspace& work, Emit emit) const {
     std::vector<Node>& nodes = work.nodes;
     nodes.assign(1, Node());
-    size_t first = 0;  // nodes[i] stands at first + i
+    size_t first = 0;  // nodes[i] is at first + i
     for (size_t begin = 0; begin < text.size();) {
       if (begin - first + 1 == nodes.size() && begin > first) {
         settle(first, work, emit);
@@ -98,7 +99,7 @@ class UnigramSearch final {
     return nodes[index];
   }
 
-  // The score at a node, from where those behind it go on. A great one is taken off the node and all behind it.
+  // The score at a node, from which its successors continue. Subtracts a great one from the node and all after it.
   static Stored score_up_to(std::vector<Node>& nodes, size_t index) {
     const Stored score = nodes[index].score;
     if constexpr (std::is_same_v<Stored, float>) {

@@ -1,5 +1,5 @@
-// The unigram model of a tokenizer.json: each word by itself is cut into the most likely pieces. Immutable, so
-// thread-safe. Source: models/unigram of Hugging Face's tokenizers.
+// The unigram model of a tokenizer.json: cuts each word into its most likely pieces. Immutable, so thread-safe. Source:
+// models/unigram of Hugging Face's tokenizers.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ namespace transept {
 
 class UnigramModel final : public SubwordModel {
  public:
-  static constexpr size_t kMaxPieceBytes = 1024;  // bounds the time of a search; published ones have some 50
+  static constexpr size_t kMaxPieceBytes = 1024;  // bounds the time of a search; published pieces have about 50
 
-  // The member "model" of a tokenizer.json. Errors name the field: a piece without a score, an unk_id beyond the list,
-  // a piece of more than kMaxPieceBytes.
+  // Parses the member "model" of a tokenizer.json. Errors name the field: a piece without a finite score, a piece of
+  // more than kMaxPieceBytes, an unk_id beyond the list, over kMaxVocabSize pieces.
   static StatusOr<std::unique_ptr<UnigramModel>> parse(const JsonField& model);
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
-  // Errors: an unknown character where the file has no unk_id.
+  // Errors: kInvalidArgument: an unknown character, and the file has no unk_id.
   Status append_ids(const Words& words, std::vector<int32_t>& ids) const override;
 
  private:
@@ -36,7 +36,7 @@ class UnigramModel final : public SubwordModel {
 
   Vocabulary vocabulary_;
   Search search_;
-  bool byte_fallback_;                   // unknown characters become <0xNN> where the vocabulary has all of them
+  bool byte_fallback_;                   // unknown characters become <0xNN>, if the vocabulary has all their bytes
   std::array<int32_t, 256> id_of_byte_;  // <0xNN>; -1: none
 };
 

@@ -24,27 +24,29 @@ struct StringViewHash {
 
 class Vocabulary final {
  public:
-  // Reads {"token": id, ...}. Errors: an id that is no number below kMaxVocabSize, or that two tokens share.
+  // Parses {"token": id, ...}. Errors: an id that is not from 0 to kMaxVocabSize - 1, or that two tokens share; more
+  // than kMaxVocabSize tokens.
   static StatusOr<Vocabulary> parse(const JsonField& field);
-  // Tokens in the order of their ids; of equal ones the last is found. Errors: more than kMaxVocabSize.
+  // The id of a token is its index; of equal tokens find() returns the last. Errors: more than kMaxVocabSize.
   static StatusOr<Vocabulary> from_list(std::span<const std::string_view> tokens);
 
-  // Of equal texts, and of equal ids, the first counts. REQUIRES: ids from 0 to kMaxVocabSize - 1.
   struct Token {
     std::string_view text;
     int32_t id;
   };
+  // Of equal texts, and of equal ids, the first counts. REQUIRES: ids from 0 to kMaxVocabSize - 1.
   static Vocabulary from_tokens(std::span<const Token> tokens);
 
   std::optional<int32_t> find(std::string_view token) const;
 
-  // "" if there is none of that id.
+  // "" if there is no token of that id.
   std::string_view token(int32_t id) const;
   bool contains(int32_t id) const { return id >= 0 && id < end_id() && by_id_[static_cast<size_t>(id)].used; }
 
-  // Whether find(left + right) is `id`, for ids that are easily guessed; false also where another token is spelt alike.
+  // Whether find(left + right) is `id`: a cheap check of a guess. Also false if any two tokens have equal texts.
   bool is_only_token(int32_t id, std::string_view left, std::string_view right) const;
 
+  // The number of different texts.
   int32_t num_tokens() const { return static_cast<int32_t>(by_token_.size()); }
   // One past the largest id.
   int32_t end_id() const { return static_cast<int32_t>(by_id_.size()); }
