@@ -1,4 +1,5 @@
-// What every kernel is handed: threads, step memory, the instruction level. Passed, never global.
+// The arguments that every kernel needs: threads, step memory, the instruction level. Passed, never global. Borrows
+// all; used by the thread that calls the kernels.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,9 @@
 
 namespace transept {
 
-// What the tests of "computed once" claims count. Written by the engine thread only.
+// Counts for tests of "computed once" claims. Written by one thread at a time, as the arena is (tensor/arena.h).
 struct OpCounters {
-  int64_t num_matmuls = 0;          // products of a weight matrix with some rows
+  int64_t num_matmuls = 0;          // products of a weight matrix with at least one row; dry runs do not count
   int64_t num_encoder_runs = 0;     // encoder inputs encoded
   int64_t num_cross_kv_writes = 0;  // encoder inputs whose cross K and V were projected and written (all layers: one)
 };
@@ -20,10 +21,10 @@ struct Context {
   ThreadPool& threads;
   Arena& arena;
   Isa isa = Isa::kGeneric;
-  // Walk shapes and step memory without arithmetic: how start-up learns what the largest step wants. Every kernel
-  // returns before it touches data.
+  // Kernels allocate step memory but do no arithmetic, and return before they touch data. Start-up learns by it how
+  // much memory the largest step needs.
   bool dry_run = false;
-  OpCounters* counters = nullptr;
+  OpCounters* counters = nullptr;  // null: not counted
 };
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Element types of tensors and files.
+// Element types of tensors and files, and conversions of 16-bit floats. Pure functions: thread-safe.
 #pragma once
 
 #include <bit>
@@ -36,10 +36,10 @@ constexpr std::string_view dtype_name(DType dtype) {
   return "";
 }
 
-// The upper half of a float32.
+// Exact: bfloat16 is the upper half of a float32.
 inline float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// IEEE 754 binary16, subnormals, infinities and NaN included.
+// Exact: IEEE 754 binary16, with subnormals, infinities and NaN.
 inline float float16_to_float(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t rest = bits & 0x7FFFu;
@@ -49,14 +49,14 @@ inline float float16_to_float(uint16_t bits) {
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
 }
 
-// To the nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even. NaN stays NaN.
 inline uint16_t float_to_bfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// To the nearest, ties to even; past 65504 infinity, NaN stays NaN, what is too small becomes subnormal.
+// Rounds to nearest, ties to even. 65520 and more become infinity, small values subnormal; NaN stays NaN.
 inline uint16_t float_to_float16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);

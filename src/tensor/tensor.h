@@ -1,5 +1,5 @@
-// Views of tensors: a pointer, an element type, a device, a shape and strides. A view owns nothing; the maker of the
-// memory says how long it lives. Copying a view is cheap.
+// Views of tensors: a pointer, an element type, a device, a shape and strides. A view owns nothing: the maker of the
+// memory decides its lifetime. Cheap to copy. A value; thread-safe as the memory that it views.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct TensorView {
   std::array<int64_t, kMaxRank> stride{};  // in elements; 0 broadcasts
 
   TensorView() = default;
-  // Dense, row-major.
+  // Dense, row-major. REQUIRES: at most kMaxRank dims.
   TensorView(void* data, DType type, std::initializer_list<int64_t> dims) : raw(data), dtype(type) {
     CHECK(dims.size() <= kMaxRank);
     for (const int64_t dim : dims) shape[static_cast<size_t>(rank++)] = dim;
@@ -46,11 +46,12 @@ struct TensorView {
     for (int i = 0; i < rank; ++i) n *= dim(i);
     return n;
   }
+  // REQUIRES: float32.
   float* f32() const {
     DCHECK(dtype == DType::kFloat32);
     return static_cast<float*>(raw);
   }
-  // Row i of a float32 tensor along its first axis.
+  // Row i of a float32 tensor, along its first axis.
   float* row(int64_t i) const { return f32() + i * stride[0]; }
 
   // Rows [begin, end) along the first axis.
@@ -69,7 +70,7 @@ struct TensorView {
     part.shape[1] = end - begin;
     return part;
   }
-  // [tokens, heads * head_dim] as [tokens, heads, head_dim].
+  // Views [tokens, heads * head_dim] as [tokens, heads, head_dim]. REQUIRES: dense columns, divisible by num_heads.
   TensorView split_heads(int64_t num_heads) const {
     DCHECK(rank == 2 && stride[1] == 1 && num_heads > 0 && dim(1) % num_heads == 0);
     TensorView part = *this;
