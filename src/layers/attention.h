@@ -1,8 +1,8 @@
 // Attention with its projections, over an AttentionBackend that the model was given.
 //
-// Self-attention (encoder and decoder) computes Q, K and V in one product. Cross-attention computes Q from the decoder,
-// and K and V in one product from the encoder output, only when the cross cache is written: never again while decoding.
-// Immutable after loading, so thread-safe.
+// Self-attention (encoder and decoder) computes Q, K and V in one product. Cross-attention computes Q from the decoder.
+// It computes K and V from the encoder output in one product, only when the cross cache is written: never again while
+// decoding. Immutable after loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,18 @@ struct AttentionOptions {
   bool k_has_bias = true;    // Whisper's has none
   bool out_has_bias = true;  // Moonshine's has none
 
-  // Width of Q, K, V and of what `out` projects back to dim.
+  // The width of Q, K and V, which `out` projects back to dim.
   int64_t inner_dim() const { return head_dim == 0 ? dim : num_heads * head_dim; }
 };
 
 class SelfAttention final {
  public:
+  // Fuses q, k and v into one product. Errors: those of Linear::load.
   static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
-  // y = out_proj(attention(x)) + residual. x, residual, y: [rows, dim]. `type` kEncoder (kv_cache empty) or kDecoder.
-  // bias: added to the scores; null: none. angles: by which Q and K are turned (ops/rope.h); null: they are not.
+  // y = out_proj(attention(x)) + residual. x, residual, y: [rows, dim] float32; y may be the residual. `type`: kEncoder
+  // (kv_cache empty) or kDecoder (causal; writes new K and V to the cache). bias: added to the scores; null: none.
+  // angles: turn Q and K (ops/rope.h); null: no rotation.
   void forward(Context& context, const AttentionBackend& backend, AttentionType type, const AttentionMetadata& metadata,
                const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y,
                const AttentionBias* bias = nullptr, const RopeAngles* angles = nullptr) const;
@@ -51,13 +53,15 @@ class SelfAttention final {
 
 class CrossAttention final {
  public:
+  // Fuses k and v into one product. Errors: those of Linear::load.
   static StatusOr<CrossAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
-  // Projects encoder_output [encoder rows, dim] to K and V and writes them at metadata.slot_mapping.
+  // Projects encoder_output [encoder rows, dim] to K and V, and writes them at metadata.slot_mapping.
   void write_kv(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
                 const TensorView& kv_cache, const TensorView& encoder_output) const;
 
-  // y = out_proj(attention of x over the cached K and V) + residual.
+  // y = out_proj(attention of x over the cached K and V) + residual. x, residual, y: [rows, dim] float32; y may be the
+  // residual. capture: takes probabilities of chosen heads; null: none.
   void forward(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
                const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y,
                AttentionCapture* capture = nullptr) const;
@@ -75,14 +79,15 @@ class CrossAttention final {
   float scale_;
 };
 
-// The share of one decoder layer in what a step captures.
+// The part of one decoder layer in what a step captures. Lives as long as the layer runs; borrows the capture.
 class LayerCapture final {
  public:
-  // `wanted` null: nothing.
+  // `wanted` null: captures nothing.
   LayerCapture(const CrossCapture* wanted, int32_t layer);
-  LayerCapture(const LayerCapture&) = delete;  // the capture's view is of heads_
+  LayerCapture(const LayerCapture&) = delete;  // capture_ views heads_
   LayerCapture& operator=(const LayerCapture&) = delete;
 
+  // Null: no head of this layer is captured.
   AttentionCapture* get() { return heads_.empty() ? nullptr : &capture_; }
 
  private:

@@ -1,8 +1,8 @@
-// Copies of chosen outputs of an output layer: what a request with a shortlist multiplies with instead of the whole
-// vocabulary. Parts of kPartColumns outputs each, made once and filled again and again, so that requests come and go
-// without taking memory, and none is left in unusable pieces.
+// Copies of chosen outputs of an output layer: a request with a shortlist multiplies with these instead of the whole
+// vocabulary. They come in parts of kPartColumns outputs each. Parts are made once and filled again and again, so
+// requests come and go without allocation and without fragmentation.
 //
-// Owned by engine/group_shortlists.h, which hands the parts out; borrows the layer. Not thread-safe.
+// Owned by GroupShortlists (engine/group_shortlists.h), which allocates the parts; borrows the layer. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,19 @@ namespace transept {
 
 class ChosenOutputs final {
  public:
-  // Address space for so many parts; a page of it counts when a part is first filled.
+  // Reserves address space for `num_parts` parts; a page counts when a part is first filled. Throws std::bad_alloc if
+  // the system refuses.
   ChosenOutputs(const LmHead& whole, int64_t num_parts);
 
-  // Bytes of a part.
+  // Bytes of the matrix of one part.
   static uint64_t part_bytes(const LmHead& whole);
+  // Parts that `num_ids` outputs need.
   static int64_t parts_for(int64_t num_ids);
 
-  // Fills parts with outputs `ids`, in this order. False: too few are free, and nothing was taken. REQUIRES: `parts` is
-  // empty.
+  // Allocates parts and fills them with outputs `ids`, in this order. Returns false, and allocates nothing, if too few
+  // parts are free. Runs on `threads`. REQUIRES: `parts` is empty; ids from 0 to vocab_size - 1.
   bool gather(ThreadPool& threads, std::span<const int32_t> ids, std::vector<GemmPart>& parts);
-  // Gives them back; `parts` is empty then.
+  // Frees the parts, and empties `parts`.
   void release(std::vector<GemmPart>& parts);
 
   int64_t num_parts() const { return static_cast<int64_t>(matrices_.size()); }
@@ -35,8 +37,8 @@ class ChosenOutputs final {
  private:
   const LmHead& whole_;
   std::vector<PackedMatrix> matrices_;
-  std::vector<float> biases_;  // [num_parts, kPartColumns], or empty
-  std::vector<int32_t> free_;  // the next one to take last
+  std::vector<float> biases_;  // [num_parts, kPartColumns]; empty: no bias
+  std::vector<int32_t> free_;  // unused parts; the last is allocated next
 };
 
 }  // namespace transept

@@ -1,4 +1,5 @@
-// torch.nn.Conv1d with weights from a checkpoint, over time-major rows. Immutable after loading, so thread-safe.
+// torch.nn.Conv1d with weights from a checkpoint, over time-major rows. Immutable after loading, so thread-safe; owned
+// by the model.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,12 @@ class Conv1d final {
     bool has_bias = true;
     LayerInputs inputs = LayerInputs::kConvolution;
   };
-  // Packs straight from the mapped files, on the options' threads. Errors: a missing or misshapen tensor, by name.
+  // Packs straight from the mapped files, on the options' threads; or takes the matrix of a packed folder
+  // (find_packed). Errors: a missing or misshapen tensor, by name; those of find_packed.
   static StatusOr<Conv1d> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
-  // x: [length + 2 padding, in_channels] (padded_rows); y: [output_length(length), out_channels]. `epilogue.bias` stays
-  // empty: the layer has its own.
+  // y = activation(conv(x) + bias) + residual. x: [length + 2 padding, in_channels] float32 (padded_rows); y:
+  // [output_length(length), out_channels] float32. REQUIRES: `epilogue.bias` is null, as the layer has its own.
   void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
 
   const Conv1dShape& shape() const { return shape_; }
@@ -37,7 +39,7 @@ class Conv1d final {
   Conv1d(PackedMatrix packed, std::vector<float> bias, const Conv1dShape& shape)
       : packed_(std::move(packed)), bias_(std::move(bias)), shape_(shape) {}
 
-  PackedMatrix packed_;      // a row's weights by tap, then by channel
+  PackedMatrix packed_;      // [out_channels, kernel * in_channels]: by tap, then by channel
   std::vector<float> bias_;  // empty: none
   Conv1dShape shape_;
 };

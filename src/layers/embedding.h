@@ -1,5 +1,5 @@
-// Rows of a table by id, read straight from the checkpoint: a step needs few of them, so none is copied at load.
-// Immutable after loading, so thread-safe. Borrows the WeightMap's files, or owns a computed table.
+// Rows of a table by id, read straight from the checkpoint: a step needs few of them, so loading copies none. Immutable
+// after loading, so thread-safe. Borrows the WeightMap's files, or owns a computed table.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,19 @@ namespace transept {
 
 class Embedding final {
  public:
-  // The table `name`: [num_rows, dim]. Errors: missing or misshapen, by name.
+  // The table `name`: [num_rows, dim]. Errors: missing, misshapen or not a floating-point type, by name.
   static StatusOr<Embedding> load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim);
 
-  // A table of sinusoidal positions. The first kKeptRows are kept, those beyond computed at each look-up: however many
-  // positions a model says it has, it takes no memory for those that no text reaches.
+  // A table of sinusoidal positions. Keeps the first kKeptRows rows and computes those beyond at each look-up:
+  // positions that a model claims and no text reaches take no memory.
   static Embedding sinusoidal(SinusoidalRows rows, int64_t num_rows);
   static constexpr int64_t kKeptRows = 4096;
 
-  // y[i] = scale * table[ids[i] + offset]. REQUIRES: every id + offset in [0, num_rows); y: [ids.size(), dim] float32.
+  // y[i] = scale * table[ids[i] + offset], on the context's threads. y: [ids.size(), dim] float32. REQUIRES: every id +
+  // offset in [0, num_rows).
   void look_up(Context& context, View<int32_t> ids, int32_t offset, float scale, const TensorView& y) const;
 
-  // y[i] += table[ids[i] + offset].
+  // y[i] += table[ids[i] + offset]. Shapes and requirement as look_up.
   void add(Context& context, View<int32_t> ids, int32_t offset, const TensorView& y) const;
 
   int64_t num_rows() const { return num_rows_; }
@@ -41,11 +42,11 @@ class Embedding final {
 
   void read_row(int64_t index, std::span<float> out) const;
 
-  WeightView table_;  // of computed rows, those that are kept
+  WeightView table_;  // of a computed table the kept rows
   int64_t num_rows_;
-  bool is_large_ = false;
+  bool is_large_ = false;  // rows are read from the file, not from its mapping
   std::optional<SinusoidalRows> computed_;
-  std::shared_ptr<const std::vector<float>> kept_;  // of a computed table, which table_ views
+  std::shared_ptr<const std::vector<float>> kept_;  // of a computed table; table_ views it
 };
 
 }  // namespace transept

@@ -1,25 +1,28 @@
+// y = W2 activation(W1 x + b1) + b2 + residual. Gated: y = W2 (activation(W0 x + b0) * (W1 x + b1)) + b2 + residual,
+// with W0 and W1 in one product. Immutable after loading, so thread-safe; owned by the model. Source: Shazeer, GLU
+// Variants Improve Transformer (2020).
 #pragma once
 
 #include "layers/linear.h"
 
 namespace transept {
 
-// y = W2 activation(W1 x + b1) + b2 + residual; gated: y = W2 (activation(W0 x) * W1 x) + residual, W0 and W1 in one
-// product. Immutable, thread-safe.
 class FeedForward final {
  public:
   struct Options {
-    std::string up, down;  // prefixes of the two matrices, each with .weight and .bias
+    std::string up, down;  // prefixes of W1 and W2: `prefix`.weight and, with has_biases, `prefix`.bias
     int64_t dim = 0, hidden_dim = 0;
     Activation activation = Activation::kGelu;
-    std::string gate = {};       // prefix of W0; "": not gated, unless
-    bool up_holds_gate = false;  // `up` is [2 hidden_dim, dim]: W1's rows, then W0's (Moonshine)
+    std::string gate = {};       // prefix of W0; "": not gated, unless up_holds_gate
+    bool up_holds_gate = false;  // `up` is [2 hidden_dim, dim]: W1's rows, then W0's (Moonshine). Not with `gate`
     bool has_biases = true;
     LayerInputs down_inputs = LayerInputs::kUsual;
   };
+  // Errors: those of Linear::load.
   static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
-  // x, residual, y: [rows, dim] float32; y may be the residual.
+  // x, residual, y: [rows, dim] float32; y may be the residual. Takes at most 512 rows at a time, which bounds the step
+  // memory of hidden rows.
   void forward(Context& context, const TensorView& x, const TensorView& residual, const TensorView& y) const;
 
  private:

@@ -1,3 +1,5 @@
+// torch.nn.GroupNorm of one group, over channels last, with weights from a checkpoint (`prefix`.weight, `prefix`.bias:
+// [dim]). Immutable, thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +12,9 @@
 
 namespace transept {
 
-// torch.nn.GroupNorm of one group, over channels last, with weights from a checkpoint (`prefix`.weight, `prefix`.bias:
-// [dim]). Immutable, thread-safe.
 class GroupNorm final {
  public:
+  // Errors: a missing or misshapen tensor, by name.
   static StatusOr<GroupNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim, float epsilon = 1e-5f) {
     ASSIGN_OR_RETURN(const WeightView weight, weights.get(prefix + ".weight", {dim}));
     ASSIGN_OR_RETURN(const WeightView bias, weights.get(prefix + ".bias", {dim}));

@@ -1,3 +1,5 @@
+// torch.nn.LayerNorm with weights from a checkpoint (`prefix`.weight, `prefix`.bias: [dim]). Immutable, thread-safe;
+// owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +12,13 @@
 
 namespace transept {
 
-// torch.nn.LayerNorm with weights from a checkpoint (`prefix`.weight, `prefix`.bias: [dim]). Immutable, thread-safe.
 class LayerNorm final {
  public:
   struct Options {
     float epsilon = 1e-5f;
     bool has_bias = true;
   };
+  // Errors: a missing or misshapen tensor, by name.
   static StatusOr<LayerNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim, const Options& options);
   static StatusOr<LayerNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim) {
     return load(weights, prefix, dim, {});

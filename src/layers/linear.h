@@ -1,7 +1,7 @@
 // y = activation(x w^T + bias) + residual, with weights from a checkpoint.
 //
-// How the weights are stored is private to the layer (ops/packed_matrix.h): models never know. Immutable after loading,
-// so thread-safe.
+// The storage of the weights is private to layers (ops/packed_matrix.h): models do not depend on it. Immutable after
+// loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct LinearSource {
   int64_t out_features = 0;
 };
 
-// Sources are fused into one product, their outputs side by side in this order: [Q K V], [K V].
+// One product of all sources, their outputs adjacent in this order: [Q K V], [K V].
 struct LinearSpec {
   std::vector<LinearSource> sources;
   int64_t in_features = 0;
@@ -33,18 +33,22 @@ struct LinearSpec {
 
 class Linear final {
  public:
-  // Packs straight from the mapped files, on the options' threads. Sources that are stored differently are kept
-  // in float32, unless the options say otherwise. Errors: a missing or misshapen tensor, by name.
+  // Packs straight from the mapped files, on the options' threads; or takes the matrix of a packed folder
+  // (find_packed). Sources of different types are kept in float32, unless the options name a storage. Errors: a missing
+  // or misshapen tensor, by name; those of find_packed.
   static StatusOr<Linear> load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing);
 
-  // x: [m, in_features], y: [m, out_features] float32. `epilogue.bias` stays empty: the layer has its own.
+  // x: [m, in_features], y: [m, out_features] float32; see gemm (ops/gemm.h), also for numerics. REQUIRES:
+  // `epilogue.bias` is null, as the layer has its own.
   void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
 
-  // The same in pieces of columns, each handed to `then` by the thread that computed it (ops/gemm.h).
+  // y = x w^T + bias in pieces of columns: the thread that computed a piece calls `then` with it. Shapes of y:
+  // gemm_by_columns (ops/gemm.h). REQUIRES: the format has no wide inputs.
   void forward_by_columns(Context& context, const TensorView& x, const TensorView& y,
                           FunctionRef<void(const ColumnPiece&)> then) const;
 
-  // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape).
+  // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape). While
+  // loading only.
   void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }
 
   const PackedMatrix& packed() const { return packed_; }

@@ -1,4 +1,5 @@
-// From hidden rows to scores over the vocabulary. Often tied to the token embedding. Immutable after loading.
+// The output layer: from hidden rows to logits over the vocabulary. Often tied to the token embedding. Immutable after
+// loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,20 @@ namespace transept {
 
 class LmHead final {
  public:
-  // `weight`: [vocab_size, dim] in the checkpoint (the embedding's name where tied). `bias`: added to the logits, or
-  // empty.
+  // `weight`: [vocab_size, dim] in the checkpoint (if tied, the embedding's name). `bias`: [vocab_size], added to the
+  // logits; or empty. Errors: those of Linear::load.
   static StatusOr<LmHead> load(WeightMap& weights, const std::string& weight, int64_t vocab_size, int64_t dim,
                                std::vector<float> bias, const PackOptions& packing);
 
-  // hidden: [rows, dim] -> out: [rows, vocab_size] float32.
+  // hidden: [rows, dim], out: [rows, vocab_size] float32.
   void logits(Context& context, const TensorView& hidden, const TensorView& out) const;
-  // The same for few rows, in pieces of kPieceColumns ids, whatever the rows and threads: `then` runs on the thread
-  // that has just computed the logits of some ids, all rows of them. out: [rows, vocab_size], or [num_threads * rows,
-  // kPieceColumns] if the pieces are not needed later (ops/gemm.h).
+  // The same for few rows, in pieces of kPieceColumns ids, whatever the rows and threads: the thread that has just
+  // computed a piece calls `then` with the logits of its ids, of all rows. out: [rows, vocab_size]; or [num_threads *
+  // rows, kPieceColumns] if no piece is needed later (ops/gemm.h).
   void logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
                      FunctionRef<void(const ColumnPiece&)> then) const;
 
-  // Scores of chosen ids, whose outputs were copied (layers/chosen_outputs.h): the bits of logits().
+  // Logits of chosen ids, whose outputs were copied (layers/chosen_outputs.h). The same bits as logits().
   void chosen_logits(Context& context, std::span<const PartedGemm> products) const;
 
   const Linear& linear() const { return linear_; }

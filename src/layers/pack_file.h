@@ -1,5 +1,5 @@
-// Writes the matrices of a model that was just loaded, packed as they are, and every tensor that the model reads
-// otherwise, as one safetensors file that loads without work (decision 14). Used once, on one thread.
+// Writes a model that was just loaded as one safetensors file that loads without work (decision 14): its matrices,
+// packed as they are, and all other tensors that the model reads. A function; used once, on one thread.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace transept {
 
-// weights: what the model was loaded from; layers: the report of its PackOptions, whose matrices are still there;
-// storage: what these were asked to be. Errors as write_safetensors.
+// weights: the checkpoint of the model; layers: the report of its PackOptions, whose matrices still exist; storage: the
+// requested one; goes_on: polled, false cancels. Errors: as write_safetensors.
 Status write_pack_file(const std::string& path, const WeightMap& weights, std::span<const PackedLayer> layers,
                        std::optional<DType> storage, FunctionRef<bool()> goes_on);
 

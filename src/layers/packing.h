@@ -1,4 +1,5 @@
-// How the matrices of a model are packed while it is loaded, and what came of it. Used on one thread.
+// How to pack the matrices of a model while it is loaded, and the report of the results. Owned by the loader; used on
+// one thread, which runs tasks on the options' threads.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +17,12 @@
 
 namespace transept {
 
-// What a layer's inputs are like, for storages that round them too (int8).
+// The kind of inputs that a layer has, for storages that round them too (int8).
 enum class LayerInputs : uint8_t {
   kUsual,
-  kConvolution,  // over features, where everything begins: rounded to 15 bits
+  kConvolution,  // over features, the first layers: inputs are rounded to 15 bits
   kOutliers,     // in some rows a few entries dwarf the others (T5's wo): those rows are rounded to 15 bits
-  kRaw,          // raw samples: such a layer is not quantised, and its inputs are not rounded to bfloat16
+  kRaw,          // raw samples: the layer is not quantised, and its inputs are not rounded to bfloat16
 };
 
 struct PackedLayer {
@@ -29,44 +30,44 @@ struct PackedLayer {
   WeightFormat format;
   size_t bytes = 0;
   int64_t n = 0, k = 0;
-  DType stored = DType::kFloat32;  // by the checkpoint
-  bool is_mapped = false;          // the folder held it packed: no memory of this process alone
-  PackedBytes views = {};          // of the options' pool, or of the mapped file: they live as long as the model
+  DType stored = DType::kFloat32;  // in the checkpoint
+  bool is_mapped = false;          // a view of the packed folder's file: memory that processes share
+  PackedBytes views = {};          // in the options' pool or the mapped file: live as long as the model
 };
 
 struct PackOptions {
-  // Every matrix as the checkpoint stores it: what a test wants.
+  // Every matrix as the checkpoint stores it, for tests.
   PackOptions(ThreadPool& workers) : threads(workers) {}  // NOLINT(google-explicit-constructor)
   PackOptions(ThreadPool& workers, std::optional<DType> matrices, std::vector<PackedLayer>* log)
       : threads(workers), storage(matrices), report(log) {}
 
   ThreadPool& threads;
-  // What matrices are kept in: kFloat32, kBFloat16 (inputs too, where products in it are fast: WeightFormat), kFloat16,
-  // kInt8. Unset: as the checkpoint stores each, which loses nothing and costs no byte more.
+  // The storage of matrices: kFloat32, kBFloat16 (rounds inputs too, where such products are fast: WeightFormat),
+  // kFloat16, kInt8. Unset: as the checkpoint stores each, without loss; a fused product of different types is float32.
   std::optional<DType> storage;
   // Layers with fewer inputs or outputs than this are never int8: rounding errors do not average out over so few, and
-  // there are few bytes to save.
+  // few bytes are saved.
   int64_t least_int8_width = 0;
-  // Of a folder that holds matrices packed: each is taken as it is, whatever `storage` would make of it.
+  // Take the matrices of a packed folder as they are, whatever `storage` says.
   bool as_packed = false;
   std::vector<PackedLayer>* report = nullptr;                                      // null: no report
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
 };
 
-// A matrix on its way into memory.
+// A matrix [n, k] to pack: n outputs of k inputs.
 struct MatrixToPack {
   std::string name;  // of its first part in the checkpoint
   int64_t n = 0, k = 0;
   LayerInputs inputs = LayerInputs::kUsual;
 };
 
-// Memory for a matrix that the checkpoint stores as `stored`, and its line in the report.
+// Returns zeroed memory for a matrix that the checkpoint stores as `stored`, and reports it.
 PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, DType stored);
 
-// The matrix where the folder holds it packed: a view of the mapped file where the format is the one wanted, else
-// packed anew, which gives what the checkpoint would have given. Null: the folder has none of this name. Errors, by
-// file and tensor: another layout or size; a tensor is missing or misshapen; the values that were rounded away are
-// wanted.
+// Returns the matrix of a packed folder, and reports it: a view of the mapped file if its format is the wanted one,
+// else packed again, with the result that the original checkpoint would give. Null: the checkpoint has no packed matrix
+// of this name. Errors, by file and tensor: kNotFound: a tensor is missing; kInvalidArgument: another layout version or
+// size, a misshapen tensor, or the wanted format needs values that were rounded away.
 StatusOr<std::unique_ptr<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
                                                     const MatrixToPack& matrix);
 

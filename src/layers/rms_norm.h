@@ -1,3 +1,5 @@
+// Root mean square norm (ops/norm.h) with a weight from a checkpoint (`prefix`.weight: [dim]). Immutable, thread-safe;
+// owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +12,9 @@
 
 namespace transept {
 
-// Root mean square norm with a weight from a checkpoint (`prefix`.weight: [dim]). Immutable, thread-safe.
 class RmsNorm final {
  public:
-  // What comes out is multiplied by `scale`: it is folded into the weight.
+  // `scale`: a factor on the result, folded into the weight. Errors: a missing or misshapen tensor, by name.
   static StatusOr<RmsNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim, float epsilon,
                                 float scale = 1);
 

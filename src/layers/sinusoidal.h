@@ -7,7 +7,7 @@
 
 namespace transept {
 
-// Both put the sines of a row first and its cosines behind them; they part in the wavelengths.
+// Both put the sines of a row first and its cosines after them. They differ in the wavelengths.
 enum class Sinusoid : uint8_t {
   // sin and cos of pos / 10000^(2i / dim): Marian, Pegasus. With an odd dim the sines have the column more.
   // Source: transformers, models/marian/modeling_marian.py, MarianSinusoidalPositionalEmbedding.create_weight.
@@ -18,7 +18,7 @@ enum class Sinusoid : uint8_t {
   kByHalf,
 };
 
-// The rows of any position, each computed when it is asked for. Immutable, so thread-safe.
+// Computes the row of any position on demand. Immutable, so thread-safe.
 class SinusoidalRows final {
  public:
   // REQUIRES: dim >= 4 (kByHalf has no wavelengths below).
@@ -26,7 +26,7 @@ class SinusoidalRows final {
 
   int64_t dim() const { return dim_; }
 
-  // REQUIRES: position >= 0; row: dim() floats.
+  // Computes one row, rounded to float32. REQUIRES: position >= 0; row: dim() floats.
   void compute(int64_t position, std::span<float> row) const;
 
  private:
