@@ -1,5 +1,5 @@
-// From samples to what a family's encoder takes: the parameters of preprocessor_config.json, once read. One window at a
-// time; audio longer than that is cut by speech/. Immutable, so thread-safe.
+// Converts samples to the input of a family's encoder, by the parameters of preprocessor_config.json. Takes one window
+// at a time; speech/ cuts longer audio. MultiModalRegistry owns it. Immutable, so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +18,36 @@ class AudioProcessor {
  public:
   virtual ~AudioProcessor() = default;
 
-  virtual int32_t sampling_rate() const = 0;  // of the samples that it takes, hertz
-  // The most samples of one input. None: as many as the model has positions for.
+  virtual int32_t sampling_rate() const = 0;  // of the input samples, hertz
+  // The most samples of one input. None: the model's positions are the only limit.
   virtual std::optional<int64_t> max_samples() const { return std::nullopt; }
-  // The most samples that give no more than so many positions of the encoder. A window of fixed length always gives the
-  // same number, whatever it holds.
+  // Returns the most samples that give at most `num_positions` encoder positions. A family with a window of fixed
+  // length returns that length: its number of positions does not depend on the samples.
   virtual int64_t max_samples_of(int32_t num_positions) const = 0;
-  // Positions of the encoder that so many samples give.
+  // Returns the number of encoder positions for num_samples.
   virtual int64_t num_positions(int64_t num_samples) const = 0;
-  // Null: the encoder takes samples as they are.
+  // Null: the encoder takes raw samples.
   virtual const LogMel* log_mel() const { return nullptr; }
 
-  // One window of mono samples; at most max_samples(). Shorter ones are padded as the family's reference does it.
+  // Returns the features of one window of mono samples: log-mel [num_mel_bins, num_frames], or samples [num_samples].
+  // Pads short input as the family's reference does. REQUIRES: at most max_samples().
   virtual std::shared_ptr<const EncoderFeatures> features(std::span<const float> samples) const = 0;
-  // The same from log-mel frames [n, num_mel_bins] cut from a longer stream (LogMelStream), whose greatest value is
-  // `max`. REQUIRES: log_mel() != null, n at most a window's.
+  // Returns the same from raw log-mel frames [n, num_mel_bins] of a longer stream (LogMelStream). `max` is the greatest
+  // raw value of the whole audio; `seconds` is the length of this part. REQUIRES: log_mel() != null, n at most a
+  // window's frames.
   virtual std::shared_ptr<const EncoderFeatures> features_of_frames(std::span<const float> frames, float max,
                                                                     double seconds) const;
 };
 
-// Whisper: log-mel of a window of fixed length, padded with zeros; the encoder halves the number of frames.
-// Errors name preprocessor_config.json or config.json and the field: out of range, or at odds with each other. Without
-// a preprocessor_config.json: Whisper's own values with config.json's num_mel_bins.
+// Makes Whisper's processor: log-mel of a window of fixed length, padded with zeros; the encoder halves the number of
+// frames. Without a preprocessor_config.json it takes Whisper's own values with num_mel_bins of config.json.
+// Errors (kInvalidArgument) name the file and the field: a value out of range, two that contradict each other, or a
+// window of more than 2^26 values.
 StatusOr<std::unique_ptr<AudioProcessor>> make_log_mel_processor(const ModelConfig& config);
 
-// Moonshine: the samples themselves; three convolutions say how many positions they give.
+// Makes Moonshine's processor: it passes the samples on, and computes the positions that the encoder's three
+// convolutions give (transformers, modeling_moonshine.py, MoonshineEncoder). Errors name preprocessor_config.json and
+// the field: a sampling_rate out of range; do_normalize, which is not supported.
 StatusOr<std::unique_ptr<AudioProcessor>> make_waveform_processor(const ModelConfig& config);
 
 }  // namespace transept

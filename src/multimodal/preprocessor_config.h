@@ -1,4 +1,4 @@
-// preprocessor_config.json, which may be missing: then every key is.
+// Reads preprocessor_config.json of a model's folder. Without the file all keys are absent. Immutable: thread-safe.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@ namespace transept {
 
 class PreprocessorConfig final {
  public:
-  // Errors name the file: not JSON, not an object, too large.
+  // Errors name the file: not readable, over 8 MiB, not JSON, or not an object.
   static StatusOr<PreprocessorConfig> load(const std::string& model_dir);
 
   const ConfigReader& reader() const { return *reader_; }
 
  private:
-  std::unique_ptr<const Json> object_;  // at a fixed address: the reader borrows it
+  std::unique_ptr<const Json> object_;  // on the heap: the reader borrows it, and the config can be moved
   std::unique_ptr<const ConfigReader> reader_;
 };
 

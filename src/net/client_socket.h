@@ -1,4 +1,5 @@
-// A TCP connection as a client sees it: every call ends by its deadline. Owns the descriptor. Not thread-safe.
+// The client's side of a TCP connection: every call ends by its deadline, except for the lookup of a name. Owns the
+// descriptor. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +21,19 @@ class ClientSocket final {
   ClientSocket(ClientSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   ClientSocket& operator=(ClientSocket&&) = delete;
 
-  // The first of the host's addresses that answers. Errors: kUnavailable (names host and port), kDeadlineExceeded.
-  // (Looking a name up is the system's, and takes the system's time.)
+  // Closes the old connection, then tries the addresses of `host` in order until one accepts. Errors name host and
+  // port: kUnavailable (the last address's reason), kDeadlineExceeded. The deadline does not bound the lookup of the
+  // name.
   Status connect(const std::string& host, uint16_t port, TimePoint deadline);
   bool is_open() const { return fd_ >= 0; }
-  // Open, and the other side neither closed it nor said something unasked.
+  // Whether the socket is open, and the peer has neither closed it nor sent bytes that are unread.
   bool is_idle() const;
 
-  // All of both: true. False: the other side spoke or closed first, and what it said is to be read; the rest was not
-  // sent. Errors: kUnavailable, kDeadlineExceeded.
+  // Sends `head`, then `body`. True: all bytes were sent. False: the peer sent bytes or closed first; the rest was not
+  // sent, and read() gives the peer's bytes. Errors: kUnavailable, kDeadlineExceeded. REQUIRES: is_open().
   StatusOr<bool> send(std::string_view head, std::string_view body, TimePoint deadline);
-  // At least one byte; 0: the other side is done. Errors: kUnavailable (reset), kDeadlineExceeded.
+  // Reads at least one byte; 0: the peer has ended its side. Errors: kUnavailable (reset), kDeadlineExceeded.
+  // REQUIRES: is_open().
   StatusOr<size_t> read(std::span<char> to, TimePoint deadline);
   void close();
 

@@ -1,4 +1,4 @@
-// What characters may stand where in HTTP (RFC 9110, 5.5 and 5.6.2), without a locale. Pure functions: thread-safe.
+// Character classes of HTTP (RFC 9110, 5.5 and 5.6.2), independent of the locale. Pure functions: thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace transept {
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// -1: not one.
+// Returns 0..15; -1: not a hex digit.
 inline int hex_digit_value(char c) {
   if (is_digit(c)) return c - '0';
   const char l = ascii_lower(c);
@@ -27,7 +27,7 @@ inline bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_token_char);
 }
 
-// No control characters but tabs; bytes from 0x80 on may be anything.
+// Accepts no control characters except tabs; accepts all bytes from 0x80.
 inline bool is_field_value(std::string_view text) {
   return std::none_of(text.begin(), text.end(),
                       [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F; });
@@ -38,7 +38,7 @@ inline bool equals_ignoring_case(std::string_view a, std::string_view b) {
                     [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
 }
 
-// Without the spaces and tabs at its ends (RFC 9110's OWS; nothing else counts as space).
+// Strips spaces and tabs from both ends (RFC 9110's OWS; no other character counts as space).
 inline std::string_view trim_spaces(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};

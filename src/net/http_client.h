@@ -1,6 +1,6 @@
-// A small blocking HTTP/1.1 client: what `bench serve` and the tests speak. One connection, which stays open between
-// requests where the server lets it, and is opened anew where it did not (once, and only before a byte of the answer
-// came). Not thread-safe. http:// alone: TLS belongs to a proxy.
+// A small blocking HTTP/1.1 client, for `bench serve` and tests. Owns one connection, which stays open between requests
+// if the server keeps it. If the server closed a kept connection, the client reconnects and sends the request again:
+// once, and only if no byte of the answer came. Not thread-safe. http:// only: a proxy does TLS.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,8 @@ struct HttpUrl {
   uint16_t port = 80;
   std::string path = "/";  // with the query
 
-  // "http://host[:port][/path]", IPv6 in brackets. Errors: anything else (says what).
+  // Parses "http://host[:port][/path]", with IPv6 in brackets. Errors: kUnimplemented for https://, kInvalidArgument
+  // for any other text.
   static StatusOr<HttpUrl> parse(std::string_view text);
 };
 
@@ -28,26 +29,27 @@ class HttpClient final {
  public:
   struct Options {
     std::chrono::milliseconds connect_timeout{5000};
-    std::chrono::milliseconds timeout{600000};  // of a whole exchange
+    std::chrono::milliseconds timeout{600000};  // of a whole exchange, connect included
     size_t max_body_bytes = size_t{1} << 30;
   };
   struct Reply {
     int status = 0;
     HttpHeaders headers;
-    std::string body;  // what on_piece was not given
+    std::string body;  // empty if on_piece received it
   };
 
   HttpClient(std::string host, uint16_t port, const Options& options);
   ~HttpClient();
   HttpClient(HttpClient&&) noexcept;
 
-  // Errors: kUnavailable (cannot connect, the connection ended early), kDeadlineExceeded, kResourceExhausted
-  // (max_body_bytes), kDataLoss (not HTTP, a body cut short).
+  // Sends one request and reads the whole answer, of any status. Errors: kInvalidArgument (a malformed path or header),
+  // kUnavailable (cannot connect; the connection ended before the answer), kDeadlineExceeded, kResourceExhausted
+  // (max_body_bytes), kDataLoss (not HTTP, an answer cut short). After an error the connection is closed.
   StatusOr<Reply> get(std::string_view path, const HttpHeaders& headers = {});
   StatusOr<Reply> post(std::string_view path, std::string_view content_type, std::string_view body,
                        const HttpHeaders& headers = {});
-  // Hands the body's bytes over as they come, of answers with status 200 (others are in Reply::body); false from
-  // `on_piece` closes the connection and ends the call with kCancelled.
+  // Passes the body of an answer with status 200 to `on_piece` as its bytes arrive; other bodies are in Reply::body.
+  // If `on_piece` returns false, the connection is closed and the call returns kCancelled. Errors: as post.
   StatusOr<Reply> post_streamed(std::string_view path, std::string_view content_type, std::string_view body,
                                 const std::function<bool(std::string_view)>& on_piece, const HttpHeaders& headers = {});
 

@@ -1,5 +1,5 @@
-// One connection: reads requests one after another, hands them to the service, sends the answers. Lives on a strand;
-// start, drain and stop may be called by any thread. Keeps itself alive while it runs.
+// One connection of an HttpServer: reads requests in order, passes them to the service, sends the answers. Runs on a
+// strand; start, refuse, drain and stop may be called from any thread. Keeps itself alive while it runs.
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@
 
 namespace transept {
 
-// How many answers are owed. Thread-safe.
+// Counts the requests whose answers are not finished. Thread-safe.
 class OwedAnswers final {
  public:
   void add();
   void remove();
-  bool wait_until_none(std::chrono::milliseconds timeout);
+  bool wait_until_none(std::chrono::milliseconds timeout);  // false: timed out
 
  private:
   Mutex mutex_;
@@ -37,30 +37,30 @@ class OwedAnswers final {
 
 class HttpConnection;
 
-// What all connections of a server share; outlives them.
+// State that all connections of a server share. The HttpServer owns it; it outlives the connections.
 struct HttpServerContext {
   HttpServerOptions options;
   HttpService& service;
   std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
   OwedAnswers owed;
-  std::function<void(const HttpConnection*)> on_closed;  // any I/O thread
+  std::function<void(const HttpConnection*)> on_closed;  // called on any I/O thread
 };
 
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
  public:
-  // The socket's executor is a strand.
+  // REQUIRES: the socket's executor is a strand.
   HttpConnection(boost::asio::ip::tcp::socket socket, HttpServerContext& context);
 
+  // Call either start() or refuse(), once.
   void start();
-  // Answers 503 instead, and closes.
-  void refuse();
-  void drain();  // closes if no request is here
-  void stop();   // closes; a client that is owed an answer is gone
+  void refuse();  // answers 503, and closes
+  void drain();   // closes if the connection is between two requests; a new connection may still send one
+  void stop();    // closes; a client that waits for an answer counts as gone
 
  private:
   using Milliseconds = std::chrono::milliseconds;
   enum class Input { kDone, kFailed, kTimedOut, kClosed, kRefused };
-  enum class After { kGoOn, kLinger, kClose };  // what becomes of the connection
+  enum class After { kGoOn, kLinger, kClose };  // what the connection does next
 
   void spawn(boost::asio::awaitable<void> (HttpConnection::*work)());
   boost::asio::awaitable<void> serve();
@@ -95,15 +95,15 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   boost::asio::ip::tcp::socket socket_;
   HttpServerContext& context_;
   boost::asio::steady_timer deadline_, wake_;
-  uint64_t deadline_number_ = 0;  // of the deadline that counts
+  uint64_t deadline_number_ = 0;  // of the current deadline; handlers of older ones do nothing
   std::string peer_;
   bool peer_is_loopback_ = false;
   std::array<char, 16 << 10> buffer_;
-  std::string input_;  // what was read and belongs to no request yet
+  std::string input_;  // bytes that were read and not yet parsed
   std::shared_ptr<HttpExchange> exchange_;
   class Incoming;
-  uint64_t body_number_ = 0;                  // of the body that is read, and of each before it
-  std::optional<HttpResponse> body_refusal_;  // what it is answered instead of being read on
+  uint64_t body_number_ = 0;                  // counts bodies, so that a late refusal of an older one does nothing
+  std::optional<HttpResponse> body_refusal_;  // the answer to the current body, which is then not read on
   bool is_first_ = true, is_idle_ = false, is_stopped_ = false;
   bool timed_out_ = false, peer_has_closed_ = false, is_watching_ = false;
 };

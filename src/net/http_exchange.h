@@ -1,8 +1,8 @@
-// One request's answer between the threads that make it and the connection that sends it: bytes that wait, and which
-// side has gone. Responders (of the service) and one connection hold it together; it may outlive the connection and the
-// server, and does nothing from then on.
+// One request's answer, between the threads that produce it and the connection that sends it: the unsent bytes, and
+// whether each side still takes part. The service's Responder and the connection share ownership. It may outlive the
+// connection and the server; its functions then have no effect.
 //
-// Thread-safe. No lock is held while a callback runs.
+// Thread-safe. on_gone callbacks run without the lock; `wake` runs under it.
 #pragma once
 
 #include <atomic>
@@ -24,13 +24,13 @@ class HttpExchange final {
     bool keep_alive = true;
     std::string request_id;
     size_t max_unsent_bytes = 4 << 20;
-    std::shared_ptr<const std::atomic<bool>> draining;  // read when the answer begins: Connection: close
+    std::shared_ptr<const std::atomic<bool>> draining;  // read when the answer begins; true: Connection: close
   };
 
-  // `wake`: the connection should look. Called by any thread, so it must only post; given up by detach.
+  // `wake` tells the connection to call take(). It is called from any thread, under the lock, so it must only post.
   HttpExchange(Options options, std::function<void()> wake) : options_(std::move(options)), wake_(std::move(wake)) {}
 
-  // ---- The service's side: see Responder.
+  // ---- The service's side: see Responder. Calls out of order have no effect.
   void respond(const HttpResponse& response);
   void start_stream(const HttpResponse& head);
   void write(std::string_view piece);
@@ -41,28 +41,28 @@ class HttpExchange final {
   size_t num_unsent_bytes() const;
   void on_gone(std::function<void()> callback);
   double seconds() const { return transept::seconds(SteadyClock().now() - begun_); }
-  // No thread can answer any more: the connection is told (needs_answer), or a stream that was begun is abandoned.
+  // Reports that the last Responder is gone: sets needs_answer, or abandons a stream that has begun.
   void let_go();
 
   // ---- The connection's side.
   struct Outgoing {
     std::string bytes;
-    bool is_last = false;       // nothing comes behind these bytes
-    bool needs_answer = false;  // it was let go of without one
+    bool is_last = false;       // no bytes follow these
+    bool needs_answer = false;  // let_go() was called before an answer began
   };
-  Outgoing take();
+  Outgoing take();  // the unsent bytes; they count as in flight until note_sent
   void note_sent(size_t num_bytes);
-  void close_after();  // REQUIRES: no answer was begun
-  // The client has gone (too_slow: was dropped). The connection calls notify_gone behind it.
+  void close_after();  // the connection closes after this answer. REQUIRES: no answer has begun
+  // Marks the client as gone (too_slow: it was dropped). The connection calls notify_gone after it.
   void go(bool too_slow);
-  void notify_gone();
-  void detach();  // the connection is done with it: `wake` is not called from here on
+  void notify_gone();  // calls the on_gone callback, unless the answer has ended; once
+  void detach();       // destroys `wake`, which is not called after this
 
   const std::string& request_id() const { return options_.request_id; }
   bool has_ended() const;
-  bool closes() const;  // the connection is not used any more behind this answer
+  bool closes() const;  // the connection closes after this answer
   bool was_abandoned() const;
-  int status() const;  // of what was answered; 0 before
+  int status() const;  // of the answer; 0 before it begins
   uint64_t num_sent_bytes() const;
 
  private:
@@ -77,7 +77,7 @@ class HttpExchange final {
   std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> on_gone_ ABSL_GUARDED_BY(mutex_);
   std::string unsent_ ABSL_GUARDED_BY(mutex_);
-  size_t in_flight_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // taken, and not sent
+  size_t in_flight_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // taken, not yet sent
   uint64_t sent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int status_ ABSL_GUARDED_BY(mutex_) = 0;
   bool keep_alive_ ABSL_GUARDED_BY(mutex_) = options_.keep_alive;
@@ -93,7 +93,7 @@ class HttpExchange final {
   bool is_awake_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// What a service holds; when the last holder lets go, the exchange is let go of.
+// Makes the Responder that the service holds. Its destructor calls let_go().
 std::shared_ptr<Responder> make_responder(std::shared_ptr<HttpExchange> exchange);
 
 }  // namespace transept

@@ -1,5 +1,5 @@
-// The head of a request: what its lines say, read strictly. RFC 9112 (2 to 6); everything that two programs could read
-// in two ways is an error. Knows no limits and no bytes' arrival: HttpRequestParser brings the lines. Pure functions.
+// Parses the lines of a request's head, strictly (RFC 9112, 2 to 6): whatever two programs could read in two ways is an
+// error. HttpRequestParser supplies the lines, and enforces the limits. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace transept {
 
-// What is wrong with a request; `reason` is fit for clients.
+// Why a request is malformed; `reason` may be shown to clients.
 struct HttpError {
   int status = 400;
   std::string reason;
@@ -19,18 +19,20 @@ struct HttpError {
 
 struct HttpHead {
   HttpRequest request;               // method, path, query, headers
-  bool has_absolute_target = false;  // its host is the first of the headers
+  bool has_absolute_target = false;  // its host is the first header, as Host
   int minor_version = 1;
-  bool keep_alive = true;         // as far as the client is concerned
+  bool keep_alive = true;         // the client allows it
   bool expects_continue = false;  // 100-continue
   bool is_chunked = false;
   uint64_t content_length = 0;  // of a body that is not chunked
 };
 
-// Lines are without their CRLF, and hold no CR and no LF.
+// The read functions append one line to the head; they return an error, or nullopt. Statuses: 400; 505 for a version
+// other than 1.x. REQUIRES: `line` holds no CR and no LF.
 std::optional<HttpError> read_request_line(std::string_view line, HttpHead& head);
 std::optional<HttpError> read_header_line(std::string_view line, HttpHeaders& headers);
-// What the headers mean, once all of them are there.
+// Interprets the headers, once all are read: Host, framing, Connection, Expect. Statuses: 400; 413 for a Content-Length
+// of more than 18 digits; 417; 501 for a transfer coding besides chunked.
 std::optional<HttpError> finish_head(HttpHead& head);
 
 }  // namespace transept

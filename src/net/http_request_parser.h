@@ -1,5 +1,6 @@
-// Bytes as they come, cut anywhere, to one request: limits and framing. Never takes a byte that is not this request's,
-// so that what follows it on the connection is the next one's. Belongs to one thread; knows no socket.
+// Parses one request from bytes that arrive in pieces: limits and framing. Never takes a byte after the request, so the
+// next bytes of the connection belong to the next request. Independent of sockets. Not thread-safe: owned by one
+// connection.
 #pragma once
 
 #include <cstddef>
@@ -16,29 +17,29 @@ class HttpRequestParser final {
  public:
   struct Limits {
     size_t max_request_line_bytes = 8 << 10;
-    size_t max_header_bytes = 16 << 10;  // of the headers, and of a chunked body's trailers
-    size_t max_headers = 100;
+    size_t max_header_bytes = 16 << 10;  // of the headers and a chunked body's trailers together
+    size_t max_headers = 100;            // the same
   };
   enum class State {
-    kHead,      // more bytes are wanted
-    kHeadDone,  // read_body() says how to go on
-    kBody,      // more bytes are wanted
+    kHead,      // feed() takes more bytes
+    kHeadDone,  // call read_body() next
+    kBody,      // feed() takes more bytes
     kComplete,
-    kFailed,  // error() says why; no further byte of the connection means anything
+    kFailed,  // error() says why; the connection's further bytes cannot be parsed
   };
 
   explicit HttpRequestParser(const Limits& limits) : limits_(limits), header_bytes_left_(limits.max_header_bytes) {}
 
-  // Takes what belongs to the request from the front of `bytes`, up to the end of the head or of the body; gives how
-  // much that was. All of it, in the states that want more.
+  // Takes bytes of the request from the front of `bytes`, up to the end of the head or of the body. Returns how many:
+  // all, if the state is still kHead or kBody afterwards; 0 in other states.
   size_t feed(std::string_view bytes);
-  // In kHeadDone: the body may be that large; more is an error (413), of a declared length at once.
+  // Starts the body; a larger one is an error (413), at once if the head declares its length. REQUIRES: kHeadDone.
   void read_body(size_t max_body_bytes);
 
   State state() const { return state_; }
-  bool has_begun() const { return has_begun_; }  // a byte came that was not an empty line before the request
+  bool has_begun() const { return has_begun_; }  // a byte of the request came; one empty line before it does not count
   const HttpError& error() const { return error_; }
-  HttpHead& head() { return head_; }  // whole from kHeadDone on; after an error, what had been read
+  HttpHead& head() { return head_; }  // complete from kHeadDone on; after an error, the part that was read
   size_t num_body_bytes() const { return body_.size(); }
   std::string take_body() { return std::move(body_); }  // in kComplete
 

@@ -1,4 +1,4 @@
-// The bytes of a response's head. Pure functions: thread-safe.
+// Formats the head of a response. Thread-safe functions; response_head reads the clock for its Date.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ struct HttpResponseFraming {
   std::string_view request_id;
 };
 
-// 1xx, 204 and 304 have no body and say no length (RFC 9110, 6.4.1).
+// False for 1xx, 204 and 304: they have no body and no Content-Length (RFC 9110, 6.4.1).
 bool status_has_body(int status);
 
-// Up to and with the empty line. Headers that are the server's to write, and those whose name or value could not be
-// told from other lines, are left out.
+// Formats the status line and the headers, with the empty line at the end. Leaves out headers that the server writes
+// itself (HttpResponse), and headers whose name or value would break the format.
 std::string response_head(const HttpResponse& response, const HttpResponseFraming& framing);
 
 // "Sun, 06 Nov 1994 08:49:37 GMT"

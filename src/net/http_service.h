@@ -1,4 +1,4 @@
-// What an HttpServer hands requests to, and how these are answered.
+// The interfaces between an HttpServer and its service: HttpService takes requests, Responder takes their answers.
 #pragma once
 
 #include <cstddef>
@@ -12,81 +12,86 @@
 
 namespace transept {
 
-// One request's way back. Thread-safe, held by as many as like; the last one to let go of it without an answer sends
-// 500. Every function returns at once; bytes go out on the I/O thread. Once the client has gone, all do nothing.
+// Answers one request. Thread-safe; ownership is shared. If the last owner releases it without an answer, the server
+// sends 500; if it releases an unfinished stream, the stream is abandoned. Functions return at once; an I/O thread
+// sends the bytes. After the client has gone, answers and pieces are dropped.
 class Responder {
  public:
   virtual ~Responder() = default;
 
-  // The whole answer. Once, and not after start_stream.
+  // Sends the whole answer. Has no effect after an answer has begun.
   virtual void respond(HttpResponse response) = 0;
 
-  // An answer in pieces (chunked; of HTTP/1.0 clients until the connection closes): the head, whose body is the first
-  // piece if not empty; then pieces; then finish(). abandon() instead of finish(): the connection is closed without the
-  // last chunk, so that the client sees that something is missing.
+  // Sends an answer in pieces (chunked; to HTTP/1.0 clients, until the connection closes). start_stream takes the head,
+  // with the first piece as its body if not empty; then write() each piece; then finish(). abandon() in place of
+  // finish() closes the connection without the last chunk, so that the client notices the loss. A write() that leaves
+  // more than HttpServerOptions::max_unsent_bytes unsent drops the client, unless no other bytes wait.
   virtual void start_stream(HttpResponse head) = 0;
   virtual void write(std::string piece) = 0;
   virtual void finish() = 0;
   virtual void abandon() = 0;
 
-  // The client has gone, or was dropped because it read too slowly.
+  // Whether the client has gone, or was dropped because it read too slowly.
   virtual bool is_gone() const = 0;
-  // That is because more than HttpServerOptions::max_unsent_bytes waited for it, or it took nothing for
+  // Whether the client was dropped: more than HttpServerOptions::max_unsent_bytes waited for it, or it took no byte for
   // write_timeout.
   virtual bool was_too_slow() const = 0;
-  // Bytes that wait for the client.
+  // Bytes that wait for the client, or are being sent; 0 once it has gone.
   virtual size_t num_unsent_bytes() const = 0;
-  // Called once, on an I/O thread, when the client goes before respond(), finish() or abandon(): at once (on this
-  // thread) if it has gone already; never, and let go of, behind one of those. At most one function: a second replaces
-  // the first. It must be quick.
+  // Sets the callback for a client that goes before respond(), finish() or abandon(). It is called once, on an I/O
+  // thread; or at once, on this thread, if the client has gone already. After one of those functions it is destroyed
+  // uncalled. A second callback replaces the first. It must be quick.
   virtual void on_gone(std::function<void()> callback) = 0;
-  // Seconds since the request's head was in.
+  // Seconds since the request's head was read.
   virtual double seconds() const = 0;
 };
 
-// A body that has not wholly come. Thread-safe; may outlive its connection.
+// A request body that is still arriving. Thread-safe; may outlive its connection.
 class IncomingBody {
  public:
   virtual ~IncomingBody() = default;
-  // The request ends with this answer, and the connection behind it, unless the body is whole or gone by then. Returns
-  // at once.
+  // Ends the request with this answer, and then the connection. Has no effect if the body is complete or the client has
+  // gone by then. Returns at once.
   virtual void refuse(HttpResponse response) = 0;
 };
 
+// Takes the requests of an HttpServer, which borrows it. I/O threads call all its functions, concurrently; each must
+// return quickly.
 class HttpService {
  public:
-  // What is to be done with a request whose head is in, and its body not yet read (HttpRequest::body is empty).
+  // How to proceed with a request whose head is read, and whose body is not (HttpRequest::body is empty).
   struct Decision {
-    // The answer, instead of reading the body; the connection closes behind it, unless the body was small and there.
+    // The answer, in place of reading the body. The connection closes behind it, unless the body is at most 16 KiB and
+    // came with the head.
     std::optional<HttpResponse> refusal;
-    size_t max_body_bytes = 0;     // more is 413 by on_error, without being read whole
-    std::shared_ptr<void> ticket;  // kept until the request is handed over, or is dropped before: a place in a queue
+    size_t max_body_bytes = 0;     // a larger body is 413 by on_error, and is not read whole
+    std::shared_ptr<void> ticket;  // a place in a queue: kept until on_request takes it, or the request is dropped
   };
 
   virtual ~HttpService() = default;
 
-  // I/O threads, several at once; quick.
   virtual Decision on_head(const HttpRequest& request) = 0;
-  // More of the body is waited for than came with the head. Once a request at most. An answer: instead of reading on.
-  // I/O threads, several at once; quick.
+  // Called at most once a request, if not all of the body came with the head. Returns an answer in place of reading on,
+  // or nullopt.
   virtual std::optional<HttpResponse> on_body_awaited(const HttpRequest& /*request*/,
                                                       const std::shared_ptr<void>& /*ticket*/,
                                                       const std::shared_ptr<IncomingBody>& /*body*/) {
     return std::nullopt;
   }
-  // So many bytes of the body are here by now; each time that some came. An answer: instead of reading on. As above.
+  // Called each time that bytes of the body arrive (the first may come before on_body_awaited). `num_bytes`: of the
+  // body so far. Returns an answer in place of reading on, or nullopt.
   virtual std::optional<HttpResponse> on_body_bytes(const std::shared_ptr<void>& /*ticket*/, size_t /*num_bytes*/) {
     return std::nullopt;
   }
-  // I/O threads, several at once; must pass the work on and return.
+  // Takes a complete request. Must pass the work on and return.
   virtual void on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) = 0;
-  // The answer to what never became a request: 400 (what is malformed, in `reason`, which is fit for clients), 408
-  // (head or body came too slowly), 413 (body), 414, 431 (head), 417, 501, 503 (too many connections), 505; and 500
-  // where every Responder was let go of without an answer. I/O threads; quick.
+  // Returns the answer to a request that the service did not answer: 400 (malformed; `reason` says how, and may be
+  // shown to clients), 408 (head or body came too slowly), 413 (body), 414, 431 (head), 417, 501, 503 (too many
+  // connections), 505; and 500 if the Responder was released without an answer.
   virtual HttpResponse on_error(int status, const std::string& reason, const std::string& request_id) = 0;
-  // An answer's end (or the client's: 499), for logs and metrics: once for every on_head, and for every on_error of
-  // what had no on_head. `request` has no body, and of malformed ones what could be read. An abandoned stream's status
-  // is its head's. I/O threads; quick.
+  // Reports the end of an answer, for logs and metrics: once for each on_head, and for each on_error without an
+  // on_head. status is 499 if the client went first; of an abandoned stream it is the head's. `request` has no body; of
+  // a malformed request it has the part that was read.
   virtual void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) = 0;
 };
 

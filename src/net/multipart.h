@@ -1,4 +1,4 @@
-// multipart/form-data (RFC 7578) as clients send it. Pure functions: thread-safe.
+// Parses multipart/form-data (RFC 7578) as clients send it. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace transept {
 struct MultipartPart {
   std::string name;                     // "file", "timestamp_granularities[]"
   std::optional<std::string> filename;  // a part with a filename is a file, even if that is ""
-  std::string content_type;             // "" where the part names none
-  std::string_view content;             // of the body that was read
+  std::string content_type;             // "" if the part has none
+  std::string_view content;             // a view of the body
 };
 
 struct MultipartLimits {
@@ -24,15 +24,14 @@ struct MultipartLimits {
   size_t max_field_bytes = 1 << 20;  // of a part without filename
 };
 
-// The boundary of a Content-Type, or an error that says what is wrong with it (another type, no boundary, one that is
-// empty, longer than 70 characters or of other characters than RFC 2046's).
+// Returns the boundary of a Content-Type. Errors (kInvalidArgument): another type, no or two boundaries, or one that is
+// empty, longer than 70 characters, or has other characters than RFC 2046 allows.
 StatusOr<std::string> multipart_boundary(std::string_view content_type);
 
-// The parts in order; views of `body`. A preamble and an epilogue are passed over, as are headers that are not known.
-// Names and filenames may be quoted (with \" and %22, %0D, %0A as browsers write them) or bare; filename* is passed
-// over. Errors (kInvalidArgument; the field's name as error_param where it is known): no closing boundary, a part
-// without a name, a malformed header, bare LF, a transfer encoding, more than the limits (both numbers;
-// kResourceExhausted).
+// Returns the parts in order, as views of `body`. Ignores a preamble, an epilogue, unknown headers and filename*. Names
+// and filenames may be quoted (with \" and %22, %0D, %0A as browsers write them) or bare. error_param is the field's
+// name if it is known. Errors: kInvalidArgument for no closing boundary, a part without a name, a malformed or repeated
+// header, bare LF, a transfer encoding other than 7bit, 8bit and binary; kResourceExhausted beyond the limits.
 StatusOr<std::vector<MultipartPart>> parse_multipart(std::string_view body, std::string_view boundary,
                                                      const MultipartLimits& limits);
 

@@ -1,5 +1,5 @@
-// Server-sent events (WHATWG HTML, 9.2): the writer of streams, and a reader for clients. Thread-safe functions; a
-// reader belongs to one thread.
+// Server-sent events (WHATWG HTML, 9.2): a writer for streams, and a reader for clients. Functions are thread-safe; a
+// reader is not.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@ namespace transept {
 inline constexpr std::string_view kSseContentType = "text/event-stream; charset=utf-8";
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
 
-// "data: ...\n\n"; a line break (CR, LF, CRLF) in `data` begins another data line. `event` (may be "") without breaks:
-// they are passed over.
+// Appends "data: ...\n\n", with an "event: " line before it if `event` is not "". A line break (CR, LF, CRLF) in `data`
+// begins another data line; line breaks in `event` are dropped.
 void append_sse_event(std::string& out, std::string_view data, std::string_view event = "");
 
 class SseReader final {
  public:
-  // Events of more than max_event_bytes end the reading: push gives false from there on.
+  // After an event of more than max_event_bytes, push returns false for good.
   explicit SseReader(size_t max_event_bytes = 16 << 20) : max_event_bytes_(max_event_bytes) {}
 
-  // Bytes as they come, cut anywhere; on_event for every event that is complete, with its data lines joined by LF.
+  // Takes bytes as they arrive, cut anywhere. Calls on_event for each complete event that has data, with its data lines
+  // joined by LF. False: an event was too large.
   bool push(std::string_view bytes, const std::function<void(std::string_view event, std::string_view data)>& on_event);
 
  private:

@@ -1,4 +1,4 @@
-// Reads one field's value as its row of the table says.
+// Reads the value of one request field by its row of the field table. Pure functions: thread-safe.
 #pragma once
 
 #include "base/json.h"
@@ -6,17 +6,20 @@
 
 namespace transept {
 
-// Puts `value` (not null) into the field's slot of `request`. Errors name the field, what it takes and what it got.
+// Writes `value` (not null) into the field's slot of `request`. Kinds that other code reads (kId, kPrompt, kFile) and
+// kinds that are not read (kAny, kIgnored) change nothing. Errors (kInvalidArgument) name the field, what it takes and
+// what it got.
 Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& request);
 
-// A token id as a JSON number: a whole one from 0 to INT32_MAX.
+// Returns a token id: a whole number from 0 to INT32_MAX. Empty for any other value.
 inline constexpr std::string_view kTokenIdRange = "a whole number from 0 to 2147483647";
 std::optional<int32_t> token_id_of(const Json& value);
 
-// A whole number within int64, written 3 or 3.0.
+// Returns a whole number within int64, written 3; or written 3.0, up to 2^53 in magnitude. Empty for any other value.
 std::optional<int64_t> whole_number_of(const Json& value);
 
-// A value in an error text: short ones as written, long texts as quoted() has them, others by their kind.
+// Formats a value for an error text: lists and objects by their kind, long strings as quoted() shortens them, long
+// numbers by their number of digits, all others as JSON.
 std::string shown(const Json& value);
 
 }  // namespace transept

@@ -1,5 +1,6 @@
-// The one table of request fields, of JSON lines and of HTTP bodies. Parsing, range checks, error texts, documentation,
-// openapi.json and --help come from it: a field is one row. Immutable data: thread-safe.
+// The one table of request fields, of JSON lines and of HTTP bodies. Parsing, range checks, error texts, openapi.json
+// and --help come from it. A field is one row; a field that differs between routes has a row for each form. Immutable
+// data: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +24,30 @@ enum class FieldKind : uint8_t {
   kText,           // any string
   kTexts,          // a string or a list of 1 to max_items
   kWord,           // one of `words`
-  kWords,          // a list of such, or one
-  kStrings,        // a string or a list of them; none empty or longer than kMaxStringBytes; at most max_items
-  kTokenId,        // a whole number from 0
-  kTokenIds,       // a list of them; at most max_items
-  kTokenIdOrList,  // one or a list of them; at most max_items
-  kTokenIdLists,   // a list of non-empty lists of them; at most max_items, each at most kMaxBadWordTokens long
+  kWords,          // one of `words`, or a list of at most max_items
+  kStrings,        // a string or a list of at most max_items; none empty or longer than kMaxStringBytes
+  kTokenId,        // a whole number from 0 to INT32_MAX
+  kTokenIds,       // a list of at most max_items token ids
+  kTokenIdOrList,  // a token id, or a list of at most max_items
+  kTokenIdLists,   // a list of at most max_items lists, each of 1 to kMaxBadWordTokens token ids
   kLogitBias,      // an object: token id as a string -> number, min..max; at most max_items
   kEarlyStopping,  // true, false or "never"
-  kAny,            // not looked at: a field that is refused unless it is null, false or the number min
-  kIgnored,        // not looked at, and taken
-  kStreamOptions,  // an object; its member of the name words[0] is true or false, others are not looked at
-  kFile,           // a file of a form
+  kAny,            // not read: a field that is refused unless it is null, false or the number min
+  kIgnored,        // not read, and accepted
+  kStreamOptions,  // an object; its member words[0] is true or false, other members are not read
+  kFile,           // a file of a form; the caller reads it
 };
 inline constexpr size_t kMaxBadWordTokens = 1024;
-inline constexpr size_t kMaxStringBytes = 8192;  // each prompt of a list, and the search for it in a stream, has copies
+inline constexpr size_t kMaxStringBytes = 8192;  // bounded as each prompt of a list and its stream's search hold copies
 
-// Where a row's value goes; monostate: read by code of its own (id and prompts), or refused.
+// Where a row's value goes. monostate: other code reads the value (id, prompts, files), or it is ignored or refused.
 using FieldSlot =
     std::variant<std::monostate, std::optional<int32_t>*, std::optional<int64_t>*, std::optional<float>*,
                  std::optional<bool>*, std::optional<std::string>*, std::optional<std::vector<std::string>>*,
                  std::optional<std::vector<int32_t>>*, std::optional<std::vector<std::vector<int32_t>>>*,
                  std::optional<std::map<int32_t, float>>*, std::optional<SamplingParams::EarlyStopping>*>;
 
-// Which models know the field.
+// The models that have the field. Request fields of kSpeech have no command-line flag.
 enum class FieldModels : uint8_t { kAll, kSpeech };
 
 struct FieldSpec {
@@ -60,28 +61,27 @@ struct FieldSpec {
   size_t max_items = 0;
   FieldModels models = FieldModels::kAll;
   FieldRoutes routes = field_routes::kGeneration;
-  int32_t RequestLimits::*limit = nullptr;  // stands for max, or for max_items
+  int32_t RequestLimits::*limit = nullptr;  // replaces max_items where that is above 0, else max (with_limits)
   std::span<const std::string_view> words = {};
   bool is_required = false;
-  bool each_once =
-      false;  // of kTokenIds: kept ascending and once each, so that work does not grow with what is repeated
-  // Why a value other than null and false is refused (kUnimplemented); "": the field is supported.
+  bool each_once = false;  // of kTokenIds: sorted and made unique, so that work does not grow with repeated ids
+  // Why the field is refused (kUnimplemented), unless its value is null, false or the number min; "": it is supported.
   std::string_view refusal = {};
 };
 
-// Every field of a JSON line, in the order of API.md.
+// Returns the rows of JSON lines, in the order of the table.
 std::span<const FieldSpec> request_fields();
 
-// Every field that one of `routes` may carry.
+// Returns the rows that at least one of `routes` may carry, in the order of the table.
 std::vector<const FieldSpec*> fields_of(FieldRoutes routes);
 
-// The row of that name that one of `routes` may carry, or null.
+// Returns the first row of this name that one of `routes` may carry, or null.
 const FieldSpec* find_field(std::string_view name, FieldRoutes routes = field_routes::kJsonLines);
 
-// The row as these limits make it.
+// Returns a copy of the row with its bound replaced from `limits`.
 FieldSpec with_limits(const FieldSpec& field, const RequestLimits& limits);
 
-// "a whole number from 1 to 16": what a field takes, for error texts and documentation.
+// Describes the values that a field takes, for error texts: "a whole number from 1 to 16".
 std::string describe(const FieldSpec& field);
 
 }  // namespace transept

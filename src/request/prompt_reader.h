@@ -1,4 +1,4 @@
-// The forms of a prompt (API.md, A request) -> EncoderDecoderPrompt.
+// Converts the forms of a prompt (docs/api.md, Prompt forms) to an EncoderDecoderPrompt. A pure function: thread-safe.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace transept {
 
-// Reads the members `prompt` and `decoder_prompt` of a request. Unknown members of a prompt object are appended to
-// `warnings`. Errors (kInvalidArgument) name prompt, prompt_token_ids (or the alias that was written), encoder_prompt,
-// decoder_prompt or multi_modal_data.
+// Reads the members `prompt` and `decoder_prompt` of a request. Appends a warning for each unknown member of a prompt
+// object, until `warnings` has 20. Errors (kInvalidArgument): a prompt that is missing or malformed; they name prompt,
+// prompt_token_ids (or prompt_tokens, as written), encoder_prompt, decoder_prompt or multi_modal_data.
 StatusOr<EncoderDecoderPrompt> read_prompt(const Json& request, std::vector<std::string>& warnings);
 
 }  // namespace transept

@@ -1,6 +1,6 @@
-// A request as written: one JSON object (a JSONL line of `generate`, later an HTTP body) becomes a ParsedRequest. What
-// each field is, its range and its error text come from the one table in field_table.h; what is left out stays empty
-// here and is filled in by resolve.h. Values and pure functions: thread-safe.
+// Parses a request as written: one JSON object (a JSONL line of `generate`, or an HTTP body) becomes a ParsedRequest.
+// The kind, range and error text of each field come from the table in field_table.h. Absent fields stay empty here;
+// resolve.h fills in the defaults. Values and pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace transept {
 
-// Limits of API.md, which `serve` has flags for.
+// Default limits; `serve` has a flag for each (--max-n, --max-stop-strings, ...).
 inline constexpr int32_t kMaxOutputs = 16;
 inline constexpr int32_t kMaxBeams = 64;
 inline constexpr int32_t kMaxLogprobs = 20;
@@ -33,7 +33,7 @@ struct RequestLimits {
   int32_t max_bad_words = kMaxBadWords;
 };
 
-// What may carry a field: a set of these.
+// The routes that may carry a field: a set of bits.
 using FieldRoutes = uint16_t;
 namespace field_routes {
 inline constexpr FieldRoutes kJsonLines = 1;  // a line of `generate`
@@ -45,8 +45,8 @@ inline constexpr FieldRoutes kPrompted = kJsonLines | kCompletions | kScore;
 inline constexpr FieldRoutes kHttp = kCompletions | kScore | kTranslate | kAudio | kTokenize | kDetokenize;
 }  // namespace field_routes
 
-// The sampling fields that a request gave. Empty: absent or null. Ranges hold; token ids are not negative, but not yet
-// compared with a vocabulary (resolve does).
+// The sampling fields that a request gave. Empty: absent or null. Values are in range. Token ids are not negative;
+// resolve() checks them against the vocabulary.
 struct RequestOverrides {
   std::optional<int32_t> max_tokens, min_tokens;
   std::optional<int32_t> n, num_return_sequences, best_of;
@@ -67,7 +67,7 @@ struct RequestOverrides {
   std::optional<std::vector<std::vector<int32_t>>> bad_words_ids;
   std::optional<std::vector<int32_t>> suppress_tokens, begin_suppress_tokens, allowed_token_ids;
   std::optional<int32_t> forced_bos_token_id;
-  std::optional<std::vector<int32_t>> forced_eos_token_ids;  // the field forced_eos_token_id: one id or a list
+  std::optional<std::vector<int32_t>> forced_eos_token_ids;  // the field forced_eos_token_id: an id or a list
 
   std::optional<bool> use_beam_search;
   std::optional<int32_t> num_beams;
@@ -75,74 +75,79 @@ struct RequestOverrides {
   std::optional<SamplingParams::EarlyStopping> early_stopping;
 };
 
-// What a request says about the tokenising of its prompts.
+// Fields that direct the prompt processor: tokenising, languages and the task of a transcript.
 struct PromptOptions {
   std::optional<bool> add_special_tokens;
-  std::optional<int32_t> truncate_prompt_tokens;  // keep the last k encoder ids; > 0
+  std::optional<int32_t> truncate_prompt_tokens;  // keep the last k encoder ids; k > 0
   std::optional<std::string> source_lang, target_lang;
   std::optional<std::string> language, task;  // of a transcript
   std::optional<bool> timestamps;
-  // Words that must not be generated: the prompt processor tokenises them (SEMANTICS.md) and appends the ids to
-  // SamplingParams::bad_words_ids. None is empty.
+  // Words that must not be generated; no string is empty. The prompt processor tokenises them, and prepare_request
+  // appends the ids to SamplingParams::bad_words_ids.
   std::optional<std::vector<std::string>> bad_words;
 };
 
-// What HTTP bodies have besides.
+// Fields of HTTP bodies alone.
 struct BodyFields {
   std::optional<std::string> model;
   std::optional<bool> echo;
   std::optional<bool> include_usage, include_progress;  // of stream_options
-  std::optional<std::vector<std::string>> texts;        // of a translation
-  std::optional<std::string> text;                      // to be tokenised; before a transcript
+  std::optional<std::vector<std::string>> texts;        // `text` of a translation
+  std::optional<std::string> text;                      // `prompt` of tokenize and of a transcription
   std::optional<std::string> side;
   std::optional<bool> return_token_strs;
   std::optional<std::vector<int32_t>> tokens;
   std::optional<std::string> response_format;
   std::optional<std::vector<std::string>> timestamp_granularities;
-  bool cuts_at_pauses = false;  // chunking_strategy
+  bool cuts_at_pauses = false;  // chunking_strategy is present, with any value but null
   std::optional<bool> vad_filter, word_timestamps;
   std::optional<std::string> hotwords;
-  std::optional<int32_t> beam_size;  // num_beams of a transcription
+  std::optional<int32_t> beam_size;  // of a transcription: another name of num_beams
 };
 
 struct ParsedRequest {
-  Json id;  // a string or a number
-  EncoderDecoderPrompt prompt;
+  Json id;                      // a string or a number; parse_body leaves it null
+  EncoderDecoderPrompt prompt;  // parse_body leaves it empty
   RequestOverrides sampling;
   PromptOptions prompt_options;
   BodyFields body;
   std::optional<bool> stream;
   int32_t num_unknown_fields = 0;
-  std::vector<std::string> warnings;  // fields that nothing knows, each with the nearest known name
+  std::vector<std::string> warnings;  // unknown fields, each with the nearest known name if one is near; at most 20
 };
 
-// The id of a request, for its result or its error: `line`'s own where it is a string or a number, else `fallback`.
+// Returns the id for a result or an error: the id of `line` if that is a string or a number, else `fallback`.
 Json request_id(const Json& line, const Json& fallback);
 
-// Reads one request. `fallback_id` (the caller's line number) is its id where it names none. null means absent for
-// every field; whole numbers may be written 3.0.
-// Errors name the field (error_param is its exact name: "stop", not "stop[0]"): kInvalidArgument for a wrong type or
-// value, kUnimplemented for a field that is known and not supported. Unknown fields are warnings.
+// Parses one JSON line. The request's id is its own, else `fallback_id` (the caller's line number). A field that is
+// null counts as absent; whole numbers may be written 3.0. Unknown fields give warnings, not errors.
+// Errors: kInvalidArgument for a line that is no object, and for a wrong type or value; kUnimplemented for a field that
+// is known and not supported. error_param is the exact name of the field: "stop", not "stop[0]".
 StatusOr<ParsedRequest> parse_request(const Json& line, const Json& fallback_id);
 
-// One body of a POST: the fields that `route` (one of field_routes) knows. Its prompts are left to read_prompts, files
-// of forms to the caller. Errors: as parse_request; a field that is required and missing.
+// Parses the body of a POST: the fields that `route` (one of field_routes) has, within `limits`. read_prompts reads the
+// prompts; the caller reads the files of forms. Errors: as parse_request; also kInvalidArgument for a missing required
+// field. error_param of a member is its path: "stream_options.include_usage".
 StatusOr<ParsedRequest> parse_body(const Json& body, FieldRoutes route, const RequestLimits& limits);
 
-// The prompts of a body: one, or a list of at most max_prompts, with a decoder_prompt for all or a list of as many. A
-// list of ids alone is one prompt. Errors name the field, and the place in the list: "prompt[1]: ...".
+// Reads the prompts of a body: one, or a list of at most max_prompts. decoder_prompt is one for all, or a list of the
+// same length. A list of ids is one prompt. Appends to `warnings` as read_prompt does. Errors (kInvalidArgument) name
+// the field, and in a list the place too, also in error_param: "prompt[1]".
 StatusOr<std::vector<EncoderDecoderPrompt>> read_prompts(const Json& body, size_t max_prompts,
                                                          std::vector<std::string>& warnings);
 
-// The name that a field has in a form: "timestamp_granularities[]" is timestamp_granularities, "a[b]" is a.
+// Strips the brackets from the name of a form field: "timestamp_granularities[]" gives timestamp_granularities, and
+// "a[b]" gives a.
 std::string_view form_field_name(std::string_view name);
 
-// Values of a form, all strings, as JSON of the kinds that the fields of `route` have; in the order they came. Empty
-// values of all but texts are absent. What cannot be read as its field's kind stays a string: parse_body refuses it.
+// Converts the values of a form, all strings, to a JSON object with the kinds of the fields of `route`. Repeated values
+// of a list field are collected in order; of other fields the last value counts. Empty values are absent, except those
+// of kText and of unknown fields. A value that does not parse as its field's kind stays a string, which parse_body
+// refuses.
 Json form_to_json(const std::vector<std::pair<std::string, std::string>>& values, FieldRoutes route);
 
-// Token ids of a prompt against the vocabulary: the first one outside is an error that names the part of the prompt.
-// vocab_size 0: unknown, nothing is checked.
+// Checks the token ids of a prompt against the vocabulary. Errors: kInvalidArgument for the first id outside it, naming
+// the part of the prompt. vocab_size 0 means unknown: no check.
 Status check_token_ids(const EncoderDecoderPrompt& prompt, int64_t vocab_size);
 
 }  // namespace transept

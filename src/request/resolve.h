@@ -1,5 +1,5 @@
-// From what a request gave to what the engine runs: request > generation_config.json > default (SEMANTICS.md, Where
-// values come from). Pure functions: thread-safe.
+// Resolves the fields of a request to the SamplingParams that the engine runs: the request's value, else that of
+// generation_config.json, else the default (docs/api.md, Where values come from). Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,30 @@
 
 namespace transept {
 
-// What a request is measured against.
+// The limits that a request is checked against, and its place.
 struct ModelLimits {
-  int64_t vocab_size = 0;             // every token id is below
-  int32_t max_decoder_positions = 0;  // decoder prompt + generated tokens at most
-  bool positions_are_set = false;     // by --max-model-len or its default, not by the model
+  int64_t vocab_size = 0;             // token ids are below this
+  int32_t max_decoder_positions = 0;  // bound of decoder prompt + generated tokens
+  bool positions_are_set = false;     // the bound is --max-model-len or its default, not the model's
   int32_t decoder_prompt_tokens = 0;  // of this request, >= 1
-  uint64_t engine_seed = 0;           // with request_index: the seed of requests that name none
+  uint64_t engine_seed = 0;           // with request_index, gives the seed of a request without one
   uint64_t request_index = 0;
-  bool score_only = false;  // --score: nothing is generated, max_tokens plays no part
+  bool score_only = false;  // --score, /v1/score: generates nothing and ignores max_tokens
 };
 
-// Errors name the field that the request wrote. kInvalidArgument: ids outside the vocabulary, values that contradict
-// each other. kOutOfRange (a client's error too): the decoder prompt exceeds or fills the positions, or
-// max_tokens exceeds them, with both numbers; what the prompt and max_tokens exceed them by together is not generated.
-// A beam search of generation_config.json holds where a request says nothing about beams or sampling. bad_words_ids are
-// the model's and the request's; bad_words are not among them (PromptOptions::bad_words). score_only: max_tokens is 1,
-// min_tokens 0, n 1, and prompt_logprobs 0 where the request gives none.
+// Resolves one request. The beam search of generation_config.json applies if the request says nothing about beams or
+// sampling. max_tokens is cut to the positions that the decoder prompt leaves. bad_words_ids are the model's, then the
+// request's; bad_words are not among them (PromptOptions::bad_words). score_only: max_tokens is 1, min_tokens 0, n 1,
+// num_beams 1, and prompt_logprobs defaults to 0.
+// Errors name the field that the request wrote. kInvalidArgument: an id outside the vocabulary, an empty
+// allowed_token_ids, or values that contradict each other. kOutOfRange (also the client's error), with the numbers: the
+// decoder prompt exceeds the positions, or fills them (unless score_only); max_tokens exceeds them; the decoder prompt
+// leaves nothing of the model's max_length.
 StatusOr<SamplingParams> resolve(const RequestOverrides& request, const GenerationConfig& model,
                                  const ModelLimits& limits);
 
-// One line for every decoding default that the model's files change, and for every one that is not supported.
+// Returns a line for each decoding default that the model's files change, and for each of their fields that is not
+// supported.
 std::vector<std::string> startup_notes(const GenerationConfig& model);
 
 }  // namespace transept

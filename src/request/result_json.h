@@ -1,4 +1,4 @@
-// Results and errors as JSON lines (API.md, A result). Pure functions: thread-safe.
+// Formats results and errors as JSON (docs/api.md, A result). Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@
 
 namespace transept {
 
-// Keys in API.md's order: id, encoder_prompt, encoder_prompt_token_ids, prompt, prompt_token_ids, (prompt_logprobs and
-// score where there are any), outputs, metrics. `token_text` gives decoded_token of the logprobs.
+// Formats a result. Keys, in order: id, encoder_prompt, encoder_prompt_token_ids, prompt, prompt_token_ids; if present
+// prompt_logprobs, prompt_alignments and score; outputs, metrics. `token_text` gives decoded_token of the logprobs.
 Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::string(int32_t)> token_text);
 
-// Parts of it, which HTTP answers have too. A position without log-probabilities (the first one) is null.
+// Parts of a result that HTTP answers share. A position without log-probabilities (the first one) is null.
 Json prompt_logprobs_json(const std::vector<std::optional<PositionLogprobs>>& positions,
                           FunctionRef<std::string(int32_t)> token_text);
-Json alignments_json(const std::vector<int32_t>& indices);  // -1, where nothing predicts the token, is null
+Json alignments_json(const std::vector<int32_t>& indices);  // -1 (no step predicts the token) becomes null
 Json ids_json(const std::vector<int32_t>& ids);
 Json stop_reason_json(const std::variant<std::monostate, int32_t, std::string>& reason);
-// A float as the shortest number that reads back as the same float: -0.1, not -0.10000000149011612. Not finite: null.
+// Converts a float to the shortest number that reads back as the same float: -0.1, not -0.10000000149011612. Not
+// finite: null.
 Json short_number(float value);
 
-// What a client is told, in OpenAI's words:
+// The error that a client receives, in OpenAI's terms:
 //   status                      type                    code                      HTTP
 //   kInvalidArgument            invalid_request_error   invalid_value             400
 //   kOutOfRange                 invalid_request_error   context_length_exceeded   400
@@ -47,10 +48,10 @@ struct ErrorKind {
 };
 ErrorKind error_kind(const Status& status);
 
-// {"message", "type", "param", "code"}, all four always; param is null where the error names no field.
+// Returns {"message", "type", "param", "code"}, always with all four; param is null if the error names no field.
 Json error_object(const Status& status);
 
-// {"id", "error": error_object}: what stands in a result's place.
+// Returns {"id", "error": error_object}, which takes the place of a result.
 Json error_json(const Json& id, const Status& status);
 
 }  // namespace transept

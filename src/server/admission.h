@@ -1,5 +1,6 @@
-// Which requests may wait: a bounded number whose bodies are whole, and budgets of bytes of bodies, tokens and seconds
-// of audio for what is being worked on. Thread-safe.
+// Decides which requests may wait: a bounded number of requests with whole bodies, and budgets of body bytes, prompt
+// tokens and seconds of audio for requests in work. Owned by Server; outlives its Places and Charges. Admission is
+// thread-safe; a Places or a Charge is not.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +17,24 @@ namespace transept {
 class Admission final {
  public:
   struct Options {
-    int32_t max_requests = 512;                 // that wait, be it for a thread or the engine
-    int64_t max_tokens = int64_t{1} << 22;      // of prompts, encoder and decoder, in work
-    double max_audio_seconds = 16 * 3600;       // of audio in work
-    int64_t max_body_bytes = int64_t{1} << 30;  // of bodies, as far as they have come, until they are answered
+    int32_t max_requests = 512;                 // that wait for a thread or in the engine
+    int64_t max_tokens = int64_t{1} << 22;      // of prompts in work, encoder and decoder
+    double max_audio_seconds = 16 * 3600;       // in work
+    int64_t max_body_bytes = int64_t{1} << 30;  // that have arrived, of requests that are not answered
   };
 
-  // `num_queued` says how many wait inside the engine. Borrows the clock.
+  // `num_queued` returns how many requests wait in the engine. Borrows the clock.
   Admission(const Options& options, std::function<int32_t()> num_queued, const Clock& clock)
       : options_(options), num_queued_(std::move(num_queued)), clock_(clock) {}
 
-  // Places of requests that have come and that the engine does not count yet. Movable; gives its places back.
+  // Places in the queue of requests that the engine does not count yet. Movable; the destructor releases them.
   class Places final {
    public:
     Places() = default;
     Places(Places&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)), count_(other.count_) {}
     Places& operator=(Places&& other) noexcept;
     ~Places() { release(); }
-    void release();  // the engine counts them now, or they are over
+    void release();  // call when the engine counts the requests, or they have ended
 
    private:
     friend class Admission;
@@ -41,12 +42,13 @@ class Admission final {
     Admission* admission_ = nullptr;
     int32_t count_ = 0;
   };
-  // Errors: kResourceExhausted (both numbers); more than can ever be had at once: kInvalidArgument.
+  // Takes `count` places. Errors: kResourceExhausted if the queue is full (both numbers), kInvalidArgument if `count`
+  // is more than max_requests.
   StatusOr<Places> take_places(int32_t count);
-  // What take_places(1) would say now, without taking any.
+  // Returns kResourceExhausted if the queue has no place for one request now. Takes none.
   Status check_places() const;
 
-  // What a request's prompts cost until its answer is complete.
+  // A request's share of the budgets. Movable; the destructor releases it.
   class Charge final {
    public:
     Charge() = default;
@@ -68,23 +70,25 @@ class Admission final {
     double seconds_ = 0;
     int64_t bytes_ = 0;
   };
-  // One that is alone is always taken, however large. Errors: kResourceExhausted (what is in work, and the budget).
+  // Charges a request's prompts. A request is always admitted if no other uses that budget, whatever its size. Errors:
+  // kResourceExhausted (what is in work, and the budget).
   StatusOr<Charge> take_budget(int64_t tokens, double audio_seconds);
-  // `charge` holds so many seconds of audio from here on: what was found instead of what was taken. Never an error,
-  // since the work has begun; the next request sees it.
+  // Replaces the seconds of audio of `charge` by the true length. Cannot fail, as the work has begun; later requests
+  // see the new sum.
   void charge_audio(Charge& charge, double audio_seconds);
-  // Whether a body of so many bytes would find room now; nothing is charged. Errors as above.
+  // Checks whether a body of `bytes` has room now; charges nothing. Errors: kResourceExhausted.
   Status check_body(int64_t bytes) const;
-  // `body` is charged `bytes` from here on, as many as have come; what it was charged before counts no more. Errors as
-  // above, and nothing changes; with `must`, none.
+  // Sets the charge of `body` to `bytes`, the number that has arrived so far. Errors: kResourceExhausted, with no
+  // change; never if `must`.
   Status charge_body(Charge& body, int64_t bytes, bool must = false);
 
-  // A request was answered: the rate of these tells how long to wait.
+  // Records that a request was answered; retry_after_seconds uses the rate.
   void note_answer();
-  // Whole seconds after which there should be room: what waits, over the rate of the last 10 s; 1 to 30.
+  // Estimates the whole seconds until there is room: waiting requests / rate of answers in the last 10 s, from 1 to 30.
+  // Without an answer in that time: 30.
   int retry_after_seconds() const;
 
-  int32_t num_waiting() const;  // here and in the engine
+  int32_t num_waiting() const;  // places taken, and requests that wait in the engine
   const Options& options() const { return options_; }
 
  private:

@@ -1,5 +1,6 @@
-// The API as an HttpService: which route a head is for, whether it may come in (host, origin, key, state, queue), and
-// on which threads it is answered. I/O threads never wait here for the engine, a body's parsing or a file.
+// The API as an HttpService: finds the route of a head, decides whether to admit the request (host, origin, key, state,
+// queue), and posts it to the pool of threads that answers it. I/O threads never wait here for the engine, the parsing
+// of a body, or a file. Owned by Server. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -14,12 +15,13 @@ namespace transept {
 
 class ApiService final : public HttpService {
  public:
-  // Borrows all. Until set_context the server is loading, and says so.
+  // Borrows all. Before set_context, requests are answered 503 (loading).
   ApiService(const ServerOptions& options, std::atomic<ServerState>& state, ServerMetrics& metrics,
              const AccessLog& log)
       : options_(options), state_(state), metrics_(metrics), log_(log) {}
 
-  // From here on requests are served. `context` must outlive the last of them.
+  // Sets what routes work with; requests are served once `state` is kReady, too. `context` must outlive the last
+  // request.
   void set_context(const ServerContext& context) { context_.store(&context); }
 
   Decision on_head(const HttpRequest& request) override;

@@ -1,4 +1,4 @@
-// Log-probabilities as OpenAI's completions show them: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}.
+// Formats log-probabilities as OpenAI's completions do: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace transept {
 
-// Unicode code points.
+// Counts the Unicode code points of UTF-8 text.
 size_t count_characters(std::string_view text);
 
-// Immutable: thread-safe. Borrows the tokenizer (null: tokens have no text).
+// Borrows the tokenizer (null: the texts of tokens are ""). Immutable: thread-safe.
 class CompletionLogprobs final {
  public:
   explicit CompletionLogprobs(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
 
-  // REQUIRES: output.logprobs has a value. *text_offset: characters before the first of these tokens; moves behind the
-  // last. Two tokens of one position that have the same text: the likelier one is shown. -infinity is shown as -9999,
-  // which JSON has.
+  // Formats the log-probabilities of `output`. *text_offset is the number of characters before the first of its tokens;
+  // it advances past the last. If two tokens of a position have the same text, top_logprobs has the first of the two.
+  // Values below -9999 become -9999: JSON has no infinity. REQUIRES: output.logprobs has a value.
   Json to_json(const CompletionOutput& output, int64_t* text_offset) const;
 
-  std::function<std::string(int32_t)> token_text() const;
+  std::function<std::string(int32_t)> token_text() const;  // id -> text; borrows the tokenizer alone
 
  private:
   const Tokenizer* tokenizer_;

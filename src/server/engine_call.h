@@ -1,5 +1,5 @@
-// The engine requests of one HTTP request, from the engine's answers to a route's hooks. A client that goes lets go of
-// them within one step.
+// Runs the engine requests of one HTTP request: tokenises its prompts, adds them to the engine, and passes the outputs
+// to the hooks of a route. If the client goes, the engine aborts them within one step.
 #pragma once
 
 #include <functional>
@@ -12,37 +12,41 @@
 
 namespace transept {
 
-// Hooks run on threads of context.answers, one at a time; none after on_end.
+// The hooks of a route. They run on threads of context.answers, one at a time, and not after on_end. The run of the
+// requests owns the EngineCall until on_end, or until the client has gone.
 class EngineCall {
  public:
   virtual ~EngineCall() = default;
-  // What prompt `index` became; before anything else of it, on the thread of start_engine_call.
+  // Receives the processed prompt `index` before its outputs, on the thread of start_engine_call.
   virtual void on_prompt(size_t /*index*/, const EncoderDecoderInputs& /*inputs*/) {}
-  // What is new of prompt `index` (streamed), or its finished answer.
+  // Receives the new part of prompt `index` (if streamed), or its finished answer.
   virtual void on_output(size_t index, RequestOutput output) = 0;
-  // All have ended: ok; or the first error, upon which the others are given up. Not called if the client went.
+  // Receives ok when all have finished, or the first error; the others are then aborted. Not called if the client goes
+  // while the engine has the requests.
   virtual void on_end(const Status& status) = 0;
 };
 
 struct EngineCallOptions {
+  // on_output receives pieces. Refuses (kInvalidArgument) beams that the request asks for, and best_of above n.
   bool stream = false;
   bool score_only = false;
 };
 
-// Tokenises and settles each prompt of `parsed` (its sampling fields hold for all), charges them, hands them to the
-// engine and gives `route` what comes back. An error before that is sent by on_end, on this thread. `call.places` are
-// enlarged to as many as there are prompts, and given up once the engine counts them.
+// Prepares each of `prompts` (the sampling fields of `parsed` hold for all), charges them to call->charge, and adds
+// them to the engine. `route` receives the outputs. call->more_places takes the places of the prompts after the first;
+// all places are released once the engine counts the requests. Errors before that go to on_end, on this thread: those
+// of prepare_request and of Admission, kDeadlineExceeded, kCancelled (the client has gone).
 void start_engine_call(const ServerContext& context, const ApiCallPtr& call, const ParsedRequest& parsed,
                        std::vector<EncoderDecoderPrompt> prompts, const EngineCallOptions& options,
                        std::shared_ptr<EngineCall> route);
 
-// prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details.
+// Counts the tokens of an answer.
 struct Usage {
   int64_t encoder_tokens = 0, decoder_tokens = 0, completion_tokens = 0;
   double audio_seconds = 0;
 
-  void add(const RequestOutput& finished);
-  Json to_json() const;
+  void add(const RequestOutput& finished);  // a whole answer, not pieces
+  Json to_json() const;                     // prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details
 };
 
 }  // namespace transept

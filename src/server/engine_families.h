@@ -1,5 +1,5 @@
-// The engine's state as Prometheus' families: gauges of now, and counters that the engine itself keeps. A pure
-// function: thread-safe.
+// Formats the state of the engine and of the process as Prometheus' metric families: current gauges, and counters that
+// the engine keeps. Thread-safe functions.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -12,14 +12,15 @@
 
 namespace transept {
 
-// Appends to `families`, each with the label model_name.
+// Appends the engine's families, with the label model_name. `num_waiting`: Admission::num_waiting.
 void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, const std::string& model_name,
                             std::vector<prometheus::MetricFamily>& families);
-// What replicas are to be compared by, each with the label `replica` (from 0) too, under names of their own: sums over
-// the series of the families above stay what they are.
+// Appends the families that compare replicas, with the labels model_name and `replica` (from 0). Their names differ
+// from those above, so that sums over the series above stay correct.
 void append_replica_families(std::span<const EngineSnapshot> replicas, const std::string& model_name,
                              std::vector<prometheus::MetricFamily>& families);
-// This process, without labels: the names that Prometheus' own clients use.
+// Appends the families of this process, without labels, named as by Prometheus' own clients. Reads /proc.
+// `start_time`: seconds since the epoch.
 void append_process_families(double start_time, std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace transept

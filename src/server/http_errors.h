@@ -1,4 +1,4 @@
-// Errors as HTTP answers. Pure functions: thread-safe.
+// Formats errors as HTTP answers. Thread-safe functions.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,11 @@
 
 namespace transept {
 
-// {"error": {"message", "type", "param", "code"}} with the status of error_kind (request/result_json.h); 429 and 503
-// with Retry-After, 504 with x-should-retry: false. What is our own fault (500) says nothing of ourselves; the log
-// does.
+// Returns {"error": {"message", "type", "param", "code"}} with the HTTP status of error_kind (request/result_json.h).
+// 429 and 503 have Retry-After (from `admission`), 504 has x-should-retry: false. 500 has a fixed message that reveals
+// nothing of the server; the caller logs the error.
 HttpResponse error_response(const Status& status, const Admission& admission);
-// Other statuses of HTTP in the same form: 405, 408, 413, ...; "code" is `code`.
+// Returns other HTTP statuses (405, 408, 413, ...) in the same form.
 HttpResponse http_error_response(int http_status, std::string_view message, std::string_view code,
                                  std::string_view param = {});
 

@@ -1,6 +1,6 @@
-// Requests whose bodies are on their way. They hold no place in the queue, which is for whole requests; past a small
-// share of it each that comes makes the slowest give way, so that clients that send a byte a minute keep no other
-// client out. A body that comes with its head is never here.
+// Tracks the requests whose bodies are still arriving. They hold no place in the queue, which is for whole requests. If
+// there are more of them than a small share of the queue, each new one evicts the slowest, so that clients that send a
+// byte a minute cannot keep others out. A body that comes with its head is not tracked.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,32 @@
 
 namespace transept {
 
-// Thread-safe. Outlives its places.
+// Owned by Server. Thread-safe. Outlives its places.
 class IncomingRequests final {
   struct Entry;
 
  public:
   struct Options {
-    int32_t max_requests = 512;           // more are refused
-    int32_t max_unhurried = 128;          // of which so many may be slow
-    int32_t max_unhurried_per_peer = 64;  // of one address
+    int32_t max_requests = 512;           // further ones are refused, unless one is evicted
+    int32_t max_unhurried = 128;          // from this many on, a new one evicts the slowest if it is slow
+    int32_t max_unhurried_per_peer = 64;  // the same for one address
   };
-  // A body is slow that brought less than this a second lately; none is before it has been on its way for so long.
+  // A body is slow if its rate over the last seconds is below kSlowBytesPerSecond, and its head came at least kGrace
+  // ago.
   static constexpr double kSlowBytesPerSecond = 64 << 10;
   static constexpr Duration kGrace = std::chrono::milliseconds(250);
 
-  // Borrows both.
+  // Borrows `metrics` and `clock`.
   IncomingRequests(const Options& options, ServerMetrics& metrics, const Clock& clock)
       : options_(options), metrics_(metrics), clock_(clock) {}
 
-  // One body's, from its head until it is whole or dropped.
+  // One arriving body, until it is whole or dropped.
   class Place final {
    public:
     ~Place();
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
-    // So many bytes are here by now.
+    // Records that `num_bytes` of the body have arrived so far.
     void note(size_t num_bytes);
 
    private:
@@ -49,17 +50,16 @@ class IncomingRequests final {
     std::list<Entry>::iterator entry_;
   };
 
-  // Null: there is no room. Where the peer, or all together, have more than may be slow, the slowest of them is
-  // refused (429) if it is slow.
-  // `headers` go with that answer.
+  // Adds a body. Null: there is no room. If `peer`, or all peers together, have as many as may be slow, the slowest of
+  // them is evicted (answered 429 with its `headers`) if it is slow.
   std::unique_ptr<Place> enter(const std::string& peer, std::shared_ptr<IncomingBody> body, HttpHeaders headers = {});
-  // The same for room of another kind: false if none is slow.
+  // Evicts the slowest of all, to free memory. False: none is slow.
   bool dismiss_slowest();
 
   int32_t num_incoming() const;
 
  private:
-  // How many bytes had come at a time.
+  // The number of bytes that had arrived at a time.
   struct Mark {
     TimePoint time{};
     size_t num_bytes = 0;
@@ -68,9 +68,9 @@ class IncomingRequests final {
     std::string peer;
     std::shared_ptr<IncomingBody> body;
     HttpHeaders headers;
-    TimePoint begin{}, last{};  // its head came, and the last of its bytes
+    TimePoint begin{}, last{};  // when its head and its last bytes arrived
     size_t num_bytes = 0;
-    Mark older, newer;  // a second apart at least, while bytes come
+    Mark older, newer;  // at least a second apart, while bytes arrive
     bool is_dismissed = false;
   };
 
@@ -85,7 +85,7 @@ class IncomingRequests final {
   ServerMetrics& metrics_;
   const Clock& clock_;
   mutable Mutex mutex_;
-  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // those that were dismissed stay until their places go
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // dismissed ones stay until their places are destroyed
   int32_t num_dismissed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,4 +1,5 @@
-// GET /openapi.json: generated from the field table (request/field_table.h), so that a field of a build is in it. Pure.
+// GET /openapi.json, generated from the field table (request/field_table.h), so that it has every field of this build.
+// A pure function: thread-safe.
 #pragma once
 
 #include "base/json.h"
@@ -6,7 +7,8 @@
 
 namespace transept {
 
-// OpenAPI 3.1 of every route that this server has (a text model has no audio routes), with the limits of its flags.
+// Returns the OpenAPI 3.1 document of the API's routes, with the limits of the server's flags. Audio routes are left
+// out if the model takes no audio.
 Json openapi_document(const ServerContext& context);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// JSON schemas (draft 2020-12, as OpenAPI 3.1 has them) of the bodies that routes take, from the field table. Pure
+// Builds the JSON schemas (draft 2020-12, as in OpenAPI 3.1) of the bodies of routes, from the field table. Pure
 // functions: thread-safe.
 #pragma once
 
@@ -11,21 +11,22 @@
 
 namespace transept {
 
-// An object with these members, in this order.
+// Returns an object with these members, in this order.
 Json json_object(std::initializer_list<std::pair<std::string_view, Json>> members);
-// {"$ref": "#/components/schemas/NAME"}
+// Returns {"$ref": "#/components/schemas/NAME"}.
 Json schema_ref(std::string_view name);
 
-// What the field takes in a JSON body: its kind, its bounds and its words; null is the same as absent.
+// Returns the schema of a field in a JSON body: its kind, bounds and words, and null unless it is required. The schema
+// of a refused field has only the values that are accepted.
 Json field_schema(const FieldSpec& field);
-// The same in a form, where nothing is null and a list is written part by part.
+// Returns the same for a form, which has no null, and whose lists are repeated parts.
 Json form_field_schema(const FieldSpec& field);
 
-// Every field of `route` (one of field_routes) as these limits make it.
+// Return the schema of a body: all fields of `route` (one of field_routes), with `limits`.
 Json body_schema(FieldRoutes route, const RequestLimits& limits);
 Json form_schema(FieldRoutes route, const RequestLimits& limits);
 
-// The prompt forms that field_schema refers to, by their names.
+// Returns the schemas of the prompt forms, by the names that field_schema refers to.
 Json prompt_schemas();
 
 }  // namespace transept

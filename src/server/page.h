@@ -1,4 +1,4 @@
-// The page at `/`, as HTTP. Pure functions: thread-safe.
+// Serves the files of the page at `/` as HTTP. Pure functions: thread-safe.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace transept {
 
-// Null: no file of the page.
+// Returns the file of this path, or null if the page has none.
 const PageFile* find_page_file(std::string_view path);
 
-// With a strict Content-Security-Policy; 304 for a client that has it already (If-None-Match).
+// Returns the file with kPagePolicy as Content-Security-Policy, or 304 if the client has it already (If-None-Match).
 HttpResponse page_response(const PageFile& file, const HttpRequest& request);
 
 }  // namespace transept

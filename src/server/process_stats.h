@@ -1,4 +1,4 @@
-// What the system says of this process, for /metrics: the names that Prometheus' own clients use. Thread-safe.
+// Reads the statistics of this process from the system, for /metrics. Thread-safe functions.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ struct ProcessStats {
   double cpu_seconds = 0;
 };
 
-// What cannot be read is 0.
+// A value that cannot be read is 0.
 ProcessStats read_process_stats();
-// Seconds since the epoch.
+// Returns seconds since the epoch; 0 if it cannot be read.
 double read_process_start_time();
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Answers and errors as HTTP. Pure functions but for what they send: thread-safe.
+// Sends answers and errors, and reads what the JSON bodies of routes have in common. Thread-safe functions.
 #pragma once
 
 #include <string>
@@ -10,15 +10,17 @@
 
 namespace transept {
 
+// Sends `body` with status 200.
 void reply(const ApiCall& call, const Json& body);
+// Sends error_response(status). Also logs the message if its HTTP status is 5xx other than 503 and 504.
 void reply_error(const ServerContext& context, const ApiCall& call, const Status& status);
 
-// A body that must be a JSON object. Errors: another Content-Type (415 is 400 here, `param` null), what Json::parse
-// says.
+// Parses a body that must be a JSON object, and logs it if prompts are logged. Errors: kInvalidArgument for another
+// Content-Type (400, not 415) and for another JSON value; those of Json::parse.
 StatusOr<Json> json_body(const ServerContext& context, const HttpRequest& request);
 
-// The name that the answer gives the model: the one that was asked for. Errors: not a name that is served (kNotFound,
-// `model`).
+// Returns the model's name for the answer: `asked`, or the first served name if `asked` is absent or empty. Errors:
+// kNotFound (error_param "model") for a name that is not served.
 StatusOr<std::string> model_name(const ServerContext& context, const std::optional<std::string>& asked);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// The table of routes: path, what it takes, which handler answers it. Immutable data: thread-safe.
+// The table of routes: method, path, threads and handler. Immutable data: thread-safe.
 #pragma once
 
 #include <span>
@@ -11,26 +11,26 @@ namespace transept {
 
 enum class RouteKind : uint8_t {
   kInfo,    // answered on the I/O thread
-  kWork,    // on a thread of ServerContext::workers, after a place in the queue
-  kTokens,  // on a thread of ServerContext::tokenizers, likewise
-  kSpeech,  // on a thread of ServerContext::transcribers, likewise
+  kWork,    // on a thread of ServerContext::workers, with a place in the queue
+  kTokens,  // on a thread of ServerContext::tokenizers, with a place in the queue
+  kSpeech,  // on a thread of ServerContext::transcribers, with a place in the queue
 };
 
 struct Route {
   std::string_view method;
-  std::string_view pattern;  // "/v1/models/{model}": the last part may stand for anything
+  std::string_view pattern;  // "/v1/models/{model}": the last part matches any non-empty text
   RouteKind kind = RouteKind::kInfo;
   HttpResponse (*info)(const ServerContext&, const HttpRequest&) = nullptr;
   void (*work)(const ServerContext&, const ApiCallPtr&) = nullptr;
-  bool is_public = false;        // no key is asked for
-  bool is_local_public = false;  // nor of this machine
+  bool is_public = false;        // needs no key
+  bool is_local_public = false;  // needs no key from a peer on this machine
 };
 
 std::span<const Route> routes();
 
-// HEAD counts as GET. Null: no route of that path, or not by that method.
+// Returns the route of this method and path, or null. HEAD counts as GET.
 const Route* find_route(std::string_view method, std::string_view path);
-// "GET, POST" of a path that other methods have; "" for a path that there is not.
+// Returns the methods of a path ("GET, HEAD"), or "" if no route has that path.
 std::string allowed_methods(std::string_view path);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// The server, whole: listens at once, answers "loading" until it is given a model, serves it, drains, stops.
+// The whole server: listens at once, answers 503 (loading) until it has a model, serves the model, drains, stops.
 //
 //   ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::start(options, log, clock));
 //   server->serve(std::move(model));
@@ -6,7 +6,7 @@
 //   const bool all_answered = server->drain(timeout);
 //   server->stop();
 //
-// One thread owns it; what it serves with is inside.
+// One thread owns it and calls its functions: not thread-safe. It owns the model, the engine and all threads.
 #pragma once
 
 #include <atomic>
@@ -21,25 +21,26 @@ namespace transept {
 
 class Server final {
  public:
-  // Borrows the clock. Errors: HttpServer's.
+  // Listens. Borrows the clock. Sets options.listens_on_loopback from the host. Errors: those of HttpServer::start.
+  // REQUIRES: options.served_model_names is not empty.
   static StatusOr<std::unique_ptr<Server>> start(ServerOptions options, const AccessLog::Options& log,
                                                  const Clock& clock);
   ~Server() { stop(); }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Takes the model, and is ready. Once.
+  // Takes the model and becomes ready, unless it drains already. Call once.
   void serve(LoadedModel model);
 
-  // Not ready from here on, new work is 503; what is in flight goes on. Connections close behind the answer that they
-  // are at, and idle ones at once, so that clients ask elsewhere. False: not all of it was answered within
-  // `timeout`, or `keep_waiting` said no (asked every 50 ms).
+  // Stops taking new work (503) and waits for the requests in flight. Connections close behind their current answers,
+  // and at once between two requests, so that clients go elsewhere. False: some request was not answered within
+  // `timeout`, or `keep_waiting` (called every 50 ms) returned false.
   bool drain(Duration timeout, const std::function<bool()>& keep_waiting);
-  // Cuts what is left. Idempotent.
+  // Closes all connections, and stops the engine and the threads. Idempotent.
   void stop();
 
   const HttpServer& http() const { return *http_; }
-  // What made the engine fail; ok: nothing did.
+  // Why the engine failed; ok if it did not, and before serve().
   Status engine_failure() const { return engine_ == nullptr ? ok_status() : engine_->failure(); }
   // Null before serve().
   const ServerContext* context() const { return context_.has_value() ? &*context_ : nullptr; }
@@ -60,7 +61,7 @@ class Server final {
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<IncomingRequests> incoming_;
   std::optional<ServerContext> context_;
-  std::unique_ptr<HttpServer> http_;  // last: nothing above goes while it answers
+  std::unique_ptr<HttpServer> http_;  // last: destroyed first, so that it answers with none of the above destroyed
 };
 
 }  // namespace transept

@@ -1,5 +1,5 @@
-// What every route works with: the model, the engine, admission, metrics. Owned by Server (server.h), which
-// outlives every request; all of it may be used by several threads at once.
+// The state that all routes share: the model, the engine, admission, metrics. Server (server.h) owns it, and outlives
+// every request. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -26,28 +26,28 @@ namespace transept {
 
 struct ServerOptions {
   HttpServer::Options http;
-  std::vector<std::string> served_model_names;  // at least one; the first is what answers say
-  std::vector<std::string> api_keys;            // empty: no key is asked for
-  std::vector<std::string> allowed_hosts;       // besides this machine's own names; "*": any
-  bool listens_on_loopback = true;              // only this machine can reach it: Hosts are looked at
-  std::vector<std::string> cors_origins;        // "*": every site; empty: no other site's pages
+  std::vector<std::string> served_model_names;  // at least one; the first is the default of answers
+  std::vector<std::string> api_keys;            // empty: requests need no key
+  std::vector<std::string> allowed_hosts;       // besides the names of loopback; "*": any
+  bool listens_on_loopback = true;        // set by Server::start; Hosts are checked if true, or with allowed_hosts
+  std::vector<std::string> cors_origins;  // "*": pages of any site; empty: no other site's pages
   Admission::Options queue;
-  int32_t max_arriving = 128;  // requests whose bodies are on their way slowly; further ones make the slowest go
-  int32_t max_arriving_per_peer = 64;  // of one address
-  std::optional<Duration> request_timeout;
-  std::string allowed_local_media_path;  // "": no local paths
+  int32_t max_arriving = 128;               // requests whose bodies arrive slowly; each further one evicts the slowest
+  int32_t max_arriving_per_peer = 64;       // of one address
+  std::optional<Duration> request_timeout;  // from the head to the end of the answer
+  std::string allowed_local_media_path;     // "": no local paths
   double max_audio_seconds = 4 * 60 * 60;
-  size_t max_upload_bytes = size_t{25} << 20;
-  size_t max_field_bytes = size_t{1} << 20;  // of a form
+  size_t max_upload_bytes = size_t{25} << 20;  // of the file of a form
+  size_t max_field_bytes = size_t{1} << 20;    // of another field of a form
   Json::ParseLimits json;
   RequestLimits limits;
-  int32_t max_transcriptions = 32;  // that run at once, each on a thread of its own
+  int32_t max_transcriptions = 32;  // concurrent ones, each on its own thread
   bool skip_silence = true;         // windows of audio without speech are not decoded
   bool log_prompts = false;
   std::string version, commit;  // of the binary
 };
 
-// What serves: moves forwards only.
+// The states of a server, in order; it never goes back.
 enum class ServerState : uint8_t { kLoading, kReady, kDraining };
 
 struct ServerContext {
@@ -60,24 +60,24 @@ struct ServerContext {
   IncomingRequests& incoming;
   ServerMetrics& metrics;
   const AccessLog& log;
-  WorkPool& workers;       // bodies and prompts
-  WorkPool& tokenizers;    // those of /tokenize and /detokenize: megabytes of text keep no prompt waiting
-  WorkPool& answers;       // what the engine brings, on its way out
-  WorkPool& transcribers;  // a transcription each, from its first byte to its last
+  WorkPool& workers;       // parse bodies and tokenise prompts
+  WorkPool& tokenizers;    // run /tokenize and /detokenize, so that megabytes of text delay no prompt
+  WorkPool& answers;       // format the engine's outputs
+  WorkPool& transcribers;  // each thread runs one transcription at a time, as a whole
   const Clock& clock;
-  int64_t start_time_unix = 0;  // of the model's loading: "created" of /v1/models
+  int64_t start_time_unix = 0;  // when Server::serve took the model: "created" of /v1/models
   std::atomic<ServerState>& state;
 };
 
-// One request of a route, on its way. Shared by whatever works on it.
+// One admitted request. The threads that work on it share ownership; its destructor releases what it still holds.
 struct ApiCall {
   HttpRequest http;
   std::shared_ptr<Responder> responder;
-  Admission::Places places;       // of one request; given up once the engine counts it
-  Admission::Places more_places;  // of the further prompts of a batch
-  Admission::Charge body_charge;
-  Admission::Charge charge;
-  TimePoint arrival{};
+  Admission::Places places;       // of one request; released once the engine counts it
+  Admission::Places more_places;  // of the further prompts of a list
+  Admission::Charge body_charge;  // of the body's bytes
+  Admission::Charge charge;       // of prompts or audio, until the answer is complete
+  TimePoint arrival{};            // when its head was read
 
   std::optional<TimePoint> deadline(const ServerContext& context) const {
     if (!context.options.request_timeout.has_value()) return std::nullopt;

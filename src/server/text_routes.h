@@ -1,5 +1,6 @@
-// POST /v1/score and /v1/translate, on a thread of `context.workers`; /tokenize and /detokenize, on one of
-// `context.tokenizers`.
+// POST /v1/score and /v1/translate, which run on threads of `context.workers`; POST /tokenize and /detokenize, which
+// run on threads of `context.tokenizers`. Each handler answers `call`, now or through the engine's callbacks.
+// Thread-safe.
 #pragma once
 
 #include "server/server_context.h"

@@ -1,5 +1,5 @@
-// What the fields of a form ask of a transcription, and how its errors are reported to the client. Pure functions:
-// thread-safe.
+// Converts the fields of a form to the options of a transcription, and the errors of a transcription to errors of the
+// form. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,19 @@ struct TranscriptionAsk {
   TranscribeOptions options;
   TranscriptionFormat format = TranscriptionFormat::kJson;
   bool stream = false;
-  bool with_progress = false;                     // of a stream of kVerboseJson
-  bool with_words = false, with_segments = true;  // of kVerboseJson; a stream has segments in any case
+  bool with_progress = false;                     // for a stream of kVerboseJson
+  bool with_words = false, with_segments = true;  // for kVerboseJson; a stream always has segments
 };
 
-// `translate`: into English. REQUIRES: context.speech. Errors name the form's field: what the model or the format has
-// not; fields that contradict each other.
+// Checks and converts the fields. `translate`: into English. Errors (kInvalidArgument) name the form's field: the model
+// or the format does not support it, it asks for more beams than the engine runs, or fields contradict
+// each other. REQUIRES: context.speech.
 StatusOr<TranscriptionAsk> transcription_ask(const ServerContext& context, const ParsedRequest& request,
                                              bool translate);
 
-// A Transcriber's error by the names of the form: its options are other fields' ("initial_prompt" is prompt), and what
-// it says of no option is about the file.
+// Converts a Transcriber's kInvalidArgument to the names of the form: "initial_prompt" becomes prompt, and an error of
+// no option is one of the file. An option that no field sets gives an error without error_param. Other codes are
+// unchanged.
 Status as_form_error(const Status& error);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// The form that comes with audio: its file, and its fields as every other body's. A pure function: thread-safe.
+// Reads the form of a transcription: its file, and its fields. A pure function: thread-safe.
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@
 namespace transept {
 
 struct TranscriptionForm {
-  AudioBytes audio;  // a view of the body, which it keeps
+  AudioBytes audio;  // a view of the body, which it shares ownership of
   ParsedRequest request;
-  Json fields;  // as they were read: for the log, which never sees the audio
+  Json fields;  // without the audio, for the log
 };
 
-// `body` belongs to `head`. Errors: another Content-Type than multipart/form-data; what parse_multipart and parse_body
-// refuse; no file, or several; a field given twice that is no list; one that is not UTF-8 (all of them 400, by the
-// field's name). kResourceExhausted: a file of more than max_upload_bytes (413).
+// Reads the form in `body`, the body of `head`. Errors name the field. kInvalidArgument: a Content-Type other than
+// multipart/form-data; all that parse_multipart refuses; no file, an empty one or several; a field given twice that is
+// no list; a field that is not UTF-8. Errors of parse_body. kResourceExhausted: a file of more than max_upload_bytes,
+// which the caller answers with 413.
 StatusOr<TranscriptionForm> read_transcription_form(const HttpRequest& head, std::string body, FieldRoutes route,
                                                     const ServerOptions& options);
 

@@ -1,4 +1,4 @@
-// A transcript as OpenAI's answers. Pure functions: thread-safe.
+// Formats a transcript as OpenAI's answers. Pure functions: thread-safe.
 #pragma once
 
 #include <optional>
@@ -10,20 +10,21 @@
 
 namespace transept {
 
-// The whole answer, in the format that was asked for.
+// Returns the whole answer in ask.format.
 HttpResponse transcription_reply(const Transcript& transcript, const TranscriptionAsk& ask);
 
-// {"type": "transcript.text.segment", "id", "start", "end", "text", "speaker", ..., "words"}: one of a stream of
-// kVerboseJson. OpenAI's event, in which the id is a text and a speaker must stand (""): then all else that a segment
-// of verbose_json has, and its words where these were asked for.
+// Returns the event of a segment in a stream of kVerboseJson: {"type": "transcript.text.segment", "speaker", "id",
+// "start", "end", "text", ..., "words"}. As in OpenAI's event the id is a string and speaker is required (""). It has
+// all other members of a segment of verbose_json, and "words" if ask.with_words.
 Json segment_event(const Segment& segment, const TranscriptionAsk& ask);
-// What verbose_json says of the whole ("task", "language", "duration", "text"), appended to an object.
+// Appends the members of verbose_json about the whole transcript to an object: "task", "language", "duration"
+// (seconds), "text".
 void append_verbose_head(const Transcript& transcript, const TranscriptionAsk& ask, Json& json);
 
-// {"type": "duration", "seconds": ..}: begun seconds, as OpenAI counts them.
+// Returns {"type": "duration", "seconds": ..}, with the seconds rounded up, as OpenAI counts them.
 Json duration_usage(double seconds);
-// {"type": "tokens", "input_tokens", "input_token_details", "output_tokens", "total_tokens"}. None: a model whose
-// windows have different numbers of positions.
+// Returns {"type": "tokens", "input_tokens", "input_token_details", "output_tokens", "total_tokens"}; none for a model
+// whose windows differ in their number of positions.
 std::optional<Json> token_usage(const SpeechModel& speech, const TranscribeCounts& counts);
 
 }  // namespace transept

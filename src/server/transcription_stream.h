@@ -1,6 +1,6 @@
-// A transcription's answer as server-sent events: transcript.text.delta for each segment of a window, when the window
-// is done; exactly one transcript.text.done; [DONE]. With verbose_json a transcript.text.segment follows each segment's
-// delta, and with include_progress a transept.progress each window, also one without a segment.
+// Sends the answer of a transcription as server-sent events: a transcript.text.delta for each segment with text, when
+// its window is done; one transcript.text.done; [DONE]. With verbose_json a transcript.text.segment follows each
+// segment's delta. With include_progress a transept.progress follows each window, also one without a segment.
 #pragma once
 
 #include <string>
@@ -11,21 +11,23 @@
 
 namespace transept {
 
-// Used by one thread at a time. Borrows the context.
+// Owned by one transcription. Borrows the context. Not thread-safe.
 class TranscriptionStream final {
  public:
   // REQUIRES: context.speech.
   TranscriptionStream(const ServerContext& context, ApiCallPtr call, TranscriptionAsk ask);
 
-  // The head; once. Until then an error can be a plain answer. Everything below begins first.
+  // Sends the head; later calls have no effect. Before it an error can be a plain answer. Functions that send an event
+  // call it first.
   void begin();
   bool has_begun() const { return has_begun_; }
 
   void add(const Segment& segment);
-  // Seconds of the audio that are done, of all.
+  // Sends the progress, in seconds of audio, if ask.with_progress.
   void progress(double done, double all);
+  // Sends the rest of the text, the done event and [DONE].
   void finish(const TranscribeResult& result);
-  // An event {"error": ..} in the place of the done event.
+  // Sends an event {"error": ..} in place of the done event, then [DONE]. Logs an internal error.
   void fail(const Status& error);
 
  private:

@@ -1,6 +1,6 @@
-// Threads that do what may take a while (parsing, tokenising, decoding media, building answers), so that I/O threads
-// never do. First come, first served; but what is long keeps away from some of the threads, so that what is short never
-// waits for it alone. Thread-safe.
+// A pool of threads for tasks that may take a while (parsing, tokenising, decoding media, formatting answers), so that
+// I/O threads never do them. Tasks run in the order of post(); but some threads take no long tasks, so that a short
+// task never waits for long ones alone. Owned by Server. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,35 +15,36 @@ namespace transept {
 
 class WorkPool final {
  public:
-  // `num_for_short` of the threads (fewer than all) do no long tasks.
+  // `num_for_short` of the threads take no long tasks. REQUIRES: num_for_short < num_threads, or no threads at all.
   explicit WorkPool(int num_threads, int num_for_short = 0);
   ~WorkPool() { stop(); }
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
   enum class Length { kShort, kLong };
-  // Never blocks. A task may post further ones. After stop() it runs at once, on the calling thread.
+  // Queues a task, and does not wait for it. A task may post further ones. An exception of a task is logged, and other
+  // tasks go on. After stop(), post() runs the task itself, on the calling thread.
   void post(std::function<void()> task, Length length = Length::kShort);
-  // Does what is posted, then ends the threads. Idempotent; not from a task.
+  // Runs all queued tasks, then joins the threads. Idempotent. REQUIRES: not called from a task.
   void stop();
   size_t num_waiting() const;
 
  private:
   struct Task {
     std::function<void()> run;
-    uint64_t number = 0;  // the order of their coming
+    uint64_t number = 0;  // in the order of post()
   };
 
-  // Threads that do the same kinds of tasks, those of them that sleep.
+  // The sleeping threads of one kind: those that take short tasks only, or all tasks.
   struct Sleepers {
     CondVar changed;
     int num_threads = 0;
   };
 
   void run(bool does_long);
-  std::function<void()> take(bool does_long);  // null: the end
+  std::function<void()> take(bool does_long);  // waits for a task; null: the pool has stopped
   void wake_some() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::deque<Task>* next(bool does_long) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: there is nothing to do
+  std::deque<Task>* next(bool does_long) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: no task to take
 
   mutable Mutex mutex_;
   Sleepers for_short_ ABSL_GUARDED_BY(mutex_), for_all_ ABSL_GUARDED_BY(mutex_);
