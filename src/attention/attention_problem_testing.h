@@ -1,6 +1,6 @@
 // Test and benchmark support: attention problems whose every value is a function of its place, so that one sequence has
-// the same numbers in any batch, block size or split into steps; a runner for any backend; the
-// oracle. Not part of the library.
+// the same numbers in any batch, block size or split into steps; a runner for any backend; the oracle. Not part of the
+// library.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which attention backends there are.
+// The attention backends by name. Functions, thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,11 @@
 
 namespace transept {
 
-// Every backend's name, the fastest first.
+// Returns every backend's name, the fastest first.
 std::span<const std::string_view> attention_backend_names();
 
-// Errors: unknown name (lists the known ones). "auto" is the fastest that serves the device.
+// Returns a new backend, owned by the caller; "auto" is "cpu". kInvalidArgument: unknown name (the message lists the
+// known ones).
 StatusOr<std::unique_ptr<AttentionBackend>> make_attention_backend(std::string_view name);
 
 }  // namespace transept

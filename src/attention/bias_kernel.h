@@ -1,9 +1,10 @@
-// What is added to scores, one function a kind, written once for every level (ops/kernels.h has the rule for such
-// files). A new score modification is a function here and its line in with_bias: the cpu backend calls it inside its
-// loop over keys, the reference materialises what it gives, and nothing else knows it.
+// Biases of scores, one function a kind, written once for every level (ops/kernels.h has the rule for such files). A
+// new score modification is a BiasKind (bias_kind.h), its values in AttentionBias (bias.h), and here a function and a
+// line in with_bias. The backends do not change: cpu calls with_bias inside its loop over keys, and the reference
+// materialises it.
 //
-// Each function gives the bias of keys [key, key + V::kLanes) for one query; only the first `num_keys` of them exist,
-// the others' values are of no consequence. It depends on (head, query, key) alone, so texts do not depend on company.
+// Each function returns the bias of keys [key, key + V::kLanes) for one query. Only the first `num_keys` of them exist;
+// the values of the others are unused. A bias depends on (head, query, key) alone, so texts do not depend on the batch.
 #pragma once
 
 #include <stdint.h>
@@ -22,8 +23,8 @@ inline typename V::Reg materialized_bias(const RowBias& bias, int64_t key, int64
   return V::load(spread);
 }
 
-// Distances of neighbouring keys are neighbours, so the bias of a vector of keys is a slice of the head's table. Beyond
-// max_distance it is constant: the slice is then taken from the padding.
+// Neighbouring keys have neighbouring distances, so the bias of a vector of keys is a slice of the head's table. Beyond
+// max_distance the bias is constant: the slice comes from the padding.
 template <class V>
 inline typename V::Reg bias_by_distance(const RowBias& bias, int64_t key, int64_t /*num_keys*/) {
   static_assert(V::kLanes <= kDistancePadding);
@@ -34,7 +35,7 @@ inline typename V::Reg bias_by_distance(const RowBias& bias, int64_t key, int64_
   return V::load(bias.values + distance);
 }
 
-// -slope |distance| (Press, Smith, Lewis: Train Short, Test Long, 2022).
+// Returns -slope |distance| (Press, Smith, Lewis: Train Short, Test Long, 2022).
 template <class V>
 inline typename V::Reg alibi_bias(const RowBias& bias, int64_t key, int64_t /*num_keys*/) {
   float distances[V::kLanes];
@@ -42,9 +43,9 @@ inline typename V::Reg alibi_bias(const RowBias& bias, int64_t key, int64_t /*nu
   return V::mul(V::set1(-*bias.values), V::abs(V::load(distances)));
 }
 
-// Returns use(finish), where finish(scores, scale, key, num_keys) is scale * scores + bias for a vector of keys. One
-// multiply-add, spelled out: left to the compiler, it would be one in some loops and two in others, and a row's bits
-// would depend on which it came through. The kind is looked at once for a run of keys: `use` is compiled for each.
+// Returns use(finish), where finish(scores, scale, key, num_keys) is scale * scores + bias for a vector of keys. It is
+// explicitly one multiply-add: a compiler would choose one in some loops and two in others, and a row's bits would
+// depend on the loop. The kind is tested once for a run of keys: `use` is compiled for each kind.
 template <class V, class Use>
 inline float with_bias(const RowBias& bias, Use&& use) {
   using Reg = typename V::Reg;

@@ -1,4 +1,4 @@
-// Which bias, and what a kernel is told of it. A header of its own, without the standard library, because kernel files
+// The kinds of biases, and a bias as kernels read it. A header without the standard library, because kernel files
 // include it (ops/kernels.h).
 #pragma once
 
@@ -8,13 +8,14 @@ namespace transept {
 
 enum class BiasKind : uint8_t { kNone, kMaterialized, kByDistance, kAlibi };
 
-// Floats behind either end of a kByDistance table, which repeat that end: a vector may begin or end past it.
+// Floats past either end of a kByDistance table, which repeat that end: a vector of keys may begin or end there.
 static constexpr int64_t kDistancePadding = 16;
 
-// The bias of one query and head. Positions are counted as a sequence's keys are: distance = key - query.
+// The bias of one query and head. Borrows its values. Positions count from a sequence's first key: distance = key -
+// query.
 struct RowBias {
   BiasKind kind = BiasKind::kNone;
-  // kMaterialized: of key 0. kByDistance: of distance 0, inside a table of [-max_distance - kDistancePadding,
+  // kMaterialized: the value of key 0. kByDistance: of distance 0, inside a table of [-max_distance - kDistancePadding,
   // max_distance + kDistancePadding). kAlibi: the head's slope.
   const float* values = nullptr;
   int64_t key_stride = 0;    // kMaterialized: floats between keys

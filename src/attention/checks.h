@@ -1,38 +1,39 @@
-// What both backends ask of their arguments, and small readings of metadata that both need.
+// Checks of arguments, and readings of metadata, that both backends share. Functions without state: thread-safe.
 #pragma once
 
 #include "attention/backend.h"
 
 namespace transept {
 
-// Layers of a block begin at such places, if the block's memory does.
+// A layer's part of a block begins at a multiple of this, if the block's memory does.
 constexpr int64_t kBlockAlignment = 64;
 
-// What both backends support; *why otherwise.
+// Returns whether both backends support `wanted`: head_dim up to kMaxHeadDim, heads a multiple of KV heads, KV of
+// float32, float16, bfloat16 or int8. False: *why gives the reason.
 bool supports_attention(const AttentionCapabilities& wanted, std::string* why);
 
-// CHECKs shapes against each other; the caller builds them, no request can make them wrong. A dry run has no cache and
-// no lists yet: there only the tensors of the step are looked at.
+// CHECKs shapes against each other: the caller builds them, and no request can make them wrong. A dry run has no cache
+// and no lists yet: it checks only the tensors of the step.
 void check_attention_args(const Context& context, AttentionType type, const AttentionMetadata& metadata,
                           const AttentionArgs& args, const AttentionBackend& backend);
 
-// True if k and v go to the cache.
+// Returns whether k and v are written to the cache.
 inline bool writes_cache(AttentionType type, const AttentionArgs& args) {
   return type != AttentionType::kEncoder && !args.k.empty();
 }
 
-// Heads of k and v, of the cache where nothing is written.
+// Returns the heads of k and v; of the cache if nothing is written.
 inline int64_t num_kv_heads(const AttentionArgs& args) {
   if (!args.k.empty()) return args.k.dim(1);
   return args.num_kv_heads > 0 ? args.num_kv_heads : args.q.dim(1);
 }
 
-// Where the row_idx-th new row of a sequence stands among its keys.
+// Returns the position of the row_idx-th new row of a sequence among its keys.
 inline int64_t row_position(const AttentionMetadata& metadata, int64_t seq, int64_t row_idx) {
   return row_idx + (metadata.context_lens.empty() ? 0 : metadata.context_lens[static_cast<size_t>(seq)]);
 }
 
-// Keys that the row_idx-th new row of a sequence sees: [0, result).
+// Returns how many keys the row_idx-th new row of a sequence sees: [0, result).
 inline int64_t num_visible_keys(const AttentionMetadata& metadata, bool causal, int64_t seq, int64_t row_idx) {
   const auto s = static_cast<size_t>(seq);
   const int64_t keys = metadata.seq_lens[s];
@@ -41,7 +42,7 @@ inline int64_t num_visible_keys(const AttentionMetadata& metadata, bool causal, 
   return visible < keys ? visible : keys;
 }
 
-// Start of block `slot / block_size` of one layer.
+// Returns the start of one layer's part of block `slot / block_size`.
 inline unsigned char* block_of_slot(const TensorView& kv_cache, int64_t slot, int64_t block_size) {
   const int64_t block = slot / block_size;
   DCHECK(slot >= 0 && block < kv_cache.dim(0));

@@ -1,9 +1,11 @@
-// Blocked attention for processors: online softmax over tiles of 64 keys, counted from a sequence's first; no mask and
-// no more scores in memory than one tile's. K is stored transposed, so that a vector holds one dimension of several
-// keys. A sequence, or a group that shares a cross table, is read once for all of its rows.
+// Blocked attention for processors: online softmax over tiles of 64 keys, counted from a sequence's first. It has no
+// mask, and scores of one tile only in memory. K is stored transposed, so that a vector holds one dimension of several
+// keys. The keys of a sequence, or of a group that shares a cross table, are read once for every 96 rows of q.
+// Immutable, thread-safe.
 //
-// KV in float32, float16, bfloat16 or int8: kv_format.h has the layout of blocks. 16-bit values are widened as they are
-// loaded and arithmetic is float32; of int8 the products are integers', exact, and softmax is float32.
+// KV in float32, float16, bfloat16 or int8: kv_format.h has the layout of blocks. 16-bit values are widened when
+// loaded, and arithmetic is float32. With int8, products are exact integers, and softmax is float32. Encoders over int8
+// keys have kernels of their own (encoder_int8.h).
 #pragma once
 
 #include <span>
@@ -13,7 +15,7 @@
 
 namespace transept {
 
-// What plan() prepares for every layer of a step.
+// Result of plan(), for every layer of a step; in that step's memory.
 struct PlannedItems {
   std::span<const AttentionItem> items;
 };

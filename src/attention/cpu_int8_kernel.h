@@ -1,6 +1,7 @@
-// Tiles of int8 keys for cpu_kernel.h. Products of integers, because they are exact: a row of q and a tile's
-// probabilities (times their keys' scales) become integers of 15 bits too, each with one scale, so what they lose is
-// 1 / 256 of what K and V lost, and the products' sums are the same at every level, in any order.
+// Tiles of int8 keys for cpu_kernel.h (ops/kernels.h has the rule for such files). Products are of integers, because
+// they are exact: a row of q becomes integers of 15 bits and a sign, a tile's probabilities (times their keys' scales)
+// integers of 15 bits, each row with one scale. So they lose 1 / 256 of what K and V lost, and the sums of products are
+// the same at every level, in any order.
 #pragma once
 
 #include "attention/cpu_kernel.h"
@@ -21,7 +22,7 @@ struct Int8Tile : TileKeys {
   const float* v_scales[kVecs];
 };
 
-// One key's bytes from a block's part to a tile's.
+// Copies one key's bytes from a block's part to a tile's.
 static inline void copy_int8_key(const unsigned char* from, const Int8Part& from_part, int64_t from_size,
                                  int64_t offset, unsigned char* to, const Int8Part& to_part, int64_t place,
                                  int64_t head_dim) {
@@ -39,7 +40,7 @@ static inline void copy_int8_key(const unsigned char* from, const Int8Part& from
   for (int64_t d = 0; d < head_dim; ++d) to_v[d * 4] = v[d * 4];
 }
 
-// Vector i of the tile and the fours of keys in it: `offset` is that of its first key in the block.
+// Points vector i of the tile, and its fours of keys, into a block; `offset` is that of its first key in the block.
 template <class V>
 inline void point_into(const unsigned char* block, const Int8Part& part, int64_t size, int64_t offset, int64_t head_dim,
                        int i, Int8Tile<V>& tile) {
@@ -63,7 +64,7 @@ inline void load_tile(const AttentionTask& task, int64_t first, Int8Tile<V>& til
       point_into(task.cache + task.blocks[block] * task.block_stride, part, size, offset, dim, i, tile);
       offset += V::kLanes;
       if (offset == size) offset = 0, ++block;
-      // Places past the last key are only ever fetched ahead.
+      // Places past the last key are only prefetched.
       if ((i + 1) * V::kLanes >= tile.count) block = first_block, offset = first_offset;
     }
     return;
@@ -80,7 +81,7 @@ inline void load_tile(const AttentionTask& task, int64_t first, Int8Tile<V>& til
   }
 }
 
-// The largest magnitude of n floats; NaN if one of them is not finite.
+// Returns the largest magnitude of n floats; NaN if one of them is not finite.
 template <class V>
 inline float largest_magnitude(const float* x, int64_t n) {
   typename V::Reg max = V::zero(), nothing = V::zero();
@@ -112,13 +113,14 @@ inline void prepare_rows(const AttentionTask& task, const Int8Tile<V>* /*kind*/)
       V::pack_signed(row.words, task.sums_stride, d, a);
       sum = V::add(sum, a);
     }
-    // Exact: below 2^24. NaN has no integer; its scores are NaN by the scale.
+    // Exact: below 2^24. If the scale is NaN, so are the scores, and the integers do not matter.
     const float total = V::reduce_add(sum);
     row.q_offset = scale == scale ? 128 * static_cast<int32_t>(total) : 0;
     row.q_scale = is_zero ? 0.0f : scale;
   }
 }
 
+// Computes the scores of kRows rows and kVecs vectors of keys. If kFetch, prefetches the same vectors of `next`.
 template <class V, int kRows, int kVecs, bool kFetch>
 inline void dot_int8_keys(const AttentionRow* rows, int head_dim, const Int8Tile<V>& tile, int first_vec,
                           const Int8Tile<V>* next, float* scores) {
@@ -157,7 +159,7 @@ inline void dot_int8_keys(const AttentionRow* rows, int head_dim, const Int8Tile
   }
 }
 
-// Vectors held at once beside kRows rows; a sum takes two registers.
+// Vectors that fit registers with kRows rows; a sum takes two registers.
 template <class V, int kRows>
 constexpr int int8_vecs_at_once() {
   return V::kLanes == 16 ? (kRows <= 3 ? 4 : 2) : (kRows <= 3 ? 2 : 1);
@@ -172,7 +174,7 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const Int8Tile<V>
   for (; c + kMost <= num_vecs; c += kMost) {
     dot_int8_keys<V, kRows, kMost, kFetch>(rows, head_dim, tile, c, next, scores + c * V::kLanes);
   }
-  if constexpr (kMost > 2) {  // one sum alone is a chain of additions that wait for each other
+  if constexpr (kMost > 2) {  // in one sum alone, each addition waits for the one before
     for (; c + 2 <= num_vecs; c += 2) {
       dot_int8_keys<V, kRows, 2, kFetch>(rows, head_dim, tile, c, next, scores + c * V::kLanes);
     }
@@ -182,14 +184,14 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const Int8Tile<V>
   }
 }
 
-// Probabilities times their values' scales as integers in `words`; returns what one of them is worth.
+// Stores probabilities times their values' scales as integers in `words`; returns the value of one unit.
 template <class V>
 inline float quantize_probabilities(const Int8Tile<V>& tile, float* scores, void* words) {
   typename V::Reg max = V::zero();
   for (int c = 0; c * V::kLanes < tile.count; ++c) {
     float* at = scores + c * V::kLanes;
     typename V::Reg a = V::mul(V::load(at), V::load(tile.v_scales[c]));
-    a = V::keep_first(a, tile.count - c * V::kLanes, 0);  // a scale that was never written may be anything
+    a = V::keep_first(a, tile.count - c * V::kLanes, 0);  // scales of unwritten slots are undefined
     max = V::max(a, max);
     V::store(at, a);
   }
@@ -202,7 +204,8 @@ inline float quantize_probabilities(const Int8Tile<V>& tile, float* scores, void
   return scale;
 }
 
-// sums += probabilities * V, kVecs vectors of dimensions from d on; kLast: the last, of `lanes` dimensions.
+// Adds probabilities * V to sums, kVecs vectors of dimensions from d on; kLast: the last, of `lanes` dimensions. If
+// kFetch, prefetches the same places of `next`.
 template <class V, int kRows, int kVecs, bool kLast, bool kFetch>
 inline void add_int8_values(const Int8Tile<V>& tile, const Int8Tile<V>* next, int d, int lanes,
                             const unsigned char* words, const float* scales, float* sums, int64_t sums_stride) {

@@ -1,10 +1,11 @@
 // Online softmax over tiles of 64 keys, written once for every level (ops/kernels.h has the rule for such files).
 //
-// What fixes the bits of a row: each score is one chain of multiply-adds over the dimensions; the sum of exponentials
-// and the sum over V go over keys by position, tile by tile. Rows, blocks and threads only decide what runs beside it.
+// The bits of a row are fixed: each score is one chain of multiply-adds over the dimensions; the sum of exponentials
+// and the sum over V take keys by position, tile by tile. Rows, blocks and threads only decide what runs at the same
+// time.
 //
-// A Tile says how 64 keys lie, and overloads of load_tile, prepare_rows, score_tile and add_all_values work with it:
-// KeyTile here for floats of all sizes (widened as they are loaded), Int8Tile in cpu_int8_kernel.h.
+// A Tile describes the layout of 64 keys, and overloads of load_tile, prepare_rows, score_tile and add_all_values work
+// with it: KeyTile here for floats of all sizes (widened when loaded), Int8Tile in cpu_int8_kernel.h.
 #pragma once
 
 #include <math.h>
@@ -32,8 +33,8 @@ struct KeyTile : TileKeys {
   const E* v[kTileKeys];
 };
 
-// Keys [first, first + count) of dense rows: K transposed into task.keys, V copied beside it. (Rows of a wide matrix
-// lie so far apart that a tile's values do not fit the few sets of the first-level cache that they fall into.)
+// Loads a tile of dense rows: transposes K into task.keys, and copies V behind it. (Rows of a wide matrix are so far
+// apart that a tile's values fall into too few sets of the first-level cache.)
 template <class V>
 inline void load_dense(const AttentionTask& task, KeyTile<V, float>& tile) {
   auto* keys = static_cast<float*>(task.keys);
@@ -46,7 +47,8 @@ inline void load_dense(const AttentionTask& task, KeyTile<V, float>& tile) {
   }
 }
 
-// Keys in blocks: used where they lie if a block holds whole vectors, otherwise copied together.
+// Loads a tile of blocks. V is read in place; K is read in place if blocks hold whole vectors, otherwise copied to
+// task.keys.
 template <class V, class E>
 inline void load_blocks(const AttentionTask& task, KeyTile<V, E>& tile, bool in_place) {
   const int64_t size = task.block_size;
@@ -70,12 +72,12 @@ inline void load_blocks(const AttentionTask& task, KeyTile<V, E>& tile, bool in_
     j += run;
   }
   if (!in_place) return;
-  // Places past the last key are only ever fetched ahead.
+  // Places past the last key are only prefetched.
   for (int i = (tile.count + V::kLanes - 1) / V::kLanes; i < KeyTile<V, E>::kVecs; ++i) tile.k[i] = tile.k[0];
   for (int j = tile.count; j < kTileKeys; ++j) tile.v[j] = tile.v[0];
 }
 
-// True if blocks hold whole vectors of keys.
+// Returns whether blocks hold whole vectors of keys.
 template <class V>
 inline bool reads_in_place(const AttentionTask& task) {
   return task.blocks != nullptr && task.block_size % V::kLanes == 0;
@@ -102,12 +104,12 @@ inline void load_tile(const AttentionTask& task, int64_t first, KeyTile<V, E>& t
   }
 }
 
-// What rows need before their first tile: of floats nothing.
+// Prepares rows for their first tile: nothing for floats.
 template <class V, class E>
 inline void prepare_rows(const AttentionTask& /*task*/, const KeyTile<V, E>* /*kind*/) {}
 
-// q . k of kRows rows and kVecs vectors of keys. `ahead`: where the next tile's keys lie, or null; fetched meanwhile,
-// for one row of q leaves nothing to do but wait for memory.
+// Computes q . k of kRows rows and kVecs vectors of keys. If kFetch, prefetches the next tile's keys at `ahead` (not
+// read otherwise): with one row of q, the time is that of reading memory.
 template <class V, int kRows, int kVecs, bool kFetch, class E>
 inline void dot_keys(const AttentionRow* rows, int head_dim, const E* const* k, const E* const* ahead, int64_t k_stride,
                      float* scores) {
@@ -139,7 +141,7 @@ inline void dot_keys(const AttentionRow* rows, int head_dim, const E* const* k, 
   }
 }
 
-// Vectors held at once beside kRows rows: what the registers allow.
+// Vectors that fit registers with kRows rows.
 template <class V, int kRows>
 constexpr int vecs_at_once() {
   return V::kLanes == 16 || kRows <= 3 ? 4 : 2;
@@ -165,8 +167,8 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V, 
   }
 }
 
-// scale * score + bias, -inf where the row does not see the key; the largest of them.
-// kWhole: the tile is full and the row sees all of it.
+// Sets scores to scale * score + bias, -inf for keys that the row does not see; returns the largest of them. kWhole:
+// the tile is full and the row sees all of it.
 template <class V, bool kWhole>
 inline float finish_scores(const AttentionTask& task, const AttentionRow& row, const TileKeys& tile, float* scores) {
   const int64_t visible = row.visible - tile.first;
@@ -185,13 +187,13 @@ inline float finish_scores(const AttentionTask& task, const AttentionRow& row, c
   });
 }
 
-// Scores to exponentials under the row's new maximum; what was summed under the old one is scaled down.
+// Turns scores into exponentials under the row's new maximum, and scales down the sums under the old one.
 template <class V, bool kWhole>
 inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* sums, const TileKeys& tile,
                            float* scores) {
   const float tile_max = finish_scores<V, kWhole>(task, row, tile, scores);
   if (tile_max > row.max) {
-    if (row.max != -HUGE_VALF) {  // else nothing was summed
+    if (row.max != -HUGE_VALF) {  // else sums are 0
       alignas(64) float factors[V::kLanes];
       V::store(factors, vec_exp<V>(V::set1(row.max - tile_max)));
       const typename V::Reg factor = V::set1(factors[0]);
@@ -200,7 +202,7 @@ inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* 
     }
     row.max = tile_max;
   }
-  const typename V::Reg shift = V::set1(row.max == -HUGE_VALF ? 0.0f : row.max);  // nothing seen yet: all zeros
+  const typename V::Reg shift = V::set1(row.max == -HUGE_VALF ? 0.0f : row.max);  // no key seen yet: all zeros
   const int count = kWhole ? kTileKeys : tile.count;
   typename V::Reg sum = V::zero();
 #pragma GCC unroll 4
@@ -213,8 +215,8 @@ inline void update_softmax(const AttentionTask& task, AttentionRow& row, float* 
   row.sum += V::reduce_add(sum);
 }
 
-// sums += probabilities * V over the tile's keys, kVecs vectors of dimensions; kLast: the last, of `lanes` dimensions.
-// `next`: the tile whose values are fetched meanwhile, or null.
+// Adds probabilities * V over the tile's keys to sums, kVecs vectors of dimensions; kLast: the last, of `lanes`
+// dimensions. `next`: the tile whose values are prefetched, or null.
 template <class V, int kRows, int kVecs, bool kLast, bool kFetch, class E>
 inline void add_values(const KeyTile<V, E>& tile, const KeyTile<V, E>* next, int d, int lanes, const float* scores,
                        float* sums, int64_t sums_stride) {
@@ -280,7 +282,7 @@ inline void write_probabilities(const AttentionTask& task, const AttentionRow& r
   }
 }
 
-// Rows [first, first + kRows) against one tile.
+// Computes rows [first, first + kRows) with one tile.
 template <class V, int kRows, bool kFetch, class Tile>
 inline void attend_chunk(const AttentionTask& task, const Tile& tile, const Tile* next, int64_t first) {
   AttentionRow* rows = task.rows + first;
@@ -319,7 +321,7 @@ inline void attend_all(const AttentionTask& task) {
   for (int64_t first_key = 0; first_key < task.num_keys; first_key += kTileKeys, current ^= 1) {
     const Tile& tile = tiles[current];
     int64_t row = 0;
-    if (!in_place) {  // a copy; there is room for one
+    if (!in_place) {  // a copy: task.keys has room for one tile
       load_tile(task, first_key, tiles[current]);
     } else if (first_key + kTileKeys < task.num_keys) {
       Tile& next = tiles[current ^ 1];
@@ -332,7 +334,7 @@ inline void attend_all(const AttentionTask& task) {
   }
 }
 
-// The second pass of rows whose probabilities are wanted.
+// Second pass, for rows whose probabilities are wanted: the maximum and the sum are known now.
 template <class V, class Tile>
 inline void capture_all(const AttentionTask& task) {
   Tile tile;

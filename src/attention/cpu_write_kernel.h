@@ -1,4 +1,4 @@
-// Writes new K and V into blocks, and the table of a level's kernels (ops/kernels.h has the rule for such files).
+// Writes new K and V into blocks, and makes the table of a level's kernels (ops/kernels.h has the rule for such files).
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 namespace transept {
 
-// A row's values as E; float32 where they lie.
+// Returns a row's values as E, in `room`; float32 values in place.
 template <class V>
 inline const float* narrow(const float* from, int64_t /*n*/, float* /*room*/) {
   return from;
@@ -28,7 +28,7 @@ inline void write_floats(const KvWrite& write) {
   E* const k = reinterpret_cast<E*>(write.part) + write.offset;
   E* const v = reinterpret_cast<E*>(write.part) + (size + write.offset) * dim;
   E room[kMaxHeadDim];
-  // K is transposed: neighbouring rows are written side by side, while their lines are near.
+  // K is transposed: neighbouring rows are written together, while their lines are in the cache.
   for (int64_t j = 0; j < write.num_rows; ++j) {
     const E* from = narrow<V>(write.k + j * write.k_stride, dim, room);
     for (int64_t d = 0; d < dim; ++d) k[d * size + j] = from[d];
@@ -37,7 +37,7 @@ inline void write_floats(const KvWrite& write) {
   }
 }
 
-// Integers of n floats, a multiple of four with zeros behind; returns the scale (kv_format.h).
+// Writes the integers of n floats, with zeros up to a multiple of V::kLanes; returns the scale (kv_format.h).
 template <class V>
 inline float quantize_row(const float* x, int64_t n, int8_t* integers) {
   const float scale = largest_magnitude<V>(x, n) / kMaxInt8;
@@ -54,7 +54,7 @@ inline float quantize_row(const float* x, int64_t n, int8_t* integers) {
   return is_zero ? 0.0f : scale;
 }
 
-// Integers and scales of row j to its slot but for V's integers, which are left in `values`.
+// Writes row j's scales and K's integers to its slot, and V's integers to `values`.
 template <class V>
 inline void write_int8_row(const KvWrite& write, const Int8Part& part, int64_t j, int8_t* values) {
   const int64_t dim = write.head_dim, size = write.block_size, slot = write.offset + j;
@@ -74,7 +74,7 @@ inline void write_int8_row(const KvWrite& write, const Int8Part& part, int64_t j
   scales[size + slot] = v_scale;
 }
 
-// n bytes, each to its place in a word of its own: whole words, which vectors can do.
+// Writes n bytes, each into its place in a word of its own: as whole words, which vectorises.
 static inline void put_bytes(const int8_t* bytes, int64_t n, int place, unsigned char* words) {
   const uint32_t others = ~(uint32_t{255} << (8 * place));
   for (int64_t i = 0; i < n; ++i) {

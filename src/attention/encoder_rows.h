@@ -1,15 +1,16 @@
-// What the encoder's attention of encoder_int8.h does with each row by itself, whatever multiplies: integers of q,
-// scores to probabilities, sums under their maxima. Included with TRANSEPT_AVX512_LEVEL set (ops/vec_avx512.h).
+// The part of the encoder's attention of encoder_int8.h that is done for each row by itself, for any way to multiply:
+// integers of q, scores to probabilities, sums under their maxima. Included with TRANSEPT_AVX512_LEVEL set
+// (ops/vec_avx512.h).
 //
-// A chunk of rows meets one tile of keys at a time, a step. P is what multiplies (the kernel files have one each). It
-// has kRows, the rows of a chunk, at most 16; kOffsets, how many copies of a row's offset lie side by side; Sums, what
-// it keeps of a step until values are added up; and
-//   query_end(head_dim)                     where integers of q end that it wants, zeros past head_dim
-//   put_query(q, row, d, head_dim, bytes)   sixteen of them, from dimension d on
+// In a step, a chunk of rows is multiplied with one tile of keys. P is the type that multiplies (VnniProducts of
+// encoder_avx512_vnni.cc, TileProducts of encoder_tiles.h). It has kRows, the rows of a chunk, at most 16; kOffsets,
+// the number of neighbouring copies of a row's offset; Sums, its memory of a step until values are added up; and
+//   query_end(head_dim)                     the end of the integers of q that it reads, zeros past head_dim
+//   put_query(q, row, d, head_dim, bytes)   stores sixteen of them, from dimension d on
 //   start_scores(step, work), scores<kWhole>(step, work)    to work.scores and work.most; kWhole: the tile is full
 //   start_values(step, work), values<kNewMax>(step, work)   to the chunk's sums
-// kLate 1: a step's values are added up in the next one, and the next one's scores are started before this one's
-// probabilities are found, so that tiles multiply while vectors are busy. 0: what starts does nothing.
+// kLate 1: a step's values are added up in the next step, and the next step's scores are started before this step's
+// probabilities are found, so that tiles multiply while vectors are busy. kLate 0: the start functions do nothing.
 #pragma once
 
 #include <immintrin.h>
@@ -21,7 +22,7 @@ namespace transept::TRANSEPT_AVX512_LEVEL {
 
 // ---- chunks
 
-// What is learnt of floats on the way: the largest magnitudes, and NaN where one was not finite.
+// The range of floats: the largest magnitudes, and NaN if one is not finite.
 struct Range {
   __m512 most = _mm512_setzero_ps();
   __m512 strange = _mm512_setzero_ps();
@@ -38,11 +39,11 @@ static inline Range range_of(const float* x, int64_t n) {
   return range;
 }
 
-// Row r of q as bytes, 127 steps on either side of 0; zeros where there is none.
+// Stores row r of q as bytes, 127 steps on either side of 0; zeros if the chunk has no such row.
 template <class P>
 static void prepare_row(const AttentionTask& task, const EncoderChunk& chunk, int r) {
   const bool is_there = r < chunk.count;
-  const float* q = chunk.rows[is_there ? r : 0].q;  // from null, loads of no lanes take 80 ns each
+  const float* q = chunk.rows[is_there ? r : 0].q;  // loads of no lanes from null take 80 ns each
   const int64_t dim = task.head_dim, count = is_there ? dim : 0;
   const Range range = range_of(q, count);
   const float scale = Vec::reduce_max(range.most) / kMaxInt8, strange = Vec::reduce_add(range.strange);
@@ -71,7 +72,7 @@ static void prepare_chunk(const AttentionTask& task, const EncoderChunk& chunk) 
 
 // ---- sums
 
-// A row's product with sixteen values, to its sums under their new maximum.
+// Adds a row's product with sixteen values to its sums, under their new maximum.
 template <bool kNewMax>
 static inline void add_product(__m512i product, __m512 v_scale, __m512 new_factor, __m512 old_factor, float* sums) {
   __m512 old_sums = _mm512_loadu_ps(sums);
@@ -93,7 +94,7 @@ static inline void finish_rows(const AttentionTask& task, const EncoderChunk& ch
 
 // ---- tasks
 
-// Divides a task's memory among its chunks; returns their number.
+// Divides a task's memory among its chunks, and prepares them; returns their number.
 template <class P>
 static int make_chunks(const AttentionTask& task, EncoderChunk* chunks) {
   const int64_t bytes = encoder_chunk_bytes(P::kRows, task.head_dim);
@@ -141,7 +142,7 @@ static inline void add_values(P& products, const EncoderStep& step, EncoderWork<
   }
 }
 
-// Every chunk meets a tile before the first meets the next.
+// The steps of a task: every chunk is multiplied with a tile before any chunk with the next.
 class EncoderSteps {
  public:
   EncoderSteps(const AttentionTask& task, const EncoderChunk* chunks, int num_chunks)
@@ -164,14 +165,14 @@ class EncoderSteps {
   int64_t first_key_ = 0;
 };
 
-// At most kEncoderItemRows rows.
+// Computes at most kEncoderItemRows rows.
 template <class P>
 static void attend_item(P& products, const AttentionTask& task) {
   EncoderChunk chunks[(kEncoderItemRows + P::kRows - 1) / P::kRows];
   const int num_chunks = make_chunks<P>(task, chunks);
   constexpr int kWorks = P::kLate + 1;
   EncoderWork<P> works[kWorks];
-  for (EncoderWork<P>& work : works) {  // what rows that are not there have of them
+  for (EncoderWork<P>& work : works) {  // for the rows that the last chunk lacks
     memset(work.most, 0, sizeof work.most);
     memset(work.probabilities, 0, sizeof work.probabilities);
   }
@@ -195,11 +196,11 @@ static void attend_item(P& products, const AttentionTask& task) {
   for (int i = 0; i < num_chunks; ++i) finish_rows(task, chunks[i]);
 }
 
-// attend_encoder() of encoder_int8.h.
+// Implements attend_encoder() of encoder_int8.h.
 template <class P>
 static void attend_encoder_rows(const AttentionTask& task) {
   P products(task);
-  AttentionTask some = task;  // several heads may share the keys
+  AttentionTask some = task;  // more rows than an item's if heads share the keys
   for (int64_t row = 0; row < task.num_rows; row += kEncoderItemRows) {
     const int64_t left = task.num_rows - row;
     some.rows = task.rows + row;

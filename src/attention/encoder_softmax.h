@@ -1,10 +1,10 @@
-// The softmax of the encoder's attention of encoder_int8.h: a chunk of rows meets a tile of keys, a step, and scores
-// become probabilities. Included with TRANSEPT_AVX512_LEVEL set (ops/vec_avx512.h). P is what multiplies
-// (encoder_rows.h).
+// The softmax of the encoder's attention of encoder_int8.h. In a step, a chunk of rows is multiplied with a tile of
+// keys, and scores become probabilities. Included with TRANSEPT_AVX512_LEVEL set (ops/vec_avx512.h). P is the type that
+// multiplies (encoder_rows.h).
 //
-// What fixes the bits of a row: sums of integer products are exact, and everything else is done for each row by itself,
-// tile by tile. A tile's probabilities are rounded to 253 steps below the largest of that tile, so that no key far away
-// takes the others' precision; the sum that they are divided by is of the same rounded ones.
+// The bits of a row are fixed: sums of integer products are exact, and everything else is done for each row by itself,
+// tile by tile. A tile's probabilities are rounded to 253 steps below the largest of that tile, so that a large score
+// in another tile does not cost them precision. The divisor is the sum of the rounded probabilities.
 #pragma once
 
 #include <immintrin.h>
@@ -17,8 +17,8 @@
 namespace transept::TRANSEPT_AVX512_LEVEL {
 
 static constexpr int kLanes = Vec::kLanes, kVecs = kTileKeys / kLanes;
-static constexpr float kSteps = 253;      // of a tile's largest probability; at most 255
-static constexpr float kLowest = -1e38f;  // stands for -infinity, whose differences are no numbers
+static constexpr float kSteps = 253;      // steps of a tile's largest probability; at most 255
+static constexpr float kLowest = -1e38f;  // instead of -infinity, whose differences are NaN
 static constexpr float kLog2E = 1.44269504f;
 static constexpr __mmask16 kAll = Vec::kAll;
 
@@ -27,7 +27,7 @@ static inline __mmask16 first_lanes(int64_t n) {
   return static_cast<__mmask16>((1u << count) - 1);
 }
 
-// Spelled out: around the intrinsic gcc 12 copies sums to and fro.
+// In assembly, because gcc 12 copies sums back and forth around the intrinsic.
 static inline __m512i dot(__m512i sum, __m512i unsigned_bytes, __m512i signed_bytes) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
   return sum;
@@ -38,18 +38,19 @@ static inline __m512i to_int(__m512 a) { return _mm512_maskz_cvtps_epi32(kAll, a
 
 // ---- chunks and steps
 
-// Rows that meet a tile together. Arrays of sixteen: the last entries are unused.
+// Rows that are multiplied with a tile together. Arrays of sixteen: the last entries are unused.
 struct EncoderChunk {
   AttentionRow* rows;
-  int count;         // of them, at most kRows; the others are zeros
-  signed char* q;    // as the products want it
+  int count;         // of rows, at most kRows; q of the others is zero
+  signed char* q;    // in P's layout
   float* sums;       // [count, sums_stride]
-  float* totals;     // [kRows][16] what the probabilities come to, in sixteen parts
-  float* max;        // [16] of what scores were, before `scale`
-  float* scale;      // [16] what scores are multiplied with
-  int32_t* offsets;  // [kRows][kOffsets] what the 128 that K has added amounts to
+  float* totals;     // [kRows][16] sums of the probabilities, in sixteen parts
+  float* max;        // [16] of the scores so far, before `scale`
+  float* scale;      // [16] factors of scores
+  int32_t* offsets;  // [kRows][kOffsets] minus the part of products that the 128 added to K makes
 };
 
+// A chunk and a tile.
 struct EncoderStep {
   const EncoderChunk* chunk;
   const unsigned char* part;  // the tile
@@ -57,14 +58,14 @@ struct EncoderStep {
   int count;  // of keys
 };
 
-// What is between a chunk and a tile.
+// Memory of one step.
 template <class P>
 struct EncoderWork {
   alignas(64) float scores[P::kRows * kTileKeys];
-  alignas(64) float most[kLanes * kLanes];  // of each row sixteen, one of which is its largest score
+  alignas(64) float most[kLanes * kLanes];  // sixteen of each row, one of which is its largest score
   alignas(64) unsigned char probabilities[P::kRows * kTileKeys];
-  alignas(64) float log2_scale[kLanes], shift[kLanes];       // scores to exponents of 2
-  alignas(64) float old_factor[kLanes], new_factor[kLanes];  // of what was summed before, and of this tile
+  alignas(64) float log2_scale[kLanes], shift[kLanes];       // from scores to exponents of 2
+  alignas(64) float old_factor[kLanes], new_factor[kLanes];  // of earlier sums, and of this tile
   bool has_new_max;
   typename P::Sums sums;
 };
@@ -74,7 +75,7 @@ struct EncoderWork {
 // Two neighbouring vectors of keys.
 struct KeyPair {
   __m512 scale0, scale1;
-  __mmask16 lanes0, lanes1;  // keys that there are
+  __mmask16 lanes0, lanes1;  // keys that exist
 
   KeyPair(const EncoderStep& step, int first) {
     const float* scales = reinterpret_cast<const float*>(step.part) + first * kLanes;
@@ -85,7 +86,7 @@ struct KeyPair {
   }
 };
 
-// Sums of a row to scores, in q's scale. Returns the larger ones.
+// Stores the sums of a row as scores, in q's scale. Returns the larger of each two.
 template <bool kWhole>
 static inline __m512 store_scores(__m512i sums0, __m512i sums1, const KeyPair& keys, float* scores) {
   __m512 a = _mm512_mul_ps(to_float(sums0), keys.scale0), b = _mm512_mul_ps(to_float(sums1), keys.scale1);
@@ -98,7 +99,7 @@ static inline __m512 store_scores(__m512i sums0, __m512i sums1, const KeyPair& k
   return _mm512_maskz_max_ps(kAll, a, b);
 }
 
-// scale * scores + bias, where a bias is.
+// Sets scores to scale * scores + bias, and work.most to their largest. Only for rows with a bias.
 template <class P>
 static void add_bias(const EncoderStep& step, EncoderWork<P>& work) {
   const EncoderChunk& chunk = *step.chunk;
@@ -124,14 +125,14 @@ static inline __m512 unpack_max(__m512 a, __m512 b) {
   return _mm512_maskz_max_ps(kAll, _mm512_maskz_unpacklo_ps(kAll, a, b), _mm512_maskz_unpackhi_ps(kAll, a, b));
 }
 
-// Of quarters that two selections name, the larger.
+// Returns the larger of the quarters that two selections name.
 template <int kLow, int kHigh>
 static inline __m512 fold_max(__m512 a, __m512 b) {
   return _mm512_maskz_max_ps(kAll, _mm512_maskz_shuffle_f32x4(kAll, a, b, kLow),
                              _mm512_maskz_shuffle_f32x4(kAll, a, b, kHigh));
 }
 
-// The largest of each of sixteen rows of sixteen floats.
+// Returns the largest of each of sixteen rows of sixteen floats.
 static inline __m512 largest_of_rows(const float* rows) {
   __m512 fours[4];
 #pragma GCC unroll 4
@@ -145,7 +146,7 @@ static inline __m512 largest_of_rows(const float* rows) {
   return fold_max<0x88, 0xDD>(fold_max<0x44, 0xEE>(fours[0], fours[1]), fold_max<0x44, 0xEE>(fours[2], fours[3]));
 }
 
-// The rows' new maxima, and what the old sums and the tile's count for under them.
+// Finds the rows' new maxima, and the factors of the old sums and of the tile's under them.
 template <class P>
 static void update_max(const EncoderChunk& chunk, bool has_bias, EncoderWork<P>& work) {
   const __m512 scale = has_bias ? _mm512_set1_ps(1) : _mm512_load_ps(chunk.scale);
@@ -163,7 +164,7 @@ static void update_max(const EncoderChunk& chunk, bool has_bias, EncoderWork<P>&
 
 // ---- probabilities
 
-// 2^x in steps, x <= 0, relative error 1e-4.
+// Returns 2^x in steps, x <= 0, relative error 1.3e-4.
 static inline __m512 exp2_steps(__m512 x) {
   const __m512 part = _mm512_maskz_reduce_ps(kAll, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   __m512 p = _mm512_set1_ps(0.079204f * kSteps);
@@ -173,13 +174,13 @@ static inline __m512 exp2_steps(__m512 x) {
   return _mm512_maskz_scalef_ps(kAll, p, x);
 }
 
-// Integers of four vectors as bytes: dword 4 l + c holds keys 16 c + 4 l to 16 c + 4 l + 3.
+// Returns the integers of four vectors as bytes: dword 4 l + c holds keys 16 c + 4 l to 16 c + 4 l + 3.
 static inline __m512i pack_bytes(const __m512i (&a)[kVecs]) {
   return _mm512_maskz_packus_epi16(~__mmask64{0}, _mm512_maskz_packus_epi32(~__mmask32{0}, a[0], a[1]),
                                    _mm512_maskz_packus_epi32(~__mmask32{0}, a[2], a[3]));
 }
 
-// Scores to probabilities, and what they come to: the rounded ones, as they count for the values.
+// Turns scores into probabilities, and adds up the rounded ones, which are the weights of the values.
 template <class P, bool kWhole>
 static void update_softmax(const EncoderChunk& chunk, int count, EncoderWork<P>& work) {
 #pragma GCC unroll 1

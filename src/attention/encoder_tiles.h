@@ -1,10 +1,10 @@
-// Products of the encoder's attention of encoder_int8.h on tiles (ops/tile.h), for encoder_rows.h: sixteen rows of q,
-// which are a tile of A, beside one tile of keys, whose fours of dimensions, and of keys, are rows of B. T multiplies.
+// Products of the encoder's attention of encoder_int8.h on tiles (ops/tile.h), for encoder_rows.h. Sixteen rows of q
+// are a tile of A; fours of dimensions (of K) and of keys (of V) are rows of B. T is the type that multiplies tiles.
 // Included with TRANSEPT_AVX512_LEVEL set (ops/vec_avx512.h).
 //
 // Vectors have most of the work (150 ns a step of 64 dimensions on a Zen 5; the eight products are 128 cycles by
-// Intel's manual), so two strips of rows would gain little by sharing what they load. But neither waits for the other:
-// what tiles multiply is stored, and taken up a step later.
+// Intel's manual), so two strips of rows would gain little from shared loads. But neither waits for the other: the
+// products of tiles are stored, and used a step later.
 #pragma once
 
 #include "attention/encoder_rows.h"
@@ -27,7 +27,7 @@ class TileProducts {
         query_bytes_(query_end(task.head_dim)),
         width_(static_cast<int>(task.sums_stride)) {}
 
-  // q: [kRows][64-fold].
+  // q: [kRows][head_dim rounded up to a multiple of 64].
   static int64_t query_end(int64_t head_dim) { return (head_dim + kTileRowBytes - 1) / kTileRowBytes * kTileRowBytes; }
   static void put_query(signed char* q, int row, int64_t d, int64_t head_dim, __m128i bytes) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(q + row * query_end(head_dim) + d), bytes);
@@ -73,7 +73,7 @@ class TileProducts {
   template <bool kNewMax>
   void values(const EncoderStep& step, const Work& work) const {
     const float* scales = reinterpret_cast<const float*>(step.part + tile_.v_scales);
-    // A compiler must believe that stores of vectors change what is not a local.
+    // Locals, because the compiler assumes that stores of vectors change members.
     const int64_t width = width_, count = step.chunk->count;
     for (int64_t d = 0; d < width; d += kLanes) {
       const __m512 scale = _mm512_loadu_ps(scales + d);
@@ -96,7 +96,7 @@ class TileProducts {
     return store_scores<kWhole>(_mm512_load_si512(scores), _mm512_load_si512(scores + kLanes), keys, scores);
   }
 
-  // Sixteen dimensions times kColumns.
+  // Multiplies probabilities with kColumns times sixteen dimensions of V, from `column` on.
   template <int kColumns>
   void multiply_values(const unsigned char* v, int column, Work& work) {
     for_constants<0, kColumns>([&](auto c) {

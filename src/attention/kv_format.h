@@ -1,14 +1,13 @@
-// Element types of KV, and where the cpu backend keeps them within a block (ops/kernels.h has the rule that this header
-// obeys). A block of one layer holds the parts of its KV heads one after another; a part is, for
+// Element types of KV, and their layout in blocks of the cpu backend (ops/kernels.h has the rule that this header
+// obeys). A block of one layer holds the parts of its KV heads one after another. A part is, for
 //   float32, float16, bfloat16:  K [head_dim, block_size], V [block_size, head_dim]
 //   int8:  scales of K float32 [block_size], scales of V float32 [block_size],
 //          K uint8 [head_dim / 4, block_size, 4], V int8 [block_size / 4, head_dim, 4]; counts rounded up
-// Sixteen-bit values are rounded to the nearest, to even between two; beyond float16's range to its largest.
-// int8: of each token and head, K and V have a scale of their own, the largest magnitude / 127, and value = scale x
-// integer. K's integers are stored with 128 added. Rows that hold nothing but zeros (or less than the smallest normal
-// float) have scale 0; rows in which K or V is not finite have the scale NaN. Fours lie together because that is what
-// integer dot products take: of a key four dimensions for q.k, of a dimension four keys for p.V. Scales lie in the
-// block, so they go wherever it is copied, swapped and forked to.
+// 16-bit values are rounded to the nearest, ties to even; float16 saturates at its largest finite value.
+// int8: K and V of each token and head have a scale each, the largest magnitude / 127, and value = scale x integer. K's
+// integers are stored with 128 added. A scale below the smallest normal float (a row of zeros, for one) becomes 0; if K
+// or V of a row is not finite, both scales are NaN. Integer dot products take fours: four dimensions of a key for q.k,
+// four keys of a dimension for p.V. Scales lie in the block, so they are copied, swapped and forked with it.
 #pragma once
 
 #include <stdint.h>
@@ -30,7 +29,7 @@ static constexpr float kMaxFloat16 = 65504.0f;
 static constexpr float kMaxInt8 = 127.0f;
 static constexpr float kLeastScale = 0x1p-126f;  // the smallest normal float
 
-// The int8 part of one KV head, in bytes from its start.
+// Offsets in the int8 part of one KV head, in bytes; K's scales lie at 0.
 struct Int8Part {
   int64_t v_scales, k, v, bytes;
 };
@@ -44,7 +43,7 @@ static inline Int8Part int8_part(int64_t block_size, int64_t head_dim) {
   return part;
 }
 
-// Bytes of the part of one KV head.
+// Returns the bytes of the part of one KV head.
 static inline int64_t kv_part_bytes(KvType type, int64_t block_size, int64_t head_dim) {
   switch (type) {
     case KvType::kFloat32: return 8 * block_size * head_dim;

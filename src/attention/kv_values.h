@@ -1,5 +1,5 @@
-// The values of KV elements one by one, as kv_format.h describes them and as a reader would compute them: what the
-// reference backend writes and reads. (kv_vec_*.h do the same for vectors.)
+// Conversion of single KV elements to the types of kv_format.h: the reference backend writes and reads with it.
+// (kv_vec_*.h and the kernels do the same for vectors.) Functions without state: thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,11 @@
 
 namespace transept {
 
-// float16 as the cache has it: the largest there is instead of infinity.
+// Returns x as float16, saturated at the largest finite value; NaN stays NaN.
 inline uint16_t saturated_float16(float x) { return float_to_float16(std::clamp(x, -kMaxFloat16, kMaxFloat16)); }
 
-// The int8 scale of n values: NaN if one of them is not finite.
+// Returns the int8 scale of n values: NaN if one of them is not finite, 0 if the scale is below the smallest normal
+// float.
 inline float int8_scale(const float* x, int64_t n) {
   float largest = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -26,6 +27,7 @@ inline float int8_scale(const float* x, int64_t n) {
   return scale < kLeastScale ? 0 : scale;
 }
 
+// Returns the integer of x under the scale; 0 if the scale is 0 or NaN.
 inline int8_t float_to_int8(float x, float scale) {
   if (!(scale > 0)) return 0;
   return static_cast<int8_t>(std::clamp(std::nearbyint(x / scale), -kMaxInt8, kMaxInt8));

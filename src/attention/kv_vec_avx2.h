@@ -1,4 +1,4 @@
-// Functions as in kv_vec_generic.h.
+// Functions as in kv_vec_generic.h, with AVX2 and F16C.
 #pragma once
 
 #include <string.h>
@@ -47,7 +47,8 @@ struct KvVec : Vec {
 
   typedef __m256i Quads;
   static constexpr int kParts = 1;
-  // Integers 0 and 2, and 1 and 3, in each lane: bytes become neighbours of 16 bits by masks and shifts, in place.
+  // Integers 0 and 2, and 1 and 3, in each lane: masks and shifts turn a lane's bytes into neighbours of 16 bits, in
+  // place.
   struct Word {
     __m256i even, odd;
   };

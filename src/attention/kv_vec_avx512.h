@@ -1,5 +1,5 @@
-// Functions as in kv_vec_generic.h. Masked forms: see ops/vec_avx512.h. KvLoads is compiled with VNNI's flags too: it
-// is intrinsics alone, and nothing in it can become a dot product.
+// Functions as in kv_vec_generic.h. Masked forms: see ops/vec_avx512.h. KvLoads is compiled with VNNI's flags too. It
+// consists of intrinsics alone, so the compiler cannot turn any of it into VNNI instructions.
 #pragma once
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 namespace transept::avx512 {
 
-// Loads and stores of 16-bit values, and of what becomes integers.
+// Loads and stores of 16-bit values, and of integers.
 struct KvLoads : Vec {
   using Vec::load;
   using Vec::load_n;
@@ -57,7 +57,8 @@ struct KvLoads : Vec {
 
 struct KvVec : KvLoads {
   static constexpr int kParts = 1;
-  // Integers 0 and 2, and 1 and 3, in each lane: bytes become neighbours of 16 bits by masks and shifts, in place.
+  // Integers 0 and 2, and 1 and 3, in each lane: masks and shifts turn a lane's bytes into neighbours of 16 bits, in
+  // place.
   struct Word {
     __m512i even, odd;
   };

@@ -1,5 +1,5 @@
 // Functions as in kv_vec_generic.h, with the dot products of AVX512-VNNI. They take bytes on both sides, so a word is
-// kept as two: its upper and its lower eight bits.
+// stored as two bytes: its upper and its lower eight bits.
 #pragma once
 
 #include "attention/kv_vec_avx512.h"
@@ -11,7 +11,7 @@ struct KvVec : avx512::KvLoads {
   typedef __m512i Word;
 
   static void pack_signed(void* words, int64_t count, int64_t i, Reg a) {
-    const __m512i integers = to_int(a);  // the lower byte signed too: the upper one is rounded
+    const __m512i integers = to_int(a);  // the lower byte is signed too, so the upper one is rounded
     const __m512i upper = _mm512_maskz_srai_epi32(kAll, _mm512_add_epi32(integers, _mm512_set1_epi32(128)), 8);
     store_bytes(words, count, i, upper, integers);
   }
@@ -33,7 +33,7 @@ struct KvVec : avx512::KvLoads {
   }
 
  private:
-  // Spelled out: around the intrinsic gcc 12 copies sums to and fro.
+  // In assembly, because gcc 12 copies sums back and forth around the intrinsic.
   static Quads dot(Quads sum, __m512i unsigned_bytes, __m512i signed_bytes) {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
     return sum;

@@ -1,11 +1,10 @@
-// What the KV kernels need beside a level's Vec, in plain C++: loads and stores of 16-bit values, and dot products of
-// bytes with 15-bit integers. kv_vec_avx2.h, kv_vec_avx512.h and kv_vec_avx512_vnni.h have the same functions. The
-// rule of ops/kernels.h holds.
+// The KV kernels' additions to a level's Vec, in plain C++: loads and stores of 16-bit values, and dot products of
+// bytes with 15-bit integers. kv_vec_avx2.h, kv_vec_avx512.h and kv_vec_avx512_vnni.h have the same functions. The rule
+// of ops/kernels.h holds. Static functions without state: thread-safe.
 //
-// Integers: `quads` are kLanes times four neighbouring bytes; a dot product multiplies each four with one word (four
-// integers of up to 15 bits and a sign) and adds them to a lane of a sum. A level may split words, and so sums, into
-// kParts. Sums are exact in 32 bits, whatever the
-// level, and so the same at all of them.
+// Integers: `quads` are kLanes times four neighbouring bytes. A dot product multiplies each four with one word (four
+// integers of 15 bits, signed or unsigned) and adds the products to a lane of a sum. A level may split words, and so
+// sums, into kParts. Sums are exact in 32 bits, so they are the same at every level.
 #pragma once
 
 #include "attention/kv_format.h"
@@ -37,7 +36,7 @@ struct KvVec : Vec {
     for (int i = 0; i < n; ++i) values[i] = p[i];
     return load(values);
   }
-  // All bits of a NaN's lane.
+  // Sets all bits of the lanes that are NaN.
   static Int nan_of(Reg a) { return (reinterpret_cast<Int>(a) & 0x7FFFFFFF) > 0x7F800000; }
   static void store(BFloat16* p, Reg a) {
     const Int bits = reinterpret_cast<Int>(a);
@@ -51,7 +50,7 @@ struct KvVec : Vec {
     const Reg magnitude = min(set1(kMaxFloat16), abs(a));
     const Int bits = reinterpret_cast<Int>(magnitude);
     const Int normal = (bits - (112 << 23) + 0xFFF + ((bits >> 13) & 1)) >> 13;
-    // Below 2^-14: added to 1/2, whose last bit is worth what the subnormals' is.
+    // Below 2^-14: adding 1/2 rounds, because the last bit of 1/2 is worth as much as that of the subnormals.
     const Reg moved = magnitude + set1(0.5f);
     const Int subnormal = reinterpret_cast<Int>(moved) - 0x3F000000;
     const Int is_small = magnitude < set1(0x1p-14f);
@@ -60,7 +59,7 @@ struct KvVec : Vec {
     result = ((is_nan & 0x7E00) | (~is_nan & result)) | sign;
     for (int i = 0; i < kLanes; ++i) p[i].bits = static_cast<uint16_t>(result[i]);
   }
-  // Integer-valued lanes of at most 127.
+  // REQUIRES: integer-valued lanes in [-127, 127].
   static void store(int8_t* p, Reg a) {
     const Int integers = __builtin_convertvector(a, Int);
     for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(integers[i]);
@@ -82,7 +81,8 @@ struct KvVec : Vec {
     memcpy(&q, p, 4 * static_cast<size_t>(n));
     return q;
   }
-  // Integer-valued lanes as integers [i, i + kLanes) of the `count` in `words`. Signed: |a| <= 32512; else 0 to 32767.
+  // Stores integer-valued lanes as integers [i, i + kLanes) of the `count` in `words`. Signed: |a| <= 32512; unsigned:
+  // 0 to 32767.
   static void pack_signed(void* words, int64_t /*count*/, int64_t i, Reg a) {
     const Int integers = __builtin_convertvector(a, Int);
     auto* to = static_cast<int16_t*>(words) + i;
@@ -95,12 +95,12 @@ struct KvVec : Vec {
     return w;
   }
   static Quads zero_quads() { return Quads{0, 0, 0, 0}; }
-  // Unsigned bytes with signed words.
+  // Adds the products of unsigned bytes with signed words.
   static Quads add_unsigned(Quads sum, Quads q, Word w) {
     return sum + (q & 255) * w.of[0] + ((q >> 8) & 255) * w.of[1] + ((q >> 16) & 255) * w.of[2] +
            ((q >> 24) & 255) * w.of[3];
   }
-  // Signed bytes with unsigned words.
+  // Adds the products of signed bytes with unsigned words.
   static Quads add_signed(Quads sum, Quads q, Word w) {
     return sum + ((q << 24) >> 24) * w.of[0] + ((q << 16) >> 24) * w.of[1] + ((q << 8) >> 24) * w.of[2] +
            (q >> 24) * w.of[3];

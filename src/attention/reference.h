@@ -1,6 +1,7 @@
-// Attention as it is written down: every score of a row in memory, its bias written out, masked, turned into
-// probabilities in double precision, times V. The oracle of the other backends, with the plainest block: K [block_size,
-// heads, head_dim], then V the same.
+// Attention by its definition, and the oracle of the other backends: all scores of a row in memory, with its bias
+// materialised, masked, softmax in double precision, times V. A block has the plainest layout: K [block_size, heads,
+// head_dim], then V the same; int8: before them float32 scales of K [block_size, heads], then of V. Immutable,
+// thread-safe.
 #pragma once
 
 #include "attention/backend.h"

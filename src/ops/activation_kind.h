@@ -1,4 +1,5 @@
-// Which activation. A header of its own, without the standard library, because kernel files include it (ops/kernels.h).
+// The kinds of activations; ops/activation.h defines them. A header without the standard library, because kernel files
+// include it (ops/kernels.h).
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-// Benchmark support: the best of many runs, beside a plain read of as many bytes on the same threads in the same
-// moment, because machines are shared and memory speeds wander. Not part of the library.
+// Benchmark support: the best of many runs, next to a plain read of as many bytes on the same threads at the same time,
+// because machines are shared and memory speeds vary. Not part of the library.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -13,7 +13,7 @@
 
 namespace transept {
 
-// Reads memory once, on all threads.
+// Reads memory once in each run(), on all threads.
 class PlainRead final {
  public:
   explicit PlainRead(size_t bytes) : pages_(std::max<size_t>(bytes, 4096)) {
@@ -41,6 +41,7 @@ class PlainRead final {
 };
 
 template <class Work>
+// Returns the seconds that work() takes.
 double seconds_of(Work&& work) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
@@ -48,14 +49,14 @@ double seconds_of(Work&& work) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Times `work` (which reads `bytes` and does `flop` operations) in the state's loop and reports the best run.
+// Times `work`, which reads `bytes` and does `flop` operations, in the state's loop, and reports the best run.
 template <class Work>
 void report_best(benchmark::State& state, ThreadPool& threads, double bytes, double flop, Work&& work) {
   PlainRead read(static_cast<size_t>(bytes));
   double best = 1e9, best_read = 1e9;
   for (auto _ : state) {
     best_read = std::min(best_read, seconds_of([&] { read.run(threads); }));
-    work();  // its bytes back into the cache
+    work();  // brings its bytes back into the cache
     const double time = seconds_of(work);
     best = std::min(best, time);
     state.SetIterationTime(time);

@@ -1,5 +1,5 @@
-// Products of int8 inputs with int8 weights with AVX2: both widened to 16 bits, so that nothing saturates. Members as
-// in dot_generic.h.
+// Products of int8 inputs with int8 weights with AVX2: both are widened to 16 bits, so that sums do not saturate.
+// Members as in dot_generic.h.
 #pragma once
 
 #include "ops/vec_avx2.h"
@@ -17,7 +17,7 @@ struct Dot {
     __m256i low, high;  // of 4 columns each
   };
   struct Sum {
-    __m256i low, high;  // two halves of each column's sum, side by side
+    __m256i low, high;  // each column's sum as two neighbouring halves
   };
 
   static void store_inputs(Input* to, int64_t step, Vec::Reg rounded, int32_t /*zero*/) {
@@ -41,7 +41,7 @@ struct Dot {
     sum.high = _mm256_add_epi32(sum.high, _mm256_madd_epi16(q, w.high));
   }
   static void store(int32_t* to, const Sum& sum) {
-    // hadd works within halves: columns 0 1 4 5 2 3 6 7 come of it.
+    // hadd works within halves: its result has columns 0 1 4 5 2 3 6 7.
     const __m256i columns = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum.low, sum.high), 0xD8);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), columns);
   }

@@ -1,4 +1,5 @@
-// Products of int8 inputs with int8 weights with AVX-512BW: both widened to 16 bits. Members as in dot_generic.h.
+// Products of int8 inputs with int8 weights with AVX-512 (F, BW): both are widened to 16 bits. Members as in
+// dot_generic.h.
 #pragma once
 
 #include "ops/vec_avx512.h"
@@ -16,7 +17,7 @@ struct Dot {
     __m512i low, high;  // of 8 columns each
   };
   struct Sum {
-    __m512i low, high;  // two halves of each column's sum, side by side
+    __m512i low, high;  // each column's sum as two neighbouring halves
   };
 
   static void store_inputs(Input* to, int64_t step, Vec::Reg rounded, int32_t /*zero*/) {

@@ -1,8 +1,8 @@
 // Products of int8 inputs with int8 weights in plain C++. dot_avx2.h, dot_avx512.h and dot_vnni.h have the same
-// members.
+// members. Static functions without state: thread-safe.
 //
-// Weights come in vectors of kVecBytes, four inputs of one column after the other (ops/packed_matrix.h), inputs four at
-// a time.
+// Weights are read in vectors of kVecBytes, four inputs of a column and then the next column's (ops/packed_matrix.h).
+// Inputs are read four at a time.
 #pragma once
 
 #include <stdint.h>
@@ -14,9 +14,9 @@ namespace transept::generic {
 
 struct Dot {
   static constexpr int kVecBytes = 32;
-  static constexpr int kTileRows = 4;          // even
+  static constexpr int kTileRows = 4;          // most rows of a tile; even
   static constexpr bool kStoresFours = false;  // has store_four (dot_vnni.h)
-  static constexpr int kSums = 4;              // that are held in registers
+  static constexpr int kSums = 4;              // vectors of sums that fit registers
 
   typedef int16_t Input;
   typedef int32_t Int __attribute__((vector_size(16)));
@@ -30,7 +30,8 @@ struct Dot {
     int32_t of[kVecBytes / 4];
   };
 
-  // Rounded values, V::kLanes of them, four every `step` places.
+  // Stores V::kLanes rounded values, each four of them `step` places after the four before. zero: RowCode of
+  // int8_kernel.h.
   static void store_inputs(Input* to, int64_t /*step*/, Vec::Reg rounded, int32_t /*zero*/) {
     for (int i = 0; i < Vec::kLanes; ++i) to[i] = static_cast<Input>(rounded[i]);
   }
@@ -44,7 +45,7 @@ struct Dot {
     }
   }
   static void store(int32_t* to, const Sum& sum) { memcpy(to, &sum, sizeof sum); }
-  // V::kLanes sums as floats, without what made inputs unsigned (nothing here).
+  // Returns V::kLanes sums as floats, without the part that comes from unsigned inputs (none here).
   template <class V>
   static typename V::Reg corrected(const int32_t* sums, const int32_t* /*weight_sums*/, int32_t /*zero*/) {
     return V::load_int32(sums);

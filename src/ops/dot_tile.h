@@ -1,5 +1,5 @@
-// How inputs of int8 products are stored for tiles with AVX-512: unsigned, a row's side by side, and sums corrected for
-// it as dot_vnni.h does. Included with TRANSEPT_AVX512_LEVEL set (vec_avx512.h).
+// Stores inputs of int8 products for tiles with AVX-512: unsigned, each row contiguous. Sums are corrected as in
+// dot_vnni.h. Included with TRANSEPT_AVX512_LEVEL set (vec_avx512.h).
 #pragma once
 
 #include "ops/dot_vnni.h"
@@ -9,7 +9,7 @@ namespace transept::TRANSEPT_AVX512_LEVEL {
 struct TileDot {
   typedef uint8_t Input;
 
-  // REQUIRES: step is 4.
+  // Stores Vec::kLanes inputs of one row. REQUIRES: step is 4.
   static void store_inputs(Input* to, int64_t /*step*/, Vec::Reg rounded, int32_t zero) {
     const __m512i whole = _mm512_maskz_cvtps_epi32(Vec::kAll, rounded);
     const __m512i raised = _mm512_add_epi32(whole, _mm512_set1_epi32(zero));

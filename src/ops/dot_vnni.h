@@ -1,5 +1,6 @@
 // Products of int8 inputs with int8 weights with AVX-512 VNNI, whose first factor is unsigned: inputs are stored with
-// 128 added, and the sums corrected for it. Members as in dot_generic.h.
+// their row's zero added (RowCode of int8_kernel.h), and the sums corrected for it. Members as in dot_generic.h, and
+// store_four.
 #pragma once
 
 #include "ops/vec_avx512.h"
@@ -23,8 +24,8 @@ struct Dot {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(fours), _mm512_maskz_cvtepi32_epi8(Vec::kAll, raised));
     for (int i = 0; i < 4; ++i) __builtin_memcpy(to + i * step, fours + i, sizeof fours[i]);
   }
-  // Four rows side by side, scaled to steps: rounded and brought into [0, 255], a group's sixteen bytes at once. What
-  // is no number becomes 0.
+  // Stores four neighbouring rows, scaled to steps: rounds them and brings them into [0, 255], a group's sixteen bytes
+  // at once. NaN becomes 0.
   static void store_four(Input* to, int64_t step, const Vec::Reg (&scaled)[4], const int32_t (&zeros)[4]) {
     __m128i rows[4];
 #pragma GCC unroll 4

@@ -1,7 +1,8 @@
-// Products with packed panels, written once for every level (ops/kernels.h has the rule for such files).
+// Products with packed panels, written once for every level (ops/kernels.h has the rule for such files). V: the level's
+// Vec; W: the storage of weights.
 //
 // Every element of y is one chain acc = fma(x[t], w[t], acc), t = 0, 1, ..., k - 1, whatever the shape of the tile that
-// it was computed in: that is the whole of batch invariance. Speed comes from many elements at once.
+// computes it. Batch invariance follows from this. Speed comes from many elements at once.
 #pragma once
 
 #include "ops/kernels.h"
@@ -10,14 +11,14 @@
 
 namespace transept {
 
-static constexpr int kPanelWidth = 32;       // = kPanelColumns of gemm.h
-static constexpr int kPrefetchBytes = 1024;  // ahead of the weights
-// One or two panels are too few streams for what the processor fetches of its own accord: these ask for more, earlier.
-// Measured on 900 MB of weights: 8 rows in 33 ms instead of 50; one row takes 27.
+static constexpr int kPanelWidth = 32;       // = kPanelColumns of packed_matrix.h
+static constexpr int kPrefetchBytes = 1024;  // prefetched ahead of the weights in use
+// One or two panels are too few streams for the processor's own prefetching: these ask for more, earlier. Measured on
+// 900 MB of weights: 8 rows in 33 ms instead of 50; one row takes 27.
 static constexpr int kPrefetchL2Bytes = 12288;
 
-// How weights are stored, kGroup inputs of a column side by side, and read as floats: input kPart of each column's
-// group.
+// The storage of weights: kGroup inputs of a column are neighbours. load reads input kPart of each column's group as
+// floats.
 struct Float32Weights {
   typedef float Type;
   static constexpr int kGroup = 1;
@@ -44,8 +45,9 @@ struct Float16Weights {
   }
 };
 
-// One input of kRows rows times kVecs vectors of weights of each of kPanels panels, added to acc. The weights' own are
-// fetched from afar, 1 KiB before they are used, or, if kAhead, 16 from `ahead` on. Always inline: acc is registers.
+// Adds one input of kRows rows times kVecs vectors of weights of each of kPanels panels to acc. Prefetches these
+// panels' weights 1 KiB before their use (for one or two panels also 12 KiB before), or, if kAhead, the line at
+// `ahead`. Always inline: acc is registers.
 template <class V, class W, int kPart, int kRows, int kVecs, int kPanels, bool kAhead>
 [[gnu::always_inline]] inline void gemm_step(const float* x, int64_t row_step, const typename W::Type* w,
                                              int64_t panel_weights, const char* ahead,
@@ -72,9 +74,9 @@ template <class V, class W, int kPart, int kRows, int kVecs, int kPanels, bool k
   }
 }
 
-// The sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums [kRows][row_floats].
-// Element (r, t) of x stands at x[r * row_step + t * k_step]. If kAhead, half a panel's bytes from `ahead` on are
-// fetched for the tiles to come.
+// Computes the sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums
+// [kRows][row_floats]. Element (r, t) of x is x[r * row_step + t * k_step]. If kAhead, prefetches half a panel's bytes
+// from `ahead` on, for later tiles.
 template <class V, class W, int kRows, int kVecs, int kPanels, bool kAhead>
 inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const typename W::Type* w,
                       int64_t panel_weights, const char* ahead, int64_t k, float* sums, int row_floats) {
@@ -107,7 +109,7 @@ inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const ty
   }
 }
 
-// Bias, activation, residual, and the store of columns [column, column + num_columns) of num_rows rows.
+// Applies bias, activation and residual, and stores columns [column, column + num_columns) of num_rows rows.
 template <class V, class Activate>
 inline void gemm_finish(const GemmJob& job, int64_t row, int num_rows, int64_t column, int num_columns,
                         const float* sums, int row_floats, Activate&& activate) {
@@ -143,7 +145,7 @@ inline void gemm_epilogue(const GemmJob& job, int64_t row, int num_rows, int64_t
   });
 }
 
-// --- few rows: as fast as the weights can be read. Several panels at once hide the latency of the sums.
+// --- few rows: limited by reading the weights. Several panels at once hide the latency of the sums.
 
 template <class V, class W, int kRows, int kPanels>
 inline void gemm_few_panels(const GemmJob& job, int64_t panel) {
@@ -184,7 +186,7 @@ void gemm_few_rows(const GemmJob& job, int64_t panel_begin, int64_t panel_end) {
   }
 }
 
-// --- many rows: as fast as the arithmetic. x is packed, so that a tile's rows lie side by side.
+// --- many rows: limited by arithmetic. x is packed, so that a tile's rows are neighbours.
 
 template <class V>
 void gemm_pack(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, float* packed) {
@@ -196,8 +198,8 @@ void gemm_pack(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_
   }
 }
 
-// `ahead`: where the next panel begins if there is one and this is the first tile (0) or the second (1) of this panel:
-// each fetches half of it into the second-level cache. Otherwise null.
+// `ahead`: half of the next panel, which this tile prefetches into the second-level cache. The first tile (0) and the
+// second (1) of a panel take a half each, if there is a next panel. Otherwise null.
 template <class V, class W, int kRows>
 inline void gemm_packed_tile(const GemmJob& job, int64_t row, const float* packed, int64_t panel, const char* ahead) {
   alignas(64) float sums[kRows * kPanelWidth];

@@ -1,8 +1,8 @@
-// Products of int8 weights with rows that are quantised on the way, written once for every level (ops/kernels.h has the
-// rule for such files).
+// Products of int8 weights with rows of x quantised to int8, written once for every level (ops/kernels.h has the rule
+// for such files).
 //
-// D is the level's product of bytes (dot_generic.h says what it has). Sums are exact, so neither the level nor the
-// shape of a tile shows in them; what follows is done for each element by itself.
+// V is the level's Vec, D its product of bytes (dot_generic.h describes it). Sums are exact, so they do not depend on
+// the level or the shape of a tile. The rest is done for each element by itself.
 #pragma once
 
 #include <math.h>
@@ -11,28 +11,28 @@
 
 namespace transept {
 
-static constexpr int kInt8Step = 4 * kPanelWidth;  // bytes of a panel for each four inputs
-static constexpr float kWideStep = 1.0f / 254;     // of the second row of a wide input, in scales
+static constexpr int kInt8Step = 4 * kPanelWidth;  // bytes of a panel for four inputs
+static constexpr float kWideStep = 1.0f / 254;     // a step of the second row of a wide input, in scales
 
-// What a tile fetches beside what it reads: nothing, where its weights are in the cache; its own from afar; or the next
-// panel's, for the tiles to come.
+// What a tile prefetches: nothing, if its weights are in the cache; its own weights; or the next panel's, for later
+// tiles.
 enum class Int8Fetch { kNothing, kOwn, kNext };
 
-// How a row was rounded: x is near (q - zero) * scale.
+// The rounding of a row: x is near (q - zero) * scale for unsigned q, q * scale for signed q.
 struct RowCode {
   float scale;   // NaN if the row is not finite
-  int32_t zero;  // what D stores beside what it computes with (dot_vnni.h)
+  int32_t zero;  // added to what D stores as unsigned bytes (dot_vnni.h)
 };
 
-// Ranges below this are nothing: their inverse would be infinite.
+// Rows of a smaller range become zeros: the inverse of the range could be infinite.
 static constexpr float kLeastRange = 1e-30f;
 
-// Of wide inputs, rows that lose no more of their root mean square by one rounding have no second: as much as entries
-// of a normal distribution lose at most (0.8 % of 3072 of them).
+// With only_outliers, rows that lose at most this share of their root mean square by one rounding are rounded once:
+// entries of a normal distribution lose less (0.8 % of 3072 of them).
 static constexpr float kMostLost = 0.01f;
 
 struct RowRange {
-  float low, high;  // both sides of 0
+  float low, high;  // low <= 0 <= high
   float strange;    // 0, or NaN where an entry is not finite
 };
 
@@ -50,7 +50,7 @@ inline RowRange range_of_row(const float* x, int64_t k) {
   return {-V::reduce_max(low), V::reduce_max(high), V::reduce_add(not_finite)};
 }
 
-// Calls body(i, x * inverse) for the row's vectors, with zeros behind its end.
+// Calls body(i, x * inverse) for the row's vectors, with zeros from k to depth.
 template <class V, class Body>
 inline void for_scaled(const float* x, int64_t k, int64_t depth, float inverse, Body&& body) {
   for (int64_t i = 0; i < depth; i += V::kLanes) {
@@ -62,9 +62,9 @@ inline void for_scaled(const float* x, int64_t k, int64_t depth, float inverse, 
   }
 }
 
-// How a row is rounded to 255 steps between its least and largest entry, 0 being one of them.
+// The rounding of a row to 255 steps between its least and largest entry, 0 included.
 struct RowSteps {
-  float inverse;  // steps a unit; 0: every entry is 0
+  float inverse;  // steps per unit; 0: every entry becomes 0
   float zero;     // the step of 0
   RowCode code;
 };
@@ -84,8 +84,8 @@ inline typename V::Reg to_steps(const RowSteps& row, typename V::Reg scaled) {
   return V::min(V::max(V::round(scaled), V::set1(-row.zero)), V::set1(255 - row.zero));
 }
 
-// Whether one rounding takes more than kMostLost: an entry that is not 0 is moved by a twelfth of a step's square in
-// the mean. So are rows whose squares are not finite.
+// Returns whether one rounding loses more than kMostLost: the mean squared error of an entry other than 0 is a twelfth
+// of a step's square. True for rows whose squares are not finite.
 template <class V>
 inline bool is_rough_row(const float* x, int64_t k) {
   using Reg = typename V::Reg;
@@ -109,7 +109,7 @@ void find_rough_rows(const GemmJob& job, int64_t row_begin, int64_t row_end, boo
   for (int64_t r = row_begin; r < row_end; ++r) is_rough[r] = is_rough_row<V>(job.x + r * job.x_stride, job.k);
 }
 
-// Four inputs go every `step` places.
+// Quantises a row into q: each four inputs `step` places after the four before, zeros from k to depth.
 template <class V, class D>
 inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
   const RowSteps row = steps_of_range(range_of_row<V>(x, k));
@@ -119,7 +119,7 @@ inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D
   return row.code;
 }
 
-// The ranges of four rows at once: those of one would wait for each other's additions.
+// Finds the ranges of four rows at once: the additions of one row would wait for each other.
 template <class V>
 inline void ranges_of_four(const float* const (&x)[4], int64_t k, RowRange (&ranges)[4]) {
   using Reg = typename V::Reg;
@@ -142,7 +142,7 @@ inline void ranges_of_four(const float* const (&x)[4], int64_t k, RowRange (&ran
   }
 }
 
-// Four rows that lie side by side in q, with fewer and wider stores.
+// quantize_row() of four rows that are neighbours in q, with fewer and wider stores.
 template <class V, class D>
 inline void quantize_four(const float* const (&x)[4], int64_t k, int64_t depth, typename D::Input* q, int64_t step,
                           float* scales, int32_t* zeros) {
@@ -170,7 +170,8 @@ inline void quantize_four(const float* const (&x)[4], int64_t k, int64_t depth, 
   }
 }
 
-// To 127 steps on either side of 0, and what that leaves, in steps of kWideStep, `rest_place` places behind it.
+// Quantises a wide row: to 127 steps on either side of 0, and the remainder, in steps of kWideStep, to `rest_place`
+// places behind.
 template <class V, class D>
 inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step,
                                  int64_t rest_place) {
@@ -187,11 +188,11 @@ inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typen
   return {(inverse == 0 ? 0 : most / 127) + range.strange, kZero};
 }
 
-// Rows are divided into tiles, each [depth / 4][rows][4].
+// Quantises rows [begin, end). Rows are divided into tiles, each [depth / 4][rows][4] in q.
 template <class V, class D>
 void quantize_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* scales, int32_t* zeros) {
   const int64_t share = rounded_share(job.is_wide);
-  int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or one beside it
+  int64_t tile = row_begin * job.num_tiles / job.gemm.m;  // or a neighbour of it
   while (tile > 0 && first_row_of_tile(job, tile) > row_begin) --tile;
   for (int64_t r = row_begin; r < row_end;) {
     while (first_row_of_tile(job, tile + 1) <= r) ++tile;
@@ -215,7 +216,8 @@ void quantize_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, vo
   }
 }
 
-// The sums of kRows quantised rows and kVecs vectors of weights of each of kPanels panels, into sums [kRows][row_ints].
+// Computes the sums of kRows quantised rows and kVecs vectors of weights of each of kPanels panels, into sums
+// [kRows][row_ints].
 template <class D, int kRows, int kVecs, int kPanels, Int8Fetch kFetch>
 inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w, int32_t* sums, int row_ints) {
   constexpr int kAll = kVecs * kPanels;
@@ -257,7 +259,7 @@ inline void int8_tile(const typename D::Input* q, int64_t depth, const int8_t* w
   }
 }
 
-// Sums of `rows` rows of y (wide: two rows of sums each) to y: scales, bias, activation, residual.
+// Stores `rows` rows of y from their sums (wide: two rows of sums each): applies scales, bias, activation and residual.
 template <class V, class D, bool kWide, class Activate>
 inline void int8_finish(const RoundedJob& job, int64_t row, int rows, int64_t column, int columns, const int32_t* sums,
                         int row_ints, Activate&& activate) {
@@ -303,8 +305,7 @@ inline void int8_epilogue(const RoundedJob& job, int64_t row, int rows, int64_t 
   });
 }
 
-// What the epilogue reads of each column: three short streams beside the weights, which nothing else prefetches in
-// time.
+// Prefetches what the epilogue reads of each column: three short streams, which no other code prefetches in time.
 template <class D>
 inline void prefetch_columns(const RoundedJob& job, int64_t column, int num_columns) {
   const float* bias = job.gemm.bias == nullptr ? job.scales : job.gemm.bias;
@@ -316,8 +317,8 @@ inline void prefetch_columns(const RoundedJob& job, int64_t column, int num_colu
   D::prefetch(bias + column + num_columns - 1);  // a bias begins anywhere in a line
 }
 
-// Vectors of one panel, and panels side by side, that kRows rows have registers for: several panels at once hide the
-// latency of the sums where rows are few, and are more streams of memory.
+// How many vectors of a panel, and how many panels, kRows rows have registers for. Several panels at once hide the
+// latency of the sums if rows are few, and are more streams of memory.
 template <class D, int kRows>
 struct Int8Shape {
   static constexpr int kFit = D::kSums / kRows;
@@ -326,7 +327,7 @@ struct Int8Shape {
   static constexpr int kVecs = kFit >= kPanelVecs ? kPanelVecs : kFit >= 2 ? 2 : 1;
 };
 
-// kRows quantised rows from `row` of y on.
+// Computes kRows quantised rows of kPanels panels, and stores y from row `row` on.
 template <class V, class D, int kRows, int kPanels, Int8Fetch kFetch>
 inline void int8_some(const RoundedJob& job, int64_t row, int64_t panel) {
   alignas(64) int32_t sums[kRows * kPanels * kPanelWidth];

@@ -1,4 +1,5 @@
-// Fills a level's table: included by each kernels_LEVEL.cc (rule: ops/kernels.h).
+// Fills a level's table. Each kernels_LEVEL.cc includes it, but for kernels_amx.cc, whose table tile_kernel.h fills
+// (rule: ops/kernels.h).
 #pragma once
 
 #include "ops/gemm_kernel.h"

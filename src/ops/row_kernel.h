@@ -1,5 +1,6 @@
-// Reductions over one row, and what is done to each element of one, written once for every level (ops/kernels.h has the
-// rule for such files). The order of every sum is fixed by the row's length and the level.
+// Reductions over one row, and elementwise functions of a row, written once for every level (ops/kernels.h has the rule
+// for such files). The row's length and the level fix the order of every sum. Functions as in OpKernels
+// (ops/kernels.h).
 #pragma once
 
 #include <math.h>
@@ -20,8 +21,8 @@ inline void for_each_vec(const float* x, int64_t n, Body&& body) {
   }
 }
 
-// The same with body(v, i, lanes, turn), turn 0 and 1 by turns: which of two sums a vector goes to, so that one need
-// not wait for the other. (A turn that is counted puts the sums into memory, and each waits for a store.)
+// for_each_vec with body(v, i, lanes, turn), where turn alternates between 0 and 1: it chooses one of two sums, so that
+// neither waits for the other. (A counted turn would put the sums into memory, and each would wait for a store.)
 template <class V, class Body>
 inline void for_each_vec_by_turns(const float* x, int64_t n, Body&& body) {
   int64_t i = 0;
@@ -48,7 +49,7 @@ float sum_row(const float* x, int64_t n) {
   return V::reduce_add(V::add(sum[0], sum[1]));
 }
 
-// The sum of (x - mean)^2.
+// Returns the sum of (x - mean)^2.
 template <class V>
 float deviation_row(const float* x, int64_t n, float mean) {
   using Reg = typename V::Reg;
@@ -61,7 +62,7 @@ float deviation_row(const float* x, int64_t n, float mean) {
   return V::reduce_add(V::add(sum[0], sum[1]));
 }
 
-// y = (x - mean) / sqrt(variance + epsilon) * weight + bias
+// Sets y = (x - mean) / sqrt(variance + epsilon) * weight + bias.
 template <class V>
 void normalize_row(const float* x, int64_t n, const NormStatistics& of, const float* weight, const float* bias,
                    float* y) {
@@ -100,7 +101,7 @@ void rms_norm_row(const float* x, int64_t n, const float* weight, float epsilon,
   });
 }
 
-// The largest entry; NaN never wins. -inf if there is none.
+// Returns the largest entry, ignoring NaN. -inf if there is none.
 template <class V>
 inline float max_of_row(const float* x, int64_t n) {
   using Reg = typename V::Reg;

@@ -1,4 +1,4 @@
-// Which table serves a level.
+// Chooses the table of an instruction level.
 #pragma once
 
 #include "base/isa.h"
@@ -6,6 +6,8 @@
 
 namespace transept {
 
+// Returns the table of the highest level with kernels of its own that `isa` includes. It lives as long as the process.
+// Thread-safe.
 const OpKernels& op_kernels(Isa isa);
 
 }  // namespace transept

@@ -1,3 +1,4 @@
+// Reductions of one row of logits, vectorised, on the calling thread. Functions without state: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,12 @@
 
 namespace transept {
 
-// log(sum(exp(x))) of one row, vectorised; -inf entries count nothing. All -inf: -inf. Order of reduction depends on
-// x.size() and the level alone.
+// Returns log(sum(exp(x))); entries of -inf add nothing. All -inf, an empty row, or a dry run: -inf. NaN in x gives
+// NaN. The order of reduction depends on x.size() and the level alone.
 float log_sum_exp(const Context& context, std::span<const float> x);
 
-// Index of the largest entry, the lowest on ties; NaN never wins. -1 if there is none (empty, or all NaN).
+// Returns the index of the largest entry, the lowest on ties; NaN is never the largest. -1 if there is none (empty, all
+// NaN, or a dry run).
 int64_t arg_max(const Context& context, std::span<const float> x);
 
 }  // namespace transept

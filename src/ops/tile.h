@@ -1,12 +1,13 @@
-// Tiles of 16 rows of 64 bytes (AMX): what they are, for the kernels that multiply in them (ops/kernels.h has the rule
-// for such files).
+// Tiles of 16 rows of 64 bytes (AMX), for the kernels that multiply in them (ops/kernels.h has the rule for such
+// files).
 //
-// Kernels are templates over T, what multiplies tiles: tile_amx.h has the instructions, tile_software_testing.h a T in
-// software that does what Intel's manual defines, because few machines that build this have AMX. A T is made with a
-// TileConfig and holds eight tiles, each addressed by a constant:
-//   zero<tile>(); load<tile>(from, stride); store<tile>(to, stride);
+// Kernels are templates over T, the type that multiplies tiles: tile_amx.h has the instructions;
+// tile_software_testing.h has a T in software that follows Intel's manual, because few build machines have AMX. A T is
+// made with a TileConfig and holds eight tiles, each addressed by a constant:
+//   zero<tile>(); load<tile>(from, stride); store<tile>(to, stride);      stride: bytes between rows
 //   dot_u8s8<sum, a, b>(), dot_s8u8<sum, a, b>(), dot_bfloat16<sum, a, b>()   sum += a b
-// The configuration is the thread's: the owner of a T releases it before a thread goes on to something else.
+// The configuration belongs to the thread. A T releases it when it is destroyed, which must happen before the thread
+// runs other work.
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +17,7 @@ namespace transept {
 static constexpr int kTileRows = 16;
 static constexpr int kTileRowBytes = 64;
 
-// As LDTILECFG reads it.
+// The layout that LDTILECFG reads.
 struct alignas(64) TileConfig {
   uint8_t palette;
   uint8_t start_row;
@@ -26,7 +27,7 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64, "");
 
-// Eight tiles of all their rows and bytes.
+// Returns a configuration of eight tiles of 16 rows of 64 bytes.
 static inline TileConfig whole_tiles() {
   TileConfig config = {};
   config.palette = 1;
@@ -34,7 +35,7 @@ static inline TileConfig whole_tiles() {
   return config;
 }
 
-// Calls body of a type whose kValue is kBegin, ..., kEnd - 1: tiles are addressed by constants.
+// Calls body(TileIndex<i>{}) for i = kBegin, ..., kEnd - 1: tiles are addressed by constants.
 template <int kIndex>
 struct TileIndex {
   static constexpr int kValue = kIndex;

@@ -1,7 +1,9 @@
-// The tiles of AMX (ops/tile.h has what they do).
+// The tiles of AMX (ops/tile.h describes the operations). The configuration belongs to the thread: one thread makes,
+// uses and destroys a Tiles, and makes no other meanwhile.
 //
-// Written as assembly, because the intrinsics of GCC 12 take no constant that is a template's, declare 8 of the 64
-// bytes of a configuration as read, and none of a tile's: a store before a load could move behind it.
+// Written as assembly because of the intrinsics of GCC 12: they do not take a template's constant, they declare as read
+// only 8 of the 64 bytes of a configuration, and none of a tile's. So the compiler could move a store behind the load
+// that needs it.
 #pragma once
 
 #include "ops/tile.h"
@@ -27,7 +29,7 @@ class Tiles {
   static void store(void* to, int64_t stride) {
     __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
   }
-  // Operands from the last to the first, as this assembler has them: b, a, sum.
+  // This assembler takes operands from the last to the first: b, a, sum.
   template <int kSum, int kA, int kB>
   static void dot_u8s8() {
     __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));

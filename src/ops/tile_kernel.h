@@ -1,9 +1,10 @@
 // Products of layers on tiles of 16 rows of 64 bytes (ops/tile.h), written once (ops/kernels.h has the rule for such
-// files): int8, and bfloat16 with inputs rounded to it. T is what multiplies tiles.
+// files): int8, and bfloat16 with inputs rounded to it. T is the type that multiplies tiles, V the level's vectors of
+// floats, D the storage of int8 inputs (dot_tile.h), K the kind of product.
 //
-// Inputs are rounded to [row][depth], which are A's rows as they are; a panel holds B's rows, 64 bytes of 16 columns
-// (ops/packed_matrix.h), 128 bytes apart. Every sum takes its inputs 64 bytes at a time, from the first to the last,
-// whatever the rows beside it.
+// Inputs are rounded to [row][depth], whose rows are A's rows. A panel holds B's rows, 64 bytes of 16 columns, 128
+// bytes apart (ops/packed_matrix.h). Every sum takes its inputs 64 bytes at a time, from the first to the last,
+// whatever the other rows.
 #pragma once
 
 #include "ops/int8_kernel.h"
@@ -12,10 +13,11 @@
 namespace transept {
 
 static constexpr int kTileStripe = 2 * kTileRows;  // rows that share one reading of the weights
-// Bytes that one step of 64 bytes of inputs reads of a panel.
+// Bytes of a panel that one step of 64 bytes of inputs reads.
 static constexpr int kTileStepBytes = kTileRows * 4 * kPanelWidth;
 
-// The kinds of products: what a tile adds up, and what becomes of the sums of `rows` rounded rows from `row` on.
+// The kinds of products: the type of sums, the product of tiles, and finish(), which stores y from the sums of `rows`
+// rounded rows from `row` on.
 template <class V, class D>
 struct Int8Tiles {
   typedef int32_t Sum;
@@ -81,20 +83,20 @@ void round_rows_to_bfloat16(const RoundedJob& job, int64_t row_begin, int64_t ro
 
 // --- tiles of sums
 
-// What a call multiplies: rounded rows of A, and the panels.
+// The operands of a call: rounded rows of A, and the stride of panels.
 struct TileOperands {
   const char* a;
   int64_t row_bytes;    // of a row of A
   int64_t panel_bytes;  // row_bytes * kPanelWidth
 };
 
-// Weights to fetch into the second-level cache while others are read: `step` bytes for every kTileStepBytes.
+// Weights to prefetch into the second-level cache: `step` bytes for every kTileStepBytes that are read.
 struct TileAhead {
   const char* from;
   int step;
 };
 
-// Which tile is what: sums in tiles 0 to 3, then A's kStrips, and in the rest B's, which take turns.
+// The use of the eight tiles: sums in tiles 0 to 3, then kStrips of A, and in the rest those of B, which alternate.
 template <int kStrips>
 struct TilePlan {
   static constexpr int kColumnTiles = 4 / kStrips;
@@ -103,9 +105,9 @@ struct TilePlan {
   static constexpr int kBTiles = 8 - kB;
 };
 
-// The sums of kStrips tiles of rows (of which the first has `first_rows`) and kPanels panels from `b` on, into sums
-// [rows][kPanels * kPanelWidth]. Two strips go over one panel, one over two: four sums at a time hide the latency of
-// each, and two by two read a tile for each product instead of 1.25.
+// Computes the sums of kStrips tiles of rows (the first has `first_rows`) and kPanels panels from `b` on, into sums
+// [rows][kPanels * kPanelWidth]. Two strips take one panel at a time, one strip takes two: four sums at a time hide the
+// latency of each, and two by two load one tile for each product instead of 1.25.
 template <class V, class K, int kStrips, int kPanels, class T>
 inline void tile_sums(T& tiles, const TileOperands& of, const char* a, const char* b, TileAhead ahead,
                       int64_t first_rows, typename K::Sum* sums) {
@@ -142,11 +144,11 @@ inline void tile_sums(T& tiles, const TileOperands& of, const char* a, const cha
 
 // --- rows
 
-// Rows of a stripe: strips of them, the first of which has first_rows. Of 32 rows and more, every strip has 16: where
-// the last would have fewer, it begins earlier and its first `skip` rows are computed twice and finished once. So one
-// configuration serves a call.
+// The rows of a stripe, as strips; the first strip has first_rows. If there are 32 rows or more, every strip has 16:
+// where the last would have fewer, it begins earlier, and its first `skip` rows are computed twice and stored once. So
+// one configuration serves a call.
 struct TileStripe {
-  int64_t row;  // the first that is computed
+  int64_t row;  // the first row that is computed
   int rows;
   int skip;
   int strips;
@@ -169,7 +171,7 @@ static inline TileConfig tile_config(int64_t num_rows) {
   TileConfig config = whole_tiles();
   config.rows[0] = config.rows[1] = config.rows[TilePlan<1>::kA] = first;
   config.rows[2] = config.rows[3] = second;
-  if (stripe.strips == 2) config.rows[TilePlan<2>::kA + 1] = second;  // of one strip it is a tile of weights
+  if (stripe.strips == 2) config.rows[TilePlan<2>::kA + 1] = second;  // with one strip it is a tile of weights
   return config;
 }
 
@@ -194,8 +196,8 @@ inline void tile_stripe_of_panel(T& tiles, const RoundedJob& job, const TileOper
   }
 }
 
-// What stripe i of `count` fetches of the next panel: all of them share in it, so that they ask for no more at a time
-// than memory gives.
+// Returns what stripe i of `count` prefetches of the next panel. All stripes share it, so that they do not ask for more
+// at a time than memory gives.
 static inline TileAhead tile_ahead(const char* next, int64_t panel_bytes, int64_t i, int64_t count) {
   const int64_t lines = (kTileStepBytes / 64 + count - 1) / count;
   const int64_t from = i * lines * 64;
@@ -203,8 +205,8 @@ static inline TileAhead tile_ahead(const char* next, int64_t panel_bytes, int64_
   return {next + panel_bytes / kTileStepBytes * from, static_cast<int>(lines * 64)};
 }
 
-// Stripes [begin, end) of rows in panels [begin, end). The tiles' configuration is a thread's own, and released at the
-// end: pool threads have nothing to remember, and a switch of threads between calls saves no tiles. A call takes
+// Computes stripes [begin, end) of rows, in panels [begin, end). Sets the thread's tile configuration and releases it
+// at the end: so pool threads keep no state, and a switch of threads between calls saves no tiles. A call takes
 // microseconds, the two instructions some ten nanoseconds.
 template <class V, class K, class T>
 void tile_panels(const RoundedJob& job, int64_t stripe_begin, int64_t stripe_end, int64_t panel_begin,
@@ -241,14 +243,14 @@ void tile_panels(const RoundedJob& job, int64_t stripe_begin, int64_t stripe_end
   }
 }
 
-// Tiles are done with a stripe of rows in a fraction of the time: more stripes must share a panel that comes from afar.
-// Processors with AMX have 2 MiB of second-level cache.
+// Tiles compute a stripe of rows in a fraction of the time of vectors: more stripes must share a panel that comes from
+// memory. Processors with AMX have 2 MiB of second-level cache.
 static constexpr int64_t kTileBlockBytes = int64_t{1} << 20;
-// Up to so many rounded rows vectors read int8 weights as fast as memory gives them (46 us for 3072 x 768 and 8 rows,
-// where tiles took 55).
+// Up to this many rounded rows, vectors read int8 weights as fast as memory gives them (46 us for 3072 x 768 and 8
+// rows, where tiles took 55).
 static constexpr int kInt8VectorRows = 8;
 
-// V: the level's vectors of floats; D: how it stores and corrects int8 inputs; T: its tiles.
+// Returns a level's table of products on tiles.
 template <class V, class D, class T>
 constexpr TileGemmKernels make_tile_gemm_kernels() {
   return {

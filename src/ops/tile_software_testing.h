@@ -1,7 +1,7 @@
-// For tests: the tiles of ops/tile.h in software, as Intel's manual defines them (palette 1: eight tiles of at
-// most 16 rows of 64 bytes). What the processor would refuse ends the program, as it would there. V only makes it a
-// type of its own for each level (the rule in ops/kernels.h). Signed is what signed bytes are taken for: another type
-// than int8_t is for comparisons with an emulator that errs (tools/amx_emulator).
+// For tests: the tiles of ops/tile.h in software, as Intel's manual defines them (palette 1: eight tiles of at most 16
+// rows of 64 bytes). What the processor would refuse ends the program. V makes it a type of its own for each level (the
+// rule in ops/kernels.h). Signed is the type that signed bytes are read as: another type than int8_t reproduces an
+// emulator that errs (tools/amx_emulator). Used by one thread.
 #pragma once
 
 #include <math.h>
@@ -43,7 +43,7 @@ class SoftwareTiles {
   }
 
   // TDPBUSD: sums[m][n] += a[m][4 k + i] b[k][4 n + i], in 32 bits that wrap. TDPBSUD: the same, with a signed and b
-  // not.
+  // unsigned.
   template <int kSum, int kA, int kB>
   void dot_u8s8() {
     dot_bytes<kSum, kA, kB, uint8_t, Signed>();
@@ -53,8 +53,8 @@ class SoftwareTiles {
     dot_bytes<kSum, kA, kB, Signed, uint8_t>();
   }
 
-  // TDPBF16PS: the even and the odd inputs of a tile are added up apart, each by fused multiply-add, then to each
-  // other, then to the sum; every step rounds to nearest even and takes subnormals, read or made, as zero.
+  // TDPBF16PS: adds up the even and the odd inputs of a tile separately, each by fused multiply-add, then adds both,
+  // then adds them to the sum. Every step rounds to nearest even and takes subnormal inputs and results as zero.
   template <int kSum, int kA, int kB>
   void dot_bfloat16() {
     check_product<kSum, kA, kB>();

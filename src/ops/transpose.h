@@ -1,5 +1,5 @@
-// Small transpositions for packing, in plain vectors of four (ops/kernels.h has the rule for such files: all is
-// static).
+// Small transpositions for packing, in plain vectors of four (ops/kernels.h has the rule for such files: all functions
+// are static).
 #pragma once
 
 #include <stdint.h>
@@ -23,11 +23,11 @@ static inline void transpose_4x4(const float* from, int64_t from_stride, float* 
   for (int i = 0; i < 4; ++i) memcpy(to + i * to_stride, &columns[i], sizeof columns[i]);
 }
 
-// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns.
+// Sets to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. Strides are in floats.
 static inline void transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                              int64_t to_stride) {
-  // Four rows at a time, because rows a power of two apart fall into the same few sets of the first-level cache; a
-  // stretch of columns at a time, because what is written is touched again by the next four rows.
+  // Four rows at a time: rows a power of two apart fall into the same few sets of the first-level cache. A stretch of
+  // columns at a time: the next four rows touch the same lines of `to` again.
   constexpr int64_t kStretch = 64;
   const int64_t whole_rows = rows - rows % 4;
   for (int64_t begin = 0; begin < columns; begin += kStretch) {

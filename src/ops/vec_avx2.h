@@ -1,4 +1,4 @@
-// Vectors of 8 floats with AVX2 and FMA. Functions as in vec_generic.h.
+// Vectors of 8 floats with AVX2, FMA and F16C. Functions as in vec_generic.h, without store_bfloat16.
 #pragma once
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
-// Vectors of 16 floats with AVX-512 (F, DQ). Functions as in vec_generic.h. Levels above AVX-512 use it too, each as a
-// type of its own (the rule in ops/kernels.h): they define TRANSEPT_AVX512_LEVEL, the name of their namespace.
+// Vectors of 16 floats with AVX-512 (F, BW, DQ). Functions as in vec_generic.h. Levels above AVX-512 use it too, each
+// as a type of its own (the rule in ops/kernels.h): they define TRANSEPT_AVX512_LEVEL, the name of their namespace.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,8 @@
 namespace transept::TRANSEPT_AVX512_LEVEL {
 
 struct Vec {
-  // Full masks where gcc 12 warns of its own "undefined" operand in the plain intrinsic; they cost nothing.
+  // Masked forms with a full mask stand where gcc 12 warns of its own "undefined" operand in the plain intrinsic. They
+  // cost nothing.
   static constexpr __mmask16 kAll = 0xFFFF;
   static constexpr int kLanes = 16;
   static constexpr int kTileRows = 14;
@@ -67,7 +68,7 @@ struct Vec {
   static uint32_t greater_mask(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
   static Reg round(Reg a) { return _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Reg scale(Reg a, Reg n) { return _mm512_maskz_scalef_ps(kAll, a, n); }
-  // Halves added to halves: the order is ours, not the compiler's.
+  // Adds halves to halves explicitly, so that the order does not depend on the compiler.
   static float reduce_add(Reg a) {
     const __m256 b = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, a, 0), _mm512_maskz_extractf32x8_ps(0xFF, a, 1));
     __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));

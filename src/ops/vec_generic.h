@@ -1,5 +1,6 @@
 // Vectors of 4 floats in plain C++ (vector extensions of gcc and clang): SSE on x86-64, NEON on ARM. The baseline
-// level; vec_avx2.h and vec_avx512.h have the same functions. Multiply-add rounds twice here, once there.
+// level. vec_avx2.h and vec_avx512.h have the same functions; vec_avx2.h lacks store_bfloat16, which no AVX2 kernel
+// needs. A multiply-add rounds once there; here it rounds twice on x86-64. Static functions without state: thread-safe.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +10,8 @@ namespace transept::generic {
 
 struct Vec {
   static constexpr int kLanes = 4;
-  // Shape of the register tile of products: rows x vectors of one panel, and rows up to which all of a panel's columns
-  // are held at once.
+  // The register tile of products: at most kTileRows rows x kTileVecs vectors of one panel. Up to kFewRows rows, a tile
+  // holds all columns of a panel.
   static constexpr int kTileRows = 6;
   static constexpr int kTileVecs = 2;
   static constexpr int kFewRows = 1;
@@ -26,8 +27,8 @@ struct Vec {
     return r;
   }
   static void store(float* p, Reg a) { memcpy(p, &a, sizeof a); }
-  // Stored in 16 bits, widened. Written for any value: subnormals, infinities, NaN.
-  // The first or the second of each of kLanes pairs.
+  // Loads widen 16-bit values: any value, with subnormals, infinities and NaN. bfloat16 lies in kLanes pairs: load the
+  // first or the second of each pair.
   static Reg load_bfloat16_first(const uint16_t* p) {
     const Int bits = Int{p[0], p[2], p[4], p[6]} << 16;
     return reinterpret_cast<Reg>(bits);
@@ -36,7 +37,7 @@ struct Vec {
     const Int bits = Int{p[1], p[3], p[5], p[7]} << 16;
     return reinterpret_cast<Reg>(bits);
   }
-  // To the nearest, ties to even; NaN stays NaN.
+  // Rounds to the nearest, ties to even; NaN stays NaN.
   static void store_bfloat16(uint16_t* p, Reg a) {
     typedef uint32_t Bits __attribute__((vector_size(16)));
     const Bits bits = reinterpret_cast<Bits>(a);
@@ -60,7 +61,7 @@ struct Vec {
     memcpy(&r, p, sizeof r);
     return __builtin_convertvector(r, Reg);
   }
-  // The first n lanes (0 <= n <= kLanes), zeros above; memory past them is not touched.
+  // Loads or stores the first n lanes (0 <= n <= kLanes); loads zeros above. Does not touch memory past them.
   static Reg load_n(const float* p, int n) {
     float lanes[kLanes] = {};
     for (int i = 0; i < n; ++i) lanes[i] = p[i];
@@ -78,7 +79,7 @@ struct Vec {
   static Reg div(Reg a, Reg b) { return a / b; }
   static Reg fma(Reg a, Reg b, Reg c) { return a * b + c; }   // a b + c
   static Reg fnma(Reg a, Reg b, Reg c) { return c - a * b; }  // c - a b
-  // As SSE has it: b if either is NaN.
+  // Returns b if a or b is NaN, as SSE does.
   static Reg max(Reg a, Reg b) { return select(a > b, a, b); }
   static Reg min(Reg a, Reg b) { return select(a < b, a, b); }
   static Reg abs(Reg a) {
@@ -87,12 +88,12 @@ struct Vec {
   }
   // a < b ? x : y, by lane; y if a or b is NaN.
   static Reg select_lt(Reg a, Reg b, Reg x, Reg y) { return select(a < b, x, y); }
-  // Lanes from n on (any n) become fill.
+  // Sets lanes from n on to fill (any n).
   static Reg keep_first(Reg a, int64_t n, float fill) {
     const int32_t count = n < 0 ? 0 : n > kLanes ? kLanes : static_cast<int32_t>(n);
     return select(Int{0, 1, 2, 3} < Int{count, count, count, count}, a, set1(fill));
   }
-  // Bit i: lanes i are equal.
+  // Bit i of a mask: the comparison of lanes i holds; false for NaN.
   static uint32_t equal_mask(Reg a, Reg b) {
     const Int e = a == b;
     uint32_t mask = 0;
@@ -105,12 +106,12 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) mask |= static_cast<uint32_t>(e[i] & 1) << i;
     return mask;
   }
-  // To the nearest integer. REQUIRES: |a| < 2^22.
+  // Rounds to the nearest integer, ties to even. REQUIRES: |a| < 2^22.
   static Reg round(Reg a) {
-    const Reg magic = set1(12582912.0f);  // 1.5 * 2^23: no bits are left for a fraction
+    const Reg magic = set1(12582912.0f);  // 1.5 * 2^23: leaves no bits for a fraction
     return (a + magic) - magic;
   }
-  // a * 2^n for integer-valued n in [-126, 127].
+  // Returns a * 2^n for integer-valued n in [-126, 127].
   static Reg scale(Reg a, Reg n) {
     const Int bits = (__builtin_convertvector(n, Int) + 127) << 23;
     return a * reinterpret_cast<Reg>(bits);
@@ -121,7 +122,7 @@ struct Vec {
     const float c = a[2] > a[3] ? a[2] : a[3];
     return b > c ? b : c;
   }
-  // Always inline: GCC 12 takes a function that only fetches for one that does nothing, and drops calls of it.
+  // Always inline: GCC 12 treats a function that only prefetches as one without effect, and drops calls of it.
   [[gnu::always_inline]] static void prefetch(const void* p) { __builtin_prefetch(p); }
   [[gnu::always_inline]] static void prefetch_l2(const void* p) { __builtin_prefetch(p, 0, 2); }
 

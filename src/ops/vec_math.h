@@ -1,19 +1,20 @@
-// Functions of vectors, written once for every level. V: a Vec of vec_*.h.
-// Everything here is a template over V, so that no two levels share a symbol (ops/kernels.h says why that matters).
+// Functions of vectors, written once for every level. V: a Vec of vec_*.h. All are templates over V, so that no two
+// levels share a symbol (rule: ops/kernels.h). Errors are against exact values, in float32 arithmetic; a fit's error is
+// that of its polynomial alone.
 #pragma once
 
 #include "ops/activation_kind.h"
 
 namespace transept {
 
-// exp(x), relative error < 3e-7; 0 below -87.3, NaN for NaN; REQUIRES: x <= 88 where the result matters (above:
-// exp(88)). Cody and Waite: x = n ln 2 + r, then 1 + r + r^2 q(r), q a minimax fit on |r| <= ln 2 / 2 (error 3e-9).
+// Returns exp(x), relative error < 3e-7; 0 below -87.3, exp(88) above 88, NaN for NaN. Cody and Waite: x = n ln 2 + r,
+// then 1 + r + r^2 q(r), q a minimax fit on |r| <= ln 2 / 2 (error 4e-9).
 template <class V>
 inline typename V::Reg vec_exp(typename V::Reg x) {
   const typename V::Reg low = V::set1(-87.3f);
   const typename V::Reg clamped = V::min(V::set1(88.0f), V::max(low, x));  // in this order NaN passes
   const typename V::Reg n = V::round(V::mul(clamped, V::set1(1.44269504f)));
-  // ln 2 in two pieces; the first has so few bits that its product with n is exact.
+  // ln 2 in two pieces; the product of the first with n is exact, because it has few bits.
   typename V::Reg r = V::fnma(n, V::set1(0.693359375f), clamped);
   r = V::fnma(n, V::set1(-2.12194440e-4f), r);
   typename V::Reg q = V::set1(0.0013814599f);
@@ -25,8 +26,8 @@ inline typename V::Reg vec_exp(typename V::Reg x) {
   return V::select_lt(x, low, V::zero(), V::scale(y, n));
 }
 
-// exp(x) for x <= 0 in sums of many, half the work: relative error < 3e-7 + 1e-7 |x|, 1 for 0, at least 2^-126, NaN for
-// NaN. 2^f = 1 + f q(f), q a minimax fit on |f| <= 1/2 (error 1.1e-7).
+// Returns exp(x) for x <= 0, for sums of many, with half the work: relative error < 3e-7 + 1e-7 |x|, 1 for 0, at least
+// 2^-126, NaN for NaN. 2^f = 1 + f q(f), q a minimax fit on |f| <= 1/2 (error 1.1e-7).
 template <class V>
 inline typename V::Reg vec_exp_of_negative(typename V::Reg x) {
   const typename V::Reg y = V::max(V::set1(-126.0f), V::mul(x, V::set1(1.44269504f)));  // in this order NaN passes
@@ -39,8 +40,9 @@ inline typename V::Reg vec_exp_of_negative(typename V::Reg x) {
   return V::scale(V::fma(q, f, V::set1(1.0f)), n);
 }
 
-// x Phi(x) = max(x, 0) - |x| Phi(-|x|), and Phi(-a) = exp(-a^2 / 2) P(t), t = 1 / (1 + 0.23 a), P a minimax fit of
-// erfcx(a / sqrt 2) / 2 on [0, 14] (relative error 5e-8): right in the tails too. Absolute error < 5e-7 for |x| < 8.
+// Returns x Phi(x) = max(x, 0) - |x| Phi(-|x|), with Phi(-a) = exp(-a^2 / 2) P(t), t = 1 / (1 + 0.23 a), and P a
+// minimax fit of erfcx(a / sqrt 2) / 2 on [0, 14] (relative error 9e-8): right in the tails too. Absolute error < 5e-7
+// for |x| < 8.
 template <class V>
 inline typename V::Reg vec_gelu(typename V::Reg x) {
   const typename V::Reg a = V::abs(x);
@@ -58,14 +60,14 @@ inline typename V::Reg vec_gelu(typename V::Reg x) {
   return V::fnma(a, tail, V::max(V::zero(), x));
 }
 
-// x / (1 + exp(-z)).
+// Returns x / (1 + exp(-z)).
 template <class V>
 inline typename V::Reg vec_times_sigmoid(typename V::Reg x, typename V::Reg z) {
   return V::div(x, V::add(V::set1(1.0f), vec_exp<V>(V::sub(V::zero(), z))));
 }
 
-// tanh(x), relative error < 3e-7: x + x^3 p(x^2) near 0, p a minimax fit on [0, 0.625] (error 5e-9), and
-// 1 - 2 / (1 + exp(2 |x|)) with the sign of x beyond.
+// Returns tanh(x), relative error < 3e-7: near 0, x + x^3 p(x^2), p a minimax fit on [0, 0.625] (error 9e-9); beyond, 1
+// - 2 / (1 + exp(2 |x|)) with the sign of x.
 template <class V>
 inline typename V::Reg vec_tanh(typename V::Reg x) {
   const typename V::Reg a = V::abs(x), z = V::mul(x, x), one = V::set1(1.0f);
@@ -99,7 +101,7 @@ inline typename V::Reg vec_activate(typename V::Reg x) {
   }
 }
 
-// Calls body(activate) with the function of one vector that `activation` is.
+// Calls body(activate), where activate(vector) applies `activation`.
 template <class V, class Body>
 inline void with_activation(Activation activation, Body&& body) {
   using Reg = typename V::Reg;
