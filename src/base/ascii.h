@@ -1,4 +1,4 @@
-// Lower case of ASCII letters, whatever the locale; every other byte stays, so UTF-8 stays whole. Pure functions:
+// Converts ASCII letters to lower case in any locale. Every other byte stays, so UTF-8 stays valid. Pure functions:
 // thread-safe.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, section 4).
+// Decodes base64 (RFC 4648, section 4). A pure function: thread-safe.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace transept {
 
-// The bytes; nothing if the text is not base64: another character (line ends are), a missing or wrong padding, bits
-// beyond the last byte that are not zero.
+// Returns the decoded bytes. Returns nullopt if `text` is not base64: another character (line ends included), missing
+// or wrong padding, or bits other than 0 after the last byte.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace transept

@@ -1,6 +1,7 @@
-// Numbers and lists as bytes, and back from bytes of anyone's: what messages between processes are made of
-// (engine/plan_codec.h). Little-endian. Integers are varints (seven bits a byte, lowest first; signed ones zigzag, as
-// Protocol Buffers have it); lists of int32 are packed in the narrowest of 1, 2 or 4 bytes that holds them all.
+// Encodes numbers and lists as bytes, and decodes untrusted bytes: messages between processes are made of these
+// (engine/plan_codec.h). Little-endian. Integers are varints (seven bits a byte, lowest first; signed ones are zigzag,
+// as in Protocol Buffers). A list is its size, then its elements; a list of int32 packs its elements in 1, 2 or 4 bytes
+// each, the narrowest unsigned width that holds all of them (so 4 where one is negative).
 #pragma once
 
 #include <bit>
@@ -19,11 +20,11 @@ namespace transept {
 inline constexpr int kMaxVarintBytes = 10;
 static_assert(std::endian::native == std::endian::little, "lists of numbers are copied as they lie");
 
-// Appends to a buffer whose memory is reused; while the writer lives, the buffer is longer than what was written. Not
-// thread-safe.
+// Appends to a buffer and reuses its memory. While the writer lives, the buffer is longer than the written bytes; the
+// destructor cuts it. Not thread-safe.
 class ByteWriter final {
  public:
-  // Borrows `out`.
+  // Borrows `out`; appends after its present content.
   explicit ByteWriter(std::vector<std::byte>& out) : out_(out), size_(out.size()) {}
   ~ByteWriter() { out_.resize(size_); }
   ByteWriter(const ByteWriter&) = delete;
@@ -45,7 +46,7 @@ class ByteWriter final {
  private:
   template <typename T>
   void packed(std::span<const int32_t> values);
-  // Where the next bytes go, with room for `size` of them.
+  // Returns the place of the next bytes, with room for `size` of them.
   std::byte* room(size_t size) {
     if (out_.size() - size_ < size) grow(size);
     return out_.data() + size_;
@@ -61,21 +62,22 @@ class ByteWriter final {
   size_t size_;
 };
 
-// Reads what a ByteWriter wrote. The first value that is not there, or is out of range, fails the reader: every later
-// one is 0, false or empty, and status() names the first. No list takes more memory than a constant times its bytes.
-// Not thread-safe.
+// Reads what a ByteWriter wrote. The first value that is missing or invalid fails the reader: every later value is 0,
+// false or empty, and status() keeps that first error (kInvalidArgument; names the message, the byte and the value).
+// Varints must have their shortest form and lists their narrowest width. No list takes more memory than a constant
+// times its bytes. Not thread-safe.
 class ByteReader final {
  public:
-  // Borrows `bytes`. `what` is what errors call the whole.
+  // Borrows both. `what` is the name of the message in errors.
   ByteReader(std::span<const std::byte> bytes, std::string_view what) : bytes_(bytes), what_(what) {}
 
-  // `name` is what an error calls the value: a literal.
+  // `name` is the name of the value in errors.
   uint64_t varint(std::string_view name) {
     if (at_ < bytes_.size() && bytes_[at_] < std::byte{0x80}) return static_cast<uint64_t>(bytes_[at_++]);
     return long_varint(name);
   }
   int64_t zigzag(std::string_view name);
-  // A signed number within T.
+  // Reads a zigzag number. Fails if it does not fit in T.
   template <typename T>
   T integer(std::string_view name) {
     static_assert(std::is_signed_v<T>);
@@ -87,15 +89,16 @@ class ByteReader final {
   bool flag(std::string_view name);
   float float32(std::string_view name) { return number<float>(name); }
   double float64(std::string_view name) { return number<double>(name); }
+  // Replace the content of `out`; leave it empty after an error.
   void ints(std::string_view name, std::vector<int32_t>& out);
   void floats(std::string_view name, std::vector<float>& out);
-  // Of a list whose elements take `least_bytes` each at least; more than the bytes left hold is an error.
+  // Reads the size of a list whose elements take at least `least_bytes` each. Fails if the bytes left cannot hold it.
   size_t count(std::string_view name, size_t least_bytes);
 
   size_t num_left() const { return bytes_.size() - at_; }
   bool ok() const { return error_.ok(); }
   const Status& status() const { return error_; }
-  // For rules of the reader's caller.
+  // Fails the reader by a rule of the caller. Keeps the first error.
   void fail(std::string_view name, std::string_view why);
 
  private:
@@ -108,7 +111,7 @@ class ByteReader final {
     if (const std::byte* at = take(name, sizeof value); at != nullptr) std::memcpy(&value, at, sizeof value);
     return value;
   }
-  const std::byte* take(std::string_view name, size_t size) {  // null: not there
+  const std::byte* take(std::string_view name, size_t size) {  // null: too few bytes
     if (size > num_left()) {
       fail(name, "is cut off");
       return nullptr;

@@ -1,5 +1,5 @@
-// CHECK: what cannot happen. A failed CHECK prints where and what, and aborts; it is never reachable from user input
-// (what can happen returns absl::Status).
+// CHECK asserts an invariant. A failed CHECK prints its place and condition to standard error and aborts. User input
+// must never reach one: errors that can happen return absl::Status (base/status.h). Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@ namespace transept {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, std::string_view detail);
 }  // namespace transept
 
-// CHECK(condition) or CHECK(condition, part, part, ...): the parts are joined as by str_cat.
+// CHECK(condition) or CHECK(condition, part, part, ...): str_cat joins the parts to the message. Evaluates them only
+// when it fails.
 #define CHECK(condition, ...)                                                                     \
   do {                                                                                            \
     if (!(condition)) [[unlikely]] {                                                              \
@@ -18,7 +19,7 @@ namespace transept {
     }                                                                                             \
   } while (false)
 
-// A CHECK in debug builds only, for the inside of loops.
+// A CHECK in debug builds only, for inner loops. With NDEBUG it evaluates nothing.
 #ifdef NDEBUG
 #define DCHECK(condition, ...) \
   do {                         \

@@ -1,4 +1,5 @@
-// Time as a dependency: everything that asks for the time is given a Clock, so that tests decide what time it is.
+// Time as a dependency: the scheduler, the engine and the server take a Clock, so that tests control deadlines and
+// durations. Timings of the apps and timeouts of waits and sockets read std::chrono::steady_clock themselves.
 #pragma once
 
 #include <atomic>
@@ -9,19 +10,19 @@ namespace transept {
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+// Implementations are thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual TimePoint now() const = 0;
 };
 
-// Thread-safe.
 class SteadyClock final : public Clock {
  public:
   TimePoint now() const override { return std::chrono::steady_clock::now(); }
 };
 
-// For tests. Thread-safe: the test moves it while the engine thread reads it.
+// For tests. Any thread may call now() while one thread, the test's, calls advance().
 class FakeClock final : public Clock {
  public:
   TimePoint now() const override { return now_.load(); }

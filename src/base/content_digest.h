@@ -1,6 +1,6 @@
-// The digest of a content: 256 bits of SHA-256 (FIPS 180-4, by OpenSSL's libcrypto), so that equal digests mean equal
-// contents, also those of an attacker: two contents of one digest cannot be made. The caller chooses what is hashed,
-// and in which order (core/encoder_features.h for encoder inputs).
+// The digest of a content: SHA-256 (FIPS 180-4, by OpenSSL's libcrypto). Equal digests mean equal contents, also for
+// contents that an attacker chose: no collision of SHA-256 is known. The caller decides which bytes to hash, and in
+// which order (core/encoder_features.h does so for encoder inputs).
 #pragma once
 
 #include <array>
@@ -25,8 +25,9 @@ struct ContentDigest {
   }
 };
 
-// Takes a content piece by piece. Numbers and texts stand in it so that no two lists of them are the same bytes.
-// Belongs to one thread at a time.
+// Hashes a content piece by piece. Numbers and texts have fixed or prefixed lengths, so different values in the same
+// sequence of calls give different bytes; the kinds of the calls are not hashed. Used by one thread at a time.
+// Functions CHECK that OpenSSL succeeds: failures are out of memory or a library without SHA-256, never the input.
 class DigestBuilder final {
  public:
   DigestBuilder();
@@ -34,11 +35,11 @@ class DigestBuilder final {
   DigestBuilder(const DigestBuilder&) = delete;
   DigestBuilder& operator=(const DigestBuilder&) = delete;
 
-  void add_number(int64_t number);                   // 8 bytes, lowest first
-  void add_text(std::string_view text);              // its number of bytes, and they
-  void add_bytes(std::span<const std::byte> bytes);  // as they are: their number is told by what stands before
+  void add_number(int64_t number);                   // as 8 bytes, lowest first
+  void add_text(std::string_view text);              // its size as a number, then its bytes
+  void add_bytes(std::span<const std::byte> bytes);  // without their size, which earlier calls must determine
 
-  // Once, as the last call.
+  // REQUIRES: called once, as the last call.
   ContentDigest finish();
 
  private:

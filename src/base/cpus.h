@@ -1,5 +1,5 @@
-// Processors: which of them this process may use, in which order threads had best take them, how a list of them is
-// written. Pure but for what they ask the system: thread-safe.
+// Processors: the affinity of this process, the order in which threads should take processors, and lists of processors
+// as text. No state; thread-safe.
 #pragma once
 
 #include <span>
@@ -11,21 +11,21 @@
 
 namespace transept {
 
-// Those that this process may run on, ascending; empty where the system does not say.
+// Returns the processors that the calling thread may run on, ascending; empty if the system does not report them.
 std::vector<int> available_cpus();
 
-// "0-3,8" as taskset and the kernel write it, in the order given. Errors: anything else, a number twice, or past
-// kMaxCpu; they say what is wrong, and not of which flag.
+// Parses a list like "0-3,8", as taskset and the kernel write it, in the given order. Errors: kInvalidArgument for any
+// other text ("" included), a processor named twice, or one above kMaxCpu; the message does not name the flag.
 inline constexpr int kMaxCpu = 4095;
 StatusOr<std::vector<int>> parse_cpu_list(std::string_view text);
-// The same of an ascending list: "0-3,8".
+// Writes `cpus` in that form; joins runs of consecutive numbers.
 std::string format_cpu_list(std::span<const int> cpus);
 
-// One processor of each core first, then the second of each, where cores have several: two threads on one core share
-// what it computes with. `folder` has cpuN/topology, as /sys/devices/system/cpu; where it says nothing the order stays.
+// Orders `cpus` so that one processor of each core comes first, then the second of each: hyper-threads of one core
+// share its units. Reads `folder`/cpuN/topology; returns `cpus` unchanged if a processor has none there.
 std::vector<int> spread_over_cores(std::vector<int> cpus, const std::string& folder = "/sys/devices/system/cpu");
 
-// False: the system did not want to. A thread that is started by one that is pinned is pinned as well.
+// Returns false if the system refuses. Threads that a pinned thread starts inherit its affinity.
 bool pin_this_thread(int cpu);
 
 }  // namespace transept

@@ -1,4 +1,5 @@
-// A borrowed callable: two words, no allocation. Valid while the callable lives, so only for parameters.
+// A borrowed callable: two words, no allocation. It dangles once the callable ends, so use it for parameters only.
+// Calls are as thread-safe as the callable.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Strong ids: a sequence id cannot be passed where a group id is wanted.
+// Strong ids: a sequence id does not convert to a group id. Values: comparable, keys of hash tables.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,5 @@
-// A regular file that is read piece by piece, and never mapped: whatever happens to it meanwhile is an error, and not
-// the end of the process. Immutable, so thread-safe.
+// A regular file that is read piece by piece and never mapped: if another process truncates it, read() returns an
+// error, where a mapping would raise SIGBUS. Owns the descriptor. Immutable, so thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,20 @@ namespace transept {
 
 class InputFile final {
  public:
-  // Errors: the path does not exist, is not a regular file, or cannot be read; the message names the path.
+  // Errors: kNotFound if the path does not exist; kInvalidArgument if it cannot be opened or is not a regular file. The
+  // message names the path.
   static StatusOr<std::unique_ptr<InputFile>> open(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  size_t size() const { return size_; }  // bytes, when it was opened
+  size_t size() const { return size_; }  // bytes, as of open()
+  // Still owned by this object.
   int descriptor() const { return fd_; }
 
-  // Bytes [offset, offset + out.size()), all of them. REQUIRES: within size(). Errors: the file has become shorter
-  // (says the lengths, then and now), or cannot be read; without the path.
+  // Fills `out` with bytes [offset, offset + out.size()). REQUIRES: within size(). Errors: kInvalidArgument if the file
+  // has become shorter (names both lengths) or cannot be read; the message does not name the path.
   Status read(size_t offset, std::span<std::byte> out) const;
 
  private:
@@ -35,7 +37,8 @@ class InputFile final {
   size_t size_;
 };
 
-// The whole of a small text file. Errors as InputFile's, all with the path, and files over `max_bytes`.
+// Returns the content of a small file. Errors: as InputFile, all with the path; kInvalidArgument if it has more than
+// `max_bytes`.
 StatusOr<std::string> read_file(const std::string& path, size_t max_bytes = size_t{256} << 20);
 
 }  // namespace transept

@@ -1,5 +1,5 @@
-// JSON values: what requests, results and model files are written in. A value type; parsing is nlohmann's SAX parser
-// behind this header, so that no other file pays for its templates.
+// JSON values: requests, results and configuration files. A value type: concurrent reads are safe, writes are not.
+// Parsing uses nlohmann's SAX parser behind this header, so that no other file compiles its templates.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace transept {
 
 class Json final {
  public:
-  // kBigInt: a whole number outside int64, which keeps its digits.
+  // kBigInt: a whole number outside int64; keeps its digits.
   enum class Kind : uint8_t { kNull, kBool, kInt, kBigInt, kDouble, kString, kArray, kObject };
   using Array = std::vector<Json>;
-  using Object = std::vector<std::pair<std::string, Json>>;  // in the order written; keys are unique
+  using Object = std::vector<std::pair<std::string, Json>>;  // in insertion order; parse() and set() keep keys unique
 
   Json();
   Json(std::nullptr_t);
@@ -38,17 +38,18 @@ class Json final {
   Json& operator=(Json&&) noexcept;
   ~Json();
 
-  // A whole number outside int64 by its decimal digits, as JSON writes it; `value` is the nearest double.
+  // A whole number outside int64: its decimal digits, unchecked, and the nearest double.
   static Json big_int(std::string digits, double value);
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 
   struct ParseLimits {
-    size_t max_bytes = size_t{8} << 20;  // API.md: Limits
+    size_t max_bytes = size_t{8} << 20;  // docs/server.md, Limits
     int max_depth = 64;
   };
-  // The whole text must be one JSON value (RFC 8259, UTF-8). Of a key that is written twice the last one holds.
-  // Errors: kInvalidArgument with line, column and reason; error_param is the last key read, if any.
+  // Parses one JSON value (RFC 8259, UTF-8) that fills `text`. If a key occurs twice, the last value wins. Errors:
+  // kInvalidArgument, for more bytes or levels than `limits` and for invalid JSON (with line and column; a text of one
+  // line gives the column alone). error_param is the last key read, if any.
   static StatusOr<Json> parse(std::string_view text, const ParseLimits& limits);
   static StatusOr<Json> parse(std::string_view text) { return parse(text, ParseLimits()); }
 
@@ -61,27 +62,28 @@ class Json final {
   bool is_string() const { return kind_ == Kind::kString; }
   bool is_array() const { return kind_ == Kind::kArray; }
   bool is_object() const { return kind_ == Kind::kObject; }
-  // "null", "a boolean", "a number", "a string", "a list", "an object": for error texts.
+  // For error texts: "null", "a boolean", "a number", "a string", "a list" or "an object".
   std::string_view kind_name() const;
 
-  // REQUIRES: the kind asked for.
+  // REQUIRE (CHECK): the value has that kind. as_int takes kInt only, not kBigInt.
   bool as_bool() const;
   int64_t as_int() const;
-  double as_double() const;  // any number; the nearest, where its digits are more than a double's
+  double as_double() const;  // any number, rounded to the nearest double
   const std::string& as_string() const;
   const Array& as_array() const;
   Array& as_array();
   const Object& as_object() const;
 
-  // The member of an object, or null where there is none (or this is no object).
+  // Returns the member, or null if there is none or this is not an object. Linear in the number of members.
   const Json* find(std::string_view key) const;
-  // Adds or replaces a member. REQUIRES: an object.
+  // Adds or replaces a member and returns it. REQUIRES: an object.
   Json& set(std::string_view key, Json value);
   // REQUIRES: an array.
   void push_back(Json value);
 
-  // One line, no spaces but after ':' and ','. Strings as UTF-8; invalid UTF-8 becomes U+FFFD. NaN and infinities:
-  // null. Whole numbers keep every digit.
+  // Writes one line, with a space after each ':' and ','. Strings are UTF-8: invalid bytes become U+FFFD, and U+0085,
+  // U+2028 and U+2029 are escaped. NaN and infinities become null. Whole numbers keep every digit; a double has its
+  // shortest form (1.0 is "1"). dump_to() appends.
   std::string dump() const;
   void dump_to(std::string& out) const;
 
@@ -91,7 +93,7 @@ class Json final {
     double value;
   };
 
-  void destroy();
+  void destroy();  // frees the value, and leaves null
 
   Kind kind_ = Kind::kNull;
   union {
@@ -105,7 +107,7 @@ class Json final {
   };
 };
 
-// Appends `text` as a JSON string literal.
+// Appends `text` as a JSON string literal, as dump() writes strings.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace transept

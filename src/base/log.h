@@ -1,4 +1,5 @@
-// Notices for people, on stderr. The level is fixed before threads start; writing is thread-safe, one line a call.
+// Log lines for people, on standard error or to a sink (base/log_sink.h). Thread-safe; each call writes one line. Set
+// the level before threads start; the default is kInfo.
 #pragma once
 
 #include <string_view>
@@ -8,8 +9,9 @@
 
 namespace transept {
 
-void set_log_level(LogLevel level);
+void set_log_level(LogLevel level);  // writes levels up to this one; errors always
 LogLevel log_level();
+// Writes whatever the level: the callers below check it.
 void write_log(LogLevel level, std::string_view message);
 
 template <typename... Parts>

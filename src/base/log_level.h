@@ -1,4 +1,4 @@
-// How much notices matter.
+// The severity of a log line, most severe first.
 #pragma once
 
 namespace transept {

@@ -1,4 +1,4 @@
-// Where notices go, for programs whose logs machines read. Set before threads start.
+// Redirects log lines, for logs that machines read (serve --log-format json). Set before threads start.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace transept {
 
-// Writes one notice; called by any thread. Null: a line of text on stderr, as from the start.
+// Writes one log line; any thread calls it, so it must be thread-safe. Null, the default: text on standard error.
 using LogSink = void (*)(LogLevel level, std::string_view message);
 void set_log_sink(LogSink sink);
 

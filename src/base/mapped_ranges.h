@@ -1,9 +1,9 @@
-// Where files are mapped into memory. A mapped file that is cut while it is used takes the process with it: the system
-// answers the next access by SIGBUS, wherever that is. So there is a table of what is mapped, and a handler that finds
-// the file in it, says its name, and ends the process with exit code 2.
+// The table of mapped files. Truncating a mapped file ends the process: the next access to a missing page raises
+// SIGBUS, in whichever function it is. The handler finds the file in this table, names it on standard error, and exits
+// with code 2.
 //
-// The table belongs to the process, as the signal does: it has a fixed size, and is read without a lock, since a
-// handler may take none. Thread-safe.
+// The table is global, as signals are. Its size is fixed and reads take no lock, since a signal handler may take none.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace transept {
 
-// An entry of the table, for as long as it lives. `path` is borrowed.
+// Owns one entry of the table while it lives. Borrows `path`, which must outlive it.
 class MappedRange final {
  public:
-  // More ranges at once than the table has places are mapped without an entry: the handler knows nothing of them.
+  // Ranges beyond this number get no entry: SIGBUS in them keeps its default action.
   static constexpr size_t kMaxRanges = 16384;
 
   MappedRange(std::span<const std::byte> bytes, const char* path);
@@ -26,12 +26,12 @@ class MappedRange final {
   size_t place_;
 };
 
-// From here on SIGBUS in a mapped range ends the process as end_without_file() does; any other keeps its default
-// action. Once, before threads start.
+// Installs the handler: SIGBUS in a mapped range calls end_without_file(); any other SIGBUS keeps its default action.
+// Call once, before threads start.
 void catch_cut_files();
 
-// Says on standard error that the file cannot be read any more, and ends the process at once with exit code 2: no
-// caller can go on without bytes of weights that were there when they were checked. Async-signal-safe.
+// Prints that the file cannot be read any more, and ends the process at once with exit code 2: no caller can continue
+// without weights that were checked before. Async-signal-safe.
 [[noreturn]] void end_without_file(const char* path);
 
 }  // namespace transept

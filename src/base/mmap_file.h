@@ -1,7 +1,8 @@
-// A file mapped read-only. Owns the mapping; views into it live as long as it does. Immutable, so thread-safe.
+// A file mapped read-only. Owns the file and the mapping; views are valid while it lives. Immutable, so thread-safe.
 //
-// If the file is cut meanwhile, reading what is gone ends the process by a sentence (base/mapped_ranges.h): so map what
-// cannot be done without (weights), and read everything else (base/input_file.h).
+// If the file is truncated meanwhile, access to the missing part ends the process with a message
+// (base/mapped_ranges.h). So map only what the process cannot run without (weights); read everything else
+// (base/input_file.h).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@ namespace transept {
 
 class MmapFile final {
  public:
-  // Errors: as InputFile::open, or the file cannot be mapped; the message names the path.
+  // Errors: as InputFile::open; kInvalidArgument if the file cannot be mapped. The message names the path. An empty
+  // file maps to no bytes.
   static StatusOr<std::unique_ptr<MmapFile>> open(const std::string& path);
   ~MmapFile();
   MmapFile(const MmapFile&) = delete;
@@ -29,15 +31,15 @@ class MmapFile final {
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::string& path() const { return file_->path(); }
 
-  // Copies bytes [offset, offset + out.size()) without mapping them: they count for no process. REQUIRES: in range.
-  // Bytes that are gone end the process, as mapped ones do.
+  // Copies bytes [offset, offset + out.size()) without touching the mapping, so they do not count in the resident
+  // memory of the process. REQUIRES: within bytes(). A failed read ends the process, as a missing mapped page does.
   void read(size_t offset, std::span<std::byte> out) const;
 
-  // All of it will be read again and again: the system may bring it in, and map it, in large pages.
+  // Advises the system to back the mapping with huge pages, for bytes that are read again and again.
   void prefer_large_pages() const;
 
-  // The pages of `range` (part of bytes()) need not stay in this process's memory: a later reader gets them
-  // from the file again.
+  // Advises the system to drop the pages that lie entirely in `range` (part of bytes()) from the memory of this
+  // process. A later read loads them from the file again.
   void release_pages(std::span<const std::byte> range) const;
 
  private:

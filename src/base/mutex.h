@@ -1,7 +1,7 @@
-// Mutual exclusion that the compiler checks: std::mutex and std::condition_variable with the attributes of clang's
-// thread safety analysis. A member says by which mutex it is guarded (ABSL_GUARDED_BY), a function which it needs
-// (ABSL_EXCLUSIVE_LOCKS_REQUIRED); clang's build (the asan preset) refuses what does not hold that. No other file
-// includes <mutex> or <condition_variable>; std::call_once comes from here, too. Why not absl::Mutex:
+// Mutexes that the compiler checks: std::mutex and std::condition_variable with the attributes of clang's thread safety
+// analysis. A member names its mutex (ABSL_GUARDED_BY), a function the mutex that its caller holds
+// (ABSL_EXCLUSIVE_LOCKS_REQUIRED); clang's build (the asan preset) rejects violations. No other file includes
+// <mutex> or <condition_variable>; std::call_once also comes from here. For the choice against absl::Mutex see
 // docs/decisions/0018-locks-checked-by-the-compiler.md.
 #pragma once
 
@@ -30,7 +30,7 @@ class ABSL_LOCKABLE Mutex final {
   std::mutex mutex_;
 };
 
-// Holds a mutex from here to the end of the block.
+// Locks a mutex for the rest of the block.
 class ABSL_SCOPED_LOCKABLE MutexLock final {
  public:
   explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -42,24 +42,24 @@ class ABSL_SCOPED_LOCKABLE MutexLock final {
   Mutex& mutex_;
 };
 
-// Where threads wait for what others change under a mutex. Waits end for no reason, too, so they stand in loops:
+// A condition variable. Waits can wake spuriously, so they stand in loops:
 //
 //   while (queue_.empty()) changed_.wait(mutex_);
 //
-// (A condition as a lambda would be a function of its own to the analysis, which holds nothing.) Thread-safe.
+// There is no overload with a predicate: the analysis takes a lambda for a function that holds no mutex. Thread-safe.
 class CondVar final {
  public:
   CondVar() = default;
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Lets go of the mutex while it waits.
+  // Releases the mutex while it waits; holds it again on return.
   void wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     changed_.wait(lock);
     lock.release();  // the caller's again
   }
-  // The same, until `end` at the latest. False: that has come.
+  // As wait(), until `end` at the latest. Returns false on timeout.
   bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     const std::cv_status status = changed_.wait_until(lock, end);

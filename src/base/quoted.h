@@ -1,4 +1,4 @@
-// A text of a user, a file or a client, quoted in a message.
+// Quotes untrusted text in messages. A pure function: thread-safe.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace transept {
 
-// Longer texts are cut in messages, which name what they are about and do not send it back.
+// Messages cut longer texts: they identify an input and do not echo it.
 inline constexpr size_t kMaxQuotedBytes = 60;
 
-// In double quotes, and valid UTF-8; of more than `max_bytes` the beginning, up to the end of a character, and how long
-// the whole is: "en" or "eeeeeeee..." (1000000 bytes).
+// Returns `text` in double quotes, as valid UTF-8. Cuts a text of more than `max_bytes` at the end of a character, and
+// appends its size: "en" or "eeeeeeee..." (1000000 bytes).
 std::string quoted(std::string_view text, size_t max_bytes = kMaxQuotedBytes);
 
 }  // namespace transept

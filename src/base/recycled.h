@@ -1,7 +1,7 @@
-// A list whose elements outlive clear(): what is pushed next takes over the memory (inner vectors and all) of what
-// stood there before. Values that are filled anew at every step so cost no allocation once they have been large enough.
+// A list whose elements outlive clear(): the next push() reuses the memory of an old element, inner vectors included.
+// Lists that are filled anew at every step allocate nothing once their elements have grown.
 //
-// An element must have a clear() that empties it and keeps its memory. Not thread-safe.
+// T must have a clear() that empties it and keeps its memory. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace transept {
 template <typename T>
 class Recycled final {
  public:
-  // A cleared element at the end. Earlier references stay valid only while the list does not grow past its high water.
+  // Appends a cleared element and returns it. References to elements stay valid until the list grows beyond its
+  // greatest size so far.
   T& push() {
     if (size_ == elements_.size()) {
       elements_.emplace_back();
@@ -50,7 +51,7 @@ class Recycled final {
   bool operator==(const Recycled& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
-  std::vector<T> elements_;  // the first size_ are in the list
+  std::vector<T> elements_;  // the first size_ are in the list; the others wait for reuse
   size_t size_ = 0;
 };
 

@@ -1,14 +1,14 @@
-// A call that runs in slices: its owner lets it do a number of tasks of the thread pool, then it stands still until the
-// owner lets it do more. What a long encode needs, so that no decode step waits for the whole of it: the call itself,
-// its loops and its kernels know nothing of slices, and give the same bits. Where it stands still depends on the
-// numbers alone, never on a clock or on threads.
+// Runs a call in slices: the owner grants a number of tasks of the thread pool, and the call pauses when they are done.
+// Long encodes run this way, so that no decode step waits for a whole encode. The call, its loops and its kernels know
+// nothing of slices, and compute the same bits. Where it pauses depends on the granted numbers alone, never on a clock
+// or on threads.
 //
-// The call has a thread of its own, for its stack alone: the owner sleeps while it runs, and it sleeps while the owner
-// runs, so at any time one of the two computes, and one of the two uses the pool.
+// The call has a thread of its own, only for its stack: either the owner or the call runs, never both, so one thread at
+// a time uses the pool.
 //
-// Owned and used by one thread. A call that is dropped leaves out the tasks of the pool that it has not done, and does
-// whatever else it does: so it must bear results that were not computed, and what it writes outside of tasks is
-// written.
+// Owned and used by one thread. A dropped call skips the tasks of the pool that are left and runs everything else to
+// its end: it must tolerate results that were not computed, and its writes outside of tasks happen. The call must not
+// throw.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,21 @@ class SlicedCall final : private ThreadPool::Pauser {
  public:
   static constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-  // Borrows the pool. Starts no thread: the first call does.
+  // Borrows the pool. begin() starts the thread, at the first call.
   explicit SlicedCall(ThreadPool& pool) : pool_(pool) {}
+  // Drops the call that is under way, and joins the thread.
   ~SlicedCall() override;
   SlicedCall(const SlicedCall&) = delete;
   SlicedCall& operator=(const SlicedCall&) = delete;
 
-  // Nothing of it runs yet. REQUIRES: !is_under_way().
+  // Sets the call; run() starts it. REQUIRES: !is_under_way().
   void begin(std::function<void()> call);
 
-  // Lets it do `num_tasks` tasks, and what it does between tasks. True: it has ended. REQUIRES: is_under_way(),
-  // num_tasks > 0.
+  // Runs `num_tasks` tasks of the call and the code between them. Returns true if the call has ended. REQUIRES:
+  // is_under_way(), num_tasks > 0.
   bool run(int64_t num_tasks);
 
-  // Ends it without the tasks that it has not done: whatever it computes from here on is not computed.
+  // Ends the call without its remaining tasks. No effect if none is under way.
   void drop();
 
   bool is_under_way() const { return call_ != nullptr; }
@@ -53,9 +54,9 @@ class SlicedCall final : private ThreadPool::Pauser {
   void work();
 
   ThreadPool& pool_;
-  std::function<void()> call_;  // null: none is under way
+  std::function<void()> call_;  // null: no call is under way
   std::thread thread_;
-  // The thread that runs owns everything below; the semaphores hand it over.
+  // The running thread owns everything below; the semaphores hand it over.
   std::binary_semaphore turn_of_call_{0}, turn_of_owner_{0};
   int64_t num_tasks_left_ = 0;
   bool has_ended_ = false;

@@ -1,5 +1,6 @@
-// Errors. What can happen returns absl::Status or absl::StatusOr; an error that concerns one field of a request or
-// file carries that field's name beside its message (`error_param`), so that every surface can report both.
+// Errors: functions that can fail return absl::Status or absl::StatusOr. An error about one field of a request or a
+// file also carries the name of the field (`error_param`), so that every surface can report both. Values; the functions
+// are pure: thread-safe.
 #pragma once
 
 #include <string>
@@ -17,18 +18,18 @@ using absl::StatusOr;
 
 inline Status ok_status() { return absl::OkStatus(); }
 
-// kInvalidArgument about one field. `param` is the field's name or a path that begins with it ("stop[0]").
+// Returns kInvalidArgument about one field. `param` is its name, or a path that begins with it ("stop[0]").
 Status field_error(std::string_view param, std::string_view message);
 
-// Names the field in an error that does not name one yet.
+// Adds the field to an error that has none. Returns any other status unchanged.
 Status with_param(Status status, std::string_view param);
 
-// The field that the error is about, or "".
+// Returns the field of the error, or "".
 std::string error_param(const Status& status);
 
 inline std::string error_message(const Status& status) { return std::string(status.message()); }
 
-// The same error with `prefix` before its message: "model.safetensors: header is not JSON".
+// Returns the error with `prefix` before its message ("model.safetensors: header is not JSON"), and the same field.
 Status with_prefix(const Status& status, std::string_view prefix);
 
 template <typename... Parts>
@@ -50,6 +51,7 @@ Status unimplemented(const Parts&... parts) {
 
 }  // namespace transept
 
+// Returns from the calling function with the error of `expression`, if it has one.
 #define RETURN_IF_ERROR(expression)                             \
   do {                                                          \
     if (::absl::Status status_ = (expression); !status_.ok()) { \
@@ -59,6 +61,8 @@ Status unimplemented(const Parts&... parts) {
 
 #define TRANSEPT_CONCAT_INNER(a, b) a##b
 #define TRANSEPT_CONCAT(a, b) TRANSEPT_CONCAT_INNER(a, b)
+// Assigns the value of `expression` to `target`, which may be a declaration, or returns its error. Three statements:
+// needs a block of its own under if or for.
 #define ASSIGN_OR_RETURN(target, expression) \
   ASSIGN_OR_RETURN_IMPL(TRANSEPT_CONCAT(status_or_, __LINE__), target, expression)
 #define ASSIGN_OR_RETURN_IMPL(temporary, target, expression) \

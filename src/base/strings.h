@@ -1,5 +1,5 @@
-// Small string helpers. (Debian's Abseil is built with its own string_view type, so absl/strings does not take
-// std::string_view; Transept uses Abseil for Status, StatusOr and hash tables only.)
+// String helpers. Debian builds Abseil with its own string_view type, so absl/strings does not take std::string_view:
+// text goes through this header instead. Pure functions: thread-safe.
 #pragma once
 
 #include <concepts>
@@ -11,12 +11,12 @@
 namespace transept {
 
 void append_to(std::string& out, std::string_view part);
-void append_to(std::string& out, float value);  // shortest forms that read back as the same number: 0.7f is 0.7
+void append_to(std::string& out, float value);  // the shortest form that reads back as the same number: 0.7f is 0.7
 void append_to(std::string& out, double value);
 void append_to(std::string& out, int64_t value);
 void append_to(std::string& out, uint64_t value);
 
-// Joins text and numbers. Characters count as text, booleans as "true" and "false".
+// Concatenates text and numbers. A char is text; a bool is "true" or "false".
 template <typename... Parts>
 std::string str_cat(const Parts&... parts) {
   std::string out;
@@ -42,17 +42,19 @@ std::string str_cat(const Parts&... parts) {
   return out;
 }
 
-// "a", "b", "c" -> "a, b, c".
+// Joins "a", "b", "c" with ", " to "a, b, c".
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// Views into `text`. Keeps empty parts: "" is one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator);
+// Removes spaces, tabs and line ends at both ends.
 std::string_view trim(std::string_view text);
 
-// The candidate with the least edit distance to `word`, or "" if all are further away than a third of its length
-// (at least 1, at most 3): for "unknown flag; did you mean ...?".
+// Returns the candidate with the least edit distance to `word`, in bytes, for "unknown flag; did you mean ...?".
+// Returns "" if every distance exceeds a third of its length (at least 1, at most 3).
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-// 1536 -> "1.5 KiB".
+// 1536 -> "1.5 KiB". One decimal below 100 of a unit; TiB at most.
 std::string format_bytes(uint64_t bytes);
 
 }  // namespace transept

@@ -1,8 +1,9 @@
-// The one pool of compute threads. parallel_for is fork and join: a spinning barrier of well under a microsecond while
-// steps follow each other, sleeping threads when nothing has come for a while. A worker that the system does not run
-// just now is not waited for: the others do its tasks, so a busy machine slows a step down by its share and no more.
+// A pool of compute threads; a model runner owns one. parallel_for is fork and join: workers spin while calls follow
+// each other, and sleep after some 50 us without one. The join waits for no worker that has not started, since the
+// other threads take its tasks: on a busy machine a call slows down by the lost share and no more.
 //
-// Thread-safety: one thread at a time may call parallel_for (the engine thread); tasks may not call it again.
+// One thread at a time may use the pool (the engine thread, or the SlicedCall that it runs). Tasks must not call
+// parallel_for.
 #pragma once
 
 #include <atomic>
@@ -16,48 +17,50 @@ namespace transept {
 
 class ThreadPool final {
  public:
-  // Lets calls of parallel_for stand still between tasks (SlicedCall). All functions are called by parallel_for's
-  // thread, while no task runs.
+  // Pauses calls of parallel_for between tasks (SlicedCall). The thread in parallel_for calls every function, while no
+  // task runs.
   class Pauser {
    public:
     virtual ~Pauser() = default;
-    // Tasks that may run before the next pause.
+    // Returns the number of tasks that may run before the next pause.
     virtual int64_t num_tasks_left() const = 0;
-    // `num_tasks` were done, at most num_tasks_left().
+    // Called after `num_tasks` tasks, at most num_tasks_left().
     virtual void count(int64_t num_tasks) = 0;
-    // None is left: returns when there are some again, or when the call is dropped.
+    // Called when none is left. Returns when more may run, or when the call is dropped.
     virtual void pause() = 0;
-    // True: no task runs any more.
+    // True: the call skips its remaining tasks.
     virtual bool is_dropped() const = 0;
   };
 
-  // num_threads counts the calling thread: 1 starts none. `cpus` are the processors that they are pinned to, one for
-  // each; empty: the system moves them as it likes. The calling thread is pinned by pin_caller().
+  // Starts num_threads - 1 workers: num_threads counts the calling thread. Pins each worker to its processor of `cpus`,
+  // which has one for each thread; the first is the caller's (pin_caller()). Empty: the system places threads.
+  // REQUIRES: num_threads >= 1; `cpus` empty or of that size.
   explicit ThreadPool(int num_threads, std::vector<int> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
-  // For the thread that calls parallel_for from here on; nothing, if the pool was given no processors.
+  // Pins the calling thread, which should be the one that calls parallel_for, to the first processor. No effect without
+  // processors, or if the system refuses.
   void pin_caller() const;
 
-  // Calls fn(task, thread) for every task in [0, num_tasks), thread in [0, num_threads()); returns when all are done.
-  // Each thread begins with an even share of neighbouring tasks, so that what it wrote in one job it finds in its own
-  // cache in the next, and then helps the others. So which thread runs which task is not fixed, and a task's result
-  // must not depend on it. Allocates nothing.
+  // Calls fn(task, thread) for every task in [0, num_tasks), with thread in [0, num_threads()). Returns when all are
+  // done; a dropped Pauser skips the rest. Each thread starts with an even share of neighbouring tasks, so that it
+  // finds its own writes of the last call in its cache, and then helps the others. So the thread of a task is not
+  // fixed, and results must not depend on it. `fn` must not throw. Allocates nothing.
   void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int thread)> fn);
 
-  // Of the calls of parallel_for from here on; null: none. Borrowed.
+  // For later calls of parallel_for; null: none. Borrowed.
   void set_pauser(Pauser* pauser) { pauser_ = pauser; }
 
-  // Tasks of all calls of parallel_for so far. On parallel_for's thread.
+  // Returns the number of tasks of all calls so far. Call it on the thread of parallel_for.
   int64_t num_tasks_done() const { return num_tasks_done_; }
 
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 
-  // Tasks [next, end) that no thread has taken yet, of those that a thread begins with.
+  // The tasks [next, end) of one thread's share that no thread has taken yet.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -73,16 +76,16 @@ class ThreadPool final {
   const std::vector<int> cpus_;
   std::vector<std::thread> workers_;
   const FunctionRef<void(int64_t, int)>* job_ = nullptr;
-  std::vector<Share> shares_;  // of each thread
+  std::vector<Share> shares_;  // one per thread
   Pauser* pauser_ = nullptr;
   int64_t num_tasks_done_ = 0;
-  alignas(64) std::atomic<uint32_t> epoch_{0};  // one more for each job, and for the end
-  // How many workers are in the job, or kClosed: none may join. The job's fields change only while it is closed.
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // incremented for each call, and for the end
+  // The number of workers in the call. kClosed is set: none may join. job_ and shares_ change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};
   std::atomic<bool> stopping_{false};
 };
 
-// Processors that this process may run on.
+// Returns the number of processors in the affinity of the calling thread; at least 1.
 int num_available_cpus();
 
 }  // namespace transept

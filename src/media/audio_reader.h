@@ -1,9 +1,10 @@
-// Audio of any accepted container and coding, decoded piece by piece to mono floats at one rate, in memory that does
-// not grow with its length. The one seam to FFmpeg: no type of it is seen here, and only audio_reader's own files
-// include it. What it decodes is untrusted: containers and codings come from allow-lists, nothing but the bytes given
-// is ever opened (no protocol, no playlist, no external reference), and the length is capped while decoding.
+// Decodes audio of any accepted container and codec, piece by piece, to mono floats at one rate, in memory that does
+// not grow with its length. The only public header over FFmpeg: it exposes no type of FFmpeg, and only .cc files and
+// internal headers of this folder include those. The input is untrusted: containers and codecs are on allow-lists,
+// nothing but the given bytes is ever opened (no protocol, no playlist, no external reference), and decoding enforces
+// the limit of length.
 //
-// A reader belongs to one thread at a time; different readers are independent.
+// Owned by the caller; used by one thread at a time. Different readers are independent.
 #pragma once
 
 #include <cstdint>
@@ -20,36 +21,39 @@ namespace transept {
 class AudioReader final {
  public:
   struct Options {
-    int32_t sampling_rate = 16000;  // of what read() gives, hertz; kMinSamplingRate..kMaxSamplingRate
-    double max_seconds = 14400;     // longer audio is an error that says both lengths
+    int32_t sampling_rate = 16000;  // of the output, hertz; kMinSamplingRate..kMaxSamplingRate
+    double max_seconds = 14400;     // longer audio is an error
   };
 
-  // Finds the container and the first audio track and decodes until there is sound, so that whatever cannot be read at
-  // all is an error here: not audio, a container or coding that is not accepted, no audio track, an impossible rate or
-  // number of channels, no sample in it, a length by the header beyond max_seconds. Messages give the reason and
-  // not the name; the caller prefixes that.
+  // Finds the container and the first audio track, and decodes until the first sample, so unreadable input fails here.
+  // Errors: kInvalidArgument for options out of range, no audio, a container or codec that is not accepted, no audio
+  // track, a rate or number of channels out of range, no sample, a length by the header more than a second above
+  // max_seconds, or unreadable bytes; kUnimplemented if FFmpeg lacks the decoder; kNotFound if FFmpeg is not installed;
+  // kResourceExhausted without memory. Messages give the reason; the caller adds the name.
   static StatusOr<std::unique_ptr<AudioReader>> open(AudioBytes audio, const Options& options);
 
-  // Raw samples as if they had been read. At options.sampling_rate they pass unchanged, else they are resampled (in
-  // floating point). Errors name the field ("samples", "samples[7]", "sampling_rate"): no samples, one that is not
-  // finite or beyond +-32768, a rate out of range, more than max_seconds. (A handful of samples may resample to none.)
+  // Reads raw samples. At options.sampling_rate they pass unchanged; otherwise they are resampled in floating point,
+  // and very few may resample to none. Errors: kInvalidArgument; with a param ("samples", "samples[7]",
+  // "sampling_rate") for no samples, a sample that is not finite or beyond +-32768, a rate out of range; without param
+  // for more than max_seconds and options out of range.
   static StatusOr<std::unique_ptr<AudioReader>> from_samples(RawAudio audio, const Options& options);
 
   ~AudioReader();
   AudioReader(const AudioReader&) = delete;
   AudioReader& operator=(const AudioReader&) = delete;
 
-  // The next samples: mono, in [-1, 1], as `ffmpeg -i FILE -f s16le -ac 1 -ar RATE` gives them, over 32768
-  // (openai-whisper, audio.py, load_audio). Fills `out` unless the audio ends first; 0 (for a non-empty `out`): the
-  // end. A damaged packet is left out and a file that ends early ends, as ffmpeg does it; see warning(). Errors, which
-  // stay: more than max_seconds of audio; input made to cost time or memory beyond all measure; a file that was cut
-  // since it was opened, or cannot be read any more.
+  // Reads the next samples: mono, as `ffmpeg -i FILE -f s16le -ac 1 -ar RATE` gives them, divided by 32768, so in [-1,
+  // 1] (openai-whisper, audio.py, load_audio); raw samples keep their range. Fills `out` unless the audio ends first.
+  // Returns the count; 0 for a non-empty `out` is the end. Skips damaged packets and ends early where the file does, as
+  // ffmpeg does (warning()). Errors: kInvalidArgument for more than max_seconds of audio, input crafted to cost
+  // unbounded time or memory, or a file that was truncated since open() or cannot be read; kResourceExhausted without
+  // memory. After an error every read fails with it.
   StatusOr<size_t> read(std::span<float> out);
 
   const AudioInfo& info() const;
-  double seconds_read() const;  // of what read() has given
+  double seconds_read() const;  // length of the samples that read() returned
 
-  // What was passed over so far, for people: "3 damaged packets were left out", or "".
+  // Returns what was skipped so far, for people: "3 damaged packets were left out"; "" if nothing was.
   std::string warning() const;
 
  private:
@@ -58,7 +62,7 @@ class AudioReader final {
   std::unique_ptr<Impl> impl_;
 };
 
-// All that is left of a reader: for audio that is known to be short (options.max_seconds bounds it).
+// Reads all remaining samples. For short audio: options.max_seconds bounds the memory. Errors: as read().
 StatusOr<std::vector<float>> read_all(AudioReader& reader);
 
 }  // namespace transept

@@ -1,5 +1,6 @@
-// FFmpeg's headers, owners for what they allocate, and its errors as words. For the files of this folder that decode
-// and resample; nothing of it reaches a public header.
+// FFmpeg's headers, owners of its objects, and its errors as text. Only for the files of this folder that decode and
+// resample; no header that other folders include may include it. Functions are thread-safe; objects belong to one
+// thread at a time.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 
 namespace transept {
 
+// Frees any of FFmpeg's objects.
 struct FfmpegDeleter {
   void operator()(AVFormatContext* context) const { ffmpeg().avformat_close_input(&context); }
   void operator()(AVCodecContext* context) const { ffmpeg().avcodec_free_context(&context); }
@@ -24,14 +26,14 @@ struct FfmpegDeleter {
 template <typename T>
 using FfmpegPtr = std::unique_ptr<T, FfmpegDeleter>;
 
-// Loads FFmpeg, and sets, once, what it keeps for the whole process: its messages go to our log at debug level, and no
-// single allocation of it exceeds 64 MiB, whatever a file claims. Errors: load_ffmpeg's.
+// Loads FFmpeg and applies its process-wide settings once: its messages go to the log at debug level, and no single
+// allocation exceeds 64 MiB, whatever a file claims. Errors: as load_ffmpeg.
 Status set_up_ffmpeg();
 
-// Why FFmpeg gave up, for people: "its data is damaged".
+// Returns the reason of an FFmpeg error code, for people: "its data is damaged".
 std::string ffmpeg_error(int code);
 
-// A channel layout that frees itself.
+// Owns a channel layout.
 class ChannelLayout final {
  public:
   ChannelLayout() = default;
@@ -41,16 +43,16 @@ class ChannelLayout final {
   ChannelLayout(const ChannelLayout&) = delete;
   ChannelLayout& operator=(const ChannelLayout&) = delete;
 
-  // The usual layout of so many channels; where there is none, channels without a place.
+  // Sets the default layout of that many channels; channels without a position if there is none.
   void set_default(int num_channels) {
     ffmpeg().av_channel_layout_uninit(&layout_);
     ffmpeg().av_channel_layout_default(&layout_, num_channels);
   }
-  // False: no memory.
+  // Returns false without memory.
   bool copy(const AVChannelLayout& other) { return ffmpeg().av_channel_layout_copy(&layout_, &other) >= 0; }
   bool equals(const AVChannelLayout& other) const { return ffmpeg().av_channel_layout_compare(&layout_, &other) == 0; }
   const AVChannelLayout& get() const { return layout_; }
-  AVChannelLayout* get() { return &layout_; }  // for functions that only read it, and do not say so
+  AVChannelLayout* get() { return &layout_; }  // for functions that only read it but are not const-correct
   int num_channels() const { return layout_.nb_channels; }
 
  private:

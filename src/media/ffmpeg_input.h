@@ -1,6 +1,6 @@
-// The first audio track of encoded audio: container to packets to decoded frames, through FFmpeg. What may be read
-// stands here in two lists; everything else about a hostile file (loops, lies, bombs) is bounded here too, but for the
-// length, which is audio_reader.cc's. One thread at a time.
+// Decodes the first audio track of encoded audio: container to packets to frames, by FFmpeg. The .cc file has the
+// allow-lists of containers and codecs, and bounds every other cost of a hostile file (loops, false claims, compression
+// bombs) except the length, which audio_reader.cc bounds. Owned by a reader; used by one thread at a time.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace transept {
 
 class FfmpegInput final {
  public:
-  // Errors: as AudioReader::open, but for the length.
+  // Errors: as AudioReader::open, except those of the options, the length and missing samples.
   static StatusOr<std::unique_ptr<FfmpegInput>> open(AudioBytes audio);
   ~FfmpegInput();
   FfmpegInput(const FfmpegInput&) = delete;
@@ -21,15 +21,16 @@ class FfmpegInput final {
 
   const AudioInfo& info() const { return info_; }
 
-  // False: info().duration_seconds is a guess from the bit rate.
+  // False: info().duration_seconds is an estimate from the bit rate.
   bool duration_is_from_header() const { return duration_is_from_header_; }
 
-  // The next frame with sound in it: samples, a rate and channels in range, no sample that is not finite. Null: the
-  // end. Valid until the next call. Errors: the file costs more reading or more packets without sound than any honest
-  // one, or cannot be read any more.
+  // Decodes the next frame with samples, its rate and channels in range. Floats are clamped to +-1024, NaN to 0. Skips
+  // other frames and damaged packets. Returns null at the end. The frame is valid until the next call. Errors:
+  // kInvalidArgument after reading 16 times the size of the file plus 16 MiB, after 200,000 more packets than frames,
+  // or if the file cannot be read.
   StatusOr<AVFrame*> next_frame();
 
-  // What was passed over so far: "3 damaged packets were left out", or "".
+  // Returns what was skipped so far: "3 damaged packets were left out"; "" if nothing was.
   std::string warning() const;
 
  private:
@@ -42,7 +43,7 @@ class FfmpegInput final {
   Status send_packet();
   bool accept_frame();
 
-  std::unique_ptr<ByteSource> source_;  // outlives the two that read from it
+  std::unique_ptr<ByteSource> source_;  // first: io_ and container_ read from it
   FfmpegPtr<AVIOContext> io_;
   FfmpegPtr<AVFormatContext> container_;
   FfmpegPtr<AVCodecContext> decoder_;
@@ -52,9 +53,9 @@ class FfmpegInput final {
   AudioInfo info_;
   bool duration_is_from_header_ = false;
   bool draining_ = false;         // the last packet is sent
-  int64_t num_damaged_ = 0;       // packets and frames left out
-  int64_t num_silent_steps_ = 0;  // packets more than frames
-  int end_error_ = 0;             // FFmpeg's, of a container that broke off
+  int64_t num_damaged_ = 0;       // skipped packets and frames
+  int64_t num_silent_steps_ = 0;  // packets beyond the number of frames
+  int end_error_ = 0;             // FFmpeg's error of a container that ended early; 0: none
 };
 
 }  // namespace transept

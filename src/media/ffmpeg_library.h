@@ -1,6 +1,6 @@
-// FFmpeg's libraries, brought in when the first audio file is opened and not when the program starts: with what they
-// bring themselves (150 libraries in Debian's build) they cost 30 ms and 27 MiB, and most runs read no audio file.
-// For ffmpeg.h's users alone. Thread-safe.
+// Loads FFmpeg's libraries when the first audio file is opened, not at program start: with their dependencies (150
+// libraries in Debian's build) they cost 30 ms and 27 MiB, and most runs read no audio. Use it through ffmpeg.h.
+// Thread-safe. The libraries stay loaded until the process ends.
 #pragma once
 
 extern "C" {
@@ -18,7 +18,7 @@ extern "C" {
 
 #include "base/status.h"
 
-// Every function that is used, by its library.
+// Every function in use, by its library.
 // clang-format off
 #define TRANSEPT_AVUTIL_FUNCTIONS(X) \
   X(av_channel_layout_compare) X(av_channel_layout_copy) X(av_channel_layout_default) \
@@ -49,7 +49,8 @@ struct FfmpegLibrary {
 #undef TRANSEPT_FFMPEG_MEMBER
 };
 
-// Loads it, once. Errors: a library that is not there, or not of the version that this was built with; names it.
+// Loads the libraries once; later calls return the same status. Errors: kNotFound for a library that is missing or not
+// of the major version of the build, or that lacks a function; the message names it.
 Status load_ffmpeg();
 
 // REQUIRES: load_ffmpeg() has succeeded.

@@ -1,5 +1,6 @@
-// Blocks of samples of any format, rate and channels to mono at one rate, by FFmpeg's swresample with its defaults, so
-// that the result is what the ffmpeg program gives. One thread at a time.
+// Converts blocks of samples of any format, rate and number of channels to mono floats at one rate, with the defaults
+// of FFmpeg's swresample: the results equal those of the ffmpeg program. Owned by a reader; used by one thread at a
+// time.
 #pragma once
 
 #include <vector>
@@ -9,26 +10,28 @@
 
 namespace transept {
 
-// Samples where they lie.
+// A view of samples.
 struct SampleBlock {
-  const uint8_t* const* planes = nullptr;  // one, or one a channel if the format is planar
-  int num_samples = 0;                     // a channel
+  const uint8_t* const* planes = nullptr;  // one, or one per channel if the format is planar
+  int num_samples = 0;                     // per channel
   AVSampleFormat format = AV_SAMPLE_FMT_NONE;
   int sampling_rate = 0;
-  const AVChannelLayout* layout = nullptr;  // without places: the usual ones of so many channels
+  const AVChannelLayout* layout = nullptr;  // without positions: the default ones of that many channels
 };
 
 class FfmpegResampler final {
  public:
-  // in_16_bit: the result is rounded and clipped to 16 bits, as a file of them would hold it; else it is floats.
+  // sampling_rate: of the output. in_16_bit: rounds and clips to 16 bits and divides by 32768, as openai-whisper reads
+  // files; else the output keeps float precision and range.
   FfmpegResampler(int sampling_rate, bool in_16_bit);
 
-  // Appends what the first `count` samples from `begin` on give. A block unlike the one before ends that one's sound
-  // first. Errors: parameters that change more often than in any honest file;
-  // FFmpeg cannot be loaded.
+  // Converts samples [begin, begin + count) of the block and appends the output that is complete. If format, rate or
+  // channels differ from the block before, flushes that one's sound first. REQUIRES: at most kMaxAudioChannels
+  // channels. Errors: kInvalidArgument for more than 256 configurations, or channels and rates that FFmpeg cannot
+  // convert; kResourceExhausted without memory; as set_up_ffmpeg.
   Status convert(const SampleBlock& block, int begin, int count, std::vector<float>& out);
 
-  // Appends what is still inside; the next block begins anew.
+  // Appends the output that is still buffered; the next block starts anew. Errors: as convert.
   Status flush(std::vector<float>& out);
 
  private:
@@ -37,7 +40,7 @@ class FfmpegResampler final {
 
   int sampling_rate_;
   bool in_16_bit_;
-  FfmpegPtr<SwrContext> context_;  // null: nothing has come since the beginning or the last flush
+  FfmpegPtr<SwrContext> context_;  // null: no block since the beginning or the last flush
   AVSampleFormat format_ = AV_SAMPLE_FMT_NONE;
   int in_rate_ = 0;
   ChannelLayout layout_;

@@ -1,6 +1,6 @@
-// Log-mel frames, one a lane: a vector holds the same sample (or frequency) of kLanes frames, so that every step is the
-// obvious scalar one. A level gives `Vec` and `Ints`, vectors of kLanes floats and integers (the compiler's own vector
-// types). log_mel_kernels.h has the rule that this header obeys.
+// Computes log-mel frames, one per lane: a vector holds the same sample (or frequency) of kLanes frames, so every step
+// reads as scalar code. A level defines `Vec` and `Ints`, vectors of kLanes floats and integers (the compiler's vector
+// types). Obeys the rule in log_mel_kernels.h. Pure functions: thread-safe with a scratch per thread.
 #pragma once
 
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct LogMelKernel {
   static Complex minus_i(const Complex& a, const Complex& b) { return {a.re + b.im, a.im - b.re}; }  // a - ib
   static Complex plus_i(const Complex& a, const Complex& b) { return {a.re - b.im, a.im + b.re}; }   // a + ib
 
-  // Fourier transforms of length kRadix, in place.
+  // Fourier transform of length kRadix, in place.
   template <int kRadix>
   static void butterfly(Complex* a) {
     if constexpr (kRadix == 2) {
@@ -81,7 +81,7 @@ struct LogMelKernel {
     }
   }
 
-  // The same for any radix, by the definition.
+  // The same for any radix, by the definition of the transform.
   static void any_stage(const FourierStage& stage, int32_t stride, const Complex* x, Complex* y) {
     for (int32_t p = 0; p < stage.groups; ++p) {
       const float* twiddles = stage.twiddles + int64_t{p} * (stage.radix - 1) * 2;
@@ -98,7 +98,7 @@ struct LogMelKernel {
     }
   }
 
-  // Transforms x; the result is in what is returned, x or y.
+  // Transforms x, with y as scratch. Returns the buffer that holds the result, x or y.
   static Complex* transform(const LogMelPlan& plan, Complex* x, Complex* y) {
     int32_t stride = 1;
     for (int32_t i = 0; i < plan.num_stages; ++i) {
@@ -118,7 +118,7 @@ struct LogMelKernel {
     return x;
   }
 
-  // Lanes past num_frames repeat the last frame.
+  // Windows the samples of kLanes frames into x. Lanes past num_frames repeat the last frame.
   static void load(const LogMelPlan& plan, const float* samples, int64_t num_frames, Complex* x) {
     float* const target = reinterpret_cast<float*>(x);
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -127,7 +127,7 @@ struct LogMelKernel {
     }
   }
 
-  // |X[k]|^2, k to n_fft / 2, of the real transform X out of the complex one z of sample pairs:
+  // Computes |X[k]|^2 for k up to n_fft / 2, of the real transform X, from the complex transform z of sample pairs:
   // X[k] = E + w O, X[half - k] = conj(E - w O), with E and O the transforms of even and odd samples.
   static void power(const LogMelPlan& plan, const Complex* z, Vec* out) {
     const int32_t half = plan.n_fft / 2;
@@ -142,8 +142,8 @@ struct LogMelKernel {
     }
   }
 
-  // log10 of normal positive numbers, within 2e-7 (relative to 1): x = 2^e m, m in [sqrt(1/2), sqrt(2)), and
-  // ln m = 2 artanh((m - 1) / (m + 1)) by its series.
+  // log10 of normal positive numbers, within 2e-7 (relative to 1). Writes x = 2^e m with m in [sqrt(1/2), sqrt(2)), and
+  // ln m = 2 artanh((m - 1) / (m + 1)) as a series.
   static Vec log10(Vec x) {
     constexpr int32_t kSqrtHalf = 0x3f3504f3;  // its bits
     const Ints bits = (Ints)x;
@@ -154,6 +154,7 @@ struct LogMelKernel {
     return __builtin_convertvector(exponent, Vec) * 0.301029995663981195f + s * series * 0.868588963806503655f;
   }
 
+  // Writes out [num_frames, num_mel_bins]: log10 of the filtered power, at least 1e-10.
   static void mel(const LogMelPlan& plan, const Vec* power, int64_t num_frames, float* out) {
     const float* weights = plan.weights;
     for (int32_t bin = 0; bin < plan.num_mel_bins; ++bin) {
@@ -167,6 +168,7 @@ struct LogMelKernel {
     }
   }
 
+  // A LogMelFunction.
   static void frames(const LogMelPlan& plan, const float* samples, int64_t num_frames, float* scratch, float* out) {
     Complex* const x = reinterpret_cast<Complex*>(scratch);
     Complex* const y = x + plan.n_fft / 2;

@@ -1,20 +1,22 @@
-// The inner loop of log_mel.h, one function a level. ops/kernels.h has the rule that this header, log_mel_kernel.h and
-// the files with -m flags obey: C headers only, and every function a template over a level's own type, or static.
+// The inner loop of log_mel.h, one function per level. ops/kernels.h has the rule for this header, log_mel_kernel.h and
+// the files with -m flags: C headers only, and every function is a template over a level's own type, or static. Pure
+// functions: thread-safe with a scratch per thread.
 #pragma once
 
 #include <stdint.h>
 
 namespace transept {
 
-// One step of the Fourier transform: factor `radix` of what is left (Stockham's self-sorting form).
+// One step of the Fourier transform (Stockham's self-sorting form): divides the remaining length by `radix`.
 struct FourierStage {
   int32_t radix;
-  int32_t groups;         // length that is left / radix
+  int32_t groups;         // remaining length / radix
   const float* twiddles;  // [groups, radix - 1, 2]: cos and -sin of 2 pi p k / length, k from 1
   const float* roots;     // [radix, 2]: cos and -sin of 2 pi k / radix; only read for radices above 5
 };
 
-// Everything that the loop reads. The n_fft real samples of a frame are transformed as n_fft / 2 complex ones.
+// All inputs of the loop but the samples; borrowed from LogMelTables. The n_fft real samples of a frame are transformed
+// as n_fft / 2 complex ones.
 struct LogMelPlan {
   int32_t n_fft;
   int32_t hop_length;
@@ -22,18 +24,18 @@ struct LogMelPlan {
   int32_t num_stages;
   const FourierStage* stages;
   const float* window;   // [n_fft]
-  const float* split;    // [n_fft / 4 + 1, 2]: cos and -sin of 2 pi k / n_fft, to part even and odd samples again
-  const int32_t* first;  // [num_mel_bins]: the first frequency of a filter ...
-  const int32_t* count;  // [num_mel_bins]: ... and how many it has
-  const float* weights;  // all filters' weights, one after the other
+  const float* split;    // [n_fft / 4 + 1, 2]: cos and -sin of 2 pi k / n_fft, to combine even and odd samples
+  const int32_t* first;  // [num_mel_bins]: the first frequency of each filter ...
+  const int32_t* count;  // [num_mel_bins]: ... and its number of frequencies
+  const float* weights;  // the weights of all filters, concatenated
 };
 
-// Frame i is samples[i * hop_length .. + n_fft); out [num_frames, num_mel_bins] gets log10(max(mel power, 1e-10)).
-// scratch: at least log_mel_scratch_floats(plan) floats, aligned to 64 bytes.
+// Frame i is samples[i * hop_length .. + n_fft). Fills out [num_frames, num_mel_bins] with log10(max(mel power,
+// 1e-10)). scratch: at least log_mel_scratch_floats(plan) floats, aligned to 64 bytes.
 using LogMelFunction = void (*)(const LogMelPlan& plan, const float* samples, int64_t num_frames, float* scratch,
                                 float* out);
 
-static constexpr int kLogMelMaxLanes = 8;  // frames at a time
+static constexpr int kLogMelMaxLanes = 8;  // frames per vector, at most
 
 static inline int64_t log_mel_scratch_floats(const LogMelPlan& plan) {
   return kLogMelMaxLanes * (int64_t{2} * plan.n_fft + plan.n_fft / 2 + 1);

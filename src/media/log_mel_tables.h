@@ -1,4 +1,4 @@
-// The tables of one front end, computed in double precision and kept in single. Immutable.
+// The tables of one front end, computed in double and kept in single precision. Immutable, so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace transept {
 
-// Slaney's mel filters, of area 1 (librosa, filters.mel with htk=False, norm="slaney"), as their parts that are not
-// zero: weights of frequencies first[i] .. + count[i] - 1, one filter after the other.
+// Slaney's mel filters, of area 1 (librosa, filters.mel with htk=False, norm="slaney"), without their zeros: filter i
+// has the weights of frequencies first[i] .. first[i] + count[i] - 1. `weights` concatenates those of all filters.
 struct MelFilters {
   std::vector<int32_t> first;
   std::vector<int32_t> count;
   std::vector<float> weights;
 };
+// REQUIRES: options that LogMel::create accepts.
 MelFilters make_mel_filters(const LogMelOptions& options);
 
 struct LogMelTables {
@@ -27,7 +28,7 @@ struct LogMelTables {
 
   LogMelOptions options;
   LogMelPlan plan;
-  LogMelFunction frames;
+  LogMelFunction frames;  // the kernel of the level: AVX2 from Isa::kAvx2 on
 
  private:
   void plan_transform();
@@ -35,8 +36,8 @@ struct LogMelTables {
   std::vector<float> window_;
   std::vector<float> split_;
   std::vector<FourierStage> stages_;
-  std::vector<std::vector<float>> twiddles_;  // of each stage
-  std::vector<std::vector<float>> roots_;     // of each stage
+  std::vector<std::vector<float>> twiddles_;  // one per stage
+  std::vector<std::vector<float>> roots_;     // one per stage
   MelFilters filters_;
 };
 

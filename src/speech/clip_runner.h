@@ -1,5 +1,6 @@
-// Clips of one audio file, window after window: openai-whisper's loop (transcribe.py, transcribe). Sequential mode is
-// one runner over all clips; batched mode is a runner a window, many at once.
+// Transcribes clips of one audio file, window after window: openai-whisper's loop (transcribe.py, transcribe).
+// Sequential mode runs one runner over all clips; batched mode runs one per window, several concurrently. Owned by the
+// transcription; used by one thread. It calls back on that thread.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +21,28 @@ namespace transept {
 
 class ClipRunner final {
  public:
-  // The encoder's features of frames [begin, end) of the audio, at most a window.
+  // Returns the encoder's features of frames [begin, end) of the audio; at most a window.
   using Features = std::function<StatusOr<std::shared_ptr<const EncoderFeatures>>(int64_t begin, int64_t end)>;
 
   struct Options {
-    const TranscribeOptions* asked = nullptr;
-    int64_t num_frames = 0;  // of the whole audio
-    // Tokens after a window's last pair of timestamps become a segment up to its end where the clip ends there, instead
-    // of a window of their own: it was cut at a pause.
+    const TranscribeOptions* asked = nullptr;  // borrowed; required
+    int64_t num_frames = 0;                    // of the whole audio
+    // For clips that were cut at a pause: tokens after the last pair of timestamps become a segment up to the clip's
+    // end, if the window ends there, instead of a window of their own.
     bool clips_end_in_pauses = false;
-    bool begins_audio = true;                             // the first window is the audio's: the prefix stands in it
-    int32_t timestamp_begin = 0;                          // beyond the vocabulary: a model without timestamps
-    std::function<Status()> before_window;                // an error ends the run
-    std::function<bool(const FrameRange&)> is_silent;     // such windows are passed over, unencoded; empty: none
-    std::function<void(std::span<Segment>)> on_segments;  // of one window, in order; ids are the caller's
-    std::function<void(int64_t frame)> on_seek;           // done up to here
+    bool begins_audio = true;                          // the first window is the first of the audio: it gets the prefix
+    int32_t timestamp_begin = 0;                       // the vocabulary's size for a model without timestamps
+    std::function<Status()> before_window;             // its error ends the run; required
+    std::function<bool(const FrameRange&)> is_silent;  // such windows are skipped without an encode; empty: none
+    std::function<void(std::span<Segment>)> on_segments;  // of one window, in order; the caller sets ids; required
+    std::function<void(int64_t frame)> on_seek;           // everything before it is done; required
   };
 
-  // Borrows the decoder.
+  // Borrows the decoder, whose language must be known before the first window is decoded.
   ClipRunner(const WindowDecoder& decoder, Features features, Options options);
 
+  // Transcribes the clips in order; the text of one conditions the next. Errors: before_window's, those of the
+  // features, the decoder's.
   Status run(std::span<const FrameRange> clips);
 
  private:
@@ -47,7 +50,7 @@ class ClipRunner final {
     int64_t seek = 0, size = 0;  // frames
     FrameRange clip;
   };
-  // Decodes the window and says where the next one begins.
+  // Decodes the window. Returns the frame at which the next one begins.
   StatusOr<int64_t> run_window(const Window& window);
   WindowSegments cut(const Window& window, const WindowAnswer& answer) const;
   StatusOr<bool> add_words(const Window& window, const EncodedInput& encoded, WindowSegments& segments);
@@ -57,7 +60,7 @@ class ClipRunner final {
   Options options_;
   PreviousText previous_;
   double last_speech_timestamp_ = 0;
-  bool with_prefix_;  // in the next window
+  bool with_prefix_;  // for the next window
 };
 
 }  // namespace transept

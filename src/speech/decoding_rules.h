@@ -1,5 +1,6 @@
-// Decisions about one window's decoding: again at a higher temperature? silence? after which text? from which clips?
-// Source: openai-whisper, transcribe.py and decoding.py. Not thread-safe where it has state.
+// Decisions around the decoding of a window: fallback to a higher temperature, silence, conditioning on previous text,
+// clips. Source: openai-whisper, transcribe.py and decoding.py. The functions are pure, thread-safe; PreviousText is
+// not.
 #pragma once
 
 #include <cstdint>
@@ -12,63 +13,66 @@
 
 namespace transept {
 
-// Of one decoding; not numbers fail no threshold.
+// The scores of one decoding. NaN is neither above nor below a threshold.
 struct WindowScores {
   double compression_ratio = 0, avg_logprob = 0, no_speech_prob = 0;
 };
 
-// None: not asked.
+// nullopt: no check.
 struct DecodingThresholds {
   std::optional<double> compression_ratio = 2.4, logprob = -1.0, no_speech = 0.6;
 };
 
-// Too repetitive, or too improbable (unless it is silence).
+// True if the answer is too repetitive, or too improbable and not silence.
 bool needs_fallback(const WindowScores& scores, const DecodingThresholds& thresholds);
-// The window holds no speech: it gives no segments, and the next begins after it.
+// True if the window holds no speech: it has no segments, and the next window begins after it.
 bool is_silence(const WindowScores& scores, const DecodingThresholds& thresholds);
 
-// temperature, temperature + increment, ... up to 1 (numpy.arange(temperature, 1 + 1e-6, increment)); without an
-// increment that temperature alone, and so where it is above 1.
-// Errors: not finite, negative, an increment that is not above 0 or makes more than 1000 steps.
+// Returns temperature, temperature + increment, ... up to 1 (numpy.arange(temperature, 1 + 1e-6, increment)). Returns
+// the temperature alone without an increment, or if it is above 1. Errors: kInvalidArgument with the option as param: a
+// temperature that is negative or not finite; an increment that is not finite, not above 0, or makes more than 1000
+// steps.
 StatusOr<std::vector<double>> temperature_ladder(double temperature, std::optional<double> increment);
 
-// Text that conditions the next window. Holds at most 2 x max_tokens ids.
+// The text that conditions the next window. Holds at most 2 x max_tokens ids.
 //
-// Hotwords stand before every window's previous text, which has the room that is left. With `carry` the initial prompt
-// does, too, behind them. A carried
-// prompt that leaves none is pushed out by what follows it, as the reference's slices ([-0:], [--n:]) and its cut to
-// the last max_tokens would have it: previous text loses as many tokens from its beginning as the prompt has too many,
-// and what then is last stays.
+// Prompts begin with the hotwords and, with `carry`, the initial prompt; previous text fills the room that is left. A
+// carried part of max_tokens or more shortens the previous text from its beginning by the excess, and the last
+// max_tokens of both remain: the reference's slices ([-0:], [--n:]) have this effect.
 class PreviousText final {
  public:
-  // max_tokens: max_target_positions / 2 - 1. Without `carry` the initial prompt is the first previous text.
+  // max_tokens: max_target_positions / 2 - 1, as the reference. Without `carry` the initial prompt is the first
+  // previous text.
   PreviousText(std::span<const int32_t> initial_prompt, bool carry, int64_t max_tokens,
                std::span<const int32_t> hotwords = {});
 
-  // What follows <|startofprev|>, at most max_tokens; empty: the prompt has no <|startofprev|>.
+  // Returns the tokens after <|startofprev|>, at most max_tokens. Empty: the prompt has no <|startofprev|>.
   std::vector<int32_t> prompt() const;
-  // Tokens of the segments of a window, timestamps included.
+  // Appends the tokens of a window's segments, timestamps included.
   void append(std::span<const int32_t> tokens);
-  // After a window at a temperature above 0.5, or of a run that does not condition on previous text.
+  // Forgets previous text, but not what is carried. Called after a window at a temperature above 0.5, and after every
+  // window without condition_on_previous_text.
   void reset();
 
  private:
   std::vector<int32_t> carried_;
-  std::vector<int32_t> tokens_;  // the last ones of num_tokens_
+  std::vector<int32_t> tokens_;  // the last max_tokens_ of num_tokens_
   int64_t max_tokens_;
-  int64_t num_carried_ = 0;  // of hotwords and the initial prompt, all of them
+  int64_t num_carried_ = 0;  // tokens of hotwords and initial prompt, before the cut to max_tokens_
   int64_t num_tokens_ = 0;   // appended since the reset
 };
 
+// Frames [begin, end) of the audio, of 0.01 s.
 struct FrameRange {
   int64_t begin = 0, end = 0;
   bool operator==(const FrameRange&) const = default;
 };
 
-// "start,end,start,end,...": seconds into frames of 0.01 s, rounded half to even; a last end that is missing is the end
-// of the audio, and so is "". Ends beyond the audio are its end; what is empty then is left out. Ranges may overlap and
-// go back, as in the reference. Errors (param "clip_timestamps"): not a number, not finite, negative, an end before its
-// start (which the reference takes for an empty clip, and gives an empty transcript), too many (10000).
+// Parses "start,end,start,end,..." in seconds into frames of 0.01 s, rounded half to even. A missing last end is the
+// end of the audio; "" is the whole audio. Cuts ends at the end of the audio and drops clips that are empty then. Clips
+// may overlap and go back, as in the reference. Errors: kInvalidArgument with param "clip_timestamps": not a number,
+// not finite, negative, more than 20,000 times, or an end before its start (the reference takes that for an empty
+// clip).
 StatusOr<std::vector<FrameRange>> parse_clip_timestamps(std::string_view text, int64_t content_frames);
 
 }  // namespace transept

@@ -1,5 +1,5 @@
-// Which windows of an audio file have no speech, by the detector of voice: they need no encode, and what models make
-// of silence ("you", "Thank you.") is not in the transcript. A value: thread-safe.
+// Finds the windows of an audio file without speech, by the voice detector. They need no encode, and what models
+// hallucinate in silence ("you", "Thank you.") stays out of the transcript. Immutable, so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,23 @@
 
 namespace transept {
 
-// Clips shorter than this may hold a word where no voice is found in them: it takes the detector a while to tell noise.
+// Clips shorter than this may hold a word although the detector finds no voice: it needs some time to estimate the
+// noise.
 inline constexpr int64_t kTooShortToJudge = 100;  // frames
 
 class SilentWindows final {
  public:
-  // Of a whole file's frames. Audio that is too short to judge is silent if there is nothing in it at all.
+  // `voice`: all frames of the file. If the file is shorter than kTooShortToJudge and has no voice, all of it counts as
+  // speech, unless it is digital silence.
   explicit SilentWindows(std::span<const FrameVoice> voice);
 
-  // Whether there is no speech in these frames and within 0.2 s on both sides.
+  // True if there is no speech in these frames or within 0.2 s on either side.
   bool is_silent(const FrameRange& window) const;
-  // The first frame of the range with speech in it or 0.2 s after it; the range's end: there is none.
+  // Returns the first frame of the range with speech within 0.2 s of it; range.end if there is none.
   int64_t first_speech(const FrameRange& range) const;
 
  private:
-  std::vector<FrameRange> speech_;  // ascending, apart
+  std::vector<FrameRange> speech_;  // ascending, disjoint; 0.2 s of padding included
 };
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Frames' voice into spans of speech, and spans into windows for the encoder. Pure functions: thread-safe.
+// Joins voiced frames to spans of speech, and cuts spans into windows for the encoder. Pure functions: thread-safe.
 #pragma once
 
 #include <span>
@@ -8,31 +8,32 @@
 
 namespace transept {
 
-// Seconds.
+// Seconds from the first frame.
 struct SpeechSpan {
   double start = 0, end = 0;
   bool operator==(const SpeechSpan&) const = default;
 };
 
 struct SpeechSpanOptions {
-  double threshold = 0.5;            // probability at which speech begins
-  double end_threshold = 0.35;       // and below which it ends
-  double min_speech_seconds = 0.1;   // shorter ones are noise
-  double min_silence_seconds = 0.3;  // shorter pauses are part of speech
+  double threshold = 0.5;            // speech begins at this probability
+  double end_threshold = 0.35;       // and ends below this one
+  double min_speech_seconds = 0.1;   // shorter speech is noise
+  double min_silence_seconds = 0.3;  // shorter pauses are speech, as are those that the padding fills
   double padding_seconds = 0.2;      // added on both sides
 };
 
-// Ascending, apart from each other, within the frames.
+// Returns the spans of speech, ascending, disjoint, within the frames.
 std::vector<SpeechSpan> find_speech(std::span<const FrameVoice> frames,
                                     const SpeechSpanOptions& options = SpeechSpanOptions());
 
 struct WindowCutOptions {
-  double max_window_seconds = 30;  // at least 1
-  double max_pause_seconds = 3;    // longer pauses always part windows
+  double max_window_seconds = 30;  // less than 1 counts as 1
+  double max_pause_seconds = 3;    // longer pauses always separate windows
 };
 
-// Windows that hold all speech: neighbours are joined while they fit, and longer speech is cut at its quietest moment
-// in the last third of a window. Ascending; windows do not overlap. REQUIRES: spans as find_speech gives them.
+// Returns windows that cover all speech, ascending and without overlap. Joins neighbouring spans while they fit in a
+// window; cuts longer speech at its quietest frame in the last third of a window. REQUIRES: `spans` are find_speech's
+// of `frames`.
 std::vector<SpeechSpan> cut_windows(std::span<const SpeechSpan> spans, std::span<const FrameVoice> frames,
                                     const WindowCutOptions& options = WindowCutOptions());
 

@@ -1,5 +1,5 @@
-// Words into subtitles: lines and breaks by the user's limits, as openai-whisper's SubtitlesWriter does. Pure:
-// thread-safe.
+// Lays words out as subtitles, with line breaks by the user's limits. Source: openai-whisper, utils.py,
+// SubtitlesWriter. A pure function: thread-safe.
 #pragma once
 
 #include <span>
@@ -10,20 +10,22 @@
 
 namespace transept {
 
-// How vtt and srt cut words into subtitles. They need word times; without these a subtitle is a segment.
+// The layout of words in vtt and srt. Needs word times; without them each segment is a subtitle.
 struct SubtitleOptions {
-  int64_t max_line_width = 0;      // characters; 0: no limit
-  int64_t max_line_count = 0;      // lines of a subtitle; 0: no limit. Counts only beside max_line_width
-  int64_t max_words_per_line = 0;  // 0: no limit
-  bool highlight_words = false;    // one subtitle a word, which is underlined
+  int64_t max_line_width = 0;      // characters; 0: 1000, the reference's
+  int64_t max_line_count = 0;      // per subtitle; 0: no limit; no effect without max_line_width
+  int64_t max_words_per_line = 0;  // 0: 1000, the reference's
+  bool highlight_words = false;    // one cue per word, with the word underlined
 };
 
+// Times in seconds.
 struct Cue {
   double start = 0, end = 0;
   std::string text = {};
 };
 
-// In order. Unlike texts of segments, words keep "-->" (so does the reference).
+// Calls `visit` with every cue of the words, in order. Words keep "-->", unlike texts of segments: so does the
+// reference. Invalid UTF-8 becomes U+FFFD.
 void for_each_word_cue(std::span<const Segment> segments, const SubtitleOptions& options,
                        FunctionRef<void(const Cue&)> visit);
 

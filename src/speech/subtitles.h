@@ -1,7 +1,7 @@
-// A transcript as txt, vtt, srt, tsv or json, byte for byte as openai-whisper's utils.py writes the first four; of the
-// JSON values and order of keys are openai-whisper's. Pure functions: thread-safe.
+// Writes a transcript as txt, vtt, srt, tsv or json. The first four are byte for byte those of openai-whisper's
+// utils.py; json has its values and its order of keys. Pure functions: thread-safe.
 //
-// Texts are taken for UTF-8 (other bytes count as U+FFFD). Times that are negative or no number are written as 0.
+// Invalid UTF-8 becomes U+FFFD. Times that are negative or NaN are written as 0, but in json as they are (NaN: null).
 #pragma once
 
 #include <array>
@@ -24,23 +24,23 @@ inline constexpr std::array<TranscriptFormat, 5> kTranscriptFormats = {Transcrip
                                                                        TranscriptFormat::kSrt, TranscriptFormat::kTsv,
                                                                        TranscriptFormat::kJson};
 
-// "txt", "vtt", ...: the format's name and the file's extension.
+// Returns "txt", "vtt", ...: the name of the format and the extension of its file.
 std::string_view transcript_extension(TranscriptFormat format);
 
-// Errors, by the flag's name with underscores: a negative number; an option that needs word times, without them.
-// Otherwise what is to be told the user: options that have no effect beside others, as openai-whisper warns of them.
+// Checks the options. Returns openai-whisper's warnings about options without effect. Errors: kInvalidArgument with the
+// flag's name in underscores as param: a negative number; an option that needs word times, without `word_times`.
 StatusOr<std::vector<std::string>> check_subtitle_options(const SubtitleOptions& options, bool word_times);
 
-// `options` matter to vtt and srt alone.
+// `options` apply to vtt and srt with word times.
 std::string write_transcript(const Transcript& transcript, TranscriptFormat format,
                              const SubtitleOptions& options = SubtitleOptions());
 
-// {"text", "segments": [{"id", ..., "words": [...]}], "language"}. "words" is there if transcript.has_words.
+// Returns {"text", "segments": [{"id", ..., "words": [...]}], "language"}; "words" only with transcript.has_words.
 Json transcript_json(const Transcript& transcript);
 Json segment_json(const Segment& segment, bool has_words);
 Json word_json(const Word& word);
 
-// "[00:00.000 --> 00:02.500]  text": what openai-whisper prints of a segment while it works.
+// Returns "[00:00.000 --> 00:02.500]  text", as openai-whisper prints segments while it works.
 std::string segment_line(const Segment& segment);
 
 }  // namespace transept

@@ -1,4 +1,4 @@
-// Times as subtitles and people read them. Pure: thread-safe.
+// Formats times for subtitles and people. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,11 @@
 
 namespace transept {
 
-// As Python's round() gives them: half to even. What is negative or no number is 0.
+// Rounds to milliseconds, half to even, as Python's round(). Negative and NaN: 0.
 int64_t milliseconds(double seconds);
 
-// "01:02.345", with hours "00:01:02.345": milliseconds rounded half to even, with carry; hours always, or when not 0.
+// Returns "01:02.345", or with hours "00:01:02.345", rounded as milliseconds(). Hours appear with `always_hours` or if
+// they are not 0.
 std::string format_timestamp(double seconds, bool always_hours, char decimal_mark);
 
 }  // namespace transept

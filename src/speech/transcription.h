@@ -1,4 +1,4 @@
-// What a transcription is made of and from: the model, the audio, what ends it before it is done, and what it counted.
+// Inputs and measurements of a transcription: the model, the audio, the limits, counts and times. Values.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace transept {
 
-// What a transcription needs of a loaded model; all borrowed.
+// The parts of a loaded model that a transcription needs. Borrowed, all of them.
 struct SpeechModel {
   AsyncEngine* engine = nullptr;
   const Tokenizer* tokenizer = nullptr;
@@ -29,18 +29,20 @@ struct SpeechModel {
   const GenerationConfig* generation = nullptr;
   const PromptProcessor* prompts = nullptr;
   bool has_alignment_heads = false;
-  int32_t max_num_seqs = 0;  // of the engine: beams and samples of a window
+  int32_t max_num_seqs = 0;  // the engine's limit of the beams or samples of a window
 
-  // Of a loaded model whose engine `engine` has taken. Errors: it takes no audio; it has no tokenizer (why).
+  // Returns the parts of `model`, which `engine` runs. Errors: kUnimplemented if the model takes no audio;
+  // kInvalidArgument if it has no tokenizer.
   static StatusOr<SpeechModel> of(const LoadedModel& model, AsyncEngine& engine);
 };
 
-// Audio that can be read more than once: encoded bytes, or raw samples.
+// Audio that can be read repeatedly: encoded bytes, or raw samples. Copies share it. Immutable, so thread-safe.
 class AudioSource final {
  public:
   AudioSource(AudioBytes bytes) : bytes_(std::move(bytes)) {}                            // NOLINT: a source is a source
   AudioSource(RawAudio raw) : raw_(std::make_shared<const RawAudio>(std::move(raw))) {}  // NOLINT
 
+  // Returns a reader at the beginning. Errors: as AudioReader::open and AudioReader::from_samples.
   StatusOr<std::unique_ptr<AudioReader>> open(const AudioReader::Options& options) const;
 
  private:
@@ -48,37 +50,39 @@ class AudioSource final {
   std::shared_ptr<const RawAudio> raw_;
 };
 
+// `probability` is among the model's languages.
 struct LanguageGuess {
   std::string code;
   double probability = 0;
 };
 
-// What ends a transcription before it is done, in its first pass over the audio (within a piece of a second) and in its
-// windows, whose requests are aborted: after the engine's step that runs then.
+// Limits that end a transcription early. It checks them before each piece of 16,000 samples of audio and each request;
+// a stop aborts the running request, and the deadline is the request's too, so both take effect after the engine's
+// current step.
 struct TranscribeLimits {
-  std::stop_token stop_token = {};         // a request to stop: kCancelled
-  std::optional<TimePoint> deadline = {};  // of the engine's clock: kDeadlineExceeded
+  std::stop_token stop_token = {};         // kCancelled
+  std::optional<TimePoint> deadline = {};  // by the engine's clock; kDeadlineExceeded
 
-  // The error of what has come to pass; of both, the stop.
+  // Returns the error of the limit that was reached, the stop's first; else ok.
   Status check(const Clock& clock) const;
 };
 
 struct TranscribeCounts {
-  int64_t num_windows = 0;    // encoded, each once; one of its own for the language where no window told it
-  int64_t num_requests = 0;   // of the engine: with language, fallbacks and alignments
-  int64_t num_fallbacks = 0;  // windows decoded again at a higher temperature, each time counted
-  // Of the answers that were taken, one a window: what the decoder was given before them, and what it gave (end tokens
-  // included). Fallbacks, the language and alignments are not among them.
+  int64_t num_windows = 0;    // encodes; one more if detecting the language needed its own
+  int64_t num_requests = 0;   // to the engine, for languages, fallbacks and alignments too
+  int64_t num_fallbacks = 0;  // repeated decodings at a higher temperature
+  // Of the accepted answers, one per window: tokens of the decoder prompt, and generated tokens with their end tokens.
+  // Excludes fallbacks, language detection and alignments.
   int64_t num_prompt_tokens = 0, num_generated_tokens = 0;
-  int64_t num_encoder_tokens = 0;  // positions of the windows
+  int64_t num_encoder_tokens = 0;  // encoder positions of the windows
 
   TranscribeCounts& operator+=(const TranscribeCounts& other);
 };
 
 struct TranscribeTimes {
-  double queue_s = -1;                   // its first engine request's wait for its first step; negative: there was none
-  std::optional<TimePoint> first_token;  // of the first window's answer; of the engine's clock
-  // Steps from a token of an answer to the next, fallbacks included, and the seconds of all of them.
+  double queue_s = -1;                   // of the first answered request: its wait for its first step; negative: none
+  std::optional<TimePoint> first_token;  // of the first answer that was complete, by the engine's clock
+  // Intervals between tokens of an answer, fallbacks included, and their sum.
   int64_t num_intervals = 0;
   double interval_seconds = 0;
 };

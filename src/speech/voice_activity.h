@@ -1,7 +1,8 @@
-// Where there is speech: for the batched mode, which cuts audio at pauses. A likelihood-ratio detector over mel bins
-// after Sohn, Kim and Sung, "A statistical model-based voice activity detection" (IEEE SPL 6(1), 1999), with the noise
-// of each bin from minima (after Martin, "Noise power spectral density estimation based on optimal smoothing and
-// minimum statistics", 2001) on both sides of a frame. docs/decisions/0010 says why, and what was measured.
+// Detects speech, for batched mode (which cuts audio at pauses) and skip_silence. A likelihood-ratio detector over mel
+// bins after Sohn, Kim and Sung, "A statistical model-based voice activity detection" (IEEE SPL 6(1), 1999). The noise
+// of each bin is estimated from minima on both sides of a frame, after Martin, "Noise power spectral density estimation
+// based on optimal smoothing and minimum statistics", 2001. Reasons and measurements:
+// docs/decisions/0010-voice-activity.md.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ inline constexpr double kVoiceFramesPerSecond = 100;
 
 struct FrameVoice {
   float probability = 0;  // that the frame is speech, in [0, 1]
-  float level = 0;        // log10 of the frame's mean power over mel bins: where to cut if one must
+  float level = 0;        // log10 of its mean power over mel bins; long speech is cut where it is low
 };
 
-// Streaming: 350 KB for 80 bins, however long the audio; looks 1.6 s ahead. Results do not depend on how frames come.
-// Not thread-safe.
+// Streaming: 330 KB for 80 bins, whatever the length of the audio; looks ahead 1.55 s. Results do not depend on the
+// sizes of pushes. Not thread-safe.
 class VoiceActivityDetector final {
  public:
   // REQUIRES: num_bins in [1, 512].
@@ -29,11 +30,11 @@ class VoiceActivityDetector final {
   VoiceActivityDetector(VoiceActivityDetector&&) noexcept;
   VoiceActivityDetector& operator=(VoiceActivityDetector&&) noexcept;
 
-  // [num_bins] log10 of mel power as the log-mel stage computes it: floor 1e-10, before clamp and scaling. Values that
-  // are no number, or outside [-10, 10], count as the nearest of these (no number: -10). Appends the frames that have
-  // become certain.
+  // Takes one frame, [num_bins] log10 of mel power as LogMelStream gives it: floor 1e-10, before clamp and scaling.
+  // Values outside [-10, 10] count as the nearest bound, NaN as -10. Appends the frames that are decided now. REQUIRES
+  // (CHECK): the size.
   void push(std::span<const float> log10_mel, std::vector<FrameVoice>& out);
-  // No frame will follow: appends the rest, so that there is one for every frame pushed.
+  // Ends the audio: appends the remaining frames, one for each push in all. Push nothing after it.
   void finish(std::vector<FrameVoice>& out);
 
  private:
@@ -41,7 +42,7 @@ class VoiceActivityDetector final {
   std::unique_ptr<State> state_;
 };
 
-// All at once: frames [num_frames, num_bins].
+// Detects the voice of whole audio. `frames` is [num_frames, num_bins]; returns [num_frames].
 std::vector<FrameVoice> detect_voice(std::span<const float> frames, int num_bins);
 
 }  // namespace transept

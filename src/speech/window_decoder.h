@@ -1,8 +1,9 @@
-// One window of audio to tokens: the prompt, the temperature ladder, the language, the words' times, each a request of
-// its own over one encode. Source: openai-whisper, decoding.py and transcribe.py (decode_with_fallback), timing.py.
+// Decodes one window of audio to tokens: prompt, temperature ladder, language and times of words, each by a request of
+// its own over one encode. Source: openai-whisper, decoding.py, transcribe.py (decode_with_fallback), timing.py.
 //
-// Made once a transcription. Its const functions are thread-safe and block until the engine has answered, or the
-// transcription's limits have ended them.
+// One per transcription, which owns it. Copies its arguments, borrows what the SpeechModel points to. Const functions
+// are thread-safe. encode, detect_language, decode and align block until the engine answers. Their errors: the
+// engine's, under the names of TranscribeOptions; kCancelled and kDeadlineExceeded of the limits.
 #pragma once
 
 #include <atomic>
@@ -24,40 +25,47 @@
 namespace transept {
 
 struct WindowAnswer {
-  std::vector<int32_t> tokens;  // without the end token
-  int64_t num_generated = 0;    // with it
+  std::vector<int32_t> tokens;  // without end token and what follows it
+  int64_t num_generated = 0;    // end token included
   WindowScores scores;
   double temperature = 0;
 };
 
 class WindowDecoder final {
  public:
-  // Errors: what the model, or an engine of this size, cannot serve of the options, by their names.
+  // Errors: kInvalidArgument with the option as param, if the model or an engine of this size cannot serve it
+  // ("max_model_len": too few positions for a window or a transcript); without param, if the model's files name no end
+  // token.
   static StatusOr<std::unique_ptr<WindowDecoder>> create(const SpeechModel& model, const TranscribeOptions& options,
                                                          const TranscribeLimits& limits);
 
+  // Encodes a window. Reuses the encodes of detect_language() by digest.
   StatusOr<EncodedInput> encode(const std::shared_ptr<const EncoderFeatures>& features) const;
 
-  // The language must be known before decode() and align().
+  // True until the language is known. decode() and align() require it.
   bool needs_language() const { return language_.empty(); }
-  // Takes the most probable; all of them, most probable first. A later encode of the same features finds them encoded,
-  // those of every call. The last call's language holds.
-  // REQUIRES: no concurrent call of another function.
+  // Detects the language from one window and sets the most probable one. Returns all guesses, most probable first.
+  // Keeps the encode for encode(). A later call replaces the language. REQUIRES: a model with transcript tokens; no
+  // concurrent call of another function.
   StatusOr<std::vector<LanguageGuess>> detect_language(const std::shared_ptr<const EncoderFeatures>& features);
   const std::string& language() const { return language_; }
 
-  // `previous`: what follows <|startofprev|>. `window_key` with the seed keys random numbers.
+  // Decodes a window, at rising temperatures until an answer passes the thresholds; returns the last one. `previous`:
+  // tokens after <|startofprev|>. `with_prefix`: the prompt ends with options.prefix. `seconds`: audio in the window,
+  // which bounds the answer of models without transcript tokens. `window_key` and the seed determine the random
+  // numbers.
   StatusOr<WindowAnswer> decode(const EncodedInput& window, std::span<const int32_t> previous, bool with_prefix,
                                 double seconds, uint64_t window_key) const;
 
-  // When the words of the window's text tokens were spoken. `num_frames` of the window hold audio.
+  // Returns the times of the words of `text_tokens`, in seconds from the beginning of the window; none for no tokens.
+  // `num_frames` of the window hold audio. REQUIRES: options.word_timestamps.
   StatusOr<std::vector<WordTiming>> align(const EncodedInput& window, std::span<const int32_t> text_tokens,
                                           int64_t num_frames) const;
 
-  // Text of a segment's tokens, without timestamps and other specials.
+  // Returns the text of a segment's tokens, without timestamps and other special tokens.
   std::string text(std::span<const int32_t> tokens) const;
-  // Of a window's or a whole transcript's: other specials stay, as in the reference (they come where nothing is
-  // suppressed, and count as what repeats itself).
+  // Returns the text of a window or a whole transcript, without timestamps. Other special tokens stay, as in the
+  // reference; they occur if nothing is suppressed, and count for the compression ratio.
   std::string whole_text(std::span<const int32_t> tokens) const;
   bool is_text(int32_t token_id) const { return token_id < end_of_text_; }
   int32_t end_of_text() const { return end_of_text_; }
@@ -98,13 +106,13 @@ class WindowDecoder final {
   std::string language_;
   std::optional<int32_t> language_token_, task_token_;
   int32_t start_ = 0, end_of_text_ = 0, max_len_ = 0;
-  std::vector<EncodedInput> language_inputs_;  // that told the language, or should have; none: it was given
+  std::vector<EncodedInput> language_inputs_;  // of detect_language()
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
   mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0}, num_encoder_tokens_{0};
   mutable Mutex times_mutex_;
   mutable TranscribeTimes times_ ABSL_GUARDED_BY(times_mutex_);
   mutable Mutex admission_mutex_;
-  mutable bool was_admitted_ ABSL_GUARDED_BY(admission_mutex_) = false;  // the engine has taken a request
+  mutable bool was_admitted_ ABSL_GUARDED_BY(admission_mutex_) = false;  // the engine has admitted a request
 };
 
 }  // namespace transept
