@@ -1,6 +1,6 @@
-// The table of what this version does, and of what it refuses and why: one row a feature. A row that is refused for
-// now becomes a supported one by taking its `refusal` away. Which family and which attention backend a row holds for is
-// worked out by engine/features.h, which knows both. Constant data: thread-safe.
+// The table of what this version supports, and what it refuses and why: one row per feature. Removing the `refusal` of
+// a row makes it a supported one. engine/features.h decides for which families and attention backends a row holds.
+// Constant data: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -77,16 +77,16 @@ struct FeatureRow {
   Feature feature;
   std::string_view group;  // heading in docs/features.md
   std::string_view name;
-  // What asks for it, comma-separated; "": nothing does, it is always there.
-  std::string_view flags = {};   // "--num-beams"; of the binary
+  // What requests the feature, comma-separated lists. All empty: the feature is always on.
+  std::string_view flags = {};   // of the binary: "--num-beams"
   std::string_view fields = {};  // of a request
   std::string_view others = {};  // keys of model files, parts of a prompt: "config.json: sliding_window"
-  // A clause that says why no model has it on any backend; "": what follows decides.
+  // A clause that says why no model supports the feature on any backend. "": the conditions below decide.
   std::string_view refusal = {};
-  std::string_view modality = {};        // only models that take it
-  std::optional<DType> kv_dtype = {};    // only backends that keep KV in it
-  bool needs_text_encoder = false;       // only models whose encoder reads tokens, and no media
-  bool needs_attention_capture = false;  // only backends that hand out probabilities
+  std::string_view modality = {};        // only models that take this modality
+  std::optional<DType> kv_dtype = {};    // only backends that store KV in this type
+  bool needs_text_encoder = false;       // only models whose encoder reads tokens, not media
+  bool needs_attention_capture = false;  // only backends that return attention probabilities
 };
 
 namespace feature_groups {

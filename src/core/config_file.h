@@ -1,4 +1,4 @@
-// Reading of the small JSON files of a model's folder. Untrusted: size and depth are limited.
+// Reads the small JSON files of a model's folder. Files are untrusted: size and depth are limited. Thread-safe.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace transept {
 
-// The object that the file holds. Errors name the file: it is missing, over 8 MiB, not JSON, or not an object.
+// Returns the object in the file. Errors name the file: it is missing (kNotFound); it is unreadable, over 8 MiB, nested
+// deeper than 64 levels, not JSON, or not an object (kInvalidArgument).
 StatusOr<Json> read_json_object(const std::string& path);
 
 }  // namespace transept

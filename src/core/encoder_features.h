@@ -1,4 +1,5 @@
-// What an encoder is given that is not token ids: media, as the model's family wants them. Values.
+// Encoder inputs that are not token ids: media, in the form that the model's family reads. Values. content_digest() is
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,18 @@
 
 namespace transept {
 
-// One media item. Made by multimodal/ (or speech/, for windows of long audio), immutable from then on: the request,
-// handles of it and the plan of the step that encodes it share it.
+// One media item. multimodal/ makes it; it is immutable from then on. The request, its group and its handles share one
+// object; the plan of the step that encodes it holds a copy of the values (SchedulerOutputs::bulk).
 struct EncoderFeatures {
-  // Audio as log-mel: [num_mel_bins, num_frames]; audio as it is: [num_samples]. Row-major; the product is the number
-  // of values.
+  // Log-mel audio: [num_mel_bins, num_frames]; raw audio: [num_samples]. Row-major; product(shape) == values.size().
   std::vector<int64_t> shape;
   std::vector<float> values;
-  int32_t num_positions = 0;  // that the encoder makes of it; cross blocks are counted in these
-  double audio_seconds = 0;   // of the input, padding aside
+  int32_t num_positions = 0;  // rows of the encoder's output; cross blocks hold this many slots
+  double audio_seconds = 0;   // length of the input, without padding
   bool operator==(const EncoderFeatures&) const = default;
 };
 
-// Features where they lie: in an EncoderFeatures, or in a step's plan.
+// A view of features that are stored elsewhere: in an EncoderFeatures, or in a step's plan.
 struct FeaturesView {
   std::span<const int64_t> shape;
   std::span<const float> values;
@@ -36,11 +36,11 @@ struct FeaturesView {
       : shape(features.shape), values(features.values) {}
 };
 
-// All that determines an encoder's output: ids or features, never both. Neither: a decoder-only request.
+// Everything that determines an encoder's output: ids or features, never both. Neither: a decoder-only request.
 struct EncoderContent {
   std::vector<int32_t> token_ids;
   std::shared_ptr<const EncoderFeatures> features;
-  std::optional<ContentDigest> digest;  // content_digest of these, if it was made already
+  std::optional<ContentDigest> digest;  // content_digest() of the two, if it was computed already
 
   EncoderContent() = default;
   EncoderContent(std::vector<int32_t> ids, std::shared_ptr<const EncoderFeatures> media = nullptr)  // NOLINT: a value
@@ -52,9 +52,10 @@ struct EncoderContent {
   }
 };
 
-// Equal digests mean equal inputs: nothing is compared. SHA-256 of the salt, the modality ("text" or "audio"), the
-// shape (of ids their number) and the values, little-endian; texts behind their sizes and shapes behind their ranks, as
-// 8 bytes each. Inputs of different salts share nothing. Takes 0.7 ms a window of Whisper: off the engine's thread.
+// Returns the digest of an encoder input. Equal digests mean equal inputs; the inputs themselves are not compared.
+// SHA-256 of the salt, the modality ("text" or "audio"), the shape (for ids: [number of ids]) and the values,
+// little-endian. Each text follows its size and each shape its rank, in 8 bytes. Different salts give different
+// digests. `content.digest` is not read. Takes 0.7 ms for a window of Whisper: call it off the engine thread.
 ContentDigest content_digest(const EncoderContent& content, std::string_view salt = {});
 
 }  // namespace transept

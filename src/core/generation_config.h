@@ -1,5 +1,5 @@
-// Decoding defaults from the model's files: generation_config.json, or config.json's legacy keys where there is none
-// (SEMANTICS.md, Where values come from).
+// The decoding defaults of a model: generation_config.json, or the legacy keys of config.json if that file does not
+// exist (docs/api.md, Where values come from). A value; load() is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 namespace transept {
 
 struct GenerationConfig {
-  std::optional<int32_t> max_length, min_length;          // with the decoder prompt
-  std::optional<int32_t> max_new_tokens, min_new_tokens;  // without
+  std::optional<int32_t> max_length, min_length;          // tokens, the decoder prompt included
+  std::optional<int32_t> max_new_tokens, min_new_tokens;  // tokens, the decoder prompt excluded
   bool do_sample = false;
   float temperature = 1;
-  int32_t top_k = 0;  // 0: all. Where do_sample stands and no top_k, Hugging Face's 50
+  int32_t top_k = 0;  // 0: all. do_sample without top_k: 50, the default of Hugging Face
   float top_p = 1;
   float min_p = 0;
   float repetition_penalty = 1;
@@ -36,11 +36,13 @@ struct GenerationConfig {
   std::vector<int32_t> eos_token_ids;
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::string source;                    // the file that was read: generation_config.json or config.json
-  std::vector<std::string> unsupported;  // "guidance_scale: 3": non-default fields that nothing here implements
-  Json raw;                              // the whole file, for what only some families read (core/speech_tokens.h)
+  std::vector<std::string> unsupported;  // "guidance_scale: 3": non-default fields that are not implemented
+  Json raw;                              // the whole file, for fields of single families (core/speech_tokens.h)
 
-  // Errors name file and field; token ids are checked against config.decoder_vocab_size. Where generation_config.json
-  // lacks bos, eos, pad or decoder_start ids, config.json's hold: without an end token nothing would ever stop.
+  // Reads the file in `dir`. Where generation_config.json lacks bos, eos, pad or decoder_start ids, those of
+  // config.json hold: without an end token no answer would stop. Errors: kInvalidArgument, naming file and field: a
+  // file that is not a JSON object, a value of the wrong type or range, an id outside config.decoder_vocab_size (0: not
+  // checked).
   static StatusOr<GenerationConfig> load(const std::string& dir, const ModelConfig& config);
 };
 

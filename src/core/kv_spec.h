@@ -1,5 +1,5 @@
-// What one kind of KV of a model looks like. KV is a list of specs: cross heads may differ from self heads, only some
-// layers may cross, a draft model brings its own.
+// The shape of one kind of KV of a model. A model has one spec per kind (ModelSpec::kv), since cross-attention may have
+// other layers and heads than self-attention. A value.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// config.json as read: the fields common to every family, and the whole object for what a family reads itself.
+// config.json as read: the fields that all families share, and the whole object for the fields of one family. Values; a
+// ConfigReader only reads, so both are thread-safe once constructed.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +14,38 @@ namespace transept {
 
 struct ModelConfig {
   std::string path;                        // the model's folder
-  std::string model_type;                  // "bart"; "" only where architectures say what it is
+  std::string model_type;                  // "bart"; may be "" only if `architectures` is not empty
   std::vector<std::string> architectures;  // ["BartForConditionalGeneration"]
-  int64_t vocab_size = 0;                  // 0: the file does not say (a folder with a tokenizer alone)
-  int64_t decoder_vocab_size = 0;          // vocab_size, but where each side has its own (Marian)
+  int64_t vocab_size = 0;                  // 0: not in the file (a folder with only a tokenizer)
+  int64_t decoder_vocab_size = 0;          // differs from vocab_size only where each side has its own (Marian)
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::vector<int32_t> eos_token_ids;
   Json raw;  // the whole file
 
-  // Reads DIR/config.json. Errors name the file and the field.
+  // Reads DIR/config.json. Errors: kNotFound: no such file; kInvalidArgument, naming file and field: not a JSON object,
+  // a value of the wrong type or range, a special id outside decoder_vocab_size.
   static StatusOr<ModelConfig> load(const std::string& dir);
 };
 
-// Typed reading of a config object: every number is range-checked, every error names file and field.
-// Absent and null are the same; whole numbers may be written 3.0. `object` must outlive the reader.
+// Typed reading of a config object: every number is range-checked. Absent and null are the same; whole numbers may be
+// written 3.0. Errors: kInvalidArgument, naming file and field. `object` must outlive the reader.
 class ConfigReader final {
  public:
   ConfigReader(const Json& object, std::string file) : object_(object), file_(std::move(file)) {}
 
-  // From min to max; without a fallback the key must be there.
+  // Values outside [min, max] are errors. Without a fallback the key is required.
   StatusOr<int64_t> integer(std::string_view key, int64_t min, int64_t max,
                             std::optional<int64_t> fallback = std::nullopt) const;
   StatusOr<double> number(std::string_view key, double min, double max,
                           std::optional<double> fallback = std::nullopt) const;
   StatusOr<bool> boolean(std::string_view key, bool fallback) const;
+  // At most 4096 bytes.
   StatusOr<std::string> string(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
-  StatusOr<std::optional<int32_t>> token_id(std::string_view key) const;  // absent, null: none
-  StatusOr<std::vector<int32_t>> token_ids(std::string_view key) const;   // a number or a list of at most 100,000
-  bool has(std::string_view key) const;                                   // and it is not null
-  // "FILE: KEY: REASON", naming the key.
+  StatusOr<std::optional<int32_t>> token_id(std::string_view key) const;  // absent: none
+  // Reads a number, or a list of at most 100,000 numbers. Absent: empty.
+  StatusOr<std::vector<int32_t>> token_ids(std::string_view key) const;
+  bool has(std::string_view key) const;  // false: absent or null
+  // Returns kInvalidArgument "FILE: KEY: REASON"; its error_param is `key`.
   Status error(std::string_view key, std::string_view reason) const;
   const std::string& file() const { return file_; }
 

@@ -1,4 +1,4 @@
-// The two prompts of a request, as users write them and as the engine takes them. Values.
+// The two prompts of a request, as clients write them and as the engine takes them. Values.
 #pragma once
 
 #include <cstdint>
@@ -25,41 +25,42 @@ struct TokensPrompt {
 // One side of a request: text or ids, with media beside it or media alone.
 struct SingletonPrompt {
   std::variant<std::monostate, TextPrompt, TokensPrompt> content;
-  std::optional<Json> multi_modal_data;  // an object: modality -> data; handed on unread by models without media
+  std::optional<Json> multi_modal_data;  // an object: modality -> data
 };
 
-// Every form of API.md comes down to this: an encoder part, and a decoder part if one was given. (A singleton with
-// media has its text or ids in the decoder part: SEMANTICS.md, Prompts.)
+// All prompt forms of docs/api.md reduce to this: an encoder part, and a decoder part if one was given. The text or ids
+// of a singleton with media are its decoder part.
 struct EncoderDecoderPrompt {
   SingletonPrompt encoder;
   std::optional<SingletonPrompt> decoder;
-  // The decoder's ids stood beside the media: they are the whole decoder prompt, exactly as given.
+  // The decoder part was given beside the media. If it is ids, they are the whole decoder prompt, exactly as given.
   bool decoder_beside_media = false;
-  // Field names for error messages: where each part stood in the request.
+  // The request's fields that held the parts, for error messages.
   std::string encoder_param = "prompt";
   std::string decoder_param = "decoder_prompt";
 };
 
-// A place of the decoder prompt that the model fills: the most probable of `choices` after the tokens before it, a pass
-// over the encoded input of its own (Whisper's language).
+// A token of the decoder prompt that the model chooses: the most probable of `choices` after the tokens before it.
+// Takes a pass of its own over the encoded input (Whisper's language).
 struct OpenToken {
-  int32_t index = 0;  // in prompt_token_ids; not the first
+  int32_t index = 0;  // in prompt_token_ids; > 0
   std::vector<int32_t> choices;
 };
 
-// What the engine runs (vLLM's EncoderDecoderLLMInputs): ids on both sides, or features for the encoder, and the texts
-// where texts were given.
+// The inputs that the engine runs (vLLM's EncoderDecoderLLMInputs): ids for both sides, or features for the encoder,
+// and the texts that were given.
 struct EncoderDecoderInputs {
   std::optional<std::string> encoder_prompt;
   std::vector<int32_t> encoder_prompt_token_ids;            // empty: media, or a decoder-only request
   std::shared_ptr<const EncoderFeatures> encoder_features;  // null: ids
-  std::optional<std::string> prompt;                        // the decoder's
-  std::vector<int32_t> prompt_token_ids;                    // the decoder's, never empty
-  std::optional<OpenToken> open_token;                      // of prompt_token_ids
-  int32_t num_default_generated = 0;  // a bos or language that the default prompt supplied (beam search counts it)
-  bool names_language = false;        // the default prompt holds the target language: no token is forced again for it
+  std::optional<std::string> prompt;                        // of the decoder
+  std::vector<int32_t> prompt_token_ids;                    // of the decoder; never empty
+  std::optional<OpenToken> open_token;                      // in prompt_token_ids
+  // Tokens of the default prompt that count as generated in the length of a beam search: its bos or language, 0 or 1.
+  int32_t num_default_generated = 0;
+  bool names_language = false;  // the default prompt has the target language, so forced_bos_token_id is dropped
 
-  // content_digest of encoder_content(), made on the caller's thread; none: the engine makes it.
+  // content_digest(encoder_content()), computed on the caller's thread. Unset: the engine computes it if it needs it.
   std::optional<ContentDigest> encoder_digest;
 
   EncoderContent encoder_content() const {
@@ -67,7 +68,7 @@ struct EncoderDecoderInputs {
     content.digest = encoder_digest;
     return content;
   }
-  // Positions of the encoder; 0: a decoder-only request.
+  // Positions of the encoder's output; 0: a decoder-only request.
   int32_t num_encoder_tokens() const {
     return encoder_features != nullptr ? encoder_features->num_positions
                                        : static_cast<int32_t>(encoder_prompt_token_ids.size());

@@ -1,4 +1,4 @@
-// Results: vLLM's RequestOutput with two prompts. Values.
+// The results of a request: vLLM's RequestOutput with two prompts. Values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TokenLogprob {
   int32_t rank = 0;   // 1: the best
 };
 
-// The k best of one position, best first, then the chosen token where it is not among them.
+// The k best tokens of one position, best first, then the chosen token if it is not among them.
 using PositionLogprobs = std::vector<TokenLogprob>;
 
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort };
@@ -25,19 +25,19 @@ enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort };
 struct CompletionOutput {
   int32_t index = 0;
   std::string text;
-  std::vector<int32_t> token_ids;    // generated ones only, the end token included
-  double cumulative_logprob = 0;     // 0, too, where SamplingParams::skip_cumulative_logprob
-  std::optional<double> beam_score;  // beam search: what ranks the answers, sum / length ^ length_penalty
-  std::optional<std::vector<PositionLogprobs>> logprobs;
-  // return_alignments: for each of token_ids the index in encoder_prompt_token_ids that it attends to most.
+  std::vector<int32_t> token_ids;    // generated tokens only, the end token included
+  double cumulative_logprob = 0;     // natural; 0 if it was not computed (SamplingParams::skip_cumulative_logprob)
+  std::optional<double> beam_score;  // beam search only: the score that ranks the answers (sampling/beam_search.h)
+  std::optional<std::vector<PositionLogprobs>> logprobs;  // one entry per token
+  // return_alignments only: for each token the position of the encoder's output that it attends to most.
   std::optional<std::vector<int32_t>> alignments;
-  FinishReason finish_reason = FinishReason::kNone;
-  std::variant<std::monostate, int32_t, std::string> stop_reason;  // a stop id, or a stop string
+  FinishReason finish_reason = FinishReason::kNone;                // kNone: the answer continues (a piece of a stream)
+  std::variant<std::monostate, int32_t, std::string> stop_reason;  // the stop id or stop string that ended the answer
 };
 
 // Cross-attention probabilities of the model's alignment heads (ModelSpec::alignment_heads, in their order) for the
-// rows of a decoder prompt: [num_heads, num_tokens, num_positions] row-major. Row t is of the decoder that has read
-// prompt tokens [0, t]; over the positions of the encoder's output each row sums to 1.
+// rows of a decoder prompt: [num_heads, num_tokens, num_positions], row-major. Row t belongs to the decoder after
+// prompt tokens [0, t]. Each row sums to 1 over the positions of the encoder's output.
 struct CrossAttentionWeights {
   int32_t num_heads = 0;
   int32_t num_tokens = 0;
@@ -51,33 +51,38 @@ struct CrossAttentionWeights {
   }
 };
 
-struct RequestMetrics {  // seconds since the request arrived; negative: has not happened
-  double queue_s = -1;
+// Seconds. Negative: has not happened.
+struct RequestMetrics {
+  double queue_s = -1;  // from arrival to the first step
+  // Duration of all encodes of the step that encoded the input. -1: no one step did (a shared input, a long encode).
   double encode_s = -1;
-  double first_token_s = -1;
-  double total_s = -1;
+  double first_token_s = -1;  // from arrival to the first generated token
+  double total_s = -1;        // from arrival to this result
 };
 
+// A finished result, or (finished == false) a piece of a stream: request_id and `outputs` alone, with only what is new.
 struct RequestOutput {
   std::string request_id;
   std::optional<std::string> encoder_prompt;
   std::vector<int32_t> encoder_prompt_token_ids;
-  double audio_seconds = 0;  // of the encoder's audio
+  double audio_seconds = 0;  // length of the encoder's audio
   std::optional<std::string> prompt;
   std::vector<int32_t> prompt_token_ids;
-  std::optional<std::vector<std::optional<PositionLogprobs>>> prompt_logprobs;  // the first entry is null
-  std::optional<std::vector<int32_t>> prompt_alignments;  // --score with return_alignments; the first entry is -1
-  std::optional<double> score;                            // --score: the sum of prompt_logprobs
-  std::optional<float> probe_logprob;                     // SamplingParams::probe: natural, of the raw distribution
-  std::shared_ptr<const CrossAttentionWeights>
-      cross_attention;  // SamplingParams::capture_cross_attention; null: not asked for
-  // SamplingParams::capture_encoder_output: [num_positions, d_model] as the request's own encode gave it. Empty: not
-  // asked for, or the input's cross KV was there already and nothing was encoded.
+  std::optional<std::vector<std::optional<PositionLogprobs>>> prompt_logprobs;  // the first entry is empty
+  // prompt_logprobs with return_alignments: as CompletionOutput::alignments, for the prompt; the first entry is -1.
+  std::optional<std::vector<int32_t>> prompt_alignments;
+  std::optional<double> score;  // --score: sum of the prompt's log-probabilities
+  std::optional<float>
+      probe_logprob;  // SamplingParams::probe: natural, raw distribution; NaN: the scores were no numbers
+  // SamplingParams::capture_cross_attention. Null: not requested, or the request ended before its whole prompt ran.
+  std::shared_ptr<const CrossAttentionWeights> cross_attention;
+  // SamplingParams::capture_encoder_output: [num_positions, d_model], from the request's own encode. Empty: not
+  // requested, or the input's cross KV existed already and the request did not encode.
   std::vector<float> encoder_output;
   std::vector<CompletionOutput> outputs;
   bool finished = false;
-  std::string error;        // "" but when the request failed while it ran
-  std::string error_param;  // the field whose doing it was, if it was one's
+  std::string error;        // why the request failed while it ran; "": it did not
+  std::string error_param;  // the request's field that caused the error; "": none
   RequestMetrics metrics;
 };
 

@@ -1,5 +1,5 @@
-// What a request asks of decoding: vLLM's SamplingParams with Hugging Face's generation fields. A value. Ranges are
-// checked where requests are read (request/); the meaning of each field stands in docs/api.md.
+// The decoding parameters of a request: vLLM's SamplingParams with Hugging Face's generation fields. A value. request/
+// checks the ranges; docs/api.md defines the fields.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,10 @@
 
 namespace transept {
 
-// Whisper's rules for the tokens that are points in time (openai-whisper's ApplyTimestampRules, transformers'
-// WhisperTimeStampLogitsProcessor; sampling/timestamp_rules.h says what they are). The vocabulary's order is: text, end
-// token, other special tokens, <|notimestamps|>, timestamps.
+// Whisper's rules for timestamp tokens (sampling/timestamp_rules.h). The vocabulary's order is: text, end token, other
+// special tokens, <|notimestamps|>, timestamps.
 struct TimestampRules {
-  int32_t timestamp_begin = 0;                         // it and all ids above are timestamps
+  int32_t timestamp_begin = 0;                         // this id and all above are timestamps
   int32_t no_timestamps_token_id = 0;                  // never generated
   int32_t eos_token_id = 0;                            // ids below are text
   std::optional<int32_t> max_initial_timestamp_index;  // the first timestamp is at most timestamp_begin + this
@@ -23,9 +22,9 @@ struct TimestampRules {
   bool operator==(const TimestampRules&) const = default;
 };
 
-// One token at one place of the decoder prompt, of which the raw probability is wanted.
+// Requests the raw log-probability of one token at one position of the decoder prompt.
 struct PromptProbe {
-  int32_t prompt_index = 0;  // the token's probability after prompt tokens [0, prompt_index]
+  int32_t prompt_index = 0;  // the token follows prompt tokens [0, prompt_index]
   int32_t token_id = 0;
 
   bool operator==(const PromptProbe&) const = default;
@@ -34,26 +33,27 @@ struct PromptProbe {
 struct SamplingParams {
   enum class EarlyStopping : uint8_t { kFalse, kTrue, kNever };
 
-  int32_t max_tokens = 0;             // generated tokens at most; > 0 once resolved
-  int32_t min_tokens = 0;             // stop ids are forbidden before, and stop strings not looked for
-  int32_t min_tokens_before_eos = 0;  // end tokens are forbidden before: min_tokens, or the model's own min_length
-  int32_t n = 1;                      // outputs
-  int32_t best_of = 1;                // sampled answers of which the n best are returned; below n: n. Not for beams
+  int32_t max_tokens = 0;  // limit of generated tokens; > 0 once resolved
+  // The first min_tokens tokens are no stop ids, and stop strings are searched for only after them.
+  int32_t min_tokens = 0;
+  int32_t min_tokens_before_eos = 0;  // the same for end tokens: min_tokens, or the model's own min_length
+  int32_t n = 1;                      // answers to return
+  int32_t best_of = 1;                // answers to sample; the n best are returned. Below n: n. Unused by beam search
   float temperature = 0;              // 0: greedy
   int32_t top_k = 0;                  // 0: all
   float top_p = 1;
   float min_p = 0;
-  uint64_t seed = 0;  // resolved: the request's own, or drawn from the engine's seed
+  uint64_t seed = 0;  // once resolved: the request's own, or drawn from the engine's seed
 
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
-  std::vector<int32_t> eos_token_ids;  // of the model
+  std::vector<int32_t> eos_token_ids;  // end tokens of the model
   bool ignore_eos = false;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
 
-  std::optional<int32_t> logprobs;         // the k best and the chosen one; 0: the chosen one only
-  std::optional<int32_t> prompt_logprobs;  // the same over the decoder prompt, from the raw distribution
+  std::optional<int32_t> logprobs;         // the k best tokens and the chosen one; 0: the chosen one only
+  std::optional<int32_t> prompt_logprobs;  // the same for the decoder prompt, from the raw distribution
 
   float repetition_penalty = 1;
   float presence_penalty = 0;
@@ -61,35 +61,35 @@ struct SamplingParams {
   int32_t no_repeat_ngram_size = 0;
   int32_t encoder_no_repeat_ngram_size = 0;
   std::map<int32_t, float> logit_bias;
-  std::vector<std::vector<int32_t>> bad_words_ids;  // bad_words tokenised, and the model's own
+  std::vector<std::vector<int32_t>> bad_words_ids;  // bad_words tokenised, and those of the model
   std::vector<int32_t> suppress_tokens;
   std::vector<int32_t> begin_suppress_tokens;
-  std::vector<int32_t> allowed_token_ids;  // ascending, distinct; others come only if forced. Empty: all are allowed
-  std::optional<TimestampRules> timestamp_rules;  // after every ban, before forced tokens
+  std::vector<int32_t> allowed_token_ids;  // ascending, distinct; other ids only if forced. Empty: all are allowed
+  std::optional<TimestampRules> timestamp_rules;  // applied after all bans, before forced tokens
   std::optional<int32_t> forced_bos_token_id;
   std::vector<int32_t> forced_eos_token_ids;
   bool renormalize_logits = false;
 
-  int32_t num_beams = 1;  // above 1: beam search, and temperature, filters and best_of play no part
+  int32_t num_beams = 1;  // > 1: beam search, which ignores temperature, top_k, top_p, min_p and best_of
   float length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::kFalse;
-  // Set: openai-whisper's beam search instead of Hugging Face's (sampling/beam_search.h), which goes on until
-  // round(num_beams * patience) answers have ended; length_penalty and early_stopping play no part. Answers are ranked
-  // by their sum over their length, or over ((5 + length) / 6) ^ patience_length_penalty where that is set.
+  // Set: the beam search of openai-whisper instead of Hugging Face's (sampling/beam_search.h). It continues until
+  // round(num_beams * patience) answers have ended, and ignores length_penalty and early_stopping. An answer's score is
+  // its sum of log-probabilities / length, or / ((5 + length) / 6) ^ patience_length_penalty if that is set.
   std::optional<double> patience;
   std::optional<double> patience_length_penalty;
 
-  bool return_alignments = false;  // for every generated token the encoder position that it attends to most
-  bool score_only = false;         // --score: prompt_logprobs and their sum instead of generating
+  bool return_alignments = false;  // for each generated token the encoder position that it attends to most
+  bool score_only = false;         // --score: prompt_logprobs and their sum, no generation
 
-  // Of callers inside the program, which no request can ask for.
-  bool skip_cumulative_logprob = false;  // it is 0 then, unless logprobs, best_of or beams need it anyway
-  int32_t prompt_logprobs_vocab = 0;     // > 0: prompt_logprobs are a distribution over the ids below it alone
-  std::optional<PromptProbe> probe;      // RequestOutput::probe_logprob is wanted
-  bool capture_cross_attention = false;  // RequestOutput::cross_attention is wanted
-  bool capture_encoder_output = false;   // RequestOutput::encoder_output is wanted
+  // For callers inside the program; no request can set these.
+  bool skip_cumulative_logprob = false;  // leaves it 0, unless logprobs, best_of or beams need it anyway
+  int32_t prompt_logprobs_vocab = 0;     // > 0: prompt_logprobs are a distribution over the ids below this one
+  std::optional<PromptProbe> probe;      // fills RequestOutput::probe_logprob
+  bool capture_cross_attention = false;  // fills RequestOutput::cross_attention
+  bool capture_encoder_output = false;   // fills RequestOutput::encoder_output
 
-  // Sequences that one request comes to: its beams, or its samples.
+  // Sequences that the request runs: its beams, or its samples.
   int32_t num_seqs() const { return num_beams > 1 ? num_beams : std::max({n, best_of, 1}); }
 
   bool operator==(const SamplingParams&) const = default;

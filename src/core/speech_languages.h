@@ -1,4 +1,4 @@
-// The languages of speech models: codes as Whisper's tokens spell them, and names in English. Constant data.
+// The languages of speech models: codes as Whisper's tokens spell them, and English names. Constant data: thread-safe.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace transept {
 
-// "en", "English", "Castilian", "<|en|>", in any case -> "en" (openai-whisper, tokenizer.py, LANGUAGES and
-// TO_LANGUAGE_CODE). What is not known comes back in lower case: a model may know more codes than this table.
+// Returns the code of a code or name, in any case: "es", "Spanish", "Castilian" and "<|es|>" -> "es" (openai-whisper,
+// tokenizer.py, LANGUAGES and TO_LANGUAGE_CODE). An unknown one is returned in lower case, without "<|" and "|>": a
+// model may know more codes than this table.
 std::string speech_language_code(std::string_view code_or_name);
 
-// "en" -> "english"; a code that is not known is its own name.
+// "en" -> "english". An unknown code is returned as it is.
 std::string_view speech_language_name(std::string_view code);
 
-// Every code of the table.
 std::vector<std::string_view> speech_language_codes();
 
 }  // namespace transept

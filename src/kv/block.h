@@ -1,4 +1,4 @@
-// Blocks: the unit in which KV memory is given out, and what a step asks to have done to them. Values.
+// Blocks: the unit of KV allocation, and the block moves of a step. Values.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace transept {
 
-// A block of block_size slots (tokens), all layers of one table. Counted from 0 within its pool.
+// A block: block_size slots (tokens) of all layers. Ids count from 0 within a pool.
 using BlockId = int32_t;
 
-// The blocks of a sequence (self) or of a group's encoder input (cross), in the order of their tokens.
+// The blocks of a sequence (self) or of a group's encoder input (cross), in order of positions.
 using BlockTable = std::vector<BlockId>;
 
 enum class MemoryPool : uint8_t { kDevice, kHost };
@@ -20,13 +20,13 @@ struct BlockCopy {
   bool operator==(const BlockCopy&) const = default;
 };
 
-// What happens to blocks before a step computes, in this order (KvStorage::apply): the order makes it right that one
-// plan frees a block and gives it to another table.
+// The moves before a step computes. KvStorage::apply executes the lists in this order, so one plan may free a block and
+// allocate it to another table.
 struct BlockMoves {
   std::vector<BlockCopy> swap_out;    // device -> host
-  std::vector<BlockId> freed_device;  // to be poisoned; filled with Options::track_freed_blocks only
+  std::vector<BlockId> freed_device;  // poisoned; empty without BlockSpaceManager::Options::track_freed_blocks
   std::vector<BlockCopy> swap_in;     // host -> device
-  std::vector<BlockId> freed_host;    // as freed_device, but only those that are still free
+  std::vector<BlockId> freed_host;    // as freed_device, but only blocks that are still free
   std::vector<BlockCopy> copy;        // device -> device: copy-on-write
 
   void clear() {

@@ -1,6 +1,7 @@
-// One pool of blocks: a free list and a reference count a block. It does not know what refers to a block.
+// One pool of blocks: a free list, and a reference count per block. It does not know the owners of the references.
 //
-// Not thread-safe (engine thread). Misuse (releasing a free block, allocating from an empty pool) is a CHECK.
+// Owned by the BlockSpaceManager. Not thread-safe (engine thread). Misuse (releasing a free block, allocating from an
+// empty pool) is a CHECK.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +16,31 @@ namespace transept {
 
 class BlockAllocator final {
  public:
-  // Blocks 0 .. num_blocks - 1, all free. With a seed they come in a shuffled order, so that a table that is wrong
-  // cannot be right by accident.
+  // Blocks 0 .. num_blocks - 1, all free. A seed shuffles the order of allocation, so that a wrong table cannot be
+  // right by accident.
   explicit BlockAllocator(int32_t num_blocks, std::optional<uint64_t> shuffle_seed = std::nullopt);
 
-  // A block with one reference. REQUIRES: num_free() > 0.
+  // Returns a block with one reference. REQUIRES: num_free() > 0.
   BlockId allocate();
   // REQUIRES: the block is in use.
   void add_reference(BlockId block);
-  // True: that was the last reference, and the block is free again. REQUIRES: the block is in use (freeing a block
-  // twice is a bug of the caller, and is caught here).
+  // Drops a reference. Returns true if it was the last one: the block is free again. REQUIRES: the block is in use.
   bool release(BlockId block);
-  // Everything is free again, in the order of the start.
+  // Frees all blocks and restores the initial order.
   void reset();
 
   int32_t num_references(BlockId block) const;  // 0: free
   int32_t num_free() const { return static_cast<int32_t>(free_.size()); }
   int32_t num_total() const { return static_cast<int32_t>(num_references_.size()); }
 
-  // Free list and counts agree, and each block's count is expected_references[block].
+  // Checks that the free list agrees with the counts, and that each block's count is expected_references[block].
+  // Errors: kInternal, naming the block. REQUIRES: expected_references.size() == num_total().
   Status check_invariants(std::span<const int32_t> expected_references) const;
 
  private:
   std::optional<uint64_t> shuffle_seed_;
   std::vector<int32_t> num_references_;
-  std::vector<BlockId> free_;  // a stack: what was freed last is given out first, it is the warmest
+  std::vector<BlockId> free_;  // a stack: the block freed last is allocated first, as it is warmest in the caches
 };
 
 }  // namespace transept

@@ -1,14 +1,15 @@
-// Which blocks belong to which table: one self table a decoder sequence (it grows, and is shared block by block after a
-// fork until sequences part: copy-on-write), one cross table a group (written once, shared by all its sequences, and by
-// other groups with the same input if sharing is on). Ids, counts and digests only: no tensor, no Sequence, no byte of
-// KV.
+// Assigns blocks to tables. Each decoder sequence has one self table: it grows, and after a fork shares its blocks
+// until the sequences diverge (copy-on-write). Each group has one cross table: it is written once and shared by all
+// sequences of the group, and by other groups with the same input if sharing is on. Holds ids, counts and digests only:
+// no tensor, no Sequence, no byte of KV.
 //
-// A pinned input's cross table stays when its last group has gone. Then it is idle: its blocks count as available
-// wherever room is asked for, and are given up, the least recently used table first, when blocks are taken. So a
-// pin never refuses, delays or preempts anything.
+// The cross table of a pinned input stays when its last group ends. It is then idle: its blocks count as available, and
+// an allocation that finds no free block evicts the table that has been idle longest. So a pin never causes a refusal,
+// a delay or a preemption.
 //
-// Names are vLLM's; the rules in numbers stand in testdata/. An empty block is never reserved: a sequence of n tokens
-// has ceil(n / block_size) blocks. Owned by the scheduler. Not thread-safe (engine thread).
+// Names are vLLM's; testdata/ has the rules as examples. No empty block is reserved: a sequence of n tokens has
+// ceil(n / block_size) blocks. Owned by the scheduler. Not thread-safe (engine thread). An unknown id is a CHECK unless
+// a function says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ namespace transept {
 
 enum class AllocStatus : uint8_t {
   kOk,     // there is room now
-  kLater,  // not now, but there will be
-  kNever,  // more than the pool less its watermark
+  kLater,  // there is no room now
+  kNever,  // even an empty pool has no room
 };
 
 class BlockSpaceManager final {
@@ -37,26 +38,26 @@ class BlockSpaceManager final {
   static constexpr int32_t kMaxBlockSize = 1024;
 
   struct Options {
-    int32_t block_size = 16;  // slots (tokens) a block
+    int32_t block_size = 16;  // slots (tokens) per block
     int32_t num_device_blocks = 0;
     int32_t num_host_blocks = 0;
     double watermark = 0.01;              // share of the device blocks that admission and swapping in leave free
-    bool share_identical_inputs = false;  // groups with equal digests; those of a pinned input share in any case
-    bool track_freed_blocks = false;      // BlockMoves::freed_device, freed_host
-    std::optional<uint64_t> shuffle_seed = std::nullopt;  // physical block order
+    bool share_identical_inputs = false;  // between groups with equal digests; groups of a pinned input always share
+    bool track_freed_blocks = false;      // fills BlockMoves::freed_device and freed_host
+    std::optional<uint64_t> shuffle_seed = std::nullopt;  // of the order of allocation
 
-    // Errors: name the field and its range.
+    // Errors: kInvalidArgument, naming the field and its range.
     Status validate() const;
   };
 
-  // A group comes with one sequence and forks after its prefill.
+  // Asks for the tables of a new group. A group begins with one sequence and forks after its prefill.
   struct Request {
     GroupId group_id{};
     SeqId seq_id{};
-    int32_t num_tokens = 0;          // slots wanted now
-    int32_t max_tokens = 0;          // how long the sequence may become: memory for its table, no blocks
+    int32_t num_tokens = 0;          // slots to allocate now
+    int32_t max_tokens = 0;          // longest that the sequence may become: reserves memory for its table, no blocks
     int32_t num_encoder_tokens = 0;  // 0: no cross table
-    std::optional<ContentDigest> encoder_digest = std::nullopt;  // set: may be shared; equal digests mean equal inputs
+    std::optional<ContentDigest> encoder_digest = std::nullopt;  // of the encoder input; unset: it is never shared
     int32_t num_blocks_ahead = 0;  // can_allocate() counts these too; allocate() does not take them
   };
 
@@ -68,86 +69,94 @@ class BlockSpaceManager final {
   // REQUIRES: options.validate().ok().
   explicit BlockSpaceManager(const Options& options);
 
-  // need = |cross table, unless it is there already| + blocks of the sequence (+ num_blocks_ahead).
+  // need = |cross table, unless shares_cross()| + blocks of the sequence + num_blocks_ahead.
   // kNever: total - need < watermark; kOk: available - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
-  // The cross table that this group wants is there already, and written when this step decodes.
+  // Whether the group can use an existing cross table that is written, or that this step writes before it decodes.
   bool shares_cross(const Request& request) const;
-  // The same, but it is not yet written: a group that waits will share it.
+  // Whether such a table exists but is not written yet: a group that waits will share it.
   bool awaits_cross(const Request& request) const;
-  // True: the cross table is new and must be written; false: there is none, or it is shared.
-  // REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.
+  // Makes the tables of a new group. Returns true if its cross table is new and must be written; false: there is none,
+  // or it is shared. REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.
   bool allocate(const Request& request);
 
-  // A cross table is written in one step, before anything of that step reads it: begin (a step is planned that writes
-  // it wholly), then finish (the step was executed) or abandon (it was not). Both end all that have begun.
-  bool needs_cross_write(GroupId group_id) const;  // it has a cross table that is not written, nor begun
+  // Progress of writing a cross table. begin: the planned step writes the whole table before it reads it. Then finish:
+  // the step was executed; or abandon: it was not, and the table is unwritten again. Both apply to all tables that have
+  // begun. A long encode takes several steps; its table begins and finishes when the last of them was executed.
+  bool needs_cross_write(GroupId group_id) const;  // the group's cross table is neither written nor begun
   void begin_cross_write(GroupId group_id);        // REQUIRES: needs_cross_write()
   void finish_cross_writes();
   void abandon_cross_writes();
 
-  // Pinning keeps no blocks of its own: the first group with this digest brings the table. Both do nothing if it is so
-  // already.
+  // A pin allocates no blocks: the first group with this digest makes the table. unpin() frees an idle table. No-ops if
+  // the digest is pinned already, or not pinned.
   void pin(const ContentDigest& digest);
   void unpin(const ContentDigest& digest);
 
-  // Whether all of these sequences can grow now, copies of shared last blocks included. The watermark does not count:
-  // it is there so that running sequences can grow.
+  // Whether all of these sequences can grow now, copies of shared last blocks included. Ignores the watermark, which
+  // keeps blocks free for this.
   bool can_append_slots(std::span<const SlotRequest> requests) const;
-  // Adds slots after the sequence's last one; what has to be copied before they are written goes to `copies`.
-  // REQUIRES: the table is on the device, and can_append_slots().
+  // Adds slots after the sequence's last one. Appends to `copies` the block that must be copied before the slots are
+  // written. REQUIRES: the table is on the device, and can_append_slots().
   void append_slots(SeqId seq_id, int32_t num_tokens, std::vector<BlockCopy>& copies);
 
-  // The child begins with the parent's table, every block shared, in the parent's group. Costs no block.
+  // Gives the child the parent's group and table; all blocks are shared. Allocates no block. REQUIRES: the child has no
+  // table.
   void fork(SeqId parent, SeqId child);
-  // Keeps the first num_tokens slots (rejected drafts, a retry from a prefix). REQUIRES: 0 <= num_tokens <= its length.
+  // Keeps the first num_tokens slots. Only tests use it so far. REQUIRES: 0 <= num_tokens <= num_slots(seq_id).
   void truncate(SeqId seq_id, int32_t num_tokens);
 
   // Swapping moves all tables of a group: the blocks of its sequences, then its cross blocks, in order, each distinct
-  // block once. can_swap_in asks for one block more a sequence and one more for the encoder, so that the group can run.
-  // kNever: it wants more blocks than there are.
+  // block once. Appends the copies to `moves`.
+  // can_swap_in counts the group's blocks and one more per sequence and for the cross table, so that the group can run.
+  // kNever: more than all device blocks; kOk: the watermark stays free. REQUIRES: the group is in the host pool.
   AllocStatus can_swap_in(GroupId group_id) const;
+  // REQUIRES: the group is in the host pool, and its blocks are available on the device.
   void swap_in(GroupId group_id, std::vector<BlockCopy>& moves);
-  // False also if the group shares its cross table with another one, or if that is not written.
+  // False: the host pool has too few free blocks, or the cross table is shared with another group or not written.
+  // REQUIRES: the group is on the device.
   bool can_swap_out(GroupId group_id) const;
+  // REQUIRES: can_swap_out().
   void swap_out(GroupId group_id, std::vector<BlockCopy>& moves);
 
-  // Blocks go back to the pool in which they lie. No-ops if there is no such table (any more).
+  // Release the blocks to their pool. No-ops if there is no such table. free_cross() keeps a cross table that other
+  // groups use, or that is pinned (idle).
   void free(SeqId seq_id);
   void free_cross(GroupId group_id);
-  // Forgets every table, idle ones too; both pools are full again. Pins stay.
+  // Frees all tables, idle ones too. Pins stay.
   void reset();
 
-  // Blocks freed since the last call, for poisoning; see BlockMoves. Nothing without track_freed_blocks.
+  // Appends the blocks freed since the last call to freed_device and freed_host. No-op without track_freed_blocks.
   void take_freed_blocks(BlockMoves& moves);
 
-  // Views into the manager, valid until the table changes. Empty if there is none.
+  // Views into the manager, valid until the table changes. Empty: there is no table.
   std::span<const BlockId> get_block_table(SeqId seq_id) const;
   std::span<const BlockId> get_cross_block_table(GroupId group_id) const;
   bool has_table(SeqId seq_id) const { return sequences_.contains(seq_id); }
-  int32_t num_slots(SeqId seq_id) const;  // tokens that the sequence's table has slots for
-  bool is_swapped(GroupId group_id) const;
+  int32_t num_slots(SeqId seq_id) const;    // tokens that the table has slots for; 0: there is no table
+  bool is_swapped(GroupId group_id) const;  // false also for a group without tables
 
   int32_t get_num_free_device_blocks() const { return device_.num_free(); }
-  // Free ones and those of idle tables.
+  // Free blocks and those of idle tables.
   int32_t num_available_device_blocks() const { return device_.num_free() + num_idle_blocks_; }
   int32_t get_num_free_host_blocks() const { return host_.num_free(); }
   int32_t num_device_blocks() const { return device_.num_total(); }
   int32_t num_host_blocks() const { return host_.num_total(); }
+  // Options::watermark of the device blocks, rounded down.
   int32_t watermark_blocks() const { return watermark_blocks_; }
   int32_t block_size() const { return options_.block_size; }
   int32_t num_blocks_for(int64_t num_tokens) const;  // ceil
-  // Distinct blocks in use on the device by kind, for /debug/state and statistics.
+  // Distinct device blocks in use, by kind, for /debug/state and statistics.
   struct Usage {
     int32_t self = 0;
-    int32_t cross = 0;
-    int32_t pinned = 0;  // of idle tables: kept for a pin alone
+    int32_t cross = 0;   // of tables that groups use
+    int32_t pinned = 0;  // of idle tables, which only a pin keeps
   };
   Usage device_usage() const;
 
-  // Reference counts equal the references of the tables; free + used = total; every table is as long as its tokens
-  // want; each group lies in one pool; a table without a group is pinned, and counted as idle. The error says what is
-  // wrong.
+  // Checks that reference counts equal the references of the tables, every table has the blocks of its tokens, no
+  // shared cross table is swapped, and a table without a group is pinned and counted as idle. Errors: kInternal, saying
+  // what is wrong. For tests and debug runs.
   Status check_invariants() const;
 
  private:
@@ -166,7 +175,7 @@ class BlockSpaceManager final {
   };
   struct Group {
     MemoryPool pool = MemoryPool::kDevice;
-    std::vector<SeqId> sequences;  // in the order of their birth
+    std::vector<SeqId> sequences;  // in order of creation
     int64_t cross = kNoCross;      // key of cross_tables_
   };
   static constexpr int64_t kNoCross = -1;
@@ -206,13 +215,13 @@ class BlockSpaceManager final {
   absl::flat_hash_map<int64_t, CrossTable> cross_tables_;
   absl::flat_hash_map<ContentDigest, int64_t> shared_cross_;  // cross tables on the device that may be shared
   absl::flat_hash_set<ContentDigest> pinned_;
-  std::vector<int64_t> idle_;           // cross tables that no group uses, used longest ago first
-  int32_t num_idle_blocks_ = 0;         // of those
-  std::vector<int64_t> being_written_;  // cross tables, some of which may be gone
+  std::vector<int64_t> idle_;           // keys of cross tables that no group uses, the one idle longest first
+  int32_t num_idle_blocks_ = 0;         // blocks of idle_
+  std::vector<int64_t> being_written_;  // keys of cross tables; some may be freed already
   int64_t next_cross_ = 0;
   std::vector<BlockId> freed_device_;
   std::vector<BlockId> freed_host_;
-  std::vector<BlockTable> spare_tables_;  // emptied, for their memory
+  std::vector<BlockTable> spare_tables_;  // empty; kept to reuse their memory
 };
 
 }  // namespace transept

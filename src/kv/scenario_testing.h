@@ -1,6 +1,6 @@
-// For tests: scenarios as text files. A line is a command, its arguments, name=value options, and after "->" what it
-// must answer; '#' starts a comment. The runner of a room gives the commands their meaning; what it does not take from
-// a line is an error, so that a misspelt word cannot pass.
+// For tests: scenarios as text files. A line is a command, its arguments, name=value options, and after "->" the
+// expected answer; '#' starts a comment. The test defines the commands. It must fail on words that it did not take from
+// a line (rest()), so that a misspelt word is an error.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class ScenarioLine final {
   const std::string& where() const { return where_; }  // "file.txt:12: text"
   const std::optional<std::string>& expected() const { return expected_; }
 
-  // The next argument, taken from the line; "" if there is none.
+  // Takes the next argument from the line; "": there is none.
   std::string next() {
     const auto word = std::find_if(words_.begin(), words_.end(),
                                    [](const std::string& w) { return w.find('=') == std::string::npos; });
@@ -41,7 +41,7 @@ class ScenarioLine final {
     words_.erase(word);
     return taken;
   }
-  // The value of `name`=value, taken from the line.
+  // Takes `name`=value from the line and returns the value.
   std::optional<std::string> option(std::string_view name) {
     const std::string prefix = str_cat(name, "=");
     const auto word = std::find_if(words_.begin(), words_.end(),
@@ -55,7 +55,7 @@ class ScenarioLine final {
     const auto value = option(name);
     return value ? std::stoi(*value) : fallback;
   }
-  // The remaining name=value options, taken from the line: what `expect` compares.
+  // Takes the remaining name=value options from the line: those that `expect` compares.
   std::vector<std::pair<std::string, std::string>> all_options() {
     std::vector<std::pair<std::string, std::string>> all;
     for (const std::string& word : words_) {
@@ -66,7 +66,7 @@ class ScenarioLine final {
     std::erase_if(words_, [](const std::string& w) { return w.find('=') != std::string::npos; });
     return all;
   }
-  // What was not taken.
+  // Returns the words that were not taken.
   std::string rest() const { return join(words_, " "); }
 
  private:
@@ -76,7 +76,7 @@ class ScenarioLine final {
   std::optional<std::string> expected_;
 };
 
-// The lines of every *.txt of a folder, file by file in order of name.
+// Reads every *.txt of a folder, in order of name; returns the lines of each. An unreadable file is a CHECK.
 inline std::vector<std::vector<ScenarioLine>> read_scenarios(const std::string& folder) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

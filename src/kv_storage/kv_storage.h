@@ -1,12 +1,12 @@
-// The bytes of the two block pools. It executes what the block manager decided: copies and swaps, and in debug runs it
-// poisons what was freed and watches that cross blocks do not change once they are written.
+// The bytes of the two block pools. Executes the block moves of a plan: copies and swaps. In debug runs it poisons
+// freed blocks and checks that cross blocks do not change once they are written.
 //
-// A block has block_bytes and belongs to one table at a time: layer l of a self table lies at l * self layer stride
-// within it, layer l of a cross table at l * cross layer stride; block_bytes is the larger of the two. What the bytes
-// of a layer mean is the attention backend's business (AttentionBackend::block_bytes).
+// A block has block_bytes() bytes and is of one kind at a time: layer l of a self table starts at l * self layer stride
+// in it, layer l of a cross table at l * cross layer stride; block_bytes() is the larger sum of the two. The attention
+// backend defines the format of a layer's bytes (AttentionBackend::block_bytes).
 //
-// Owned by the model runner. Not thread-safe (engine thread). Memory is touched when first used, so a host pool that
-// is never swapped to costs address space only.
+// Owned by the model runner. Not thread-safe (engine thread). Memory is committed on first use, so a host pool that is
+// never swapped to costs address space only.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class KvStorage final {
  public:
   struct SpecLayout {
     int32_t num_layers = 0;
-    size_t layer_bytes = 0;  // of one block
+    size_t layer_bytes = 0;  // of one layer of one block
   };
   struct Layout {
     int32_t num_device_blocks = 0;
@@ -34,33 +34,35 @@ class KvStorage final {
     SpecLayout self;
     SpecLayout cross;  // num_layers 0: a decoder-only model
 
-    // Layers start at multiples of 64 bytes.
+    // layer_bytes rounded up to a multiple of 64.
     static size_t layer_stride(const SpecLayout& spec);
     size_t block_bytes() const;
   };
 
-  // Errors: a layout whose size overflows; the system refuses the memory (says how much was asked for).
+  // Errors: kInvalidArgument: a count or size out of range, or a total size that overflows; kResourceExhausted: the
+  // system refuses the memory (says how much was asked for).
   static StatusOr<std::unique_ptr<KvStorage>> create(const Layout& layout);
 
-  // One view a layer: uint8 [num_device_blocks, layer_bytes], stride[0] = block_bytes (KvCaches).
+  // One view per layer: uint8 [num_device_blocks, layer_bytes], stride[0] = block_bytes() (KvCaches).
   std::span<const TensorView> self_layers() const { return self_layers_; }
   std::span<const TensorView> cross_layers() const { return cross_layers_; }
   const Layout& layout() const { return layout_; }
   size_t block_bytes() const { return block_bytes_; }
 
-  // A step's moves, in the order that BlockMoves gives. Freed blocks are poisoned, and sealed ones checked.
+  // Executes the moves in the order of BlockMoves. Checks freed blocks that are sealed, then poisons all freed blocks.
   void apply(const BlockMoves& moves);
 
   void copy(std::span<const BlockCopy> copies);      // device -> device
   void swap_out(std::span<const BlockCopy> copies);  // device -> host
   void swap_in(std::span<const BlockCopy> copies);   // host -> device
-  // Fills blocks with 0xFF: NaN as float32, bfloat16 and float16, so that a reader shows it.
+  // Fills blocks with 0xFF: NaN as float32 (also the scales of int8 KV), bfloat16 and float16, so that reading a freed
+  // block shows.
   void poison(MemoryPool pool, std::span<const BlockId> blocks);
 
-  // Debug runs: notes the content of cross blocks after they were written. The note travels with swaps; when the block
-  // is freed (apply) a changed content is a CHECK that names the block.
+  // For debug runs: records a hash of cross blocks after they were written. A swap moves the seal with the block. When
+  // a sealed block is swapped or freed (apply), changed content is a CHECK that names the block.
   void seal(std::span<const BlockId> device_blocks);
-  uint64_t hash(MemoryPool pool, BlockId block) const;  // never 0
+  uint64_t hash(MemoryPool pool, BlockId block) const;  // of the block's bytes; never 0
 
   uint64_t bytes_copied() const { return bytes_copied_; }
   uint64_t bytes_swapped_out() const { return bytes_swapped_out_; }
@@ -79,7 +81,7 @@ class KvStorage final {
   Pool& pool(MemoryPool which) { return which == MemoryPool::kDevice ? device_ : host_; }
   const Pool& pool(MemoryPool which) const { return which == MemoryPool::kDevice ? device_ : host_; }
   void transfer(Pool& from, Pool& to, std::span<const BlockCopy> copies);
-  void retire(MemoryPool which, std::span<const BlockId> blocks);  // freed ones: checks seals, poisons
+  void retire(MemoryPool which, std::span<const BlockId> blocks);  // freed blocks: checks seals, poisons
   void check_seal(const Pool& pool, BlockId id) const;
   uint64_t hash_of(const Pool& pool, BlockId id) const;
 

@@ -1,4 +1,4 @@
-// Activations by the names that config.json has for them.
+// Reads activations by their names in config.json. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace transept {
 
-// Errors name the file and `key`, and say which names there are.
+// Errors: kInvalidArgument, naming the file and `key`: an unknown name; the message lists the known ones.
 StatusOr<Activation> activation_by_name(const ConfigReader& reader, std::string_view key, std::string_view name);
 
-// The field `key`; `fallback` where the file does not say.
+// Reads the field `key`; absent: `fallback`. Errors: as above; a field that is not a string.
 StatusOr<Activation> read_activation(const ConfigReader& reader, std::string_view key, std::string_view fallback);
 
 }  // namespace transept

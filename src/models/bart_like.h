@@ -1,6 +1,7 @@
-// The families that are BART in all but a few choices: encoder and decoder of one width, attention with biases on all
-// projections, a feed-forward of two matrices, layer norms of epsilon 1e-5, an output layer tied to the token
-// embedding. A family's file names its choices as a BartLikeTraits and calls load_bart_like; it computes nothing.
+// Loads the families that differ from BART in a few choices only: encoder and decoder of one width, attention with
+// biases on the projections (Whisper: not of K), a feed-forward of two matrices, layer norms of epsilon 1e-5, an output
+// layer that is usually tied to the token embedding. A family's file states its choices as a BartLikeTraits and calls
+// load_bart_like; it has no arithmetic of its own. Loading belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -14,14 +15,17 @@ struct BartLikeConfig;
 struct BartLikeParts;
 class EncoderInput;
 
-// Reads sizes and switches of config.json, every one range-checked, and every weight by name and shape. Tensors may
-// stand with the prefix "model." or without it, and the tied table under any of its names. Switches of config.json that
-// contradict the family's arithmetic (normalize_before and its like) are warned of and have no effect, as in
-// transformers, whose published checkpoints hold some. Errors name file and field, or tensor.
+// Loads a text model: reads the sizes and switches of config.json, all range-checked, and every weight by name and
+// shape. Tensors may have the prefix "model." or not, and the tied table any of its names. Warns of switches of
+// config.json that contradict the family's arithmetic (normalize_before and its like); they have no effect, as in
+// transformers: published checkpoints have some. Errors: those of read_bart_like_config() and load_bart_like_parts().
+// REQUIRES: !traits.encodes_media.
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,
                                                 std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options);
 
-// Reads every layer by BART's names. encoder_input: of a family that encodes media; null: tokens and positions.
+// Reads every layer by BART's names. encoder_input: the media input of a family with traits.encodes_media; else null,
+// and the encoder reads tokens and positions. Errors: kUnimplemented: the attention backend does not support the heads;
+// kNotFound: a missing tensor; kInvalidArgument: a misshapen one (both by name).
 StatusOr<BartLikeParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
                                              std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                              const ModelLoadOptions& options);

@@ -22,15 +22,16 @@ struct BartLikeConfig {
   Activation activation = Activation::kGelu;
   bool scale_embedding = false;
   bool tie_word_embeddings = true;
-  bool share_embeddings =
-      true;  // one table for both sides; false: each has its own, by its own vocabulary; media: no encoder's
+  // One token table for both sides. False: each side has a table for its own vocabulary, or the encoder has none
+  // (media).
+  bool share_embeddings = true;
 
   float embedding_scale() const { return scale_embedding ? std::sqrt(static_cast<float>(d_model)) : 1.0f; }
   int64_t head_dim(const Side& side) const { return d_model / side.heads; }
 };
 
-// Errors name file and field: a size that is missing or out of range, heads that do not divide d_model, an activation
-// that is not supported.
+// Reads and checks the sizes; warns of switches that contradict `traits`. Errors: kInvalidArgument, naming file and
+// field: a size that is missing or out of range, heads that do not divide d_model, an unsupported activation.
 StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, const ModelConfig& config);
 
 }  // namespace transept

@@ -1,7 +1,7 @@
-// The arithmetic of the BART-like families (bart_like.h) and of others that differ in names and inputs: loaded layers
-// in, a Model out. Which norms stand where is settled by which of them are there. Source: transformers,
-// models/{bart,mbart,marian,pegasus,m2m_100,blenderbot, blenderbot_small}/modeling_*.py. Immutable, so thread-safe as
-// far as Model is.
+// The arithmetic of the BART-like families (bart_like.h), and of Whisper and Moonshine, whose inputs and names differ:
+// makes a Model of loaded layers. Source: transformers, modeling_*.py of
+// models/{bart,mbart,marian,pegasus,m2m_100,blenderbot,blenderbot_small,plbart,whisper,moonshine}. Immutable, and
+// thread-safe as Model is.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,13 @@
 
 namespace transept {
 
-// x + f(x) with a norm: y = norm(x + f(x)), or y = x + f(norm(x)).
+// A residual sum with a norm: kAfter: norm(x + f(x)); kBefore: x + f(norm(x)).
 struct Residual {
   LayerNorm norm;
   NormPlace place;
 
-  // f(x, residual, y): y = f(x) + residual; y may be the residual. x: [rows, dim], replaced by the result.
+  // Replaces x, [rows, dim], by the result. f(in, residual, out) must write out = sublayer(in) + residual; `out` may be
+  // `residual`, and all three may be x.
   template <typename F>
   void run(Context& context, const TensorView& x, const F& f) const {
     if (place == NormPlace::kAfter) {
@@ -54,15 +55,16 @@ struct BartLikeDecoderLayer {
   Residual feed_forward_sum;
 };
 
-// Tokens, positions and the norm behind them: one for each side that reads tokens.
+// The token embedding, positions and norm of a side that reads tokens.
 struct BartLikeInput {
   Embedding tokens;
-  std::optional<Embedding> positions;  // none: the attention turns its queries and keys
+  std::optional<Embedding> positions;  // unset: rotary positions (BartLikeParts::decoder_rope)
   int32_t position_offset = 0;
   float scale = 1;
   EmbeddingNorm norm_place = EmbeddingNorm::kNone;
-  std::optional<LayerNorm> norm;  // unless norm_place is kNone
+  std::optional<LayerNorm> norm;  // set unless norm_place is kNone
 
+  // x: [ids.size(), d_model] float32, overwritten.
   void forward(Context& context, View<int32_t> ids, View<int32_t> position_ids, const TensorView& x) const;
 };
 
@@ -72,12 +74,12 @@ struct BartLikeParts {
   BartLikeInput decoder_input;
   std::vector<BartLikeEncoderLayer> encoder_layers;
   std::vector<BartLikeDecoderLayer> decoder_layers;
-  std::optional<LayerNorm> encoder_norm, decoder_norm;  // behind the last layer
-  std::vector<float> encoder_rope, decoder_rope;        // frequencies (ops/rope.h); empty: nothing is turned
+  std::optional<LayerNorm> encoder_norm, decoder_norm;  // after the last layer; unset: none
+  std::vector<float> encoder_rope, decoder_rope;        // frequencies (ops/rope.h); empty: no rotary positions
   LmHead lm_head;
 };
 
-// The model keeps `weights`, which the embeddings read; `attention` outlives it.
+// The model keeps `weights`, since the embeddings read them. It borrows `attention`.
 std::unique_ptr<Model> make_bart_like_model(BartLikeParts parts, std::shared_ptr<WeightMap> weights,
                                             const AttentionBackend& attention);
 

@@ -1,4 +1,4 @@
-// What a BART-like family (bart_like.h) chooses. Values.
+// The choices of a BART-like family (bart_like.h). Values.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace transept {
 
-// Where a layer's norms stand: before each sublayer (and one more behind the last layer), or behind each residual sum.
+// Where a layer has its norms: before each sublayer (and one more after the last layer), or after each residual sum.
 enum class NormPlace : uint8_t { kAfter, kBefore };
 
-// Whether a norm stands behind the token embedding, and on which side of adding the positions.
+// Whether the embedding has a norm, and whether it comes before or after adding the positions.
 enum class EmbeddingNorm : uint8_t { kNone, kAfterPositions, kBeforePositions };
 
 struct PositionTraits {
   enum class Kind : uint8_t {
     kLearned,   // a table in the checkpoint
-    kStored,    // sinusoidal; the checkpoint may hold the table, else it is computed
-    kComputed,  // sinusoidal; a table in the checkpoint is known and not read, as in the reference
+    kStored,    // sinusoidal; read from the checkpoint if it has the table, else computed
+    kComputed,  // sinusoidal; always computed: a table in the checkpoint is ignored, as in the reference
   };
   Kind kind = Kind::kLearned;
   Sinusoid sinusoid = Sinusoid::kByDim;
-  int32_t offset = 0;  // the row of position 0: fairseq keeps the rows before for padding
+  int32_t offset = 0;  // the table's row of position 0; fairseq reserves the rows before it for padding
 };
 
 struct BartLikeTraits {
@@ -33,15 +33,15 @@ struct BartLikeTraits {
   EmbeddingNorm decoder_embedding_norm = EmbeddingNorm::kNone;
   PositionTraits positions;
   DefaultPrompt default_prompt = DefaultPrompt::kStart;
-  // What holds where config.json does not say.
+  // Defaults of config.json.
   bool scale_embedding = false;
   std::string_view activation = "gelu";
-  // What the family calls otherwise than BART, or lacks.
+  // Names that differ from BART's, and parts that the family lacks.
   std::string_view encoder_positions_key = "max_position_embeddings";
   std::string_view decoder_positions_key = "max_position_embeddings";
   std::string_view output_layer = "lm_head.weight";
   bool k_has_bias = true;
-  bool encodes_media = false;  // an EncoderInput of the family's own; no token table on the encoder's side
+  bool encodes_media = false;  // the family has its own EncoderInput, and the encoder no token table
 };
 
 }  // namespace transept

@@ -1,5 +1,5 @@
-// How what a request holds becomes the first hidden rows of an encoder: a part of a model, where families of one
-// arithmetic differ. Owned by the model. Immutable after loading.
+// Computes the first hidden rows of an encoder from ids or media: the part in which families of one arithmetic differ.
+// Owned by the model. Immutable after loading; thread-safe as Model is.
 #pragma once
 
 #include "core/forward_batch.h"
@@ -11,8 +11,9 @@ class EncoderInput {
  public:
   virtual ~EncoderInput() = default;
 
-  // x: [batch.num_tokens(), d_model] float32, overwritten. REQUIRES of media: shapes as the family's multimodal/ makes
-  // them, that give attention.seq_lens[i] positions. A dry run has none: it goes by seq_lens.
+  // x: [batch.num_tokens(), d_model] float32, overwritten. REQUIRES: batch.features[i] has a shape that multimodal/
+  // makes for the family, and gives attention.seq_lens[i] positions. A dry run has no features: seq_lens gives the
+  // sizes.
   virtual void forward(Context& context, const EncodeBatch& batch, const TensorView& x) const = 0;
 };
 

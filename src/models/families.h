@@ -1,5 +1,6 @@
-// The families: one line each, and nothing else knows them by name. A line here and the file that defines its loader is
-// all that a family is to the rest. registry.cc makes the table of it.
+// The list of model families, one line each. A text family needs a line here and a file that defines its loader
+// (docs/adding_a_model.md); an audio family also needs one in multimodal/registry.cc. registry.cc makes a table of the
+// list. Constant data: thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace transept {
 
-// Keys of multi_modal_data that a family takes.
+// The keys of multi_modal_data that a family takes.
 inline constexpr std::span<const std::string_view> kTextAlone{};
 inline constexpr std::string_view kAudioKeys[] = {"audio"};
 inline constexpr std::span<const std::string_view> kAudioAlone{kAudioKeys};
@@ -31,8 +32,8 @@ inline constexpr std::span<const std::string_view> kAudioAlone{kAudioKeys};
   FAMILY(load_whisper, "whisper", "WhisperForConditionalGeneration", kAudioAlone)                          \
   FAMILY(load_moonshine, "moonshine", "MoonshineForConditionalGeneration", kAudioAlone)
 
-// Every loader: checks the family's fields of config.json and reads its weights, which the model keeps. Errors name
-// file and field, or tensor.
+// Declares the loaders. A loader checks the family's fields of config.json and reads its weights; the model keeps
+// `weights`. Errors: as load_model() (registry.h) for a known family.
 #define TRANSEPT_DECLARE_FAMILY(loader, model_type, architecture, modalities)                            \
   StatusOr<std::unique_ptr<Model>> loader(const ModelConfig& config, std::shared_ptr<WeightMap> weights, \
                                           const ModelLoadOptions& options);

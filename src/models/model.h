@@ -1,7 +1,8 @@
-// What a model family implements. A model is weights and arithmetic: it knows no request, no scheduler, no sampler.
+// The interface of a model family. A model is weights and arithmetic: it knows no request, no scheduler, no sampler.
 //
-// Owned by its rank's model runner and that one's replicas together. Immutable after loading; methods write only
-// through their arguments, so several threads may run them, each with a context of its own (its pool and arena).
+// Owned jointly by the model runner of its rank and the replicas of that runner. Immutable after loading; methods write
+// only through their arguments, so several threads may call them concurrently, each with its own context (pool and
+// arena).
 #pragma once
 
 #include <cstdint>
@@ -24,19 +25,18 @@
 
 namespace transept {
 
-// The encoder's result for the packed inputs of one EncodeBatch: [num_tokens, d_model]. A counted handle with any
-// number of consumers; the memory returns to its maker when the last one lets go.
+// The encoder's result for one EncodeBatch: [num_tokens, d_model] float32. A reference-counted handle: `owner` keeps
+// the memory; null: the caller keeps it.
 struct EncoderOutput {
   TensorView hidden;
   std::shared_ptr<void> owner;
 };
 
-// Activations of an unfinished encode, outside the step arena: what a stage of a pipeline hands to the next one.
-// (Encodes that stand still between decode steps do so within a layer: base/sliced_call.h.) Made by the model runner,
-// [num_tokens, d_model].
+// The activations of an encode between two calls of Model::encode: [num_tokens, d_model] float32. The model runner
+// makes it, outside the step arena. (A long encode pauses within a layer instead: base/sliced_call.h.)
 struct EncodeState {
   TensorView hidden;
-  int32_t next_layer = 0;
+  int32_t next_layer = 0;  // encode() sets it to range.end
 };
 
 class Model {
@@ -45,15 +45,18 @@ class Model {
 
   virtual const ModelSpec& spec() const = 0;
 
-  // Runs encoder layers [range.begin, range.end) on state.hidden: the first slice embeds, the last one normalises.
+  // Runs encoder layers [range.begin, range.end) on state.hidden. A range from layer 0 first overwrites it with the
+  // embedded inputs; one to the last layer normalises at the end. REQUIRES: range.begin == state.next_layer.
   virtual void encode(Context& context, const EncodeBatch& batch, LayerRange range, EncodeState& state) const = 0;
 
-  // Projects the encoder output to the cross K and V of decoder layers `range` and writes them at cross.slot_mapping.
+  // Projects the encoder output to cross K and V of decoder layers `range`, and writes row i to slot
+  // cross.slot_mapping[i] of kv.cross_layers.
   virtual void write_cross_kv(Context& context, const EncoderOutput& output, const AttentionMetadata& cross,
                               const KvCaches& kv, LayerRange range) const = 0;
 
-  // Runs decoder layers `range` over the batch's rows; hidden: [batch.logits_rows.size(), d_model], ready for
-  // lm_head().
+  // Runs the decoder over the batch's rows, and writes K and V of the new rows to batch.kv.self_layers. hidden:
+  // [batch.logits_rows.size(), d_model] float32, overwritten with the input of lm_head(). REQUIRES: `range` is all
+  // decoder layers (no family splits the decoder yet).
   virtual void decode(Context& context, const ForwardBatch& batch, LayerRange range,
                       const TensorView& hidden) const = 0;
 
@@ -61,8 +64,8 @@ class Model {
 };
 
 struct ModelLoadOptions {
-  PackOptions packing;                // a thread pool alone: every matrix as the checkpoint stores it
-  const AttentionBackend& attention;  // outlives the model
+  PackOptions packing;                // made of a thread pool alone: every matrix as the checkpoint stores it
+  const AttentionBackend& attention;  // must outlive the model
 };
 
 }  // namespace transept

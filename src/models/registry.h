@@ -1,4 +1,5 @@
-// Which families there are: one line each (registry.cc).
+// The supported model families (listed in families.h), and the loading of a model. Thread-safe, but a WeightMap belongs
+// to one loader at a time.
 #pragma once
 
 #include <memory>
@@ -11,22 +12,24 @@
 
 namespace transept {
 
-// Loads the model of config.model_type / config.architectures. The model keeps `weights`. Warns, by name, of every
-// tensor that nothing reads. Errors: an unsupported architecture (lists the supported ones), a config field out of
-// range, a missing or misshapen weight.
+// Loads the model that config.architectures names, or, if that is empty, config.model_type. The model keeps `weights`.
+// Warns, by name, of every tensor that no layer reads. Errors: kUnimplemented: an unsupported architecture (lists the
+// supported families), or heads that the attention backend does not support; kNotFound: a missing weight, by name;
+// kInvalidArgument, naming file and field, or tensor: a config field that is missing or out of range, a misshapen
+// weight.
 StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
                                             const ModelLoadOptions& options);
 
-// A family as the table of capabilities sees it.
+// The properties of a family that the table of capabilities needs.
 struct FamilyTraits {
   std::string_view model_type;
-  std::span<const std::string_view> modalities;  // ModelSpec::modalities: keys of multi_modal_data that it takes
+  std::span<const std::string_view> modalities;  // as ModelSpec::modalities
 };
 
-// Every family, in the order of the registry.
+// Returns every family, in the order of families.h.
 std::vector<FamilyTraits> family_traits();
 
-// The family that load_model takes for this config; none: it refuses it.
+// Returns the family that load_model() uses for this config. Unset: the architecture is not supported.
 std::optional<FamilyTraits> family_of(const ModelConfig& config);
 
 }  // namespace transept

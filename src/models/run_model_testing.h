@@ -1,4 +1,4 @@
-// For tests: runs any encoder/decoder model over one short request, without an engine.
+// For tests: runs any encoder/decoder model over a few short requests, without an engine. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 namespace transept::testing {
 
-// Features that can be made again anywhere: values from -1 to 1 of a linear congruential generator (Numerical Recipes'
-// constants).
+// Makes reproducible features: values in [-1, 1) of a linear congruential generator (constants of Numerical Recipes).
 inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> shape, int32_t num_positions,
                                                         uint32_t seed = 1) {
   auto features = std::make_shared<EncoderFeatures>();
@@ -29,7 +28,7 @@ inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> sha
   return features;
 }
 
-// What any family may be run with: ids, or media of four positions.
+// Returns an input that fits the family of `config`: four ids, or media of four positions.
 inline EncoderContent short_content(const Json& config) {
   if (const Json* bins = config.find("num_mel_bins")) return {{}, seeded_features({bins->as_int(), 8}, 4)};
   if (config.find("encoder_num_hidden_layers") != nullptr) return {{}, seeded_features({2047}, 4)};  // Moonshine
@@ -45,14 +44,14 @@ class RunModel final {
 
   struct Output {
     std::vector<float> encoder;  // [positions, d_model]
-    std::vector<float> logits;   // [decoder_ids, vocab_size]
+    std::vector<float> logits;   // [decoder_ids.size(), vocab_size]
   };
 
-  // Encodes each input, all of them packed in one batch, and feeds each one's decoder ids in one piece.
   struct Request {
     EncoderContent content;
     std::vector<int32_t> decoder_ids;
   };
+  // Encodes all inputs in one batch, then feeds the decoder ids of all requests in one step. One output per request.
   std::vector<Output> run(const Model& model, const std::vector<Request>& requests, OpCounters* counters = nullptr) {
     Arena::Scope scope(arena_);
     Context context{threads_, arena_, isa_, false, counters};
@@ -93,7 +92,7 @@ class RunModel final {
     return split(spec, packed, state.hidden.f32(), logits.data());
   }
 
-  // Logits of the last decoder row after encoding `content` and feeding three tokens: [vocab_size].
+  // Returns the logits of the last decoder row, [vocab_size], after encoding `content` and feeding three tokens.
   std::vector<float> logits(const Model& model, OpCounters* counters = nullptr,
                             const EncoderContent& content = {{0, 7, 9, 2}}) {
     const std::vector<float> all = run(model, {{content, {2, 0, 5}}}, counters)[0].logits;
@@ -103,7 +102,7 @@ class RunModel final {
  private:
   static constexpr int32_t kBlockSize = 16;
 
-  // What a step's views are of.
+  // The buffers behind the views of a step.
   struct Packed {
     explicit Packed(const std::vector<Request>& requests) {
       for (const Request& request : requests) {

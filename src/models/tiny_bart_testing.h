@@ -1,4 +1,5 @@
-// For tests: writes a BART checkpoint of random weights, small enough for every test to make its own.
+// For tests: writes a BART checkpoint of random weights (the same for the same seed), small enough for every test to
+// make its own. A value.
 #pragma once
 
 #include <random>

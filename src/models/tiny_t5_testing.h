@@ -1,4 +1,5 @@
-// For tests: writes a T5 checkpoint of random weights, small enough for every test to make its own.
+// For tests: writes a T5 checkpoint of random weights (the same for the same seed), small enough for every test to make
+// its own. A value.
 #pragma once
 
 #include <random>
@@ -16,7 +17,7 @@ struct TinyT5 {
   int64_t vocab_size = 40, d_model = 16, d_kv = 6, num_heads = 4, d_ff = 24, num_layers = 2, num_decoder_layers = 1;
   bool gated = false, tied = true, bias_in_each_layer = false;
   std::string table = "shared.weight";
-  std::string more_config = "";  // ", \"key\": value"
+  std::string more_config = "";  // more fields of config.json: ", \"key\": value"
   uint32_t seed = 1;
 
   static TinyT5 gated_untied() {

@@ -1,6 +1,6 @@
-// Beam search as pure functions: scores in, {parent, token} out. Keeping sequences, blocks and texts is not its
-// business. The rules are transformers' (GenerationMixin._beam_search), as the golden README spells them out, or
-// openai-whisper's (decoding.py: BeamSearchDecoder, MaximumLikelihoodRanker), the search with patience.
+// Beam search as pure functions: scores in, {parent, token} out. The caller keeps sequences, blocks and texts. Source:
+// transformers (GenerationMixin._beam_search); the search with patience: openai-whisper (decoding.py, BeamSearchDecoder
+// and MaximumLikelihoodRanker). Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,62 +15,62 @@
 
 namespace transept {
 
-// A running beam: the sum of its log-probabilities, and its row's best next tokens (edited log-probabilities, best
+// A running beam: the sum of its log-probabilities, and the best next tokens of its row (edited log-probabilities, best
 // first).
 struct BeamRow {
   double sum = 0;
   std::span<const TokenLogprob> next;
 };
 
-// One way to go on.
+// A beam and a next token.
 struct BeamContinuation {
   int32_t parent = 0;  // index of the running beam
   int32_t entry = 0;   // index in its BeamRow::next
   int32_t token_id = 0;
-  double sum = 0;  // the parent's and the token's
+  double sum = 0;  // of log-probabilities, the token's included
 };
 
 struct BeamStep {
-  std::vector<BeamContinuation> running;  // num_beams at most, best first
+  std::vector<BeamContinuation> running;  // at most num_beams, best first
   std::vector<BeamContinuation> ended;    // hypotheses, best first
 };
 
-// How many of a row's best tokens are enough for beam_search to be exact, if at most `num_ends` of them can end a
-// beam.
+// Returns how many of a row's best tokens make beam_search exact, if at most `num_ends` tokens can end a beam.
 constexpr int32_t num_beam_candidates(int32_t num_beams, int32_t num_ends) { return num_beams + num_ends; }
 
-// Where a continuation that ends must stand to be a hypothesis: with patience it need only be better than the last that
-// goes on.
+// num_ending_ranks of the search with patience: a continuation that ends need only be better than the last one that
+// runs on.
 inline constexpr int32_t kAnyRank = std::numeric_limits<int32_t>::max();
 
-// The num_beams best continuations of all beams that do not end go on; those that end become hypotheses if they are
-// among the num_ending_ranks best of all (Hugging Face: num_beams; patience: kAnyRank). Ties go to the earlier beam,
-// then to the lower token. `ends` is asked in order, best first, and of no more than are needed. Fewer than num_beams
-// go on where fewer have any probability.
+// Fills `step` for one step of the search. The num_beams best continuations that do not end run on. A continuation that
+// ends becomes a hypothesis if it is among the num_ending_ranks best of all (Hugging Face: num_beams; patience:
+// kAnyRank). Ties go to the earlier beam, then to the lower token. `ends` is called in order, best first, and only as
+// often as needed. Fewer than num_beams run on where the rows list fewer tokens.
 void beam_search(int32_t num_beams, int32_t num_ending_ranks, std::span<const BeamRow> beams,
                  FunctionRef<bool(const BeamContinuation& continuation)> ends, BeamStep& step);
 
-// sum / length ^ length_penalty.
+// Returns sum / length ^ length_penalty. REQUIRES: length > 0.
 double hypothesis_score(double sum, int32_t length, float length_penalty);
 
 struct BeamStopRule {
   int32_t num_beams = 1;
   float length_penalty = 1;
   SamplingParams::EarlyStopping early_stopping = SamplingParams::EarlyStopping::kFalse;
-  int32_t max_length = 0;  // what length can become (the unit of hypothesis_score's)
+  int32_t max_length = 0;  // the longest possible `length` of hypothesis_score()
 };
 
-// Whether the search is over when num_hypotheses (the num_beams best) are kept, the worst of them with worst_score, and
-// the best running beam has come to best_sum at `length`.
+// Whether the search is over (Hugging Face), given the number of kept hypotheses (the num_beams best), the score of the
+// worst of them, and the sum and length of the best running beam.
 bool is_beam_search_done(const BeamStopRule& rule, int32_t num_hypotheses, double worst_score, double best_sum,
                          int32_t length);
 
-// The search with patience is over when so many hypotheses have ended, first come, first kept: num_beams * patience,
-// rounded half to even, and at least 1.
+// Returns the number of hypotheses that end the search with patience: num_beams * patience, rounded half to even, at
+// least 1. The first ones to end are kept.
 int32_t num_patience_hypotheses(int32_t num_beams, double patience);
 
-// What ranks its answers: sum / length, or sum / ((5 + length) / 6) ^ length_penalty (Wu et al. 2016, section 7). The
-// token that ended the answer is in the sum, and not in the length; nothing counts as one token.
+// Returns the score of an answer of the search with patience: sum / max(length, 1), or
+// sum / ((5 + length) / 6) ^ length_penalty if that is set (Wu et al. 2016, section 7). The token that ended the answer
+// counts in the sum, not in the length.
 double likelihood_score(double sum, int32_t length, std::optional<double> length_penalty);
 
 }  // namespace transept

@@ -1,4 +1,5 @@
-// The edits of a row (row_edits.h), worked out from the request's parameters and its tokens. Pure: thread-safe.
+// Computes the edits of a row (row_edits.h) from the request's parameters and its tokens. Pure: thread-safe. Source:
+// transformers, generation/logits_process.py.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@ namespace transept {
 
 // The tokens that a row's edits depend on.
 struct RowHistory {
-  std::span<const int32_t> encoder_prompt;
-  std::span<const int32_t> prompt;     // the decoder's
-  std::span<const int32_t> generated;  // so far
+  std::span<const int32_t> encoder_prompt;  // media: empty
+  std::span<const int32_t> prompt;          // of the decoder
+  std::span<const int32_t> generated;
 };
 
-// Fills `edits` (cleared first; vectors keep their memory) for the next token after `history`.
+// Fills `edits` for the token after `history`; clears it first, and reuses the memory of its vectors.
 void build_row_edits(const SamplingParams& params, const RowHistory& history, RowEdits& edits);
 
 }  // namespace transept

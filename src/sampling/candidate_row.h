@@ -1,7 +1,8 @@
-// The best tokens of a beam's row, listed piece by piece while the scores are computed, as greedy_row.h finds the best:
-// the scores of a whole row are never written, and never passed over again.
+// The best tokens of a beam's row, listed piece by piece while the scores are computed (as greedy_row.h does for the
+// best one): the scores of a whole row are neither stored nor read again.
 //
-// A list has one order (score, then id), so what it holds in the end depends neither on threads nor on other rows.
+// A list is ordered by score, then id, so its final content depends neither on the threads nor on other rows. Each
+// thread fills lists of its own; the functions are thread-safe otherwise.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +16,24 @@ namespace transept {
 
 inline constexpr int32_t kMostListed = 32;
 
-// The best of the ids that one thread has looked at, best first, with scores for log-probabilities.
+// The best of the ids that one thread has processed, best first. `logprob` of an entry holds its score.
 struct alignas(64) CandidateList {
   int32_t count = 0;
   TokenLogprob entries[kMostListed];
 };
 
-// True if the request's candidates can be listed so: not too many, and edits that are few, do not look at the whole row
-// and do the same to a score as to its log-probability.
+// Whether the request's candidates can be listed by pieces: at most kMostListed, and edits that are few (are_few), do
+// not depend on the whole row, and change a score as they change its log-probability.
 bool is_listed_by_pieces(const RowRequest& request);
 
-// Sums up the scores of ids [first_id, first_id + scores.size()), edits them and puts the best into the thread's list.
+// Sums up the scores of ids [first_id, first_id + scores.size()), then edits them and inserts the best into the
+// thread's list. Returns the sum of the raw scores.
 GreedyPiece list_piece(const Context& context, const RowRequest& request, int32_t first_id, std::span<float> scores,
                        CandidateList& list);
 
-// Candidates to `top` [num_candidates, or what the vocabulary has], from the pieces in their order and the threads'
-// lists: lists[i * step] is thread i's.
+// Writes the candidates to `top`, [num_top_entries()], and the best of them to `sample`; sample.num_top of them are
+// filled. `pieces`: in order of ids. lists[i * step]: the list of thread i. Scores that are no numbers: kNotNumbers;
+// all tokens forbidden: kNothingLeft.
 void choose_candidates(std::span<const GreedyPiece> pieces, std::span<const CandidateList> lists, size_t step,
                        RowSample& sample, std::span<TokenLogprob> top);
 

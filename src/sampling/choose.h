@@ -1,4 +1,5 @@
-// Choosing one token of one row of scores: the part of `select` that knows no model.
+// Chooses one token from one row of scores: the part of `select` that does not depend on a model. A "place" is an index
+// in the row's scores. Thread-safe, except on the same scores.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace transept {
 
 struct Candidate {
   float score;
-  int32_t token_id;
+  int32_t token_id;  // the place, if the row holds the scores of a subset
 };
 
-// Which id stands where in a row of scores: ids from first_id on, or those of a list that ascends.
+// Maps ids to places in a row of scores: consecutive ids from first_id on, or an ascending list of ids.
 class IdPlaces final {
  public:
   IdPlaces(int32_t first_id, size_t size) : first_id_(first_id), size_(size) {}
@@ -27,12 +28,12 @@ class IdPlaces final {
   }
 
   size_t size() const { return size_; }
-  // The first place of an id that is not below `id`; size(): there is none.
+  // Returns the place of the first id >= `id`; size(): there is none.
   size_t lower(int32_t id) const {
     if (is_list_) return static_cast<size_t>(std::lower_bound(ids_.begin(), ids_.end(), id) - ids_.begin());
     return std::min(static_cast<size_t>(std::max(id - first_id_, 0)), size_);
   }
-  // Its place, or size(): it is not there.
+  // Returns the place of `id`; size(): there is none.
   size_t find(int32_t id) const {
     if (!is_list_) return id >= first_id_ ? std::min(static_cast<size_t>(id - first_id_), size_) : size_;
     const size_t place = lower(id);
@@ -46,20 +47,24 @@ class IdPlaces final {
   size_t size_;
 };
 
-// Applies the edits in their order; forced tokens included. The scores are logits or log-probabilities.
+// Applies all edits, in the order of row_edits.h, but for `renormalize`. The scores are logits or log-probabilities.
 void apply_edits(const Context& context, const RowEdits& edits, const IdPlaces& places, std::span<float> scores);
 
-// Those of ids [first_id, first_id + scores.size()), all but the weighing of timestamps, which looks at the whole row.
+// The same for the scores of ids [first_id, first_id + scores.size()) alone, without weighing timestamps, which needs
+// the whole row.
 void apply_edits(const RowEdits& edits, int32_t first_id, std::span<float> scores);
 
-// A token of the edited scores. `scratch`: [scores.size()], used when sampling. -1 if no score is a number above -inf.
+// Chooses by the request's temperature and filters; returns a place, or -1 if no score is a number above -inf.
+// `scratch`: [scores.size()], used when sampling.
 int32_t choose_token(const Context& context, const RowRequest& request, std::span<const float> scores,
                      std::span<Candidate> scratch);
 
-// 1 + how many tokens come before `token_id` (higher score, or the same score and a lower id).
+// Returns 1 + the number of places before `token_id`, which is a place: those of a higher score, or of the same score
+// and lower.
 int32_t rank_of(std::span<const float> scores, int32_t token_id);
 
-// The best `k` of the row, best first, -inf left out; returns how many were written. REQUIRES: out.size() >= k.
+// Writes the best `k` places of the row, best first, with log-probabilities (score - log_normalizer). Omits scores of
+// -inf. Returns the number written. REQUIRES: out.size() >= k.
 int32_t top_entries(const Context& context, std::span<const float> scores, float log_normalizer, int32_t k,
                     std::span<TokenLogprob> out);
 

@@ -1,8 +1,8 @@
-// What a request's penalties, bans and forced tokens do to one row of scores, as sparse edits: worked out on the host
-// from the request's tokens, applied in `select` without a loop over the row. A value; part of a step's plan.
+// The penalties, bans and forced tokens of a request, as sparse edits of one row of scores. The engine thread computes
+// them from the request's tokens (build_row_edits.h); `select` applies them. A value; part of a step's plan.
 //
-// Order of application: added biases, repetition penalty, frequency and presence penalty, bans, the weighing of
-// timestamps against text, force (golden README, Scores and processors; transformers' LogitsProcessorList).
+// Order of application: biases, repetition penalty, frequency and presence penalty, bans, the weighing of timestamps
+// against text, forced token, renormalisation (transformers, GenerationMixin._get_logits_processor).
 #pragma once
 
 #include <cstdint>
@@ -24,25 +24,26 @@ struct RowEdits {
     int32_t count;
     bool operator==(const Count&) const = default;
   };
-  struct Range {  // ids [begin, end); what lies past the vocabulary is nothing
+  struct Range {  // ids [begin, end); ids past the vocabulary are ignored
     int32_t begin;
     int32_t end;
     bool operator==(const Range&) const = default;
   };
 
-  int32_t forced_token = -1;     // >= 0: this token has log-probability 0, all others none
+  int32_t forced_token = -1;     // >= 0: this token gets score 0, all others -inf
   std::vector<Bias> biases;      // added to the scores
-  float repetition_penalty = 1;  // of `seen`: scores below 0 multiplied, others divided
-  std::vector<int32_t> seen;     // decoder prompt + generated tokens, each once
-  float presence_penalty = 0;    // of `generated`: subtracted once
-  float frequency_penalty = 0;   // of `generated`: subtracted for each occurrence
-  std::vector<Count> generated;  // generated tokens with their counts
-  std::vector<int32_t> banned;   // -inf; may repeat
+  float repetition_penalty = 1;  // for `seen`: scores below 0 are multiplied by it, others divided
+  std::vector<int32_t> seen;     // decoder prompt and generated tokens, each once; empty if the penalty is 1
+  float presence_penalty = 0;    // for `generated`: subtracted once
+  float frequency_penalty = 0;   // for `generated`: subtracted for each occurrence
+  std::vector<Count> generated;  // generated tokens and their counts; empty if both penalties are 0
+  std::vector<int32_t> banned;   // set to -inf; may repeat
   std::vector<Range> banned_ranges;
-  // >= 0: where the ids from it on are together likelier than the likeliest id below, those below are banned.
+  // >= 0: if the ids from this one on are together likelier than the likeliest id below it, those below are banned.
   int32_t timestamp_begin = -1;
-  bool renormalize = false;  // scores become log-probabilities before filters and reported log-probabilities
+  bool renormalize = false;  // the edited scores become log-probabilities
 
+  // Whether no edit changes a score; ignores `renormalize`.
   bool empty() const {
     return forced_token < 0 && biases.empty() && repetition_penalty == 1 && generated.empty() && banned.empty() &&
            banned_ranges.empty() && timestamp_begin < 0;

@@ -1,4 +1,4 @@
-// What is asked of one row of scores, and what comes of it. Values.
+// A request for one token from one row of scores, and its result. Values.
 #pragma once
 
 #include <cstdint>
@@ -11,52 +11,53 @@
 
 namespace transept {
 
-// The ids that a request's tokens may be of (a shortlist's), ascending. All others are as if their scores were -inf
-// before any edit: they cannot be chosen, and have no part in a distribution.
+// The ids that a request may choose (a shortlist), ascending. All others count as if their scores were -inf before any
+// edit: they have no part in a distribution, and are chosen only if forced.
 struct VocabularySubset {
   std::span<const int32_t> ids;
-  std::span<const GemmPart> parts;  // their outputs (layers/chosen_outputs.h); none: picked out of all ids' scores
+  std::span<const GemmPart> parts;  // output weights of `ids` (layers/chosen_outputs.h); empty: all scores are computed
 };
 
-// One token to choose or to score. Several requests may look at one hidden row (n samples after one prompt).
+// One token to choose or to score. Several requests may share one hidden row (n samples after one prompt).
 struct RowRequest {
   int32_t hidden_row = 0;
-  int32_t target_token = -1;        // >= 0: no choice, the log-probability of this token in the raw distribution
-  int32_t target_vocab = 0;         // > 0: a target's distribution is over the ids below; another target has none
-  const RowEdits* edits = nullptr;  // null: none. Not looked at when scoring
-  const VocabularySubset* subset = nullptr;  // null: all ids. It holds for targets, too
-  float temperature = 0;                     // 0: the best token, ties to the lower id
+  int32_t target_token = -1;  // >= 0: score this token in the raw distribution instead of choosing one
+  // > 0: a target's distribution is over the ids below this one; the log-probability of a target above is -inf.
+  int32_t target_vocab = 0;
+  const RowEdits* edits = nullptr;           // null: none. Unused for targets
+  const VocabularySubset* subset = nullptr;  // null: all ids. Holds for targets, too
+  float temperature = 0;                     // 0: the best token; ties go to the lower id
   int32_t top_k = 0;                         // 0: all
   float top_p = 1;
   float min_p = 0;
-  uint64_t seed = 0;  // with seq_index and position the key of the one random number
+  uint64_t seed = 0;  // seed, seq_index and position are the key of the one random number (random.h)
   uint32_t seq_index = 0;
   uint32_t position = 0;
-  bool wants_logprob = true;  // false: RowSample::logprob of the chosen token is 0. Not looked at for targets and beams
-  int32_t num_logprobs = -1;  // >= 0: so many of the best are listed, and the token's rank is worked out
-  // > 0: a beam's row. So many of the best tokens are listed (RowSample names the first), with log-probabilities that
-  // the edits changed and that were not normalised again. Temperature, filters and num_logprobs are not looked at.
+  bool wants_logprob = true;  // false: RowSample::logprob of the chosen token is 0. Unused for targets and beams
+  int32_t num_logprobs = -1;  // >= 0: lists this many of the best tokens, and computes the token's rank
+  // > 0: a beam's row. Lists this many of the best tokens (RowSample holds the first), with edited log-probabilities
+  // that are normalised again only if edits->renormalize. Temperature, filters and num_logprobs are unused.
   int32_t num_candidates = 0;
 };
 
-// Instead of a token id:
-inline constexpr int32_t kNotNumbers = -1;   // the scores were not numbers: the checkpoint is broken
+// Values of RowSample::token_id that are no token:
+inline constexpr int32_t kNotNumbers = -1;   // the scores are not numbers: the checkpoint is broken
 inline constexpr int32_t kNothingLeft = -2;  // every token is forbidden
 
 struct RowSample {
   int32_t token_id = kNotNumbers;
-  float logprob = 0;    // natural, of the edited distribution before temperature and filters (target: the raw one)
-  int32_t rank = 0;     // 1: the best; 0 when num_logprobs < 0
-  int32_t num_top = 0;  // its entries in SampleOutput::top
+  float logprob = 0;    // natural, of the edited distribution before temperature and filters; of a target: the raw one
+  int32_t rank = 0;     // 1: the best; 0: not computed (num_logprobs < 0, no beam), or a target of probability 0
+  int32_t num_top = 0;  // entries of this row in SampleOutput::top, from top_begin on
   int64_t top_begin = 0;
-  // The encoder position that the row attends to most, where alignments are asked for (the model runner's doing).
+  // The encoder position that the row attends to most; -1: not requested. The model runner sets it, not `select`.
   int32_t source_index = -1;
 };
 
 // Reused from step to step: vectors keep their memory.
 struct SampleOutput {
-  std::vector<RowSample> rows;    // one for each RowRequest
-  std::vector<TokenLogprob> top;  // best first; tokens of probability zero are left out
+  std::vector<RowSample> rows;    // one per RowRequest, in their order
+  std::vector<TokenLogprob> top;  // of each row, best first; without tokens of probability 0
 };
 
 }  // namespace transept

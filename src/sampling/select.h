@@ -1,5 +1,6 @@
-// From hidden rows to tokens and log-probabilities, batched over everything that a step samples or scores. Everything
-// behind `decode()` lives here: fused arg-max, a vocabulary split over ranks, several rows a sequence, shortlists.
+// From hidden rows to tokens and log-probabilities, for all rows that a step samples or scores: everything that follows
+// Model::decode(). Tokens that need no whole row of scores are found while the scores are computed (greedy_row.h,
+// candidate_row.h). Threads of context.threads share the work; one caller per context.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,13 @@
 
 namespace transept {
 
-// hidden: [num_rows, dim] float32. REQUIRES: rows ascend in hidden_row. top-k, top-p and min-p look at the distribution
-// that log-probabilities are reported of; temperature then reshapes what they leave (docs/decisions/).
+// Fills `output` with one RowSample per row, in their order. hidden: [num_rows, dim] float32. top-k, top-p and min-p
+// filter the distribution that log-probabilities are reported of; temperature then reshapes the rest
+// (docs/decisions/0005-filters-before-temperature.md). REQUIRES: rows ascend in hidden_row.
 void select(Context& context, const LmHead& lm_head, const TensorView& hidden, std::span<const RowRequest> rows,
             SampleOutput& output);
 
-// Step memory that select wants at most: walks it with a measuring arena. `num_rows` as many as a step may bring.
+// Allocates the step memory that select() needs for `num_rows` hidden rows, to size the arena (tensor/arena.h).
 void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& hidden, int64_t num_rows);
 
 }  // namespace transept

@@ -1,15 +1,15 @@
 // Whisper's rules for timestamps, as edits of one row of scores:
 //
-//   - <|notimestamps|> is never generated;
-//   - the first token is a timestamp, at most max_initial_timestamp_index;
-//   - timestamps come in pairs (one ends a segment, the next begins one), except directly before the end token: after
-//     one that follows text there is no text, after a pair (and after the first) there is no third;
-//   - they never decrease, and a segment is not empty: one may equal the last only where it begins the next segment;
-//   - where all timestamps together are likelier than the likeliest other token, it is a timestamp.
+//   - <|notimestamps|> is never generated.
+//   - The first token is a timestamp, at most timestamp_begin + max_initial_timestamp_index.
+//   - Timestamps come in pairs (one ends a segment, the next begins one), except directly before the end token. So no
+//     text follows a timestamp that follows text, and no third timestamp follows a pair (or the first one).
+//   - Timestamps never decrease, and no segment is empty: one may equal the last only if it begins the next segment.
+//   - If all timestamps together are likelier than the likeliest other token, the token is a timestamp.
 //
-// openai-whisper's ApplyTimestampRules (decoding.py) and transformers' WhisperTimeStampLogitsProcessor
-// (generation/logits_process.py), which agree. Only the generated tokens count, whatever the prompt holds, so a
-// recomputed sequence gives the same. Pure: thread-safe.
+// Source: openai-whisper's ApplyTimestampRules (decoding.py) and transformers' WhisperTimeStampLogitsProcessor
+// (generation/logits_process.py), which agree. Only generated tokens count, not the prompt's, so a recomputed sequence
+// gives the same edits. Pure: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace transept {
 
-// Adds the rules' bans, and the weighing, for the token after `generated`.
+// Adds the bans of the rules for the token after `generated`, and sets edits.timestamp_begin.
 void apply_timestamp_rules(const TimestampRules& rules, std::span<const int32_t> generated, RowEdits& edits);
 
 }  // namespace transept

@@ -1,7 +1,7 @@
-// For tests: an engine around the real scheduler with a fake model whose right answer is known. The model keeps the
-// tokens in the slots of the block pools, as KV would lie there, and the next token is a hash of what it reads back
-// through the tables of the plan. So a wrong table, a missing copy, a block used too early or an encoder that did not
-// run changes the text; reference_texts() says what the text must be, from the request alone.
+// For tests: an engine with the real scheduler and a fake model whose correct answer is known. The model stores tokens
+// in the slots of the block pools, in the place of KV. The next token is a hash of the slots that it reads through the
+// plan's tables. So a wrong table, a missing copy, a block used too early or a missing encode changes the text.
+// reference_texts() computes the correct text from the request alone. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -23,22 +23,22 @@ struct FakeRequest {
   std::optional<ContentDigest> encoder_digest = std::nullopt;
 };
 
-// One text (generated tokens) a sequence in order of index, or of rank for beams.
+// One text (generated tokens) per sequence, in order of index; beams: in order of rank.
 using Texts = std::vector<std::vector<int32_t>>;
 
-// An obvious decoder: one request, no blocks, no batch.
+// Decodes one request without blocks and without a batch.
 Texts reference_texts(const FakeRequest& request);
 
 class FakeModel final {
  public:
   explicit FakeModel(const BlockSpaceManager::Options& options);
 
-  // What each sampled sequence's last row gives. CHECKs that slots hold what belongs there.
+  // Executes a plan; returns the hash of each sampled sequence's last row. CHECKs that the slots hold the right tokens.
   std::map<SeqId, uint64_t> execute(const SchedulerOutputs& plan);
 
-  // Positions of a long encode that a step does.
+  // Sets the positions of a long encode that each step computes.
   void set_pace(size_t num_positions) { pace_ = num_positions; }
-  // The last plan's long encode has ended.
+  // Whether the last plan's long encode has ended.
   bool long_encode_ended() const { return long_encode_ended_; }
 
   int64_t num_encodes() const { return num_encodes_; }
@@ -58,8 +58,8 @@ class FakeModel final {
   Slots device_;
   Slots host_;
   size_t pace_ = 3;
-  LongEncode long_encode_;  // under way, if it runs
-  size_t num_encoded_ = 0;  // positions of it
+  LongEncode long_encode_;  // in progress, if it runs
+  size_t num_encoded_ = 0;  // positions of long_encode_
   bool long_encode_ended_ = false;
   int64_t num_encodes_ = 0;
   int64_t num_dropped_encodes_ = 0;
@@ -74,9 +74,9 @@ class FakeEngine final {
 
   Status add(GroupId id, const FakeRequest& request);
   bool abort(GroupId id);
-  // One step; false if there was nothing to do. Texts of groups that ended are in results().
+  // Runs one step; returns false if there was nothing to do. results() has the texts of groups that ended.
   bool step() { return begin_step() && finish_step(); }
-  // The two halves: the plan; its execution and what follows. In between is the middle of an encode.
+  // The two halves of a step: planning; execution and update. Calls between them happen in the middle of a step.
   bool begin_step();
   bool finish_step();
 
@@ -85,7 +85,7 @@ class FakeEngine final {
   Scheduler& scheduler() { return scheduler_; }
   FakeModel& model() { return model_; }
   FakeClock& clock() { return clock_; }
-  // For prompt_logprobs: rows of each group's prompt whose logits were handed out, in order.
+  // For prompt_logprobs: the rows of each group's prompt whose logits were returned, in order.
   const std::map<GroupId, std::vector<int32_t>>& prompt_rows() const { return prompt_rows_; }
 
  private:

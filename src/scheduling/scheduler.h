@@ -1,21 +1,23 @@
-// Decides what a step computes. Every step: the running sequences first, then groups that come back from the host
-// pool, then new groups in order of arrival (encode and prefill together), within three budgets: decoder tokens,
-// encoder tokens, sequences. The scan stops at the first group that does not fit, so no group starves.
+// Decides what a step computes. Each step takes running sequences first, then groups from the host pool, then waiting
+// groups in order of arrival (encode and prefill together). Three budgets limit it: decoder tokens, encoder tokens,
+// sequences. The scan stops at the first group that does not fit, so no group starves. A step that preempts a group
+// admits none and swaps none in.
 //
 // There are no prefill steps and decode steps: a sequence has tokens, some of them are computed, and a step feeds the
-// next ones. A prompt, one new token, the tail of a recomputed sequence are the same thing.
+// next ones. A prompt, one new token and the tail of a recomputed sequence are handled alike.
 //
-// Out of blocks: the last running group (by arrival) is preempted, by recompute or by swapping, so the oldest group
-// always gets on; alone it always fits, because add_seq_group refuses what cannot.
+// Out of blocks, the last running group (by arrival) is preempted, by recompute or by swapping. So the oldest group
+// always makes progress; alone it always fits, because add_seq_group refuses a group that could not.
 //
-// Groups whose encoder inputs have the same digest share one cross table (BlockSpaceManager): one of them encodes, in
-// the step in which the first of the others decodes, or before. A group that shares is preempted by recompute.
+// Groups whose encoder inputs have the same digest share one cross table, if sharing is on or the input is pinned
+// (BlockSpaceManager). One of them encodes, at the latest in the step in which the first of the others decodes. A group
+// that shares its table is preempted by recompute.
 //
-// While any sequence decodes, new groups encode at most set_max_encoder_tokens_beside tokens per step. A group
-// that wants more, and is first in a step, begins a long encode: it takes its blocks, and feeds no row until some later
-// step has ended the encode. Other encodes wait behind it.
+// While any sequence decodes, new groups encode at most set_max_encoder_tokens_beside tokens per step. A group that
+// needs more, and is the first to encode in a step, begins a long encode: it allocates its blocks, and feeds no row
+// until a later step has ended the encode. Other encodes wait for its end.
 //
-// Owned by the engine. Not thread-safe (engine thread). The life of a step:
+// Owned by the engine. Not thread-safe (engine thread). The calls of a step:
 //
 //   scheduler.schedule(outputs);             execute(outputs);
 //   scheduler.mark_computed(outputs, ended); sequence.append_token(...), fork_sequence(...), finish_sequence(...)
@@ -38,66 +40,70 @@
 namespace transept {
 
 enum class PreemptionMode : uint8_t {
-  kAuto,       // one sequence: recompute; several: swap
-  kRecompute,  // always
-  kSwap,       // always, unless the host pool is full or absent
+  kAuto,       // one unfinished sequence: recompute; several: as kSwap
+  kRecompute,  // always recompute
+  kSwap,       // swap; recompute if BlockSpaceManager::can_swap_out is false, or a recompute is pending
 };
 
 class Scheduler final {
  public:
   struct Options {
-    int32_t max_num_batched_tokens = 2048;  // decoder tokens a step
-    int32_t max_num_encoder_tokens = 4096;  // encoder tokens a step
+    int32_t max_num_batched_tokens = 2048;  // decoder tokens per step
+    int32_t max_num_encoder_tokens = 4096;  // encoder tokens per step, and of one input
     int32_t max_num_seqs = 64;              // running sequences
     PreemptionMode preemption_mode = PreemptionMode::kAuto;
 
-    // Errors: a budget below 1; fewer batched tokens than sequences (then not every running one could get on).
+    // Errors: kInvalidArgument, naming the field: a budget below 1; fewer batched tokens than sequences, since each
+    // running sequence feeds at least one token per step.
     Status validate() const;
   };
 
-  // REQUIRES: both options are valid.
+  // Borrows the clock. REQUIRES: both options are valid.
   Scheduler(const Options& options, const BlockSpaceManager::Options& block_options, const Clock& clock);
 
-  // To the end of the waiting queue. Errors, with both counts: the worst case (cross blocks + sequences x
-  // ceil((prompt + max_tokens) / block_size), nothing shared) exceeds the pool less its watermark; more sequences than
-  // max_num_seqs; a longer encoder input than max_num_encoder_tokens.
+  // Appends the group to the waiting queue; a group that continues an earlier part takes the part's place there.
+  // Errors: as check_admission(). REQUIRES: its id is not in use.
   Status add_seq_group(std::unique_ptr<SequenceGroup> group);
-  // Whether add_seq_group would take such a group.
+  // Checks whether such a group can ever be admitted. Errors: kInvalidArgument, with both counts: the worst case (cross
+  // blocks + sequences x ceil((prompt + max_tokens) / block_size), nothing shared) exceeds the device blocks less the
+  // watermark; more sequences than max_num_seqs; a longer encoder input than max_num_encoder_tokens.
   Status check_admission(int64_t num_encoder_tokens, int64_t max_tokens_per_seq, int64_t num_seqs) const;
 
-  // In any state, between steps; all its blocks come back, and the group is gone. False: no such group.
+  // Frees a group in any state, and its blocks (a shared or pinned cross table stays). May be called between schedule()
+  // and mark_computed(). Returns false: no such group.
   bool abort_seq_group(GroupId group_id);
 
-  // From the next step on. Without it, or while no sequence decodes, only max_num_encoder_tokens counts.
+  // Sets the limit from the next schedule() on. Unset, or while no sequence decodes, only max_num_encoder_tokens
+  // limits.
   void set_max_encoder_tokens_beside(std::optional<int32_t> num_tokens) { max_encoder_tokens_beside_ = num_tokens; }
 
-  // Plans a step into `outputs`, whose memory is used again. An empty plan: there is nothing to do, and it
-  // need not be executed. What an earlier plan was to encode, and was not marked computed, is encoded again.
+  // Plans a step into `outputs`, reusing its memory. An empty plan has nothing to compute and need not be executed. An
+  // encode of an earlier plan that was not marked computed is planned again.
   void schedule(SchedulerOutputs& outputs);
 
-  // The plan was executed: its rows are in the cache now. Call before tokens are appended. Groups that were aborted in
-  // between are passed over. long_encode_ended: the plan's long encode did.
+  // Records that the plan was executed: its rows are in the cache. Call before tokens are appended. Skips groups that
+  // were aborted since schedule(). long_encode_ended: the execution ended the plan's long encode.
   void mark_computed(const SchedulerOutputs& outputs, bool long_encode_ended = false);
 
-  // A new sequence that shares everything so far with `parent` (no block is taken until they part). For n > 1 and
-  // beams, after the prefill was sampled and before tokens are appended. REQUIRES: a running group's sequence whose
-  // tokens are all computed.
+  // Returns a new sequence of the group that shares all tokens and blocks with `parent`; no block is allocated until
+  // they diverge. For n > 1 and beams, after a step was sampled and before tokens are appended. REQUIRES: the group is
+  // running, and `parent` is unfinished and all its tokens are computed.
   Sequence& fork_sequence(SequenceGroup& group, SeqId parent);
-  // The sequence ends; its blocks are freed; it stays in its group for the results.
+  // Ends a sequence and frees its blocks. It stays in its group for the results. REQUIRES: reason is not kNone.
   void finish_sequence(SequenceGroup& group, SeqId seq_id, FinishReason reason);
-  // The same, and it is dropped (a beam that lost).
+  // Frees a sequence and its blocks (a beam that is dropped).
   void remove_sequence(SequenceGroup& group, SeqId seq_id);
-  // The cross table of inputs with this digest stays, while there is room, when their last group has ended. Between
-  // steps.
+  // Keeps the cross table of inputs with this digest after their last group has ended, while there is room. Call
+  // between steps.
   void pin_input(const ContentDigest& digest) { blocks_.pin(digest); }
   void unpin_input(const ContentDigest& digest) { blocks_.unpin(digest); }
 
-  // Frees groups whose sequences are all finished, with their cross tables. Pointers to them are gone then.
+  // Frees groups whose sequences are all finished, and their cross tables. Invalidates pointers to these groups.
   void free_finished_seq_groups();
 
-  SequenceGroup* find(GroupId group_id) const;  // null: none
+  SequenceGroup* find(GroupId group_id) const;  // null: no such group
   SeqId next_seq_id() { return SeqId(next_seq_id_++); }
-  bool has_unfinished() const { return !groups_.empty(); }
+  bool has_unfinished() const { return !groups_.empty(); }  // also groups that finished and are not freed yet
 
   // In order of arrival.
   std::span<SequenceGroup* const> waiting() const { return waiting_; }
@@ -106,18 +112,19 @@ class Scheduler final {
   const BlockSpaceManager& blocks() const { return blocks_; }
   const Options& options() const { return options_; }
 
-  // The block manager's, and: each group is in the one queue of its state, in order, with tables where it must have
-  // some and none where not.
+  // Checks the block manager's invariants, and that each group is in the one queue of its state, in order of arrival,
+  // and has block tables exactly if it is running or swapped. Errors: kInternal, naming the group. For tests and debug
+  // runs.
   Status check_invariants() const;
 
  private:
   using Queue = std::vector<SequenceGroup*>;  // sorted by arrival
 
-  struct Budget {  // what is left in this step
+  struct Budget {  // what is left of the step's limits
     int32_t tokens = 0;
     int32_t encoder_tokens = 0;
     int32_t seqs = 0;
-    bool is_beside = false;  // a sequence decodes: encoder_tokens are those of set_max_encoder_tokens_beside
+    bool is_beside = false;  // a sequence decodes: set_max_encoder_tokens_beside limits encoder_tokens
   };
   struct Rows {  // a sequence feeds its next `count` tokens
     Sequence* seq = nullptr;
@@ -154,12 +161,12 @@ class Scheduler final {
   absl::flat_hash_map<GroupId, std::unique_ptr<SequenceGroup>> groups_;
   Queue waiting_, running_, swapped_;
   SequenceGroup* long_encode_ = nullptr;  // a running group
-  bool long_encode_has_begun_ = false;    // a step of it was executed
+  bool long_encode_has_begun_ = false;    // a step with it was executed
   std::optional<int32_t> max_encoder_tokens_beside_;
   std::vector<GroupId> finished_;
   std::vector<Rows> rows_;                             // of the group being planned
-  std::vector<BlockSpaceManager::SlotRequest> slots_;  // that they want
-  std::vector<std::unique_ptr<Sequence>> spare_seqs_;  // dropped, for their memory
+  std::vector<BlockSpaceManager::SlotRequest> slots_;  // slots that rows_ need
+  std::vector<std::unique_ptr<Sequence>> spare_seqs_;  // removed sequences; kept to reuse their memory
   uint64_t next_arrival_ = 0;
   uint64_t next_seq_id_ = 1;
 };

@@ -1,6 +1,6 @@
-// The plan of one step: which sequences feed which rows, with which block tables, and which block moves come first. A
-// value without pointers, so that a rank can be another process; its vectors are recycled when it is filled again, so
-// that a steady decode step allocates nothing.
+// The scheduler's part of a step's plan: the new rows of each sequence, their block tables, and the block moves that
+// come first. A value without pointers, so that a rank can be another process. Refilling it reuses the memory of its
+// vectors, so a steady decode step allocates nothing. Owned by the engine; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace transept {
 
-// One sequence's new rows: tokens [context_len, context_len + token_ids.size()) of it.
+// The new rows of one sequence: its tokens [context_len, context_len + token_ids.size()).
 struct SequenceData {
   SeqId seq_id;
   int32_t index = 0;               // of the sequence in its group
   int32_t context_len = 0;         // tokens whose K and V are in the cache already
   std::vector<int32_t> token_ids;  // new rows; never empty
-  // The last row stands at the sequence's end: its logits give the next token. False while a prompt or a recompute is
+  // The last row is the sequence's last token: its logits give the next token. False while a prompt or a recompute is
   // fed in parts.
   bool sampled = false;
-  // Logits are wanted of the new rows [first_logits_row, token_ids.size()): the last row only, unless prompt_logprobs
-  // or score_only ask for the prompt's. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1. A
-  // probe (SamplingParams::probe) is no part of it: StepPlan::rows say which rows are looked at.
+  // New rows [first_logits_row, token_ids.size()) need logits: only the last row, unless prompt_logprobs or score_only
+  // request those of the prompt. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1. Does not
+  // count a probe (SamplingParams::probe): StepPlan::rows lists all rows that need logits.
   int32_t first_logits_row = 0;
 
   void clear() {
@@ -35,10 +35,10 @@ struct SequenceData {
   bool operator==(const SequenceData&) const = default;
 };
 
-// Media of an encoder input: their shape, and where their values lie in SchedulerOutputs::bulk.
+// Media of an encoder input: their shape, and the range of their values in SchedulerOutputs::bulk.
 struct PlannedFeatures {
   std::vector<int64_t> shape;  // empty: the input is ids
-  int64_t begin = 0;           // the first of product(shape) values
+  int64_t begin = 0;           // index of the first of product(shape) values
 
   bool empty() const { return shape.empty(); }
   size_t num_values() const {
@@ -49,13 +49,14 @@ struct PlannedFeatures {
   bool operator==(const PlannedFeatures&) const = default;
 };
 
+// The encoder input of a group.
 struct EncoderSequenceData {
-  // In the step that encodes the input, and until the group's first step was computed: a rank that needs them later
-  // keeps what it makes of them. Empty where the input is media.
+  // Filled in the step that encodes the input, and until the group's first step was computed; empty later, and for
+  // media. A rank that needs the ids later keeps what it derives from them.
   std::vector<int32_t> token_ids;
-  PlannedFeatures features;  // in the step that encodes them
-  int32_t num_tokens = 0;    // positions that the encoder gives; 0: a decoder-only group
-  bool encode_now = false;   // in this step the encoder runs and the cross KV is written
+  PlannedFeatures features;  // filled only in the step that encodes them
+  int32_t num_tokens = 0;    // positions of the encoder's output; 0: a decoder-only group
+  bool encode_now = false;   // this step runs the encoder and writes the cross KV
 
   void clear() {
     token_ids.clear();
@@ -68,7 +69,7 @@ struct EncoderSequenceData {
 
 struct SequenceGroupMetadata {
   GroupId group_id;
-  bool is_prompt = false;  // rows of a decoder prompt are fed (again)
+  bool is_prompt = false;  // some new rows are of a decoder prompt (first run or recompute)
   Recycled<SequenceData> seq_data;
   Recycled<BlockTable>
       block_tables;  // block_tables[i] is the self table of seq_data[i], slots of the new rows included
@@ -85,20 +86,20 @@ struct SequenceGroupMetadata {
   bool operator==(const SequenceGroupMetadata&) const = default;
 };
 
-// A group whose encoder input is encoded whole in this step.
+// A group whose encoder input this step encodes completely.
 struct PlannedEncode {
   GroupId group_id;
   int32_t group_idx = 0;  // in SchedulerOutputs::groups
   bool operator==(const PlannedEncode&) const = default;
 };
 
-// An encode that would delay decoding sequences for too long. It runs for a share of several steps, one such
-// encode at a time. Its group stands in no plan's `groups` until it has ended (Scheduler::mark_computed). Every step
-// goes on with the one that is under way; an encode that a plan does not go on with is dropped.
+// An encode that would delay decoding sequences for too long, so several steps run a part of it each. At most one is in
+// progress. Its group is in no plan's `groups` until it has ended (Scheduler::mark_computed). Each plan continues the
+// encode in progress; ranks drop one that a plan does not continue.
 struct LongEncode {
   bool runs = false;        // in this step
-  bool begins = false;      // with this step, and then what follows is set
-  bool to_the_end = false;  // no sequence waits for it, or none shall wait longer; encodes of this step follow it
+  bool begins = false;      // in this step; `input` and `cross_block_table` are valid only then
+  bool to_the_end = false;  // this step completes it: it delays no decoding sequence. `encodes` follow it
   GroupId group_id;
   EncoderSequenceData input;
   BlockTable cross_block_table;
@@ -112,21 +113,21 @@ struct LongEncode {
 };
 
 struct SchedulerOutputs {
-  Recycled<SequenceGroupMetadata> groups;  // running ones, those that came back, new ones
+  Recycled<SequenceGroupMetadata> groups;  // running groups, groups swapped in, new groups
   std::vector<PlannedEncode> encodes;
   LongEncode long_encode;
-  std::vector<float> bulk;        // values of this step's media, one item behind the other
-  BlockMoves moves;               // KvStorage::apply(moves) before anything is computed
+  std::vector<float> bulk;        // values of this step's media, item after item
+  BlockMoves moves;               // KvStorage::apply(moves) comes before the computation
   std::vector<GroupId> finished;  // freed or aborted since the last plan that was not empty: ranks drop their state
 
-  int32_t num_seqs = 0;            // in this step
-  int32_t num_decoder_tokens = 0;  // new rows
-  int32_t num_encoder_tokens = 0;
-  int32_t num_preempted = 0;    // groups, by either way
-  int32_t num_swapped_out = 0;  // groups
-  int32_t num_swapped_in = 0;
-  int32_t num_admitted = 0;            // groups out of waiting
-  int32_t num_encoder_cache_hits = 0;  // of those: their cross table was there, and they do not encode
+  int32_t num_seqs = 0;                // sequences with new rows
+  int32_t num_decoder_tokens = 0;      // new rows
+  int32_t num_encoder_tokens = 0;      // positions of the encodes that begin in this step
+  int32_t num_preempted = 0;           // groups, by recompute or swap
+  int32_t num_swapped_out = 0;         // groups; part of num_preempted
+  int32_t num_swapped_in = 0;          // groups
+  int32_t num_admitted = 0;            // groups taken from the waiting queue
+  int32_t num_encoder_cache_hits = 0;  // admitted groups that share an existing cross table and do not encode
   int32_t num_running = 0;             // groups after planning
   int32_t num_waiting = 0;
   int32_t num_swapped = 0;

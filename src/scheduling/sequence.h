@@ -1,4 +1,4 @@
-// One sequence of tokens: a decoder prompt and what was generated after it, or an encoder input (which never
+// One sequence of tokens: a decoder prompt and the tokens generated after it, or an encoder input (which never
 // generates). Owned by its SequenceGroup. Not thread-safe (engine thread).
 #pragma once
 
@@ -14,15 +14,16 @@ namespace transept {
 
 class Sequence final {
  public:
-  // From either prompt of a request, as in vLLM. The default (from_decoder_prompt) holds the decoder's ids and
-  // generates; the other holds the encoder's ids.
+  // Made from either prompt of a request, as in vLLM. from_decoder_prompt: holds the decoder's ids and generates. Else:
+  // holds the encoder's ids (none for media).
   Sequence(SeqId id, const EncoderDecoderInputs& inputs, bool from_decoder_prompt = true);
 
-  // Becomes a child of `parent`, with everything it has so far; memory is kept. `index` names its random numbers.
+  // Becomes a copy of `parent` with its own id and index, and reserves as much memory. `child_index` selects its random
+  // numbers.
   void become_fork_of(const Sequence& parent, SeqId child_id, int32_t child_index);
 
   SeqId id() const { return id_; }
-  // 0 for the first sequence of a group, counted on in forks: (request seed, index, position) keys sampling.
+  // 0 for the first sequence of a group, then counting forks. Sampling is keyed by (request seed, index, position).
   int32_t index() const { return index_; }
   bool from_decoder_prompt() const { return from_decoder_prompt_; }
 
@@ -41,19 +42,21 @@ class Sequence final {
   void append_token(int32_t token_id, double logprob = 0);
   double cumulative_logprob() const { return cumulative_logprob_; }
 
-  // Tokens whose K and V are in the cache. The scheduler moves it; 0 again after a preemption by recompute.
+  // Tokens whose K and V are in the cache. The scheduler sets it; 0 again after a preemption by recompute.
   int32_t num_computed_tokens() const { return num_computed_tokens_; }
+  // REQUIRES: 0 <= count <= num_tokens().
   void set_num_computed_tokens(int32_t count);
-  // Positions whose logits were handed out already, so that a recompute does not ask for them again.
+  // Positions whose logits were returned already, so that a recompute does not request them again.
   int32_t num_logits_tokens() const { return num_logits_tokens_; }
   void set_num_logits_tokens(int32_t count) { num_logits_tokens_ = count; }
 
   bool is_finished() const { return finish_reason_ != FinishReason::kNone; }
   FinishReason finish_reason() const { return finish_reason_; }
-  // Its blocks are freed by Scheduler::finish_sequence, which calls this.
+  // Sets the reason only. Scheduler::finish_sequence calls it and frees the blocks. The output processor calls it alone
+  // before Scheduler::abort_seq_group, which frees them.
   void finish(FinishReason reason) { finish_reason_ = reason; }
 
-  // Memory for that many tokens, so that appending allocates nothing.
+  // Reserves memory for `num_tokens` tokens, so that appending does not allocate.
   void reserve(int32_t num_tokens) { token_ids_.reserve(static_cast<size_t>(num_tokens)); }
 
  private:
