@@ -14,9 +14,10 @@ SlicedCall::~SlicedCall() {
 
 void SlicedCall::begin(std::function<void()> call) {
   CHECK(!is_under_way(), "one call at a time");
+  // First, since it may throw: a call that is set is one that a thread will end.
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   call_ = std::move(call);
   has_ended_ = is_dropped_ = false;
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
 }
 
 bool SlicedCall::run(int64_t num_tasks) {

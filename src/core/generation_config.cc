@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kFile = "generation_config.json";
 constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxPenalty = 1000;
-constexpr int64_t kMaxBeams = 64, kMaxOutputs = 16;  // API.md, Limits
+constexpr int64_t kMaxBeams = 64, kMaxOutputs = 16;  // docs/server.md, Limits
 constexpr int32_t kDefaultTopK = 50;                 // of Hugging Face's GenerationConfig
 constexpr size_t kMaxEosIds = 1024, kMaxBadWords = 10'000, kMaxBadWordIds = 1024;
 

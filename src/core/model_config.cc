@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMaxListedIds = 100'000;
 constexpr size_t kMaxArchitectures = 100;
 constexpr size_t kMaxStringBytes = 4096;
-constexpr int64_t kMaxVocabSize = 2'000'000;  // API.md, Limits
+constexpr int64_t kMaxVocabSize = 2'000'000;  // docs/server.md, Limits
 constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
 bool is_absent(const Json* value) { return value == nullptr || value->is_null(); }

@@ -224,6 +224,32 @@ TEST_F(EndToEndTest, ScoringGivesTheAlignmentsOfTheAnswerThatItScores) {
   }
 }
 
+TEST_F(EndToEndTest, ARequestWithoutEncoderInputAlignsWithNothingInAnyCompany) {
+  LoadedModel model = load(config());
+  Request beside = requests()[4], alone = beside;
+  alone.inputs.encoder_prompt_token_ids.clear();
+  for (Request* request : {&beside, &alone}) {
+    request->params.temperature = 0;
+    request->params.max_tokens = 6;
+    request->params.ignore_eos = true;
+    request->params.return_alignments = true;
+  }
+  for (const bool has_company : {false, true}) {
+    std::vector<RequestOutput> finished;
+    ASSERT_TRUE(model.engine->add_request("alone", alone.inputs, alone.params).ok());
+    if (has_company) {
+      ASSERT_TRUE(model.engine->add_request("beside", beside.inputs, beside.params).ok());
+    }
+    while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
+    for (const RequestOutput& output : finished) {
+      const std::vector<int32_t>& alignments = output.outputs.at(0).alignments.value();
+      ASSERT_EQ(alignments.size(), 6u);
+      const auto nowhere = std::ranges::count(alignments, -1);
+      EXPECT_EQ(nowhere, output.request_id == "alone" ? 6 : 0) << output.request_id << ", company: " << has_company;
+    }
+  }
+}
+
 TEST_F(EndToEndTest, ADecodeStepComputesNoEncoderNorCrossProducts) {
   LoadedModel model = load(config());
   std::vector<RequestOutput> finished;

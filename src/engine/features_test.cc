@@ -187,6 +187,29 @@ TEST_F(FeaturesTest, RequestsAreServedOrRefusedAsTheTableSays) {
   }
 }
 
+TEST_F(FeaturesTest, AlignmentsOfAModelWithoutAlignmentHeadsAreRefusedByName) {
+  for (const auto& [folder, has_heads] : {std::pair("moonshine-float16", false), std::pair("t5-float32", true)}) {
+    EngineConfig config;
+    config.model = source_dir() + "/tests/models/" + folder;
+    config.threads = 1;
+    config.kv_cache_memory = uint64_t{8} << 20;
+    const StatusOr<LoadedModel> model = load_engine(config, clock_);
+    ASSERT_TRUE(model.ok()) << model.status();
+    std::string samples;
+    for (int i = 0; i < 999; ++i) samples += ", 0.25";
+    const std::string audio =
+        R"({"multi_modal_data": {"audio": {"samples": [0)" + samples + R"(], "sampling_rate": 16000}}})";
+    const auto body =
+        Json::parse(str_cat(R"({"return_alignments": true, "prompt": )", has_heads ? "[5, 6]" : audio, "}"));
+    ASSERT_TRUE(body.ok()) << body.status();
+    const auto parsed = parse_request(*body, 1);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    const Status status = prepare_request(*parsed, *model->prompts, model->generation, {}).status();
+    EXPECT_EQ(status.ok(), has_heads) << folder << status;
+    EXPECT_EQ(error_param(status), has_heads ? "" : "return_alignments");
+  }
+}
+
 // What asks for prompts of a model that encodes audio. $ stands for a little of it.
 constexpr RequestProbe kAudioProbes[] = {
     {Feature::kAudio, R"({"prompt": {"multi_modal_data": {"audio": $}}})"},

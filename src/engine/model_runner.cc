@@ -367,7 +367,11 @@ void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidde
     forward.capture = &capture;
   }
   attention_->plan(context, forward);
-  model_->decode(context, forward, {0, spec().num_decoder_layers}, hidden);
+  const Arena::Scope scope(context.arena);
+  Activations state{context.arena.tensor(DType::kFloat32, {forward.num_tokens(), spec().d_model})};
+  model_->embed(context, forward, state.x);
+  model_->decode(context, forward, {0, spec().num_decoder_layers}, state);
+  model_->finish(context, forward, state, hidden);
 }
 
 // For each row that asks, the key with the largest probability in the mean of the alignment heads; the first of equals.
@@ -417,10 +421,10 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
 void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inputs) {
   Arena::Scope scope(context.arena);
   const EncodeBatch& batch = inputs.batch();
-  EncodeState state;
-  state.hidden = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
+  Activations state;
+  state.x = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
-  EncoderOutput output{state.hidden, encoder_buffer_};
+  EncoderOutput output{state.x, encoder_buffer_};
   model_->write_cross_kv(context, output, inputs.cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
   // The cross KV is written: from here on only a capture reads the encoder output.
   output = {};

@@ -41,6 +41,11 @@ RowPlan& push_row(size_t group_idx, size_t seq_idx, int32_t row, StepPlan& plan)
 
 double since(TimePoint from, TimePoint to) { return seconds(to - from); }
 
+// A request without an encoder input has nothing to align with: its indices stay -1, whatever it shares a step with.
+bool aligns(const EncoderDecoderInputs& inputs, const SamplingParams& params) {
+  return params.return_alignments && inputs.num_encoder_tokens() > 0;
+}
+
 }  // namespace
 
 OutputProcessor::OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock)
@@ -120,7 +125,7 @@ void OutputProcessor::plan_prompt(const SequenceGroup& group, const GroupState& 
       planned.target_vocab = params.prompt_logprobs_vocab;
       planned.num_logprobs = params.prompt_logprobs.value_or(0);
       planned.position = static_cast<uint32_t>(target);
-      planned.align = params.return_alignments;
+      planned.align = aligns(state.inputs, params);
     }
     if (wants_probe && data.context_len + row == params.probe->prompt_index) {
       RowPlan& planned = push_row(group_idx, seq_idx, row, plan);
@@ -157,7 +162,7 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.num_logprobs = params.logprobs.value_or(-1);
   // Samples beyond n are ranked by their sums.
   row.wants_logprob = !params.skip_cumulative_logprob || params.logprobs.has_value() || params.num_seqs() > params.n;
-  row.align = params.return_alignments;
+  row.align = aligns(state.inputs, params);
   row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
   build_row_edits(params, {state.inputs.encoder_prompt_token_ids, seq.prompt_token_ids(), seq.output_token_ids()},
                   row.edits);

@@ -32,6 +32,9 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   if (request.sampling.stop.has_value() && !request.sampling.stop->empty() && !prompts.has_tokenizer()) {
     return field_error("stop", "stop strings need a tokenizer, and the model's folder has none: use stop_token_ids");
   }
+  if (request.sampling.return_alignments.value_or(false) && !prompts.has_alignment_heads()) {
+    return field_error("return_alignments", "return_alignments: the model names no heads whose cross-attention aligns");
+  }
   PreparedRequest prepared;
   ASSIGN_OR_RETURN(prepared.inputs, prompts.process(request.prompt, prompt_options));
   ModelLimits limits;

@@ -71,6 +71,7 @@ class PromptProcessor final {
   int32_t decoder_start_token_id() const { return decoder_start_; }
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }
+  bool has_alignment_heads() const { return !spec_.alignment_heads.empty(); }
   const SpeechTokens* speech_tokens() const { return speech_.tokens; }
   const Limits& limits() const { return limits_; }
   // Whether --max-model-len or its default is below what the model has.

@@ -3,94 +3,128 @@
 namespace transept {
 namespace {
 
-LinearSource source(const AttentionOptions& options, const std::string& name, bool has_bias = true) {
+LinearSource source(const AttentionOptions& options, const std::string& name, int64_t width, bool has_bias = true) {
   const std::string prefix = options.prefix + "." + name;
-  return {prefix + ".weight", has_bias && options.has_biases ? prefix + ".bias" : "", options.inner_dim()};
+  return {prefix + ".weight", has_bias && options.has_biases ? prefix + ".bias" : "", width};
 }
 
+LinearSource q_source(const AttentionOptions& options) { return source(options, options.q, options.q_width()); }
+LinearSource k_source(const AttentionOptions& options) {
+  return source(options, options.k, options.kv_width(), options.k_has_bias);
+}
+LinearSource v_source(const AttentionOptions& options) { return source(options, options.v, options.kv_width()); }
+
 StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing) {
-  LinearSource out = source(options, options.out, options.out_has_bias);
-  out.out_features = options.dim;
-  return Linear::load(weights, {{out}, options.inner_dim()}, packing);
+  return Linear::load(weights, {{source(options, options.out, options.dim, options.out_has_bias)}, options.q_width()},
+                      packing);
+}
+
+AttentionArgs args_of(const AttentionInputs& inputs, const AttentionHeads& heads) {
+  AttentionArgs args;
+  args.kv_cache = inputs.kv_cache;
+  args.num_kv_heads = static_cast<int32_t>(heads.num_kv_heads());
+  args.scale = heads.scale();
+  args.bias = inputs.bias;
+  args.capture = inputs.capture;
+  return args;
 }
 
 }  // namespace
 
-StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionOptions& options,
-                                            const PackOptions& packing) {
-  const LinearSpec qkv_spec{
-      {source(options, options.q), source(options, options.k, options.k_has_bias), source(options, options.v)},
-      options.dim};
-  ASSIGN_OR_RETURN(Linear qkv, Linear::load(weights, qkv_spec, packing));
-  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
-  return SelfAttention(std::move(qkv), std::move(out), options);
+AttentionHeads::AttentionHeads(const AttentionOptions& options)
+    : num_heads_(options.num_heads),
+      num_kv_heads_(options.kv_heads()),
+      head_dim_(options.width_of_head()),
+      scale_(options.scale) {}
+
+StatusOr<AttentionHeads> AttentionHeads::load(WeightMap& weights, const AttentionOptions& options) {
+  AttentionHeads heads(options);
+  for (const auto& [name, norm] : {std::pair(&options.q_norm, &heads.q_norm_), {&options.k_norm, &heads.k_norm_}}) {
+    if (name->empty()) continue;
+    ASSIGN_OR_RETURN(*norm, Norm::load(weights, options.prefix + "." + *name, heads.head_dim_, options.head_norm));
+  }
+  return heads;
 }
 
-void SelfAttention::forward(Context& context, const AttentionBackend& backend, AttentionType type,
-                            const AttentionMetadata& metadata, const TensorView& kv_cache, const TensorView& x,
-                            const TensorView& residual, const TensorView& y, const AttentionBias* bias,
-                            const RopeAngles* angles) const {
-  Arena::Scope scope(context.arena);
-  const int64_t rows = x.dim(0);
-  const int64_t dim = out_.in_features();
-  const TensorView qkv = context.arena.tensor(DType::kFloat32, {rows, 3 * dim});
-  const TensorView mixed = context.arena.tensor(DType::kFloat32, {rows, dim});
+AttentionCapabilities AttentionHeads::wanted() const {
+  return {.num_heads = static_cast<int32_t>(num_heads_),
+          .num_kv_heads = static_cast<int32_t>(num_kv_heads_),
+          .head_dim = static_cast<int32_t>(head_dim_)};
+}
+
+TensorView AttentionHeads::prepare_q(Context& context, const TensorView& q, const RopeAngles* angles) const {
+  if (!q_norm_.empty()) q_norm_.forward_heads(context, q, num_heads_);
+  const TensorView by_head = q.split_heads(num_heads_);
+  if (angles != nullptr) apply_rope(context, *angles, by_head);
+  return by_head;
+}
+
+TensorView AttentionHeads::prepare_k(Context& context, const TensorView& k, const RopeAngles* angles) const {
+  if (!k_norm_.empty()) k_norm_.forward_heads(context, k, num_kv_heads_);
+  const TensorView by_head = k.split_heads(num_kv_heads_);
+  if (angles != nullptr) apply_rope(context, *angles, by_head);
+  return by_head;
+}
+
+StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionOptions& options,
+                                            const PackOptions& packing) {
+  CHECK(options.kv_input_dim() == options.dim);
+  const LinearSpec qkv_spec{{q_source(options), k_source(options), v_source(options)}, options.dim};
+  ASSIGN_OR_RETURN(Linear qkv, Linear::load(weights, qkv_spec, packing));
+  ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
+  ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options));
+  return SelfAttention(std::move(qkv), std::move(out), std::move(heads));
+}
+
+void SelfAttention::forward(Context& context, const AttentionInputs& inputs, const TensorView& x,
+                            const TensorView& residual, const TensorView& y) const {
+  const Arena::Scope scope(context.arena);
+  const int64_t rows = x.dim(0), q_end = heads_.q_width(), k_end = q_end + heads_.kv_width();
+  const TensorView qkv = context.arena.tensor(DType::kFloat32, {rows, k_end + heads_.kv_width()});
+  const TensorView mixed = context.arena.tensor(DType::kFloat32, {rows, q_end});
   qkv_.forward(context, x, {}, qkv);
-  AttentionArgs args;
-  args.q = qkv.columns(0, dim).split_heads(num_heads_);
-  args.k = qkv.columns(dim, 2 * dim).split_heads(num_heads_);
-  args.v = qkv.columns(2 * dim, 3 * dim).split_heads(num_heads_);
-  if (angles != nullptr) {
-    rope(context, *angles, args.q);
-    rope(context, *angles, args.k);
-  }
-  args.out = mixed.split_heads(num_heads_);
-  args.kv_cache = kv_cache;
-  args.scale = scale_;
-  args.causal = type == AttentionType::kDecoder;
-  args.bias = bias;
-  backend.run(context, type, metadata, args);
+  AttentionArgs args = args_of(inputs, heads_);
+  args.q = heads_.prepare_q(context, qkv.columns(0, q_end), inputs.angles);
+  args.k = heads_.prepare_k(context, qkv.columns(q_end, k_end), inputs.angles);
+  args.v = qkv.columns(k_end, qkv.dim(1)).split_heads(heads_.num_kv_heads());
+  args.out = mixed.split_heads(args.q.dim(1));
+  args.causal = inputs.type == AttentionType::kDecoder;
+  inputs.backend.run(context, inputs.type, inputs.metadata, args);
   out_.forward(context, mixed, {.residual = residual}, y);
 }
 
 StatusOr<CrossAttention> CrossAttention::load(WeightMap& weights, const AttentionOptions& options,
                                               const PackOptions& packing) {
-  ASSIGN_OR_RETURN(Linear q, Linear::load(weights, {{source(options, options.q)}, options.dim}, packing));
-  const LinearSpec kv_spec{{source(options, options.k, options.k_has_bias), source(options, options.v)}, options.dim};
+  ASSIGN_OR_RETURN(Linear q, Linear::load(weights, {{q_source(options)}, options.dim}, packing));
+  const LinearSpec kv_spec{{k_source(options), v_source(options)}, options.kv_input_dim()};
   ASSIGN_OR_RETURN(Linear kv, Linear::load(weights, kv_spec, packing));
   ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
-  return CrossAttention(std::move(q), std::move(kv), std::move(out), options);
+  ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options));
+  return CrossAttention(std::move(q), std::move(kv), std::move(out), std::move(heads));
 }
 
-void CrossAttention::write_kv(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
-                              const TensorView& kv_cache, const TensorView& encoder_output) const {
-  Arena::Scope scope(context.arena);
-  const int64_t dim = q_.out_features();
-  const TensorView kv = context.arena.tensor(DType::kFloat32, {encoder_output.dim(0), 2 * dim});
+void CrossAttention::write_kv(Context& context, const AttentionInputs& inputs, const TensorView& encoder_output) const {
+  const Arena::Scope scope(context.arena);
+  const int64_t width = heads_.kv_width();
+  const TensorView kv = context.arena.tensor(DType::kFloat32, {encoder_output.dim(0), 2 * width});
   kv_.forward(context, encoder_output, {}, kv);
   AttentionArgs args;
-  args.k = kv.columns(0, dim).split_heads(num_heads_);
-  args.v = kv.columns(dim, 2 * dim).split_heads(num_heads_);
-  args.kv_cache = kv_cache;
-  backend.run(context, AttentionType::kEncoderDecoder, metadata, args);
+  args.k = heads_.prepare_k(context, kv.columns(0, width), inputs.angles);
+  args.v = kv.columns(width, 2 * width).split_heads(heads_.num_kv_heads());
+  args.kv_cache = inputs.kv_cache;
+  inputs.backend.run(context, AttentionType::kEncoderDecoder, inputs.metadata, args);
 }
 
-void CrossAttention::forward(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
-                             const TensorView& kv_cache, const TensorView& x, const TensorView& residual,
-                             const TensorView& y, AttentionCapture* capture) const {
-  Arena::Scope scope(context.arena);
-  const int64_t rows = x.dim(0);
-  const int64_t dim = q_.out_features();
-  const TensorView q = context.arena.tensor(DType::kFloat32, {rows, dim});
-  const TensorView mixed = context.arena.tensor(DType::kFloat32, {rows, dim});
+void CrossAttention::forward(Context& context, const AttentionInputs& inputs, const TensorView& x,
+                             const TensorView& residual, const TensorView& y) const {
+  const Arena::Scope scope(context.arena);
+  const TensorView q = context.arena.tensor(DType::kFloat32, {x.dim(0), heads_.q_width()});
+  const TensorView mixed = context.arena.tensor(DType::kFloat32, {x.dim(0), heads_.q_width()});
   q_.forward(context, x, {}, q);
-  AttentionArgs args;
-  args.q = q.split_heads(num_heads_);
-  args.out = mixed.split_heads(num_heads_);
-  args.kv_cache = kv_cache;
-  args.scale = scale_;
-  args.capture = capture;
-  backend.run(context, AttentionType::kEncoderDecoder, metadata, args);
+  AttentionArgs args = args_of(inputs, heads_);
+  args.q = heads_.prepare_q(context, q, inputs.angles);
+  args.out = mixed.split_heads(args.q.dim(1));
+  inputs.backend.run(context, AttentionType::kEncoderDecoder, inputs.metadata, args);
   out_.forward(context, mixed, {.residual = residual}, y);
 }
 

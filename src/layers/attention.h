@@ -1,4 +1,4 @@
-// Attention with its projections, over an AttentionBackend that the model was given.
+// Attention with its projections, over an AttentionBackend that the caller passes.
 //
 // Self-attention (encoder and decoder) computes Q, K and V in one product. Cross-attention computes Q from the decoder.
 // It computes K and V from the encoder output in one product, only when the cross cache is written: never again while
@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/backend.h"
 #include "layers/linear.h"
+#include "layers/norm.h"
 #include "ops/rope.h"
 
 namespace transept {
@@ -18,65 +20,103 @@ namespace transept {
 struct AttentionOptions {
   std::string prefix;  // "decoder.layers.0.self_attn"
   std::string q = "q_proj", k = "k_proj", v = "v_proj", out = "out_proj";
-  int64_t dim = 0;
-  int64_t num_heads = 0;
-  int64_t head_dim = 0;  // 0: dim / num_heads
+  int64_t dim = 0;           // of the rows that ask, and of what `out` projects back to
+  int64_t kv_dim = 0;        // of the rows that K and V are projected from (cross-attention); 0: dim
+  int64_t num_heads = 0;     // of queries
+  int64_t num_kv_heads = 0;  // 0: as many; else each serves num_heads / num_kv_heads queries in a row
+  int64_t head_dim = 0;      // 0: dim / num_heads
   float scale = 1;
   bool has_biases = true;
-  bool k_has_bias = true;    // Whisper's has none
-  bool out_has_bias = true;  // Moonshine's has none
+  bool k_has_bias = true;                // Whisper's has none
+  bool out_has_bias = true;              // Moonshine's has none
+  std::string q_norm = {}, k_norm = {};  // norms of each head of Q, of K, behind the projection; "": none
+  NormOptions head_norm = {};
 
-  // The width of Q, K and V, which `out` projects back to dim.
-  int64_t inner_dim() const { return head_dim == 0 ? dim : num_heads * head_dim; }
+  int64_t width_of_head() const { return head_dim == 0 ? dim / num_heads : head_dim; }
+  int64_t kv_heads() const { return num_kv_heads == 0 ? num_heads : num_kv_heads; }
+  int64_t q_width() const { return num_heads * width_of_head(); }
+  int64_t kv_width() const { return kv_heads() * width_of_head(); }
+  int64_t kv_input_dim() const { return kv_dim == 0 ? dim : kv_dim; }
+};
+
+// The shape of a layer's heads, and what happens to them between projection and attention. Immutable after loading.
+class AttentionHeads final {
+ public:
+  // Reads the norms of heads, if the options name some. Errors: those of Norm::load.
+  static StatusOr<AttentionHeads> load(WeightMap& weights, const AttentionOptions& options);
+
+  int64_t q_width() const { return num_heads_ * head_dim_; }
+  int64_t kv_width() const { return num_kv_heads_ * head_dim_; }
+  int64_t num_kv_heads() const { return num_kv_heads_; }
+  int64_t head_dim() const { return head_dim_; }
+  AttentionCapabilities wanted() const;
+  float scale() const { return scale_; }
+
+  // Normalises heads (if the layer does) and rotates them (unless angles is null), in place. q: [rows, q_width], k:
+  // [rows, kv_width] float32. Returns a view [rows, heads, head_dim].
+  TensorView prepare_q(Context& context, const TensorView& q, const RopeAngles* angles) const;
+  TensorView prepare_k(Context& context, const TensorView& k, const RopeAngles* angles) const;
+
+ private:
+  explicit AttentionHeads(const AttentionOptions& options);
+
+  int64_t num_heads_, num_kv_heads_, head_dim_;
+  float scale_;
+  Norm q_norm_, k_norm_;  // empty: none
+};
+
+// What a step brings to every attention layer of a stack; `kv_cache`, `bias` and `capture` are the layer's own.
+struct AttentionInputs {
+  const AttentionBackend& backend;
+  AttentionType type = AttentionType::kEncoder;
+  const AttentionMetadata& metadata;
+  TensorView kv_cache = {};             // of the layer; empty for kEncoder
+  const AttentionBias* bias = nullptr;  // added to the scores; null: none
+  const RopeAngles* angles = nullptr;   // rotate Q and K (ops/rope.h); null: no rotation
+  AttentionCapture* capture = nullptr;  // null: nothing is captured
 };
 
 class SelfAttention final {
  public:
-  // Fuses q, k and v into one product. Errors: those of Linear::load.
+  // Fuses q, k and v into one product. Errors: those of Linear::load and Norm::load.
   static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
-  // y = out_proj(attention(x)) + residual. x, residual, y: [rows, dim] float32; y may be the residual. `type`: kEncoder
-  // (kv_cache empty) or kDecoder (causal; writes new K and V to the cache). bias: added to the scores; null: none.
-  // angles: turn Q and K (ops/rope.h); null: no rotation.
-  void forward(Context& context, const AttentionBackend& backend, AttentionType type, const AttentionMetadata& metadata,
-               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y,
-               const AttentionBias* bias = nullptr, const RopeAngles* angles = nullptr) const;
+  // y = out_proj(attention(x)) + residual. x, residual (rank 0: none), y: [rows, dim] float32; y may be the residual.
+  // inputs.type: kEncoder (kv_cache empty) or kDecoder (causal; writes new K and V to the cache).
+  void forward(Context& context, const AttentionInputs& inputs, const TensorView& x, const TensorView& residual,
+               const TensorView& y) const;
+
+  const AttentionHeads& heads() const { return heads_; }
 
  private:
-  SelfAttention(Linear qkv, Linear out, const AttentionOptions& options)
-      : qkv_(std::move(qkv)), out_(std::move(out)), num_heads_(options.num_heads), scale_(options.scale) {}
+  SelfAttention(Linear qkv, Linear out, AttentionHeads heads)
+      : qkv_(std::move(qkv)), out_(std::move(out)), heads_(std::move(heads)) {}
 
   Linear qkv_, out_;
-  int64_t num_heads_;
-  float scale_;
+  AttentionHeads heads_;
 };
 
 class CrossAttention final {
  public:
-  // Fuses k and v into one product. Errors: those of Linear::load.
+  // Fuses k and v into one product. Errors: those of Linear::load and Norm::load.
   static StatusOr<CrossAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
-  // Projects encoder_output [encoder rows, dim] to K and V, and writes them at metadata.slot_mapping.
-  void write_kv(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
-                const TensorView& kv_cache, const TensorView& encoder_output) const;
+  // Projects encoder_output [encoder rows, kv_dim] to K and V and writes them at inputs.metadata.slot_mapping of
+  // inputs.kv_cache.
+  void write_kv(Context& context, const AttentionInputs& inputs, const TensorView& encoder_output) const;
 
-  // y = out_proj(attention of x over the cached K and V) + residual. x, residual, y: [rows, dim] float32; y may be the
-  // residual. capture: takes probabilities of chosen heads; null: none.
-  void forward(Context& context, const AttentionBackend& backend, const AttentionMetadata& metadata,
-               const TensorView& kv_cache, const TensorView& x, const TensorView& residual, const TensorView& y,
-               AttentionCapture* capture = nullptr) const;
+  // y = out_proj(attention of x over the cached K and V) + residual. Shapes as of SelfAttention.
+  void forward(Context& context, const AttentionInputs& inputs, const TensorView& x, const TensorView& residual,
+               const TensorView& y) const;
+
+  const AttentionHeads& heads() const { return heads_; }
 
  private:
-  CrossAttention(Linear q, Linear kv, Linear out, const AttentionOptions& options)
-      : q_(std::move(q)),
-        kv_(std::move(kv)),
-        out_(std::move(out)),
-        num_heads_(options.num_heads),
-        scale_(options.scale) {}
+  CrossAttention(Linear q, Linear kv, Linear out, AttentionHeads heads)
+      : q_(std::move(q)), kv_(std::move(kv)), out_(std::move(out)), heads_(std::move(heads)) {}
 
   Linear q_, kv_, out_;
-  int64_t num_heads_;
-  float scale_;
+  AttentionHeads heads_;
 };
 
 // The part of one decoder layer in what a step captures. Lives as long as the layer runs; borrows the capture.

@@ -32,7 +32,8 @@ void FeedForward::forward(Context& context, const TensorView& x, const TensorVie
   // Not even shares: fewer rows must never want more memory than the most that were measured.
   for (int64_t begin = 0; begin < x.dim(0); begin += kRowsAtOnce) {
     const int64_t end = std::min(begin + kRowsAtOnce, x.dim(0));
-    forward_some(context, x.rows(begin, end), residual.rows(begin, end), y.rows(begin, end));
+    const TensorView added = residual.rank == 0 ? residual : residual.rows(begin, end);
+    forward_some(context, x.rows(begin, end), added, y.rows(begin, end));
   }
 }
 

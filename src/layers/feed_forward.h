@@ -21,8 +21,8 @@ class FeedForward final {
   // Errors: those of Linear::load.
   static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
-  // x, residual, y: [rows, dim] float32; y may be the residual. Takes at most 512 rows at a time, which bounds the step
-  // memory of hidden rows.
+  // x, residual, y: [rows, dim] float32; y may be the residual; a residual of rank 0 adds nothing. Takes at most 512
+  // rows at a time, which bounds the step memory of hidden rows.
   void forward(Context& context, const TensorView& x, const TensorView& residual, const TensorView& y) const;
 
  private:

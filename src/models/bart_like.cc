@@ -3,73 +3,49 @@
 #include <cmath>
 
 #include "models/bart_like_config.h"
-#include "models/bart_like_model.h"
+#include "models/encoder_decoder_model.h"
 
 namespace transept {
 namespace {
 
 using Side = BartLikeConfig::Side;
 
-// Token ids as an encoder's input.
-class TokenInput final : public EncoderInput {
- public:
-  explicit TokenInput(BartLikeInput input) : input_(std::move(input)) {}
-
-  void forward(Context& context, const EncodeBatch& batch, const TensorView& x) const override {
-    input_.forward(context, batch.input_ids, batch.positions, x);
-  }
-
- private:
-  BartLikeInput input_;
-};
-
 class Loader final {
  public:
-  Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights, const PackOptions& packing)
-      : traits_(traits), config_(config), weights_(weights), packing_(packing) {}
+  Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
+         const ModelLoadOptions& options)
+      : traits_(traits), config_(config), weights_(weights), packing_(options.packing), attention_(options.attention) {}
 
-  StatusOr<BartLikeParts> load(std::unique_ptr<EncoderInput> encoder_input) {
+  StatusOr<EncoderDecoderParts> load(std::unique_ptr<EncoderInput> encoder_input) {
     CHECK(traits_.encodes_media == (encoder_input != nullptr));
     if (encoder_input == nullptr) {
-      ASSIGN_OR_RETURN(BartLikeInput tokens, input("encoder", config_.encoder, traits_.encoder_embedding_norm));
-      encoder_input = std::make_unique<TokenInput>(std::move(tokens));
+      ASSIGN_OR_RETURN(TokenInput tokens, input("encoder", config_.encoder, traits_.encoder_embedding_norm));
+      encoder_input = std::make_unique<TokenEncoderInput>(std::move(tokens));
     }
-    ASSIGN_OR_RETURN(BartLikeInput decoder_input, input("decoder", config_.decoder, traits_.decoder_embedding_norm));
+    ASSIGN_OR_RETURN(TokenInput decoder_input, input("decoder", config_.decoder, traits_.decoder_embedding_norm));
     ASSIGN_OR_RETURN(LmHead head, lm_head());
-    BartLikeParts parts{spec(), std::move(encoder_input), std::move(decoder_input), {}, {}, {}, {}, {},
-                        {},     std::move(head)};
-    for (int64_t i = 0; i < config_.encoder.layers; ++i) {
-      ASSIGN_OR_RETURN(BartLikeEncoderLayer layer, encoder_layer(str_cat("encoder.layers.", i)));
-      parts.encoder_layers.push_back(std::move(layer));
-    }
-    for (int64_t i = 0; i < config_.decoder.layers; ++i) {
-      ASSIGN_OR_RETURN(BartLikeDecoderLayer layer, decoder_layer(str_cat("decoder.layers.", i)));
-      parts.decoder_layers.push_back(std::move(layer));
-    }
-    if (traits_.norm_place == NormPlace::kBefore) {
-      ASSIGN_OR_RETURN(parts.encoder_norm, norm("encoder.layer_norm"));
-      ASSIGN_OR_RETURN(parts.decoder_norm, norm("decoder.layer_norm"));
-    }
-    return parts;
+    ASSIGN_OR_RETURN(TransformerStack encoder, stack("encoder", config_.encoder));
+    ASSIGN_OR_RETURN(TransformerStack decoder, stack("decoder", config_.decoder));
+    return EncoderDecoderParts{
+        spec(),         std::move(encoder_input), std::move(encoder), std::move(decoder_input), std::move(decoder),
+        std::move(head)};
   }
 
  private:
   ModelSpec spec() const {
     const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
     const Side& decoder = config_.decoder;
-    const int32_t layers = i32(decoder.layers), heads = i32(decoder.heads), head_dim = i32(config_.head_dim(decoder));
     ModelSpec spec;
     spec.family = traits_.family;
     spec.d_model = i32(config_.d_model);
     spec.vocab_size = i32(decoder.vocab_size);
     if (!traits_.encodes_media) spec.encoder_vocab_size = i32(config_.encoder.vocab_size);
-    spec.num_encoder_layers = i32(config_.encoder.layers);
-    spec.num_decoder_layers = layers;
     spec.max_encoder_positions = i32(config_.encoder.max_positions);
     spec.max_decoder_positions = i32(decoder.max_positions);
-    spec.kv = {{KvKind::kSelf, layers, heads, head_dim}, {KvKind::kCross, layers, heads, head_dim}};
     // The last layer stands nearest to the choice of the token (and is the one that Marian trains to align).
-    for (int32_t head = 0; head < heads; ++head) spec.alignment_heads.push_back({layers - 1, head});
+    for (int32_t head = 0; head < decoder.heads; ++head) {
+      spec.alignment_heads.push_back({i32(decoder.layers) - 1, head});
+    }
     spec.default_prompt = traits_.default_prompt;
     return spec;
   }
@@ -94,7 +70,7 @@ class Loader final {
     return config_.share_embeddings ? shared : own;
   }
 
-  StatusOr<BartLikeInput> input(const std::string& side, const Side& sizes, EmbeddingNorm norm_place) {
+  StatusOr<TokenInput> input(const std::string& side, const Side& sizes, EmbeddingNorm norm_place) {
     if (config_.share_embeddings) {
       for (const std::string& copy : {side + ".embed_tokens.weight", std::string("shared.weight")}) {
         weights_.ignore(copy);
@@ -102,7 +78,7 @@ class Loader final {
     }
     ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, token_table(side), sizes.vocab_size, config_.d_model));
     ASSIGN_OR_RETURN(Embedding positions, position_table(side + ".embed_positions", sizes.max_positions));
-    BartLikeInput input{std::move(tokens), std::move(positions)};
+    TokenInput input{std::move(tokens), std::move(positions)};
     input.position_offset = traits_.positions.offset;
     input.scale = config_.embedding_scale();
     input.norm_place = norm_place;
@@ -124,28 +100,34 @@ class Loader final {
     return Embedding::sinusoidal(SinusoidalRows(positions.sinusoid, config_.d_model), rows);
   }
 
-  StatusOr<BartLikeEncoderLayer> encoder_layer(const std::string& prefix) {
-    const Side& side = config_.encoder;
-    ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn", side), packing_));
-    ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".self_attn_layer_norm"));
-    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix, side));
-    ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".final_layer_norm"));
-    return BartLikeEncoderLayer{std::move(attention), std::move(attention_sum), std::move(ffn), std::move(ffn_sum)};
+  StatusOr<TransformerStack> stack(const std::string& side, const Side& sizes) {
+    StackParts parts;
+    for (int64_t i = 0; i < sizes.layers; ++i) {
+      ASSIGN_OR_RETURN(TransformerLayer loaded, layer(str_cat(side, ".layers.", i), sizes, side == "decoder"));
+      parts.layers.push_back(std::move(loaded));
+    }
+    if (traits_.norm_place == NormPlace::kBefore) {
+      ASSIGN_OR_RETURN(parts.final_norm, norm(side + ".layer_norm"));
+    }
+    return TransformerStack::make(std::move(parts), attention_);
   }
 
-  StatusOr<BartLikeDecoderLayer> decoder_layer(const std::string& prefix) {
-    const Side& side = config_.decoder;
-    ASSIGN_OR_RETURN(SelfAttention attention,
+  StatusOr<TransformerLayer> layer(const std::string& prefix, const Side& side, bool crosses) {
+    TransformerLayer layer;
+    ASSIGN_OR_RETURN(SelfAttention self,
                      SelfAttention::load(weights_, attention_options(prefix + ".self_attn", side), packing_));
-    ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".self_attn_layer_norm"));
-    ASSIGN_OR_RETURN(CrossAttention cross,
-                     CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn", side), packing_));
-    ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + ".encoder_attn_layer_norm"));
+    ASSIGN_OR_RETURN(Residual self_sum, residual(prefix + ".self_attn_layer_norm"));
+    layer.self = Sublayer<SelfAttention>{std::move(self), std::move(self_sum)};
+    if (crosses) {
+      ASSIGN_OR_RETURN(CrossAttention cross,
+                       CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn", side), packing_));
+      ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + ".encoder_attn_layer_norm"));
+      layer.cross = Sublayer<CrossAttention>{std::move(cross), std::move(cross_sum)};
+    }
     ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix, side));
     ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".final_layer_norm"));
-    return BartLikeDecoderLayer{std::move(attention), std::move(attention_sum), std::move(cross),
-                                std::move(cross_sum), std::move(ffn),           std::move(ffn_sum)};
+    layer.feed_forward = Sublayer<FeedForward>{std::move(ffn), std::move(ffn_sum)};
+    return layer;
   }
 
   StatusOr<LmHead> lm_head() {
@@ -161,10 +143,10 @@ class Loader final {
     return LmHead::load(weights_, table, vocab_size, config_.d_model, std::move(bias), packing_);
   }
 
-  StatusOr<LayerNorm> norm(const std::string& prefix) { return LayerNorm::load(weights_, prefix, config_.d_model); }
+  StatusOr<Norm> norm(const std::string& prefix) { return Norm::load(weights_, prefix, config_.d_model, {}); }
 
   StatusOr<Residual> residual(const std::string& prefix) {
-    ASSIGN_OR_RETURN(LayerNorm loaded, norm(prefix));
+    ASSIGN_OR_RETURN(Norm loaded, norm(prefix));
     return Residual{std::move(loaded), traits_.norm_place};
   }
 
@@ -187,34 +169,23 @@ class Loader final {
   const BartLikeConfig& config_;
   WeightMap& weights_;
   const PackOptions& packing_;
+  const AttentionBackend& attention_;
 };
-
-Status check_heads(const BartLikeConfig& config, const AttentionBackend& attention) {
-  for (const Side& side : {config.encoder, config.decoder}) {
-    const int32_t count = static_cast<int32_t>(side.heads);
-    std::string why;
-    if (!attention.supports({count, count, static_cast<int32_t>(config.head_dim(side))}, &why)) {
-      return unimplemented("attention backend ", attention.name(), ": ", why);
-    }
-  }
-  return ok_status();
-}
 
 }  // namespace
 
-StatusOr<BartLikeParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
-                                             std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
-                                             const ModelLoadOptions& options) {
-  RETURN_IF_ERROR(check_heads(config, options.attention));
-  return Loader(traits, config, weights, options.packing).load(std::move(encoder_input));
+StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
+                                                   std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
+                                                   const ModelLoadOptions& options) {
+  return Loader(traits, config, weights, options).load(std::move(encoder_input));
 }
 
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,
                                                 std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options) {
   ASSIGN_OR_RETURN(const BartLikeConfig sizes, read_bart_like_config(traits, config));
   weights->set_optional_prefix("model.");
-  ASSIGN_OR_RETURN(BartLikeParts parts, load_bart_like_parts(traits, sizes, nullptr, *weights, options));
-  return make_bart_like_model(std::move(parts), std::move(weights), options.attention);
+  ASSIGN_OR_RETURN(EncoderDecoderParts parts, load_bart_like_parts(traits, sizes, nullptr, *weights, options));
+  return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }
 
 }  // namespace transept

@@ -12,7 +12,7 @@
 namespace transept {
 
 struct BartLikeConfig;
-struct BartLikeParts;
+struct EncoderDecoderParts;
 class EncoderInput;
 
 // Loads a text model: reads the sizes and switches of config.json, all range-checked, and every weight by name and
@@ -26,8 +26,8 @@ StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, co
 // Reads every layer by BART's names. encoder_input: the media input of a family with traits.encodes_media; else null,
 // and the encoder reads tokens and positions. Errors: kUnimplemented: the attention backend does not support the heads;
 // kNotFound: a missing tensor; kInvalidArgument: a misshapen one (both by name).
-StatusOr<BartLikeParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
-                                             std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
-                                             const ModelLoadOptions& options);
+StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
+                                                   std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
+                                                   const ModelLoadOptions& options);
 
 }  // namespace transept

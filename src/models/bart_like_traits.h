@@ -4,16 +4,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "layers/residual.h"
 #include "layers/sinusoidal.h"
 #include "models/model.h"
+#include "models/token_input.h"
 
 namespace transept {
-
-// Where a layer has its norms: before each sublayer (and one more after the last layer), or after each residual sum.
-enum class NormPlace : uint8_t { kAfter, kBefore };
-
-// Whether the embedding has a norm, and whether it comes before or after adding the positions.
-enum class EmbeddingNorm : uint8_t { kNone, kAfterPositions, kBeforePositions };
 
 struct PositionTraits {
   enum class Kind : uint8_t {
@@ -27,8 +23,8 @@ struct PositionTraits {
 };
 
 struct BartLikeTraits {
-  std::string_view family;  // model_type
-  NormPlace norm_place = NormPlace::kAfter;
+  std::string_view family;                   // model_type
+  NormPlace norm_place = NormPlace::kAfter;  // kBefore: and one more behind the last layer
   EmbeddingNorm encoder_embedding_norm = EmbeddingNorm::kNone;
   EmbeddingNorm decoder_embedding_norm = EmbeddingNorm::kNone;
   PositionTraits positions;

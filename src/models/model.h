@@ -32,11 +32,11 @@ struct EncoderOutput {
   std::shared_ptr<void> owner;
 };
 
-// The activations of an encode between two calls of Model::encode: [num_tokens, d_model] float32. The model runner
-// makes it, outside the step arena. (A long encode pauses within a layer instead: base/sliced_call.h.)
-struct EncodeState {
-  TensorView hidden;
-  int32_t next_layer = 0;  // encode() sets it to range.end
+// Hidden rows between two layers of a stack: what a stage of a pipeline hands to the next one. (Encodes that stand
+// still between decode steps do so within a layer: base/sliced_call.h.) The memory is the caller's.
+struct Activations {
+  TensorView x;            // [num_tokens, d_model] float32
+  int32_t next_layer = 0;  // layers below it have run; encode() and decode() set it to range.end
 };
 
 class Model {
@@ -45,19 +45,28 @@ class Model {
 
   virtual const ModelSpec& spec() const = 0;
 
-  // Runs encoder layers [range.begin, range.end) on state.hidden. A range from layer 0 first overwrites it with the
-  // embedded inputs; one to the last layer normalises at the end. REQUIRES: range.begin == state.next_layer.
-  virtual void encode(Context& context, const EncodeBatch& batch, LayerRange range, EncodeState& state) const = 0;
+  // Runs encoder layers [range.begin, range.end) on state.x in place. A range from layer 0 first overwrites it with the
+  // embedded inputs; one to the last layer normalises at the end. REQUIRES: state.next_layer == range.begin.
+  virtual void encode(Context& context, const EncodeBatch& batch, LayerRange range, Activations& state) const = 0;
 
   // Projects the encoder output to cross K and V of decoder layers `range`, and writes row i to slot
   // cross.slot_mapping[i] of kv.cross_layers.
   virtual void write_cross_kv(Context& context, const EncoderOutput& output, const AttentionMetadata& cross,
                               const KvCaches& kv, LayerRange range) const = 0;
 
-  // Runs the decoder over the batch's rows, and writes K and V of the new rows to batch.kv.self_layers. hidden:
-  // [batch.logits_rows.size(), d_model] float32, overwritten with the input of lm_head(). REQUIRES: `range` is all
-  // decoder layers (no family splits the decoder yet).
-  virtual void decode(Context& context, const ForwardBatch& batch, LayerRange range,
+  // A decode is embed(), then decode() over all layers in order, in one call or several, then finish(). Any cut gives
+  // the same bits, and state.x may move to other memory between two calls.
+  //
+  // embed: overwrites x [batch.num_tokens(), d_model] float32 with the embedded ids at their positions.
+  virtual void embed(Context& context, const ForwardBatch& batch, const TensorView& x) const = 0;
+
+  // Runs decoder layers [range.begin, range.end) on state.x in place, and writes K and V of the new rows to
+  // batch.kv.self_layers. REQUIRES: state.next_layer == range.begin.
+  virtual void decode(Context& context, const ForwardBatch& batch, LayerRange range, Activations& state) const = 0;
+
+  // Overwrites hidden [batch.logits_rows.size(), d_model] float32 with the input of lm_head(), of the rows
+  // batch.logits_rows. REQUIRES: all layers have run.
+  virtual void finish(Context& context, const ForwardBatch& batch, const Activations& state,
                       const TensorView& hidden) const = 0;
 
   virtual const LmHead& lm_head() const = 0;

@@ -7,7 +7,7 @@
 #include "layers/conv1d.h"
 #include "layers/group_norm.h"
 #include "models/activation_field.h"
-#include "models/bart_like_model.h"
+#include "models/encoder_decoder_model.h"
 #include "models/families.h"
 
 namespace transept {
@@ -142,29 +142,21 @@ class WaveInput final : public EncoderInput {
 
 class Loader final {
  public:
-  Loader(const MoonshineConfig& config, WeightMap& weights, const PackOptions& packing)
-      : config_(config), weights_(weights), packing_(packing) {}
+  Loader(const MoonshineConfig& config, WeightMap& weights, const ModelLoadOptions& options)
+      : config_(config), weights_(weights), packing_(options.packing), attention_(options.attention) {}
 
-  StatusOr<BartLikeParts> load() {
+  StatusOr<EncoderDecoderParts> load() {
     ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, WaveInput::load(config_.hidden_size, weights_, packing_));
     const std::string table = config_.tied && !weights_.contains(kTable) ? kOutput : kTable;
     ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, table, config_.vocab_size, config_.hidden_size));
     if (config_.tied) weights_.ignore(kOutput);
     ASSIGN_OR_RETURN(LmHead head, LmHead::load(weights_, config_.tied ? table : kOutput, config_.vocab_size,
                                                config_.hidden_size, {}, packing_));
-    BartLikeParts parts{spec(), std::move(input), {std::move(tokens), {}}, {}, {}, {}, {}, {}, {}, std::move(head)};
-    for (int64_t i = 0; i < config_.encoder_layers; ++i) {
-      ASSIGN_OR_RETURN(BartLikeEncoderLayer layer, encoder_layer(str_cat("encoder.layers.", i)));
-      parts.encoder_layers.push_back(std::move(layer));
-    }
-    for (int64_t i = 0; i < config_.decoder_layers; ++i) {
-      ASSIGN_OR_RETURN(BartLikeDecoderLayer layer, decoder_layer(str_cat("decoder.layers.", i)));
-      parts.decoder_layers.push_back(std::move(layer));
-    }
-    ASSIGN_OR_RETURN(parts.encoder_norm, norm("encoder.layer_norm"));
-    ASSIGN_OR_RETURN(parts.decoder_norm, norm("decoder.norm"));
-    parts.encoder_rope = parts.decoder_rope = config_.rope_frequencies;
-    return parts;
+    ASSIGN_OR_RETURN(TransformerStack encoder, stack("encoder", "encoder.layer_norm"));
+    ASSIGN_OR_RETURN(TransformerStack decoder, stack("decoder", "decoder.norm"));
+    return EncoderDecoderParts{
+        spec(),         std::move(input), std::move(encoder), {.tokens = std::move(tokens)}, std::move(decoder),
+        std::move(head)};
   }
 
  private:
@@ -173,26 +165,22 @@ class Loader final {
 
   ModelSpec spec() const {
     const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
-    const int32_t layers = i32(config_.decoder_layers), heads = i32(config_.heads), head_dim = i32(config_.head_dim);
     ModelSpec spec;
     spec.family = "moonshine";
     spec.d_model = i32(config_.hidden_size);
     spec.vocab_size = i32(config_.vocab_size);
-    spec.num_encoder_layers = i32(config_.encoder_layers);
-    spec.num_decoder_layers = layers;
     spec.max_encoder_positions = ModelSpec::kNoLimit;
     spec.max_decoder_positions = i32(config_.max_positions);
-    spec.kv = {{KvKind::kSelf, layers, heads, head_dim}, {KvKind::kCross, layers, heads, head_dim}};
     spec.modalities = {"audio"};
     return spec;
   }
 
-  StatusOr<LayerNorm> norm(const std::string& prefix) {
-    return LayerNorm::load(weights_, prefix, config_.hidden_size, {.has_bias = false});
+  StatusOr<Norm> norm(const std::string& prefix) {
+    return Norm::load(weights_, prefix, config_.hidden_size, {.has_bias = false});
   }
 
   StatusOr<Residual> residual(const std::string& prefix) {
-    ASSIGN_OR_RETURN(LayerNorm loaded, norm(prefix));
+    ASSIGN_OR_RETURN(Norm loaded, norm(prefix));
     return Residual{std::move(loaded), NormPlace::kBefore};
   }
 
@@ -220,31 +208,41 @@ class Loader final {
     return options;
   }
 
-  StatusOr<BartLikeEncoderLayer> encoder_layer(const std::string& prefix) {
-    ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".input_layernorm"));
-    ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), packing_));
-    ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".post_attention_layernorm"));
-    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + ".mlp", false));
-    return BartLikeEncoderLayer{std::move(attention), std::move(attention_sum), std::move(ffn), std::move(ffn_sum)};
+  StatusOr<TransformerStack> stack(const std::string& side, const std::string& final_norm) {
+    const bool is_decoder = side == "decoder";
+    StackParts parts;
+    for (int64_t i = 0; i < (is_decoder ? config_.decoder_layers : config_.encoder_layers); ++i) {
+      ASSIGN_OR_RETURN(TransformerLayer loaded, layer(str_cat(side, ".layers.", i), is_decoder));
+      parts.layers.push_back(std::move(loaded));
+    }
+    parts.rope.frequencies = config_.rope_frequencies;
+    ASSIGN_OR_RETURN(parts.final_norm, norm(final_norm));
+    return TransformerStack::make(std::move(parts), attention_);
   }
 
-  StatusOr<BartLikeDecoderLayer> decoder_layer(const std::string& prefix) {
-    ASSIGN_OR_RETURN(Residual attention_sum, residual(prefix + ".input_layernorm"));
-    ASSIGN_OR_RETURN(SelfAttention attention,
+  StatusOr<TransformerLayer> layer(const std::string& prefix, bool is_decoder) {
+    TransformerLayer layer;
+    ASSIGN_OR_RETURN(Residual self_sum, residual(prefix + ".input_layernorm"));
+    ASSIGN_OR_RETURN(SelfAttention self,
                      SelfAttention::load(weights_, attention_options(prefix + ".self_attn"), packing_));
-    ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + ".post_attention_layernorm"));
-    ASSIGN_OR_RETURN(CrossAttention cross,
-                     CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn"), packing_));
-    ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + ".final_layernorm"));
-    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + ".mlp", true));
-    return BartLikeDecoderLayer{std::move(attention), std::move(attention_sum), std::move(cross),
-                                std::move(cross_sum), std::move(ffn),           std::move(ffn_sum)};
+    layer.self = Sublayer<SelfAttention>{std::move(self), std::move(self_sum)};
+    const char* const behind_self = ".post_attention_layernorm";
+    if (is_decoder) {
+      ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + behind_self));
+      ASSIGN_OR_RETURN(CrossAttention cross,
+                       CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn"), packing_));
+      layer.cross = Sublayer<CrossAttention>{std::move(cross), std::move(cross_sum)};
+    }
+    ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + (is_decoder ? ".final_layernorm" : behind_self)));
+    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + ".mlp", is_decoder));
+    layer.feed_forward = Sublayer<FeedForward>{std::move(ffn), std::move(ffn_sum)};
+    return layer;
   }
 
   const MoonshineConfig& config_;
   WeightMap& weights_;
   const PackOptions& packing_;
+  const AttentionBackend& attention_;
 };
 
 }  // namespace
@@ -252,14 +250,9 @@ class Loader final {
 StatusOr<std::unique_ptr<Model>> load_moonshine(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
                                                 const ModelLoadOptions& options) {
   ASSIGN_OR_RETURN(const MoonshineConfig sizes, read_config(config));
-  const auto heads = static_cast<int32_t>(sizes.heads);
-  std::string why;
-  if (!options.attention.supports({heads, heads, static_cast<int32_t>(sizes.head_dim)}, &why)) {
-    return unimplemented("attention backend ", options.attention.name(), ": ", why);
-  }
   weights->set_optional_prefix("model.");
-  ASSIGN_OR_RETURN(BartLikeParts parts, Loader(sizes, *weights, options.packing).load());
-  return make_bart_like_model(std::move(parts), std::move(weights), options.attention);
+  ASSIGN_OR_RETURN(EncoderDecoderParts parts, Loader(sizes, *weights, options).load());
+  return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }
 
 }  // namespace transept

@@ -13,8 +13,8 @@
 #include "attention/backends.h"
 #include "base/folder_testing.h"
 #include "base/mmap_file.h"
-#include "base/source_dir_testing.h"
 #include "core/model_config.h"
+#include "models/checkpoints_testing.h"
 #include "models/registry.h"
 #include "models/run_model_testing.h"
 #include "weights/safetensors.h"
@@ -29,15 +29,6 @@ using testing::TestFolder;
 using testing::TestTensor;
 
 constexpr float kMoved = 1e-3f;  // more than rounding, less than any of the moves below has come to
-
-std::vector<std::string> checkpoints() {
-  std::vector<std::string> folders;
-  for (const fs::directory_entry& entry : fs::directory_iterator(source_dir() + "/tests/models")) {
-    folders.push_back(entry.path().filename().string());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
 
 struct Tensor {
   std::string name;
@@ -70,7 +61,7 @@ void move(std::vector<float>& values) {
 class Perturbation : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    source_ = fs::path(source_dir()) / "tests" / "models" / GetParam();
+    source_ = testing::checkpoint_path(GetParam());
     fs::copy(source_ / "config.json", dir_.path());
     tensors_ = read_tensors(source_);
     for (const Tensor& tensor : tensors_) names_.insert(bare(tensor.name));
@@ -134,11 +125,8 @@ TEST_P(Perturbation, MovingATensorMovesTheLogits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, Perturbation, ::testing::ValuesIn(checkpoints()), [](const auto& test) {
-  std::string name = test.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Perturbation, ::testing::ValuesIn(testing::checkpoints()),
+                         [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace
 }  // namespace transept

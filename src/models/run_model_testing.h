@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/checked_math.h"
@@ -12,7 +14,8 @@
 
 namespace transept::testing {
 
-// Makes reproducible features: values in [-1, 1) of a linear congruential generator (constants of Numerical Recipes).
+// Features that can be made again anywhere: values from -1 to 1 of a linear congruential generator (Numerical Recipes'
+// constants).
 inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> shape, int32_t num_positions,
                                                         uint32_t seed = 1) {
   auto features = std::make_shared<EncoderFeatures>();
@@ -28,12 +31,126 @@ inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> sha
   return features;
 }
 
-// Returns an input that fits the family of `config`: four ids, or media of four positions.
+// What any family may be run with: ids, or media of four positions.
 inline EncoderContent short_content(const Json& config) {
   if (const Json* bins = config.find("num_mel_bins")) return {{}, seeded_features({bins->as_int(), 8}, 4)};
   if (config.find("encoder_num_hidden_layers") != nullptr) return {{}, seeded_features({2047}, 4)};  // Moonshine
   return {{0, 7, 9, 2}};
 }
+
+// An encoder input, and the decoder ids that are fed behind it in one piece.
+struct ModelRequest {
+  EncoderContent content;
+  std::vector<int32_t> decoder_ids;
+};
+
+// Requests side by side in one batch: what a step's views are of.
+class PackedRequests final {
+ public:
+  static constexpr int32_t kBlockSize = 16;
+
+  explicit PackedRequests(const std::vector<ModelRequest>& requests) {
+    for (const ModelRequest& request : requests) {
+      self_stride_ = std::max(self_stride_, blocks(request.decoder_ids.size()));
+      cross_stride_ = std::max(cross_stride_, blocks(static_cast<size_t>(request.content.num_positions())));
+    }
+    for (const ModelRequest& request : requests) add(request);
+    rows_.resize(decoder_ids_.size());
+    std::iota(rows_.begin(), rows_.end(), 0);
+  }
+
+  int32_t num_seqs() const { return static_cast<int32_t>(encoder_lens_.size()); }
+  int32_t num_blocks() const { return num_blocks_; }
+  // [num_seqs + 1] rows of each side.
+  const std::vector<int32_t>& encoder_loc() const { return encoder_loc_; }
+  const std::vector<int32_t>& decoder_loc() const { return decoder_loc_; }
+
+  EncodeBatch encode_batch() const {
+    EncodeBatch batch{encoder_ids_, features_, encoder_positions_, {}};
+    batch.attention = {num_seqs(), max_encoder_len_, max_encoder_len_, encoder_loc_, {}, encoder_lens_};
+    batch.attention.kv_start_loc = encoder_loc_;
+    return batch;
+  }
+
+  AttentionMetadata cross_write() const {
+    AttentionMetadata write;
+    write.block_size = kBlockSize;
+    write.slot_mapping = cross_slots_;
+    return write;
+  }
+
+  ForwardBatch forward_batch(const KvCaches& kv) const {
+    ForwardBatch batch{decoder_ids_, decoder_positions_, rows_, {}, {}, kv};
+    batch.self = {num_seqs(),    max_decoder_len_, max_decoder_len_, decoder_loc_, contexts_,
+                  decoder_lens_, self_tables_,     self_stride_,     kBlockSize};
+    batch.self.slot_mapping = self_slots_;
+    batch.cross = {num_seqs(),    max_decoder_len_, max_encoder_len_, decoder_loc_, {},
+                   encoder_lens_, cross_tables_,    cross_stride_,    kBlockSize};
+    batch.cross.group_start_loc = groups_;
+    return batch;
+  }
+
+ private:
+  static int32_t blocks(size_t tokens) {
+    return static_cast<int32_t>(ceil_div(static_cast<int64_t>(tokens), int64_t{kBlockSize}));
+  }
+
+  void add(const ModelRequest& request) {
+    const EncoderContent& content = request.content;
+    encoder_ids_.insert(encoder_ids_.end(), content.token_ids.begin(), content.token_ids.end());
+    if (content.features != nullptr) features_.emplace_back(*content.features);
+    decoder_ids_.insert(decoder_ids_.end(), request.decoder_ids.begin(), request.decoder_ids.end());
+    contexts_.push_back(0);
+    groups_.push_back(groups_.back() + 1);
+    add_side(content.num_positions(), cross_stride_, max_encoder_len_, encoder_lens_, encoder_loc_, encoder_positions_,
+             cross_tables_, cross_slots_);
+    add_side(static_cast<int32_t>(request.decoder_ids.size()), self_stride_, max_decoder_len_, decoder_lens_,
+             decoder_loc_, decoder_positions_, self_tables_, self_slots_);
+  }
+
+  void add_side(int32_t length, int32_t stride, int32_t& max_len, std::vector<int32_t>& lens, std::vector<int32_t>& loc,
+                std::vector<int32_t>& positions, std::vector<int32_t>& tables, std::vector<int64_t>& slots) {
+    max_len = std::max(max_len, length);
+    lens.push_back(length);
+    loc.push_back(loc.back() + length);
+    for (int32_t i = 0; i < length; ++i) {
+      positions.push_back(i);
+      slots.push_back(int64_t{num_blocks_} * kBlockSize + i);
+    }
+    for (int32_t i = 0; i < stride; ++i) {
+      tables.push_back(i < blocks(static_cast<size_t>(length)) ? num_blocks_++ : -1);
+    }
+  }
+
+  std::vector<int32_t> encoder_ids_, decoder_ids_, encoder_positions_, decoder_positions_, rows_;
+  std::vector<FeaturesView> features_;
+  std::vector<int32_t> encoder_lens_, decoder_lens_, contexts_, encoder_loc_ = {0}, decoder_loc_ = {0}, groups_ = {0};
+  std::vector<int32_t> self_tables_, cross_tables_;
+  std::vector<int64_t> self_slots_, cross_slots_;
+  int32_t self_stride_ = 0, cross_stride_ = 0, max_encoder_len_ = 0, max_decoder_len_ = 0, num_blocks_ = 0;
+};
+
+// The KV blocks of every layer of every spec, zeros at first. Owns the memory that its views are of.
+class TestKv final {
+ public:
+  TestKv(const std::vector<KvSpec>& specs, const AttentionBackend& attention, int32_t num_blocks) {
+    for (const KvSpec& spec : specs) {
+      const size_t bytes = attention.block_bytes(spec, PackedRequests::kBlockSize, DType::kFloat32);
+      for (int32_t i = 0; i < spec.num_layers; ++i) {
+        pools_.emplace_back(bytes * static_cast<size_t>(num_blocks) / sizeof(float));
+        (spec.kind == KvKind::kSelf ? self_ : cross_)
+            .emplace_back(pools_.back().data(), DType::kUInt8,
+                          std::initializer_list<int64_t>{num_blocks, static_cast<int64_t>(bytes)});
+      }
+    }
+  }
+
+  KvCaches caches() const { return {self_, cross_}; }
+
+ private:
+  std::vector<std::vector<float>> pools_;
+  std::vector<TensorView> self_, cross_;
+};
 
 class RunModel final {
  public:
@@ -42,57 +159,55 @@ class RunModel final {
 
   ThreadPool& threads() { return threads_; }
 
+  using Request = ModelRequest;
   struct Output {
     std::vector<float> encoder;  // [positions, d_model]
-    std::vector<float> logits;   // [decoder_ids.size(), vocab_size]
+    std::vector<float> logits;   // [decoder_ids, vocab_size]
+
+    bool operator==(const Output&) const = default;
   };
 
-  struct Request {
-    EncoderContent content;
-    std::vector<int32_t> decoder_ids;
+  // Layers before which a side is cut in stages, ascending; none: one stage.
+  struct Cuts {
+    std::vector<int32_t> encoder, decoder;
   };
-  // Encodes all inputs in one batch, then feeds the decoder ids of all requests in one step. One output per request.
-  std::vector<Output> run(const Model& model, const std::vector<Request>& requests, OpCounters* counters = nullptr) {
+
+  // Encodes each input, all of them packed in one batch, and feeds each one's decoder ids in one piece.
+  std::vector<Output> run(const Model& model, const std::vector<Request>& requests, OpCounters* counters = nullptr,
+                          const Cuts& cuts = {}) {
     Arena::Scope scope(arena_);
     Context context{threads_, arena_, isa_, false, counters};
     const ModelSpec& spec = model.spec();
-    const Packed packed(requests);
-    const std::vector<TensorView> layers = make_kv(spec, packed.num_blocks);
-    const KvCaches kv{layers, layers};
+    const PackedRequests packed(requests);
+    const TestKv kv(spec.kv, attention_, packed.num_blocks());
 
-    const int32_t num_seqs = static_cast<int32_t>(requests.size());
-    EncodeBatch encode{packed.encoder_ids, packed.features, packed.encoder_positions, {}};
-    encode.attention = {num_seqs, packed.max_encoder_len, packed.max_encoder_len, packed.encoder_loc,
-                        {},       packed.encoder_lens};
-    encode.attention.kv_start_loc = packed.encoder_loc;
-    EncodeState state{arena_.tensor(DType::kFloat32, {encode.num_tokens(), spec.d_model})};
-    model.encode(context, encode, {0, spec.num_encoder_layers}, state);
-    AttentionMetadata write;
-    write.block_size = kBlockSize;
-    write.slot_mapping = packed.cross_slots;
-    model.write_cross_kv(context, {state.hidden, nullptr}, write, kv, {0, spec.num_decoder_layers});
+    const EncodeBatch encode = packed.encode_batch();
+    Activations encoded{arena_.tensor(DType::kFloat32, {encode.num_tokens(), spec.d_model})};
+    for (const LayerRange range : stages(cuts.encoder, spec.num_encoder_layers)) {
+      model.encode(context, encode, range, encoded);
+      move(encoded);
+    }
+    for (const LayerRange range : stages(cuts.decoder, spec.num_decoder_layers)) {
+      model.write_cross_kv(context, {encoded.x, nullptr}, packed.cross_write(), kv.caches(), range);
+    }
 
-    std::vector<int32_t> rows(packed.decoder_ids.size());
-    std::iota(rows.begin(), rows.end(), 0);
-    ForwardBatch forward{packed.decoder_ids, packed.decoder_positions, rows, {}, {}, kv};
-    forward.self = {num_seqs,           packed.max_decoder_len, packed.max_decoder_len,
-                    packed.decoder_loc, packed.contexts,        packed.decoder_lens,
-                    packed.self_tables, packed.self_stride,     kBlockSize};
-    forward.self.slot_mapping = packed.self_slots;
-    forward.cross = {num_seqs,  packed.max_decoder_len, packed.max_encoder_len, packed.decoder_loc,
-                     {},        packed.encoder_lens,    packed.cross_tables,    packed.cross_stride,
-                     kBlockSize};
-    forward.cross.group_start_loc = packed.groups;
+    ForwardBatch forward = packed.forward_batch(kv.caches());
     const int64_t num_rows = forward.num_tokens();
-    const TensorView hidden = arena_.tensor(DType::kFloat32, {num_rows, spec.d_model});
     attention_.plan(context, forward);
-    model.decode(context, forward, {0, spec.num_decoder_layers}, hidden);
+    Activations rows{arena_.tensor(DType::kFloat32, {num_rows, spec.d_model})};
+    model.embed(context, forward, rows.x);
+    for (const LayerRange range : stages(cuts.decoder, spec.num_decoder_layers)) {
+      model.decode(context, forward, range, rows);
+      move(rows);
+    }
+    const TensorView hidden = arena_.tensor(DType::kFloat32, {num_rows, spec.d_model});
+    model.finish(context, forward, rows, hidden);
     std::vector<float> logits(static_cast<size_t>(num_rows * spec.vocab_size));
     model.lm_head().logits(context, hidden, TensorView(logits.data(), DType::kFloat32, {num_rows, spec.vocab_size}));
-    return split(spec, packed, state.hidden.f32(), logits.data());
+    return split(spec, packed, encoded.x.f32(), logits.data());
   }
 
-  // Returns the logits of the last decoder row, [vocab_size], after encoding `content` and feeding three tokens.
+  // Logits of the last decoder row after encoding `content` and feeding three tokens: [vocab_size].
   std::vector<float> logits(const Model& model, OpCounters* counters = nullptr,
                             const EncoderContent& content = {{0, 7, 9, 2}}) {
     const std::vector<float> all = run(model, {{content, {2, 0, 5}}}, counters)[0].logits;
@@ -100,76 +215,30 @@ class RunModel final {
   }
 
  private:
-  static constexpr int32_t kBlockSize = 16;
-
-  // The buffers behind the views of a step.
-  struct Packed {
-    explicit Packed(const std::vector<Request>& requests) {
-      for (const Request& request : requests) {
-        self_stride = std::max(self_stride, blocks(request.decoder_ids.size()));
-        cross_stride = std::max(cross_stride, blocks(static_cast<size_t>(request.content.num_positions())));
-      }
-      for (const Request& request : requests) add(request);
+  static std::vector<LayerRange> stages(const std::vector<int32_t>& cuts, int32_t num_layers) {
+    std::vector<LayerRange> ranges = {{0, num_layers}};
+    for (const int32_t cut : cuts) {
+      ranges.back().end = cut;
+      ranges.push_back({cut, num_layers});
     }
-
-    static int32_t blocks(size_t tokens) { return static_cast<int32_t>(ceil_div(static_cast<int64_t>(tokens), 16)); }
-
-    void add(const Request& request) {
-      const EncoderContent& content = request.content;
-      encoder_ids.insert(encoder_ids.end(), content.token_ids.begin(), content.token_ids.end());
-      if (content.features != nullptr) features.emplace_back(*content.features);
-      decoder_ids.insert(decoder_ids.end(), request.decoder_ids.begin(), request.decoder_ids.end());
-      contexts.push_back(0);
-      groups.push_back(groups.back() + 1);
-      add_side(content.num_positions(), cross_stride, max_encoder_len, encoder_lens, encoder_loc, encoder_positions,
-               cross_tables, cross_slots);
-      add_side(static_cast<int32_t>(request.decoder_ids.size()), self_stride, max_decoder_len, decoder_lens,
-               decoder_loc, decoder_positions, self_tables, self_slots);
-    }
-
-    void add_side(int32_t length, int32_t stride, int32_t& max_len, std::vector<int32_t>& lens,
-                  std::vector<int32_t>& loc, std::vector<int32_t>& positions, std::vector<int32_t>& tables,
-                  std::vector<int64_t>& slots) {
-      max_len = std::max(max_len, length);
-      lens.push_back(length);
-      loc.push_back(loc.back() + length);
-      for (int32_t i = 0; i < length; ++i) {
-        positions.push_back(i);
-        slots.push_back(int64_t{num_blocks} * 16 + i);
-      }
-      for (int32_t i = 0; i < stride; ++i)
-        tables.push_back(i < blocks(static_cast<size_t>(length)) ? num_blocks++ : -1);
-    }
-
-    std::vector<int32_t> encoder_ids, decoder_ids, encoder_positions, decoder_positions;
-    std::vector<FeaturesView> features;
-    std::vector<int32_t> encoder_lens, decoder_lens, contexts, encoder_loc = {0}, decoder_loc = {0}, groups = {0};
-    std::vector<int32_t> self_tables, cross_tables;
-    std::vector<int64_t> self_slots, cross_slots;
-    int32_t self_stride = 0, cross_stride = 0, max_encoder_len = 0, max_decoder_len = 0, num_blocks = 0;
-  };
-
-  std::vector<TensorView> make_kv(const ModelSpec& spec, int32_t num_blocks) {
-    const size_t layer_bytes = attention_.block_bytes(spec.kv[0], kBlockSize, DType::kFloat32);
-    const size_t layer_pool = layer_bytes * static_cast<size_t>(num_blocks);
-    pool_.assign(layer_pool * static_cast<size_t>(spec.num_decoder_layers) / sizeof(float), 0.0f);
-    std::vector<TensorView> layers;
-    layers.reserve(static_cast<size_t>(spec.num_decoder_layers));
-    for (int32_t i = 0; i < spec.num_decoder_layers; ++i) {
-      layers.emplace_back(reinterpret_cast<char*>(pool_.data()) + layer_pool * static_cast<size_t>(i), DType::kUInt8,
-                          std::initializer_list<int64_t>{num_blocks, static_cast<int64_t>(layer_bytes)});
-    }
-    return layers;
+    return ranges;
   }
 
-  static std::vector<Output> split(const ModelSpec& spec, const Packed& packed, const float* hidden,
+  // To other memory, as between two machines; what stays behind is spoiled.
+  void move(Activations& state) {
+    const TensorView there = arena_.tensor(DType::kFloat32, {state.x.dim(0), state.x.dim(1)});
+    std::copy_n(state.x.f32(), state.x.num_elements(), there.f32());
+    std::fill_n(state.x.f32(), state.x.num_elements(), std::numeric_limits<float>::quiet_NaN());
+    state.x = there;
+  }
+
+  static std::vector<Output> split(const ModelSpec& spec, const PackedRequests& packed, const float* hidden,
                                    const float* logits) {
     std::vector<Output> outputs;
-    for (size_t i = 0; i < packed.encoder_lens.size(); ++i) {
-      outputs.push_back({{hidden + int64_t{packed.encoder_loc[i]} * spec.d_model,
-                          hidden + int64_t{packed.encoder_loc[i + 1]} * spec.d_model},
-                         {logits + int64_t{packed.decoder_loc[i]} * spec.vocab_size,
-                          logits + int64_t{packed.decoder_loc[i + 1]} * spec.vocab_size}});
+    for (size_t i = 0; i < static_cast<size_t>(packed.num_seqs()); ++i) {
+      const std::vector<int32_t>&from = packed.encoder_loc(), &to = packed.decoder_loc();
+      outputs.push_back({{hidden + int64_t{from[i]} * spec.d_model, hidden + int64_t{from[i + 1]} * spec.d_model},
+                         {logits + int64_t{to[i]} * spec.vocab_size, logits + int64_t{to[i + 1]} * spec.vocab_size}});
     }
     return outputs;
   }
@@ -178,7 +247,6 @@ class RunModel final {
   Isa isa_;
   ThreadPool threads_;
   Arena arena_{1 << 22};
-  std::vector<float> pool_;
 };
 
 }  // namespace transept::testing

@@ -146,7 +146,7 @@ TEST(SpeechModelMemory, ADryRunGoesByLengthsAlone) {
       batch.attention.kv_start_loc = loc;
       Arena measuring = Arena::measuring(), arena(1 << 22);
       const std::initializer_list<int64_t> shape = {length, model.spec().d_model};
-      EncodeState dry_state{measuring.tensor(DType::kFloat32, shape)}, state{arena.tensor(DType::kFloat32, shape)};
+      Activations dry_state{measuring.tensor(DType::kFloat32, shape)}, state{arena.tensor(DType::kFloat32, shape)};
       Context dry{threads, measuring, Isa::kGeneric, true, nullptr};
       model.encode(dry, batch, {0, model.spec().num_encoder_layers}, dry_state);
       Context context{threads, arena};

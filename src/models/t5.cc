@@ -2,14 +2,10 @@
 // bias, without positions but for a learned bias of the scores by distance, and without a scale of the scores.
 // Source: transformers/models/{t5,mt5,umt5}/modeling_*.py, version 4 where version 5 differs.
 #include <cmath>
-#include <cstring>
-#include <optional>
+#include <utility>
 
-#include "layers/attention.h"
-#include "layers/embedding.h"
-#include "layers/feed_forward.h"
-#include "layers/rms_norm.h"
 #include "models/activation_field.h"
+#include "models/encoder_decoder_model.h"
 #include "models/families.h"
 
 namespace transept {
@@ -88,125 +84,14 @@ StatusOr<T5Config> read_config(const ModelConfig& config, const Variant& variant
   return t5;
 }
 
-struct EncoderLayer {
-  RmsNorm attention_norm;
-  SelfAttention attention;
-  RmsNorm feed_forward_norm;
-  FeedForward feed_forward;
-};
-
-struct DecoderLayer {
-  RmsNorm attention_norm;
-  SelfAttention attention;
-  RmsNorm cross_norm;
-  CrossAttention cross;
-  RmsNorm feed_forward_norm;
-  FeedForward feed_forward;
-};
-
-// The encoder or the decoder. biases: one a layer, or one for all.
-template <class Layer>
-struct Stack {
-  std::vector<Layer> layers;
-  std::vector<DistanceBias> biases;
-  RmsNorm final_norm;
-
-  AttentionBias bias(size_t layer) const { return biases[biases.size() == 1 ? 0 : layer].bias(); }
-};
-
-class T5 final : public Model {
- public:
-  T5(std::string_view family, const T5Config& config, std::shared_ptr<WeightMap> weights,
-     const AttentionBackend& attention, Embedding tokens, Stack<EncoderLayer> encoder, Stack<DecoderLayer> decoder,
-     LmHead lm_head)
-      : weights_(std::move(weights)),
-        attention_(attention),
-        tokens_(std::move(tokens)),
-        encoder_(std::move(encoder)),
-        decoder_(std::move(decoder)),
-        lm_head_(std::move(lm_head)) {
-    const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
-    const int32_t layers = i32(config.decoder_layers), heads = i32(config.num_heads), head_dim = i32(config.d_kv);
-    spec_.family = family;
-    spec_.d_model = i32(config.d_model);
-    spec_.vocab_size = i32(config.vocab_size);
-    spec_.num_encoder_layers = i32(config.encoder_layers);
-    spec_.num_decoder_layers = layers;
-    // n_positions is the length of the training texts; distances have no end.
-    spec_.max_encoder_positions = spec_.max_decoder_positions = ModelSpec::kNoLimit;
-    spec_.kv = {{KvKind::kSelf, layers, heads, head_dim}, {KvKind::kCross, layers, heads, head_dim}};
-    for (int32_t head = 0; head < heads; ++head) spec_.alignment_heads.push_back({layers - 1, head});
-  }
-
-  const ModelSpec& spec() const override { return spec_; }
-  const LmHead& lm_head() const override { return lm_head_; }
-
-  void encode(Context& context, const EncodeBatch& batch, LayerRange range, EncodeState& state) const override {
-    Arena::Scope scope(context.arena);
-    const TensorView& x = state.hidden;
-    const TensorView normed = context.arena.tensor(DType::kFloat32, {x.dim(0), x.dim(1)});
-    DCHECK(state.next_layer == range.begin, "slices of an encode come in order");
-    if (range.begin == 0) tokens_.look_up(context, batch.input_ids, 0, 1.0f, x);
-    for (int32_t i = range.begin; i < range.end; ++i) {
-      const EncoderLayer& layer = encoder_.layers[static_cast<size_t>(i)];
-      const AttentionBias bias = encoder_.bias(static_cast<size_t>(i));
-      layer.attention_norm.forward(context, x, normed);
-      layer.attention.forward(context, attention_, AttentionType::kEncoder, batch.attention, {}, normed, x, x, &bias);
-      layer.feed_forward_norm.forward(context, x, normed);
-      layer.feed_forward.forward(context, normed, x, x);
-    }
-    if (range.end == spec_.num_encoder_layers) encoder_.final_norm.forward(context, x, x);
-    state.next_layer = range.end;
-  }
-
-  void write_cross_kv(Context& context, const EncoderOutput& output, const AttentionMetadata& cross, const KvCaches& kv,
-                      LayerRange range) const override {
-    for (int32_t i = range.begin; i < range.end; ++i) {
-      const size_t layer = static_cast<size_t>(i);
-      decoder_.layers[layer].cross.write_kv(context, attention_, cross, kv.cross_layers[layer], output.hidden);
-    }
-  }
-
-  void decode(Context& context, const ForwardBatch& batch, LayerRange range, const TensorView& hidden) const override {
-    Arena::Scope scope(context.arena);
-    const TensorView x = context.arena.tensor(DType::kFloat32, {batch.num_tokens(), spec_.d_model});
-    const TensorView normed = context.arena.tensor(DType::kFloat32, {batch.num_tokens(), spec_.d_model});
-    tokens_.look_up(context, batch.input_ids, 0, 1.0f, x);
-    for (int32_t i = range.begin; i < range.end; ++i) {
-      const size_t l = static_cast<size_t>(i);
-      const DecoderLayer& layer = decoder_.layers[l];
-      const AttentionBias bias = decoder_.bias(l);
-      layer.attention_norm.forward(context, x, normed);
-      layer.attention.forward(context, attention_, AttentionType::kDecoder, batch.self, batch.kv.self_layers[l], normed,
-                              x, x, &bias);
-      layer.cross_norm.forward(context, x, normed);
-      LayerCapture capture(batch.capture, i);
-      layer.cross.forward(context, attention_, batch.cross, batch.kv.cross_layers[l], normed, x, x, capture.get());
-      layer.feed_forward_norm.forward(context, x, normed);
-      layer.feed_forward.forward(context, normed, x, x);
-    }
-    if (context.dry_run) return;
-    for (size_t i = 0; i < batch.logits_rows.size(); ++i) {
-      std::memcpy(hidden.row(static_cast<int64_t>(i)), x.row(batch.logits_rows[i]),
-                  static_cast<size_t>(spec_.d_model) * sizeof(float));
-    }
-    decoder_.final_norm.forward(context, hidden, hidden);
-  }
-
- private:
-  std::shared_ptr<WeightMap> weights_;  // the embedding reads it
-  const AttentionBackend& attention_;
-  ModelSpec spec_;
-  Embedding tokens_;
-  Stack<EncoderLayer> encoder_;
-  Stack<DecoderLayer> decoder_;
-  LmHead lm_head_;
-};
-
 class T5Loader final {
  public:
-  T5Loader(const T5Config& config, bool bias_in_each_layer, WeightMap& weights, const PackOptions& packing)
-      : config_(config), bias_in_each_layer_(bias_in_each_layer), weights_(weights), packing_(packing) {
+  T5Loader(const T5Config& config, const Variant& variant, WeightMap& weights, const ModelLoadOptions& options)
+      : config_(config),
+        variant_(variant),
+        weights_(weights),
+        packing_(options.packing),
+        attention_(options.attention) {
     // One table, which checkpoints hold under one of these names or all (MADLAD-400: only as the decoder's).
     for (const char* name : {"decoder.embed_tokens.weight", "encoder.embed_tokens.weight", "shared.weight"}) {
       if (weights_.contains(name)) table_ = name;
@@ -216,30 +101,44 @@ class T5Loader final {
     weights_.ignore("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight");
   }
 
-  StatusOr<Embedding> tokens() { return Embedding::load(weights_, table_, config_.vocab_size, config_.d_model); }
-
-  StatusOr<Stack<EncoderLayer>> encoder() {
-    std::vector<EncoderLayer> layers;
-    for (int64_t i = 0; i < config_.encoder_layers; ++i) {
-      ASSIGN_OR_RETURN(EncoderLayer layer, encoder_layer(str_cat("encoder.block.", i, ".layer.")));
-      layers.push_back(std::move(layer));
-    }
-    ASSIGN_OR_RETURN(std::vector<DistanceBias> biases, load_biases("encoder", config_.encoder_layers));
-    ASSIGN_OR_RETURN(RmsNorm final_norm, norm("encoder.final_layer_norm"));
-    return Stack<EncoderLayer>{std::move(layers), std::move(biases), std::move(final_norm)};
+  StatusOr<EncoderDecoderParts> load() {
+    ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, table_, config_.vocab_size, config_.d_model));
+    auto encoder_input = std::make_unique<TokenEncoderInput>(TokenInput{.tokens = tokens});
+    ASSIGN_OR_RETURN(TransformerStack encoder, stack("encoder", config_.encoder_layers));
+    ASSIGN_OR_RETURN(TransformerStack decoder, stack("decoder", config_.decoder_layers));
+    ASSIGN_OR_RETURN(LmHead head, lm_head());
+    return EncoderDecoderParts{
+        spec(),         std::move(encoder_input), std::move(encoder), {.tokens = std::move(tokens)}, std::move(decoder),
+        std::move(head)};
   }
 
-  StatusOr<Stack<DecoderLayer>> decoder() {
-    std::vector<DecoderLayer> layers;
-    for (int64_t i = 0; i < config_.decoder_layers; ++i) {
-      ASSIGN_OR_RETURN(DecoderLayer layer, decoder_layer(str_cat("decoder.block.", i, ".layer.")));
-      layers.push_back(std::move(layer));
+ private:
+  ModelSpec spec() const {
+    ModelSpec spec;
+    spec.family = variant_.family;
+    spec.d_model = static_cast<int32_t>(config_.d_model);
+    spec.vocab_size = static_cast<int32_t>(config_.vocab_size);
+    // n_positions is the length of the training texts; distances have no end.
+    spec.max_encoder_positions = spec.max_decoder_positions = ModelSpec::kNoLimit;
+    for (int32_t head = 0; head < config_.num_heads; ++head) {
+      spec.alignment_heads.push_back({static_cast<int32_t>(config_.decoder_layers) - 1, head});
     }
-    ASSIGN_OR_RETURN(std::vector<DistanceBias> biases, load_biases("decoder", config_.decoder_layers));
+    return spec;
+  }
+
+  StatusOr<TransformerStack> stack(const std::string& side, int64_t num_layers) {
+    const bool is_decoder = side == "decoder";
+    StackParts parts;
+    for (int64_t i = 0; i < num_layers; ++i) {
+      ASSIGN_OR_RETURN(TransformerLayer loaded, layer(str_cat(side, ".block.", i, ".layer."), is_decoder));
+      parts.layers.push_back(std::move(loaded));
+    }
+    ASSIGN_OR_RETURN(parts.biases, load_biases(side, num_layers));
     // The output's scale costs nothing here: it goes into the last norm, which only the output layer reads.
-    const float scale = config_.scale_output ? 1.0f / std::sqrt(static_cast<float>(config_.d_model)) : 1.0f;
-    ASSIGN_OR_RETURN(RmsNorm final_norm, norm("decoder.final_layer_norm", scale));
-    return Stack<DecoderLayer>{std::move(layers), std::move(biases), std::move(final_norm)};
+    const bool scales = is_decoder && config_.scale_output;
+    const float scale = scales ? 1.0f / std::sqrt(static_cast<float>(config_.d_model)) : 1.0f;
+    ASSIGN_OR_RETURN(parts.final_norm, norm(side + ".final_layer_norm", scale));
+    return TransformerStack::make(std::move(parts), attention_);
   }
 
   StatusOr<LmHead> lm_head() {
@@ -248,39 +147,41 @@ class T5Loader final {
                         packing_);
   }
 
- private:
-  StatusOr<RmsNorm> norm(const std::string& prefix, float scale = 1) {
-    return RmsNorm::load(weights_, prefix, config_.d_model, config_.epsilon, scale);
+  StatusOr<Norm> norm(const std::string& prefix, float scale = 1) {
+    const NormOptions options{.kind = NormKind::kRms, .epsilon = config_.epsilon, .scale = scale};
+    return Norm::load(weights_, prefix, config_.d_model, options);
+  }
+
+  StatusOr<Residual> residual(const std::string& prefix) {
+    ASSIGN_OR_RETURN(Norm loaded, norm(prefix + ".layer_norm"));
+    return Residual{std::move(loaded), NormPlace::kBefore};
   }
 
   // prefix: "encoder.block.3.layer."
-  StatusOr<EncoderLayer> encoder_layer(const std::string& prefix) {
-    ASSIGN_OR_RETURN(RmsNorm attention_norm, norm(prefix + "0.layer_norm"));
-    ASSIGN_OR_RETURN(SelfAttention attention,
+  StatusOr<TransformerLayer> layer(const std::string& prefix, bool is_decoder) {
+    TransformerLayer layer;
+    ASSIGN_OR_RETURN(Residual self_sum, residual(prefix + "0"));
+    ASSIGN_OR_RETURN(SelfAttention self,
                      SelfAttention::load(weights_, attention_options(prefix + "0.SelfAttention"), packing_));
-    ASSIGN_OR_RETURN(RmsNorm feed_forward_norm, norm(prefix + "1.layer_norm"));
-    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + "1.DenseReluDense"));
-    return EncoderLayer{std::move(attention_norm), std::move(attention), std::move(feed_forward_norm), std::move(ffn)};
-  }
-
-  StatusOr<DecoderLayer> decoder_layer(const std::string& prefix) {
-    ASSIGN_OR_RETURN(RmsNorm attention_norm, norm(prefix + "0.layer_norm"));
-    ASSIGN_OR_RETURN(SelfAttention attention,
-                     SelfAttention::load(weights_, attention_options(prefix + "0.SelfAttention"), packing_));
-    ASSIGN_OR_RETURN(RmsNorm cross_norm, norm(prefix + "1.layer_norm"));
-    ASSIGN_OR_RETURN(CrossAttention cross,
-                     CrossAttention::load(weights_, attention_options(prefix + "1.EncDecAttention"), packing_));
-    ASSIGN_OR_RETURN(RmsNorm feed_forward_norm, norm(prefix + "2.layer_norm"));
-    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(prefix + "2.DenseReluDense"));
-    return DecoderLayer{std::move(attention_norm), std::move(attention),         std::move(cross_norm),
-                        std::move(cross),          std::move(feed_forward_norm), std::move(ffn)};
+    layer.self = Sublayer<SelfAttention>{std::move(self), std::move(self_sum)};
+    if (is_decoder) {
+      ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + "1"));
+      ASSIGN_OR_RETURN(CrossAttention cross,
+                       CrossAttention::load(weights_, attention_options(prefix + "1.EncDecAttention"), packing_));
+      layer.cross = Sublayer<CrossAttention>{std::move(cross), std::move(cross_sum)};
+    }
+    const std::string last = prefix + (is_decoder ? "2" : "1");
+    ASSIGN_OR_RETURN(Residual ffn_sum, residual(last));
+    ASSIGN_OR_RETURN(FeedForward ffn, feed_forward(last + ".DenseReluDense"));
+    layer.feed_forward = Sublayer<FeedForward>{std::move(ffn), std::move(ffn_sum)};
+    return layer;
   }
 
   StatusOr<std::vector<DistanceBias>> load_biases(const std::string& side, int64_t num_layers) {
     T5Buckets buckets = config_.buckets;
     buckets.bidirectional = side == "encoder";
     std::vector<DistanceBias> biases;
-    for (int64_t i = 0; i < (bias_in_each_layer_ ? num_layers : 1); ++i) {
+    for (int64_t i = 0; i < (variant_.bias_in_each_layer ? num_layers : 1); ++i) {
       ASSIGN_OR_RETURN(
           const WeightView table,
           weights_.get(str_cat(side, ".block.", i, ".layer.0.SelfAttention.relative_attention_bias.weight"),
@@ -318,27 +219,18 @@ class T5Loader final {
   }
 
   const T5Config& config_;
-  bool bias_in_each_layer_;
+  const Variant& variant_;
   WeightMap& weights_;
   const PackOptions& packing_;
+  const AttentionBackend& attention_;
   std::string table_ = "shared.weight";
 };
 
 StatusOr<std::unique_ptr<Model>> load(const Variant& variant, const ModelConfig& config,
                                       std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options) {
   ASSIGN_OR_RETURN(const T5Config t5, read_config(config, variant, *weights));
-  const auto heads = static_cast<int32_t>(t5.num_heads);
-  std::string why;
-  if (!options.attention.supports({heads, heads, static_cast<int32_t>(t5.d_kv)}, &why)) {
-    return unimplemented("attention backend ", options.attention.name(), ": ", why);
-  }
-  T5Loader loader(t5, variant.bias_in_each_layer, *weights, options.packing);
-  ASSIGN_OR_RETURN(Embedding tokens, loader.tokens());
-  ASSIGN_OR_RETURN(Stack<EncoderLayer> encoder, loader.encoder());
-  ASSIGN_OR_RETURN(Stack<DecoderLayer> decoder, loader.decoder());
-  ASSIGN_OR_RETURN(LmHead lm_head, loader.lm_head());
-  return std::make_unique<T5>(variant.family, t5, std::move(weights), options.attention, std::move(tokens),
-                              std::move(encoder), std::move(decoder), std::move(lm_head));
+  ASSIGN_OR_RETURN(EncoderDecoderParts parts, T5Loader(t5, variant, *weights, options).load());
+  return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }
 
 }  // namespace

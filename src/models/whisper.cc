@@ -8,7 +8,8 @@
 #include "core/config_file.h"
 #include "layers/conv1d.h"
 #include "models/bart_like.h"
-#include "models/bart_like_model.h"
+#include "models/bart_like_config.h"
+#include "models/encoder_decoder_model.h"
 #include "models/families.h"
 
 namespace transept {
@@ -79,7 +80,7 @@ class MelInput final : public EncoderInput {
 
 // generation_config.json's alignment_heads: pairs of a decoder layer and a head of it. None where the file or the field
 // is missing, and where they are not this model's: distilled checkpoints kept the list of the model that taught them.
-StatusOr<std::vector<LayerHead>> read_alignment_heads(const std::string& folder, const ModelSpec& spec) {
+StatusOr<std::vector<LayerHead>> read_alignment_heads(const std::string& folder, const BartLikeConfig::Side& decoder) {
   const std::string file = folder + "/generation_config.json";
   std::vector<LayerHead> heads;
   std::error_code error;
@@ -89,7 +90,6 @@ StatusOr<std::vector<LayerHead>> read_alignment_heads(const std::string& folder,
   const ConfigReader reader(object, file);
   const Json* list = object.find(kKey);
   if (list == nullptr || list->is_null()) return heads;
-  const int32_t num_layers = spec.num_decoder_layers, num_heads = spec.kv.back().num_heads;
   constexpr size_t kMaxListed = 1 << 20;
   if (!list->is_array() || list->as_array().size() > kMaxListed) {
     return reader.error(kKey, "expected a list of pairs of a layer and a head");
@@ -100,9 +100,9 @@ StatusOr<std::vector<LayerHead>> read_alignment_heads(const std::string& folder,
     if (!is_pair) return reader.error(kKey, "expected pairs of a layer and a head");
     const int64_t layer = pair.as_array()[0].as_int(), head = pair.as_array()[1].as_int();
     if (layer < 0 || head < 0) return reader.error(kKey, str_cat("layer ", layer, ", head ", head, " is below 0"));
-    if (layer >= num_layers || head >= num_heads) {
-      log_warning(file, ": ", kKey, ": layer ", layer, ", head ", head, " is not among the model's ", num_layers,
-                  " decoder layers of ", num_heads, " heads: the list is another model's, and has no effect");
+    if (layer >= decoder.layers || head >= decoder.heads) {
+      log_warning(file, ": ", kKey, ": layer ", layer, ", head ", head, " is not among the model's ", decoder.layers,
+                  " decoder layers of ", decoder.heads, " heads: the list is another model's, and has no effect");
       return std::vector<LayerHead>();
     }
     heads.push_back({static_cast<int32_t>(layer), static_cast<int32_t>(head)});
@@ -126,11 +126,12 @@ StatusOr<std::unique_ptr<Model>> load_whisper(const ModelConfig& config, std::sh
   }
   weights->set_optional_prefix("model.");
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, MelInput::load(reader, sizes, *weights, options.packing));
-  ASSIGN_OR_RETURN(BartLikeParts parts, load_bart_like_parts(kTraits, sizes, std::move(input), *weights, options));
+  ASSIGN_OR_RETURN(EncoderDecoderParts parts,
+                   load_bart_like_parts(kTraits, sizes, std::move(input), *weights, options));
   parts.spec.modalities = {"audio"};
   parts.spec.default_prompt = DefaultPrompt::kTranscript;
-  ASSIGN_OR_RETURN(parts.spec.alignment_heads, read_alignment_heads(config.path, parts.spec));
-  return make_bart_like_model(std::move(parts), std::move(weights), options.attention);
+  ASSIGN_OR_RETURN(parts.spec.alignment_heads, read_alignment_heads(config.path, sizes.decoder));
+  return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }
 
 }  // namespace transept

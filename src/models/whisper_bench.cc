@@ -111,13 +111,13 @@ void BM_WhisperEncode(benchmark::State& state) {
   double all = 1e9, convolutions = 1e9, attending = 1e9;
   for ([[maybe_unused]] auto _ : state) {
     const double time = seconds_of([&] {
-      EncodeState encode{hidden};
+      Activations encode{hidden};
       model->encode(context, batch, {0, layers}, encode);
     });
     state.SetIterationTime(time);
     all = std::min(all, time);
     convolutions = std::min(convolutions, seconds_of([&] {
-                              EncodeState encode{hidden};
+                              Activations encode{hidden};
                               model->encode(context, batch, {0, 0}, encode);
                             }));
     attending = std::min(attending, seconds_of([&] {

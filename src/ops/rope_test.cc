@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <complex>
+
 namespace transept {
 namespace {
 
@@ -24,12 +27,47 @@ TEST(RopeTest, MatchesTheReference) {
   for (int64_t i = 0; i < 4; ++i) {
     for (int64_t j = 0; j < kHeads * kHeadDim; ++j) rows.row(i)[j] = static_cast<float>(j % kHeadDim) / 4 - 1;
   }
-  rope(context, rope_angles(context, rope_frequencies(8, 10000), positions), heads);
+  apply_rope(context, rope_angles(context, {rope_frequencies(8, 10000)}, positions), heads);
   for (int64_t i = 0; i < 4; ++i) {
     for (int64_t j = 0; j < kHeads * kHeadDim; ++j) {
       ASSERT_NEAR(rows.row(i)[j], expected[static_cast<size_t>(i)][static_cast<size_t>(j % kHeadDim)], 2e-7);
     }
     for (int64_t j = 0; j < kHeadDim; ++j) ASSERT_EQ(rows.row(i)[kHeads * kHeadDim + j], 7.0f);
+  }
+}
+
+// A pair turned by an angle is a complex number multiplied by e^(i angle).
+TEST(RopeTest, TurnsHalvesAndSectionsByTheirAxis) {
+  constexpr int64_t kPairs = 5, kHeadDim = 2 * kPairs + 1, kRows = 3;
+  Rope by_axis{rope_frequencies(2 * kPairs, 100), RopePairs::kHalves, {2, 1, 2}};
+  Rope by_position{by_axis.frequencies, RopePairs::kHalves};
+  const std::vector<int32_t> positions = {0, 3, 9, /*second axis*/ 5, 0, 2, /*third*/ 1, 7, 4};
+  const std::vector<int64_t> axis_of_pair = {0, 0, 1, 2, 2};
+  ThreadPool pool(2);
+  Arena arena(1 << 16);
+  Context context{.threads = pool, .arena = arena};
+  for (const bool has_axes : {true, false}) {
+    std::vector<float> values(kRows * 2 * kHeadDim);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+    const std::vector<float> before = values;
+    const View<int32_t> of_rows = has_axes ? View<int32_t>(positions) : View<int32_t>(positions).first(kRows);
+    const RopeAngles angles = rope_angles(context, has_axes ? by_axis : by_position, of_rows);
+    apply_rope(context, angles, TensorView(values.data(), DType::kFloat32, {kRows, 2, kHeadDim}));
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t head = 0; head < 2; ++head) {
+        const size_t at = static_cast<size_t>((row * 2 + head) * kHeadDim);
+        for (size_t pair = 0; pair < kPairs; ++pair) {
+          const auto axis = static_cast<size_t>(has_axes ? axis_of_pair[pair] : 0);
+          const double angle = static_cast<double>(positions[axis * kRows + static_cast<size_t>(row)]) *
+                               static_cast<double>(by_axis.frequencies[pair]);
+          const std::complex<double> turned =
+              std::complex<double>(before[at + pair], before[at + kPairs + pair]) * std::polar(1.0, angle);
+          ASSERT_NEAR(values[at + pair], turned.real(), 1e-6) << row << ", " << pair;
+          ASSERT_NEAR(values[at + kPairs + pair], turned.imag(), 1e-6) << row << ", " << pair;
+        }
+        ASSERT_EQ(values[at + kHeadDim - 1], before[at + kHeadDim - 1]);
+      }
+    }
   }
 }
 

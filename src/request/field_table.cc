@@ -10,7 +10,7 @@ namespace {
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxStopIds = 1024;
 constexpr size_t kMaxBiases = 1024;
-constexpr size_t kMaxSuppressed = 2'000'000;  // a whole vocabulary (API.md, Limits)
+constexpr size_t kMaxSuppressed = 2'000'000;  // a whole vocabulary (docs/server.md, Limits)
 
 // The slot of a member of ParsedRequest or of one of its parts.
 template <auto member>

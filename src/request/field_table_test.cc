@@ -242,7 +242,7 @@ TEST(FieldTable, RowsAreDocumentedAndUnique) {
     EXPECT_EQ(find_field(field.name), &field);
   }
   EXPECT_EQ(find_field("no_such_field"), nullptr);
-  // API.md's sampling fields and limits.
+  // The sampling fields of docs/api.md, and the limits of docs/server.md.
   for (const char* name : {"max_tokens",
                            "min_tokens",
                            "n",

@@ -1,4 +1,4 @@
-// Requests as written: ids, every prompt form of API.md, warnings, and what is refused.
+// Requests as written: ids, every prompt form of docs/api.md, warnings, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -142,7 +142,7 @@ StatusOr<EncoderDecoderPrompt> read_explicit(const Json& object, std::vector<std
   return out;
 }
 
-// Text or ids beside media are the decoder's (SEMANTICS.md, Prompts).
+// Text or ids beside media are the decoder's (docs/api.md, Prompt forms).
 EncoderDecoderPrompt from_singleton(Side side) {
   EncoderDecoderPrompt out;
   out.encoder_param = side.param;

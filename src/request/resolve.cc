@@ -25,6 +25,11 @@ class Resolver final {
     return std::move(params_);
   }
 
+  int32_t num_answers() {
+    resolve_sampling();
+    return params_.n;
+  }
+
  private:
   Status check_id(std::string_view field, int32_t id) const {
     if (id >= 0 && static_cast<int64_t>(id) < limits_.vocab_size) return ok_status();
@@ -306,6 +311,10 @@ void note_beams(const GenerationConfig& model, Notes& notes) {
 StatusOr<SamplingParams> resolve(const RequestOverrides& request, const GenerationConfig& model,
                                  const ModelLimits& limits) {
   return Resolver(request, model, limits).run();
+}
+
+int32_t num_answers(const RequestOverrides& request, const GenerationConfig& model) {
+  return Resolver(request, model, ModelLimits()).num_answers();
 }
 
 std::vector<std::string> startup_notes(const GenerationConfig& model) {

@@ -35,6 +35,9 @@ struct ModelLimits {
 StatusOr<SamplingParams> resolve(const RequestOverrides& request, const GenerationConfig& model,
                                  const ModelLimits& limits);
 
+// Returns how many answers resolve() gives such a request, if it takes it: params.n.
+int32_t num_answers(const RequestOverrides& request, const GenerationConfig& model);
+
 // Returns a line for each decoding default that the model's files change, and for each of their fields that is not
 // supported.
 std::vector<std::string> startup_notes(const GenerationConfig& model);

@@ -299,6 +299,29 @@ TEST(Resolve, EveryWayToAskForBeams) {
   EXPECT_EQ(error_param(resolve_line(R"("best_of": 5)", cnn()).status()), "best_of");
 }
 
+// A stream numbers the answers of its prompts before they are resolved.
+TEST(Resolve, NumberOfAnswersIsKnownBeforehand) {
+  GenerationConfig model;
+  model.num_return_sequences = 3;
+  GenerationConfig samples = model, beams = model;
+  samples.do_sample = true;
+  beams.num_beams = 2;
+  for (const GenerationConfig& file : {GenerationConfig(), model, samples, beams}) {
+    for (const std::string_view fields : {"", R"("n": 2)", R"("temperature": 1)", R"("temperature": 0.5, "n": 4)",
+                                          R"("num_beams": 4)", R"("num_beams": 3, "n": 2)", R"("top_k": 5)"}) {
+      const auto request =
+          parse_request(*Json::parse(str_cat("{\"prompt\": \"x\"", fields.empty() ? "" : ", ", fields, "}")), 1);
+      ASSERT_TRUE(request.ok());
+      const auto params = resolve(request->sampling, file, kLimits);
+      ASSERT_TRUE(params.ok()) << fields << ": " << params.status();
+      EXPECT_EQ(num_answers(request->sampling, file), params->n) << fields;
+    }
+  }
+  EXPECT_EQ(num_answers({}, model), 1) << "greedy answers would be one answer three times";
+  EXPECT_EQ(num_answers({}, samples), 3);
+  EXPECT_EQ(num_answers({}, beams), 2);
+}
+
 TEST(StartupNotes, SayWhatTheModelsFilesChange) {
   EXPECT_THAT(startup_notes(GenerationConfig()), IsEmpty());
   GenerationConfig model = cnn();

@@ -221,11 +221,6 @@ Status check_echo(const ParsedRequest& parsed, const std::vector<EncoderDecoderP
   return ok_status();
 }
 
-int32_t answers_of(const ServerContext& context, const ParsedRequest& parsed) {
-  const RequestOverrides& given = parsed.sampling;
-  return given.n.value_or(given.num_return_sequences.value_or(context.model.generation.num_return_sequences));
-}
-
 Status start(const ServerContext& context, const ApiCallPtr& call) {
   ASSIGN_OR_RETURN(const Json body, json_body(context, call->http));
   ASSIGN_OR_RETURN(ParsedRequest parsed, parse_body(body, field_routes::kCompletions, context.options.limits));
@@ -241,8 +236,8 @@ Status start(const ServerContext& context, const ApiCallPtr& call) {
   }
   std::shared_ptr<EngineCall> route;
   if (stream) {
-    const auto num_answers = static_cast<size_t>(std::max(1, answers_of(context, parsed)));
-    route = std::make_shared<StreamedCompletion>(context, call, parsed, std::move(model), num_prompts, num_answers);
+    const auto of_each = static_cast<size_t>(std::max(1, num_answers(parsed.sampling, context.model.generation)));
+    route = std::make_shared<StreamedCompletion>(context, call, parsed, std::move(model), num_prompts, of_each);
   } else {
     route = std::make_shared<WholeCompletion>(context, call, parsed, std::move(model), num_prompts);
   }

@@ -106,7 +106,9 @@ void AddedTokens::mark_special(std::string_view content) {
 
 Status AddedTokens::finish(const Normalizer& normalizer) {
   std::vector<TokenMatcher::Pattern> raw, normalized;
-  SearchBudget budget(entries_.size());
+  size_t num_bytes = 0;
+  for (const Entry& entry : entries_) num_bytes += entry.token.content.size();
+  SearchBudget budget(num_bytes);
   // Special tokens first: they win where two tokens are normalised to one text.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < entries_.size(); ++i) {

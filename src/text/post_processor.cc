@@ -23,6 +23,7 @@ Status append_special(const JsonField& piece, const JsonField& special_tokens, s
   ASSIGN_OR_RETURN(const std::string name, piece.member("id").as_string());
   const JsonField ids = special_tokens.member(name).member("ids");
   RETURN_IF_ERROR(ids.expect_list());
+  if (out.size() + ids.json().as_array().size() > kMaxSpecialTokens) return ids.error("more than 256 special tokens");
   for (size_t i = 0; i < ids.json().as_array().size(); ++i) {
     ASSIGN_OR_RETURN(const int32_t id, ids.item(i).as_token_id());
     out.push_back(id);

@@ -10,7 +10,8 @@ bool grew_too_much(size_t original_size, size_t size) {
 }
 
 Status grew_too_much_error() {
-  return resource_exhausted("the tokenizer's normalisation makes this text more than 32 times as long");
+  return resource_exhausted(
+      "the tokenizer's normalisation makes this text more than 32 times as long, or longer than 256 MiB");
 }
 
 }  // namespace transept

@@ -1,0 +1,142 @@
+#include "models/transformer_stack.h"
+
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace transept {
+namespace {
+
+// Appends the spec of a kind, from the first layer that has it. `get` returns a layer's attention of this kind, or
+// null.
+template <typename Get>
+void add_spec(const std::vector<TransformerLayer>& layers, KvKind kind, const Get& get, std::vector<KvSpec>& specs) {
+  KvSpec spec{.kind = kind};
+  for (const TransformerLayer& layer : layers) {
+    const AttentionHeads* heads = get(layer);
+    if (heads == nullptr) continue;
+    const auto num_heads = static_cast<int32_t>(heads->num_kv_heads()), dim = static_cast<int32_t>(heads->head_dim());
+    CHECK(spec.num_layers == 0 || (spec.num_heads == num_heads && spec.head_dim == dim));
+    ++spec.num_layers;
+    spec.num_heads = num_heads;
+    spec.head_dim = dim;
+  }
+  if (spec.num_layers > 0) specs.push_back(spec);
+}
+
+const AttentionHeads* self_heads(const TransformerLayer& layer) {
+  return layer.self.has_value() ? &layer.self->f.heads() : nullptr;
+}
+const AttentionHeads* cross_heads(const TransformerLayer& layer) {
+  return layer.cross.has_value() ? &layer.cross->f.heads() : nullptr;
+}
+
+}  // namespace
+
+StatusOr<TransformerStack> TransformerStack::make(StackParts parts, const AttentionBackend& attention) {
+  for (const TransformerLayer& layer : parts.layers) {
+    for (const AttentionHeads* heads : {self_heads(layer), cross_heads(layer)}) {
+      std::string why;
+      if (heads == nullptr || attention.supports(heads->wanted(), &why)) continue;
+      return unimplemented("attention backend ", attention.name(), ": ", why);
+    }
+  }
+  return TransformerStack(std::move(parts), attention);
+}
+
+TransformerStack::TransformerStack(StackParts parts, const AttentionBackend& attention)
+    : parts_(std::move(parts)), attention_(attention) {
+  CHECK(parts_.biases.size() <= 1 || parts_.biases.size() == parts_.layers.size());
+  int32_t num_self = 0, num_cross = 0;
+  for (const TransformerLayer& layer : parts_.layers) {
+    self_places_.push_back(num_self);
+    cross_places_.push_back(num_cross);
+    num_self += layer.self.has_value() ? 1 : 0;
+    num_cross += layer.cross.has_value() ? 1 : 0;
+  }
+}
+
+std::vector<KvSpec> TransformerStack::kv_specs() const {
+  std::vector<KvSpec> specs;
+  add_spec(parts_.layers, KvKind::kSelf, self_heads, specs);
+  add_spec(parts_.layers, KvKind::kCross, cross_heads, specs);
+  return specs;
+}
+
+const TensorView& TransformerStack::self_cache(const KvCaches& kv, int32_t index) const {
+  return kv.self_layers[static_cast<size_t>(self_places_[static_cast<size_t>(index)])];
+}
+
+const TensorView& TransformerStack::cross_cache(const KvCaches& kv, int32_t index) const {
+  return kv.cross_layers[static_cast<size_t>(cross_places_[static_cast<size_t>(index)])];
+}
+
+void TransformerStack::encode(Context& context, const EncodeBatch& batch, LayerRange range, const TensorView& x) const {
+  run(context, {AttentionType::kEncoder, batch.attention}, batch.positions, range, x);
+}
+
+void TransformerStack::write_cross_kv(Context& context, const TensorView& encoder_rows, const AttentionMetadata& cross,
+                                      const KvCaches& kv, LayerRange range) const {
+  for (int32_t i = range.begin; i < range.end; ++i) {
+    if (!layer(i).cross.has_value()) continue;
+    AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, cross};
+    inputs.kv_cache = cross_cache(kv, i);
+    layer(i).cross->f.write_kv(context, inputs, encoder_rows);
+  }
+}
+
+void TransformerStack::decode(Context& context, const ForwardBatch& batch, LayerRange range,
+                              const TensorView& x) const {
+  run(context, {AttentionType::kDecoder, batch.self, &batch.cross, batch.kv, batch.capture}, batch.positions, range, x);
+}
+
+void TransformerStack::normalize(Context& context, const TensorView& x) const {
+  if (parts_.final_norm.has_value()) parts_.final_norm->forward(context, x, x);
+}
+
+void TransformerStack::run(Context& context, const Step& step, View<int32_t> positions, LayerRange range,
+                           const TensorView& x) const {
+  DCHECK(0 <= range.begin && range.begin <= range.end && range.end <= num_layers());
+  const Arena::Scope scope(context.arena);
+  std::optional<RopeAngles> angles;
+  if (!parts_.rope.frequencies.empty()) angles = rope_angles(context, parts_.rope, positions);
+  for (int32_t i = range.begin; i < range.end; ++i) {
+    if (layer(i).self.has_value()) run_self(context, step, i, angles.has_value() ? &*angles : nullptr, x);
+    if (layer(i).cross.has_value()) run_cross(context, step, i, x);
+    if (!layer(i).feed_forward.has_value()) continue;
+    const auto& [feed_forward, sum] = *layer(i).feed_forward;
+    sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
+      feed_forward.forward(context, in, residual, out);
+    });
+  }
+}
+
+void TransformerStack::run_self(Context& context, const Step& step, int32_t index, const RopeAngles* angles,
+                                const TensorView& x) const {
+  AttentionInputs inputs{attention_, step.type, step.self};
+  if (step.cross != nullptr) inputs.kv_cache = self_cache(step.kv, index);
+  std::optional<AttentionBias> bias;
+  if (!parts_.biases.empty()) {
+    bias = parts_.biases[parts_.biases.size() == 1 ? 0 : static_cast<size_t>(index)].bias();
+    inputs.bias = &*bias;
+  }
+  inputs.angles = angles;
+  const auto& [attention, sum] = *layer(index).self;
+  sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
+    attention.forward(context, inputs, in, residual, out);
+  });
+}
+
+void TransformerStack::run_cross(Context& context, const Step& step, int32_t index, const TensorView& x) const {
+  AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, *step.cross};
+  inputs.kv_cache = cross_cache(step.kv, index);
+  LayerCapture capture(step.capture, index);
+  inputs.capture = capture.get();
+  const auto& [attention, sum] = *layer(index).cross;
+  sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
+    attention.forward(context, inputs, in, residual, out);
+  });
+}
+
+}  // namespace transept

@@ -1,0 +1,67 @@
+// Rows that are chosen, and rows that are added with a gate, against the formulas.
+#include "ops/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace transept {
+namespace {
+
+class RowsTest : public testing::Test {
+ protected:
+  // [rows, n] in rows of n + 1, of which the last column is never written: 100 row + column.
+  TensorView make(std::vector<float>& memory, int64_t rows, int64_t n) {
+    memory.assign(static_cast<size_t>(rows * (n + 1)), -1.0f);
+    const TensorView view = TensorView(memory.data(), DType::kFloat32, {rows, n + 1}).columns(0, n);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < n; ++j) view.row(i)[j] = static_cast<float>(100 * i + j);
+    }
+    return view;
+  }
+
+  ThreadPool pool_{2};
+  Arena arena_{4096};
+  Context context_{.threads = pool_, .arena = arena_};
+  std::vector<float> from_, to_;
+};
+
+TEST_F(RowsTest, ChoosesRowsInTheirOrder) {
+  const TensorView x = make(from_, 5, 7), y = make(to_, 3, 7);
+  gather_rows(context_, x, std::vector<int32_t>{4, 0, 4}, y);
+  for (int64_t j = 0; j < 7; ++j) {
+    EXPECT_EQ(y.row(0)[j], static_cast<float>(400 + j));
+    EXPECT_EQ(y.row(1)[j], static_cast<float>(j));
+    EXPECT_EQ(y.row(2)[j], static_cast<float>(400 + j));
+  }
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(y.row(i)[7], -1.0f);
+}
+
+TEST_F(RowsTest, AddsWithAGate) {
+  for (const int64_t n : {1, 3, 5000}) {  // the widest are shared out by rows
+    for (const int64_t num_gates : {int64_t{0}, int64_t{1}, n}) {
+      const TensorView x = make(from_, 4, n), y = make(to_, 4, n);
+      std::vector<float> gate;
+      for (int64_t i = 0; i < num_gates; ++i) gate.push_back(0.5f + static_cast<float>(i));
+      add_gated(context_, x, gate, y);
+      for (int64_t i = 0; i < 4; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const float value = static_cast<float>(100 * i + j);
+          const float factor = gate.empty() ? 1.0f : gate[gate.size() == 1 ? 0 : static_cast<size_t>(j)];
+          ASSERT_EQ(y.row(i)[j], value + factor * value) << num_gates << " gates, " << i << ", " << j;
+        }
+        ASSERT_EQ(y.row(i)[n], -1.0f);
+      }
+    }
+  }
+}
+
+TEST_F(RowsTest, ADryRunTouchesNothing) {
+  const TensorView nothing(nullptr, DType::kFloat32, {2, 3});
+  context_.dry_run = true;
+  gather_rows(context_, nothing, std::vector<int32_t>{1, 0}, nothing);
+  add_gated(context_, nothing, {}, nothing);
+}
+
+}  // namespace
+}  // namespace transept
