@@ -27,6 +27,7 @@ import machine
 import transept_side
 import workloads
 from machine import ROOT
+from neighbours import Neighbours, kept
 from shapes import plain_ids, shape_of, special_id
 
 SHARED = ROOT.parent / "shared"
@@ -243,6 +244,27 @@ def measure(options, work, model, peaks):
     return row
 
 
+def measure_beside(options, work, model, labels):
+    """{number of busy processes: {engine: {quiet, busy: summaries of the headline; kept}}}; rounds alternate."""
+    name, more_is_better = HEADLINE[work["task"]]
+    runs = {"transept": lambda seed: run_transept(options, work, model, seed)[0]}
+    for label, peer, threads, replicas, more in variants(work["task"], options.beside, machine.num_processors()):
+        if label in labels:
+            runs[label] = lambda seed, p=(peer, threads, replicas, more): run_peer(options, work, *p[:3], seed, p[3])
+    found = {}
+    for count in options.neighbours:
+        taken = {label: {"quiet": [], "busy": []} for label in runs}
+        for number in range(options.rounds):
+            for state, beside in (("quiet", 0), ("busy", count)):
+                for label, run in runs.items():
+                    with Neighbours(beside):
+                        taken[label][state].append({name: run(work["seed"] * 1000 + number)[name]})
+        found[count] = {label: {state: summary(rounds)[name] for state, rounds in states.items()} for label, states in taken.items()}
+        for engine in found[count].values():
+            engine["kept"] = kept(engine["quiet"]["median"], engine["busy"]["median"], more_is_better)
+    return found
+
+
 def ratios(engines, best):
     """{figure: {of medians, the least and the most of the ranges}} against the best peer."""
     mine, other, found = engines["transept"]["figures"], engines[best]["figures"], {}
@@ -277,6 +299,8 @@ def report(row):
     if row["best_peer"]:
         parts = [f"{name} {r['median']:.2f}x" for name, r in row["ratios"].items() if r["median"]]
         print(f"  {'against ' + row['best_peer']:<26} {', '.join(parts)}" + (f", {100 * row['words_apart']:.1f} % of the words differ" if "words_apart" in row else ""))
+    for count, engines in row.get("neighbours", {}).items():
+        print(f"  {f'beside {count} busy':<26} " + ", ".join(f"{label} keeps {engine['kept']:.2f}" for label, engine in engines.items()))
     for note in dict.fromkeys(row["notes"]):
         print(f"  note: {note}")
     sys.stdout.flush()
@@ -290,6 +314,8 @@ def add_options(parser):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=machine.num_processors(), help="of transept")
+    parser.add_argument("--neighbours", type=int, nargs="+", default=[], metavar="N",
+                        help="also beside so many busy processes: what transept and its best peer keep of their quiet figures")
     bounds.add_dtype_flags(parser)
     parser.add_argument("--flag", action="append", default=[], help="one more argument of transept: --flag=--isa=avx2")
     parser.add_argument("--model", type=Path, default=SHARED / "models" / "whisper-tiny")
@@ -351,6 +377,8 @@ def compare(options):
         if work["task"] == "generate" and work["shape"] not in checked and "none" not in options.beside:
             checked[work["shape"]] = check_same_model(options, work, model)
         rows.append(measure(options, work, model, peaks))
+        if options.neighbours:
+            rows[-1]["neighbours"] = measure_beside(options, work, model, [rows[-1]["best_peer"]])
         report(rows[-1])
         options.json.parent.mkdir(parents=True, exist_ok=True)  # after every row: what was measured is not lost
         options.json.write_text(json.dumps(result, indent=1) + "\n")

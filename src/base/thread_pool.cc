@@ -1,6 +1,9 @@
 #include "base/thread_pool.h"
 
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -8,10 +11,13 @@
 #include <immintrin.h>
 #endif
 
+#include <chrono>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
 #include "base/cpus.h"
+#include "base/shared_processor.h"
 
 namespace transept {
 namespace {
@@ -19,6 +25,8 @@ namespace {
 // About 50 us of waiting on current processors: longer than the gaps inside a step, shorter than anybody's patience
 // with a busy core while the engine is idle.
 constexpr int kSpins = 2000;
+// Beside a busy neighbour time that is spun away is missing later: a worker sleeps sooner.
+constexpr int kSpinsWhenShared = 600;
 // On an oversubscribed machine a spinning thread keeps the one that it waits for off the processor.
 constexpr int kSpinsBeforeYield = 1000;
 
@@ -28,6 +36,15 @@ inline void pause() {
 #else
   std::this_thread::yield();
 #endif
+}
+
+// std::atomic's wait and notify would do, but its wait calls sched_yield() before it sleeps, and Linux takes that for
+// the rest of the thread's turn: beside a busy neighbour a worker lost 4 ms at every pause of a step.
+void wait_while_equal(std::atomic<uint32_t>& word, uint32_t value) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+void wake_all(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -42,8 +59,7 @@ ThreadPool::ThreadPool(int num_threads, std::vector<int> cpus)
 
 ThreadPool::~ThreadPool() {
   stopping_.store(true, std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  begin_epoch();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -78,8 +94,7 @@ void ThreadPool::run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)>
   job_ = &fn;
   hand_out(begin, end);
   joined_.store(0, std::memory_order_release);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  begin_epoch();
   run_tasks(0);
   // None joins any more; those that have are in their last tasks.
   joined_.fetch_or(kClosed, std::memory_order_acq_rel);
@@ -127,17 +142,41 @@ void ThreadPool::pin_caller() const {
   if (!cpus_.empty()) pin_this_thread(cpus_[0]);
 }
 
+void ThreadPool::begin_epoch() {
+  // Either this thread sees the sleeper, or the sleeper's futex sees the new epoch.
+  epoch_.fetch_add(1, std::memory_order_seq_cst);
+  if (num_sleeping_.load(std::memory_order_seq_cst) > 0) wake_all(epoch_);
+}
+
+// Returns an epoch after `seen`.
+uint32_t ThreadPool::wait_for_epoch(uint32_t seen, int max_spins) {
+  for (int spins = 0; spins < max_spins && epoch_.load(std::memory_order_acquire) == seen; ++spins) pause();
+  while (epoch_.load(std::memory_order_acquire) == seen) {
+    num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
+    wait_while_equal(epoch_, seen);
+    num_sleeping_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return epoch_.load(std::memory_order_acquire);
+}
+
 void ThreadPool::work(int thread) {
   if (!cpus_.empty()) pin_this_thread(cpus_[static_cast<size_t>(thread)]);
+  constexpr auto kLookEvery = std::chrono::microseconds(100);  // looking costs 0.7 us
+  const ThreadTimes times;
+  SharedProcessor processor;
+  auto looked_at = std::chrono::steady_clock::now();
   uint32_t seen = 0;
   while (true) {
-    for (int spins = 0; spins < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++spins) pause();
-    epoch_.wait(seen, std::memory_order_acquire);
-    seen = epoch_.load(std::memory_order_acquire);
+    seen = wait_for_epoch(seen, processor.is_shared() ? kSpinsWhenShared : kSpins);
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join()) continue;
     run_tasks(thread);
     joined_.fetch_sub(1, std::memory_order_release);
+    if (const auto now = std::chrono::steady_clock::now(); now - looked_at >= kLookEvery) {
+      looked_at = now;
+      const auto rest = processor.rest_at(times.read());
+      if (rest > SharedProcessor::Duration::zero()) std::this_thread::sleep_for(rest);
+    }
   }
 }
 

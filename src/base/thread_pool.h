@@ -1,6 +1,7 @@
 // A pool of compute threads; a model runner owns one. parallel_for is fork and join: workers spin while calls follow
 // each other, and sleep after some 50 us without one. The join waits for no worker that has not started, since the
-// other threads take its tasks: on a busy machine a call slows down by the lost share and no more.
+// other threads take its tasks. Beside a busy neighbour a worker rests between calls instead of losing its processor in
+// the middle of a task (base/shared_processor.h).
 //
 // One thread at a time may use the pool (the engine thread, or the SlicedCall that it runs). Tasks must not call
 // parallel_for.
@@ -67,6 +68,8 @@ class ThreadPool final {
   };
 
   void work(int thread);
+  void begin_epoch();
+  uint32_t wait_for_epoch(uint32_t seen, int max_spins);
   bool join();
   void run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)> fn);
   void run_paused(int64_t num_tasks, FunctionRef<void(int64_t, int)> fn);
@@ -80,6 +83,7 @@ class ThreadPool final {
   Pauser* pauser_ = nullptr;
   int64_t num_tasks_done_ = 0;
   alignas(64) std::atomic<uint32_t> epoch_{0};  // incremented for each call, and for the end
+  std::atomic<int32_t> num_sleeping_{0};        // workers that wait in the kernel for the next epoch
   // The number of workers in the call. kClosed is set: none may join. job_ and shares_ change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};
   std::atomic<bool> stopping_{false};
