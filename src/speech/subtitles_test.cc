@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <limits>
 
 #include "speech/compression_ratio.h"
@@ -17,10 +19,9 @@ using testing::member;
 using testing::text;
 
 TranscriptFormat format_of(std::string_view extension) {
-  for (const TranscriptFormat format : kTranscriptFormats) {
-    if (transcript_extension(format) == extension) return format;
-  }
-  CHECK(false, "no format ", extension);
+  const auto found = std::ranges::find(kTranscriptFormats, extension, transcript_extension);
+  CHECK(found != std::end(kTranscriptFormats), "no format ", extension);
+  return *found;
 }
 
 SubtitleOptions options_of(const Json& json) {
