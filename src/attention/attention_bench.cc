@@ -96,7 +96,7 @@ void BM_CrossByKvType(benchmark::State& state) {
     backends[t] = std::move(make_attention_backend("cpu").value());
     setups[t] = std::make_unique<AttentionSetup>(problems[t], *backends[t], false);
     setups[t]->run(context);
-    const KvSpec spec{.num_heads = kHeads, .head_dim = kDim};
+    const KvSpec spec{.num_kv_heads = kHeads, .head_dim = kDim};
     bytes[t] = static_cast<double>(state.range(0) * state.range(2)) *
                static_cast<double>(backends[t]->block_bytes(spec, problems[t].block_size, kTypes[t])) /
                problems[t].block_size;

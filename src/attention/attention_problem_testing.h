@@ -255,7 +255,7 @@ class AttentionSetup final {
     metadata_.block_tables = tables_;
     metadata_.max_blocks_per_seq = width;
     metadata_.block_size = p_.block_size;
-    const KvSpec spec{.kind = KvKind::kSelf, .num_layers = kNumLayers, .num_heads = p_.kv_heads, .head_dim = p_.dim};
+    const KvSpec spec{.num_kv_heads = p_.kv_heads, .head_dim = p_.dim};
     metadata_.kv_dtype = p_.kv_dtype;
     const auto layer = static_cast<int64_t>(backend_.block_bytes(spec, p_.block_size, p_.kv_dtype));
     const auto blocks = static_cast<int64_t>(ids.size());

@@ -39,7 +39,7 @@ void check_attention_args(const Context& context, AttentionType type, const Atte
   if (type != AttentionType::kEncoder && !context.dry_run) {
     CHECK(metadata.block_size > 0 && args.kv_cache.rank == 2 && args.kv_cache.dtype == DType::kUInt8);
     const auto dim = static_cast<int32_t>((args.k.empty() ? args.q : args.k).dim(2));
-    const KvSpec spec{.num_heads = static_cast<int32_t>(num_kv_heads(args)), .head_dim = dim};
+    const KvSpec spec{.num_kv_heads = static_cast<int32_t>(num_kv_heads(args)), .head_dim = dim};
     const size_t bytes = backend.block_bytes(spec, metadata.block_size, metadata.kv_dtype);
     CHECK(args.kv_cache.dim(1) >= static_cast<int64_t>(bytes) && args.kv_cache.stride[1] == 1);
     CHECK(args.kv_cache.stride[0] % static_cast<int64_t>(sizeof(float)) == 0);

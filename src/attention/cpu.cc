@@ -332,7 +332,7 @@ bool CpuBackend::supports(const AttentionCapabilities& wanted, std::string* why)
 
 size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const {
   const int64_t part = kv_part_bytes(kv_type(kv_dtype), block_size, spec.head_dim);
-  return static_cast<size_t>(round_up(part * spec.num_heads, kBlockAlignment));
+  return static_cast<size_t>(round_up(part * spec.num_kv_heads, kBlockAlignment));
 }
 
 void CpuBackend::plan(Context& context, ForwardBatch& batch) const {

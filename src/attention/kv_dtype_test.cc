@@ -62,7 +62,7 @@ std::vector<float> stored(std::string_view backend_name, Isa isa, DType dtype, s
   const auto backend = std::move(make_attention_backend(backend_name).value());
   const auto dim = static_cast<int64_t>(v.size());
   constexpr int32_t kBlockSize = 16;
-  const KvSpec spec{.num_heads = 1, .head_dim = static_cast<int32_t>(dim)};
+  const KvSpec spec{.num_kv_heads = 1, .head_dim = static_cast<int32_t>(dim)};
   PageBuffer cache(backend->block_bytes(spec, kBlockSize, dtype));
   std::memset(cache.data(), 0xFF, cache.size());
   std::vector<float> q(v.size(), 0.5f), out(v.size());

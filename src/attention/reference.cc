@@ -206,7 +206,7 @@ bool ReferenceBackend::supports(const AttentionCapabilities& wanted, std::string
 }
 
 size_t ReferenceBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const {
-  return Block::bytes(block_size, spec.num_heads, spec.head_dim, kv_dtype);
+  return Block::bytes(block_size, spec.num_kv_heads, spec.head_dim, kv_dtype);
 }
 
 void ReferenceBackend::run(Context& context, AttentionType type, const AttentionMetadata& metadata,

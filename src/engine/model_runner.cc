@@ -232,7 +232,7 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
   layout.num_host_blocks = num_host_blocks;
   for (const KvSpec& kv : spec().kv) {
     KvStorage::SpecLayout& part = kv.kind == KvKind::kSelf ? layout.self : layout.cross;
-    part.num_layers = kv.num_layers;
+    part.num_layers = kv.num_layers();
     part.layer_bytes = attention_->block_bytes(kv, options_.block_size, options_.kv_dtype);
   }
   return layout;

@@ -15,7 +15,7 @@ Status broken(const Parts&... parts) {
 
 Status BlockSpaceManager::check_invariants() const {
   RETURN_IF_ERROR(check_groups());
-  RETURN_IF_ERROR(check_cross_tables());
+  RETURN_IF_ERROR(check_shared_tables());
   RETURN_IF_ERROR(check_idle_tables());
 
   std::vector<int32_t> device(static_cast<size_t>(device_.num_total()));
@@ -31,14 +31,18 @@ Status BlockSpaceManager::check_invariants() const {
   absl::flat_hash_set<int64_t> seen;
   for (const auto& [id, group] : groups_) {
     for (const SeqId seq : group.sequences) {
-      if (!count(group.pool, sequences_.at(seq).blocks)) return broken("sequence ", seq.value(), ": no such block");
+      for (const BlockTable& blocks : sequences_.at(seq).blocks) {
+        if (!count(group.pool, blocks)) return broken("sequence ", seq.value(), ": no such block");
+      }
     }
-    if (group.cross == kNoCross || !seen.insert(group.cross).second) continue;
-    if (!count(group.pool, cross_tables_.at(group.cross).blocks))
-      return broken("group ", id.value(), ": no such block");
+    for (const int64_t key : group.shared) {
+      if (key == kNoTable || !seen.insert(key).second) continue;
+      if (!count(group.pool, shared_tables_.at(key).blocks)) return broken("group ", id.value(), ": no such block");
+    }
   }
-  for (const int64_t key : idle_) {
-    if (!count(MemoryPool::kDevice, cross_tables_.at(key).blocks)) return broken("idle table ", key, ": no such block");
+  for (const auto& [key, table] : shared_tables_) {
+    if (!table.is_idle) continue;
+    if (!count(MemoryPool::kDevice, table.blocks)) return broken("idle table ", key, ": no such block");
   }
   if (const Status status = device_.check_invariants(device); !status.ok()) return with_prefix(status, "device: ");
   if (const Status status = host_.check_invariants(host); !status.ok()) return with_prefix(status, "host: ");
@@ -48,7 +52,7 @@ Status BlockSpaceManager::check_invariants() const {
 Status BlockSpaceManager::check_groups() const {
   size_t num_listed = 0;
   for (const auto& [id, group] : groups_) {
-    if (group.sequences.empty() && group.cross == kNoCross) return broken("group ", id.value(), " owns nothing");
+    if (group.sequences.empty() && !group.has_shared()) return broken("group ", id.value(), " owns nothing");
     for (const SeqId seq : group.sequences) {
       const auto table = sequences_.find(seq);
       if (table == sequences_.end()) return broken("sequence ", seq.value(), " has no table");
@@ -61,54 +65,71 @@ Status BlockSpaceManager::check_groups() const {
   }
   if (num_listed != sequences_.size()) return broken("a table belongs to no group");
   for (const auto& [seq, table] : sequences_) {
-    if (static_cast<int32_t>(table.blocks.size()) != num_blocks_for(table.num_tokens)) {
-      return broken("sequence ", seq.value(), " of ", table.num_tokens, " tokens has ", table.blocks.size(), " blocks");
+    if (table.blocks.size() != sequence_specs_.size()) return broken("sequence ", seq.value(), " lacks a spec's table");
+    for (size_t i = 0; i < sequence_specs_.size(); ++i) {
+      if (std::ssize(table.blocks[i]) == num_blocks_for(sequence_specs_[i], table.num_tokens)) continue;
+      return broken("sequence ", seq.value(), " of ", table.num_tokens, " tokens has ", table.blocks[i].size(),
+                    " blocks of spec ", sequence_specs_[i]);
     }
   }
   return ok_status();
 }
 
-Status BlockSpaceManager::check_cross_tables() const {
+Status BlockSpaceManager::check_shared_tables() const {
   absl::flat_hash_map<int64_t, int32_t> owners;
   for (const auto& [id, group] : groups_) {
-    if (group.cross == kNoCross) continue;
-    const auto table = cross_tables_.find(group.cross);
-    if (table == cross_tables_.end()) return broken("group ", id.value(), " has lost its cross table");
-    if (table->second.num_owners > 1 && group.pool != MemoryPool::kDevice) {
-      return broken("group ", id.value(), ": a shared cross table was swapped");
+    for (const int64_t key : group.shared) {
+      if (key == kNoTable) continue;
+      const auto table = shared_tables_.find(key);
+      if (table == shared_tables_.end()) return broken("group ", id.value(), " has lost a shared table");
+      if (table->second.num_owners > 1 && group.pool != MemoryPool::kDevice) {
+        return broken("group ", id.value(), ": a table of several groups was swapped");
+      }
+      ++owners[key];
     }
-    ++owners[group.cross];
   }
-  for (const auto& [key, cross] : cross_tables_) {
+  for (const auto& [key, table] : shared_tables_) {
     const auto entry = owners.find(key);
-    if ((entry == owners.end() ? 0 : entry->second) != cross.num_owners) {
-      return broken("cross table ", key, " counts ", cross.num_owners, " owners");
+    if ((entry == owners.end() ? 0 : entry->second) != table.num_owners) {
+      return broken("shared table ", key, " counts ", table.num_owners, " owners");
     }
-    if (static_cast<int32_t>(cross.blocks.size()) != num_blocks_for(cross.num_tokens)) {
-      return broken("cross table ", key, " of ", cross.num_tokens, " tokens has ", cross.blocks.size(), " blocks");
+    if (options_.specs.at(static_cast<size_t>(table.spec)).owner == TableOwner::kSequence) {
+      return broken("shared table ", key, " is of a spec of sequences");
+    }
+    if (std::ssize(table.blocks) != num_blocks_for(table.spec, table.num_tokens)) {
+      return broken("shared table ", key, " of ", table.num_tokens, " tokens has ", table.blocks.size(), " blocks");
     }
   }
-  for (const auto& [digest, key] : shared_cross_) {
-    const auto cross = cross_tables_.find(key);
-    if (cross == cross_tables_.end() || cross->second.digest != digest) return broken("a shared digest leads nowhere");
+  for (const auto& [offer, key] : offered_) {
+    const auto table = shared_tables_.find(key);
+    const bool is_found = table != shared_tables_.end() && table->second.digest == offer.first;
+    if (!is_found || table->second.spec != offer.second) return broken("a shared digest leads nowhere");
   }
   return ok_status();
 }
 
-// Exactly the tables without an owner are idle, and each is there because a pin wants it and can find it.
+// Exactly the tables without an owner are idle, each once in the order both ways, and each is there because a pin wants
+// it and can find it.
 Status BlockSpaceManager::check_idle_tables() const {
-  int32_t num_blocks = 0;
-  for (const int64_t key : idle_) {
-    const auto entry = cross_tables_.find(key);
-    if (entry == cross_tables_.end() || entry->second.num_owners > 0) return broken("idle table ", key, " is not idle");
-    if (std::count(idle_.begin(), idle_.end(), key) != 1) return broken("idle table ", key, " is listed twice");
-    if (!is_kept(key, entry->second)) return broken("idle table ", key, " is kept for nobody");
-    num_blocks += static_cast<int32_t>(entry->second.blocks.size());
+  int64_t num_idle = 0, num_blocks = 0, before = kNoTable;
+  const auto num_tables = static_cast<int64_t>(shared_tables_.size());
+  for (int64_t key = idle_longest_; key != kNoTable; ++num_idle) {
+    const auto entry = shared_tables_.find(key);
+    if (num_idle >= num_tables || entry == shared_tables_.end())
+      return broken("the order of idle tables leads nowhere");
+    const SharedTable& table = entry->second;
+    if (!table.is_idle || table.num_owners > 0) return broken("idle table ", key, " is not idle");
+    if (table.idle_before != before) return broken("idle table ", key, " is out of order");
+    if (!is_kept(key, table)) return broken("idle table ", key, " is kept without a pin");
+    num_blocks += std::ssize(table.blocks);
+    before = key;
+    key = table.idle_after;
   }
+  if (idle_shortest_ != before) return broken("the order of idle tables ends elsewhere");
   if (num_blocks != num_idle_blocks_) return broken("idle tables count ", num_idle_blocks_, " blocks");
-  const auto num_unowned = std::count_if(cross_tables_.begin(), cross_tables_.end(),
+  const auto num_unowned = std::count_if(shared_tables_.begin(), shared_tables_.end(),
                                          [](const auto& entry) { return entry.second.num_owners == 0; });
-  if (num_unowned != static_cast<int64_t>(idle_.size())) return broken("a cross table belongs to nobody");
+  if (num_unowned != num_idle) return broken("a shared table has no owner and is not idle");
   return ok_status();
 }
 

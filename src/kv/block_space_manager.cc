@@ -23,6 +23,14 @@ Status BlockSpaceManager::Options::validate() const {
   if (block_size < 1 || block_size > kMaxBlockSize) {
     return field_error("block_size", str_cat("must be 1 to ", kMaxBlockSize, ", is ", block_size));
   }
+  bool has_sequence_spec = false;
+  for (const TableSpec& spec : specs) {
+    has_sequence_spec |= spec.owner == TableOwner::kSequence;
+    if (spec.tokens_per_block >= 0 && spec.tokens_per_block <= kMaxBlockSize) continue;
+    return field_error("specs",
+                       str_cat("tokens_per_block must be 0 to ", kMaxBlockSize, ", is ", spec.tokens_per_block));
+  }
+  if (!has_sequence_spec) return field_error("specs", "must have one of owner kSequence");
   if (num_device_blocks < 1) {
     return field_error("num_device_blocks", str_cat("must be at least 1, is ", num_device_blocks));
   }
@@ -42,17 +50,51 @@ BlockSpaceManager::BlockSpaceManager(const Options& options)
       host_(options.num_host_blocks, options.shuffle_seed) {
   const Status status = options.validate();
   CHECK(status.ok(), error_message(status));
+  for (size_t i = 0; i < options.specs.size(); ++i) {
+    if (options.specs[i].owner == TableOwner::kSequence) sequence_specs_.push_back(static_cast<int32_t>(i));
+  }
 }
 
-int32_t BlockSpaceManager::num_blocks_for(int64_t num_tokens) const {
-  return static_cast<int32_t>(ceil_div(num_tokens, options_.block_size));
+int32_t BlockSpaceManager::tokens_per_block(int32_t spec) const {
+  const int32_t own = options_.specs.at(static_cast<size_t>(spec)).tokens_per_block;
+  return own > 0 ? own : options_.block_size;
+}
+
+int32_t BlockSpaceManager::first_spec(TableOwner owner) const {
+  for (size_t i = 0; i < options_.specs.size(); ++i) {
+    if (options_.specs[i].owner == owner) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+int32_t BlockSpaceManager::num_blocks_for(int32_t spec, int64_t num_tokens) const {
+  return static_cast<int32_t>(ceil_div(num_tokens, tokens_per_block(spec)));
+}
+
+int64_t BlockSpaceManager::num_sequence_blocks(int64_t num_tokens) const {
+  int64_t count = 0;
+  for (const int32_t spec : sequence_specs_) count += ceil_div(num_tokens, tokens_per_block(spec));
+  return count;
+}
+
+int64_t BlockSpaceManager::num_full_sequence_blocks(int64_t num_tokens) const {
+  int64_t count = 0;
+  for (const int32_t spec : sequence_specs_) count += num_tokens / tokens_per_block(spec);
+  return count;
+}
+
+bool BlockSpaceManager::Group::has_shared() const {
+  return std::any_of(shared.begin(), shared.end(), [](int64_t key) { return key != kNoTable; });
 }
 
 // ---- Admission
 
 int32_t BlockSpaceManager::num_needed_blocks(const Request& request) const {
-  const int32_t cross = shares_cross(request) ? 0 : num_blocks_for(request.num_encoder_tokens);
-  return cross + num_blocks_for(request.num_tokens);
+  int64_t count = num_sequence_blocks(request.num_tokens);
+  for (size_t i = 0; i < request.shared.size(); ++i) {
+    if (!shares(request, i)) count += num_blocks_for(request.shared[i].spec, request.shared[i].num_tokens);
+  }
+  return static_cast<int32_t>(count);
 }
 
 AllocStatus BlockSpaceManager::can_allocate(const Request& request) const {
@@ -67,32 +109,43 @@ bool BlockSpaceManager::allocate(const Request& request) {
   const auto [entry, is_new] = sequences_.try_emplace(request.seq_id);
   CHECK(is_new, "sequence ", request.seq_id.value(), " has a table already");
 
-  Group& group = groups_[request.group_id];
-  group.sequences.push_back(request.seq_id);
-  const bool is_shared = shares_cross(request);
-  // First of all, so that a table which was idle is not given up for the blocks of its own group.
-  if (is_shared) join_cross(group, request);
-
+  // What exists is joined first of all, so that a table which was idle is not evicted for the blocks of its own group.
+  absl::InlinedVector<int64_t, 2> shared(request.shared.size(), kNoTable);
+  for (size_t i = 0; i < shared.size(); ++i) {
+    if (shares(request, i)) shared[i] = join_shared(request.shared[i]);
+  }
   SequenceTable& table = entry->second;
   table.group_id = request.group_id;
   table.num_tokens = request.num_tokens;
-  table.blocks = take_table(std::max(request.num_tokens, request.max_tokens));
-  for (int32_t i = 0; i < num_blocks_for(request.num_tokens); ++i) {
-    table.blocks.push_back(take_block(MemoryPool::kDevice));
+  for (const int32_t spec : sequence_specs_) {
+    BlockTable& blocks =
+        table.blocks.emplace_back(take_table(num_blocks_for(spec, std::max(request.num_tokens, request.max_tokens))));
+    for (int32_t i = 0; i < num_blocks_for(spec, request.num_tokens); ++i) {
+      blocks.push_back(take_block(MemoryPool::kDevice));
+    }
   }
-  if (is_shared || request.num_encoder_tokens == 0) return false;
-  add_cross(group, request);
-  return true;
+  bool is_any_new = false;
+  for (size_t i = 0; i < shared.size(); ++i) {
+    if (shared[i] != kNoTable) continue;
+    shared[i] = add_shared(request.shared[i]);
+    is_any_new = true;
+  }
+  Group& group = groups_[request.group_id];
+  group.sequences.push_back(request.seq_id);
+  group.shared = std::move(shared);
+  return is_any_new;
 }
 
 // ---- Growth
 
-bool BlockSpaceManager::writes_shared_block(const SequenceTable& table) const {
-  return table.num_tokens % options_.block_size != 0 && device_.num_references(table.blocks.back()) > 1;
+bool BlockSpaceManager::writes_shared_block(const SequenceTable& table, size_t sequence_spec) const {
+  return table.num_tokens % tokens_per_block(sequence_specs_[sequence_spec]) != 0 &&
+         device_.num_references(table.blocks[sequence_spec].back()) > 1;
 }
 
 int32_t BlockSpaceManager::num_new_blocks(const SequenceTable& table, int32_t num_tokens) const {
-  return num_blocks_for(int64_t{table.num_tokens} + num_tokens) - static_cast<int32_t>(table.blocks.size());
+  const int64_t after = num_sequence_blocks(int64_t{table.num_tokens} + num_tokens);
+  return static_cast<int32_t>(after - num_sequence_blocks(table.num_tokens));
 }
 
 bool BlockSpaceManager::can_append_slots(std::span<const SlotRequest> requests) const {
@@ -101,15 +154,18 @@ bool BlockSpaceManager::can_append_slots(std::span<const SlotRequest> requests) 
     if (requests[i].num_tokens == 0) continue;
     const SequenceTable& table = existing(sequences_, requests[i].seq_id, "sequence");
     need += num_new_blocks(table, requests[i].num_tokens);
-    if (!writes_shared_block(table)) continue;
-    // Of r owners that all write into it, the last one finds the block its own: r - 1 copies.
-    int32_t num_earlier = 0;
-    for (size_t j = 0; j < i; ++j) {
-      const SequenceTable& other = existing(sequences_, requests[j].seq_id, "sequence");
-      num_earlier += requests[j].num_tokens > 0 && other.num_tokens % options_.block_size != 0 &&
-                     other.blocks.back() == table.blocks.back();
+    for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
+      if (!writes_shared_block(table, spec)) continue;
+      // Of r owners that all write into it, the last one finds the block its own: r - 1 copies.
+      const BlockId block = table.blocks[spec].back();
+      int32_t num_earlier = 0;
+      for (size_t j = 0; j < i; ++j) {
+        const SequenceTable& other = existing(sequences_, requests[j].seq_id, "sequence");
+        num_earlier += requests[j].num_tokens > 0 && other.num_tokens % tokens_per_block(sequence_specs_[spec]) != 0 &&
+                       other.blocks[spec].back() == block;
+      }
+      if (num_earlier < device_.num_references(block) - 1) ++need;
     }
-    if (num_earlier < device_.num_references(table.blocks.back()) - 1) ++need;
   }
   return need <= num_available_device_blocks();
 }
@@ -119,15 +175,19 @@ void BlockSpaceManager::append_slots(SeqId seq_id, int32_t num_tokens, std::vect
   if (num_tokens == 0) return;
   SequenceTable& table = existing(sequences_, seq_id, "sequence");
   CHECK(existing(groups_, table.group_id, "group").pool == MemoryPool::kDevice, "a swapped sequence cannot grow");
-  if (writes_shared_block(table)) {
+  for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
+    if (!writes_shared_block(table, spec)) continue;
+    BlockId& last = table.blocks[spec].back();
     const BlockId own = take_block(MemoryPool::kDevice);
-    copies.push_back({.src = table.blocks.back(), .dst = own});
-    release(MemoryPool::kDevice, table.blocks.back());
-    table.blocks.back() = own;
+    copies.push_back({.src = last, .dst = own});
+    release(MemoryPool::kDevice, last);
+    last = own;
   }
   table.num_tokens += num_tokens;
-  while (static_cast<int32_t>(table.blocks.size()) < num_blocks_for(table.num_tokens)) {
-    table.blocks.push_back(take_block(MemoryPool::kDevice));
+  for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
+    while (std::ssize(table.blocks[spec]) < num_blocks_for(sequence_specs_[spec], table.num_tokens)) {
+      table.blocks[spec].push_back(take_block(MemoryPool::kDevice));
+    }
   }
 }
 
@@ -138,10 +198,12 @@ void BlockSpaceManager::fork(SeqId parent, SeqId child) {
   SequenceTable& to = entry->second;
   to.group_id = from.group_id;
   to.num_tokens = from.num_tokens;
-  to.blocks = take_table(static_cast<int64_t>(from.blocks.capacity()) * options_.block_size);
-  to.blocks.assign(from.blocks.begin(), from.blocks.end());
   Group& group = existing(groups_, to.group_id, "group");
-  for (const BlockId block : to.blocks) allocator(group.pool).add_reference(block);
+  for (const BlockTable& blocks : from.blocks) {
+    BlockTable& copy = to.blocks.emplace_back(take_table(static_cast<int32_t>(blocks.capacity())));
+    copy.assign(blocks.begin(), blocks.end());
+    for (const BlockId block : copy) allocator(group.pool).add_reference(block);
+  }
   group.sequences.push_back(child);
 }
 
@@ -150,9 +212,12 @@ void BlockSpaceManager::truncate(SeqId seq_id, int32_t num_tokens) {
   CHECK(num_tokens >= 0 && num_tokens <= table.num_tokens, "truncate to ", num_tokens, " of ", table.num_tokens);
   const MemoryPool pool = existing(groups_, table.group_id, "group").pool;
   table.num_tokens = num_tokens;
-  while (static_cast<int32_t>(table.blocks.size()) > num_blocks_for(num_tokens)) {
-    release(pool, table.blocks.back());
-    table.blocks.pop_back();
+  for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
+    BlockTable& blocks = table.blocks[spec];
+    while (std::ssize(blocks) > num_blocks_for(sequence_specs_[spec], num_tokens)) {
+      release(pool, blocks.back());
+      blocks.pop_back();
+    }
   }
 }
 
@@ -161,17 +226,20 @@ void BlockSpaceManager::truncate(SeqId seq_id, int32_t num_tokens) {
 int32_t BlockSpaceManager::num_distinct_blocks(const Group& group) const {
   absl::flat_hash_set<BlockId> distinct;
   for (const SeqId seq : group.sequences) {
-    const BlockTable& blocks = existing(sequences_, seq, "sequence").blocks;
-    distinct.insert(blocks.begin(), blocks.end());
+    for (const BlockTable& blocks : existing(sequences_, seq, "sequence").blocks) {
+      distinct.insert(blocks.begin(), blocks.end());
+    }
   }
-  const size_t cross = group.cross == kNoCross ? 0 : cross_tables_.at(group.cross).blocks.size();
-  return static_cast<int32_t>(distinct.size() + cross);
+  size_t shared = 0;
+  for (const int64_t key : group.shared) shared += key == kNoTable ? 0 : shared_tables_.at(key).blocks.size();
+  return static_cast<int32_t>(distinct.size() + shared);
 }
 
 AllocStatus BlockSpaceManager::can_swap_in(GroupId group_id) const {
   const Group& group = existing(groups_, group_id, "group");
   CHECK(group.pool == MemoryPool::kHost);
-  const int64_t num_growing = static_cast<int64_t>(group.sequences.size()) + (group.cross != kNoCross ? 1 : 0);
+  const auto num_shared = std::ssize(group.shared) - std::count(group.shared.begin(), group.shared.end(), kNoTable);
+  const int64_t num_growing = std::ssize(group.sequences) * std::ssize(sequence_specs_) + num_shared;
   const int64_t need = num_distinct_blocks(group) + num_growing;
   if (need > device_.num_total()) return AllocStatus::kNever;
   return num_available_device_blocks() - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;
@@ -180,9 +248,10 @@ AllocStatus BlockSpaceManager::can_swap_in(GroupId group_id) const {
 bool BlockSpaceManager::can_swap_out(GroupId group_id) const {
   const Group& group = existing(groups_, group_id, "group");
   CHECK(group.pool == MemoryPool::kDevice);
-  if (group.cross != kNoCross) {
-    const CrossTable& cross = cross_tables_.at(group.cross);
-    if (cross.num_owners > 1 || cross.state != CrossState::kWritten) return false;
+  for (const int64_t key : group.shared) {
+    if (key == kNoTable) continue;
+    const SharedTable& table = shared_tables_.at(key);
+    if (table.num_owners > 1 || table.state != WriteState::kWritten) return false;
   }
   return num_distinct_blocks(group) <= host_.num_free();
 }
@@ -191,13 +260,17 @@ void BlockSpaceManager::swap_in(GroupId group_id, std::vector<BlockCopy>& moves)
   Group& group = existing(groups_, group_id, "group");
   CHECK(group.pool == MemoryPool::kHost && num_distinct_blocks(group) <= num_available_device_blocks());
   move(group, MemoryPool::kDevice, moves);
-  if (group.cross != kNoCross) offer_for_sharing(group.cross, cross_tables_.at(group.cross));
+  for (const int64_t key : group.shared) {
+    if (key != kNoTable) offer_for_sharing(key, shared_tables_.at(key));
+  }
 }
 
 void BlockSpaceManager::swap_out(GroupId group_id, std::vector<BlockCopy>& moves) {
   Group& group = existing(groups_, group_id, "group");
   CHECK(can_swap_out(group_id));
-  if (group.cross != kNoCross) withdraw_from_sharing(group.cross, cross_tables_.at(group.cross));
+  for (const int64_t key : group.shared) {
+    if (key != kNoTable) withdraw_from_sharing(key, shared_tables_.at(key));
+  }
   move(group, MemoryPool::kHost, moves);
 }
 
@@ -217,8 +290,12 @@ void BlockSpaceManager::move(Group& group, MemoryPool to, std::vector<BlockCopy>
       release(group.pool, source);
     }
   };
-  for (const SeqId seq : group.sequences) move_table(existing(sequences_, seq, "sequence").blocks);
-  if (group.cross != kNoCross) move_table(cross_tables_.at(group.cross).blocks);
+  for (const SeqId seq : group.sequences) {
+    for (BlockTable& blocks : existing(sequences_, seq, "sequence").blocks) move_table(blocks);
+  }
+  for (const int64_t key : group.shared) {
+    if (key != kNoTable) move_table(shared_tables_.at(key).blocks);
+  }
   group.pool = to;
 }
 
@@ -235,32 +312,32 @@ void BlockSpaceManager::free(SeqId seq_id) {
   if (entry == sequences_.end()) return;
   const GroupId group_id = entry->second.group_id;
   Group& group = existing(groups_, group_id, "group");
-  for (const BlockId block : entry->second.blocks) release(group.pool, block);
-  keep_table(std::move(entry->second.blocks));
+  for (BlockTable& blocks : entry->second.blocks) {
+    for (const BlockId block : blocks) release(group.pool, block);
+    keep_table(std::move(blocks));
+  }
   sequences_.erase(entry);
   group.sequences.erase(std::find(group.sequences.begin(), group.sequences.end(), seq_id));
   drop_if_empty(group_id);
 }
 
-void BlockSpaceManager::free_cross(GroupId group_id) {
+void BlockSpaceManager::free_shared(GroupId group_id) {
   const auto entry = groups_.find(group_id);
-  if (entry == groups_.end() || entry->second.cross == kNoCross) return;
-  const int64_t key = std::exchange(entry->second.cross, kNoCross);
-  CrossTable& cross = cross_tables_.at(key);
-  if (--cross.num_owners == 0) {
-    if (entry->second.pool == MemoryPool::kDevice) offer_for_sharing(key, cross);
-    if (is_kept(key, cross)) {
-      begin_idle(key, cross);
-    } else {
-      drop_cross(key, entry->second.pool);
-    }
-  }
+  if (entry == groups_.end()) return;
+  for (int64_t& key : entry->second.shared) release_shared(std::exchange(key, kNoTable), entry->second.pool);
+  drop_if_empty(group_id);
+}
+
+void BlockSpaceManager::free_shared(GroupId group_id, size_t i) {
+  const auto entry = groups_.find(group_id);
+  if (entry == groups_.end() || i >= entry->second.shared.size()) return;
+  release_shared(std::exchange(entry->second.shared[i], kNoTable), entry->second.pool);
   drop_if_empty(group_id);
 }
 
 void BlockSpaceManager::drop_if_empty(GroupId group_id) {
   const auto entry = groups_.find(group_id);
-  if (entry->second.sequences.empty() && entry->second.cross == kNoCross) groups_.erase(entry);
+  if (entry->second.sequences.empty() && !entry->second.has_shared()) groups_.erase(entry);
 }
 
 void BlockSpaceManager::reset() {
@@ -269,20 +346,20 @@ void BlockSpaceManager::reset() {
     const GroupId group_id = groups_.begin()->first;
     const std::vector<SeqId> sequences = groups_.begin()->second.sequences;
     for (const SeqId seq : sequences) free(seq);
-    free_cross(group_id);
+    free_shared(group_id);
   }
-  while (!idle_.empty()) drop_cross(idle_.front(), MemoryPool::kDevice);
+  while (idle_longest_ != kNoTable) drop_shared(idle_longest_, MemoryPool::kDevice);
   device_.reset();
   host_.reset();
 }
 
-BlockTable BlockSpaceManager::take_table(int64_t num_tokens) {
+BlockTable BlockSpaceManager::take_table(int32_t num_blocks) {
   BlockTable table;
   if (!spare_tables_.empty()) {
     table = std::move(spare_tables_.back());
     spare_tables_.pop_back();
   }
-  table.reserve(static_cast<size_t>(num_blocks_for(num_tokens)));
+  table.reserve(static_cast<size_t>(num_blocks));
   return table;
 }
 
@@ -301,15 +378,16 @@ void BlockSpaceManager::take_freed_blocks(BlockMoves& moves) {
 
 // ---- Questions
 
-std::span<const BlockId> BlockSpaceManager::get_block_table(SeqId seq_id) const {
+std::span<const BlockId> BlockSpaceManager::get_block_table(SeqId seq_id, size_t sequence_spec) const {
   const auto entry = sequences_.find(seq_id);
-  return entry == sequences_.end() ? std::span<const BlockId>() : entry->second.blocks;
+  return entry == sequences_.end() ? std::span<const BlockId>() : entry->second.blocks.at(sequence_spec);
 }
 
-std::span<const BlockId> BlockSpaceManager::get_cross_block_table(GroupId group_id) const {
+std::span<const BlockId> BlockSpaceManager::get_shared_table(GroupId group_id, size_t i) const {
   const auto entry = groups_.find(group_id);
-  if (entry == groups_.end() || entry->second.cross == kNoCross) return {};
-  return cross_tables_.at(entry->second.cross).blocks;
+  if (entry == groups_.end() || i >= entry->second.shared.size()) return {};
+  const int64_t key = entry->second.shared[i];
+  return key == kNoTable ? std::span<const BlockId>() : shared_tables_.at(key).blocks;
 }
 
 int32_t BlockSpaceManager::num_slots(SeqId seq_id) const {
@@ -326,11 +404,16 @@ BlockSpaceManager::Usage BlockSpaceManager::device_usage() const {
   Usage usage;
   absl::flat_hash_set<int64_t> seen;
   for (const auto& [id, group] : groups_) {
-    if (group.pool != MemoryPool::kDevice || group.cross == kNoCross || !seen.insert(group.cross).second) continue;
-    usage.cross += static_cast<int32_t>(cross_tables_.at(group.cross).blocks.size());
+    if (group.pool != MemoryPool::kDevice) continue;
+    for (const int64_t key : group.shared) {
+      if (key == kNoTable || !seen.insert(key).second) continue;
+      const SharedTable& table = shared_tables_.at(key);
+      const bool is_item = options_.specs[static_cast<size_t>(table.spec)].owner == TableOwner::kItem;
+      (is_item ? usage.items : usage.cross) += static_cast<int32_t>(table.blocks.size());
+    }
   }
   usage.pinned = num_idle_blocks_;
-  usage.self = device_.num_total() - num_available_device_blocks() - usage.cross;
+  usage.self = device_.num_total() - num_available_device_blocks() - usage.cross - usage.items;
   return usage;
 }
 

@@ -1,15 +1,16 @@
-// Assigns blocks to tables. Each decoder sequence has one self table: it grows, and after a fork shares its blocks
-// until the sequences diverge (copy-on-write). Each group has one cross table: it is written once and shared by all
-// sequences of the group, and by other groups with the same input if sharing is on. Holds ids, counts and digests only:
-// no tensor, no Sequence, no byte of KV.
+// Assigns blocks of one pool to tables of several specs (kv/table_spec.h). Each decoder sequence has one table of every
+// sequence spec: it grows, and after a fork shares its blocks until the sequences diverge (copy-on-write). Each group
+// has shared tables, as its request lists them (cross-attention KV, rows of items): they are written once and shared by
+// all sequences of the group, and by other groups with the same input if sharing is on. Holds ids, counts and digests
+// only: no tensor, no Sequence, no byte of KV.
 //
-// The cross table of a pinned input stays when its last group ends. It is then idle: its blocks count as available, and
-// an allocation that finds no free block evicts the table that has been idle longest. So a pin never causes a refusal,
-// a delay or a preemption.
+// A shared table of a pinned input stays when its last group ends. It is then idle: its blocks count as available, and
+// an allocation that finds no free block evicts the table that has been idle longest, of whatever spec. So a pin never
+// causes a refusal, a delay or a preemption.
 //
 // Names are vLLM's; testdata/ has the rules as examples. No empty block is reserved: a sequence of n tokens has
-// ceil(n / block_size) blocks. Owned by the scheduler. Not thread-safe (engine thread). An unknown id is a CHECK unless
-// a function says otherwise.
+// ceil(n / tokens_per_block) blocks of each spec. Owned by the scheduler. Not thread-safe (engine thread). An unknown
+// id is a CHECK unless a function says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "base/content_digest.h"
 #include "base/ids.h"
 #include "base/status.h"
 #include "kv/block.h"
 #include "kv/block_allocator.h"
+#include "kv/table_spec.h"
 
 namespace transept {
 
@@ -38,7 +41,8 @@ class BlockSpaceManager final {
   static constexpr int32_t kMaxBlockSize = 1024;
 
   struct Options {
-    int32_t block_size = 16;  // slots (tokens) per block
+    int32_t block_size = 16;  // slots (tokens) per block of a spec that does not say
+    std::vector<TableSpec> specs = {{TableOwner::kSequence}, {TableOwner::kGroup}};
     int32_t num_device_blocks = 0;
     int32_t num_host_blocks = 0;
     double watermark = 0.01;              // share of the device blocks that admission and swapping in leave free
@@ -50,14 +54,20 @@ class BlockSpaceManager final {
     Status validate() const;
   };
 
+  // A shared table that a new group wants.
+  struct SharedRequest {
+    int32_t spec = 1;                                    // index in Options::specs; owner kGroup or kItem
+    int32_t num_tokens = 0;                              // > 0
+    std::optional<ContentDigest> digest = std::nullopt;  // of what it is computed from; unset: it is never shared
+  };
+
   // Asks for the tables of a new group. A group begins with one sequence and forks after its prefill.
   struct Request {
     GroupId group_id{};
     SeqId seq_id{};
-    int32_t num_tokens = 0;          // slots to allocate now
-    int32_t max_tokens = 0;          // longest that the sequence may become: reserves memory for its table, no blocks
-    int32_t num_encoder_tokens = 0;  // 0: no cross table
-    std::optional<ContentDigest> encoder_digest = std::nullopt;  // of the encoder input; unset: it is never shared
+    int32_t num_tokens = 0;  // slots to allocate now
+    int32_t max_tokens = 0;  // longest that the sequence may become: reserves memory for its table, no blocks
+    absl::InlinedVector<SharedRequest, 2> shared = {};  // empty: a decoder-only group
     int32_t num_blocks_ahead = 0;  // can_allocate() counts these too; allocate() does not take them
   };
 
@@ -69,26 +79,28 @@ class BlockSpaceManager final {
   // REQUIRES: options.validate().ok().
   explicit BlockSpaceManager(const Options& options);
 
-  // need = |cross table, unless shares_cross()| + blocks of the sequence + num_blocks_ahead.
+  // need = blocks of the shared tables that are not shares() + blocks of the sequence + num_blocks_ahead.
   // kNever: total - need < watermark; kOk: available - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
-  // Whether the group can use an existing cross table that is written, or that this step writes before it decodes.
-  bool shares_cross(const Request& request) const;
-  // Whether such a table exists but is not written yet: a group that waits will share it.
-  bool awaits_cross(const Request& request) const;
-  // Makes the tables of a new group. Returns true if its cross table is new and must be written; false: there is none,
-  // or it is shared. REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.
+  // Whether request.shared[i] names an existing table that is written, or that this step writes before it is read.
+  bool shares(const Request& request, size_t i) const;
+  bool shares_all(const Request& request) const;  // true also for a request without shared tables
+  // Whether one of the tables exists but is not written yet: a group that waits will share it.
+  bool awaits_shared(const Request& request) const;
+  // Makes the tables of a new group. Returns true if a shared table is new and must be written; false: there are none,
+  // or all exist. REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.
   bool allocate(const Request& request);
 
-  // Progress of writing a cross table. begin: the planned step writes the whole table before it reads it. Then finish:
-  // the step was executed; or abandon: it was not, and the table is unwritten again. Both apply to all tables that have
-  // begun. A long encode takes several steps; its table begins and finishes when the last of them was executed.
-  bool needs_cross_write(GroupId group_id) const;  // the group's cross table is neither written nor begun
-  void begin_cross_write(GroupId group_id);        // REQUIRES: needs_cross_write()
-  void finish_cross_writes();
-  void abandon_cross_writes();
+  // Progress of writing a group's shared tables. begin: the planned step writes all that are neither written nor begun
+  // before it reads them. Then finish: the step was executed; or abandon: it was not, and they are unwritten again.
+  // Both apply to all tables that have begun. A long encode takes several steps; its tables begin and finish when the
+  // last of them was executed.
+  bool needs_write(GroupId group_id) const;  // some table of the group is neither written nor begun
+  void begin_writes(GroupId group_id);       // REQUIRES: needs_write()
+  void finish_writes();
+  void abandon_writes();
 
-  // A pin allocates no blocks: the first group with this digest makes the table. unpin() frees an idle table. No-ops if
+  // A pin allocates no blocks: the first group with this digest makes the tables. unpin() frees idle ones. No-ops if
   // the digest is pinned already, or not pinned.
   void pin(const ContentDigest& digest);
   void unpin(const ContentDigest& digest);
@@ -106,23 +118,24 @@ class BlockSpaceManager final {
   // Keeps the first num_tokens slots. Only tests use it so far. REQUIRES: 0 <= num_tokens <= num_slots(seq_id).
   void truncate(SeqId seq_id, int32_t num_tokens);
 
-  // Swapping moves all tables of a group: the blocks of its sequences, then its cross blocks, in order, each distinct
-  // block once. Appends the copies to `moves`.
-  // can_swap_in counts the group's blocks and one more per sequence and for the cross table, so that the group can run.
-  // kNever: more than all device blocks; kOk: the watermark stays free. REQUIRES: the group is in the host pool.
+  // Swapping moves all tables of a group: the blocks of its sequences, then of its shared tables, in order, each
+  // distinct block once. Appends the copies to `moves`. can_swap_in counts the group's blocks and one more for each
+  // table, so that the group can run. kNever: more than all device blocks; kOk: the watermark stays free. REQUIRES: the
+  // group is in the host pool.
   AllocStatus can_swap_in(GroupId group_id) const;
   // REQUIRES: the group is in the host pool, and its blocks are available on the device.
   void swap_in(GroupId group_id, std::vector<BlockCopy>& moves);
-  // False: the host pool has too few free blocks, or the cross table is shared with another group or not written.
+  // False: the host pool has too few free blocks, or a shared table is used by another group or not written.
   // REQUIRES: the group is on the device.
   bool can_swap_out(GroupId group_id) const;
   // REQUIRES: can_swap_out().
   void swap_out(GroupId group_id, std::vector<BlockCopy>& moves);
 
-  // Release the blocks to their pool. No-ops if there is no such table. free_cross() keeps a cross table that other
-  // groups use, or that is pinned (idle).
+  // Release the blocks to their pool. No-ops if there is no such table. A shared table stays if other groups use it, or
+  // if it is pinned (idle).
   void free(SeqId seq_id);
-  void free_cross(GroupId group_id);
+  void free_shared(GroupId group_id);            // all of the group's
+  void free_shared(GroupId group_id, size_t i);  // Request::shared[i] of the group: rows that were used
   // Frees all tables, idle ones too. Pins stay.
   void reset();
 
@@ -130,8 +143,9 @@ class BlockSpaceManager final {
   void take_freed_blocks(BlockMoves& moves);
 
   // Views into the manager, valid until the table changes. Empty: there is no table.
-  std::span<const BlockId> get_block_table(SeqId seq_id) const;
-  std::span<const BlockId> get_cross_block_table(GroupId group_id) const;
+  // sequence_spec: counts the specs of owner kSequence; i: of Request::shared.
+  std::span<const BlockId> get_block_table(SeqId seq_id, size_t sequence_spec = 0) const;
+  std::span<const BlockId> get_shared_table(GroupId group_id, size_t i = 0) const;
   bool has_table(SeqId seq_id) const { return sequences_.contains(seq_id); }
   int32_t num_slots(SeqId seq_id) const;    // tokens that the table has slots for; 0: there is no table
   bool is_swapped(GroupId group_id) const;  // false also for a group without tables
@@ -145,80 +159,97 @@ class BlockSpaceManager final {
   // Options::watermark of the device blocks, rounded down.
   int32_t watermark_blocks() const { return watermark_blocks_; }
   int32_t block_size() const { return options_.block_size; }
-  int32_t num_blocks_for(int64_t num_tokens) const;  // ceil
+  // The first spec of this owner; -1: there is none.
+  int32_t first_spec(TableOwner owner) const;
+  // Blocks of a table of spec `spec` with so many tokens: ceil.
+  int32_t num_blocks_for(int32_t spec, int64_t num_tokens) const;
+  // Blocks of a sequence of so many tokens, all specs together; and those of them that are full.
+  int64_t num_sequence_blocks(int64_t num_tokens) const;
+  int64_t num_full_sequence_blocks(int64_t num_tokens) const;
   // Distinct device blocks in use, by kind, for /debug/state and statistics.
   struct Usage {
-    int32_t self = 0;
-    int32_t cross = 0;   // of tables that groups use
+    int32_t self = 0;    // of sequences
+    int32_t cross = 0;   // owner kGroup, of tables that groups use
+    int32_t items = 0;   // owner kItem, of tables that groups use
     int32_t pinned = 0;  // of idle tables, which only a pin keeps
   };
   Usage device_usage() const;
 
   // Checks that reference counts equal the references of the tables, every table has the blocks of its tokens, no
-  // shared cross table is swapped, and a table without a group is pinned and counted as idle. Errors: kInternal, saying
-  // what is wrong. For tests and debug runs.
+  // table of several groups is swapped, and a table without a group is pinned and counted as idle. Errors: kInternal,
+  // saying what is wrong. For tests and debug runs.
   Status check_invariants() const;
 
  private:
   struct SequenceTable {
     GroupId group_id;
     int32_t num_tokens = 0;
-    BlockTable blocks;
+    absl::InlinedVector<BlockTable, 1> blocks;  // of each sequence spec
   };
-  enum class CrossState : uint8_t { kUnwritten, kBegun, kWritten };
-  struct CrossTable {
+  enum class WriteState : uint8_t { kUnwritten, kBegun, kWritten };
+  static constexpr int64_t kNoTable = -1;
+  struct SharedTable {
+    int32_t spec = 0;
     int32_t num_owners = 0;  // 0: idle
     int32_t num_tokens = 0;
-    CrossState state = CrossState::kUnwritten;
+    WriteState state = WriteState::kUnwritten;
     std::optional<ContentDigest> digest;
     BlockTable blocks;
+    // Neighbours in the order of idle tables. Meaningful only while is_idle.
+    int64_t idle_before = kNoTable, idle_after = kNoTable;
+    bool is_idle = false;
   };
   struct Group {
     MemoryPool pool = MemoryPool::kDevice;
-    std::vector<SeqId> sequences;  // in order of creation
-    int64_t cross = kNoCross;      // key of cross_tables_
+    std::vector<SeqId> sequences;            // in order of creation
+    absl::InlinedVector<int64_t, 2> shared;  // keys of shared_tables_, as Request::shared; kNoTable: freed
+    bool has_shared() const;
   };
-  static constexpr int64_t kNoCross = -1;
+  using OfferKey = std::pair<ContentDigest, int32_t>;  // and the spec
 
   BlockAllocator& allocator(MemoryPool pool) { return pool == MemoryPool::kDevice ? device_ : host_; }
   const BlockAllocator& allocator(MemoryPool pool) const { return pool == MemoryPool::kDevice ? device_ : host_; }
+  int32_t tokens_per_block(int32_t spec) const;
   int32_t num_needed_blocks(const Request& request) const;
   int32_t num_available_blocks(const Request& request) const;
-  const CrossTable* find_shareable(const Request& request) const;
-  void join_cross(Group& group, const Request& request);
-  void add_cross(Group& group, const Request& request);
-  void drop_cross(int64_t key, MemoryPool pool);
-  bool is_kept(int64_t key, const CrossTable& cross) const;
-  void begin_idle(int64_t key, const CrossTable& cross);
-  void end_idle(int64_t key, const CrossTable& cross);
+  const SharedTable* find_shareable(const SharedRequest& request) const;
+  int64_t join_shared(const SharedRequest& request);
+  int64_t add_shared(const SharedRequest& request);
+  void release_shared(int64_t key, MemoryPool pool);
+  void drop_shared(int64_t key, MemoryPool pool);
+  bool is_kept(int64_t key, const SharedTable& table) const;
+  void begin_idle(int64_t key, SharedTable& table);
+  void end_idle(SharedTable& table);
   BlockId take_block(MemoryPool pool);
-  void offer_for_sharing(int64_t key, const CrossTable& cross);
-  void withdraw_from_sharing(int64_t key, const CrossTable& cross);
+  void offer_for_sharing(int64_t key, const SharedTable& table);
+  void withdraw_from_sharing(int64_t key, const SharedTable& table);
   int32_t num_new_blocks(const SequenceTable& table, int32_t num_tokens) const;
-  bool writes_shared_block(const SequenceTable& table) const;
+  bool writes_shared_block(const SequenceTable& table, size_t sequence_spec) const;
   int32_t num_distinct_blocks(const Group& group) const;
   void move(Group& group, MemoryPool to, std::vector<BlockCopy>& moves);
   void release(MemoryPool pool, BlockId block);
   void drop_if_empty(GroupId group_id);
-  BlockTable take_table(int64_t num_tokens);
+  BlockTable take_table(int32_t num_blocks);
   void keep_table(BlockTable&& table);
   Status check_groups() const;
-  Status check_cross_tables() const;
+  Status check_shared_tables() const;
   Status check_idle_tables() const;
 
   Options options_;
+  std::vector<int32_t> sequence_specs_;  // indices of the specs of owner kSequence
   int32_t watermark_blocks_;
   BlockAllocator device_;
   BlockAllocator host_;
   absl::flat_hash_map<SeqId, SequenceTable> sequences_;
   absl::flat_hash_map<GroupId, Group> groups_;
-  absl::flat_hash_map<int64_t, CrossTable> cross_tables_;
-  absl::flat_hash_map<ContentDigest, int64_t> shared_cross_;  // cross tables on the device that may be shared
+  absl::flat_hash_map<int64_t, SharedTable> shared_tables_;
+  absl::flat_hash_map<OfferKey, int64_t> offered_;  // shared tables on the device that may be shared
   absl::flat_hash_set<ContentDigest> pinned_;
-  std::vector<int64_t> idle_;           // keys of cross tables that no group uses, the one idle longest first
-  int32_t num_idle_blocks_ = 0;         // blocks of idle_
-  std::vector<int64_t> being_written_;  // keys of cross tables; some may be freed already
-  int64_t next_cross_ = 0;
+  // The order of idle tables, of all specs: which table has been idle longest, and which shortest.
+  int64_t idle_longest_ = kNoTable, idle_shortest_ = kNoTable;
+  int32_t num_idle_blocks_ = 0;         // blocks of idle tables
+  std::vector<int64_t> being_written_;  // keys of shared tables; some may be freed already
+  int64_t next_shared_ = 0;
   std::vector<BlockId> freed_device_;
   std::vector<BlockId> freed_host_;
   std::vector<BlockTable> spare_tables_;  // empty; kept to reuse their memory

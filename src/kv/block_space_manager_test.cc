@@ -24,6 +24,8 @@ TEST(BlockSpaceManager, RefusesBadOptions) {
   EXPECT_EQ(param([](auto&) {}), "");
   EXPECT_EQ(param([](auto& o) { o.block_size = 0; }), "block_size");
   EXPECT_EQ(param([](auto& o) { o.block_size = 1025; }), "block_size");
+  EXPECT_EQ(param([](auto& o) { o.specs[1].tokens_per_block = 1025; }), "specs");
+  EXPECT_EQ(param([](auto& o) { o.specs = {{TableOwner::kGroup}}; }), "specs");
   EXPECT_EQ(param([](auto& o) { o.num_device_blocks = 0; }), "num_device_blocks");
   EXPECT_EQ(param([](auto& o) { o.num_host_blocks = -1; }), "num_host_blocks");
   EXPECT_EQ(param([](auto& o) { o.watermark = 1; }), "watermark");
@@ -36,16 +38,16 @@ TEST(BlockSpaceManager, SaysWhetherTheCrossTableMustBeWritten) {
   BlockSpaceManager manager(options);
   const ContentDigest hash = testing::digest_of(1, 2);
   EXPECT_TRUE(manager.allocate(
-      {.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_digest = hash}));
-  EXPECT_TRUE(manager.needs_cross_write(GroupId(1)));
-  manager.begin_cross_write(GroupId(1));
-  EXPECT_FALSE(manager.needs_cross_write(GroupId(1)));
+      {.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 1, .shared = {{.num_tokens = 4, .digest = hash}}}));
+  EXPECT_TRUE(manager.needs_write(GroupId(1)));
+  manager.begin_writes(GroupId(1));
+  EXPECT_FALSE(manager.needs_write(GroupId(1)));
   EXPECT_FALSE(manager.allocate(
-      {.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 1, .num_encoder_tokens = 4, .encoder_digest = hash}));
+      {.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 1, .shared = {{.num_tokens = 4, .digest = hash}}}));
   EXPECT_FALSE(manager.allocate({.group_id = GroupId(3), .seq_id = SeqId(3), .num_tokens = 1}));
-  EXPECT_EQ(manager.get_cross_block_table(GroupId(1)).data(), manager.get_cross_block_table(GroupId(2)).data());
-  EXPECT_FALSE(manager.needs_cross_write(GroupId(2)));
-  EXPECT_FALSE(manager.needs_cross_write(GroupId(3)));
+  EXPECT_EQ(manager.get_shared_table(GroupId(1)).data(), manager.get_shared_table(GroupId(2)).data());
+  EXPECT_FALSE(manager.needs_write(GroupId(2)));
+  EXPECT_FALSE(manager.needs_write(GroupId(3)));
 }
 
 // What a reclaimed table leaves is poisoned before its next owner writes there, and its memory of the plan is right.
@@ -55,11 +57,11 @@ TEST(BlockSpaceManager, ReportsTheBlocksThatAnIdleTableGaveUp) {
   BlockSpaceManager manager(options);
   const ContentDigest hash = testing::digest_of(1);
   manager.pin(hash);
-  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_digest = hash});
-  manager.begin_cross_write(GroupId(1));
-  manager.finish_cross_writes();
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .shared = {{.num_tokens = 12, .digest = hash}}});
+  manager.begin_writes(GroupId(1));
+  manager.finish_writes();
   manager.free(SeqId(1));
-  manager.free_cross(GroupId(1));
+  manager.free_shared(GroupId(1));
   BlockMoves moves;
   manager.take_freed_blocks(moves);
   EXPECT_TRUE(moves.freed_device.empty());
@@ -75,11 +77,11 @@ TEST(BlockSpaceManager, ResetGivesIdleTablesUpAndKeepsPins) {
   const ContentDigest hash = testing::digest_of(1);
   manager.pin(hash);
   for (int round = 0; round < 2; ++round) {
-    manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_encoder_tokens = 12, .encoder_digest = hash});
-    manager.begin_cross_write(GroupId(1));
-    manager.finish_cross_writes();
+    manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .shared = {{.num_tokens = 12, .digest = hash}}});
+    manager.begin_writes(GroupId(1));
+    manager.finish_writes();
     manager.free(SeqId(1));
-    manager.free_cross(GroupId(1));
+    manager.free_shared(GroupId(1));
     EXPECT_EQ(manager.device_usage().pinned, 3);
     manager.reset();
     EXPECT_EQ(manager.get_num_free_device_blocks(), 8);
@@ -121,9 +123,9 @@ TEST(BlockSpaceManager, ReportsFreedBlocksOfBothPools) {
   BlockSpaceManager::Options options = small_options();
   options.track_freed_blocks = true;
   BlockSpaceManager manager(options);
-  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4, .num_encoder_tokens = 4});
-  manager.begin_cross_write(GroupId(1));
-  manager.finish_cross_writes();
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4, .shared = {{.num_tokens = 4}}});
+  manager.begin_writes(GroupId(1));
+  manager.finish_writes();
   BlockMoves moves;
   manager.swap_out(GroupId(1), moves.swap_out);
   manager.take_freed_blocks(moves);
@@ -132,7 +134,7 @@ TEST(BlockSpaceManager, ReportsFreedBlocksOfBothPools) {
 
   moves.clear();
   manager.free(SeqId(1));
-  manager.free_cross(GroupId(1));
+  manager.free_shared(GroupId(1));
   // One of the two host blocks is in use again when the plan is made, so it must not be poisoned.
   manager.allocate({.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 4});
   manager.swap_out(GroupId(2), moves.swap_out);
@@ -140,6 +142,103 @@ TEST(BlockSpaceManager, ReportsFreedBlocksOfBothPools) {
   manager.take_freed_blocks(moves);
   EXPECT_EQ(moves.freed_host.size(), 1u);
   EXPECT_NE(moves.freed_host[0], moves.swap_out[0].dst);
+}
+
+// Mllama's four self-attention layers to one of cross-attention: a block holds four times the cross tokens.
+TEST(BlockSpaceManager, SpecsFillBlocksWithTokensOfTheirOwn) {
+  BlockSpaceManager::Options options = small_options();
+  options.specs = {
+      {TableOwner::kSequence}, {TableOwner::kGroup, 16}, {TableOwner::kSequence, 2}, {TableOwner::kItem, 3}};
+  BlockSpaceManager manager(options);
+  EXPECT_EQ(manager.num_sequence_blocks(5), 2 + 3);
+  EXPECT_EQ(manager.num_full_sequence_blocks(5), 1 + 2);
+  const Request request{.group_id = GroupId(1),
+                        .seq_id = SeqId(1),
+                        .num_tokens = 3,
+                        .shared = {{.spec = 1, .num_tokens = 16}, {.spec = 3, .num_tokens = 4}}};
+  ASSERT_TRUE(manager.allocate(request));
+  EXPECT_EQ(manager.get_block_table(SeqId(1), 0).size(), 1u);
+  EXPECT_EQ(manager.get_block_table(SeqId(1), 1).size(), 2u);
+  EXPECT_EQ(manager.get_shared_table(GroupId(1), 0).size(), 1u);
+  EXPECT_EQ(manager.get_shared_table(GroupId(1), 1).size(), 2u);
+  const BlockSpaceManager::Usage usage = manager.device_usage();
+  EXPECT_EQ(usage.self, 3);
+  EXPECT_EQ(usage.cross, 1);
+  EXPECT_EQ(usage.items, 2);
+  // Two tokens more: the first spec begins a block, the second has one slot left and begins one.
+  std::vector<BlockCopy> copies;
+  const BlockSpaceManager::SlotRequest two{SeqId(1), 2};
+  ASSERT_TRUE(manager.can_append_slots({&two, 1}));
+  manager.append_slots(SeqId(1), 2, copies);
+  EXPECT_EQ(manager.get_num_free_device_blocks(), 0);
+  const BlockSpaceManager::SlotRequest one{SeqId(1), 1}, more{SeqId(1), 2};
+  EXPECT_TRUE(manager.can_append_slots({&one, 1}));
+  EXPECT_FALSE(manager.can_append_slots({&more, 1}));
+  // Rows that the prompt has used are given up alone.
+  manager.free_shared(GroupId(1), 1);
+  EXPECT_TRUE(manager.get_shared_table(GroupId(1), 1).empty());
+  EXPECT_EQ(manager.get_shared_table(GroupId(1), 0).size(), 1u);
+  EXPECT_TRUE(manager.can_append_slots({&more, 1}));
+  EXPECT_TRUE(manager.check_invariants().ok()) << manager.check_invariants();
+}
+
+// A digest may have a table of each spec: an image whose rows are spliced and whose K and V are kept.
+TEST(BlockSpaceManager, OneInputHasATableOfEachSpec) {
+  BlockSpaceManager::Options options = small_options();
+  options.specs.push_back({TableOwner::kItem, 2});
+  options.share_identical_inputs = true;
+  BlockSpaceManager manager(options);
+  const ContentDigest hash = testing::digest_of(1);
+  Request request{
+      .group_id = GroupId(1),
+      .seq_id = SeqId(1),
+      .num_tokens = 1,
+      .shared = {{.spec = 1, .num_tokens = 4, .digest = hash}, {.spec = 2, .num_tokens = 4, .digest = hash}}};
+  ASSERT_TRUE(manager.allocate(request));
+  manager.begin_writes(GroupId(1));
+  manager.finish_writes();
+  manager.free_shared(GroupId(1), 1);  // the rows were used
+  request.group_id = GroupId(2);
+  request.seq_id = SeqId(2);
+  EXPECT_TRUE(manager.shares(request, 0));
+  EXPECT_FALSE(manager.shares(request, 1));
+  EXPECT_FALSE(manager.shares_all(request));
+  ASSERT_TRUE(manager.allocate(request)) << "the rows are new";
+  EXPECT_TRUE(manager.needs_write(GroupId(2)));
+  EXPECT_EQ(manager.get_shared_table(GroupId(1), 0).data(), manager.get_shared_table(GroupId(2), 0).data());
+  EXPECT_EQ(manager.get_shared_table(GroupId(2), 1).size(), 2u);
+  EXPECT_TRUE(manager.check_invariants().ok()) << manager.check_invariants();
+}
+
+// One order for tables of all specs: whatever has been idle longest goes first.
+TEST(BlockSpaceManager, TheLongestIdleTableIsEvictedFirstOfWhateverSpec) {
+  BlockSpaceManager::Options options = small_options();
+  options.specs.push_back({TableOwner::kItem, 4});
+  BlockSpaceManager manager(options);
+  for (const uint64_t i : {1, 2, 3}) {
+    manager.pin(testing::digest_of(i));
+    manager.allocate({.group_id = GroupId(i),
+                      .seq_id = SeqId(i),
+                      .shared = {{.spec = i == 2 ? 2 : 1, .num_tokens = 8, .digest = testing::digest_of(i)}}});
+    manager.begin_writes(GroupId(i));
+    manager.finish_writes();
+  }
+  for (const uint64_t i : {2, 3, 1}) {  // this order of ending
+    manager.free(SeqId(i));
+    manager.free_shared(GroupId(i));
+  }
+  EXPECT_EQ(manager.device_usage().pinned, 6);
+  const auto is_there = [&](uint64_t i) {
+    return manager.shares({.group_id = GroupId(9),
+                           .seq_id = SeqId(9),
+                           .shared = {{.spec = i == 2 ? 2 : 1, .num_tokens = 8, .digest = testing::digest_of(i)}}},
+                          0);
+  };
+  manager.allocate({.group_id = GroupId(4), .seq_id = SeqId(4), .num_tokens = 12});
+  EXPECT_TRUE(is_there(1) && !is_there(2) && is_there(3));
+  manager.allocate({.group_id = GroupId(5), .seq_id = SeqId(5), .num_tokens = 8});
+  EXPECT_TRUE(is_there(1) && !is_there(3));
+  EXPECT_TRUE(manager.check_invariants().ok()) << manager.check_invariants();
 }
 
 TEST(BlockSpaceManagerDeathTest, CatchesMisuse) {
@@ -153,7 +252,7 @@ TEST(BlockSpaceManagerDeathTest, CatchesMisuse) {
   EXPECT_DEATH(manager.append_slots(SeqId(9), 1, moves), "sequence 9 has no table");
   EXPECT_DEATH(manager.truncate(SeqId(1), 5), "truncate to 5 of 4");
   EXPECT_DEATH(manager.swap_in(GroupId(1), moves), "kHost");
-  EXPECT_DEATH(manager.begin_cross_write(GroupId(1)), "group 1: a cross table is written once");
+  EXPECT_DEATH(manager.begin_writes(GroupId(1)), "group 1: a shared table is written once");
   manager.swap_out(GroupId(1), moves);
   EXPECT_DEATH(manager.append_slots(SeqId(1), 1, moves), "a swapped sequence cannot grow");
 }

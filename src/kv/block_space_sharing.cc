@@ -1,4 +1,4 @@
-// Cross tables: who shares them, when they are written, and what becomes of them when nobody uses them.
+// Shared tables: who shares them, when they are written, and what becomes of them when they have no owner.
 #include <algorithm>
 #include <utility>
 
@@ -9,103 +9,136 @@ namespace transept {
 
 // ---- Sharing
 
-// The table with the request's digest that another group, or a pin, has brought to the device. Null: none.
-const BlockSpaceManager::CrossTable* BlockSpaceManager::find_shareable(const Request& request) const {
-  if (request.num_encoder_tokens == 0 || !request.encoder_digest) return nullptr;
-  if (!options_.share_identical_inputs && !pinned_.contains(*request.encoder_digest)) return nullptr;
-  const auto entry = shared_cross_.find(*request.encoder_digest);
-  return entry == shared_cross_.end() ? nullptr : &cross_tables_.at(entry->second);
+// The table of this digest and spec that another group, or a pin, has brought to the device. Null: none.
+const BlockSpaceManager::SharedTable* BlockSpaceManager::find_shareable(const SharedRequest& request) const {
+  if (!request.digest) return nullptr;
+  if (!options_.share_identical_inputs && !pinned_.contains(*request.digest)) return nullptr;
+  const auto entry = offered_.find({*request.digest, request.spec});
+  return entry == offered_.end() ? nullptr : &shared_tables_.at(entry->second);
 }
 
-bool BlockSpaceManager::shares_cross(const Request& request) const {
-  const CrossTable* cross = find_shareable(request);
-  return cross != nullptr && cross->state != CrossState::kUnwritten;
+bool BlockSpaceManager::shares(const Request& request, size_t i) const {
+  const SharedTable* table = find_shareable(request.shared[i]);
+  return table != nullptr && table->state != WriteState::kUnwritten;
 }
 
-bool BlockSpaceManager::awaits_cross(const Request& request) const {
-  const CrossTable* cross = find_shareable(request);
-  return cross != nullptr && cross->state == CrossState::kUnwritten;
-}
-
-// An idle table that the request is about to use is not there to be given up.
-int32_t BlockSpaceManager::num_available_blocks(const Request& request) const {
-  const CrossTable* cross = shares_cross(request) ? find_shareable(request) : nullptr;
-  const bool uses_idle = cross != nullptr && cross->num_owners == 0;
-  return num_available_device_blocks() - (uses_idle ? static_cast<int32_t>(cross->blocks.size()) : 0);
-}
-
-void BlockSpaceManager::join_cross(Group& group, const Request& request) {
-  group.cross = shared_cross_.at(*request.encoder_digest);
-  CrossTable& shared = cross_tables_.at(group.cross);
-  CHECK(shared.num_tokens == request.num_encoder_tokens, "one digest, two lengths");
-  if (shared.num_owners == 0) end_idle(group.cross, shared);
-  ++shared.num_owners;
-}
-
-void BlockSpaceManager::add_cross(Group& group, const Request& request) {
-  group.cross = next_cross_++;
-  CrossTable cross;
-  cross.num_owners = 1;
-  cross.num_tokens = request.num_encoder_tokens;
-  cross.digest = request.encoder_digest;
-  cross.blocks = take_table(request.num_encoder_tokens);
-  for (int32_t i = 0; i < num_blocks_for(request.num_encoder_tokens); ++i) {
-    cross.blocks.push_back(take_block(MemoryPool::kDevice));
+bool BlockSpaceManager::shares_all(const Request& request) const {
+  for (size_t i = 0; i < request.shared.size(); ++i) {
+    if (!shares(request, i)) return false;
   }
-  offer_for_sharing(group.cross, cross);
-  cross_tables_.emplace(group.cross, std::move(cross));
+  return true;
 }
 
-void BlockSpaceManager::offer_for_sharing(int64_t key, const CrossTable& cross) {
-  if (cross.digest) shared_cross_.try_emplace(*cross.digest, key);
+bool BlockSpaceManager::awaits_shared(const Request& request) const {
+  return std::any_of(request.shared.begin(), request.shared.end(), [this](const SharedRequest& wanted) {
+    const SharedTable* table = find_shareable(wanted);
+    return table != nullptr && table->state == WriteState::kUnwritten;
+  });
 }
 
-void BlockSpaceManager::withdraw_from_sharing(int64_t key, const CrossTable& cross) {
-  if (!cross.digest) return;
-  const auto entry = shared_cross_.find(*cross.digest);
-  if (entry != shared_cross_.end() && entry->second == key) shared_cross_.erase(entry);
+// Idle tables that the request is about to use cannot be evicted for it.
+int32_t BlockSpaceManager::num_available_blocks(const Request& request) const {
+  int32_t count = num_available_device_blocks();
+  for (size_t i = 0; i < request.shared.size(); ++i) {
+    const SharedTable* table = shares(request, i) ? find_shareable(request.shared[i]) : nullptr;
+    if (table != nullptr && table->is_idle) count -= static_cast<int32_t>(table->blocks.size());
+  }
+  return count;
 }
 
-// REQUIRES: nobody owns it.
-void BlockSpaceManager::drop_cross(int64_t key, MemoryPool pool) {
-  const auto entry = cross_tables_.find(key);
-  CrossTable& cross = entry->second;
-  end_idle(key, cross);
-  for (const BlockId block : cross.blocks) release(pool, block);
-  withdraw_from_sharing(key, cross);
-  keep_table(std::move(cross.blocks));
-  cross_tables_.erase(entry);
+int64_t BlockSpaceManager::join_shared(const SharedRequest& request) {
+  const int64_t key = offered_.at({*request.digest, request.spec});
+  SharedTable& table = shared_tables_.at(key);
+  CHECK(table.num_tokens == request.num_tokens, "one digest, two lengths");
+  end_idle(table);
+  ++table.num_owners;
+  return key;
+}
+
+int64_t BlockSpaceManager::add_shared(const SharedRequest& request) {
+  CHECK(request.num_tokens > 0, "a shared table of no tokens");
+  const int64_t key = next_shared_++;
+  SharedTable table;
+  table.spec = request.spec;
+  table.num_owners = 1;
+  table.num_tokens = request.num_tokens;
+  table.digest = request.digest;
+  const int32_t num_blocks = num_blocks_for(request.spec, request.num_tokens);
+  table.blocks = take_table(num_blocks);
+  for (int32_t i = 0; i < num_blocks; ++i) table.blocks.push_back(take_block(MemoryPool::kDevice));
+  offer_for_sharing(key, table);
+  shared_tables_.emplace(key, std::move(table));
+  return key;
+}
+
+void BlockSpaceManager::offer_for_sharing(int64_t key, const SharedTable& table) {
+  if (table.digest) offered_.try_emplace({*table.digest, table.spec}, key);
+}
+
+void BlockSpaceManager::withdraw_from_sharing(int64_t key, const SharedTable& table) {
+  if (!table.digest) return;
+  const auto entry = offered_.find({*table.digest, table.spec});
+  if (entry != offered_.end() && entry->second == key) offered_.erase(entry);
+}
+
+// A group lets go of a table, which lies in `pool`; the last one that does leaves it idle, or frees it.
+void BlockSpaceManager::release_shared(int64_t key, MemoryPool pool) {
+  if (key == kNoTable) return;
+  SharedTable& table = shared_tables_.at(key);
+  if (--table.num_owners > 0) return;
+  if (pool == MemoryPool::kDevice) offer_for_sharing(key, table);
+  if (is_kept(key, table)) {
+    begin_idle(key, table);
+  } else {
+    drop_shared(key, pool);
+  }
+}
+
+// REQUIRES: it has no owner.
+void BlockSpaceManager::drop_shared(int64_t key, MemoryPool pool) {
+  const auto entry = shared_tables_.find(key);
+  SharedTable& table = entry->second;
+  end_idle(table);
+  for (const BlockId block : table.blocks) release(pool, block);
+  withdraw_from_sharing(key, table);
+  keep_table(std::move(table.blocks));
+  shared_tables_.erase(entry);
 }
 
 // ---- Writing
 
-bool BlockSpaceManager::needs_cross_write(GroupId group_id) const {
+bool BlockSpaceManager::needs_write(GroupId group_id) const {
   const auto entry = groups_.find(group_id);
-  return entry != groups_.end() && entry->second.cross != kNoCross &&
-         cross_tables_.at(entry->second.cross).state == CrossState::kUnwritten;
+  if (entry == groups_.end()) return false;
+  const auto& shared = entry->second.shared;
+  return std::any_of(shared.begin(), shared.end(), [this](int64_t key) {
+    return key != kNoTable && shared_tables_.at(key).state == WriteState::kUnwritten;
+  });
 }
 
-void BlockSpaceManager::begin_cross_write(GroupId group_id) {
-  CHECK(needs_cross_write(group_id), "group ", group_id.value(), ": a cross table is written once");
-  const int64_t key = groups_.at(group_id).cross;
-  cross_tables_.at(key).state = CrossState::kBegun;
-  being_written_.push_back(key);
+void BlockSpaceManager::begin_writes(GroupId group_id) {
+  CHECK(needs_write(group_id), "group ", group_id.value(), ": a shared table is written once");
+  for (const int64_t key : groups_.at(group_id).shared) {
+    if (key == kNoTable || shared_tables_.at(key).state != WriteState::kUnwritten) continue;
+    shared_tables_.at(key).state = WriteState::kBegun;
+    being_written_.push_back(key);
+  }
 }
 
-void BlockSpaceManager::finish_cross_writes() {
+void BlockSpaceManager::finish_writes() {
   for (const int64_t key : being_written_) {
-    const auto entry = cross_tables_.find(key);
-    if (entry != cross_tables_.end()) entry->second.state = CrossState::kWritten;
+    const auto entry = shared_tables_.find(key);
+    if (entry != shared_tables_.end()) entry->second.state = WriteState::kWritten;
   }
   being_written_.clear();
 }
 
-void BlockSpaceManager::abandon_cross_writes() {
+void BlockSpaceManager::abandon_writes() {
   for (const int64_t key : being_written_) {
-    const auto entry = cross_tables_.find(key);
-    if (entry == cross_tables_.end()) continue;
-    entry->second.state = CrossState::kUnwritten;
-    if (entry->second.num_owners == 0) drop_cross(key, MemoryPool::kDevice);
+    const auto entry = shared_tables_.find(key);
+    if (entry == shared_tables_.end()) continue;
+    entry->second.state = WriteState::kUnwritten;
+    if (entry->second.num_owners == 0) drop_shared(key, MemoryPool::kDevice);
   }
   being_written_.clear();
 }
@@ -116,38 +149,47 @@ void BlockSpaceManager::pin(const ContentDigest& digest) { pinned_.insert(digest
 
 void BlockSpaceManager::unpin(const ContentDigest& digest) {
   if (pinned_.erase(digest) == 0) return;
-  const auto entry = shared_cross_.find(digest);
-  if (entry == shared_cross_.end() || cross_tables_.at(entry->second).num_owners > 0) return;
-  drop_cross(entry->second, MemoryPool::kDevice);
+  for (size_t spec = 0; spec < options_.specs.size(); ++spec) {
+    const auto entry = offered_.find({digest, static_cast<int32_t>(spec)});
+    if (entry == offered_.end() || !shared_tables_.at(entry->second).is_idle) continue;
+    drop_shared(entry->second, MemoryPool::kDevice);
+  }
 }
 
-// Whether a table that nobody uses any more stays. What lies on the host, or beside another table of its digest, nobody
-// would find.
-bool BlockSpaceManager::is_kept(int64_t key, const CrossTable& cross) const {
-  if (!cross.digest || cross.state == CrossState::kUnwritten || !pinned_.contains(*cross.digest)) return false;
-  const auto entry = shared_cross_.find(*cross.digest);
-  return entry != shared_cross_.end() && entry->second == key;
+// Whether a table without an owner stays. One that lies on the host, or beside another of its digest, could not be
+// found.
+bool BlockSpaceManager::is_kept(int64_t key, const SharedTable& table) const {
+  if (!table.digest || table.state == WriteState::kUnwritten || !pinned_.contains(*table.digest)) return false;
+  const auto entry = offered_.find({*table.digest, table.spec});
+  return entry != offered_.end() && entry->second == key;
 }
 
-void BlockSpaceManager::begin_idle(int64_t key, const CrossTable& cross) {
-  idle_.push_back(key);
-  num_idle_blocks_ += static_cast<int32_t>(cross.blocks.size());
+// At the end of the order: it has been idle shortest.
+void BlockSpaceManager::begin_idle(int64_t key, SharedTable& table) {
+  table.is_idle = true;
+  table.idle_before = idle_shortest_;
+  table.idle_after = kNoTable;
+  (idle_shortest_ == kNoTable ? idle_longest_ : shared_tables_.at(idle_shortest_).idle_after) = key;
+  idle_shortest_ = key;
+  num_idle_blocks_ += static_cast<int32_t>(table.blocks.size());
 }
 
-// Nothing, if it is not idle.
-void BlockSpaceManager::end_idle(int64_t key, const CrossTable& cross) {
-  const auto place = std::find(idle_.begin(), idle_.end(), key);
-  if (place == idle_.end()) return;
-  idle_.erase(place);
-  num_idle_blocks_ -= static_cast<int32_t>(cross.blocks.size());
+// No-op if it is not idle.
+void BlockSpaceManager::end_idle(SharedTable& table) {
+  if (!table.is_idle) return;
+  table.is_idle = false;
+  const int64_t before = table.idle_before, after = table.idle_after;
+  (before == kNoTable ? idle_longest_ : shared_tables_.at(before).idle_after) = after;
+  (after == kNoTable ? idle_shortest_ : shared_tables_.at(after).idle_before) = before;
+  num_idle_blocks_ -= static_cast<int32_t>(table.blocks.size());
 }
 
-// A free block of the pool; if the device has none, the table that has been idle longest makes room.
+// A free block of the pool; if the device has none, the table that has been idle longest is evicted.
 // REQUIRES: one is available.
 BlockId BlockSpaceManager::take_block(MemoryPool pool) {
   if (pool == MemoryPool::kDevice && device_.num_free() == 0) {
-    CHECK(!idle_.empty(), "no block is available among ", device_.num_total());
-    drop_cross(idle_.front(), MemoryPool::kDevice);
+    CHECK(idle_longest_ != kNoTable, "no block is available among ", device_.num_total());
+    drop_shared(idle_longest_, MemoryPool::kDevice);
   }
   return allocator(pool).allocate();
 }

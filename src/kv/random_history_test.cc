@@ -18,6 +18,7 @@ using Request = BlockSpaceManager::Request;
 // shows as a wrong content.
 class Contents {
  public:
+  // block_size: slots that there is room for in a block, of the spec with the most.
   Contents(int32_t num_device, int32_t num_host, int32_t block_size)
       : block_size_(block_size), device_(slots(num_device)), host_(slots(num_host)) {}
 
@@ -28,12 +29,18 @@ class Contents {
     poison(host_, moves.freed_host);
     transfer(device_, device_, moves.copy);
   }
-  void write(std::span<const BlockId> table, int32_t begin, const std::vector<uint64_t>& tokens) {
-    for (size_t i = static_cast<size_t>(begin); i < tokens.size(); ++i) at(device_, table, i) = tokens[i];
+  // per_block: tokens of a block of this table; salt: what tells its contents from another spec's of the same tokens.
+  struct Table {
+    std::span<const BlockId> blocks;
+    int32_t per_block;
+    uint64_t salt;
+  };
+  void write(const Table& table, int32_t begin, const std::vector<uint64_t>& tokens) {
+    for (size_t i = static_cast<size_t>(begin); i < tokens.size(); ++i) at(device_, table, i) = tokens[i] ^ table.salt;
   }
-  bool holds(MemoryPool pool, std::span<const BlockId> table, const std::vector<uint64_t>& tokens) {
+  bool holds(MemoryPool pool, const Table& table, const std::vector<uint64_t>& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (at(pool == MemoryPool::kDevice ? device_ : host_, table, i) != tokens[i]) return false;
+      if (at(pool == MemoryPool::kDevice ? device_ : host_, table, i) != (tokens[i] ^ table.salt)) return false;
     }
     return true;
   }
@@ -43,9 +50,9 @@ class Contents {
   std::vector<uint64_t> slots(int32_t blocks) const {
     return std::vector<uint64_t>(size_t(blocks) * size_t(block_size_));
   }
-  uint64_t& at(std::vector<uint64_t>& pool, std::span<const BlockId> table, size_t i) const {
-    const size_t size = static_cast<size_t>(block_size_);
-    return pool.at(static_cast<size_t>(table[i / size]) * size + i % size);
+  uint64_t& at(std::vector<uint64_t>& pool, const Table& table, size_t i) const {
+    const size_t size = static_cast<size_t>(table.per_block);
+    return pool.at(static_cast<size_t>(table.blocks[i / size]) * static_cast<size_t>(block_size_) + i % size);
   }
   void transfer(std::vector<uint64_t>& from, std::vector<uint64_t>& to, const std::vector<BlockCopy>& copies) const {
     for (const BlockCopy& copy : copies) {
@@ -66,7 +73,7 @@ class History {
       : random_(seed),
         options_(random_options()),
         manager_(options_),
-        contents_(options_.num_device_blocks, options_.num_host_blocks, options_.block_size) {}
+        contents_(options_.num_device_blocks, options_.num_host_blocks, kMaxPerBlock) {}
 
   Status run(int num_operations) {
     for (int i = 0; i < num_operations; ++i) {
@@ -83,7 +90,7 @@ class History {
     if (manager_.num_available_device_blocks() != options_.num_device_blocks) {
       return absl::InternalError("blocks are neither free nor idle");
     }
-    for (uint64_t input = 0; input < 130; ++input) manager_.unpin(testing::digest_of(input));
+    for (uint64_t input = 0; input < 1300; ++input) manager_.unpin(testing::digest_of(input));
     if (manager_.get_num_free_device_blocks() != options_.num_device_blocks ||
         manager_.get_num_free_host_blocks() != options_.num_host_blocks) {
       return absl::InternalError("blocks are lost");
@@ -94,12 +101,23 @@ class History {
   int num_shared_idle() const { return num_shared_idle_; }
 
  private:
+  static constexpr int32_t kMaxPerBlock = 7;
+
+  struct SharedModel {
+    int32_t spec = 0;
+    std::optional<ContentDigest> hash;
+    std::vector<uint64_t> content;
+    bool written = true;
+    bool freed = false;
+  };
   struct GroupModel {
     std::map<SeqId, std::vector<uint64_t>> seqs;
-    std::optional<ContentDigest> hash;
-    std::vector<uint64_t> cross;
+    std::vector<SharedModel> shared;
     bool swapped = false;
-    bool cross_written = true;
+
+    bool owns_nothing() const {
+      return seqs.empty() && std::ranges::all_of(shared, [](const SharedModel& table) { return table.freed; });
+    }
   };
 
   int32_t draw(int32_t low, int32_t high) {
@@ -112,6 +130,12 @@ class History {
     options.num_device_blocks = draw(4, 40);
     options.num_host_blocks = draw(0, 30);
     options.watermark = draw(0, 3) * 0.1;
+    // Self and cross alone; or with tokens of their own, a second self-attention (a draft's), and rows of items.
+    if (draw(0, 2) > 0) {
+      options.specs = {{TableOwner::kSequence, draw(0, kMaxPerBlock)}, {TableOwner::kGroup, draw(0, kMaxPerBlock)}};
+      if (draw(0, 1) == 1) options.specs.push_back({TableOwner::kSequence, draw(0, kMaxPerBlock)});
+      if (draw(0, 1) == 1) options.specs.push_back({TableOwner::kItem, draw(0, kMaxPerBlock)});
+    }
     options.share_identical_inputs = draw(0, 1) == 1;
     options.track_freed_blocks = true;
     if (draw(0, 1) == 1) options.shuffle_seed = random_();
@@ -119,7 +143,7 @@ class History {
   }
 
   std::string_view step() {
-    switch (draw(0, 14)) {
+    switch (draw(0, 15)) {
       case 0:
       case 1: return allocate();
       case 2:
@@ -134,46 +158,121 @@ class History {
       case 11: return pin();
       case 12: return write_late();
       case 13: return free_some_group();
+      case 14: return free_one_table();
       default: return draw(0, 60) == 0 ? reset() : append();
     }
+  }
+
+  int32_t per_block(int32_t spec) const {
+    const int32_t own = options_.specs[static_cast<size_t>(spec)].tokens_per_block;
+    return own > 0 ? own : options_.block_size;
+  }
+  std::vector<int32_t> specs_of(TableOwner owner) const {
+    std::vector<int32_t> specs;
+    for (size_t i = 0; i < options_.specs.size(); ++i) {
+      if (options_.specs[i].owner == owner) specs.push_back(static_cast<int32_t>(i));
+    }
+    return specs;
+  }
+  Contents::Table table_of(SeqId seq, size_t sequence_spec) const {
+    const int32_t spec = specs_of(TableOwner::kSequence)[sequence_spec];
+    return {manager_.get_block_table(seq, sequence_spec), per_block(spec), static_cast<uint64_t>(spec)};
+  }
+  Contents::Table table_of(GroupId id, const GroupModel& group, size_t i) const {
+    const int32_t spec = group.shared[i].spec;
+    return {manager_.get_shared_table(id, i), per_block(spec), static_cast<uint64_t>(spec)};
+  }
+  void write_sequence(SeqId seq, int32_t begin, const std::vector<uint64_t>& tokens) {
+    for (size_t i = 0; i < specs_of(TableOwner::kSequence).size(); ++i)
+      contents_.write(table_of(seq, i), begin, tokens);
+  }
+  void write_shared(GroupId id) {
+    const GroupModel& group = groups_[id];
+    for (size_t i = 0; i < group.shared.size(); ++i) {
+      const SharedModel& table = group.shared[i];
+      if (table.written && !table.freed) contents_.write(table_of(id, group, i), 0, table.content);
+    }
+  }
+
+  // An input of a drawn length, which says what it holds; of two texts each.
+  SharedModel draw_shared(int32_t spec) {
+    const int32_t num_tokens = 4 * draw(1, 3) - 1;
+    const uint64_t input = static_cast<uint64_t>(num_tokens) * 10 + (random_() & 1);
+    SharedModel table{.spec = spec, .hash = testing::digest_of(input)};
+    for (int32_t i = 0; i < num_tokens; ++i) table.content.push_back(input * 1000 + static_cast<uint64_t>(i));
+    return table;
   }
 
   std::string_view allocate() {
     Request request{.group_id = GroupId(next_id_), .seq_id = SeqId(next_id_)};
     ++next_id_;
     request.num_tokens = draw(0, 12);
-    request.num_encoder_tokens = draw(0, 2) == 0 ? 0 : 4 * draw(1, 3) - 1;
     request.num_blocks_ahead = draw(0, 2);
-    const uint64_t input = static_cast<uint64_t>(request.num_encoder_tokens) * 10 + (random_() & 1);
-    request.encoder_digest = testing::digest_of(input);
-    if (manager_.awaits_cross(request)) return "nothing";
-    if (manager_.can_allocate(request) != AllocStatus::kOk) return "refused allocate";
-    num_shared_idle_ += manager_.shares_cross(request) && draws_on_idle(request);
-    const bool is_new = manager_.allocate(request);
-    GroupModel& group = groups_[request.group_id];
-    group.cross_written = !is_new || draw(0, 4) > 0;
-    if (is_new && group.cross_written) {
-      manager_.begin_cross_write(request.group_id);
-      manager_.finish_cross_writes();
+    GroupModel group;
+    if (draw(0, 2) > 0) group.shared.push_back(draw_shared(1));
+    for (const int32_t spec : specs_of(TableOwner::kItem)) {
+      for (int32_t items = draw(0, 2); items > 0; --items) group.shared.push_back(draw_shared(spec));
     }
-    group.hash = request.encoder_digest;
-    for (int32_t i = 0; i < request.num_encoder_tokens; ++i) group.cross.push_back(input * 1000 + uint64_t(i));
+    for (const SharedModel& table : group.shared) {
+      request.shared.push_back({table.spec, static_cast<int32_t>(table.content.size()), table.hash});
+    }
+    // Two items of one request that are the same would want one table: the caller lists it once.
+    for (size_t i = 0; i < request.shared.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (request.shared[i].spec == request.shared[j].spec && request.shared[i].digest == request.shared[j].digest) {
+          request.shared[i].digest.reset();
+          group.shared[i].hash.reset();
+        }
+      }
+    }
+    if (manager_.awaits_shared(request)) return "nothing";
+    if (manager_.can_allocate(request) != AllocStatus::kOk) return "refused allocate";
+    std::vector<bool> is_shared;
+    for (size_t i = 0; i < request.shared.size(); ++i) {
+      is_shared.push_back(manager_.shares(request, i));
+      num_shared_idle_ += is_shared.back() && draws_on_idle(group.shared[i]);
+    }
+    const bool is_new = manager_.allocate(request);
+    EXPECT_EQ(is_new, std::ranges::find(is_shared, false) != is_shared.end());
+    const bool writes = draw(0, 4) > 0;
+    for (size_t i = 0; i < group.shared.size(); ++i) group.shared[i].written = is_shared[i] || writes;
+    if (is_new && writes) {
+      manager_.begin_writes(request.group_id);
+      manager_.finish_writes();
+    }
     std::vector<uint64_t>& tokens = group.seqs[request.seq_id];
     for (int32_t i = 0; i < request.num_tokens; ++i) tokens.push_back(random_());
-    pending_.emplace_back([this, is_new, id = request.group_id, seq = request.seq_id] {
-      if (is_new && groups_[id].cross_written)
-        contents_.write(manager_.get_cross_block_table(id), 0, groups_[id].cross);
-      contents_.write(manager_.get_block_table(seq), 0, groups_[id].seqs[seq]);
+    groups_[request.group_id] = std::move(group);
+    pending_.emplace_back([this, is_new, writes, id = request.group_id, seq = request.seq_id] {
+      if (is_new && writes) write_shared(id);
+      write_sequence(seq, 0, groups_[id].seqs[seq]);
     });
     return "allocate";
   }
 
   // Allocating it would take a table that is idle now.
-  bool draws_on_idle(const Request& request) const {
+  bool draws_on_idle(const SharedModel& wanted) const {
     for (const auto& [id, group] : groups_) {
-      if (!group.swapped && group.hash == request.encoder_digest && !group.cross.empty()) return false;
+      for (const SharedModel& table : group.shared) {
+        if (!group.swapped && !table.freed && table.spec == wanted.spec && table.hash == wanted.hash) return false;
+      }
     }
     return true;
+  }
+
+  // Rows that were used.
+  std::string_view free_one_table() {
+    for (auto& [id, group] : groups_) {
+      for (size_t i = 0; i < group.shared.size(); ++i) {
+        if (group.shared[i].freed || draw(0, 2) > 0) continue;
+        manager_.free_shared(id, i);
+        if (draw(0, 3) == 0) manager_.free_shared(id, i);
+        group.shared[i].freed = true;
+        if (group.owns_nothing()) groups_.erase(id);
+        return "free one table";
+      }
+    }
+    return "nothing";
   }
 
   std::string_view pin() {
@@ -186,17 +285,17 @@ class History {
   // What was allocated and not written is now; or its step fails, and it is not.
   std::string_view write_late() {
     for (auto& [id, group] : groups_) {
-      if (group.cross_written) continue;
-      EXPECT_TRUE(manager_.needs_cross_write(id));
-      manager_.begin_cross_write(id);
+      const auto is_unwritten = [](const SharedModel& table) { return !table.written && !table.freed; };
+      if (std::ranges::none_of(group.shared, is_unwritten)) continue;
+      EXPECT_TRUE(manager_.needs_write(id));
+      manager_.begin_writes(id);
       if (draw(0, 2) == 0) {
-        manager_.abandon_cross_writes();
+        manager_.abandon_writes();
         return "abandoned write";
       }
-      manager_.finish_cross_writes();
-      group.cross_written = true;
-      pending_.emplace_back(
-          [this, id = id] { contents_.write(manager_.get_cross_block_table(id), 0, groups_[id].cross); });
+      manager_.finish_writes();
+      for (SharedModel& table : group.shared) table.written = true;
+      pending_.emplace_back([this, id = id] { write_shared(id); });
       return "late write";
     }
     return "nothing";
@@ -226,7 +325,7 @@ class History {
     const bool fits = manager_.can_append_slots(requests);
     const BlockSpaceManager::Usage usage = manager_.device_usage();
     EXPECT_EQ(fits, blocks_to_append(*group, requests) <= manager_.get_num_free_device_blocks() + usage.pinned);
-    EXPECT_EQ(usage.self + usage.cross + usage.pinned + manager_.get_num_free_device_blocks(),
+    EXPECT_EQ(usage.self + usage.cross + usage.items + usage.pinned + manager_.get_num_free_device_blocks(),
               options_.num_device_blocks);
     if (!fits) return "refused append";
     for (const auto& [seq, count] : requests) {
@@ -234,8 +333,7 @@ class History {
       std::vector<uint64_t>& tokens = group->seqs[seq];
       const int32_t begin = static_cast<int32_t>(tokens.size());
       for (int32_t i = 0; i < count; ++i) tokens.push_back(random_());
-      pending_.emplace_back(
-          [this, seq = seq, begin, group] { contents_.write(manager_.get_block_table(seq), begin, group->seqs[seq]); });
+      pending_.emplace_back([this, seq = seq, begin, group] { write_sequence(seq, begin, group->seqs[seq]); });
     }
     return "append";
   }
@@ -243,18 +341,23 @@ class History {
   // By doing it on copies of the tables.
   int32_t blocks_to_append(const GroupModel& group, const std::vector<BlockSpaceManager::SlotRequest>& requests) const {
     std::map<BlockId, int32_t> references;
+    const std::vector<int32_t> specs = specs_of(TableOwner::kSequence);
     for (const auto& [seq, tokens] : group.seqs) {
-      for (const BlockId block : manager_.get_block_table(seq)) ++references[block];
+      for (size_t i = 0; i < specs.size(); ++i) {
+        for (const BlockId block : manager_.get_block_table(seq, i)) ++references[block];
+      }
     }
     int32_t taken = 0;
     for (const auto& [seq, count] : requests) {
       const int32_t length = static_cast<int32_t>(group.seqs.at(seq).size());
-      for (int32_t slot = length; slot < length + count; ++slot) {
-        if (slot % options_.block_size == 0) {
-          ++taken;
-        } else if (slot == length && references[manager_.get_block_table(seq).back()] > 1) {
-          --references[manager_.get_block_table(seq).back()];
-          ++taken;
+      for (size_t i = 0; i < specs.size(); ++i) {
+        for (int32_t slot = length; slot < length + count; ++slot) {
+          if (slot % per_block(specs[i]) == 0) {
+            ++taken;
+          } else if (slot == length && references[manager_.get_block_table(seq, i).back()] > 1) {
+            --references[manager_.get_block_table(seq, i).back()];
+            ++taken;
+          }
         }
       }
     }
@@ -305,7 +408,7 @@ class History {
     manager_.free(seq);
     if (draw(0, 3) == 0) manager_.free(seq);
     group->seqs.erase(seq);
-    if (group->seqs.empty() && group->cross.empty()) groups_.erase(id);
+    if (group->owns_nothing()) groups_.erase(id);
     return "free sequence";
   }
 
@@ -316,9 +419,9 @@ class History {
   }
   void free_group(GroupId id) {
     const bool cross_first = draw(0, 1) == 1;
-    if (cross_first) manager_.free_cross(id);
+    if (cross_first) manager_.free_shared(id);
     for (const auto& [seq, tokens] : groups_[id].seqs) manager_.free(seq);
-    manager_.free_cross(id);
+    manager_.free_shared(id);
     groups_.erase(id);
   }
 
@@ -332,12 +435,15 @@ class History {
     RETURN_IF_ERROR(manager_.check_invariants());
     for (const auto& [id, group] : groups_) {
       const MemoryPool pool = group.swapped ? MemoryPool::kHost : MemoryPool::kDevice;
-      if (group.cross_written && !contents_.holds(pool, manager_.get_cross_block_table(id), group.cross)) {
-        return absl::InternalError(str_cat("group ", id.value(), ": wrong cross content"));
+      for (size_t i = 0; i < group.shared.size(); ++i) {
+        const SharedModel& table = group.shared[i];
+        if (table.freed || !table.written || contents_.holds(pool, table_of(id, group, i), table.content)) continue;
+        return absl::InternalError(str_cat("group ", id.value(), ": wrong content of shared table ", i));
       }
       for (const auto& [seq, tokens] : group.seqs) {
-        if (!contents_.holds(pool, manager_.get_block_table(seq), tokens)) {
-          return absl::InternalError(str_cat("sequence ", seq.value(), ": wrong content"));
+        for (size_t i = 0; i < specs_of(TableOwner::kSequence).size(); ++i) {
+          if (contents_.holds(pool, table_of(seq, i), tokens)) continue;
+          return absl::InternalError(str_cat("sequence ", seq.value(), ": wrong content of table ", i));
         }
       }
     }

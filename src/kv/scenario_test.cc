@@ -11,8 +11,11 @@
 //   fork g1.0 g1.1 | truncate g1.0 5 | free g1.0 | free g1 (all its sequences) | free_cross g1 | reset
 //   can_swap_out g1 -> yes | no       swap_out g1 -> moves as src>dst, in order
 //   can_swap_in g1  -> ok | later | never             swap_in g1 -> moves
-//   table g1.0 -> block ids           cross g1 -> block ids
-//   expect free_device=2 available=3 free_host=4 self=1 cross=1 pinned=1 watermark=0
+//   table g1.0 [1] -> block ids (of the second sequence spec)           cross g1 -> block ids
+//   expect free_device=2 available=3 free_host=4 self=1 cross=1 items=1 pinned=1 watermark=0
+//   pool ... specs=seq:4,group:16,item:2                 owners, and the tokens of a block
+//   allocate g1 decoder=4 tables=1:16:7,2:3              shared tables: spec, tokens, hash
+//   shared g1 1 -> block ids          free_shared g1 1   of the second of them
 #include <gtest/gtest.h>
 
 #include <map>
@@ -72,16 +75,18 @@ class Runner {
     if (command == "allocate") return allocate(line);
     if (command == "append") return append(line);
     if (command == "expect") return expect(line);
-    if (command == "table") return listed(manager_->get_block_table(seq_of(line.next())));
-    if (command == "cross") return listed(manager_->get_cross_block_table(group_of(line.next())));
+    if (command == "table") return table(line);
+    if (command == "cross") return listed(manager_->get_shared_table(group_of(line.next())));
+    if (command == "shared") return shared(line);
     if (command == "reset") return manager_->reset(), "";
     if (command == "fork") return fork(line);
     if (command == "truncate") return truncate(line);
     if (command == "free") return free(line.next());
-    if (command == "free_cross") return manager_->free_cross(group_of(line.next())), "";
+    if (command == "free_cross") return manager_->free_shared(group_of(line.next())), "";
+    if (command == "free_shared") return free_shared(line);
     if (command == "pin") return manager_->pin(hash_of(line.next())), "";
     if (command == "unpin") return manager_->unpin(hash_of(line.next())), "";
-    if (command == "awaits") return manager_->awaits_cross(request(line)) ? "yes" : "no";
+    if (command == "awaits") return manager_->awaits_shared(request(line)) ? "yes" : "no";
     if (command.find("write") != std::string::npos) return write(command, line);
     return swap(command, line);
   }
@@ -96,7 +101,22 @@ class Runner {
     options.block_size = line.number("block", 16);
     options.watermark = std::stod(line.option("watermark").value_or("0"));
     options.share_identical_inputs = line.number("share", 0) != 0;
+    if (const auto specs = line.option("specs")) {
+      options.specs.clear();
+      for (const std::string_view part : split(*specs, ',')) options.specs.push_back(spec_of(std::string(part)));
+    }
     return options;
+  }
+
+  // "seq:4", "group:16", "item"
+  static TableSpec spec_of(const std::string& text) {
+    const size_t colon = text.find(':');
+    const std::string owner = text.substr(0, colon);
+    CHECK(owner == "seq" || owner == "group" || owner == "item", "no such owner: ", owner);
+    TableSpec spec;
+    spec.owner = owner == "seq" ? TableOwner::kSequence : owner == "group" ? TableOwner::kGroup : TableOwner::kItem;
+    if (colon != std::string::npos) spec.tokens_per_block = std::stoi(text.substr(colon + 1));
+    return spec;
   }
 
   static BlockSpaceManager::Request request(ScenarioLine& line) {
@@ -105,9 +125,22 @@ class Runner {
     request.group_id = group_of(name);
     request.seq_id = seq_of(name);
     request.num_tokens = line.number("decoder", 0);
-    request.num_encoder_tokens = line.number("encoder", 0);
     request.num_blocks_ahead = line.number("ahead", 0);
-    if (const auto hash = line.option("hash")) request.encoder_digest = hash_of(*hash);
+    const int32_t num_encoder_tokens = line.number("encoder", 0);
+    const auto hash = line.option("hash");
+    if (num_encoder_tokens > 0) {
+      request.shared.push_back({.num_tokens = num_encoder_tokens});
+      if (hash) request.shared.back().digest = hash_of(*hash);
+    }
+    // "2:5:7,1:4": spec, tokens, hash
+    const std::string tables = line.option("tables").value_or("");
+    for (const std::string_view part : split(tables, ',')) {
+      if (part.empty()) continue;
+      const std::vector<std::string_view> numbers = split(part, ':');
+      request.shared.push_back(
+          {.spec = std::stoi(std::string(numbers.at(0))), .num_tokens = std::stoi(std::string(numbers.at(1)))});
+      if (numbers.size() > 2) request.shared.back().digest = hash_of(std::string(numbers[2]));
+    }
     return request;
   }
 
@@ -121,7 +154,7 @@ class Runner {
     const AllocStatus status = manager_->can_allocate(wanted);
     if (status == AllocStatus::kOk) {
       const bool is_new = manager_->allocate(wanted);
-      EXPECT_EQ(manager_->needs_cross_write(wanted.group_id), is_new);
+      EXPECT_EQ(manager_->needs_write(wanted.group_id), is_new);
       if (is_new && writes) write(wanted.group_id);
       seqs_[wanted.group_id].insert(wanted.seq_id);
     }
@@ -129,16 +162,33 @@ class Runner {
   }
 
   void write(GroupId group) {
-    manager_->begin_cross_write(group);
-    manager_->finish_cross_writes();
+    manager_->begin_writes(group);
+    manager_->finish_writes();
   }
 
   std::optional<std::string> write(const std::string& command, ScenarioLine& line) {
     if (command == "write") return write(group_of(line.next())), "";
-    if (command == "begin_write") return manager_->begin_cross_write(group_of(line.next())), "";
-    if (command == "finish_writes") return manager_->finish_cross_writes(), "";
-    if (command == "abandon_writes") return manager_->abandon_cross_writes(), "";
+    if (command == "begin_write") return manager_->begin_writes(group_of(line.next())), "";
+    if (command == "finish_writes") return manager_->finish_writes(), "";
+    if (command == "abandon_writes") return manager_->abandon_writes(), "";
     return std::nullopt;
+  }
+
+  std::string table(ScenarioLine& line) {
+    const SeqId seq = seq_of(line.next());
+    const std::string spec = line.next();
+    return listed(manager_->get_block_table(seq, spec.empty() ? 0 : std::stoul(spec)));
+  }
+
+  std::string shared(ScenarioLine& line) {
+    const GroupId group = group_of(line.next());
+    return listed(manager_->get_shared_table(group, std::stoul(line.next())));
+  }
+
+  std::string free_shared(ScenarioLine& line) {
+    const GroupId group = group_of(line.next());
+    manager_->free_shared(group, std::stoul(line.next()));
+    return "";
   }
 
   std::string append(ScenarioLine& line) {
@@ -191,6 +241,7 @@ class Runner {
                                                    {"free_host", manager_->get_num_free_host_blocks()},
                                                    {"self", manager_->device_usage().self},
                                                    {"cross", manager_->device_usage().cross},
+                                                   {"items", manager_->device_usage().items},
                                                    {"watermark", manager_->watermark_blocks()}};
     for (const auto& [name, value] : line.all_options()) {
       const auto entry = actual.find(name);

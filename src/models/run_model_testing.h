@@ -136,7 +136,7 @@ class TestKv final {
   TestKv(const std::vector<KvSpec>& specs, const AttentionBackend& attention, int32_t num_blocks) {
     for (const KvSpec& spec : specs) {
       const size_t bytes = attention.block_bytes(spec, PackedRequests::kBlockSize, DType::kFloat32);
-      for (int32_t i = 0; i < spec.num_layers; ++i) {
+      for (int32_t i = 0; i < spec.num_layers(); ++i) {
         pools_.emplace_back(bytes * static_cast<size_t>(num_blocks) / sizeof(float));
         (spec.kind == KvKind::kSelf ? self_ : cross_)
             .emplace_back(pools_.back().data(), DType::kUInt8,

@@ -209,7 +209,7 @@ TEST_F(SpeechConfig, SpecsSayWhatTheFilesDo) {
   EXPECT_EQ(spec.max_encoder_positions, 30);
   EXPECT_EQ(spec.max_decoder_positions, 24);
   EXPECT_THAT(spec.modalities, ::testing::ElementsAre("audio"));
-  EXPECT_EQ(spec.kv[1].num_heads, 3);
+  EXPECT_EQ(spec.kv[1].num_kv_heads, 3);
   EXPECT_EQ(spec.num_encoder_layers, 2);
   EXPECT_EQ(spec.num_decoder_layers, 3);
   const auto moonshine = load(folder_of("moonshine-float32-bare").string(), "cpu", threads_);

@@ -207,7 +207,7 @@ TEST_F(T5Test, HasNoLimitOfPositionsAndHeadsOfItsOwnWidth) {
   const ModelSpec& spec = (*model)->spec();
   EXPECT_EQ(spec.max_encoder_positions, ModelSpec::kNoLimit);
   EXPECT_EQ(spec.max_decoder_positions, ModelSpec::kNoLimit);
-  EXPECT_EQ(spec.kv[0].num_heads, 4);
+  EXPECT_EQ(spec.kv[0].num_kv_heads, 4);
   EXPECT_EQ(spec.kv[0].head_dim, 6);
 }
 

@@ -8,21 +8,19 @@
 namespace transept {
 namespace {
 
-// Appends the spec of a kind, from the first layer that has it. `get` returns a layer's attention of this kind, or
-// null.
+// Appends the spec of a kind, unless no layer has it. `get` returns a layer's attention of this kind, or null.
 template <typename Get>
-void add_spec(const std::vector<TransformerLayer>& layers, KvKind kind, const Get& get, std::vector<KvSpec>& specs) {
-  KvSpec spec{.kind = kind};
-  for (const TransformerLayer& layer : layers) {
-    const AttentionHeads* heads = get(layer);
+void add_spec(const std::vector<TransformerLayer>& layers, KvSpec spec, const Get& get, std::vector<KvSpec>& specs) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const AttentionHeads* heads = get(layers[i]);
     if (heads == nullptr) continue;
     const auto num_heads = static_cast<int32_t>(heads->num_kv_heads()), dim = static_cast<int32_t>(heads->head_dim());
-    CHECK(spec.num_layers == 0 || (spec.num_heads == num_heads && spec.head_dim == dim));
-    ++spec.num_layers;
-    spec.num_heads = num_heads;
+    CHECK(spec.layers.empty() || (spec.num_kv_heads == num_heads && spec.head_dim == dim));
+    spec.layers.push_back(static_cast<int32_t>(i));
+    spec.num_kv_heads = num_heads;
     spec.head_dim = dim;
   }
-  if (spec.num_layers > 0) specs.push_back(spec);
+  if (!spec.layers.empty()) specs.push_back(std::move(spec));
 }
 
 const AttentionHeads* self_heads(const TransformerLayer& layer) {
@@ -59,8 +57,8 @@ TransformerStack::TransformerStack(StackParts parts, const AttentionBackend& att
 
 std::vector<KvSpec> TransformerStack::kv_specs() const {
   std::vector<KvSpec> specs;
-  add_spec(parts_.layers, KvKind::kSelf, self_heads, specs);
-  add_spec(parts_.layers, KvKind::kCross, cross_heads, specs);
+  add_spec(parts_.layers, {.kind = KvKind::kSelf, .owner = TableOwner::kSequence}, self_heads, specs);
+  add_spec(parts_.layers, {.kind = KvKind::kCross, .owner = TableOwner::kGroup}, cross_heads, specs);
   return specs;
 }
 

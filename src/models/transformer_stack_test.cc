@@ -497,12 +497,14 @@ TEST(TransformerStack, ReportsTheKvOfItsLayers) {
   const std::vector<KvSpec> specs = checkpoint.stack(packing, *attention)->kv_specs();
   ASSERT_EQ(specs.size(), 2u);
   EXPECT_EQ(specs[0].kind, KvKind::kSelf);
-  EXPECT_EQ(specs[0].num_layers, 3);
-  EXPECT_EQ(specs[0].num_heads, 2);
+  EXPECT_EQ(specs[0].layers, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(specs[0].owner, TableOwner::kSequence);
+  EXPECT_EQ(specs[0].num_kv_heads, 2);
   EXPECT_EQ(specs[0].head_dim, 6);
   EXPECT_EQ(specs[1].kind, KvKind::kCross);
-  EXPECT_EQ(specs[1].num_layers, 2);
-  EXPECT_EQ(specs[1].num_heads, 8);
+  EXPECT_EQ(specs[1].layers, (std::vector<int32_t>{1, 3}));
+  EXPECT_EQ(specs[1].owner, TableOwner::kGroup);
+  EXPECT_EQ(specs[1].num_kv_heads, 8);
   EXPECT_EQ(specs[1].head_dim, 3);
   const StackCase decoder_only{.layers = {"sf"}};
   EXPECT_EQ(Checkpoint(decoder_only).stack(packing, *attention)->kv_specs().size(), 1u);

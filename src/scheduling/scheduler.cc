@@ -9,7 +9,7 @@ namespace transept {
 
 void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.clear();
-  blocks_.abandon_cross_writes();
+  blocks_.abandon_writes();
   Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.max_num_seqs};
   schedule_running(budget, outputs);
   // Who was preempted just now would only be in the way of those for whom it made room.
@@ -94,8 +94,8 @@ void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
 bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
   BlockSpaceManager::Request request = admission_request(group);
-  if (blocks_.awaits_cross(request)) return false;
-  const bool encodes = group.has_encoder() && !blocks_.shares_cross(request);
+  if (blocks_.awaits_shared(request)) return false;
+  const bool encodes = group.has_encoder() && !blocks_.shares_all(request);
   if (encodes && !may_encode(group, budget, outputs)) return false;
   const int32_t num_tail_blocks = request.num_blocks_ahead;
   const int32_t num_promised = num_promised_blocks();
@@ -148,7 +148,7 @@ void Scheduler::plan_long_encode(const Budget& budget, SchedulerOutputs& outputs
   encode.to_the_end = !budget.is_beside;
   encode.group_id = group.group_id();
   if (!encode.begins) return;
-  const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
+  const std::span<const BlockId> cross = blocks_.get_shared_table(group.group_id());
   fill_encoder_input(group, encode.input, outputs);
   encode.cross_block_table.assign(cross.begin(), cross.end());
   outputs.num_encoder_tokens += group.num_encoder_tokens();
@@ -186,14 +186,16 @@ BlockSpaceManager::Request Scheduler::admission_request(const SequenceGroup& gro
   request.seq_id = first->id();
   request.num_tokens = num_common;
   request.max_tokens = static_cast<int32_t>(group.max_tokens_per_seq());
-  request.num_encoder_tokens = group.num_encoder_tokens();
-  request.encoder_digest = group.encoder_digest();
-  const int32_t num_full = num_common / blocks_.block_size();
-  int32_t num_tails = 0;
-  for (const auto& seq : group.seqs()) {
-    if (!seq->is_finished()) num_tails += blocks_.num_blocks_for(seq->num_tokens()) - num_full;
+  if (group.has_encoder()) {
+    request.shared.push_back(
+        {.spec = cross_spec_, .num_tokens = group.num_encoder_tokens(), .digest = group.encoder_digest()});
   }
-  request.num_blocks_ahead = num_tails - (blocks_.num_blocks_for(num_common) - num_full);
+  const int64_t num_full = blocks_.num_full_sequence_blocks(num_common);
+  int64_t num_tails = 0;
+  for (const auto& seq : group.seqs()) {
+    if (!seq->is_finished()) num_tails += blocks_.num_sequence_blocks(seq->num_tokens()) - num_full;
+  }
+  request.num_blocks_ahead = static_cast<int32_t>(num_tails - (blocks_.num_sequence_blocks(num_common) - num_full));
   return request;
 }
 
@@ -254,7 +256,7 @@ void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutput
     fill_sequence_data(group, rows, data);
     const std::span<const BlockId> table = blocks_.get_block_table(rows.seq->id());
     BlockTable& table_copy = metadata.block_tables.push();
-    table_copy.reserve(static_cast<size_t>(blocks_.num_blocks_for(group.max_tokens_per_seq())));
+    table_copy.reserve(static_cast<size_t>(blocks_.num_sequence_blocks(group.max_tokens_per_seq())));
     table_copy.assign(table.begin(), table.end());
     metadata.is_prompt |= data.context_len < rows.seq->num_prompt_tokens();
     outputs.num_decoder_tokens += rows.count;
@@ -263,11 +265,11 @@ void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutput
   }
   if (!group.has_encoder()) return;
   plan_encoder(group, metadata);
-  if (blocks_.needs_cross_write(group.group_id())) plan_encode(group, budget, outputs);
+  if (blocks_.needs_write(group.group_id())) plan_encode(group, budget, outputs);
 }
 
 void Scheduler::plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata) {
-  const std::span<const BlockId> cross = blocks_.get_cross_block_table(group.group_id());
+  const std::span<const BlockId> cross = blocks_.get_shared_table(group.group_id());
   metadata.encoder_seq_data.num_tokens = group.num_encoder_tokens();
   if (!group.was_computed_) {
     const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
@@ -291,7 +293,7 @@ void Scheduler::fill_encoder_input(const SequenceGroup& group, EncoderSequenceDa
 // The last group of the plan encodes. It was just admitted; or the step that was to encode was not
 // executed, and then the budget suffices, because it did then.
 void Scheduler::plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
-  blocks_.begin_cross_write(group.group_id());
+  blocks_.begin_writes(group.group_id());
   outputs.encodes.push_back({group.group_id(), static_cast<int32_t>(outputs.groups.size()) - 1});
   EncoderSequenceData& data = outputs.groups.back().encoder_seq_data;
   fill_encoder_input(group, data, outputs);

@@ -157,6 +157,7 @@ class Scheduler final {
 
   Options options_;
   BlockSpaceManager blocks_;
+  int32_t cross_spec_;  // of the cross table, among the specs of blocks_
   const Clock& clock_;
   absl::flat_hash_map<GroupId, std::unique_ptr<SequenceGroup>> groups_;
   Queue waiting_, running_, swapped_;

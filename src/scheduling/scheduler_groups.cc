@@ -23,7 +23,7 @@ Status Scheduler::Options::validate() const {
 }
 
 Scheduler::Scheduler(const Options& options, const BlockSpaceManager::Options& block_options, const Clock& clock)
-    : options_(options), blocks_(block_options), clock_(clock) {
+    : options_(options), blocks_(block_options), cross_spec_(blocks_.first_spec(TableOwner::kGroup)), clock_(clock) {
   const Status status = options.validate();
   CHECK(status.ok(), error_message(status));
 }
@@ -39,8 +39,8 @@ Status Scheduler::check_admission(int64_t num_encoder_tokens, int64_t max_tokens
     return invalid_argument("the encoder input has ", num_encoder_tokens, " tokens; max_num_encoder_tokens is ",
                             options_.max_num_encoder_tokens);
   }
-  const int64_t cross = ceil_div(num_encoder_tokens, blocks_.block_size());
-  const int64_t self = ceil_div(max_tokens_per_seq, blocks_.block_size());
+  const int64_t cross = num_encoder_tokens > 0 ? blocks_.num_blocks_for(cross_spec_, num_encoder_tokens) : 0;
+  const int64_t self = blocks_.num_sequence_blocks(max_tokens_per_seq);
   const int64_t available = blocks_.num_device_blocks() - blocks_.watermark_blocks();
   if (cross + num_seqs * self > available) {
     return invalid_argument("the request may need ", cross + num_seqs * self, " KV blocks of ", blocks_.block_size(),
@@ -95,11 +95,11 @@ void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_
   if (encode.runs && long_encode_ != nullptr && long_encode_->group_id() == encode.group_id) {
     long_encode_has_begun_ = true;
     if (long_encode_ended) {
-      blocks_.begin_cross_write(long_encode_->group_id());
+      blocks_.begin_writes(long_encode_->group_id());
       long_encode_ = nullptr;
     }
   }
-  blocks_.finish_cross_writes();
+  blocks_.finish_writes();
   for (const SequenceGroupMetadata& metadata : outputs.groups) {
     SequenceGroup* group = find(metadata.group_id);
     if (group == nullptr) continue;
@@ -181,7 +181,7 @@ void Scheduler::to_waiting(SequenceGroup& group) {
 void Scheduler::release_blocks(SequenceGroup& group) {
   if (&group == long_encode_) long_encode_ = nullptr;
   for (const auto& seq : group.seqs_) blocks_.free(seq->id());
-  blocks_.free_cross(group.group_id());
+  blocks_.free_shared(group.group_id());
 }
 
 void Scheduler::insert_by_arrival(Queue& queue, SequenceGroup& group) {

@@ -32,7 +32,7 @@ Status Scheduler::check_invariants() const {
   if (long_encode_ != nullptr) {
     if (long_encode_->state() != SequenceGroup::State::kRunning)
       return broken(*long_encode_, "encodes and does not run");
-    if (!blocks_.needs_cross_write(long_encode_->group_id())) return broken(*long_encode_, "encodes what is written");
+    if (!blocks_.needs_write(long_encode_->group_id())) return broken(*long_encode_, "encodes what is written");
   }
   if (num_running_seqs > options_.max_num_seqs) return absl::InternalError("more sequences run than max_num_seqs");
   return ok_status();
@@ -40,8 +40,10 @@ Status Scheduler::check_invariants() const {
 
 Status Scheduler::check_group(const SequenceGroup& group) const {
   const bool has_blocks = group.state() != SequenceGroup::State::kWaiting;
-  const size_t num_cross = blocks_.get_cross_block_table(group.group_id()).size();
-  const size_t expected = has_blocks ? static_cast<size_t>(blocks_.num_blocks_for(group.num_encoder_tokens())) : 0;
+  const size_t num_cross = blocks_.get_shared_table(group.group_id()).size();
+  const size_t expected = has_blocks && group.has_encoder()
+                              ? static_cast<size_t>(blocks_.num_blocks_for(cross_spec_, group.num_encoder_tokens()))
+                              : 0;
   if (num_cross != expected) return broken(group, "has ", num_cross, " cross blocks instead of ", expected);
   if (blocks_.is_swapped(group.group_id()) != (group.state() == SequenceGroup::State::kSwapped)) {
     return broken(group, "lies in the wrong pool");
