@@ -103,9 +103,9 @@ void TransformerStack::run(Context& context, const Step& step, View<int32_t> pos
     if (layer(i).self.has_value()) run_self(context, step, i, angles.has_value() ? &*angles : nullptr, x);
     if (layer(i).cross.has_value()) run_cross(context, step, i, x);
     if (!layer(i).feed_forward.has_value()) continue;
-    const auto& [feed_forward, sum] = *layer(i).feed_forward;
-    sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
-      feed_forward.forward(context, in, residual, out);
+    const Sublayer<FeedForward>& sublayer = *layer(i).feed_forward;
+    sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
+      sublayer.f.forward(context, in, residual, out);
     });
   }
 }
@@ -120,9 +120,9 @@ void TransformerStack::run_self(Context& context, const Step& step, int32_t inde
     inputs.bias = &*bias;
   }
   inputs.angles = angles;
-  const auto& [attention, sum] = *layer(index).self;
-  sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
-    attention.forward(context, inputs, in, residual, out);
+  const Sublayer<SelfAttention>& sublayer = *layer(index).self;
+  sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
+    sublayer.f.forward(context, inputs, in, residual, out);
   });
 }
 
@@ -131,9 +131,9 @@ void TransformerStack::run_cross(Context& context, const Step& step, int32_t ind
   inputs.kv_cache = cross_cache(step.kv, index);
   LayerCapture capture(step.capture, index);
   inputs.capture = capture.get();
-  const auto& [attention, sum] = *layer(index).cross;
-  sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
-    attention.forward(context, inputs, in, residual, out);
+  const Sublayer<CrossAttention>& sublayer = *layer(index).cross;
+  sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
+    sublayer.f.forward(context, inputs, in, residual, out);
   });
 }
 

@@ -19,7 +19,6 @@
 namespace transept {
 namespace {
 
-using testing::ModelRequest;
 using testing::PackedRequests;
 using testing::TestFolder;
 using testing::TestKv;
@@ -219,8 +218,6 @@ class Formulas {
   }
 
  private:
-  static constexpr auto kNoRows = nullptr;
-
   template <typename F>
   void add(Rows& x, const std::string& prefix, const F& f) const {
     const std::string of_norm = prefix + ".norm";
