@@ -39,8 +39,7 @@ struct AttentionMetadata {
 // The KV bytes of each decoder layer: uint8 [num_blocks, layer_block_bytes], stride[0] = bytes of a whole block. A
 // block holds all layers of one kind: it belongs to self tables or to one cross table.
 struct KvCaches {
-  std::span<const TensorView> self_layers;
-  std::span<const TensorView> cross_layers;
+  std::span<const std::span<const TensorView>> specs;  // [s][i]: layer ModelSpec::kv[s].layers[i]
 };
 
 // A head of a decoder layer's cross-attention.

@@ -13,6 +13,8 @@
 namespace transept::testing {
 namespace {
 
+constexpr size_t kSelf = 0, kCross = 1;  // the specs of the fake model
+
 uint64_t mix(uint64_t state, uint64_t value) {
   state = (state ^ value) * 0x9E3779B97F4A7C15u;
   return state ^ (state >> 29);
@@ -75,7 +77,7 @@ FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, c
   KvStorage::Layout layout;
   layout.num_device_blocks = blocks.num_device_blocks;
   layout.num_host_blocks = blocks.num_host_blocks;
-  layout.self = layout.cross = {1, static_cast<size_t>(blocks.block_size) * sizeof(uint64_t)};
+  layout.specs.assign(2, {1, static_cast<size_t>(blocks.block_size) * sizeof(uint64_t)});
   kv_ = std::move(KvStorage::create(layout).value());
 }
 
@@ -95,7 +97,7 @@ Status FakeModelExecutor::collect(uint64_t step, StepOutput& output) {
   CHECK(submitted_ != nullptr && submitted_->step == step);
   output.step = step;
   apply_moves();
-  batch_.build(*submitted_, {kv_->self_layers(), kv_->cross_layers()});
+  batch_.build(*submitted_, {kv_->layers()});
   encode_long(output);
   encode();
   write_rows();
@@ -120,7 +122,7 @@ void FakeModelExecutor::encode() {
     const size_t end = static_cast<size_t>(batch.attention.query_start_loc[s + 1]);
     const std::span<const int32_t> input = batch.input_ids.subspan(begin, end - begin);
     for (size_t row = begin; row < end; ++row) {
-      slot(kv_->cross_layers(), batch_.encodes().cross_write().slot_mapping[row]) = encoded(input, row - begin);
+      slot(kv_->layers(kCross), batch_.encodes().cross_write().slot_mapping[row]) = encoded(input, row - begin);
     }
   }
 }
@@ -143,7 +145,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
   output.encode_seconds += static_cast<double>(end - num_long_encoded_);
   for (; num_long_encoded_ < end; ++num_long_encoded_) {
     const auto row = static_cast<size_t>(num_long_encoded_);
-    slot(kv_->cross_layers(), long_encode_.cross_write().slot_mapping[row]) = encoded(batch.input_ids, row);
+    slot(kv_->layers(kCross), long_encode_.cross_write().slot_mapping[row]) = encoded(batch.input_ids, row);
   }
   if (end < batch.num_tokens()) return;
   output.long_encode_ended = true;
@@ -155,7 +157,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
 void FakeModelExecutor::write_rows() {
   const ForwardBatch& batch = batch_.forward();
   for (size_t row = 0; row < batch.input_ids.size(); ++row) {
-    slot(kv_->self_layers(), batch.self.slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
+    slot(kv_->layers(kSelf), batch.self.slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
   }
 }
 
@@ -169,9 +171,9 @@ uint64_t FakeModelExecutor::read(int32_t seq, int32_t num_tokens) const {
   };
   uint64_t state = 1;
   const int32_t num_cross = fault_ == Fault::kForgetsCrossTable ? 0 : batch.cross.seq_lens[static_cast<size_t>(seq)];
-  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, word(batch.cross, kv_->cross_layers(), i));
+  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, word(batch.cross, kv_->layers(kCross), i));
   if (fault_ == Fault::kReadsOneSlotLess) --num_tokens;
-  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, word(batch.self, kv_->self_layers(), i));
+  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, word(batch.self, kv_->layers(kSelf), i));
   return state;
 }
 

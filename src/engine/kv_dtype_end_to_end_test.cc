@@ -31,9 +31,7 @@ class KvDtypeTest : public testing::TinyModelTest, public ::testing::WithParamIn
     const auto backend = std::move(make_attention_backend(info.attention_backend)).value();
     KvStorage::Layout layout;
     for (const KvSpec& kv : info.spec.kv) {
-      KvStorage::SpecLayout& part = kv.kind == KvKind::kSelf ? layout.self : layout.cross;
-      part.num_layers = kv.num_layers();
-      part.layer_bytes = backend->block_bytes(kv, info.block_size, info.kv_dtype);
+      layout.specs.push_back({kv.num_layers(), backend->block_bytes(kv, info.block_size, info.kv_dtype)});
     }
     return layout.block_bytes();
   }

@@ -195,16 +195,17 @@ Status EncoderDecoderModelRunner::size_arena() {
   Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
   // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
   const KvStorage::Layout layout = kv_layout(1, 0);
-  const auto views = [](const KvStorage::SpecLayout& part) {
+  std::vector<std::vector<TensorView>> views;
+  for (const KvStorage::SpecLayout& part : layout.specs) {
     const TensorView view(nullptr, DType::kUInt8, {1, static_cast<int64_t>(part.layer_bytes)});
-    return std::vector<TensorView>(static_cast<size_t>(part.num_layers), view);
-  };
-  const std::vector<TensorView> self = views(layout.self), cross = views(layout.cross);
+    views.emplace_back(static_cast<size_t>(part.num_layers), view);
+  }
+  const std::vector<std::span<const TensorView>> layers(views.begin(), views.end());
   StepOutput output;
   for (const StepPlan& plan : largest_steps(batch_limits())) {
     Context context = make_context(measuring, true);
     Context encode_context = make_context(options_.has_long_encodes ? measuring_encodes : measuring, true);
-    batch_->build(plan, {self, cross});
+    batch_->build(plan, {layers});
     run(context, encode_context, plan, output);
   }
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
@@ -231,9 +232,7 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
   layout.num_device_blocks = num_device_blocks;
   layout.num_host_blocks = num_host_blocks;
   for (const KvSpec& kv : spec().kv) {
-    KvStorage::SpecLayout& part = kv.kind == KvKind::kSelf ? layout.self : layout.cross;
-    part.num_layers = kv.num_layers();
-    part.layer_bytes = attention_->block_bytes(kv, options_.block_size, options_.kv_dtype);
+    layout.specs.push_back({kv.num_layers(), attention_->block_bytes(kv, options_.block_size, options_.kv_dtype)});
   }
   return layout;
 }
@@ -308,7 +307,7 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   if (long_encode_ != nullptr) long_encode_->drop_unless_wanted(plan.scheduled.long_encode);
   kv_->apply(plan.scheduled.moves);
   if (shortlists_ != nullptr) shortlists_->begin_step(threads_, plan.scheduled);
-  batch_->build(plan, {kv_->self_layers(), kv_->cross_layers()}, shortlists_.get());
+  batch_->build(plan, {kv_->layers()}, shortlists_.get());
   Context context = make_context(*arena_, false);
   Context encode_context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
   run(context, encode_context, plan, output);

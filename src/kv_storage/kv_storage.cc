@@ -40,14 +40,15 @@ size_t KvStorage::Layout::layer_stride(const SpecLayout& spec) {
 }
 
 size_t KvStorage::Layout::block_bytes() const {
-  return std::max(static_cast<size_t>(self.num_layers) * layer_stride(self),
-                  static_cast<size_t>(cross.num_layers) * layer_stride(cross));
+  size_t most = 0;
+  for (const SpecLayout& spec : specs) most = std::max(most, static_cast<size_t>(spec.num_layers) * layer_stride(spec));
+  return most;
 }
 
 StatusOr<std::unique_ptr<KvStorage>> KvStorage::create(const Layout& layout) {
   constexpr size_t kMaxLayerBytes = size_t{1} << 40;
   constexpr int32_t kMaxLayers = 1 << 16;
-  for (const SpecLayout& spec : {layout.self, layout.cross}) {
+  for (const SpecLayout& spec : layout.specs) {
     if (spec.num_layers < 0 || spec.num_layers > kMaxLayers || spec.layer_bytes > kMaxLayerBytes) {
       return invalid_argument("KV layout: ", spec.num_layers, " layers of ", spec.layer_bytes, " bytes a block");
     }
@@ -68,8 +69,8 @@ StatusOr<std::unique_ptr<KvStorage>> KvStorage::create(const Layout& layout) {
                                 format_bytes(*bytes), ")");
     }
   }
-  storage->self_layers_ = storage->layer_views(layout.self);
-  storage->cross_layers_ = storage->layer_views(layout.cross);
+  for (const SpecLayout& spec : layout.specs) storage->layers_.push_back(storage->layer_views(spec));
+  storage->spans_.assign(storage->layers_.begin(), storage->layers_.end());
   return storage;
 }
 

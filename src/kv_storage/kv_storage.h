@@ -1,9 +1,9 @@
 // The bytes of the two block pools. Executes the block moves of a plan: copies and swaps. In debug runs it poisons
 // freed blocks and checks that cross blocks do not change once they are written.
 //
-// A block has block_bytes() bytes and is of one kind at a time: layer l of a self table starts at l * self layer stride
-// in it, layer l of a cross table at l * cross layer stride; block_bytes() is the larger sum of the two. The attention
-// backend defines the format of a layer's bytes (AttentionBackend::block_bytes).
+// A block has block_bytes() bytes and belongs to a table of one spec at a time: layer l of spec s starts at l * the
+// stride of s in it; block_bytes() is the largest sum of a spec's strides. The attention backend defines the format of
+// a layer's bytes (AttentionBackend::block_bytes).
 //
 // Owned by the model runner. Not thread-safe (engine thread). Memory is committed on first use, so a host pool that is
 // never swapped to costs address space only.
@@ -31,8 +31,7 @@ class KvStorage final {
   struct Layout {
     int32_t num_device_blocks = 0;
     int32_t num_host_blocks = 0;
-    SpecLayout self;
-    SpecLayout cross;  // num_layers 0: a decoder-only model
+    std::vector<SpecLayout> specs = {};  // as ModelSpec::kv
 
     // layer_bytes rounded up to a multiple of 64.
     static size_t layer_stride(const SpecLayout& spec);
@@ -43,9 +42,10 @@ class KvStorage final {
   // system refuses the memory (says how much was asked for).
   static StatusOr<std::unique_ptr<KvStorage>> create(const Layout& layout);
 
-  // One view per layer: uint8 [num_device_blocks, layer_bytes], stride[0] = block_bytes() (KvCaches).
-  std::span<const TensorView> self_layers() const { return self_layers_; }
-  std::span<const TensorView> cross_layers() const { return cross_layers_; }
+  // The layers of each spec, one view a layer: uint8 [num_device_blocks, layer_bytes], stride[0] = block_bytes()
+  // (KvCaches).
+  std::span<const std::span<const TensorView>> layers() const { return spans_; }
+  std::span<const TensorView> layers(size_t spec) const { return spans_.at(spec); }
   const Layout& layout() const { return layout_; }
   size_t block_bytes() const { return block_bytes_; }
 
@@ -89,8 +89,8 @@ class KvStorage final {
   size_t block_bytes_;
   Pool device_;
   Pool host_;
-  std::vector<TensorView> self_layers_;
-  std::vector<TensorView> cross_layers_;
+  std::vector<std::vector<TensorView>> layers_;     // of each spec
+  std::vector<std::span<const TensorView>> spans_;  // of layers_
   uint64_t bytes_copied_ = 0;
   uint64_t bytes_swapped_out_ = 0;
   uint64_t bytes_swapped_in_ = 0;

@@ -15,8 +15,7 @@ using Layout = KvStorage::Layout;
 Layout small_layout() {
   return {.num_device_blocks = 4,
           .num_host_blocks = 3,
-          .self = {.num_layers = 3, .layer_bytes = 100},
-          .cross = {.num_layers = 2, .layer_bytes = 256}};
+          .specs = {{.num_layers = 3, .layer_bytes = 100}, {.num_layers = 2, .layer_bytes = 256}}};
 }
 
 std::unique_ptr<KvStorage> make(const Layout& layout) {
@@ -30,14 +29,14 @@ uint8_t* at(const TensorView& layer, int64_t block) {
 }
 
 void fill(const KvStorage& storage, BlockId block, uint8_t value) {
-  for (const TensorView& layer : storage.self_layers()) {
-    std::memset(at(layer, block), value + static_cast<int>(&layer - storage.self_layers().data()), 100);
+  for (const TensorView& layer : storage.layers(0)) {
+    std::memset(at(layer, block), value + static_cast<int>(&layer - storage.layers(0).data()), 100);
   }
 }
 
 bool is_filled(const KvStorage& storage, BlockId block, uint8_t value) {
-  for (size_t i = 0; i < storage.self_layers().size(); ++i) {
-    const uint8_t* bytes = at(storage.self_layers()[i], block);
+  for (size_t i = 0; i < storage.layers(0).size(); ++i) {
+    const uint8_t* bytes = at(storage.layers(0)[i], block);
     for (int j = 0; j < 100; ++j) {
       if (bytes[j] != value + i) return false;
     }
@@ -49,25 +48,36 @@ TEST(KvStorage, ABlockHoldsAllLayersOfOneTable) {
   const auto storage = make(small_layout());
   // Self: 3 layers of 100 bytes, each begun at a multiple of 64; cross: 2 of 256. The larger one is the block.
   EXPECT_EQ(storage->block_bytes(), 512u);
-  ASSERT_EQ(storage->self_layers().size(), 3u);
-  ASSERT_EQ(storage->cross_layers().size(), 2u);
-  const TensorView& first = storage->self_layers()[0];
+  ASSERT_EQ(storage->layers(0).size(), 3u);
+  ASSERT_EQ(storage->layers(1).size(), 2u);
+  const TensorView& first = storage->layers(0)[0];
   EXPECT_EQ(first.dtype, DType::kUInt8);
   EXPECT_EQ(first.dim(0), 4);
   EXPECT_EQ(first.dim(1), 100);
   EXPECT_EQ(first.stride[0], 512);
-  EXPECT_EQ(at(storage->self_layers()[2], 1) - at(first, 0), 512 + 2 * 128);
-  EXPECT_EQ(at(storage->cross_layers()[1], 3) - at(first, 0), 3 * 512 + 256);
+  EXPECT_EQ(at(storage->layers(0)[2], 1) - at(first, 0), 512 + 2 * 128);
+  EXPECT_EQ(at(storage->layers(1)[1], 3) - at(first, 0), 3 * 512 + 256);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first.raw) % 64, 0u);
+}
+
+// A draft model's own layers: a third spec, whose layers are the widest.
+TEST(KvStorage, ABlockHoldsTheLargestOfAnyNumberOfSpecs) {
+  Layout layout = small_layout();
+  layout.specs.push_back({.num_layers = 1, .layer_bytes = 700});
+  const auto storage = make(layout);
+  EXPECT_EQ(storage->block_bytes(), 704u);
+  ASSERT_EQ(storage->layers().size(), 3u);
+  EXPECT_EQ(storage->layers(2)[0].stride[0], 704);
+  EXPECT_EQ(storage->layers(2)[0].raw, storage->layers(0)[0].raw);
 }
 
 TEST(KvStorage, ADecoderOnlyModelHasNoCrossLayers) {
   Layout layout = small_layout();
-  layout.cross = {};
+  layout.specs.pop_back();
   layout.num_host_blocks = 0;
   const auto storage = make(layout);
   EXPECT_EQ(storage->block_bytes(), 384u);
-  EXPECT_TRUE(storage->cross_layers().empty());
+  EXPECT_EQ(storage->layers().size(), 1u);
 }
 
 TEST(KvStorage, MovesRealBytesAndCountsThem) {
@@ -94,7 +104,7 @@ TEST(KvStorage, PoisonIsNaNInEveryFloatFormat) {
   const auto storage = make(small_layout());
   const std::vector<BlockId> blocks = {2};
   storage->poison(MemoryPool::kDevice, blocks);
-  const uint8_t* bytes = at(storage->self_layers()[1], 2);
+  const uint8_t* bytes = at(storage->layers(0)[1], 2);
   float f32;
   uint16_t half;
   std::memcpy(&f32, bytes, 4);
@@ -102,7 +112,7 @@ TEST(KvStorage, PoisonIsNaNInEveryFloatFormat) {
   EXPECT_TRUE(std::isnan(f32));
   EXPECT_TRUE(std::isnan(bfloat16_to_float(half)));
   EXPECT_TRUE(std::isnan(float16_to_float(half)));
-  EXPECT_EQ(*at(storage->self_layers()[0], 1), 0);
+  EXPECT_EQ(*at(storage->layers(0)[0], 1), 0);
 }
 
 TEST(KvStorage, AppliesAStepsMovesInOrder) {
@@ -132,7 +142,7 @@ TEST(KvStorage, HashesSeeEveryByte) {
   const auto storage = make(small_layout());
   const uint64_t before = storage->hash(MemoryPool::kDevice, 0);
   EXPECT_EQ(before, storage->hash(MemoryPool::kDevice, 1));
-  uint8_t* bytes = at(storage->cross_layers()[0], 0);
+  uint8_t* bytes = at(storage->layers(1)[0], 0);
   for (int i = 0; i < 512; ++i) {
     bytes[i] ^= 1;
     EXPECT_NE(storage->hash(MemoryPool::kDevice, 0), before) << i;
@@ -169,7 +179,7 @@ TEST(KvStorageDeathTest, CatchesWhoeverWritesASealedBlock) {
   const auto storage = make(small_layout());
   const std::vector<BlockId> blocks = {0};
   storage->seal(blocks);
-  at(storage->cross_layers()[1], 0)[17] = 1;
+  at(storage->layers(1)[1], 0)[17] = 1;
   BlockMoves moves;
   moves.freed_device = {0};
   EXPECT_DEATH(storage->apply(moves), "cross block 0 of the device pool changed");
@@ -186,14 +196,14 @@ TEST(KvStorage, RefusesWhatCannotBe) {
   layout.num_device_blocks = 0;
   EXPECT_EQ(KvStorage::create(layout).status().code(), absl::StatusCode::kInvalidArgument);
   layout = small_layout();
-  layout.self.layer_bytes = std::numeric_limits<size_t>::max();
+  layout.specs[0].layer_bytes = std::numeric_limits<size_t>::max();
   EXPECT_EQ(KvStorage::create(layout).status().code(), absl::StatusCode::kInvalidArgument);
   layout = small_layout();
   layout.num_device_blocks = std::numeric_limits<int32_t>::max();
-  layout.self = {.num_layers = 1 << 16, .layer_bytes = size_t{1} << 40};
+  layout.specs[0] = {.num_layers = 1 << 16, .layer_bytes = size_t{1} << 40};
   EXPECT_EQ(KvStorage::create(layout).status().code(), absl::StatusCode::kInvalidArgument);
   // 2^31 blocks of 1 MiB: 2 PiB, more than any address space gives.
-  layout.self = {.num_layers = 1, .layer_bytes = size_t{1} << 20};
+  layout.specs[0] = {.num_layers = 1, .layer_bytes = size_t{1} << 20};
   const Status status = KvStorage::create(layout).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(error_message(status).find("KV blocks of 1048576 bytes"), std::string::npos) << status;

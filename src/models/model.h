@@ -50,7 +50,7 @@ class Model {
   virtual void encode(Context& context, const EncodeBatch& batch, LayerRange range, Activations& state) const = 0;
 
   // Projects the encoder output to cross K and V of decoder layers `range`, and writes row i to slot
-  // cross.slot_mapping[i] of kv.cross_layers.
+  // cross.slot_mapping[i] of the cross spec of kv.
   virtual void write_cross_kv(Context& context, const EncoderOutput& output, const AttentionMetadata& cross,
                               const KvCaches& kv, LayerRange range) const = 0;
 
@@ -61,7 +61,7 @@ class Model {
   virtual void embed(Context& context, const ForwardBatch& batch, const TensorView& x) const = 0;
 
   // Runs decoder layers [range.begin, range.end) on state.x in place, and writes K and V of the new rows to
-  // batch.kv.self_layers. REQUIRES: state.next_layer == range.begin.
+  // batch.kv. REQUIRES: state.next_layer == range.begin.
   virtual void decode(Context& context, const ForwardBatch& batch, LayerRange range, Activations& state) const = 0;
 
   // Overwrites hidden [batch.logits_rows.size(), d_model] float32 with the input of lm_head(), of the rows

@@ -136,20 +136,22 @@ class TestKv final {
   TestKv(const std::vector<KvSpec>& specs, const AttentionBackend& attention, int32_t num_blocks) {
     for (const KvSpec& spec : specs) {
       const size_t bytes = attention.block_bytes(spec, PackedRequests::kBlockSize, DType::kFloat32);
+      std::vector<TensorView>& views = layers_.emplace_back();
       for (int32_t i = 0; i < spec.num_layers(); ++i) {
         pools_.emplace_back(bytes * static_cast<size_t>(num_blocks) / sizeof(float));
-        (spec.kind == KvKind::kSelf ? self_ : cross_)
-            .emplace_back(pools_.back().data(), DType::kUInt8,
-                          std::initializer_list<int64_t>{num_blocks, static_cast<int64_t>(bytes)});
+        views.emplace_back(pools_.back().data(), DType::kUInt8,
+                           std::initializer_list<int64_t>{num_blocks, static_cast<int64_t>(bytes)});
       }
     }
+    spans_.assign(layers_.begin(), layers_.end());
   }
 
-  KvCaches caches() const { return {self_, cross_}; }
+  KvCaches caches() const { return {spans_}; }
 
  private:
   std::vector<std::vector<float>> pools_;
-  std::vector<TensorView> self_, cross_;
+  std::vector<std::vector<TensorView>> layers_;
+  std::vector<std::span<const TensorView>> spans_;
 };
 
 class RunModel final {

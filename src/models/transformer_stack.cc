@@ -53,6 +53,7 @@ TransformerStack::TransformerStack(StackParts parts, const AttentionBackend& att
     num_self += layer.self.has_value() ? 1 : 0;
     num_cross += layer.cross.has_value() ? 1 : 0;
   }
+  cross_spec_ = num_self > 0 ? 1 : 0;  // as kv_specs() lists them
 }
 
 std::vector<KvSpec> TransformerStack::kv_specs() const {
@@ -63,11 +64,11 @@ std::vector<KvSpec> TransformerStack::kv_specs() const {
 }
 
 const TensorView& TransformerStack::self_cache(const KvCaches& kv, int32_t index) const {
-  return kv.self_layers[static_cast<size_t>(self_places_[static_cast<size_t>(index)])];
+  return kv.specs[self_spec_][static_cast<size_t>(self_places_[static_cast<size_t>(index)])];
 }
 
 const TensorView& TransformerStack::cross_cache(const KvCaches& kv, int32_t index) const {
-  return kv.cross_layers[static_cast<size_t>(cross_places_[static_cast<size_t>(index)])];
+  return kv.specs[cross_spec_][static_cast<size_t>(cross_places_[static_cast<size_t>(index)])];
 }
 
 void TransformerStack::encode(Context& context, const EncodeBatch& batch, LayerRange range, const TensorView& x) const {

@@ -90,6 +90,7 @@ class TransformerStack final {
 
   StackParts parts_;
   const AttentionBackend& attention_;
+  size_t self_spec_ = 0, cross_spec_ = 1;            // in kv_specs()
   std::vector<int32_t> self_places_, cross_places_;  // [num_layers]; of a layer without: not read
 };
 
