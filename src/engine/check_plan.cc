@@ -57,9 +57,9 @@ class PlanChecker final {
   }
 
   // Whether a table holds `num_tokens`, in blocks of the pool.
-  Status check_table(std::string_view field, const BlockTable& table, int64_t num_tokens) const {
+  Status check_table(std::string_view field, const BlockTable& table, int64_t num_tokens, int64_t block_size) const {
     RETURN_IF_ERROR(check_blocks(field, table, info_.num_device_blocks));
-    const int64_t least = ceil_div(num_tokens, int64_t{info_.block_size});
+    const int64_t least = ceil_div(num_tokens, block_size);
     return check(field, std::ssize(table), "blocks", least, std::numeric_limits<int32_t>::max());
   }
   Status check_ids(std::string_view field, std::span<const int32_t> ids, int32_t vocab_size) const {
@@ -71,7 +71,8 @@ class PlanChecker final {
     const EncoderSequenceData& input = group.encoder_seq_data;
     RETURN_IF_ERROR(check("encoder num_tokens", input.num_tokens, "positions", 0, info_.max_encoder_len));
     RETURN_IF_ERROR(check_ids("encoder token_ids", input.token_ids, info_.spec.encoder_vocab()));
-    RETURN_IF_ERROR(check_table("cross_block_table", group.cross_block_table, input.num_tokens));
+    RETURN_IF_ERROR(
+        check_table("cross_block_table", group.cross_block_table, input.num_tokens, info_.cross_block_size));
     if (input.encode_now) RETURN_IF_ERROR(check_input(input));
     if (group.seq_data.size() != group.block_tables.size()) return refuse("block_tables", "not one a sequence");
     for (size_t i = 0; i < group.seq_data.size(); ++i) {
@@ -85,7 +86,7 @@ class PlanChecker final {
     RETURN_IF_ERROR(check("token_ids", num_rows, "rows", 1, int64_t{info_.max_decoder_len} - data.context_len));
     RETURN_IF_ERROR(check("first_logits_row", data.first_logits_row, "is a row", 0, num_rows));
     RETURN_IF_ERROR(check_ids("token_ids", data.token_ids, info_.spec.vocab_size));
-    RETURN_IF_ERROR(check_table("block_table", table, data.context_len + num_rows));
+    RETURN_IF_ERROR(check_table("block_table", table, data.context_len + num_rows, info_.block_size));
     num_rows_ += num_rows;
     ++num_seqs_;
     return ok_status();
@@ -125,7 +126,8 @@ class PlanChecker final {
     if (!encode.runs || !encode.begins) return ok_status();
     RETURN_IF_ERROR(check("long_encode num_tokens", encode.input.num_tokens, "positions", 1, info_.max_encoder_len));
     RETURN_IF_ERROR(check_ids("long_encode token_ids", encode.input.token_ids, info_.spec.encoder_vocab()));
-    RETURN_IF_ERROR(check_table("long_encode cross_block_table", encode.cross_block_table, encode.input.num_tokens));
+    RETURN_IF_ERROR(check_table("long_encode cross_block_table", encode.cross_block_table, encode.input.num_tokens,
+                                info_.cross_block_size));
     return check_input(encode.input);
   }
 

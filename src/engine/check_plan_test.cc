@@ -24,7 +24,7 @@ ExecutorInfo limits() {
   info.max_num_seqs = 3;
   info.max_num_batched_tokens = 4;
   info.max_num_encoder_tokens = 20;
-  info.block_size = 16;
+  info.block_size = info.cross_block_size = 16;
   info.num_device_blocks = 8;
   info.num_host_blocks = 4;
   return info;

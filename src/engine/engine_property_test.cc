@@ -219,6 +219,7 @@ class History final {
       : random_(seed), is_verbose_(is_verbose), totals_(totals), options_(random_options()) {
     InputBatch::Limits limits;
     limits.block_size = options_.blocks.block_size;
+    limits.cross_block_size = options_.blocks.specs[1].tokens_per_block;
     auto fake = std::make_unique<FakeModelExecutor>(options_.blocks, limits);
     fake->break_by(fault);
     std::unique_ptr<Executor> executor = std::move(fake);
@@ -240,6 +241,8 @@ class History final {
   LLMEngine::Options random_options() {
     LLMEngine::Options options;
     options.blocks.block_size = random_.any_of({1, 2, 3, 4, 8, 16, 32});
+    // A model whose cross-attention is in fewer layers has more of its tokens in a block.
+    if (random_.one_in(3)) options.blocks.specs[1].tokens_per_block = random_.any_of({1, 3, 8, 20});
     const int32_t num_slots = random_.any_of({36, 48, 64, 80, 120, 300});
     options.blocks.num_device_blocks = std::max(num_slots / options.blocks.block_size, 4);
     options.blocks.num_host_blocks = random_.one_in(8) ? 0 : random_.draw(1, options.blocks.num_device_blocks);

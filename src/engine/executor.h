@@ -29,7 +29,8 @@ struct ExecutorInfo {
   int32_t max_num_batched_tokens = 0;
   int32_t max_num_encoder_tokens = 0;
   // The KV cache.
-  int32_t block_size = 0;
+  int32_t block_size = 0;        // tokens of a block of a self table
+  int32_t cross_block_size = 0;  // of a cross table
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
   DType kv_dtype = DType::kFloat32;

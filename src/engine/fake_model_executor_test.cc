@@ -64,12 +64,13 @@ std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int3
 }
 
 FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
-    : block_size_(blocks.block_size), batch_(limits), long_encode_(limits.encodes()) {
+    : block_sizes_{blocks.block_size, limits.tokens_per_cross_block()}, batch_(limits), long_encode_(limits.encodes()) {
   info_.num_device_blocks = blocks.num_device_blocks;
   info_.num_host_blocks = blocks.num_host_blocks;
   info_.spec.alignment_heads.resize(kFakeAlignmentHeads);
   info_.spec.vocab_size = kFakeVocabSize;
-  info_.block_size = blocks.block_size;
+  info_.block_size = block_sizes_[kSelf];
+  info_.cross_block_size = block_sizes_[kCross];
   for (int32_t* limit : {&info_.max_encoder_len, &info_.max_decoder_len, &info_.max_num_seqs,
                          &info_.max_num_batched_tokens, &info_.max_num_encoder_tokens}) {
     *limit = ModelSpec::kNoLimit;
@@ -77,15 +78,16 @@ FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, c
   KvStorage::Layout layout;
   layout.num_device_blocks = blocks.num_device_blocks;
   layout.num_host_blocks = blocks.num_host_blocks;
-  layout.specs.assign(2, {1, static_cast<size_t>(blocks.block_size) * sizeof(uint64_t)});
+  for (const int32_t size : block_sizes_) layout.specs.push_back({1, static_cast<size_t>(size) * sizeof(uint64_t)});
   kv_ = std::move(KvStorage::create(layout).value());
 }
 
-uint64_t& FakeModelExecutor::slot(std::span<const TensorView> layers, int64_t index) const {
-  const int64_t block = index / block_size_;
+uint64_t& FakeModelExecutor::slot(size_t spec, int64_t index) const {
+  const TensorView& layer = kv_->layers(spec)[0];
+  const int64_t block = index / block_sizes_[spec];
   CHECK(index >= 0 && block < info_.num_device_blocks, "slot ", index, " lies outside the pool");
-  std::byte* begin = static_cast<std::byte*>(layers[0].raw) + block * layers[0].stride[0];
-  return reinterpret_cast<uint64_t*>(begin)[index % block_size_];
+  std::byte* begin = static_cast<std::byte*>(layer.raw) + block * layer.stride[0];
+  return reinterpret_cast<uint64_t*>(begin)[index % block_sizes_[spec]];
 }
 
 Status FakeModelExecutor::submit(const StepPlan& plan) {
@@ -122,7 +124,7 @@ void FakeModelExecutor::encode() {
     const size_t end = static_cast<size_t>(batch.attention.query_start_loc[s + 1]);
     const std::span<const int32_t> input = batch.input_ids.subspan(begin, end - begin);
     for (size_t row = begin; row < end; ++row) {
-      slot(kv_->layers(kCross), batch_.encodes().cross_write().slot_mapping[row]) = encoded(input, row - begin);
+      slot(kCross, batch_.encodes().cross_write().slot_mapping[row]) = encoded(input, row - begin);
     }
   }
 }
@@ -145,7 +147,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
   output.encode_seconds += static_cast<double>(end - num_long_encoded_);
   for (; num_long_encoded_ < end; ++num_long_encoded_) {
     const auto row = static_cast<size_t>(num_long_encoded_);
-    slot(kv_->layers(kCross), long_encode_.cross_write().slot_mapping[row]) = encoded(batch.input_ids, row);
+    slot(kCross, long_encode_.cross_write().slot_mapping[row]) = encoded(batch.input_ids, row);
   }
   if (end < batch.num_tokens()) return;
   output.long_encode_ended = true;
@@ -157,23 +159,24 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
 void FakeModelExecutor::write_rows() {
   const ForwardBatch& batch = batch_.forward();
   for (size_t row = 0; row < batch.input_ids.size(); ++row) {
-    slot(kv_->layers(kSelf), batch.self.slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
+    slot(kSelf, batch.self.slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
   }
 }
 
 // What a sequence's row sees of the encoder's input and of its own first num_tokens tokens.
 uint64_t FakeModelExecutor::read(int32_t seq, int32_t num_tokens) const {
   const ForwardBatch& batch = batch_.forward();
-  const auto word = [&](const AttentionMetadata& metadata, std::span<const TensorView> layers, int32_t i) {
-    const int32_t place = seq * metadata.max_blocks_per_seq + i / block_size_;
+  const auto word = [&](const AttentionMetadata& metadata, size_t spec, int32_t i) {
+    CHECK(metadata.block_size == block_sizes_[spec]);
+    const int32_t place = seq * metadata.max_blocks_per_seq + i / metadata.block_size;
     const int64_t block = metadata.block_tables[static_cast<size_t>(place)];
-    return slot(layers, block * block_size_ + i % block_size_);
+    return slot(spec, block * metadata.block_size + i % metadata.block_size);
   };
   uint64_t state = 1;
   const int32_t num_cross = fault_ == Fault::kForgetsCrossTable ? 0 : batch.cross.seq_lens[static_cast<size_t>(seq)];
-  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, word(batch.cross, kv_->layers(kCross), i));
+  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, word(batch.cross, kCross, i));
   if (fault_ == Fault::kReadsOneSlotLess) --num_tokens;
-  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, word(batch.self, kv_->layers(kSelf), i));
+  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, word(batch.self, kSelf, i));
   return state;
 }
 

@@ -8,6 +8,7 @@
 // Compiled into the tests of this folder only (fake_model_executor_test.cc). Not thread-safe.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -58,10 +59,10 @@ class FakeModelExecutor final : public Executor {
   void select_rows(SampleOutput& output);
   void capture_rows(std::vector<CapturedRows>& captured);
   void capture_row(const CapturePlan& plan, int32_t head, int32_t row, CapturedRows& rows);
-  uint64_t& slot(std::span<const TensorView> layers, int64_t index) const;
+  uint64_t& slot(size_t spec, int64_t index) const;
 
   ExecutorInfo info_;
-  int32_t block_size_;
+  std::array<int32_t, 2> block_sizes_;  // of self and cross tables
   InputBatch batch_;
   EncodeInputs long_encode_;      // under way, unless empty
   int64_t num_long_encoded_ = 0;  // of its positions

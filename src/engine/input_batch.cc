@@ -41,7 +41,7 @@ void InputBatch::MetadataBuffers::clear() {
 InputBatch::InputBatch(const Limits& limits) : limits_(limits), encodes_(limits.encodes()) {
   const int64_t seqs = limits.max_num_seqs, rows = limits.max_num_tokens;
   self_.reserve(seqs, rows, ceil_div(limits.max_decoder_len, limits.block_size));
-  cross_.reserve(seqs, 0, ceil_div(limits.max_encoder_len, limits.block_size));
+  cross_.reserve(seqs, 0, ceil_div(limits.max_encoder_len, limits.tokens_per_cross_block()));
   captured_rows_.reserve(static_cast<size_t>(std::max(rows, seqs)));
   for (std::vector<int32_t>* list : {&input_ids_, &positions_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
   first_rows_.reserve(static_cast<size_t>(seqs));
@@ -96,10 +96,10 @@ void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
   cross_.query_start_loc = self_.query_start_loc;
   forward_.input_ids = input_ids_;
   forward_.positions = positions_;
-  forward_.self = view(self_, size32(self_stride));
+  forward_.self = view(self_, size32(self_stride), limits_.block_size);
   forward_.self.max_query_len = max_query_len_;
   forward_.self.max_kv_len = max_self_len_;
-  forward_.cross = view(cross_, size32(cross_stride));
+  forward_.cross = view(cross_, size32(cross_stride), limits_.tokens_per_cross_block());
   forward_.cross.max_query_len = max_query_len_;
   forward_.cross.max_kv_len = max_cross_len_;
 }
@@ -174,7 +174,8 @@ int32_t InputBatch::capture_row(int32_t packed_row) {
   return place;
 }
 
-AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const {
+AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq,
+                                   int32_t block_size) const {
   AttentionMetadata metadata;
   metadata.num_seqs = size32(buffers.seq_lens.size());
   metadata.query_start_loc = buffers.query_start_loc;
@@ -182,7 +183,7 @@ AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_b
   metadata.seq_lens = buffers.seq_lens;
   metadata.block_tables = buffers.block_tables;
   metadata.max_blocks_per_seq = max_blocks_per_seq;
-  metadata.block_size = limits_.block_size;
+  metadata.block_size = block_size;
   metadata.kv_dtype = limits_.kv_dtype;
   metadata.kv_start_loc = buffers.kv_start_loc;
   metadata.slot_mapping = buffers.slot_mapping;

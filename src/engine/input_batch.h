@@ -19,13 +19,17 @@ class InputBatch final {
     int32_t max_num_seqs = 0;
     int32_t max_num_tokens = 0;  // decoder rows per step
     int32_t max_num_encoder_tokens = 0;
-    int32_t max_encoder_len = 0;  // of one input
-    int32_t max_decoder_len = 0;  // of one sequence
-    int32_t block_size = 0;
+    int32_t max_encoder_len = 0;               // of one input
+    int32_t max_decoder_len = 0;               // of one sequence
+    int32_t block_size = 0;                    // of self tables
+    int32_t cross_block_size = 0;              // of cross tables; 0: the same
     DType kv_dtype = DType::kFloat32;          // of self and cross
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
 
-    EncodeInputs::Limits encodes() const { return {max_num_encoder_tokens, block_size, kv_dtype, encoder_kv_dtype}; }
+    int32_t tokens_per_cross_block() const { return cross_block_size > 0 ? cross_block_size : block_size; }
+    EncodeInputs::Limits encodes() const {
+      return {max_num_encoder_tokens, tokens_per_cross_block(), kv_dtype, encoder_kv_dtype};
+    }
   };
 
   explicit InputBatch(const Limits& limits);
@@ -66,7 +70,7 @@ class InputBatch final {
   void build_requests(const StepPlan& plan, const GroupShortlists* shortlists);
   void build_captures(const StepPlan& plan);
   int32_t capture_row(int32_t packed_row);
-  AttentionMetadata view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq) const;
+  AttentionMetadata view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq, int32_t block_size) const;
 
   Limits limits_;
   std::vector<int32_t> input_ids_, positions_, logits_rows_;

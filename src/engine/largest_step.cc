@@ -26,7 +26,7 @@ void add_group(const InputBatch::Limits& limits, int32_t context_len, int32_t nu
     planned.row = row;
   }
   group.block_tables.push() = table(context_len + num_rows, limits.block_size);
-  group.cross_block_table = table(num_encoder_tokens, limits.block_size);
+  group.cross_block_table = table(num_encoder_tokens, limits.tokens_per_cross_block());
   group.encoder_seq_data.num_tokens = num_encoder_tokens;
   group.encoder_seq_data.encode_now = encode_now;
   if (!encode_now) return;

@@ -12,6 +12,7 @@
 #include "engine/shortlist_file.h"
 #include "engine/system_memory.h"
 #include "engine/weight_storage.h"
+#include "kv/block_space_manager.h"
 #include "models/registry.h"
 
 namespace transept {
@@ -99,6 +100,10 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
 }
 
 Status EncoderDecoderModelRunner::settle_limits() {
+  info_.block_size = info_.cross_block_size = options_.block_size;
+  for (const KvSpec& kv : spec().kv) {
+    (kv.kind == KvKind::kSelf ? info_.block_size : info_.cross_block_size) = tokens_per_block(kv);
+  }
   const int32_t positions = std::max(spec().max_encoder_positions, spec().max_decoder_positions);
   const bool unlimited = positions == ModelSpec::kNoLimit;
   const std::optional<int32_t> asked = options_.max_model_len;
@@ -131,7 +136,6 @@ void EncoderDecoderModelRunner::fill_info() {
   info_.max_num_seqs = options_.max_num_seqs;
   info_.max_num_batched_tokens = options_.max_num_batched_tokens;
   info_.max_num_encoder_tokens = options_.max_num_encoder_tokens;
-  info_.block_size = options_.block_size;
   info_.kv_dtype = options_.kv_dtype;
   info_.weight_storage = options_.weight_storage;
   info_.isa = options_.isa;
@@ -169,7 +173,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           options_.max_num_encoder_tokens,
           info_.max_encoder_len,
           info_.max_decoder_len,
-          options_.block_size,
+          info_.block_size,
+          info_.cross_block_size,
           options_.kv_dtype,
           has_int8_layers() ? DType::kInt8 : DType::kFloat32};
 }
@@ -227,12 +232,27 @@ void EncoderDecoderModelRunner::prepare_long_encodes(size_t arena_bytes) {
       });
 }
 
+// Blocks are of one size, that of options_.block_size tokens of the spec that takes most: of another one more tokens
+// fit.
+int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
+  const auto bytes = [this](const KvSpec& kv, int32_t num_tokens) {
+    const size_t layer_bytes = attention_->block_bytes(kv, num_tokens, options_.kv_dtype);
+    return static_cast<size_t>(kv.num_layers()) * KvStorage::Layout::layer_stride({kv.num_layers(), layer_bytes});
+  };
+  size_t most = 0;
+  for (const KvSpec& kv : model_->spec().kv) most = std::max(most, bytes(kv, options_.block_size));
+  int32_t num_tokens = options_.block_size;
+  if (bytes(spec, num_tokens) == most) return num_tokens;
+  while (num_tokens < BlockSpaceManager::kMaxBlockSize && bytes(spec, num_tokens + 1) <= most) ++num_tokens;
+  return num_tokens;
+}
+
 KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const {
   KvStorage::Layout layout;
   layout.num_device_blocks = num_device_blocks;
   layout.num_host_blocks = num_host_blocks;
   for (const KvSpec& kv : spec().kv) {
-    layout.specs.push_back({kv.num_layers(), attention_->block_bytes(kv, options_.block_size, options_.kv_dtype)});
+    layout.specs.push_back({kv.num_layers(), attention_->block_bytes(kv, tokens_per_block(kv), options_.kv_dtype)});
   }
   return layout;
 }
@@ -241,8 +261,8 @@ Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   const auto blocks_of_request = [&](int32_t most_tokens) {
-    return ceil_div(std::min(info_.max_encoder_len, most_tokens), options_.block_size) +
-           ceil_div(std::min(info_.max_decoder_len, most_tokens), options_.block_size);
+    return ceil_div(std::min(info_.max_encoder_len, most_tokens), info_.cross_block_size) +
+           ceil_div(std::min(info_.max_decoder_len, most_tokens), info_.block_size);
   };
   const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
@@ -265,7 +285,7 @@ Status EncoderDecoderModelRunner::size_kv() {
         static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1) * block_bytes;
     return resource_exhausted(
         "the KV cache of ", format_bytes(memory), num_replicas > 1 ? " a replica (" : " (", num_blocks, " blocks of ",
-        options_.block_size, " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
+        info_.block_size, " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
         info_.max_decoder_len, " decoder tokens want ", longest, " blocks. Give --kv-cache-memory at least ",
         format_bytes(least * num_replicas), num_replicas > 1 ? " for all replicas" : "", ", or lower --max-model-len");
   }
@@ -276,7 +296,7 @@ Status EncoderDecoderModelRunner::size_kv() {
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
   RETURN_IF_ERROR(make_kv());
   report_.push_back(str_cat("KV cache: ", dtype_name(options_.kv_dtype), ", ", num_blocks, " blocks of ",
-                            options_.block_size, " tokens (", num_blocks * options_.block_size, " tokens, ",
+                            info_.block_size, " tokens (", num_blocks * info_.block_size, " tokens, ",
                             format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes),
                             "); swap space: ", host_blocks, " blocks (",
                             format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes), ")"));

@@ -81,6 +81,7 @@ class EncoderDecoderModelRunner final {
   void make_shortlists();
   Status size_kv();
   Status make_kv();
+  int32_t tokens_per_block(const KvSpec& spec) const;
   KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
   Context make_context(Arena& arena, bool dry_run);
   void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
