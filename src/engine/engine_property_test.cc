@@ -263,11 +263,11 @@ class History final {
     const BlockSpaceManager::Options& blocks = options_.blocks;
     const Scheduler::Options& scheduler = options_.scheduler;
     const char* const modes[] = {"auto", "recompute", "swap"};
-    return str_cat("block_size ", blocks.block_size, ", device blocks ", blocks.num_device_blocks, ", host blocks ",
-                   blocks.num_host_blocks, ", watermark ", blocks.watermark, ", sharing ",
-                   blocks.share_identical_inputs, ", max_num_seqs ", scheduler.max_num_seqs,
-                   ", max_num_batched_tokens ", scheduler.max_num_batched_tokens, ", max_num_encoder_tokens ",
-                   scheduler.max_num_encoder_tokens, ", preemption ",
+    return str_cat("block_size ", blocks.block_size, ", of cross tables ", blocks.specs[1].tokens_per_block,
+                   ", device blocks ", blocks.num_device_blocks, ", host blocks ", blocks.num_host_blocks,
+                   ", watermark ", blocks.watermark, ", sharing ", blocks.share_identical_inputs, ", max_num_seqs ",
+                   scheduler.max_num_seqs, ", max_num_batched_tokens ", scheduler.max_num_batched_tokens,
+                   ", max_num_encoder_tokens ", scheduler.max_num_encoder_tokens, ", preemption ",
                    modes[static_cast<size_t>(scheduler.preemption_mode)], ", seconds of encodes a step ",
                    options_.encode_slice.seconds);
   }
@@ -327,13 +327,14 @@ class History final {
   bool fits(const RandomRequest& request) const {
     const SamplingParams& params = request.params;
     const int64_t num_seqs = std::max({params.n, params.best_of, params.num_beams}),
-                  block_size = options_.blocks.block_size;
+                  block_size = options_.blocks.block_size, cross_size = options_.blocks.specs[1].tokens_per_block;
     const int64_t num_encoder = static_cast<int64_t>(request.inputs.encoder_prompt_token_ids.size());
     const int64_t longest = static_cast<int64_t>(request.inputs.prompt_token_ids.size()) + params.max_tokens;
     const int32_t num_blocks = options_.blocks.num_device_blocks;
     const int32_t watermark = static_cast<int32_t>(options_.blocks.watermark * num_blocks);
     return num_seqs <= options_.scheduler.max_num_seqs && num_encoder <= options_.scheduler.max_num_encoder_tokens &&
-           ceil_div(num_encoder, block_size) + num_seqs * ceil_div(longest, block_size) <= num_blocks - watermark;
+           ceil_div(num_encoder, cross_size > 0 ? cross_size : block_size) + num_seqs * ceil_div(longest, block_size) <=
+               num_blocks - watermark;
   }
 
   std::string abort() {
