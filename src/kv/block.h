@@ -6,7 +6,8 @@
 
 namespace transept {
 
-// A block: block_size slots (tokens) of all layers. Ids count from 0 within a pool.
+// A block: slots (tokens) of all layers of one spec, as many as the spec says (kv/table_spec.h). Ids count from 0
+// within a pool.
 using BlockId = int32_t;
 
 // The blocks of a sequence (self) or of a group's encoder input (cross), in order of positions.
