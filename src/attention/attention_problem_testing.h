@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attention/backend.h"
+#include "attention/checks.h"
 
 namespace transept {
 
@@ -27,7 +28,35 @@ struct KeyOwner {
   int keys = 0;
   std::vector<int> rows;  // new rows of each sequence; self, encoder: one sequence
   int cross_context = 0;  // cross: rows before the new ones, which have no keys of their own
+  // Cross: keys that each new row sees, the rows of all sequences one after another. Empty: all.
+  std::vector<KeyRange> ranges = {};
+  KeyRange loud = {};  // keys whose K and V are far larger than those of others
 };
+
+// Ranges of so many rows over so many keys: empty, full, of one key, and with their ends at and around tiles' borders.
+inline std::vector<KeyRange> random_ranges(std::mt19937& rng, int num_rows, int num_keys) {
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(rng); };
+  const auto border = [&] { return std::clamp(64 * pick(0, num_keys / 64 + 1) + pick(-1, 1), 0, num_keys); };
+  std::vector<KeyRange> ranges;
+  for (int r = 0; r < num_rows; ++r) {
+    int begin = pick(0, num_keys), end = pick(0, num_keys);  // empty if the first is not below the second
+    switch (pick(0, 6)) {
+      case 0: begin = 0, end = num_keys; break;
+      case 1: end = std::min(begin + 1, num_keys); break;
+      case 2: begin = border(), end = border(); break;
+      case 3: begin = std::min(begin, border()), end = num_keys; break;
+      case 4:
+        if (r > 0) begin = static_cast<int>(ranges.back().begin), end = static_cast<int>(ranges.back().end);
+        break;
+      case 5:
+        if (begin > end) std::swap(begin, end);
+        break;
+      default: break;
+    }
+    ranges.push_back({begin, end});
+  }
+  return ranges;
+}
 
 struct AttentionProblem {
   AttentionType type = AttentionType::kDecoder;
@@ -46,6 +75,14 @@ struct AttentionProblem {
   }
   int visible(const KeyOwner& owner, int row) const {
     return causal ? std::min(owner.keys, context(owner) + row + 1) : owner.keys;
+  }
+  // The keys that a row of one of an owner's sequences sees.
+  KeyRange seen(const KeyOwner& owner, int seq, int row) const {
+    KeyRange range{0, visible(owner, row)};
+    if (owner.ranges.empty()) return range;
+    for (int s = 0; s < seq; ++s) row += owner.rows[static_cast<size_t>(s)];
+    const KeyRange& given = owner.ranges[static_cast<size_t>(row)];
+    return {given.begin, std::min(range.end, given.end)};
   }
   int num_rows() const {
     int rows = 0;
@@ -109,8 +146,10 @@ inline float q_value(uint32_t owner, int seq, int position, int head, int d) {
   return value_at(0, owner * 64 + static_cast<uint32_t>(seq), static_cast<uint32_t>(position),
                   static_cast<uint32_t>(head), static_cast<uint32_t>(d));
 }
-inline float kv_value(bool v, uint32_t owner, int key, int head, int d) {
-  return value_at(v ? 2 : 1, owner, static_cast<uint32_t>(key), static_cast<uint32_t>(head), static_cast<uint32_t>(d));
+inline float kv_value(bool v, const KeyOwner& owner, int key, int head, int d) {
+  const float value =
+      value_at(v ? 2 : 1, owner.id, static_cast<uint32_t>(key), static_cast<uint32_t>(head), static_cast<uint32_t>(d));
+  return key >= owner.loud.begin && key < owner.loud.end ? 1000 * value : value;
 }
 
 struct AttentionResult {
@@ -128,6 +167,7 @@ class AttentionSetup final {
     lay_out_sequences();
     fill_q();
     if (p_.type != AttentionType::kEncoder) lay_out_blocks(shuffle_blocks);
+    lay_out_ranges();
     fill_bias();
   }
 
@@ -265,6 +305,24 @@ class AttentionSetup final {
                          .columns(kLayer * layer, (kLayer + 1) * layer);
   }
 
+  // No lists if no owner has ranges.
+  void lay_out_ranges() {
+    if (std::all_of(p_.owners.begin(), p_.owners.end(), [](const KeyOwner& o) { return o.ranges.empty(); })) return;
+    for (const KeyOwner& owner : p_.owners) {
+      for (const KeyRange& range : owner.ranges) {
+        key_begin_.push_back(static_cast<int32_t>(range.begin));
+        key_end_.push_back(static_cast<int32_t>(range.end));
+      }
+      if (!owner.ranges.empty()) continue;
+      for (const int rows : owner.rows) {
+        key_begin_.insert(key_begin_.end(), static_cast<size_t>(rows), 0);
+        key_end_.insert(key_end_.end(), static_cast<size_t>(rows), owner.keys);
+      }
+    }
+    metadata_.key_begin = key_begin_;
+    metadata_.key_end = key_end_;
+  }
+
   // use(owner, which of its sequences, that sequence's place, row in the sequence, row in the batch)
   template <typename Use>
   void for_each_row(const Use& use) const {
@@ -359,8 +417,8 @@ class AttentionSetup final {
         float* k = args_.k.row(static_cast<int64_t>(i)) + h * args_.k.stride[1];
         float* v = args_.v.row(static_cast<int64_t>(i)) + h * args_.v.stride[1];
         for (int d = 0; d < p_.dim; ++d) {
-          k[d] = kv_value(false, places[i].first->id, places[i].second, h, d);
-          v[d] = kv_value(true, places[i].first->id, places[i].second, h, d);
+          k[d] = kv_value(false, *places[i].first, places[i].second, h, d);
+          v[d] = kv_value(true, *places[i].first, places[i].second, h, d);
         }
       }
     }
@@ -372,7 +430,7 @@ class AttentionSetup final {
   AttentionArgs args_;
   AttentionBias bias_;
   std::optional<DistanceBias> t5_;
-  std::vector<int32_t> query_start_, context_, seq_lens_, kv_start_, group_start_, tables_;
+  std::vector<int32_t> query_start_, context_, seq_lens_, kv_start_, group_start_, tables_, key_begin_, key_end_;
   std::vector<int64_t> slots_;
   std::vector<float> bias_data_;
   PageBuffer q_, k_, v_, out_, cache_;
@@ -386,8 +444,8 @@ struct HeadValues {
   HeadValues(const AttentionProblem& p, const KeyOwner& owner, int kv_head) {
     for (int j = 0; j < owner.keys; ++j) {
       for (int d = 0; d < p.dim; ++d) {
-        k.push_back(kv_value(false, owner.id, j, kv_head, d));
-        v.push_back(kv_value(true, owner.id, j, kv_head, d));
+        k.push_back(kv_value(false, owner, j, kv_head, d));
+        v.push_back(kv_value(true, owner, j, kv_head, d));
       }
     }
   }
@@ -402,23 +460,24 @@ struct NaiveRow {
 inline NaiveRow attend_naively(const AttentionProblem& p, const KeyOwner& owner, const HeadValues& values, int seq,
                                int row, int head) {
   const int position = p.context(owner) + row;
-  const auto visible = static_cast<size_t>(p.visible(owner, row));
+  const KeyRange seen = p.seen(owner, seq, row);
+  const auto begin = static_cast<size_t>(seen.begin), end = static_cast<size_t>(seen.end);
   const auto dim = static_cast<size_t>(p.dim);
   NaiveRow result{std::vector<double>(static_cast<size_t>(owner.keys)), std::vector<double>(dim)};
   std::vector<double>& weights = result.probabilities;
   std::vector<double> q(dim);
   for (size_t d = 0; d < dim; ++d) q[d] = q_value(owner.id, seq, position, head, static_cast<int>(d));
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (size_t j = 0; j < visible; ++j) {
+  for (size_t j = begin; j < end; ++j) {
     for (size_t d = 0; d < dim; ++d) weights[j] += q[d] * values.k[j * dim + d];
     weights[j] = weights[j] * p.scale() + bias_value(p, owner.id, seq, head, position, static_cast<int>(j));
     max = std::max(max, weights[j]);
   }
-  for (size_t j = 0; j < visible; ++j) {
+  for (size_t j = begin; j < end; ++j) {
     weights[j] = std::isinf(max) ? 0 : std::exp(weights[j] - max);
     sum += weights[j];
   }
-  for (size_t j = 0; j < visible; ++j) {
+  for (size_t j = begin; j < end; ++j) {
     weights[j] = sum == 0 ? 0 : weights[j] / sum;
     for (size_t d = 0; d < dim; ++d) result.out[d] += weights[j] * values.v[j * dim + d];
   }

@@ -68,11 +68,11 @@ class AttentionBackend {
   virtual void plan(Context& context, ForwardBatch& batch) const = 0;
 
   // First writes k, v to the cache at metadata.slot_mapping (kDecoder, and kEncoderDecoder if k, v are given), for all
-  // sequences. Then computes out = softmax(scale * q.k + bias) v for every row, each sequence over its own keys only. A
-  // sequence without keys gives zeros. The order of reduction over keys depends on key positions and the instruction
-  // level: never on the batch, the number of rows, the block size or the threads. Allocates only from the context's
-  // arena. `metadata` of self and cross belongs to a batch that plan() has seen (unless run() only writes to the
-  // cache). Wrong shapes fail a CHECK.
+  // sequences. Then computes out = softmax(scale * q.k + bias) v for every row, each sequence over its own keys only,
+  // and each row over those of its range where metadata has ranges (kEncoderDecoder). A row without keys gives zeros.
+  // The order of reduction over keys depends on key positions and the instruction level: never on the batch, the number
+  // of rows, the block size or the threads. Allocates only from the context's arena. `metadata` of self and cross
+  // belongs to a batch that plan() has seen (unless run() only writes to the cache). Wrong shapes fail a CHECK.
   virtual void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                    const AttentionArgs& args) const = 0;
 };

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
 
@@ -214,6 +216,22 @@ TEST_P(BackendTest, CrossRowsStandAtPositionsOfTheirOwn) {
   }
 }
 
+TEST_P(BackendTest, CrossRowsSeeTheKeysOfTheirRanges) {
+  AttentionProblem p = problem(AttentionType::kEncoderDecoder);
+  p.bias = BiasForm::kFull;
+  p.heads = 4;
+  p.kv_heads = 2;
+  // None, all, one, up to a tile's border, from one on, across one, the end; beside an owner whose rows see everything.
+  p.owners = {
+      {1, 200, {3, 1, 4}, 0, {{70, 70}, {0, 200}, {130, 131}, {10, 64}, {64, 128}, {63, 66}, {150, 200}, {9, 3}}},
+      {2, 90, {2}},
+      {3, 70, {1, 1}, 0, {{70, 70}, {0, 0}}}};
+  expect_right(p, {3, 1});
+  p.causal = true;  // both hold
+  p.owners[0].cross_context = 60;
+  expect_right(p, {0});
+}
+
 TEST_P(BackendTest, RandomProblems) {
   std::mt19937 rng(11);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(rng); };
@@ -234,6 +252,9 @@ TEST_P(BackendTest, RandomProblems) {
         owner.rows.push_back(p.type == AttentionType::kEncoder   ? owner.keys
                              : p.type == AttentionType::kDecoder ? std::min(owner.keys, pick(1, 30))
                                                                  : pick(1, 30));
+      }
+      if (p.type == AttentionType::kEncoderDecoder && pick(0, 1) == 0) {
+        owner.ranges = random_ranges(rng, std::accumulate(owner.rows.begin(), owner.rows.end(), 0), owner.keys);
       }
       p.owners.push_back(owner);
     }

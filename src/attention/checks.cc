@@ -48,6 +48,11 @@ void check_attention_args(const Context& context, AttentionType type, const Atte
   if (args.q.empty()) return;
   CHECK(is_dense_last(args.q) && is_dense_last(args.out) && same_rows_of_heads(args.q, args.out));
   CHECK(context.dry_run || metadata.query_start_loc.size() == static_cast<size_t>(metadata.num_seqs) + 1);
+  if (!metadata.key_begin.empty() || !metadata.key_end.empty()) {
+    const auto rows = static_cast<size_t>(args.q.dim(0));
+    CHECK(type == AttentionType::kEncoderDecoder && metadata.key_begin.size() == rows &&
+          metadata.key_end.size() == rows);
+  }
   CHECK(args.k.empty() || args.k.dim(2) == args.q.dim(2));
   CHECK(args.q.dim(1) % num_kv_heads(args) == 0);
   if (args.bias != nullptr && args.bias->needs_position()) {

@@ -1,6 +1,8 @@
 // Checks of arguments, and readings of metadata, that both backends share. Functions without state: thread-safe.
 #pragma once
 
+#include <algorithm>
+
 #include "attention/backend.h"
 
 namespace transept {
@@ -33,13 +35,24 @@ inline int64_t row_position(const AttentionMetadata& metadata, int64_t seq, int6
   return row_idx + (metadata.context_lens.empty() ? 0 : metadata.context_lens[static_cast<size_t>(seq)]);
 }
 
-// Returns how many keys the row_idx-th new row of a sequence sees: [0, result).
-inline int64_t num_visible_keys(const AttentionMetadata& metadata, bool causal, int64_t seq, int64_t row_idx) {
+// Keys [begin, end) of a sequence. Without keys: [0, 0).
+struct KeyRange {
+  int64_t begin = 0, end = 0;
+
+  bool empty() const { return begin >= end; }
+};
+
+// Returns the keys that the row_idx-th new row of a sequence sees.
+inline KeyRange visible_keys(const AttentionMetadata& metadata, bool causal, int64_t seq, int64_t row_idx) {
   const auto s = static_cast<size_t>(seq);
-  const int64_t keys = metadata.seq_lens[s];
-  if (!causal) return keys;
-  const int64_t visible = row_position(metadata, seq, row_idx) + 1;
-  return visible < keys ? visible : keys;
+  KeyRange range{0, metadata.seq_lens[s]};
+  if (causal) range.end = std::min(range.end, row_position(metadata, seq, row_idx) + 1);
+  if (metadata.key_begin.empty()) return range;
+  const auto row = static_cast<size_t>(metadata.query_start_loc[s] + row_idx);
+  const int32_t begin = metadata.key_begin[row], end = metadata.key_end[row];
+  DCHECK(begin >= 0 && begin <= metadata.seq_lens[s] && end >= 0 && end <= metadata.seq_lens[s]);
+  range = {begin, std::min<int64_t>(range.end, end)};
+  return range.empty() ? KeyRange{} : range;
 }
 
 // Returns the start of one layer's part of block `slot / block_size`.

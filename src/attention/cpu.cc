@@ -252,13 +252,14 @@ class Run final {
   // Begins to fetch the first tile's keys and values of one head: sequences lie all over the cache, and short ones are
   // over before the processor has seen where they go. The kernel fetches later tiles.
   void fetch_keys(const AttentionItem& item, int64_t kv_head) const {
-    if (rounded_ != nullptr || is_dense_) return;
+    if (rounded_ != nullptr || is_dense_ || item.cost == 0) return;
     AttentionTask task{};
     task.head_dim = static_cast<int>(args_.q.dim(2));
     locate_keys(item, kv_head, task);
-    const int64_t keys = std::min<int64_t>(kTileKeys, metadata_.seq_lens[static_cast<size_t>(item.first_seq)]);
+    const int64_t first = tile_of(item.first_key);
+    const int64_t end = std::min<int64_t>(first + kTileKeys, metadata_.seq_lens[static_cast<size_t>(item.first_seq)]);
     const int64_t bytes = kv_part_bytes(kv_type(metadata_.kv_dtype), task.block_size, task.head_dim);
-    for (int64_t block = 0; block * task.block_size < keys; ++block) {
+    for (int64_t block = first / task.block_size; block * task.block_size < end; ++block) {
       const unsigned char* part = task.cache + task.blocks[block] * task.block_stride;
       for (int64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(part + i);
     }
@@ -285,17 +286,20 @@ class Run final {
 
   void fill_rows(const AttentionItem& item, int64_t kv_head, AttentionTask& task) const {
     int64_t seq = item.first_seq;
+    task.first_key = metadata_.seq_lens[static_cast<size_t>(seq)];
     for (int64_t r = item.row_begin; r < item.row_end; ++r) {
       while (r >= metadata_.query_start_loc[static_cast<size_t>(seq) + 1]) ++seq;
       const int64_t row_idx = r - metadata_.query_start_loc[static_cast<size_t>(seq)];
       const int64_t position = row_position(metadata_, seq, row_idx);
-      const int64_t visible = num_visible_keys(metadata_, args_.causal, seq, row_idx);
-      task.num_keys = std::max(task.num_keys, visible);
+      const KeyRange visible = visible_keys(metadata_, args_.causal, seq, row_idx);
+      task.num_keys = std::max(task.num_keys, visible.end);
+      if (!visible.empty()) task.first_key = std::min(task.first_key, visible.begin);
       for (int64_t h = kv_head * heads_a_kv_; h < (kv_head + 1) * heads_a_kv_; ++h) {
         AttentionRow& row = task.rows[task.num_rows++];
         row.q = args_.q.row(r) + h * args_.q.stride[1];
         row.out = args_.out.row(r) + h * args_.out.stride[1];
-        row.visible = visible;
+        row.first = visible.begin;
+        row.visible = visible.end;
         row.bias = bias_.of_row(seq, h, row_idx, position);
         row.probabilities = probabilities(h, r);
       }

@@ -167,8 +167,20 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const KeyTile<V, 
   }
 }
 
-// Sets scores to scale * score + bias, -inf for keys that the row does not see; returns the largest of them. kWhole:
-// the tile is full and the row sees all of it.
+// Returns whether the row sees a key of the tile that begins at `first`.
+static inline bool sees_tile(const AttentionRow& row, int64_t first) {
+  return row.visible > first && row.first < first + kTileKeys;
+}
+
+// Sets products with keys before those that the row sees to -inf, which neither scale (above 0) nor bias changes. Tiles
+// begin at the same keys for all rows, so a row's bits do not depend on what others see.
+static inline void hide_keys_before(const AttentionRow& row, const TileKeys& tile, float* scores) {
+  const int64_t hidden = row.first - tile.first;
+  for (int64_t j = 0; j < hidden && j < kTileKeys; ++j) scores[j] = -HUGE_VALF;
+}
+
+// Sets scores to scale * score + bias, -inf for keys after those that the row sees; returns the largest of them.
+// kWhole: the tile is full and the row sees all of it.
 template <class V, bool kWhole>
 inline float finish_scores(const AttentionTask& task, const AttentionRow& row, const TileKeys& tile, float* scores) {
   const int64_t visible = row.visible - tile.first;
@@ -286,15 +298,16 @@ inline void write_probabilities(const AttentionTask& task, const AttentionRow& r
 template <class V, int kRows, bool kFetch, class Tile>
 inline void attend_chunk(const AttentionTask& task, const Tile& tile, const Tile* next, int64_t first) {
   AttentionRow* rows = task.rows + first;
-  int64_t most = 0;
-  for (int r = 0; r < kRows; ++r) most = rows[r].visible > most ? rows[r].visible : most;
-  if (most <= tile.first) return;
+  bool is_seen = false;
+  for (int r = 0; r < kRows; ++r) is_seen |= sees_tile(rows[r], tile.first);
+  if (!is_seen) return;
   alignas(64) float scores[kRows * kTileKeys];
   score_tile<V, kRows, kFetch>(rows, task.head_dim, tile, next, scores);
   float* sums = task.sums + first * task.sums_stride;
   for (int r = 0; r < kRows; ++r) {
     float* row_sums = sums + r * task.sums_stride;
-    if (rows[r].visible >= tile.first + kTileKeys) {
+    hide_keys_before(rows[r], tile, scores + r * kTileKeys);
+    if (rows[r].first <= tile.first && rows[r].visible >= tile.first + kTileKeys) {
       update_softmax<V, true>(task, rows[r], row_sums, tile, scores + r * kTileKeys);
     } else {
       update_softmax<V, false>(task, rows[r], row_sums, tile, scores + r * kTileKeys);
@@ -316,9 +329,9 @@ template <class V, class Tile>
 inline void attend_all(const AttentionTask& task) {
   Tile tiles[2];
   const bool in_place = reads_in_place<V>(task);
-  if (in_place && task.num_keys > 0) load_tile(task, 0, tiles[0]);
-  int current = 0;
-  for (int64_t first_key = 0; first_key < task.num_keys; first_key += kTileKeys, current ^= 1) {
+  int64_t first_key = tile_of(task.first_key);
+  if (in_place && first_key < task.num_keys) load_tile(task, first_key, tiles[0]);
+  for (int current = 0; first_key < task.num_keys; first_key += kTileKeys, current ^= 1) {
     const Tile& tile = tiles[current];
     int64_t row = 0;
     if (!in_place) {  // a copy: task.keys has room for one tile
@@ -339,11 +352,12 @@ template <class V, class Tile>
 inline void capture_all(const AttentionTask& task) {
   Tile tile;
   alignas(64) float scores[kTileKeys];
-  for (int64_t first_key = 0; first_key < task.num_keys; first_key += kTileKeys) {
+  for (int64_t first_key = tile_of(task.first_key); first_key < task.num_keys; first_key += kTileKeys) {
     load_tile(task, first_key, tile);
     for (int64_t r = 0; r < task.num_rows; ++r) {
-      if (task.rows[r].probabilities == nullptr || task.rows[r].visible <= first_key) continue;
+      if (task.rows[r].probabilities == nullptr || !sees_tile(task.rows[r], first_key)) continue;
       score_tile<V, 1, false>(task.rows + r, task.head_dim, tile, static_cast<const Tile*>(nullptr), scores);
+      hide_keys_before(task.rows[r], tile, scores);
       write_probabilities<V>(task, task.rows[r], tile, scores);
     }
   }

@@ -12,12 +12,16 @@ namespace transept {
 
 static constexpr int kTileKeys = 64;  // keys a tile; the first tile begins at position 0 of a sequence
 
+// Returns the first key of a key's tile.
+static inline int64_t tile_of(int64_t key) { return key / kTileKeys * kTileKeys; }
+
 // One row of q of one head, and the state of its softmax.
 struct AttentionRow {
   const float* q;
   float* out;
   RowBias bias;
-  int64_t visible;       // sees keys [0, visible)
+  int64_t first;  // sees keys [first, visible); none: [0, 0)
+  int64_t visible;
   float* probabilities;  // [num_probabilities], or null: not wanted
   float max;
   float sum;
@@ -32,7 +36,8 @@ struct AttentionRow {
 struct AttentionTask {
   AttentionRow* rows;
   int64_t num_rows;
-  int64_t num_keys;  // the most that any row sees
+  int64_t first_key;  // rows see no keys outside of [first_key, num_keys)
+  int64_t num_keys;
   int head_dim;
   float scale;
 

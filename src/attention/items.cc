@@ -7,6 +7,22 @@
 namespace transept {
 namespace {
 
+// Sets the item's keys and cost, from ranges by row if there are any.
+void add_up_keys(const AttentionMetadata& metadata, AttentionItem& item) {
+  const int32_t num_keys = metadata.seq_lens[static_cast<size_t>(item.first_seq)];
+  if (metadata.key_begin.empty()) {
+    item.cost = int64_t{item.row_end - item.row_begin} * num_keys;
+    return;
+  }
+  item.first_key = num_keys;
+  for (auto r = static_cast<size_t>(item.row_begin); r < static_cast<size_t>(item.row_end); ++r) {
+    const int32_t begin = metadata.key_begin[r], end = metadata.key_end[r];
+    if (begin >= end) continue;
+    item.first_key = std::min(item.first_key, begin);
+    item.cost += end - begin;
+  }
+}
+
 // Sequences [first, end) read the same keys. Calls add(item) for each run of their rows.
 template <class Add>
 void split_rows(const AttentionMetadata& metadata, int32_t first, int32_t end, int64_t item_rows, Add&& add) {
@@ -18,10 +34,9 @@ void split_rows(const AttentionMetadata& metadata, int32_t first, int32_t end, i
     const auto begin = static_cast<int32_t>(row_begin + rows * i / pieces);
     const auto next = static_cast<int32_t>(row_begin + rows * (i + 1) / pieces);
     while (begin >= metadata.query_start_loc[static_cast<size_t>(seq) + 1]) ++seq;
-    add(AttentionItem{.first_seq = seq,
-                      .row_begin = begin,
-                      .row_end = next,
-                      .cost = int64_t{next - begin} * metadata.seq_lens[static_cast<size_t>(seq)]});
+    AttentionItem item{.first_seq = seq, .row_begin = begin, .row_end = next};
+    add_up_keys(metadata, item);
+    add(item);
   }
 }
 

@@ -15,8 +15,9 @@ struct AttentionItem {
   int32_t first_seq = 0;  // of row_begin; the sequences of later rows share its block table
   int32_t row_begin = 0;  // of q
   int32_t row_end = 0;
-  int64_t cost = 0;    // rows x keys
-  int64_t before = 0;  // sum of the costs of the items before this one
+  int32_t first_key = 0;  // the first that any row sees
+  int64_t cost = 0;       // keys that rows see, added up
+  int64_t before = 0;     // sum of the costs of the items before this one
 };
 
 // Returns the most items that num_rows rows are divided into, for any distribution of rows to sequences.

@@ -67,5 +67,24 @@ TEST(AttentionItemsTest, TheLongestComesFirst) {
   EXPECT_EQ(items[3].before, 17);
 }
 
+TEST(AttentionItemsTest, RangesByRowGiveTheCostAndTheFirstKey) {
+  const std::vector<int32_t> starts = {0, 3, 4, 6}, lens = {100, 100, 40}, groups = {0, 2, 3};
+  const std::vector<int32_t> begins = {70, 0, 30, 65, 40, 9}, ends = {80, 0, 30, 100, 40, 3};  // rows 1, 2, 4, 5: none
+  AttentionMetadata metadata;
+  metadata.num_seqs = 3;
+  metadata.query_start_loc = starts;
+  metadata.seq_lens = lens;
+  metadata.group_start_loc = groups;
+  metadata.key_begin = begins;
+  metadata.key_end = ends;
+  std::vector<AttentionItem> items(static_cast<size_t>(max_items(metadata, 6, 96)));
+  const std::span<const AttentionItem> made = make_items(metadata, 96, items);
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_EQ(made[0].row_end, 4);
+  EXPECT_EQ(made[0].cost, 45);
+  EXPECT_EQ(made[0].first_key, 65);
+  EXPECT_EQ(made[1].cost, 0);
+}
+
 }  // namespace
 }  // namespace transept

@@ -179,18 +179,19 @@ void attend(const Keys& keys, int64_t seq, int64_t head, const Scratch& scratch)
   const AttentionBias biases = args.bias == nullptr ? AttentionBias::none() : *args.bias;
   for (int64_t i = 0; i < num_rows; ++i) {
     const float* q = args.q.row(first_row + i) + head * args.q.stride[1];
-    const auto visible = static_cast<size_t>(num_visible_keys(metadata, args.causal, seq, i));
+    const KeyRange visible = visible_keys(metadata, args.causal, seq, i);
+    const auto begin = static_cast<size_t>(visible.begin), end = static_cast<size_t>(visible.end);
     materialize(biases.of_row(seq, head, i, row_position(metadata, seq, i)), bias);
     for (size_t j = 0; j < num_keys; ++j) {
       row[j] = -std::numeric_limits<double>::infinity();
-      if (j >= visible) continue;
+      if (j < begin || j >= end) continue;
       keys.read(seq, kv_head, static_cast<int64_t>(j), false, scratch.values);
       row[j] = args.scale * dot(q, scratch.values) + bias[j];
     }
     softmax(row);
     float* out = args.out.row(first_row + i) + head * args.out.stride[1];
     std::fill(scratch.sums.begin(), scratch.sums.end(), 0.0);
-    for (size_t j = 0; j < visible; ++j) {
+    for (size_t j = begin; j < end; ++j) {
       keys.read(seq, kv_head, static_cast<int64_t>(j), true, scratch.values);
       for (size_t d = 0; d < scratch.sums.size(); ++d) scratch.sums[d] += row[j] * scratch.values[d];
     }

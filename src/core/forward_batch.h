@@ -33,6 +33,11 @@ struct AttentionMetadata {
   // cross KV: empty.
   View<int64_t> slot_mapping;
   View<int32_t> group_start_loc;  // [num_groups + 1] runs of sequences that share one cross table (cross only)
+  // [rows of q] keys that each row sees: [key_begin[r], key_end[r]), both within [0, its sequence's seq_len] (cross
+  // only). Both empty: every row sees all keys of its sequence. A row with an empty range gives zeros. All keys of a
+  // sequence are written, with finite values: a row may multiply those of keys that it does not see by 0.
+  View<int32_t> key_begin;
+  View<int32_t> key_end;
   const void* planned = nullptr;  // result of AttentionBackend::plan(), in step memory (self, cross)
 };
 
