@@ -31,7 +31,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa) {
   for (const PackedLayer& layer : layers) {
-    if (layer.format.storage == DType::kInt8) return "int8 products, float32 beside them, ";
+    if (layer.format.weights == kInt8Format) return "int8 products, float32 beside them, ";
     if (multiplies_in_bfloat16(layer.format, isa)) return "bfloat16 products with float32 sums, float32 beside them, ";
   }
   return "float32, ";
@@ -164,7 +164,7 @@ int32_t EncoderDecoderModelRunner::default_max_len() const {
 // either.
 bool EncoderDecoderModelRunner::has_int8_layers() const {
   return std::any_of(packed_layers_.begin(), packed_layers_.end(),
-                     [](const PackedLayer& layer) { return layer.format.storage == DType::kInt8; });
+                     [](const PackedLayer& layer) { return layer.format.weights == kInt8Format; });
 }
 
 InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {

@@ -8,7 +8,7 @@ StatusOr<PackedMatrix> pack_taps(WeightMap& weights, const Conv1d::Options& opti
                                  const PackOptions& packing) {
   const int64_t in = options.in_channels, out = options.out_channels, kernel = options.shape.kernel;
   ASSIGN_OR_RETURN(const WeightView weight, weights.get(matrix.name, {out, in, kernel}, WeightUse::kPacked));
-  PackedMatrix packed = make_packed(packing, matrix, weight.dtype);
+  PackedMatrix packed = make_packed(packing, matrix, weights_of(weight.dtype));
   packing.threads.parallel_for(out, [&](int64_t i, int) {
     const size_t count = static_cast<size_t>(kernel * in);
     std::vector<float> by_channel(count), by_tap(count);

@@ -28,9 +28,10 @@ void pack_rows(const WeightView& weight, int64_t first_row, PackedMatrix& packed
   }
 }
 
-DType common_storage(const std::vector<WeightView>& matrices) {
+WeightFormat common_format(const std::vector<WeightView>& matrices) {
   const auto differs = [&](const WeightView& matrix) { return matrix.dtype != matrices.front().dtype; };
-  return std::any_of(matrices.begin(), matrices.end(), differs) ? DType::kFloat32 : matrices.front().dtype;
+  const bool is_mixed = std::any_of(matrices.begin(), matrices.end(), differs);
+  return is_mixed ? kFloat32Format : weights_of(matrices.front().dtype);
 }
 
 StatusOr<PackedMatrix> pack_sources(WeightMap& weights, const LinearSpec& spec, const MatrixToPack& matrix,
@@ -41,7 +42,7 @@ StatusOr<PackedMatrix> pack_sources(WeightMap& weights, const LinearSpec& spec, 
                      weights.get(source.weight, {source.out_features, spec.in_features}, WeightUse::kPacked));
     parts.push_back(std::move(part));
   }
-  PackedMatrix packed = make_packed(packing, matrix, common_storage(parts));
+  PackedMatrix packed = make_packed(packing, matrix, common_format(parts));
   int64_t row = 0;
   for (const WeightView& part : parts) {
     pack_rows(part, row, packed, packing.threads);

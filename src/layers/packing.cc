@@ -8,20 +8,30 @@
 namespace transept {
 namespace {
 
-WeightFormat choose_format(const PackOptions& options, const MatrixToPack& matrix, DType stored) {
-  const DType storage = options.storage.value_or(stored);
-  if (storage != DType::kInt8) {
-    // Only for who asked for it by name: otherwise a checkpoint's 16 bits would change its answers.
-    const bool is_asked = options.storage == DType::kBFloat16 && matrix.inputs != LayerInputs::kRaw;
-    return {.storage = storage, .bfloat16_inputs = is_asked};
+// Codes mean float32 numbers: products with them as they are would round the inputs, for which nobody asked.
+WeightFormat without_loss(const WeightFormat& stored) { return stored.is_codes() ? kFloat32Format : stored; }
+
+InputRounding int8_inputs(LayerInputs inputs) {
+  switch (inputs) {
+    case LayerInputs::kConvolution: return InputRounding::kWide;
+    case LayerInputs::kOutliers: return InputRounding::kOutliers;
+    default: return InputRounding::kUsual;
   }
-  const bool is_narrow = std::min(matrix.n, matrix.k) < options.least_int8_width;
-  if (matrix.inputs == LayerInputs::kRaw || matrix.k > kMaxInt8Inputs || is_narrow) return {stored};
-  const bool outliers = matrix.inputs == LayerInputs::kOutliers, features = matrix.inputs == LayerInputs::kConvolution;
-  return {.storage = DType::kInt8, .wide_inputs = outliers || features, .only_outliers = outliers};
 }
 
-void note(const PackOptions& options, const std::string& name, const PackedMatrix& packed, DType stored) {
+PackedFormat choose_format(const PackOptions& options, const MatrixToPack& matrix, const WeightFormat& stored) {
+  const WeightFormat storage = options.storage.value_or(without_loss(stored));
+  if (storage == kInt8Format) {
+    const bool is_narrow = std::min(matrix.n, matrix.k) < options.least_int8_width;
+    if (matrix.inputs == LayerInputs::kRaw || matrix.k > kMaxInt8Inputs || is_narrow) return {without_loss(stored)};
+    return {storage, int8_inputs(matrix.inputs)};
+  }
+  // Only for who asked for it by name: otherwise a checkpoint's 16 bits would change its answers.
+  const bool rounds = options.storage == kBFloat16Format && matrix.inputs != LayerInputs::kRaw;
+  return {storage, rounds ? InputRounding::kBFloat16 : InputRounding::kUsual};
+}
+
+void note(const PackOptions& options, const std::string& name, const PackedMatrix& packed, const WeightFormat& stored) {
   if (options.report == nullptr) return;
   options.report->push_back(
       {name, packed.format(), packed.bytes(), packed.n(), packed.k(), stored, packed.is_view(), packed.views()});
@@ -43,9 +53,9 @@ std::span<const std::byte> copied(std::span<const std::byte> bytes, PagePool& po
   return copy;
 }
 
-// The tensors of a matrix, which must have the shapes that follow from its size. `format` has the tag's storage.
+// The tensors of a matrix, which must have the shapes that follow from its size. `format` has the tag's weights.
 StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weights, const std::string& name,
-                                   const PackTag::Matrix& tag, const WeightFormat& format) {
+                                   const PackTag::Matrix& tag, const PackedFormat& format) {
   const std::string panels_name = str_cat(name, kPackedPanels);
   PackedBytes bytes;
   std::shared_ptr<PagePool> pool;  // of copies
@@ -56,9 +66,10 @@ StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weight
     pool = options.pool;
     return copied(found, *pool);
   };
+  const WeightFormat& held = tag.format.weights;
   ASSIGN_OR_RETURN(bytes.panels,
-                   part(kPackedPanels, safetensors_dtype(tag.storage), panels_shape(tag.n, tag.k, tag.storage)));
-  if (tag.storage == DType::kInt8) {
+                   part(kPackedPanels, safetensors_dtype(panels_dtype(held)), panels_shape(tag.n, tag.k, held)));
+  if (held == kInt8Format) {
     const int64_t outputs = round_up(tag.n, kPanelColumns);
     ASSIGN_OR_RETURN(const std::span<const std::byte> scales, part(kPackedScales, "F32", {outputs}));
     ASSIGN_OR_RETURN(const std::span<const std::byte> sums, part(kPackedSums, "I32", {outputs}));
@@ -73,7 +84,7 @@ StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weight
   return packed;
 }
 
-PackedMatrix pack_again(const PackOptions& options, const PackedMatrix& from, WeightFormat format) {
+PackedMatrix pack_again(const PackOptions& options, const PackedMatrix& from, const PackedFormat& format) {
   PackedMatrix packed(from.n(), from.k(), format, options.pool);
   options.threads.parallel_for(from.num_panels(), [&](int64_t panel, int) {
     const int64_t begin = panel * kPanelColumns, end = std::min(from.n(), begin + kPanelColumns);
@@ -84,13 +95,13 @@ PackedMatrix pack_again(const PackOptions& options, const PackedMatrix& from, We
   return packed;
 }
 
-std::string format_text(const WeightFormat& format) {
-  return str_cat(dtype_name(format.storage), format.wide_inputs ? " with wide inputs" : "");
+std::string format_text(const PackedFormat& format) {
+  return str_cat(weight_format_name(format.weights), format.has_wide_inputs() ? " with wide inputs" : "");
 }
 
 }  // namespace
 
-PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, DType stored) {
+PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, const WeightFormat& stored) {
   PackedMatrix packed(matrix.n, matrix.k, choose_format(options, matrix, stored), options.pool);
   note(options, matrix.name, packed, stored);
   return packed;
@@ -114,15 +125,16 @@ StatusOr<std::unique_ptr<PackedMatrix>> find_packed(const PackOptions& options, 
   if (of.n != matrix.n || of.k != matrix.k) {
     return refuse("is [", of.n, ", ", of.k, "], expected [", matrix.n, ", ", matrix.k, "]");
   }
-  const WeightFormat held = {of.storage, of.wide_inputs, of.only_outliers, of.bfloat16_inputs};
-  const WeightFormat wanted = options.as_packed ? held : choose_format(options, matrix, of.stored);
+  const PackedFormat& held = of.format;
+  const PackedFormat wanted = options.as_packed ? held : choose_format(options, matrix, of.stored);
   // What inputs are rounded to shows in the product alone, not in the bytes.
-  const bool fits = wanted.storage == held.storage && wanted.wide_inputs == held.wide_inputs;
+  const bool fits = wanted.weights == held.weights && wanted.has_wide_inputs() == held.has_wide_inputs();
   ASSIGN_OR_RETURN(PackedMatrix packed, view_packed(options, weights, matrix.name, of, fits ? wanted : held));
   if (!fits) {
-    const bool keeps_all = of.storage == of.stored || of.storage == DType::kFloat32;
+    // Codes that became float32 are not found again.
+    const bool keeps_all = held.weights == of.stored || (held.weights == kFloat32Format && !of.stored.is_codes());
     if (!keeps_all) {
-      return refuse("is packed as ", format_text(packed.format()), " and was ", dtype_name(of.stored), "; ",
+      return refuse("is packed as ", format_text(packed.format()), " and was ", weight_format_name(of.stored), "; ",
                     format_text(wanted), " cannot be made of that: give the original checkpoint, or leave --dtype and ",
                     "--quantization out");
     }

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "ops/packed_matrix.h"
-#include "tensor/dtype.h"
+#include "tensor/weight_format.h"
 #include "weights/weight_map.h"
 
 namespace transept {
@@ -27,24 +27,25 @@ enum class LayerInputs : uint8_t {
 
 struct PackedLayer {
   std::string name;  // of its first matrix in the checkpoint
-  WeightFormat format;
+  PackedFormat format;
   size_t bytes = 0;
   int64_t n = 0, k = 0;
-  DType stored = DType::kFloat32;  // in the checkpoint
-  bool is_mapped = false;          // a view of the packed folder's file: memory that processes share
-  PackedBytes views = {};          // in the options' pool or the mapped file: live as long as the model
+  WeightFormat stored = {};  // in the checkpoint
+  bool is_mapped = false;    // a view of the packed folder's file: memory that processes share
+  PackedBytes views = {};    // in the options' pool or the mapped file: live as long as the model
 };
 
 struct PackOptions {
   // Every matrix as the checkpoint stores it, for tests.
   PackOptions(ThreadPool& workers) : threads(workers) {}  // NOLINT(google-explicit-constructor)
-  PackOptions(ThreadPool& workers, std::optional<DType> matrices, std::vector<PackedLayer>* log)
+  PackOptions(ThreadPool& workers, std::optional<WeightFormat> matrices, std::vector<PackedLayer>* log)
       : threads(workers), storage(matrices), report(log) {}
 
   ThreadPool& threads;
-  // The storage of matrices: kFloat32, kBFloat16 (rounds inputs too, where such products are fast: WeightFormat),
-  // kFloat16, kInt8. Unset: as the checkpoint stores each, without loss; a fused product of different types is float32.
-  std::optional<DType> storage;
+  // What matrices are stored as: a format that has_panels(). kBFloat16Format rounds inputs too, where such products
+  // are fast (InputRounding). Unset: as the checkpoint stores each, without loss; a fused product of different formats
+  // is float32.
+  std::optional<WeightFormat> storage;
   // Layers with fewer inputs or outputs than this are never int8: rounding errors do not average out over so few, and
   // few bytes are saved.
   int64_t least_int8_width = 0;
@@ -62,7 +63,7 @@ struct MatrixToPack {
 };
 
 // Returns zeroed memory for a matrix that the checkpoint stores as `stored`, and reports it.
-PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, DType stored);
+PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, const WeightFormat& stored);
 
 // Returns the matrix of a packed folder, and reports it: a view of the mapped file if its format is the wanted one,
 // else packed again, with the result that the original checkpoint would give. Null: the checkpoint has no packed matrix

@@ -184,11 +184,11 @@ void run_rounded(Context& context, const RoundedGemmKernels& kernels, const Gemm
 // Of so many rounded rows. Null: x is multiplied as it is.
 const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t num_rounded) {
   const TileGemmKernels* tiles = kernels.tiles;
-  if (w.format().storage == DType::kInt8) {
+  if (w.format().weights == kInt8Format) {
     const bool few = tiles == nullptr || num_rounded <= tiles->int8_vector_rows;
     return few ? &kernels.gemm_int8 : &tiles->int8;
   }
-  return w.format().bfloat16_inputs && tiles != nullptr ? &tiles->bfloat16 : nullptr;
+  return w.format().inputs == InputRounding::kBFloat16 && tiles != nullptr ? &tiles->bfloat16 : nullptr;
 }
 
 // Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
@@ -221,13 +221,12 @@ void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, c
   run(rows.last(num_rough), true);
 }
 
-// The float kernels of a storage.
-const FloatGemmKernels& float_kernels(const OpKernels& kernels, DType storage) {
-  switch (storage) {
-    case DType::kBFloat16: return kernels.gemm_bfloat16;
-    case DType::kFloat16: return kernels.gemm_float16;
-    default: return kernels.gemm_float32;
-  }
+// Of weights that are numbers.
+const FloatGemmKernels& float_kernels(const OpKernels& kernels, const PackedMatrix& w) {
+  const WeightFormat& weights = w.format().weights;
+  return weights == kBFloat16Format  ? kernels.gemm_bfloat16
+         : weights == kFloat16Format ? kernels.gemm_float16
+                                     : kernels.gemm_float32;
 }
 
 // Without y.
@@ -254,7 +253,8 @@ GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix
 GemmJob piece_of(const GemmJob& whole, const PackedMatrix& w, const ColumnPiece& piece) {
   GemmJob job = whole;
   job.n = piece.end - piece.begin;
-  job.panels = w.panels() + static_cast<size_t>(piece.begin * w.depth()) * dtype_bytes(w.format().storage);
+  job.panels =
+      w.panels() + static_cast<size_t>(piece.begin * w.depth()) * dtype_bytes(panels_dtype(w.format().weights));
   if (whole.bias != nullptr) job.bias = whole.bias + piece.begin;
   job.y = piece.y.f32();
   job.y_stride = piece.y.stride[0];
@@ -277,7 +277,7 @@ PartedScratch make_parted_scratch(Context& context, const OpKernels& kernels, co
                                   std::span<const PartedGemm> products) {
   int64_t rows = 0;
   for (const PartedGemm& product : products) rows += product.x.dim(0);
-  const bool rounds = rounds_rows(kernels, like), is_int8 = like.format().storage == DType::kInt8;
+  const bool rounds = rounds_rows(kernels, like), is_int8 = like.format().weights == kInt8Format;
   constexpr int64_t kMostInputBytes = 2;  // of one rounded input, by any kernel
   return {.jobs = context.arena.allocate_span<RoundedJob>(std::ssize(products)),
           .first_task = context.arena.allocate_span<int64_t>(std::ssize(products) + 1),
@@ -308,7 +308,7 @@ void run_part(const OpKernels& kernels, const PackedMatrix& like, const RoundedJ
     part.weight_sums = product.parts[static_cast<size_t>(i)].w->sums();
     return rounded->panels(part, 0, part.num_tiles, 0, num_panels);
   }
-  const FloatGemmKernels& floats = float_kernels(kernels, like.format().storage);
+  const FloatGemmKernels& floats = float_kernels(kernels, like);
   // A part stays in the second-level cache for the rows after the first few.
   for (int64_t left = job.m; left > 0; left -= job.m) {
     job.m = std::min<int64_t>(left, kernels.few_rows);
@@ -367,7 +367,7 @@ void gemm_parted(Context& context, const PackedMatrix& like, std::span<const Par
 
 void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMatrix& like,
                       std::span<const PartedGemm> products) {
-  CHECK(!like.format().wide_inputs);
+  CHECK(!like.format().has_wide_inputs());
   const Arena::Scope scope(context.arena);
   const PartedScratch scratch = make_parted_scratch(context, kernels, like, products);
   if (context.dry_run || products.empty()) return;
@@ -380,8 +380,8 @@ void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMa
   });
 }
 
-bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa) {
-  return format.bfloat16_inputs && op_kernels(isa).tiles != nullptr;
+bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa) {
+  return format.inputs == InputRounding::kBFloat16 && op_kernels(isa).tiles != nullptr;
 }
 
 void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
@@ -397,13 +397,13 @@ void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, 
   job.y_stride = y.stride[0];
   const bool serial =
       2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
-  const bool is_wide = w.format().wide_inputs;
-  if (w.format().only_outliers) {
+  const bool is_wide = w.format().inputs == InputRounding::kWide;
+  if (w.format().inputs == InputRounding::kOutliers) {
     run_by_outliers(context, kernels, job, w, serial);
   } else if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m * rounded_share(is_wide))) {
     run_rounded(context, *rounded, job, w, {.is_wide = is_wide}, serial);
   } else {
-    run_float(context, kernels, float_kernels(kernels, w.format().storage), job, w.num_panels(), serial);
+    run_float(context, kernels, float_kernels(kernels, w), job, w.num_panels(), serial);
   }
 }
 
@@ -416,7 +416,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
                           const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then) {
   const int64_t m = x.dim(0);
   const bool is_whole = y.dim(0) == m && y.dim(1) == w.n();
-  CHECK(!w.format().wide_inputs);
+  CHECK(!w.format().has_wide_inputs());
   CHECK(is_whole || (y.dim(0) == m * context.threads.num_threads() && y.dim(1) == kPieceColumns), "y [", y.dim(0), ", ",
         y.dim(1), "] of ", m, " rows and ", w.n(), " columns");
   const GemmJob job = make_job(context, x, w, {.bias = bias});
@@ -440,7 +440,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
       rounded->panels(of, 0, of.num_tiles, 0, num_panels);
     });
   }
-  const FloatGemmKernels& of = float_kernels(kernels, w.format().storage);
+  const FloatGemmKernels& of = float_kernels(kernels, w);
   if (job.m <= kernels.few_rows) {
     if (context.dry_run) return;
     return in_pieces([&](const GemmJob& part, int64_t, int64_t num_panels) { of.few_rows(part, 0, num_panels); });

@@ -2,14 +2,14 @@
 // thread calls with a Context; the work runs on the context's threads.
 //
 // float32, bfloat16 and float16 weights: weights are widened, arithmetic is float32.
-// bfloat16 weights whose format has bfloat16_inputs, at a level with tiles for them (AMX): rows of x are rounded to
-// bfloat16. Products are exact and sums float32; of every 32 inputs the even and the odd ones are added separately.
-// Subnormals are zero.
-// int8 weights: each row of x is quantised to 255 steps between its least and its largest entry (0 included): q =
-// round(x / scale) + zero. Sums are exact integers, then scaled. A row that holds infinity or NaN gives NaN.
-// int8 weights with wide inputs: a row is quantised to 127 steps on either side of 0. A second q takes the remainder,
-// in steps of scale / 254. With only_outliers, this is done for a row only if one rounding would lose more than 1 % of
-// its root mean square. The estimate: rounding moves each entry other than 0 by 1 / sqrt(12) steps.
+// bfloat16 weights whose inputs are rounded to bfloat16 (InputRounding), at a level with tiles for them (AMX): rows of
+// x are rounded to bfloat16. Products are exact and sums float32; of every 32 inputs the even and the odd ones are
+// added separately. Subnormals are zero. int8 weights: each row of x is quantised to 255 steps between its least and
+// its largest entry (0 included): q = round(x / scale) + zero. Sums are exact integers, then scaled. A row that holds
+// infinity or NaN gives NaN. int8 weights with wide inputs (InputRounding::kWide): a row is quantised to 127 steps on
+// either side of 0. A second q takes the remainder, in steps of scale / 254. With kOutliers, this is done for a row
+// only if one rounding would lose more than 1 % of its root mean square. The estimate: rounding moves each entry other
+// than 0 by 1 / sqrt(12) steps.
 //
 // Batch invariance: every element of y is the sum over k in the one order that its instruction level fixes for k, for
 // any number of rows and threads. So the bits of a row do not depend on the rest of the batch.
@@ -79,7 +79,7 @@ struct PartedGemm {
 void gemm_parted(Context& context, const PackedMatrix& like, std::span<const PartedGemm> products);
 
 // Returns whether products with such weights round x to bfloat16 at this level.
-bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa);
+bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa);
 
 // Triple loop in double precision over an unpacked w [n, k]: the oracle. x and w are used unrounded: the caller rounds
 // what a storage would round.

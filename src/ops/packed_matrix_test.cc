@@ -13,10 +13,10 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kOutputs = 70, kInputs = 100;
-constexpr WeightFormat kFormats[] = {
-    {DType::kFloat32}, {DType::kBFloat16}, {DType::kFloat16}, {DType::kInt8}, {DType::kInt8, true}};
+constexpr PackedFormat kFormats[] = {
+    {kFloat32Format}, {kBFloat16Format}, {kFloat16Format}, {kInt8Format}, {kInt8Format, InputRounding::kWide}};
 
-PackedMatrix some_matrix(WeightFormat format) {
+PackedMatrix some_matrix(PackedFormat format) {
   std::vector<float> weights(kOutputs * kInputs);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>((i * 7919) % 201) - 100;
   PackedMatrix packed(kOutputs, kInputs, format);
@@ -24,12 +24,12 @@ PackedMatrix some_matrix(WeightFormat format) {
   return packed;
 }
 
-std::string refusal(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes) {
+std::string refusal(int64_t n, int64_t k, PackedFormat format, const PackedBytes& bytes) {
   return error_message(PackedMatrix::view(n, k, format, bytes).status());
 }
 
 TEST(PackedMatrixView, IsTheMatrixThatItViews) {
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix packed = some_matrix(format);
     EXPECT_FALSE(packed.is_view());
     const StatusOr<PackedMatrix> view = PackedMatrix::view(kOutputs, kInputs, format, packed.views());
@@ -52,7 +52,7 @@ TEST(PackedMatrixView, IsTheMatrixThatItViews) {
 }
 
 TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix packed = some_matrix(format);
     const PackedBytes& whole = packed.views();
     EXPECT_THAT(refusal(kOutputs + kPanelColumns, kInputs, format, whole), HasSubstr("are not those of a matrix of"));
@@ -76,7 +76,7 @@ TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
 }
 
 TEST(PackedMatrixView, ScalesAndSumsAreInt8sAndAsManyAsOutputs) {
-  const WeightFormat int8{DType::kInt8};
+  const PackedFormat int8{kInt8Format};
   const PackedMatrix packed = some_matrix(int8);
   PackedBytes bytes = packed.views();
   bytes.scales = bytes.scales.first(kOutputs);
@@ -88,18 +88,19 @@ TEST(PackedMatrixView, ScalesAndSumsAreInt8sAndAsManyAsOutputs) {
   bytes = floats.views();
   bytes.scales = packed.views().scales;
   EXPECT_NE(refusal(kOutputs, kInputs, {}, bytes), "");
-  EXPECT_THAT(refusal(kOutputs, kInputs, {DType::kFloat32, true}, floats.views()), HasSubstr("wide inputs"));
+  EXPECT_THAT(refusal(kOutputs, kInputs, {kFloat32Format, InputRounding::kWide}, floats.views()),
+              HasSubstr("wide inputs"));
 }
 
 TEST(PackedMatrixView, ASumThatNoWeightsHaveIsRefused) {
-  const WeightFormat int8{DType::kInt8};
+  const PackedFormat int8{kInt8Format};
   const PackedMatrix packed = some_matrix(int8);
   std::vector<int32_t> sums(packed.views().sums.begin(), packed.views().sums.end());
   PackedBytes bytes = packed.views();
   bytes.sums = sums;
-  sums[69] = -127 * kInputs;
+  sums[69] = -128 * kInputs;
   EXPECT_EQ(refusal(kOutputs, kInputs, int8, bytes), "");
-  for (const int32_t sum : {127 * static_cast<int32_t>(kInputs) + 1, INT32_MIN, INT32_MAX}) {
+  for (const int32_t sum : {128 * static_cast<int32_t>(kInputs) + 1, INT32_MIN, INT32_MAX}) {
     sums[69] = sum;
     EXPECT_THAT(refusal(kOutputs, kInputs, int8, bytes), HasSubstr("a sum of 100 weights is"));
   }

@@ -29,7 +29,7 @@ struct Group {
   int64_t num_hidden = 0;
 };
 
-class SelectSubsetTest : public ::testing::TestWithParam<DType> {
+class SelectSubsetTest : public ::testing::TestWithParam<WeightFormat> {
  protected:
   void SetUp() override {
     std::normal_distribution<float> normal(0.0f, 0.3f);
@@ -195,8 +195,8 @@ class SelectSubsetTest : public ::testing::TestWithParam<DType> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Weights, SelectSubsetTest,
-                         ::testing::Values(DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8),
-                         [](const auto& type) { return std::string(dtype_name(type.param)); });
+                         ::testing::Values(kFloat32Format, kBFloat16Format, kFloat16Format, kInt8Format),
+                         [](const auto& type) { return weight_format_name(type.param); });
 
 const VocabularySubset* copied(const Group& group) { return &group.copied; }
 const VocabularySubset* picked(const Group& group) { return &group.picked; }

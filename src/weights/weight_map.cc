@@ -255,7 +255,7 @@ size_t WeightMap::total_bytes() const {
   return bytes;
 }
 
-DType WeightMap::main_dtype() const {
+WeightFormat WeightMap::main_format() const {
   std::map<DType, size_t> bytes = {{DType::kFloat32, 0}};
   for (const auto& [name, tensor] : impl_->tensors) {
     if (const std::optional<DType> dtype = float_type(tensor.view.dtype)) bytes[*dtype] += tensor.view.data.size();
@@ -264,7 +264,7 @@ DType WeightMap::main_dtype() const {
   for (const auto& [dtype, count] : bytes) {
     if (count > bytes.at(most)) most = dtype;
   }
-  return most;
+  return weights_of(most);
 }
 
 void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {

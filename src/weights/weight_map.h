@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "tensor/tensor.h"
+#include "tensor/weight_format.h"
 #include "weights/pack_tag.h"
 
 namespace transept {
@@ -79,8 +80,8 @@ class WeightMap final {
 
   size_t total_bytes() const;
 
-  // Of the types that get() serves, the one with the most bytes; float32 if it has as many, or none has any.
-  DType main_dtype() const;
+  // Of the formats that get() serves, the one with the most bytes; float32 if it has as many, or none has any.
+  WeightFormat main_format() const;
 
  private:
   struct Impl;
@@ -101,6 +102,9 @@ void release_pages(const WeightView& weight, int64_t begin, int64_t count);
 
 // Widens out.size() unaligned elements at `in`; `in` may be the last bytes of `out`.
 void widen_bytes(DType dtype, const std::byte* in, std::span<float> out);
+
+// How a tensor of such elements stores weights. REQUIRES: float32, bfloat16 or float16.
+WeightFormat weights_of(DType dtype);
 
 // The whole tensor as float32.
 std::vector<float> to_floats(const WeightView& weight);

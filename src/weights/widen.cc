@@ -50,6 +50,15 @@ void widen_bytes(DType dtype, const std::byte* in, std::span<float> out) {
   }
 }
 
+WeightFormat weights_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return kFloat32Format;
+    case DType::kBFloat16: return kBFloat16Format;
+    case DType::kFloat16: return kFloat16Format;
+    default: CHECK(false, "get() serves no other type: ", dtype_name(dtype));
+  }
+}
+
 void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
   CHECK(
       begin >= 0 && begin <= weight.num_elements() && static_cast<int64_t>(out.size()) <= weight.num_elements() - begin,
