@@ -113,10 +113,11 @@ void divide_into_tiles(const RoundedGemmKernels& kernels, RoundedJob& job) {
   job.tile_step = job.is_wide ? 1 : kernels.tile_step;
 }
 
-// Which rows of x a product takes (RoundedJob::rows), and whether each is rounded twice.
+// Which rows of x a product takes (RoundedJob::rows), whether each is rounded twice, and what is known of all of them.
 struct ChosenRows {
   const int32_t* rows = nullptr;
   bool is_wide = false;
+  const RowStatistics* given = nullptr;
 };
 
 // The rows of x as int8 or bfloat16, in the step's memory.
@@ -137,7 +138,8 @@ class RoundedRows final {
              .scales = w.scales(),
              .weight_sums = w.sums(),
              .is_wide = chosen.is_wide,
-             .rows = chosen.rows} {
+             .rows = chosen.rows,
+             .given = chosen.given} {
     if (context.dry_run) return;
     divide_into_tiles(kernels, job_);
     const auto round_rows = [&](int64_t begin, int64_t end) {
@@ -191,9 +193,20 @@ const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const Packed
   return w.format().inputs == InputRounding::kBFloat16 && tiles != nullptr ? &tiles->bfloat16 : nullptr;
 }
 
+// Calls work(row_begin, row_end) for all rows, on the threads if there is enough to do.
+template <class Work>
+void for_parts_of_rows(Context& context, const GemmJob& gemm, Work&& work) {
+  const int64_t m = gemm.m;
+  if (m * gemm.k < kSerialQuantized) return work(0, m);
+  const int64_t parts = std::min<int64_t>(m, 4 * context.threads.num_threads());
+  context.threads.parallel_for(parts,
+                               [&](int64_t i, int) { work(even_split(m, parts, i), even_split(m, parts, i + 1)); });
+}
+
 // Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
 // show; each kind is a product of its own, so the weights are read twice where both are there.
-void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, const PackedMatrix& w, bool serial) {
+void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, const PackedMatrix& w,
+                     const RowStatistics* given, bool serial) {
   const Arena::Scope scope(context.arena);
   const int64_t m = gemm.m;
   const std::span<bool> is_rough = context.arena.allocate_span<bool>(m);
@@ -202,17 +215,11 @@ void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, c
     gemm.m = std::ssize(chosen);
     if (gemm.m == 0) return;
     const RoundedGemmKernels& rounded = *rounded_kernels(kernels, w, gemm.m * rounded_share(is_wide));
-    run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide}, serial);
+    run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide, given}, serial);
   };
   if (context.dry_run) return run(rows, true);  // what takes the most memory
-  const auto find = [&](int64_t begin, int64_t end) { kernels.find_rough(gemm, begin, end, is_rough.data()); };
-  if (serial || m * w.depth() < kSerialQuantized) {
-    find(0, m);
-  } else {
-    const int64_t parts = std::min<int64_t>(m, 4 * context.threads.num_threads());
-    context.threads.parallel_for(parts,
-                                 [&](int64_t i, int) { find(even_split(m, parts, i), even_split(m, parts, i + 1)); });
-  }
+  const auto find = [&](int64_t begin, int64_t end) { kernels.find_rough(gemm, given, begin, end, is_rough.data()); };
+  serial ? find(0, m) : for_parts_of_rows(context, gemm, find);
   const auto num_rough = static_cast<size_t>(std::count(is_rough.begin(), is_rough.end(), true));
   const size_t num_fine = rows.size() - num_rough;
   size_t fine = 0, rough = num_fine;
@@ -384,12 +391,23 @@ bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa) {
   return format.inputs == InputRounding::kBFloat16 && op_kernels(isa).tiles != nullptr;
 }
 
-void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
-  gemm_with(op_kernels(context.isa), context, x, w, epilogue, y);
+void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+          const TensorView& y) {
+  gemm_with(op_kernels(context.isa), context, input, w, epilogue, y);
 }
 
-void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics) {
+  CHECK(x.rank == 2 && x.dim(0) == std::ssize(statistics) && (x.stride[1] == 1 || x.dim(1) <= 1));
+  if (context.dry_run) return;
+  const GemmJob job = {.x = x.f32(), .x_stride = x.stride[0], .m = x.dim(0), .k = x.dim(1)};
+  for_parts_of_rows(context, job, [&](int64_t begin, int64_t end) {
+    op_kernels(context.isa).find_statistics(job, begin, end, statistics.data());
+  });
+}
+
+void gemm_with(const OpKernels& kernels, Context& context, const GemmInput& input, const PackedMatrix& w,
                const Epilogue& epilogue, const TensorView& y) {
+  const TensorView& x = input.x;
   check_shapes(x, w, epilogue, y);
   GemmJob job = make_job(context, x, w, epilogue);
   if (job.m == 0 || job.n == 0) return;
@@ -399,9 +417,9 @@ void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, 
       2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
   const bool is_wide = w.format().inputs == InputRounding::kWide;
   if (w.format().inputs == InputRounding::kOutliers) {
-    run_by_outliers(context, kernels, job, w, serial);
+    run_by_outliers(context, kernels, job, w, input.statistics, serial);
   } else if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m * rounded_share(is_wide))) {
-    run_rounded(context, *rounded, job, w, {.is_wide = is_wide}, serial);
+    run_rounded(context, *rounded, job, w, {.is_wide = is_wide, .given = input.statistics}, serial);
   } else {
     run_float(context, kernels, float_kernels(kernels, w), job, w.num_panels(), serial);
   }

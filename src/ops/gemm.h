@@ -22,12 +22,23 @@
 #include "base/isa.h"
 #include "ops/activation_kind.h"
 #include "ops/packed_matrix.h"
+#include "ops/row_statistics.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
 
 namespace transept {
 
 struct OpKernels;
+
+// The rows that a product reads.
+struct GemmInput {
+  TensorView x;  // [m, k] float32, rows may be strided, columns dense
+  // [m]: of the whole rows, where x is a part of their inputs. int8 weights round x by them. Null: found from x.
+  const RowStatistics* statistics = nullptr;
+
+  GemmInput(const TensorView& rows, const RowStatistics* of_rows = nullptr)  // NOLINT(google-explicit-constructor)
+      : x(rows), statistics(of_rows) {}
+};
 
 // Applied to y before it is stored: y = activation(x w^T + bias) + residual.
 struct Epilogue {
@@ -36,10 +47,15 @@ struct Epilogue {
   TensorView residual = {};  // [m, n] float32 or empty; may be y itself
 };
 
-// Computes y = activation(x w^T + bias) + residual. x: [m, k], y: [m, n] float32, rows may be strided, columns dense; y
-// does not overlap x. Adds one to Context::counters->num_matmuls. m = 0 does nothing. A dry run takes step memory only.
-// Wrong shapes fail a CHECK.
-void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y);
+// Computes y = activation(x w^T + bias) + residual. y: [m, n] float32, rows may be strided, columns dense; y does not
+// overlap x. With statistics that row_statistics() finds of the same x, the bits are those without. Adds one to
+// Context::counters->num_matmuls. m = 0 does nothing. A dry run takes step memory only. Wrong shapes fail a CHECK.
+void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+          const TensorView& y);
+
+// Finds the statistics [m] of the rows of x [m, k]: low, high and strange, and for InputRounding::kOutliers squares and
+// count, as products at this level find them. A dry run does nothing.
+void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics);
 
 // Columns [begin, end) of every row of a product. y: [m, end - begin].
 struct ColumnPiece {
@@ -86,7 +102,7 @@ bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa);
 void gemm_reference(const TensorView& x, const TensorView& w, const Epilogue& epilogue, const TensorView& y);
 
 // The functions above with a given table: for tests of kernels whose instructions the processor lacks (tile_test.cc).
-void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+void gemm_with(const OpKernels& kernels, Context& context, const GemmInput& input, const PackedMatrix& w,
                const Epilogue& epilogue, const TensorView& y);
 void gemm_by_columns_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
                           const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);

@@ -56,6 +56,26 @@ constexpr int64_t place_of(int64_t t, int64_t group) { return t / group * group 
 
 }  // namespace
 
+float round_to_int8(std::span<const float> weights, std::span<int8_t> codes) {
+  CHECK(weights.size() == codes.size());
+  float largest = 0, not_finite = 0;
+  for (const float weight : weights) {
+    largest = std::max(largest, std::abs(weight));
+    not_finite += weight * 0;
+  }
+  const bool is_finite = not_finite == 0;  // otherwise NaN
+  constexpr float kLeast = 1e-30f;         // below it 127 / largest overflows
+  const bool is_usable = is_finite && largest > kLeast;
+  const float inverse = is_usable ? 127 / largest : 0;
+  for (size_t t = 0; t < weights.size(); ++t) {
+    // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even; no weight is past 127.
+    const float rounded = (weights[t] * inverse + 12582912.0f) - 12582912.0f;
+    codes[t] = static_cast<int8_t>(inverse == 0 ? 0 : static_cast<int32_t>(rounded));
+  }
+  // A weight that is not a number must show.
+  return is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
+}
+
 bool has_panels(const WeightFormat& weights) { return find_layout(weights) != nullptr; }
 
 DType panels_dtype(const WeightFormat& weights) { return layout_of(weights).element; }
@@ -147,33 +167,33 @@ void PackedMatrix::scatter(int64_t row, int64_t num_rows, const T* rounded, int6
   }
 }
 
-void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
-  float largest = 0, not_finite = 0;
-  for (int64_t t = 0; t < k_; ++t) {
-    largest = std::max(largest, std::abs(weights[t]));
-    not_finite += weights[t] * 0;
+void PackedMatrix::put_codes(int64_t row, int64_t num_rows, const int8_t* codes, const float* scales) {
+  for (int64_t r = 0; r < num_rows; ++r) {
+    int32_t sum = 0;
+    for (int64_t t = 0; t < k_; ++t) sum += codes[r * depth_ + t];
+    sums_[row + r] = sum;
+    scales_[row + r] = scales[r];
   }
-  const bool is_finite = not_finite == 0;  // otherwise NaN
-  // A weight that is not a number must show.
-  constexpr float kLeast = 1e-30f;  // below it 127 / largest overflows
-  const bool is_usable = is_finite && largest > kLeast;
-  scales_[row] = is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
-  const float inverse = is_usable ? 127 / largest : 0;
-  std::fill(q + k_, q + depth_, int8_t{0});
-  int32_t sum = 0;
-  for (int64_t t = 0; t < k_; ++t) {
-    // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even; no weight is past 127.
-    const float rounded = (weights[t] * inverse + 12582912.0f) - 12582912.0f;
-    const auto whole = inverse == 0 ? 0 : static_cast<int32_t>(rounded);
-    q[t] = static_cast<int8_t>(whole);
-    sum += whole;
-  }
-  sums_[row] = sum;
+  scatter<4>(row, num_rows, codes, depth_);
+}
+
+void PackedMatrix::check_writable(int64_t row, int64_t num_rows) const {
+  CHECK(data_ != nullptr || n_ == 0, "a view is written to");
+  CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row);
+}
+
+void PackedMatrix::set_codes(int64_t row, int64_t num_rows, std::span<const int8_t> codes,
+                             std::span<const float> scales) {
+  check_writable(row, num_rows);
+  CHECK(format_.weights == kInt8Format && std::ssize(codes) == num_rows * k_ && std::ssize(scales) == num_rows);
+  std::vector<int8_t> padded(static_cast<size_t>(num_rows * depth_));
+  for (int64_t r = 0; r < num_rows; ++r) std::copy_n(codes.data() + r * k_, k_, padded.data() + r * depth_);
+  put_codes(row, num_rows, padded.data(), scales.data());
 }
 
 void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float> weights) {
-  CHECK(data_ != nullptr || n_ == 0, "a view is written to");
-  CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row && static_cast<int64_t>(weights.size()) == num_rows * k_);
+  check_writable(row, num_rows);
+  CHECK(std::ssize(weights) == num_rows * k_);
   const auto converted = [&]<int64_t kGroup>(auto&& convert) {
     std::vector<uint16_t> rounded(static_cast<size_t>(num_rows * depth_));
     for (int64_t r = 0; r < num_rows; ++r) {
@@ -185,9 +205,14 @@ void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float
   if (format_.weights == kFloat32Format) return scatter<1>(row, num_rows, weights.data(), k_);
   if (format_.weights == kBFloat16Format) return converted.operator()<2>(float_to_bfloat16);
   if (format_.weights == kFloat16Format) return converted.operator()<1>(float_to_float16);
-  std::vector<int8_t> q(static_cast<size_t>(num_rows * depth_));
-  for (int64_t r = 0; r < num_rows; ++r) quantize_row(row + r, weights.data() + r * k_, q.data() + r * depth_);
-  scatter<4>(row, num_rows, q.data(), depth_);
+  std::vector<int8_t> codes(static_cast<size_t>(num_rows * depth_));
+  std::vector<float> scales(static_cast<size_t>(num_rows));
+  for (int64_t r = 0; r < num_rows; ++r) {
+    const auto from = static_cast<size_t>(r * k_), to = static_cast<size_t>(r * depth_),
+               count = static_cast<size_t>(k_);
+    scales[static_cast<size_t>(r)] = round_to_int8(weights.subspan(from, count), std::span(codes).subspan(to, count));
+  }
+  put_codes(row, num_rows, codes.data(), scales.data());
 }
 
 template <typename T>
@@ -234,6 +259,13 @@ void PackedMatrix::get_row(int64_t row, float* out) const {
   if (format_.weights == kFloat16Format) return gather(column<uint16_t>(row), float16_to_float);
   const float scale = views_.scales[static_cast<size_t>(row)];
   gather(column<int8_t>(row), [scale](int8_t w) { return static_cast<float>(w) * scale; });
+}
+
+void PackedMatrix::get_codes(int64_t row, int8_t* out) const {
+  CHECK(row >= 0 && row < n_ && format_.weights == kInt8Format);
+  const int8_t* from = column<int8_t>(row);
+  const int64_t group = group_of(format_);
+  for (int64_t t = 0; t < k_; ++t) out[t] = from[place_of(t, group)];
 }
 
 }  // namespace transept

@@ -8,8 +8,9 @@
 // Outputs past n in the last panel are zero. 16-bit types are widened and arithmetic is float32, unless the format's
 // inputs are rounded to bfloat16. In bfloat16 and int8, 16 groups of 16 columns are one tile of AMX.
 //
-// int8 is symmetric with one scale an output: w = q * scale, q in [-127, 127], scale = max |w| / 127. The product
-// quantises its inputs itself, with one scale a row (ops/gemm.h).
+// int8 is symmetric with one scale an output: w = q * scale. Weights that are rounded here have q in [-127, 127] and
+// scale = max |w| / 127; codes of a checkpoint are taken as they are, -128 too. The product quantises its inputs
+// itself, with one scale a row (ops/gemm.h).
 //
 // The layout is the same at every instruction level, and `transept pack` writes it: a change of the layout raises
 // kPackedLayout.
@@ -52,6 +53,10 @@ bool has_panels(const WeightFormat& weights);
 DType panels_dtype(const WeightFormat& weights);
 std::vector<int64_t> panels_shape(int64_t n, int64_t k, const WeightFormat& weights);
 
+// Rounds the weights of one output to int8: codes [weights.size()], and the scale, which is returned. An infinite or
+// NaN weight gives scale NaN.
+float round_to_int8(std::span<const float> weights, std::span<int8_t> codes);
+
 class PackedMatrix final {
  public:
   // Allocates zeroed memory for n outputs of k inputs each, from `pool` or (null) from a pool of its own. The caller
@@ -69,15 +74,20 @@ class PackedMatrix final {
   PackedMatrix(PackedMatrix&&) = default;
   PackedMatrix& operator=(PackedMatrix&&) = default;
 
-  // Sets outputs [row, row + num_rows), rounded to the storage. weights: [num_rows, k]. int8 outputs with an infinite
-  // or NaN weight get scale NaN. REQUIRES: not a view.
+  // Sets outputs [row, row + num_rows), rounded to the format (int8: round_to_int8). weights: [num_rows, k]. REQUIRES:
+  // not a view.
   void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
   void set_row(int64_t row, std::span<const float> weights) { set_rows(row, 1, weights); }
+  // Sets outputs [row, row + num_rows) to int8 codes [num_rows, k] with their scales [num_rows], as they are. REQUIRES:
+  // kInt8Format; not a view.
+  void set_codes(int64_t row, int64_t num_rows, std::span<const int8_t> codes, std::span<const float> scales);
   // Copies outputs `rows` of `from`, a matrix of the same k and format, to outputs [0, rows.size()), bit for bit. Other
   // outputs do not change. May be called repeatedly. REQUIRES: not a view; no concurrent reader.
   void copy_rows(const PackedMatrix& from, std::span<const int32_t> rows);
   // Writes output `row`, as the product sees it, to `out` [k] as float32.
   void get_row(int64_t row, float* out) const;
+  // Writes the codes of output `row` to `out` [k]. REQUIRES: kInt8Format.
+  void get_codes(int64_t row, int8_t* out) const;
 
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
@@ -98,10 +108,12 @@ class PackedMatrix final {
  private:
   PackedMatrix(int64_t n, int64_t k, PackedFormat format, const PackedBytes& bytes);
 
+  void check_writable(int64_t row, int64_t num_rows) const;
   // Writes kGroup inputs of an output as neighbours; the next output's follow.
   template <int64_t kGroup, typename T>
   void scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step);
-  void quantize_row(int64_t row, const float* weights, int8_t* q);
+  // codes: [num_rows, depth], whose padding is 0.
+  void put_codes(int64_t row, int64_t num_rows, const int8_t* codes, const float* scales);
   // T has the size of one group: the inputs of an output that are neighbours.
   template <typename T>
   void copy_columns(const PackedMatrix& from, std::span<const int32_t> rows);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace transept {
@@ -49,6 +50,25 @@ TEST(PackedMatrixView, IsTheMatrixThatItViews) {
       EXPECT_EQ(a, b) << row;
     }
   }
+}
+
+TEST(PackedMatrixCodes, AreKeptAsTheyAre) {
+  const PackedMatrix rounded = some_matrix({kInt8Format});
+  PackedMatrix packed(kOutputs, kInputs, {kInt8Format});
+  std::vector<int8_t> codes(kInputs);
+  for (int64_t row = 0; row < kOutputs; ++row) {
+    rounded.get_codes(row, codes.data());
+    packed.set_codes(row, 1, codes, std::span(rounded.scales() + row, 1));
+  }
+  EXPECT_TRUE(std::ranges::equal(packed.views().panels, rounded.views().panels));
+  EXPECT_TRUE(std::ranges::equal(packed.views().scales, rounded.views().scales));
+  EXPECT_TRUE(std::ranges::equal(packed.views().sums, rounded.views().sums));
+  std::ranges::fill(codes, int8_t{-128});
+  packed.set_codes(3, 1, codes, std::vector<float>{0.5f});
+  std::vector<float> row(kInputs);
+  packed.get_row(3, row.data());
+  EXPECT_EQ(row, std::vector<float>(kInputs, -64));
+  EXPECT_EQ(packed.sums()[3], -128 * kInputs);
 }
 
 TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
