@@ -34,9 +34,7 @@ Status write_pack_file(const std::string& path, const WeightMap& weights, std::s
     CHECK(is_new || place->second == matrix, layer.name, " is packed in two ways");
     if (is_new) add_matrix(tensors, layer);
   }
-  for (const WeightView& tensor : weights.read_tensors()) {
-    add(tensors, tensor.name, tensor.dtype, tensor.shape, tensor.data);
-  }
+  for (SafetensorsTensor& tensor : weights.read_tensors()) tensors.push_back(std::move(tensor));
   return write_safetensors(path, std::move(tensors), pack_tag_metadata(tag), goes_on);
 }
 

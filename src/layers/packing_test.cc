@@ -8,7 +8,7 @@ namespace {
 PackedFormat format_of(std::optional<WeightFormat> asked, WeightFormat stored,
                        LayerInputs inputs = LayerInputs::kUsual) {
   ThreadPool threads(1);
-  return make_packed(PackOptions(threads, asked, nullptr), {"a.weight", 200, 300, inputs}, stored).format();
+  return choose_format(PackOptions(threads, asked, nullptr), {"a.weight", 200, 300, inputs}, stored);
 }
 
 TEST(PackingTest, InputsAreRoundedToBFloat16OnlyForWhoAsksForIt) {
