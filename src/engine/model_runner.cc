@@ -308,7 +308,8 @@ void EncoderDecoderModelRunner::make_shortlists() {
   if (options_.shortlist.list == nullptr) return;
   const LmHead& lm_head = model_->lm_head();
   shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
-  const uint64_t bytes = static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head);
+  const uint64_t bytes =
+      static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head.linear());
   memory_left_ -= std::min(memory_left_, bytes);
   report_.push_back(str_cat(shortlist_text(options_.shortlist), "; up to ", format_bytes(bytes),
                             " for the outputs of running requests"));

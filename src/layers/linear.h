@@ -1,7 +1,7 @@
 // y = activation(x w^T + bias) + residual, with weights from a checkpoint.
 //
-// The storage of the weights is private to layers (ops/packed_matrix.h): models do not depend on it. Immutable after
-// loading, so thread-safe; owned by the model.
+// How the weights are stored is the layer's own affair: no other class sees its panels, but for ChosenOutputs, which
+// copies some of its outputs. Immutable after loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -59,14 +59,13 @@ class Linear final {
   // loading only.
   void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }
 
-  const PackedMatrix& packed() const { return packed_; }
-  std::span<const float> bias() const { return bias_; }  // empty: none
-
   // Of this rank's part.
   int64_t in_features() const { return packed_.k(); }
   int64_t out_features() const { return packed_.n(); }
 
  private:
+  friend class ChosenOutputs;  // copies outputs
+
   Linear(PackedMatrix packed, std::vector<float> bias) : packed_(std::move(packed)), bias_(std::move(bias)) {}
 
   PackedMatrix packed_;

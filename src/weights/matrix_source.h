@@ -1,9 +1,10 @@
-// A weight matrix of a checkpoint as whoever packs it reads it: n outputs of k inputs each, in whatever form the file
-// has them. Every source gives float32 numbers; one that stores codes with scales gives these too, so that a kernel for
-// codes takes them without rounding them a second time.
+// A weight matrix of a checkpoint: n outputs of k inputs each, in whatever form the file has them. Every source gives
+// float32 numbers; one that stores codes with scales gives these too, so that a kernel for codes takes them without
+// rounding them a second time.
 //
 // A file format is a class behind this interface (weights/matrix_reader.h). Owned by the layer that loads; borrows the
-// WeightMap's files. Immutable: rows may be read from several threads. Nothing here allocates, so a step may read rows.
+// WeightMap's files. Immutable: rows may be read from several threads. A source that was asked for with
+// WeightUse::kRead allocates nothing while it is read, as steps read it.
 #pragma once
 
 #include <cstdint>
