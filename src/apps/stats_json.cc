@@ -39,12 +39,12 @@ Json weights_json(const std::vector<PackedLayer>& layers) {
   for (const PackedLayer& layer : layers) {
     Json entry = Json::object();
     entry.set("layer", layer.name);
-    entry.set("dtype", dtype_name(layer.format.storage));
+    entry.set("dtype", weight_format_name(layer.format.weights));
     entry.set("bytes", static_cast<int64_t>(layer.bytes));
-    if (layer.format.storage == DType::kInt8) {
-      entry.set("input_bits", layer.format.wide_inputs && !layer.format.only_outliers ? 15 : 8);
+    if (layer.format.weights == kInt8Format) {
+      entry.set("input_bits", layer.format.inputs == InputRounding::kWide ? 15 : 8);
     }
-    if (layer.format.only_outliers) entry.set("outlier_input_bits", 15);
+    if (layer.format.inputs == InputRounding::kOutliers) entry.set("outlier_input_bits", 15);
     list.push_back(std::move(entry));
   }
   return list;

@@ -74,7 +74,7 @@ StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
 StatusOr<StoredWeights> read_stored_weights(const EngineConfig& config) {
   if (config.quantization != "auto") return StoredWeights{};
   ASSIGN_OR_RETURN(const std::unique_ptr<WeightMap> weights, WeightMap::open(config.model));
-  return StoredWeights{weights->main_dtype(), weights->pack_tag() != nullptr};
+  return StoredWeights{weights->main_format(), weights->pack_tag() != nullptr};
 }
 
 // What the flags mean on this machine, worked out once.

@@ -34,7 +34,7 @@ struct ExecutorInfo {
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
   DType kv_dtype = DType::kFloat32;
-  std::optional<DType> weight_storage;  // that matrices were asked to be kept in; unset: as the checkpoint stores each
+  std::optional<WeightFormat> weight_storage;  // asked for all matrices; unset: as the checkpoint stores each
   Isa isa = Isa::kGeneric;
   int32_t num_threads = 0;  // of a rank
   std::string attention_backend;

@@ -14,7 +14,7 @@ constexpr int64_t kShareOfLayer = 3;
 GroupShortlists::GroupShortlists(const ShortlistOptions& options, const LmHead& lm_head, int64_t max_groups)
     : list_(options.list),
       always_(options.always),
-      outputs_(lm_head, options.max_parts.value_or(num_parts_for(lm_head, max_groups))) {
+      outputs_(lm_head.linear(), options.max_parts.value_or(num_parts_for(lm_head, max_groups))) {
   of_step_.reserve(static_cast<size_t>(max_groups));
 }
 
@@ -29,7 +29,7 @@ void GroupShortlists::begin_step(ThreadPool& threads, const SchedulerOutputs& sc
   for (const GroupId id : scheduled.finished) {
     const auto ended = sets_.find(id);
     if (ended == sets_.end()) continue;
-    outputs_.release(ended->second.parts);
+    outputs_.release(ended->second.copies);
     sets_.erase(ended);
   }
   of_step_.clear();
@@ -38,14 +38,14 @@ void GroupShortlists::begin_step(ThreadPool& threads, const SchedulerOutputs& sc
   }
   // Those that are preempted give theirs back before others take some.
   for (auto& [id, set] : sets_) {
-    if (set.last_step != step_) outputs_.release(set.parts);
+    if (set.last_step != step_) outputs_.release(set.copies);
   }
   // All or nobody: where one group's scores are picked out of all ids', the others' are there, too.
   const bool has_parts = parts_of_step() <= outputs_.num_parts();
   for (auto& [id, set] : sets_) {
     if (set.last_step != step_) continue;
-    if (has_parts && set.parts.empty()) CHECK(outputs_.gather(threads, set.ids, set.parts));
-    set.subset = {set.ids, has_parts ? std::span<const GemmPart>(set.parts) : std::span<const GemmPart>()};
+    if (has_parts && set.copies.empty()) CHECK(outputs_.gather(threads, set.ids, set.copies));
+    set.subset = {set.ids, has_parts ? &set.copies : nullptr};
   }
 }
 

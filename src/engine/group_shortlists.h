@@ -55,7 +55,7 @@ class GroupShortlists final {
  private:
   struct Set {
     std::vector<int32_t> ids;
-    std::vector<GemmPart> parts;
+    OutputCopies copies;
     VocabularySubset subset;
     uint64_t last_step = 0;
 

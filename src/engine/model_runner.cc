@@ -31,7 +31,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa) {
   for (const PackedLayer& layer : layers) {
-    if (layer.format.storage == DType::kInt8) return "int8 products, float32 beside them, ";
+    if (layer.format.weights == kInt8Format) return "int8 products, float32 beside them, ";
     if (multiplies_in_bfloat16(layer.format, isa)) return "bfloat16 products with float32 sums, float32 beside them, ";
   }
   return "float32, ";
@@ -164,7 +164,7 @@ int32_t EncoderDecoderModelRunner::default_max_len() const {
 // either.
 bool EncoderDecoderModelRunner::has_int8_layers() const {
   return std::any_of(packed_layers_.begin(), packed_layers_.end(),
-                     [](const PackedLayer& layer) { return layer.format.storage == DType::kInt8; });
+                     [](const PackedLayer& layer) { return layer.format.weights == kInt8Format; });
 }
 
 InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
@@ -308,7 +308,8 @@ void EncoderDecoderModelRunner::make_shortlists() {
   if (options_.shortlist.list == nullptr) return;
   const LmHead& lm_head = model_->lm_head();
   shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
-  const uint64_t bytes = static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head);
+  const uint64_t bytes =
+      static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head.linear());
   memory_left_ -= std::min(memory_left_, bytes);
   report_.push_back(str_cat(shortlist_text(options_.shortlist), "; up to ", format_bytes(bytes),
                             " for the outputs of running requests"));

@@ -30,8 +30,8 @@ class EncoderDecoderModelRunner final {
     std::vector<int> cpus;  // one per thread, to pin it to; empty: not pinned
     Isa isa = Isa::kGeneric;
     std::string attention_backend = "auto";
-    std::optional<DType> weight_storage;  // of matrices; unset: as the checkpoint stores each
-    bool storage_is_asked = true;         // false: keep a packed folder's matrices as they are
+    std::optional<WeightFormat> weight_storage;  // of matrices; unset: as the checkpoint stores each
+    bool storage_is_asked = true;                // false: keep a packed folder's matrices as they are
     int32_t block_size = 16;
     DType kv_dtype = DType::kFloat32;      // of self and cross KV
     std::optional<DType> narrow_kv_dtype;  // if set, for a model narrower than kLeastInt8Width

@@ -127,7 +127,7 @@ StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& 
   PackedModel result;
   ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
-  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, {weights->main_dtype()}));
+  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, {weights->main_format()}));
   if (!types.report.empty()) log_info(types.report);
   ThreadPool threads(config.threads > 0 ? config.threads : num_available_cpus());
   ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> attention, make_attention_backend(config.attention_backend));

@@ -211,7 +211,7 @@ TEST_F(ShortlistEndToEndTest, AStepThatWantsMorePartsThanThereArePicksForEverybo
     EXPECT_EQ(ChosenOutputs::parts_for(std::ssize(allowed(request.inputs))), 1) << request.id;
   }
   Answers answers;
-  const auto has_parts = [&](int32_t group) { return !shortlists.subset(group)->parts.empty(); };
+  const auto has_parts = [&](int32_t group) { return shortlists.subset(group)->copies != nullptr; };
   add(*model.engine, list[0]);
   add(*model.engine, list[1]);
   step(*model.engine, answers);

@@ -7,10 +7,10 @@ namespace {
 
 bool widens_float16_fast(Isa isa) { return isa != Isa::kGeneric; }
 
-std::optional<DType> named_storage(const EngineConfig& config) {
-  if (config.quantization == "int8") return DType::kInt8;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-    if (config.dtype == dtype_name(dtype)) return dtype;
+std::optional<WeightFormat> named_storage(const EngineConfig& config) {
+  if (config.quantization == "int8") return kInt8Format;
+  for (const WeightFormat& format : {kFloat32Format, kBFloat16Format, kFloat16Format}) {
+    if (config.dtype == weight_format_name(format)) return format;
   }
   return std::nullopt;
 }
@@ -20,9 +20,12 @@ std::string auto_report(const EngineConfig& config, const StorageTypes& types, I
     if (config.dtype != "auto") return str_cat("weights in ", config.dtype, ", as --dtype says");
     if (stored.is_packed) return "weights as the packed folder has them";
     if (types.weights.has_value()) {
-      return str_cat("weights in ", dtype_name(*types.weights), ", the fastest type that passes every gate of quality");
+      return str_cat("weights in ", weight_format_name(*types.weights),
+                     ", the fastest type that passes every gate of quality");
     }
-    if (stored.dtype != DType::kFloat32) return str_cat("weights in the checkpoint's own ", dtype_name(stored.dtype));
+    if (stored.format != kFloat32Format) {
+      return str_cat("weights in the checkpoint's own ", weight_format_name(stored.format));
+    }
     return str_cat("weights in the checkpoint's own float32: ", isa_name(isa), " kernels widen 16 bits slowly");
   };
   const auto kv = [&] {
@@ -43,7 +46,7 @@ StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const 
   if (config.quantization != "auto") return types;
   if (widens_float16_fast(isa)) {
     const bool is_free = config.dtype == "auto" && !stored.is_packed;
-    if (is_free && stored.dtype == DType::kFloat32) types.weights = DType::kFloat16;
+    if (is_free && stored.format == kFloat32Format) types.weights = kFloat16Format;
     if (config.kv_cache_dtype == "auto") types.kv = DType::kInt8, types.narrow_kv = DType::kFloat16;
   }
   types.report = auto_report(config, types, isa, stored);
@@ -55,25 +58,25 @@ bool storage_is_asked(const EngineConfig& config) {
   return !as_it_is || config.dtype != "auto";
 }
 
-void set_storage_flags(std::optional<DType> storage, EngineConfig& config) {
-  config.quantization = storage == DType::kInt8 ? "int8" : "none";
-  if (storage.has_value() && storage != DType::kInt8) config.dtype = dtype_name(*storage);
+void set_storage_flags(const std::optional<WeightFormat>& storage, EngineConfig& config) {
+  config.quantization = storage == kInt8Format ? "int8" : "none";
+  if (storage.has_value() && storage != kInt8Format) config.dtype = weight_format_name(*storage);
 }
 
 std::string storage_text(const std::vector<PackedLayer>& layers) {
   std::vector<std::string> parts;
   size_t mapped = 0;
-  for (const DType dtype : {DType::kInt8, DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+  for (const WeightFormat& format : {kInt8Format, kFloat16Format, kBFloat16Format, kFloat32Format}) {
     size_t bytes = 0, count = 0;
     for (const PackedLayer& layer : layers) {
-      if (layer.format.storage != dtype) continue;
+      if (layer.format.weights != format) continue;
       bytes += layer.bytes;
       mapped += layer.is_mapped ? layer.bytes : 0;
       ++count;
     }
     if (count == 0) continue;
-    parts.push_back(
-        str_cat(dtype_name(dtype), " ", format_bytes(bytes), " in ", count, count == 1 ? " matrix" : " matrices"));
+    parts.push_back(str_cat(weight_format_name(format), " ", format_bytes(bytes), " in ", count,
+                            count == 1 ? " matrix" : " matrices"));
   }
   return join(parts, ", ") + (mapped > 0 ? str_cat("; ", format_bytes(mapped), " of them mapped") : std::string());
 }

@@ -11,6 +11,7 @@
 #include "engine/engine_config.h"
 #include "layers/packing.h"
 #include "tensor/dtype.h"
+#include "tensor/weight_format.h"
 
 namespace transept {
 
@@ -21,12 +22,12 @@ inline constexpr int64_t kLeastInt8Width = 192;
 
 // What a folder says of its weights: only for --quantization auto.
 struct StoredWeights {
-  DType dtype = DType::kFloat32;  // of most of their bytes
+  WeightFormat format = {};  // of most of their bytes
   bool is_packed = false;
 };
 
 struct StorageTypes {
-  std::optional<DType> weights;  // unset: as the checkpoint stores each
+  std::optional<WeightFormat> weights;  // unset: as the checkpoint stores each
   DType kv = DType::kFloat32;
   std::optional<DType> narrow_kv;  // instead of kv, in a model narrower than kLeastInt8Width
   std::string report;              // what --quantization auto chose, and why; "": not requested
@@ -46,6 +47,6 @@ bool storage_is_asked(const EngineConfig& config);
 std::string storage_text(const std::vector<PackedLayer>& layers);
 
 // Replaces the flags by the storage type that the matrices ended up with, for reports.
-void set_storage_flags(std::optional<DType> storage, EngineConfig& config);
+void set_storage_flags(const std::optional<WeightFormat>& storage, EngineConfig& config);
 
 }  // namespace transept

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr StoredWeights kFloats = {DType::kFloat32};
+constexpr StoredWeights kFloats = {kFloat32Format};
 
 EngineConfig flags(std::string quantization, std::string dtype = "auto", std::string kv = "auto") {
   EngineConfig config;
@@ -23,7 +23,8 @@ EngineConfig flags(std::string quantization, std::string dtype = "auto", std::st
 std::string chosen(const EngineConfig& config, const StoredWeights& stored = kFloats, Isa isa = Isa::kAvx2) {
   const StatusOr<StorageTypes> types = storage_types(config, isa, stored);
   if (!types.ok()) return error_message(types.status());
-  return str_cat(types->weights.has_value() ? dtype_name(*types->weights) : "stored", " ", dtype_name(types->kv),
+  return str_cat(types->weights.has_value() ? weight_format_name(*types->weights) : "stored", " ",
+                 dtype_name(types->kv),
                  types->narrow_kv.has_value() ? str_cat(" or ", dtype_name(*types->narrow_kv)) : std::string());
 }
 
@@ -52,10 +53,10 @@ TEST(StorageTypes, AutoHalvesFloatsOnEveryLevelThatWidensThemFast) {
 }
 
 TEST(StorageTypes, AutoRoundsNothingThatHas16BitsOrIsPacked) {
-  EXPECT_EQ(chosen(flags("auto"), {DType::kBFloat16}), "stored int8 or float16");
-  EXPECT_EQ(chosen(flags("auto"), {DType::kFloat16}), "stored int8 or float16");
-  EXPECT_THAT(report(flags("auto"), {DType::kBFloat16}), HasSubstr("the checkpoint's own bfloat16"));
-  const StoredWeights packed = {.dtype = DType::kFloat32, .is_packed = true};
+  EXPECT_EQ(chosen(flags("auto"), {kBFloat16Format}), "stored int8 or float16");
+  EXPECT_EQ(chosen(flags("auto"), {kFloat16Format}), "stored int8 or float16");
+  EXPECT_THAT(report(flags("auto"), {kBFloat16Format}), HasSubstr("the checkpoint's own bfloat16"));
+  const StoredWeights packed = {.format = kFloat32Format, .is_packed = true};
   EXPECT_EQ(chosen(flags("auto"), packed), "stored int8 or float16");
   EXPECT_THAT(report(flags("auto"), packed), HasSubstr("as the packed folder has them"));
 }

@@ -1,5 +1,5 @@
-// torch.nn.Conv1d with weights from a checkpoint, over time-major rows. Immutable after loading, so thread-safe; owned
-// by the model.
+// torch.nn.Conv1d with weights from a checkpoint, over time-major rows: a linear layer over windows of them. Immutable
+// after loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "layers/packing.h"
+#include "layers/linear.h"
 #include "ops/conv1d.h"
 #include "weights/weight_map.h"
 
@@ -22,8 +22,7 @@ class Conv1d final {
     bool has_bias = true;
     LayerInputs inputs = LayerInputs::kConvolution;
   };
-  // Packs straight from the mapped files, on the options' threads; or takes the matrix of a packed folder
-  // (find_packed). Errors: a missing or misshapen tensor, by name; those of find_packed.
+  // Errors: those of Linear::load.
   static StatusOr<Conv1d> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
   // y = activation(conv(x) + bias) + residual. x: [length + 2 padding, in_channels] float32 (padded_rows); y:
@@ -31,16 +30,14 @@ class Conv1d final {
   void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
 
   const Conv1dShape& shape() const { return shape_; }
-  int64_t in_channels() const { return packed_.k() / shape_.kernel; }
-  int64_t out_channels() const { return packed_.n(); }
+  int64_t in_channels() const { return windows_.in_features() / shape_.kernel; }
+  int64_t out_channels() const { return windows_.out_features(); }
   int64_t output_length(int64_t length) const { return conv1d_output_length(length, shape_); }
 
  private:
-  Conv1d(PackedMatrix packed, std::vector<float> bias, const Conv1dShape& shape)
-      : packed_(std::move(packed)), bias_(std::move(bias)), shape_(shape) {}
+  Conv1d(Linear windows, const Conv1dShape& shape) : windows_(std::move(windows)), shape_(shape) {}
 
-  PackedMatrix packed_;      // [out_channels, kernel * in_channels]: by tap, then by channel
-  std::vector<float> bias_;  // empty: none
+  Linear windows_;  // from kernel * in_channels, by tap, then by channel
   Conv1dShape shape_;
 };
 

@@ -3,23 +3,19 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "weights/tensor_matrix.h"
 
 namespace transept {
 namespace {
 
 // Rows a task: enough work to be worth handing out.
 constexpr int64_t kRowsPerTask = 16;
-// Tables of files from this size on are read a row at a time, so that they never fill the process's memory: a page
-// fault brings 16 pages of a mapping, and random ids soon all of it.
-constexpr size_t kLargeTableBytes = size_t{4} << 20;
 
 }  // namespace
 
 StatusOr<Embedding> Embedding::load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim) {
-  ASSIGN_OR_RETURN(WeightView table, weights.get(name, {num_rows, dim}));
-  Embedding embedding(std::move(table), num_rows);
-  embedding.is_large_ = embedding.table_.data.size() >= kLargeTableBytes;
-  return embedding;
+  ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> table, weights.matrix(name, {num_rows, dim}, WeightUse::kRead));
+  return Embedding(std::move(table), num_rows);
 }
 
 Embedding Embedding::sinusoidal(SinusoidalRows rows, int64_t num_rows) {
@@ -29,16 +25,16 @@ Embedding Embedding::sinusoidal(SinusoidalRows rows, int64_t num_rows) {
     rows.compute(i, std::span(values).subspan(static_cast<size_t>(i * dim), static_cast<size_t>(dim)));
   }
   auto kept = std::make_shared<const std::vector<float>>(std::move(values));
-  Embedding embedding(WeightView{"", DType::kFloat32, {num_kept, dim}, std::as_bytes(std::span(*kept))}, num_rows);
+  WeightView table{"", DType::kFloat32, {num_kept, dim}, std::as_bytes(std::span(*kept))};
+  Embedding embedding(std::make_shared<TensorMatrix>(std::move(table), false), num_rows);
   embedding.computed_ = std::move(rows);
   embedding.kept_ = std::move(kept);
   return embedding;
 }
 
 void Embedding::read_row(int64_t index, std::span<float> out) const {
-  if (index >= table_.shape[0]) return computed_->compute(index, out);
-  const int64_t begin = index * dim();
-  is_large_ ? read_to_float(table_, begin, out) : widen_to_float(table_, begin, out);
+  if (index >= table_->n()) return computed_->compute(index, out);
+  table_->read_rows(index, 1, {0, dim()}, out);
 }
 
 void Embedding::look_up(Context& context, View<int32_t> ids, int32_t offset, float scale, const TensorView& y) const {

@@ -1,5 +1,6 @@
-// Rows of a table by id, read straight from the checkpoint: a step needs few of them, so loading copies none. Immutable
-// after loading, so thread-safe. Borrows the WeightMap's files, or owns a computed table.
+// Rows of a table by id, read straight from the checkpoint, in whatever form it has them: a step needs few of them, so
+// loading copies none. Immutable after loading, so thread-safe. Borrows the WeightMap's files, or owns a computed
+// table.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,14 @@
 #include "layers/sinusoidal.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
+#include "weights/matrix_source.h"
 #include "weights/weight_map.h"
 
 namespace transept {
 
 class Embedding final {
  public:
-  // The table `name`: [num_rows, dim]. Errors: missing, misshapen or not a floating-point type, by name.
+  // The table `name`: [num_rows, dim]. Errors: those of WeightMap::matrix.
   static StatusOr<Embedding> load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim);
 
   // A table of sinusoidal positions. Keeps the first kKeptRows rows and computes those beyond at each look-up:
@@ -35,16 +37,16 @@ class Embedding final {
   void add(Context& context, View<int32_t> ids, int32_t offset, const TensorView& y) const;
 
   int64_t num_rows() const { return num_rows_; }
-  int64_t dim() const { return table_.shape[1]; }
+  int64_t dim() const { return table_->k(); }
 
  private:
-  Embedding(WeightView table, int64_t num_rows) : table_(std::move(table)), num_rows_(num_rows) {}
+  Embedding(std::shared_ptr<const MatrixSource> table, int64_t num_rows)
+      : table_(std::move(table)), num_rows_(num_rows) {}
 
   void read_row(int64_t index, std::span<float> out) const;
 
-  WeightView table_;  // of a computed table the kept rows
+  std::shared_ptr<const MatrixSource> table_;  // of a computed table the kept rows
   int64_t num_rows_;
-  bool is_large_ = false;  // rows are read from the file, not from its mapping
   std::optional<SinusoidalRows> computed_;
   std::shared_ptr<const std::vector<float>> kept_;  // of a computed table; table_ views it
 };

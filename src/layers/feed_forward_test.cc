@@ -25,7 +25,7 @@ testing::TestTensor matrix(const std::string& name, int64_t out, int64_t in, uin
 }
 
 // A block of kDim by kHidden in the storage that the parameter names.
-class FeedForwardTest : public ::testing::TestWithParam<DType> {
+class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
  protected:
   FeedForwardTest() {
     folder_.write("model.safetensors", testing::safetensors_bytes({matrix("up.weight", kHidden, kDim, 1),
@@ -94,7 +94,7 @@ TEST_P(FeedForwardTest, ManyRowsWantNoMoreMemoryThanASlice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, FeedForwardTest,
-                         ::testing::Values(DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8));
+                         ::testing::Values(kFloat32Format, kBFloat16Format, kFloat16Format, kInt8Format));
 
 }  // namespace
 }  // namespace transept

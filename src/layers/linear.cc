@@ -2,59 +2,53 @@
 
 #include <algorithm>
 
-#include "base/checked_math.h"
+#include "layers/tap_source.h"
 
 namespace transept {
 namespace {
 
-// Of the checkpoint's pages no more than about this is in memory at a time.
-constexpr int64_t kPackBytes = int64_t{16} << 20;
-
-// Packs the rows of one matrix behind `first_row`: a task for each panel's worth of rows, so that threads do not share
-// the cache lines of a panel more than at its ends.
-void pack_rows(const WeightView& weight, int64_t first_row, PackedMatrix& packed, ThreadPool& threads) {
-  const int64_t rows = weight.shape[0], k = packed.k();
-  const int64_t row_bytes = std::max<int64_t>(k * static_cast<int64_t>(dtype_bytes(weight.dtype)), 1);
-  const int64_t step = round_up(std::max(kPackBytes / row_bytes, kPanelColumns), kPanelColumns);
-  for (int64_t from = 0; from < rows; from += step) {
-    const int64_t to = std::min(rows, from + step);
-    threads.parallel_for(ceil_div(to - from, kPanelColumns), [&](int64_t task, int) {
-      const int64_t begin = from + task * kPanelColumns, end = std::min(to, begin + kPanelColumns);
-      std::vector<float> values(static_cast<size_t>((end - begin) * k));
-      widen_to_float(weight, begin * k, values);
-      packed.set_rows(first_row + begin, end - begin, values);
-    });
-    release_pages(weight, from * k, (to - from) * k);
-  }
+int64_t num_outputs(const LinearSpec& spec) {
+  int64_t count = 0;
+  for (const LinearSource& source : spec.sources) count += source.out_features;
+  return count;
 }
 
-DType common_storage(const std::vector<WeightView>& matrices) {
-  const auto differs = [&](const WeightView& matrix) { return matrix.dtype != matrices.front().dtype; };
-  return std::any_of(matrices.begin(), matrices.end(), differs) ? DType::kFloat32 : matrices.front().dtype;
-}
-
-StatusOr<PackedMatrix> pack_sources(WeightMap& weights, const LinearSpec& spec, const MatrixToPack& matrix,
-                                    const PackOptions& packing) {
-  std::vector<WeightView> parts;
+// The outputs of the whole product that this rank keeps.
+std::vector<IndexRange> rows_of_rank(const LinearSpec& spec, const Ranks& ranks) {
+  if (spec.split != Split::kOutputs) return {{0, num_outputs(spec)}};
+  std::vector<IndexRange> rows;
+  int64_t first = 0;
   for (const LinearSource& source : spec.sources) {
-    ASSIGN_OR_RETURN(WeightView part,
-                     weights.get(source.weight, {source.out_features, spec.in_features}, WeightUse::kPacked));
-    parts.push_back(std::move(part));
+    CHECK(source.out_features % source.blocks == 0);
+    const int64_t block_rows = source.out_features / source.blocks;
+    const IndexRange share = share_of(block_rows, spec.unit, ranks);
+    for (int64_t block = 0; block < source.blocks; ++block, first += block_rows) {
+      rows.push_back({first + share.begin, first + share.end});
+    }
   }
-  PackedMatrix packed = make_packed(packing, matrix, common_storage(parts));
-  int64_t row = 0;
-  for (const WeightView& part : parts) {
-    pack_rows(part, row, packed, packing.threads);
-    row += part.shape[0];
+  return rows;
+}
+
+StatusOr<MatrixSources> open_sources(WeightMap& weights, const LinearSpec& spec) {
+  MatrixSources sources;
+  for (const LinearSource& source : spec.sources) {
+    const int64_t n = source.out_features, k = spec.in_features, kernel = source.kernel;
+    if (kernel == 0) {
+      ASSIGN_OR_RETURN(sources.emplace_back(), weights.matrix(source.weight, {n, k}, WeightUse::kPacked));
+    } else {
+      ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_channel,
+                       weights.matrix(source.weight, {n, k / kernel, kernel}, WeightUse::kPacked));
+      sources.push_back(std::make_unique<TapSource>(std::move(by_channel), kernel));
+    }
   }
-  return packed;
+  return sources;
 }
 
 // Side by side, 0 where a source has none; empty where none has one.
-StatusOr<std::vector<float>> read_biases(WeightMap& weights, const LinearSpec& spec, int64_t out_features) {
+StatusOr<std::vector<float>> read_biases(WeightMap& weights, const LinearSpec& spec) {
   const bool has_bias = std::any_of(spec.sources.begin(), spec.sources.end(),
                                     [](const LinearSource& source) { return !source.bias.empty(); });
-  std::vector<float> bias(has_bias ? static_cast<size_t>(out_features) : 0);
+  std::vector<float> bias(has_bias ? static_cast<size_t>(num_outputs(spec)) : 0);
   size_t row = 0;
   for (const LinearSource& source : spec.sources) {
     const auto count = static_cast<size_t>(source.out_features);
@@ -67,22 +61,30 @@ StatusOr<std::vector<float>> read_biases(WeightMap& weights, const LinearSpec& s
   return bias;
 }
 
+std::vector<float> rows_of(const std::vector<float>& bias, const std::vector<IndexRange>& rows) {
+  std::vector<float> kept;
+  for (const IndexRange& range : rows) {
+    if (!bias.empty()) kept.insert(kept.end(), bias.begin() + range.begin, bias.begin() + range.end);
+  }
+  return kept;
+}
+
 }  // namespace
 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
-  int64_t out_features = 0;
-  for (const LinearSource& source : spec.sources) out_features += source.out_features;
-  const MatrixToPack matrix{spec.sources.front().weight, out_features, spec.in_features, spec.inputs};
-  ASSIGN_OR_RETURN(std::unique_ptr<PackedMatrix> packed, find_packed(packing, weights, matrix));
-  if (packed == nullptr) {
-    ASSIGN_OR_RETURN(PackedMatrix made, pack_sources(weights, spec, matrix, packing));
-    packed = std::make_unique<PackedMatrix>(std::move(made));
-  }
-  ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec, out_features));
-  return Linear(std::move(*packed), std::move(bias));
+  const Ranks& ranks = packing.ranks;
+  MatrixToLoad matrix{spec.sources.front().weight, num_outputs(spec), spec.in_features, spec.inputs};
+  matrix.rows = rows_of_rank(spec, ranks);
+  if (spec.split == Split::kInputs) matrix.columns = share_of(spec.in_features, spec.unit, ranks);
+  ASSIGN_OR_RETURN(PackedMatrix packed,
+                   load_matrix(packing, weights, matrix, [&] { return open_sources(weights, spec); }));
+  ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec));
+  // Sums of all ranks have it once.
+  if (spec.split == Split::kInputs && ranks.rank != 0) bias.clear();
+  return Linear(std::move(packed), rows_of(bias, matrix.rows));
 }
 
-void Linear::forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const {
+void Linear::forward(Context& context, const GemmInput& x, const Epilogue& epilogue, const TensorView& y) const {
   DCHECK(epilogue.bias == nullptr);
   Epilogue whole = epilogue;
   whole.bias = bias_.empty() ? nullptr : bias_.data();

@@ -1,7 +1,7 @@
 // y = activation(x w^T + bias) + residual, with weights from a checkpoint.
 //
-// The storage of the weights is private to layers (ops/packed_matrix.h): models do not depend on it. Immutable after
-// loading, so thread-safe; owned by the model.
+// How the weights are stored is the layer's own affair: no other class sees its panels, but for ChosenOutputs, which
+// copies some of its outputs. Immutable after loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,10 @@ struct LinearSource {
   std::string weight;
   std::string bias;
   int64_t out_features = 0;
+  // Outputs are so many equal blocks, and Split::kOutputs divides each by itself (Moonshine's [W1 W0]: 2).
+  int64_t blocks = 1;
+  // > 0: a convolution's. `weight` is [out_features, in_features / kernel, kernel], inputs are channels tap by tap.
+  int64_t kernel = 0;
 };
 
 // One product of all sources, their outputs adjacent in this order: [Q K V], [K V].
@@ -29,18 +33,22 @@ struct LinearSpec {
   std::vector<LinearSource> sources;
   int64_t in_features = 0;
   LayerInputs inputs = LayerInputs::kUsual;
+  Split split = Split::kNone;  // how the options' ranks divide it
+  int64_t unit = 1;            // outputs (kOutputs) or inputs (kInputs) that stay on one rank: a head's
 };
 
 class Linear final {
  public:
-  // Packs straight from the mapped files, on the options' threads; or takes the matrix of a packed folder
-  // (find_packed). Sources of different types are kept in float32, unless the options name a storage. Errors: a missing
-  // or misshapen tensor, by name; those of find_packed.
+  // Packs this rank's part straight from the mapped files, on the options' threads; or takes the matrix of a packed
+  // folder (load_matrix). kOutputs: of each block of each source the rank's share, with its bias. kInputs: the rank's
+  // share of the inputs; the first rank has the bias. Errors: a missing or misshapen tensor, by name; those of
+  // load_matrix.
   static StatusOr<Linear> load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing);
 
-  // x: [m, in_features], y: [m, out_features] float32; see gemm (ops/gemm.h), also for numerics. REQUIRES:
-  // `epilogue.bias` is null, as the layer has its own.
-  void forward(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
+  // x: [m, in_features], y: [m, out_features] float32; see gemm (ops/gemm.h), also for numerics. A part of the inputs
+  // (kInputs) takes the statistics of the whole rows beside x. REQUIRES: `epilogue.bias` is null, as the layer has its
+  // own.
+  void forward(Context& context, const GemmInput& x, const Epilogue& epilogue, const TensorView& y) const;
 
   // y = x w^T + bias in pieces of columns: the thread that computed a piece calls `then` with it. Shapes of y:
   // gemm_by_columns (ops/gemm.h). REQUIRES: the format has no wide inputs.
@@ -51,13 +59,13 @@ class Linear final {
   // loading only.
   void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }
 
-  const PackedMatrix& packed() const { return packed_; }
-  std::span<const float> bias() const { return bias_; }  // empty: none
-
+  // Of this rank's part.
   int64_t in_features() const { return packed_.k(); }
   int64_t out_features() const { return packed_.n(); }
 
  private:
+  friend class ChosenOutputs;  // copies outputs
+
   Linear(PackedMatrix packed, std::vector<float> bias) : packed_(std::move(packed)), bias_(std::move(bias)) {}
 
   PackedMatrix packed_;

@@ -19,8 +19,8 @@ void LmHead::logits_by_ids(Context& context, const TensorView& hidden, const Ten
   linear_.forward_by_columns(context, hidden, out, then);
 }
 
-void LmHead::chosen_logits(Context& context, std::span<const PartedGemm> products) const {
-  gemm_parted(context, linear_.packed(), products);
+void LmHead::chosen_logits(Context& context, std::span<const ChosenProduct> products) const {
+  ChosenOutputs::forward(context, linear_, products);
 }
 
 }  // namespace transept

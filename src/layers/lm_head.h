@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/chosen_outputs.h"
 #include "layers/linear.h"
 
 namespace transept {
@@ -26,8 +27,8 @@ class LmHead final {
   void logits_by_ids(Context& context, const TensorView& hidden, const TensorView& out,
                      FunctionRef<void(const ColumnPiece&)> then) const;
 
-  // Logits of chosen ids, whose outputs were copied (layers/chosen_outputs.h). The same bits as logits().
-  void chosen_logits(Context& context, std::span<const PartedGemm> products) const;
+  // Logits of chosen ids, whose outputs were copied: see ChosenOutputs::forward. The same bits as logits().
+  void chosen_logits(Context& context, std::span<const ChosenProduct> products) const;
 
   const Linear& linear() const { return linear_; }
   int64_t vocab_size() const { return linear_.out_features(); }

@@ -12,10 +12,10 @@ void add(std::vector<SafetensorsTensor>& tensors, std::string name, DType dtype,
 }
 
 void add_matrix(std::vector<SafetensorsTensor>& tensors, const PackedLayer& layer) {
-  const DType storage = layer.format.storage;
-  add(tensors, str_cat(layer.name, kPackedPanels), storage, panels_shape(layer.n, layer.k, storage),
+  const WeightFormat& weights = layer.format.weights;
+  add(tensors, str_cat(layer.name, kPackedPanels), panels_dtype(weights), panels_shape(layer.n, layer.k, weights),
       layer.views.panels);
-  if (storage != DType::kInt8) return;
+  if (weights != kInt8Format) return;
   const int64_t outputs = round_up(layer.n, kPanelColumns);
   add(tensors, str_cat(layer.name, kPackedScales), DType::kFloat32, {outputs}, std::as_bytes(layer.views.scales));
   add(tensors, str_cat(layer.name, kPackedSums), DType::kInt32, {outputs}, std::as_bytes(layer.views.sums));
@@ -24,25 +24,17 @@ void add_matrix(std::vector<SafetensorsTensor>& tensors, const PackedLayer& laye
 }  // namespace
 
 Status write_pack_file(const std::string& path, const WeightMap& weights, std::span<const PackedLayer> layers,
-                       std::optional<DType> storage, FunctionRef<bool()> goes_on) {
+                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on) {
   PackTag tag{kPackedLayout, storage, {}};
   std::vector<SafetensorsTensor> tensors;
   for (const PackedLayer& layer : layers) {
-    const PackTag::Matrix matrix{layer.n,
-                                 layer.k,
-                                 layer.stored,
-                                 layer.format.storage,
-                                 layer.format.wide_inputs,
-                                 layer.format.only_outliers,
-                                 layer.format.bfloat16_inputs};
+    const PackTag::Matrix matrix{layer.n, layer.k, layer.stored, layer.format};
     const auto [place, is_new] = tag.matrices.emplace(layer.name, matrix);
     // Two layers that share a matrix pack the same bytes.
     CHECK(is_new || place->second == matrix, layer.name, " is packed in two ways");
     if (is_new) add_matrix(tensors, layer);
   }
-  for (const WeightView& tensor : weights.read_tensors()) {
-    add(tensors, tensor.name, tensor.dtype, tensor.shape, tensor.data);
-  }
+  for (SafetensorsTensor& tensor : weights.read_tensors()) tensors.push_back(std::move(tensor));
   return write_safetensors(path, std::move(tensors), pack_tag_metadata(tag), goes_on);
 }
 

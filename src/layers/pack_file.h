@@ -9,7 +9,7 @@
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "layers/packing.h"
-#include "tensor/dtype.h"
+#include "tensor/weight_format.h"
 #include "weights/weight_map.h"
 
 namespace transept {
@@ -17,6 +17,6 @@ namespace transept {
 // weights: the checkpoint of the model; layers: the report of its PackOptions, whose matrices still exist; storage: the
 // requested one; goes_on: polled, false cancels. Errors: as write_safetensors.
 Status write_pack_file(const std::string& path, const WeightMap& weights, std::span<const PackedLayer> layers,
-                       std::optional<DType> storage, FunctionRef<bool()> goes_on);
+                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on);
 
 }  // namespace transept

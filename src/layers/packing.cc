@@ -4,24 +4,26 @@
 #include <cstring>
 
 #include "base/checked_math.h"
+#include "layers/packed_source.h"
 
 namespace transept {
 namespace {
 
-WeightFormat choose_format(const PackOptions& options, const MatrixToPack& matrix, DType stored) {
-  const DType storage = options.storage.value_or(stored);
-  if (storage != DType::kInt8) {
-    // Only for who asked for it by name: otherwise a checkpoint's 16 bits would change its answers.
-    const bool is_asked = options.storage == DType::kBFloat16 && matrix.inputs != LayerInputs::kRaw;
-    return {.storage = storage, .bfloat16_inputs = is_asked};
+// Of the checkpoint's pages no more than about this is in memory at a time.
+constexpr int64_t kPackBytes = int64_t{16} << 20;
+
+// Codes mean float32 numbers: products with them as they are would round the inputs, for which nobody asked.
+WeightFormat without_loss(const WeightFormat& stored) { return stored.is_codes() ? kFloat32Format : stored; }
+
+InputRounding int8_inputs(LayerInputs inputs) {
+  switch (inputs) {
+    case LayerInputs::kConvolution: return InputRounding::kWide;
+    case LayerInputs::kOutliers: return InputRounding::kOutliers;
+    default: return InputRounding::kUsual;
   }
-  const bool is_narrow = std::min(matrix.n, matrix.k) < options.least_int8_width;
-  if (matrix.inputs == LayerInputs::kRaw || matrix.k > kMaxInt8Inputs || is_narrow) return {stored};
-  const bool outliers = matrix.inputs == LayerInputs::kOutliers, features = matrix.inputs == LayerInputs::kConvolution;
-  return {.storage = DType::kInt8, .wide_inputs = outliers || features, .only_outliers = outliers};
 }
 
-void note(const PackOptions& options, const std::string& name, const PackedMatrix& packed, DType stored) {
+void note(const PackOptions& options, const std::string& name, const PackedMatrix& packed, const WeightFormat& stored) {
   if (options.report == nullptr) return;
   options.report->push_back(
       {name, packed.format(), packed.bytes(), packed.n(), packed.k(), stored, packed.is_view(), packed.views()});
@@ -43,22 +45,23 @@ std::span<const std::byte> copied(std::span<const std::byte> bytes, PagePool& po
   return copy;
 }
 
-// The tensors of a matrix, which must have the shapes that follow from its size. `format` has the tag's storage.
+// The tensors of a matrix, which must have the shapes that follow from its size. `format` has the tag's weights.
 StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weights, const std::string& name,
-                                   const PackTag::Matrix& tag, const WeightFormat& format) {
+                                   const PackTag::Matrix& tag, const PackedFormat& format) {
   const std::string panels_name = str_cat(name, kPackedPanels);
   PackedBytes bytes;
   std::shared_ptr<PagePool> pool;  // of copies
   const auto part = [&](std::string_view suffix, std::string_view dtype,
                         const std::vector<int64_t>& shape) -> StatusOr<std::span<const std::byte>> {
-    ASSIGN_OR_RETURN(const std::span<const std::byte> found, weights.get_packed(str_cat(name, suffix), dtype, shape));
+    ASSIGN_OR_RETURN(const std::span<const std::byte> found, weights.get_bytes(str_cat(name, suffix), dtype, shape));
     if (is_aligned(found)) return found;
     pool = options.pool;
     return copied(found, *pool);
   };
+  const WeightFormat& held = tag.format.weights;
   ASSIGN_OR_RETURN(bytes.panels,
-                   part(kPackedPanels, safetensors_dtype(tag.storage), panels_shape(tag.n, tag.k, tag.storage)));
-  if (tag.storage == DType::kInt8) {
+                   part(kPackedPanels, safetensors_dtype(panels_dtype(held)), panels_shape(tag.n, tag.k, held)));
+  if (held == kInt8Format) {
     const int64_t outputs = round_up(tag.n, kPanelColumns);
     ASSIGN_OR_RETURN(const std::span<const std::byte> scales, part(kPackedScales, "F32", {outputs}));
     ASSIGN_OR_RETURN(const std::span<const std::byte> sums, part(kPackedSums, "I32", {outputs}));
@@ -73,63 +76,167 @@ StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weight
   return packed;
 }
 
-PackedMatrix pack_again(const PackOptions& options, const PackedMatrix& from, WeightFormat format) {
-  PackedMatrix packed(from.n(), from.k(), format, options.pool);
-  options.threads.parallel_for(from.num_panels(), [&](int64_t panel, int) {
-    const int64_t begin = panel * kPanelColumns, end = std::min(from.n(), begin + kPanelColumns);
-    std::vector<float> values(static_cast<size_t>((end - begin) * from.k()));
-    for (int64_t row = begin; row < end; ++row) from.get_row(row, values.data() + (row - begin) * from.k());
-    packed.set_rows(begin, end - begin, values);
-  });
+// Rows of one source.
+struct SourceRows {
+  const MatrixSource* source;
+  IndexRange rows;
+};
+
+// What the rows to keep are in sources that stand side by side.
+std::vector<SourceRows> rows_of(const MatrixSources& sources, const std::vector<IndexRange>& rows) {
+  std::vector<SourceRows> parts;
+  for (const IndexRange& range : rows) {
+    int64_t first = 0;
+    for (const std::unique_ptr<MatrixSource>& source : sources) {
+      const IndexRange own{std::max<int64_t>(range.begin - first, 0), std::min(range.end - first, source->n())};
+      if (own.size() > 0) parts.push_back({source.get(), own});
+      first += source->n();
+    }
+  }
+  return parts;
+}
+
+bool has_int8_codes(const MatrixSource& source) { return source.format() == kInt8Format && source.coded() != nullptr; }
+
+// The codes of a source's row in int8, and their scale: the file's own, or those of the whole row rounded.
+float read_int8(const MatrixSource& source, int64_t row, IndexRange columns, std::span<int8_t> codes) {
+  float scale = 0;
+  if (has_int8_codes(source)) {
+    source.coded()->read_codes(row, columns, codes);
+    source.coded()->read_scales(row, std::span(&scale, 1), {});
+    return scale;
+  }
+  std::vector<float> weights(static_cast<size_t>(source.k()));
+  std::vector<int8_t> whole(weights.size());
+  source.read_rows(row, 1, {0, source.k()}, weights);
+  scale = round_to_int8(weights, whole);
+  std::copy_n(whole.data() + columns.begin, columns.size(), codes.data());
+  return scale;
+}
+
+void pack_some(const SourceRows& part, IndexRange columns, int64_t row, PackedMatrix& packed) {
+  const int64_t count = part.rows.size();
+  const auto num_values = static_cast<size_t>(count * columns.size());
+  const bool is_part = columns.size() < part.source->k();
+  if (packed.format().weights != kInt8Format || !(is_part || has_int8_codes(*part.source))) {
+    std::vector<float> values(num_values);
+    part.source->read_rows(part.rows.begin, count, columns, values);
+    return packed.set_rows(row, count, values);
+  }
+  std::vector<int8_t> codes(num_values);
+  std::vector<float> scales(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto place = static_cast<size_t>(i * columns.size());
+    scales[static_cast<size_t>(i)] = read_int8(*part.source, part.rows.begin + i, columns,
+                                               std::span(codes).subspan(place, static_cast<size_t>(columns.size())));
+  }
+  packed.set_codes(row, count, codes, scales);
+}
+
+// Packs rows of one source behind `row`: a task for each panel's worth of rows, so that threads do not share the cache
+// lines of a panel more than at its ends.
+void pack_rows(const SourceRows& part, IndexRange columns, int64_t row, PackedMatrix& packed, ThreadPool& threads) {
+  const int64_t row_bytes = std::max<int64_t>(part.source->k() * part.source->format().bits / 8, 1);
+  const int64_t step = round_up(std::max(kPackBytes / row_bytes, kPanelColumns), kPanelColumns);
+  for (int64_t from = part.rows.begin; from < part.rows.end; from += step) {
+    const int64_t to = std::min(part.rows.end, from + step);
+    threads.parallel_for(ceil_div(to - from, kPanelColumns), [&](int64_t task, int) {
+      const int64_t begin = from + task * kPanelColumns, end = std::min(to, begin + kPanelColumns);
+      pack_some({part.source, {begin, end}}, columns, row + begin - part.rows.begin, packed);
+    });
+    part.source->release_rows(from, to - from);
+  }
+}
+
+int64_t num_rows(const MatrixToLoad& matrix) {
+  int64_t count = 0;
+  for (const IndexRange& range : matrix.rows) count += range.size();
+  return count;
+}
+
+PackedMatrix pack(const PackOptions& options, const MatrixToLoad& matrix, const MatrixSources& sources,
+                  const PackedFormat& format) {
+  PackedMatrix packed(num_rows(matrix), matrix.columns.size(), format, options.pool);
+  int64_t row = 0;
+  for (const SourceRows& part : rows_of(sources, matrix.rows)) {
+    pack_rows(part, matrix.columns, row, packed, options.threads);
+    row += part.rows.size();
+  }
   return packed;
 }
 
-std::string format_text(const WeightFormat& format) {
-  return str_cat(dtype_name(format.storage), format.wide_inputs ? " with wide inputs" : "");
+WeightFormat common_format(const MatrixSources& sources) {
+  const WeightFormat& first = sources.front()->format();
+  const bool is_mixed = std::ranges::any_of(sources, [&](const auto& source) { return source->format() != first; });
+  return is_mixed ? kFloat32Format : first;
 }
 
-}  // namespace
-
-PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, DType stored) {
-  PackedMatrix packed(matrix.n, matrix.k, choose_format(options, matrix, stored), options.pool);
-  note(options, matrix.name, packed, stored);
-  return packed;
+std::string format_text(const PackedFormat& format) {
+  return str_cat(weight_format_name(format.weights), format.has_wide_inputs() ? " with wide inputs" : "");
 }
 
-StatusOr<std::unique_ptr<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
-                                                    const MatrixToPack& matrix) {
-  const PackTag* tag = weights.pack_tag();
-  if (tag == nullptr) return std::unique_ptr<PackedMatrix>();
-  const auto found = tag->matrices.find(matrix.name);
-  if (found == tag->matrices.end()) return std::unique_ptr<PackedMatrix>();
+// The matrix of a packed folder.
+StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& weights, const MatrixToLoad& matrix,
+                                        const PackTag::Matrix& of) {
   const auto refuse = [&](auto... reason) {
     return with_param(invalid_argument(weights.source(), ": packed matrix \"", matrix.name, "\": ", reason...),
                       matrix.name);
   };
-  if (tag->layout != kPackedLayout) {
-    return refuse("layout ", tag->layout, " is not known to this version, which has ", kPackedLayout,
+  const int64_t layout = weights.pack_tag()->layout;
+  if (layout != kPackedLayout) {
+    return refuse("layout ", layout, " is not known to this version, which has ", kPackedLayout,
                   ": pack the original checkpoint again");
   }
-  const PackTag::Matrix& of = found->second;
   if (of.n != matrix.n || of.k != matrix.k) {
     return refuse("is [", of.n, ", ", of.k, "], expected [", matrix.n, ", ", matrix.k, "]");
   }
-  const WeightFormat held = {of.storage, of.wide_inputs, of.only_outliers, of.bfloat16_inputs};
-  const WeightFormat wanted = options.as_packed ? held : choose_format(options, matrix, of.stored);
+  const PackedFormat& held = of.format;
+  const PackedFormat wanted = options.as_packed ? held : choose_format(options, matrix, of.stored);
   // What inputs are rounded to shows in the product alone, not in the bytes.
-  const bool fits = wanted.storage == held.storage && wanted.wide_inputs == held.wide_inputs;
+  const bool fits = wanted.weights == held.weights && wanted.has_wide_inputs() == held.has_wide_inputs();
   ASSIGN_OR_RETURN(PackedMatrix packed, view_packed(options, weights, matrix.name, of, fits ? wanted : held));
-  if (!fits) {
-    const bool keeps_all = of.storage == of.stored || of.storage == DType::kFloat32;
-    if (!keeps_all) {
-      return refuse("is packed as ", format_text(packed.format()), " and was ", dtype_name(of.stored), "; ",
-                    format_text(wanted), " cannot be made of that: give the original checkpoint, or leave --dtype and ",
-                    "--quantization out");
-    }
-    packed = pack_again(options, packed, wanted);
+  // Codes that became float32 are not found again.
+  const bool keeps_all = held.weights == of.stored || (held.weights == kFloat32Format && !of.stored.is_codes());
+  if (!fits && !keeps_all) {
+    return refuse("is packed as ", format_text(packed.format()), " and was ", weight_format_name(of.stored), "; ",
+                  format_text(wanted), " cannot be made of that: give the original checkpoint, or leave --dtype and ",
+                  "--quantization out");
   }
-  note(options, matrix.name, packed, of.stored);
-  return std::make_unique<PackedMatrix>(std::move(packed));
+  const bool is_whole = num_rows(matrix) == matrix.n && matrix.columns.size() == matrix.k;
+  if (fits && is_whole) return packed;
+  MatrixSources sources;
+  sources.push_back(make_packed_source(packed));
+  return pack(options, matrix, sources, wanted);
+}
+
+}  // namespace
+
+PackedFormat choose_format(const PackOptions& options, const MatrixToLoad& matrix, const WeightFormat& stored) {
+  const WeightFormat storage = options.storage.value_or(without_loss(stored));
+  if (storage == kInt8Format) {
+    const bool is_narrow = std::min(matrix.n, matrix.k) < options.least_int8_width;
+    if (matrix.inputs == LayerInputs::kRaw || matrix.k > kMaxInt8Inputs || is_narrow) return {without_loss(stored)};
+    return {storage, int8_inputs(matrix.inputs)};
+  }
+  // Only for who asked for it by name: otherwise a checkpoint's 16 bits would change its answers.
+  const bool rounds = options.storage == kBFloat16Format && matrix.inputs != LayerInputs::kRaw;
+  return {storage, rounds ? InputRounding::kBFloat16 : InputRounding::kUsual};
+}
+
+StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weights, const MatrixToLoad& matrix,
+                                   FunctionRef<StatusOr<MatrixSources>()> open) {
+  if (const PackTag* tag = weights.pack_tag(); tag != nullptr) {
+    if (const auto found = tag->matrices.find(matrix.name); found != tag->matrices.end()) {
+      ASSIGN_OR_RETURN(PackedMatrix packed, load_from_folder(options, weights, matrix, found->second));
+      note(options, matrix.name, packed, found->second.stored);
+      return packed;
+    }
+  }
+  ASSIGN_OR_RETURN(const MatrixSources sources, open());
+  const WeightFormat stored = common_format(sources);
+  PackedMatrix packed = pack(options, matrix, sources, choose_format(options, matrix, stored));
+  note(options, matrix.name, packed, stored);
+  return packed;
 }
 
 }  // namespace transept

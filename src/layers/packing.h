@@ -1,4 +1,4 @@
-// How to pack the matrices of a model while it is loaded, and the report of the results. Owned by the loader; used on
+// How to load the matrices of a model into panels, and the report of the results. Owned by the loader; used on
 // one thread, which runs tasks on the options' threads.
 #pragma once
 
@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "layers/split.h"
 #include "ops/packed_matrix.h"
-#include "tensor/dtype.h"
+#include "tensor/weight_format.h"
+#include "weights/matrix_source.h"
 #include "weights/weight_map.h"
 
 namespace transept {
@@ -27,48 +30,59 @@ enum class LayerInputs : uint8_t {
 
 struct PackedLayer {
   std::string name;  // of its first matrix in the checkpoint
-  WeightFormat format;
+  PackedFormat format;
   size_t bytes = 0;
   int64_t n = 0, k = 0;
-  DType stored = DType::kFloat32;  // in the checkpoint
-  bool is_mapped = false;          // a view of the packed folder's file: memory that processes share
-  PackedBytes views = {};          // in the options' pool or the mapped file: live as long as the model
+  WeightFormat stored = {};  // in the checkpoint
+  bool is_mapped = false;    // a view of the packed folder's file: memory that processes share
+  PackedBytes views = {};    // in the options' pool or the mapped file: live as long as the model
 };
 
 struct PackOptions {
   // Every matrix as the checkpoint stores it, for tests.
   PackOptions(ThreadPool& workers) : threads(workers) {}  // NOLINT(google-explicit-constructor)
-  PackOptions(ThreadPool& workers, std::optional<DType> matrices, std::vector<PackedLayer>* log)
+  PackOptions(ThreadPool& workers, std::optional<WeightFormat> matrices, std::vector<PackedLayer>* log)
       : threads(workers), storage(matrices), report(log) {}
 
   ThreadPool& threads;
-  // The storage of matrices: kFloat32, kBFloat16 (rounds inputs too, where such products are fast: WeightFormat),
-  // kFloat16, kInt8. Unset: as the checkpoint stores each, without loss; a fused product of different types is float32.
-  std::optional<DType> storage;
+  // What matrices are stored as: a format that has_panels(). kBFloat16Format rounds inputs too, where such products
+  // are fast (InputRounding). Unset: as the checkpoint stores each, without loss; a fused product of different formats
+  // is float32.
+  std::optional<WeightFormat> storage;
   // Layers with fewer inputs or outputs than this are never int8: rounding errors do not average out over so few, and
   // few bytes are saved.
   int64_t least_int8_width = 0;
   // Take the matrices of a packed folder as they are, whatever `storage` says.
   bool as_packed = false;
-  std::vector<PackedLayer>* report = nullptr;                                      // null: no report
+  Ranks ranks = {};                            // divide the layers that say how (LinearSpec::split)
+  std::vector<PackedLayer>* report = nullptr;  // null: no report
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
 };
 
-// A matrix [n, k] to pack: n outputs of k inputs.
-struct MatrixToPack {
-  std::string name;  // of its first part in the checkpoint
-  int64_t n = 0, k = 0;
+// A matrix to load: n outputs of k inputs, of which this rank keeps some.
+struct MatrixToLoad {
+  std::string name;      // of its first source in the checkpoint; packed folders have it by this name
+  int64_t n = 0, k = 0;  // of the whole
   LayerInputs inputs = LayerInputs::kUsual;
+  std::vector<IndexRange> rows = {{0, n}};  // outputs to keep, ascending, side by side in the result
+  IndexRange columns = {0, k};              // inputs to keep
 };
 
-// Returns zeroed memory for a matrix that the checkpoint stores as `stored`, and reports it.
-PackedMatrix make_packed(const PackOptions& options, const MatrixToPack& matrix, DType stored);
+// Returns what a matrix that the checkpoint stores as `stored` is packed as. The whole decides, so that all ranks
+// agree.
+PackedFormat choose_format(const PackOptions& options, const MatrixToLoad& matrix, const WeightFormat& stored);
 
-// Returns the matrix of a packed folder, and reports it: a view of the mapped file if its format is the wanted one,
-// else packed again, with the result that the original checkpoint would give. Null: the checkpoint has no packed matrix
-// of this name. Errors, by file and tensor: kNotFound: a tensor is missing; kInvalidArgument: another layout version or
-// size, a misshapen tensor, or the wanted format needs values that were rounded away.
-StatusOr<std::unique_ptr<PackedMatrix>> find_packed(const PackOptions& options, WeightMap& weights,
-                                                    const MatrixToPack& matrix);
+// The sources of a matrix: their outputs side by side are its.
+using MatrixSources = std::vector<std::unique_ptr<MatrixSource>>;
+
+// Returns the matrix, packed, and reports it. Of a packed folder that has it: a view of the mapped file if its format
+// is the wanted one and all of it is kept; else packed again, with the result that the original checkpoint would give.
+// Else packs the sources, on the options' threads; `open` is called for them. Sources of different formats are kept in
+// float32, unless the options name a storage. int8 codes with one scale an output stay as they are where int8 is
+// wanted. Weights that are rounded to int8 have the scale of the whole output, whatever inputs are kept. Errors: those
+// of `open`; of a packed folder, by file and tensor: kNotFound: a tensor is missing; kInvalidArgument: another layout
+// version or size, a misshapen tensor, or the wanted format needs values that were rounded away.
+StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weights, const MatrixToLoad& matrix,
+                                   FunctionRef<StatusOr<MatrixSources>()> open);
 
 }  // namespace transept

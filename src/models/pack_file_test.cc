@@ -30,11 +30,11 @@ using testing::TestFolder;
 using testing::TinyBart;
 
 constexpr auto kGoOn = [] { return true; };
-constexpr std::optional<DType> kStorages[] = {std::nullopt, DType::kFloat32, DType::kBFloat16, DType::kFloat16,
-                                              DType::kInt8};
+constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt, kFloat32Format, kBFloat16Format, kFloat16Format,
+                                                     kInt8Format};
 
-std::string name_of(std::optional<DType> storage) {
-  return storage.has_value() ? std::string(dtype_name(*storage)) : "stored";
+std::string name_of(std::optional<WeightFormat> storage) {
+  return storage.has_value() ? weight_format_name(*storage) : "stored";
 }
 
 class PackFile : public ::testing::Test {
@@ -47,7 +47,7 @@ class PackFile : public ::testing::Test {
     Status status;
   };
 
-  Loaded load(const std::string& folder, std::optional<DType> storage, bool as_packed = false) {
+  Loaded load(const std::string& folder, std::optional<WeightFormat> storage, bool as_packed = false) {
     Loaded loaded;
     const auto config = ModelConfig::load(folder);
     auto weights = WeightMap::open(folder);
@@ -66,7 +66,7 @@ class PackFile : public ::testing::Test {
   }
 
   // Into packed_, whose other files are the original's.
-  Loaded pack(const std::string& folder, std::optional<DType> storage) {
+  Loaded pack(const std::string& folder, std::optional<WeightFormat> storage) {
     Loaded original = load(folder, storage);
     EXPECT_TRUE(original.status.ok()) << original.status;
     fs::remove_all(packed_);
@@ -92,7 +92,7 @@ class PackFile : public ::testing::Test {
 
 TEST_F(PackFile, EveryFamilyAndStorageGivesTheOriginalsBits) {
   for (const fs::directory_entry& entry : fs::directory_iterator(source_dir() + "/tests/models")) {
-    for (const std::optional<DType> storage : kStorages) {
+    for (const std::optional<WeightFormat> storage : kStorages) {
       SCOPED_TRACE(entry.path().filename().string() + " " + name_of(storage));
       const Loaded original = pack(entry.path().string(), storage);
       for (const bool as_packed : {false, true}) {
@@ -111,21 +111,21 @@ TEST_F(PackFile, EveryFamilyAndStorageGivesTheOriginalsBits) {
 
 TEST_F(PackFile, WhatIsPackedAsItWasStoredIsPackedAnew) {
   TinyBart().write(dir_);
-  for (const std::optional<DType> storage : kStorages) {
-    for (const std::optional<DType> wanted : kStorages) {
+  for (const std::optional<WeightFormat> storage : kStorages) {
+    for (const std::optional<WeightFormat> wanted : kStorages) {
       SCOPED_TRACE(name_of(storage) + " to " + name_of(wanted));
       pack(dir_.path(), storage);
       const Loaded again = load(packed_.string(), wanted);
       // The checkpoint is float32: float32 has all of it.
-      const bool is_same = wanted.value_or(DType::kFloat32) == storage.value_or(DType::kFloat32);
-      if (is_same || storage.value_or(DType::kFloat32) == DType::kFloat32) {
+      const bool is_same = wanted.value_or(kFloat32Format) == storage.value_or(kFloat32Format);
+      if (is_same || storage.value_or(kFloat32Format) == kFloat32Format) {
         ASSERT_TRUE(again.status.ok()) << again.status;
         EXPECT_EQ(again.logits, load(dir_.path(), wanted).logits);
         EXPECT_EQ(all_mapped(again), is_same);
       } else {
         EXPECT_THAT(error_message(again.status),
-                    HasSubstr(str_cat("is packed as ", dtype_name(*storage), " and was float32; ",
-                                      dtype_name(wanted.value_or(DType::kFloat32)), " cannot be made of that")));
+                    HasSubstr(str_cat("is packed as ", weight_format_name(*storage), " and was float32; ",
+                                      weight_format_name(wanted.value_or(kFloat32Format)), " cannot be made of that")));
         EXPECT_THAT(error_message(again.status), HasSubstr((packed_ / "model.safetensors").string()));
       }
     }
@@ -137,7 +137,7 @@ class DamagedPackFile : public PackFile {
  protected:
   void SetUp() override {
     TinyBart().write(dir_);
-    pack(dir_.path(), DType::kInt8);
+    pack(dir_.path(), kInt8Format);
     const std::string file = *read_file((packed_ / "model.safetensors").string());
     uint64_t length = 0;
     std::memcpy(&length, file.data(), sizeof length);
@@ -178,7 +178,7 @@ TEST_F(DamagedPackFile, SizesAndTypesThatContradictAreRefused) {
   EXPECT_THAT(error_with(right, matrix + "24 16 float32 bfloat16"), HasSubstr("dtype I8, expected BF16"));
   EXPECT_THAT(error_with(right, matrix + "24 16 float32 float32 wide"), HasSubstr("fc1.weight: \"24 16"));
   EXPECT_THAT(error_with(right, matrix + "24 16 float32 int8 bfloat16"), HasSubstr("fc1.weight: \"24 16"));
-  EXPECT_THAT(error_with(right, matrix + "24 16 int8 int8"), HasSubstr("transept.matrix.decoder.layers.0.fc1.weight"));
+  EXPECT_THAT(error_with(right, matrix + "24 16 int9 int8"), HasSubstr("transept.matrix.decoder.layers.0.fc1.weight"));
   EXPECT_THAT(error_with(R"(fc1.weight.packed":{"dtype":"I8","shape":[1, 16, 32, 4])",
                          R"(fc1.weight.packed":{"dtype":"I8","shape":[1, 32, 16, 4])"),
               HasSubstr("shape [1, 32, 16, 4], expected [1, 16, 32, 4]"));

@@ -25,7 +25,7 @@ class WeightStorageTest : public ::testing::Test {
     std::vector<PackedLayer> layers;
     std::vector<float> logits;
   };
-  Loaded load(std::optional<DType> storage) {
+  Loaded load(std::optional<WeightFormat> storage) {
     Loaded loaded;
     const auto config = ModelConfig::load(dir_.path());
     std::shared_ptr<WeightMap> weights = std::move(WeightMap::open(dir_.path())).value();
@@ -54,22 +54,22 @@ class WeightStorageTest : public ::testing::Test {
 TEST_F(WeightStorageTest, EveryMatrixIsKeptAsAskedAndAnswersStayNear) {
   TinyBart().write(dir_);
   const Loaded whole = load(std::nullopt);
-  for (const PackedLayer& layer : whole.layers) EXPECT_EQ(layer.format.storage, DType::kFloat32) << layer.name;
-  EXPECT_EQ(load(DType::kFloat32).logits, whole.logits) << "float32 is what the checkpoint has";
+  for (const PackedLayer& layer : whole.layers) EXPECT_EQ(layer.format.weights, kFloat32Format) << layer.name;
+  EXPECT_EQ(load(kFloat32Format).logits, whole.logits) << "float32 is what the checkpoint has";
   // A weight is rounded by up to 2^-9 and 2^-12 of itself, or by 1/254 of the largest of its output, and so are inputs:
   // the layers' errors add up like a random walk of fewer than ten steps.
-  const std::pair<DType, double> bounds[] = {
-      {DType::kBFloat16, 0x1p-9 * 10}, {DType::kFloat16, 0x1p-12 * 10}, {DType::kInt8, 10.0 / 254}};
+  const std::pair<WeightFormat, double> bounds[] = {
+      {kBFloat16Format, 0x1p-9 * 10}, {kFloat16Format, 0x1p-12 * 10}, {kInt8Format, 10.0 / 254}};
   for (const auto& [storage, bound] : bounds) {
     const Loaded rounded = load(storage);
     ASSERT_EQ(rounded.layers.size(), whole.layers.size());
     for (const PackedLayer& layer : rounded.layers) {
-      EXPECT_EQ(layer.format.storage, storage) << layer.name;
-      EXPECT_FALSE(layer.format.wide_inputs) << layer.name;
-      EXPECT_EQ(layer.format.bfloat16_inputs, storage == DType::kBFloat16) << layer.name;
+      EXPECT_EQ(layer.format.weights, storage) << layer.name;
+      EXPECT_FALSE(layer.format.has_wide_inputs()) << layer.name;
+      EXPECT_EQ(layer.format.inputs == InputRounding::kBFloat16, storage == kBFloat16Format) << layer.name;
     }
-    EXPECT_LT(distance(whole.logits, rounded.logits), bound) << dtype_name(storage);
-    EXPECT_GT(distance(whole.logits, rounded.logits), bound / 1000) << dtype_name(storage) << " rounds nothing";
+    EXPECT_LT(distance(whole.logits, rounded.logits), bound) << weight_format_name(storage);
+    EXPECT_GT(distance(whole.logits, rounded.logits), bound / 1000) << weight_format_name(storage) << " rounds nothing";
   }
 }
 
@@ -77,11 +77,11 @@ TEST_F(WeightStorageTest, T5sWoTakesWideInputsOfOutliers) {
   TinyT5 t5;
   t5.write(dir_, t5.tensors());
   int num_wide = 0;
-  for (const PackedLayer& layer : load(DType::kInt8).layers) {
-    EXPECT_EQ(layer.format.storage, DType::kInt8) << layer.name;
-    EXPECT_EQ(layer.format.wide_inputs, layer.name.ends_with(".wo.weight")) << layer.name;
-    EXPECT_EQ(layer.format.only_outliers, layer.format.wide_inputs) << layer.name;
-    num_wide += layer.format.wide_inputs ? 1 : 0;
+  for (const PackedLayer& layer : load(kInt8Format).layers) {
+    EXPECT_EQ(layer.format.weights, kInt8Format) << layer.name;
+    EXPECT_EQ(layer.format.has_wide_inputs(), layer.name.ends_with(".wo.weight")) << layer.name;
+    EXPECT_EQ(layer.format.inputs == InputRounding::kOutliers, layer.format.has_wide_inputs()) << layer.name;
+    num_wide += layer.format.has_wide_inputs() ? 1 : 0;
   }
   EXPECT_GT(num_wide, 0);
 }

@@ -19,14 +19,13 @@ PaddedRows padded_rows(Context& context, int64_t length, int64_t channels, int64
   return padded;
 }
 
-void conv1d(Context& context, const TensorView& x, const PackedMatrix& w, const Conv1dShape& shape,
-            const Epilogue& epilogue, const TensorView& y) {
-  CHECK(x.rank == 2 && (x.stride[0] == x.dim(1) || x.dim(0) <= 1) && w.k() == shape.kernel * x.dim(1));
+TensorView conv1d_windows(const TensorView& x, const Conv1dShape& shape) {
+  CHECK(x.rank == 2 && (x.stride[0] == x.dim(1) || x.dim(0) <= 1));
   TensorView windows = x;
   windows.shape[0] = conv1d_output_length(x.dim(0), {.kernel = shape.kernel, .stride = shape.stride});
-  windows.shape[1] = w.k();
+  windows.shape[1] = shape.kernel * x.dim(1);
   windows.stride[0] = shape.stride * x.dim(1);
-  gemm(context, windows, w, epilogue, y);
+  return windows;
 }
 
 void conv1d_reference(const TensorView& x, const TensorView& w, const Conv1dShape& shape, const Epilogue& epilogue,

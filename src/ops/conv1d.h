@@ -1,6 +1,10 @@
-// Convolutions over time, as products. The input is time-major, so the rows under a kernel are one contiguous row of a
-// window. Windows overlap in place; nothing is copied. Functions without state; they use the context's threads.
+// Convolutions over time, as products of windows. The input is time-major, so the rows under a kernel are one
+// contiguous row of a window. Windows overlap in place; nothing is copied. Functions without state; they use the
+// context's threads.
 #pragma once
+
+#include <cstdint>
+#include <span>
 
 #include "ops/gemm.h"
 
@@ -32,11 +36,10 @@ struct PaddedRows {
 };
 PaddedRows padded_rows(Context& context, int64_t length, int64_t channels, int64_t padding);
 
-// Computes y = activation(conv(x, w) + bias) + residual (torch.nn.Conv1d). x: [length + 2 padding, channels] float32,
-// dense, from padded_rows(); w: [out_channels, kernel * channels], the channels of a tap are neighbours; y:
-// [conv1d_output_length(length, shape), out_channels]. Otherwise like gemm().
-void conv1d(Context& context, const TensorView& x, const PackedMatrix& w, const Conv1dShape& shape,
-            const Epilogue& epilogue, const TensorView& y);
+// Views x as the windows under a kernel. x: [length + 2 padding, channels] float32, dense, from padded_rows(). Returns
+// [conv1d_output_length(length, shape), kernel * channels]: by tap, then by channel. gemm() of it with weights in that
+// order is torch.nn.Conv1d.
+TensorView conv1d_windows(const TensorView& x, const Conv1dShape& shape);
 
 // The oracle, in double precision. x: [length, channels] without padding; w: [out_channels, channels, kernel], the
 // layout of checkpoints; y: [out rows, out_channels].

@@ -113,10 +113,11 @@ void divide_into_tiles(const RoundedGemmKernels& kernels, RoundedJob& job) {
   job.tile_step = job.is_wide ? 1 : kernels.tile_step;
 }
 
-// Which rows of x a product takes (RoundedJob::rows), and whether each is rounded twice.
+// Which rows of x a product takes (RoundedJob::rows), whether each is rounded twice, and what is known of all of them.
 struct ChosenRows {
   const int32_t* rows = nullptr;
   bool is_wide = false;
+  const RowStatistics* given = nullptr;
 };
 
 // The rows of x as int8 or bfloat16, in the step's memory.
@@ -137,7 +138,8 @@ class RoundedRows final {
              .scales = w.scales(),
              .weight_sums = w.sums(),
              .is_wide = chosen.is_wide,
-             .rows = chosen.rows} {
+             .rows = chosen.rows,
+             .given = chosen.given} {
     if (context.dry_run) return;
     divide_into_tiles(kernels, job_);
     const auto round_rows = [&](int64_t begin, int64_t end) {
@@ -184,16 +186,27 @@ void run_rounded(Context& context, const RoundedGemmKernels& kernels, const Gemm
 // Of so many rounded rows. Null: x is multiplied as it is.
 const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t num_rounded) {
   const TileGemmKernels* tiles = kernels.tiles;
-  if (w.format().storage == DType::kInt8) {
+  if (w.format().weights == kInt8Format) {
     const bool few = tiles == nullptr || num_rounded <= tiles->int8_vector_rows;
     return few ? &kernels.gemm_int8 : &tiles->int8;
   }
-  return w.format().bfloat16_inputs && tiles != nullptr ? &tiles->bfloat16 : nullptr;
+  return w.format().inputs == InputRounding::kBFloat16 && tiles != nullptr ? &tiles->bfloat16 : nullptr;
+}
+
+// Calls work(row_begin, row_end) for all rows, on the threads if there is enough to do.
+template <class Work>
+void for_parts_of_rows(Context& context, const GemmJob& gemm, Work&& work) {
+  const int64_t m = gemm.m;
+  if (m * gemm.k < kSerialQuantized) return work(0, m);
+  const int64_t parts = std::min<int64_t>(m, 4 * context.threads.num_threads());
+  context.threads.parallel_for(parts,
+                               [&](int64_t i, int) { work(even_split(m, parts, i), even_split(m, parts, i + 1)); });
 }
 
 // Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
 // show; each kind is a product of its own, so the weights are read twice where both are there.
-void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, const PackedMatrix& w, bool serial) {
+void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, const PackedMatrix& w,
+                     const RowStatistics* given, bool serial) {
   const Arena::Scope scope(context.arena);
   const int64_t m = gemm.m;
   const std::span<bool> is_rough = context.arena.allocate_span<bool>(m);
@@ -202,17 +215,11 @@ void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, c
     gemm.m = std::ssize(chosen);
     if (gemm.m == 0) return;
     const RoundedGemmKernels& rounded = *rounded_kernels(kernels, w, gemm.m * rounded_share(is_wide));
-    run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide}, serial);
+    run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide, given}, serial);
   };
   if (context.dry_run) return run(rows, true);  // what takes the most memory
-  const auto find = [&](int64_t begin, int64_t end) { kernels.find_rough(gemm, begin, end, is_rough.data()); };
-  if (serial || m * w.depth() < kSerialQuantized) {
-    find(0, m);
-  } else {
-    const int64_t parts = std::min<int64_t>(m, 4 * context.threads.num_threads());
-    context.threads.parallel_for(parts,
-                                 [&](int64_t i, int) { find(even_split(m, parts, i), even_split(m, parts, i + 1)); });
-  }
+  const auto find = [&](int64_t begin, int64_t end) { kernels.find_rough(gemm, given, begin, end, is_rough.data()); };
+  serial ? find(0, m) : for_parts_of_rows(context, gemm, find);
   const auto num_rough = static_cast<size_t>(std::count(is_rough.begin(), is_rough.end(), true));
   const size_t num_fine = rows.size() - num_rough;
   size_t fine = 0, rough = num_fine;
@@ -221,13 +228,12 @@ void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, c
   run(rows.last(num_rough), true);
 }
 
-// The float kernels of a storage.
-const FloatGemmKernels& float_kernels(const OpKernels& kernels, DType storage) {
-  switch (storage) {
-    case DType::kBFloat16: return kernels.gemm_bfloat16;
-    case DType::kFloat16: return kernels.gemm_float16;
-    default: return kernels.gemm_float32;
-  }
+// Of weights that are numbers.
+const FloatGemmKernels& float_kernels(const OpKernels& kernels, const PackedMatrix& w) {
+  const WeightFormat& weights = w.format().weights;
+  return weights == kBFloat16Format  ? kernels.gemm_bfloat16
+         : weights == kFloat16Format ? kernels.gemm_float16
+                                     : kernels.gemm_float32;
 }
 
 // Without y.
@@ -254,7 +260,8 @@ GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix
 GemmJob piece_of(const GemmJob& whole, const PackedMatrix& w, const ColumnPiece& piece) {
   GemmJob job = whole;
   job.n = piece.end - piece.begin;
-  job.panels = w.panels() + static_cast<size_t>(piece.begin * w.depth()) * dtype_bytes(w.format().storage);
+  job.panels =
+      w.panels() + static_cast<size_t>(piece.begin * w.depth()) * dtype_bytes(panels_dtype(w.format().weights));
   if (whole.bias != nullptr) job.bias = whole.bias + piece.begin;
   job.y = piece.y.f32();
   job.y_stride = piece.y.stride[0];
@@ -277,7 +284,7 @@ PartedScratch make_parted_scratch(Context& context, const OpKernels& kernels, co
                                   std::span<const PartedGemm> products) {
   int64_t rows = 0;
   for (const PartedGemm& product : products) rows += product.x.dim(0);
-  const bool rounds = rounds_rows(kernels, like), is_int8 = like.format().storage == DType::kInt8;
+  const bool rounds = rounds_rows(kernels, like), is_int8 = like.format().weights == kInt8Format;
   constexpr int64_t kMostInputBytes = 2;  // of one rounded input, by any kernel
   return {.jobs = context.arena.allocate_span<RoundedJob>(std::ssize(products)),
           .first_task = context.arena.allocate_span<int64_t>(std::ssize(products) + 1),
@@ -308,7 +315,7 @@ void run_part(const OpKernels& kernels, const PackedMatrix& like, const RoundedJ
     part.weight_sums = product.parts[static_cast<size_t>(i)].w->sums();
     return rounded->panels(part, 0, part.num_tiles, 0, num_panels);
   }
-  const FloatGemmKernels& floats = float_kernels(kernels, like.format().storage);
+  const FloatGemmKernels& floats = float_kernels(kernels, like);
   // A part stays in the second-level cache for the rows after the first few.
   for (int64_t left = job.m; left > 0; left -= job.m) {
     job.m = std::min<int64_t>(left, kernels.few_rows);
@@ -367,7 +374,7 @@ void gemm_parted(Context& context, const PackedMatrix& like, std::span<const Par
 
 void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMatrix& like,
                       std::span<const PartedGemm> products) {
-  CHECK(!like.format().wide_inputs);
+  CHECK(!like.format().has_wide_inputs());
   const Arena::Scope scope(context.arena);
   const PartedScratch scratch = make_parted_scratch(context, kernels, like, products);
   if (context.dry_run || products.empty()) return;
@@ -380,16 +387,27 @@ void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMa
   });
 }
 
-bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa) {
-  return format.bfloat16_inputs && op_kernels(isa).tiles != nullptr;
+bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa) {
+  return format.inputs == InputRounding::kBFloat16 && op_kernels(isa).tiles != nullptr;
 }
 
-void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
-  gemm_with(op_kernels(context.isa), context, x, w, epilogue, y);
+void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+          const TensorView& y) {
+  gemm_with(op_kernels(context.isa), context, input, w, epilogue, y);
 }
 
-void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics) {
+  CHECK(x.rank == 2 && x.dim(0) == std::ssize(statistics) && (x.stride[1] == 1 || x.dim(1) <= 1));
+  if (context.dry_run) return;
+  const GemmJob job = {.x = x.f32(), .x_stride = x.stride[0], .m = x.dim(0), .k = x.dim(1)};
+  for_parts_of_rows(context, job, [&](int64_t begin, int64_t end) {
+    op_kernels(context.isa).find_statistics(job, begin, end, statistics.data());
+  });
+}
+
+void gemm_with(const OpKernels& kernels, Context& context, const GemmInput& input, const PackedMatrix& w,
                const Epilogue& epilogue, const TensorView& y) {
+  const TensorView& x = input.x;
   check_shapes(x, w, epilogue, y);
   GemmJob job = make_job(context, x, w, epilogue);
   if (job.m == 0 || job.n == 0) return;
@@ -397,13 +415,13 @@ void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, 
   job.y_stride = y.stride[0];
   const bool serial =
       2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
-  const bool is_wide = w.format().wide_inputs;
-  if (w.format().only_outliers) {
-    run_by_outliers(context, kernels, job, w, serial);
+  const bool is_wide = w.format().inputs == InputRounding::kWide;
+  if (w.format().inputs == InputRounding::kOutliers) {
+    run_by_outliers(context, kernels, job, w, input.statistics, serial);
   } else if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m * rounded_share(is_wide))) {
-    run_rounded(context, *rounded, job, w, {.is_wide = is_wide}, serial);
+    run_rounded(context, *rounded, job, w, {.is_wide = is_wide, .given = input.statistics}, serial);
   } else {
-    run_float(context, kernels, float_kernels(kernels, w.format().storage), job, w.num_panels(), serial);
+    run_float(context, kernels, float_kernels(kernels, w), job, w.num_panels(), serial);
   }
 }
 
@@ -416,7 +434,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
                           const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then) {
   const int64_t m = x.dim(0);
   const bool is_whole = y.dim(0) == m && y.dim(1) == w.n();
-  CHECK(!w.format().wide_inputs);
+  CHECK(!w.format().has_wide_inputs());
   CHECK(is_whole || (y.dim(0) == m * context.threads.num_threads() && y.dim(1) == kPieceColumns), "y [", y.dim(0), ", ",
         y.dim(1), "] of ", m, " rows and ", w.n(), " columns");
   const GemmJob job = make_job(context, x, w, {.bias = bias});
@@ -440,7 +458,7 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
       rounded->panels(of, 0, of.num_tiles, 0, num_panels);
     });
   }
-  const FloatGemmKernels& of = float_kernels(kernels, w.format().storage);
+  const FloatGemmKernels& of = float_kernels(kernels, w);
   if (job.m <= kernels.few_rows) {
     if (context.dry_run) return;
     return in_pieces([&](const GemmJob& part, int64_t, int64_t num_panels) { of.few_rows(part, 0, num_panels); });

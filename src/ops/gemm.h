@@ -2,14 +2,14 @@
 // thread calls with a Context; the work runs on the context's threads.
 //
 // float32, bfloat16 and float16 weights: weights are widened, arithmetic is float32.
-// bfloat16 weights whose format has bfloat16_inputs, at a level with tiles for them (AMX): rows of x are rounded to
-// bfloat16. Products are exact and sums float32; of every 32 inputs the even and the odd ones are added separately.
-// Subnormals are zero.
-// int8 weights: each row of x is quantised to 255 steps between its least and its largest entry (0 included): q =
-// round(x / scale) + zero. Sums are exact integers, then scaled. A row that holds infinity or NaN gives NaN.
-// int8 weights with wide inputs: a row is quantised to 127 steps on either side of 0. A second q takes the remainder,
-// in steps of scale / 254. With only_outliers, this is done for a row only if one rounding would lose more than 1 % of
-// its root mean square. The estimate: rounding moves each entry other than 0 by 1 / sqrt(12) steps.
+// bfloat16 weights whose inputs are rounded to bfloat16 (InputRounding), at a level with tiles for them (AMX): rows of
+// x are rounded to bfloat16. Products are exact and sums float32; of every 32 inputs the even and the odd ones are
+// added separately. Subnormals are zero. int8 weights: each row of x is quantised to 255 steps between its least and
+// its largest entry (0 included): q = round(x / scale) + zero. Sums are exact integers, then scaled. A row that holds
+// infinity or NaN gives NaN. int8 weights with wide inputs (InputRounding::kWide): a row is quantised to 127 steps on
+// either side of 0. A second q takes the remainder, in steps of scale / 254. With kOutliers, this is done for a row
+// only if one rounding would lose more than 1 % of its root mean square. The estimate: rounding moves each entry other
+// than 0 by 1 / sqrt(12) steps.
 //
 // Batch invariance: every element of y is the sum over k in the one order that its instruction level fixes for k, for
 // any number of rows and threads. So the bits of a row do not depend on the rest of the batch.
@@ -22,12 +22,23 @@
 #include "base/isa.h"
 #include "ops/activation_kind.h"
 #include "ops/packed_matrix.h"
+#include "ops/row_statistics.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
 
 namespace transept {
 
 struct OpKernels;
+
+// The rows that a product reads.
+struct GemmInput {
+  TensorView x;  // [m, k] float32, rows may be strided, columns dense
+  // [m]: of the whole rows, where x is a part of their inputs. int8 weights round x by them. Null: found from x.
+  const RowStatistics* statistics = nullptr;
+
+  GemmInput(const TensorView& rows, const RowStatistics* of_rows = nullptr)  // NOLINT(google-explicit-constructor)
+      : x(rows), statistics(of_rows) {}
+};
 
 // Applied to y before it is stored: y = activation(x w^T + bias) + residual.
 struct Epilogue {
@@ -36,10 +47,15 @@ struct Epilogue {
   TensorView residual = {};  // [m, n] float32 or empty; may be y itself
 };
 
-// Computes y = activation(x w^T + bias) + residual. x: [m, k], y: [m, n] float32, rows may be strided, columns dense; y
-// does not overlap x. Adds one to Context::counters->num_matmuls. m = 0 does nothing. A dry run takes step memory only.
-// Wrong shapes fail a CHECK.
-void gemm(Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y);
+// Computes y = activation(x w^T + bias) + residual. y: [m, n] float32, rows may be strided, columns dense; y does not
+// overlap x. With statistics that row_statistics() finds of the same x, the bits are those without. Adds one to
+// Context::counters->num_matmuls. m = 0 does nothing. A dry run takes step memory only. Wrong shapes fail a CHECK.
+void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+          const TensorView& y);
+
+// Finds the statistics [m] of the rows of x [m, k]: low, high and strange, and for InputRounding::kOutliers squares and
+// count, as products at this level find them. A dry run does nothing.
+void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics);
 
 // Columns [begin, end) of every row of a product. y: [m, end - begin].
 struct ColumnPiece {
@@ -79,14 +95,14 @@ struct PartedGemm {
 void gemm_parted(Context& context, const PackedMatrix& like, std::span<const PartedGemm> products);
 
 // Returns whether products with such weights round x to bfloat16 at this level.
-bool multiplies_in_bfloat16(const WeightFormat& format, Isa isa);
+bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa);
 
 // Triple loop in double precision over an unpacked w [n, k]: the oracle. x and w are used unrounded: the caller rounds
 // what a storage would round.
 void gemm_reference(const TensorView& x, const TensorView& w, const Epilogue& epilogue, const TensorView& y);
 
 // The functions above with a given table: for tests of kernels whose instructions the processor lacks (tile_test.cc).
-void gemm_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
+void gemm_with(const OpKernels& kernels, Context& context, const GemmInput& input, const PackedMatrix& w,
                const Epilogue& epilogue, const TensorView& y);
 void gemm_by_columns_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
                           const float* bias, const TensorView& y, FunctionRef<void(const ColumnPiece&)> then);

@@ -1,5 +1,5 @@
 // Products of the sizes that FACTS names: few rows against the speed of a plain read of the weights, many rows against
-// arithmetic. Arguments: n, k, m, instruction level, storage (0 float32, 1
+// arithmetic. Arguments: n, k, m, instruction level, format (0 float32, 1
 // bfloat16, 2 int8, 3 int8 with wide inputs, 4 bfloat16 with bfloat16 inputs).
 #include "ops/bench_support.h"
 #include "ops/gemm.h"
@@ -7,11 +7,11 @@
 namespace transept {
 namespace {
 
-constexpr WeightFormat kFormats[] = {{DType::kFloat32},
-                                     {DType::kBFloat16},
-                                     {DType::kInt8},
-                                     {DType::kInt8, true},
-                                     {.storage = DType::kBFloat16, .bfloat16_inputs = true}};
+constexpr PackedFormat kFormats[] = {{kFloat32Format},
+                                     {kBFloat16Format},
+                                     {kInt8Format},
+                                     {kInt8Format, InputRounding::kWide},
+                                     {kBFloat16Format, InputRounding::kBFloat16}};
 
 void BM_Gemm(benchmark::State& state) {
   const int64_t n = state.range(0), k = state.range(1), m = state.range(2);
@@ -30,7 +30,7 @@ void BM_Gemm(benchmark::State& state) {
               [&] { gemm(context, x, w, {}, y); });
 }
 
-// The highest level that a storage has kernels of its own for, and those below.
+// The highest level that a format has kernels of its own for, and those below.
 void sizes(benchmark::internal::Benchmark* b) {
   const auto add = [&](int64_t n, int64_t k, int64_t m, Isa isa, int64_t format) {
     b->Args({n, k, m, static_cast<int64_t>(isa), format});

@@ -23,16 +23,20 @@ using test_util::pack;
 using test_util::random_floats;
 using test_util::rows_with_outliers;
 
-constexpr WeightFormat kFormats[] = {
-    {DType::kFloat32},         {DType::kBFloat16}, {.storage = DType::kBFloat16, .bfloat16_inputs = true},
-    {DType::kFloat16},         {DType::kInt8},     {DType::kInt8, true},
-    {DType::kInt8, true, true}};
+constexpr PackedFormat kFormats[] = {{kFloat32Format},
+                                     {kBFloat16Format},
+                                     {kBFloat16Format, InputRounding::kBFloat16},
+                                     {kFloat16Format},
+                                     {kInt8Format},
+                                     {kInt8Format, InputRounding::kWide},
+                                     {kInt8Format, InputRounding::kOutliers}};
 
-std::string name_of(WeightFormat format) {
-  return std::string(dtype_name(format.storage)) + (format.only_outliers     ? ", wide inputs of outliers"
-                                                    : format.wide_inputs     ? ", wide inputs"
-                                                    : format.bfloat16_inputs ? ", bfloat16 inputs"
-                                                                             : "");
+std::string name_of(PackedFormat format) {
+  return std::string(weight_format_name(format.weights)) +
+         (format.inputs == InputRounding::kOutliers   ? ", wide inputs of outliers"
+          : format.has_wide_inputs()                  ? ", wide inputs"
+          : format.inputs == InputRounding::kBFloat16 ? ", bfloat16 inputs"
+                                                      : "");
 }
 
 bool is_rough_as_defined(const float* x, int64_t k, double width) {
@@ -42,14 +46,15 @@ bool is_rough_as_defined(const float* x, int64_t k, double width) {
 }
 
 // What a product makes of a row of x, written out from the definition in gemm.h.
-void round_as_defined(WeightFormat format, Isa isa, float* x, int64_t k) {
+void round_as_defined(PackedFormat format, Isa isa, float* x, int64_t k) {
   if (multiplies_in_bfloat16(format, isa)) {
     for (int64_t t = 0; t < k; ++t) x[t] = bfloat16_to_float(float_to_bfloat16(x[t]));
   }
-  if (format.storage != DType::kInt8) return;
+  if (format.weights != kInt8Format) return;
   float low = 0, high = 0;
   for (int64_t t = 0; t < k; ++t) low = std::min(low, x[t]), high = std::max(high, x[t]);
-  if (format.wide_inputs && (!format.only_outliers || is_rough_as_defined(x, k, high - low))) {
+  if (format.has_wide_inputs() &&
+      (format.inputs != InputRounding::kOutliers || is_rough_as_defined(x, k, high - low))) {
     high = std::max(high, -low);
     const float scale = high / 127, inverse = 127 / high;
     for (int64_t t = 0; t < k; ++t) {
@@ -95,7 +100,7 @@ struct Shape {
 };
 
 void expect_matches_reference(Isa isa, const Shape& shape, Activation activation, bool bias, bool residual, int threads,
-                              WeightFormat format = {}) {
+                              PackedFormat format = {}) {
   const auto [m, n, k] = shape;
   ThreadPool pool(threads);
   Arena arena(size_t{64} << 20);
@@ -137,7 +142,7 @@ TEST_P(GemmTest, MatchesTheReferenceOverShapes) {
     for (const int64_t n : {1, 31, 32, 33, 100, 224}) {
       for (const int64_t k : {1, 7, 64, 129}) {
         if (kSanitized && ++count % 5 != 0) continue;  // 5 is prime to the 24 pairs of n and k: every size comes
-        for (const WeightFormat format : kFormats) {
+        for (const PackedFormat format : kFormats) {
           expect_matches_reference(GetParam(), {m, n, k}, Activation::kNone, (m + n) % 2 == 0, (n + k) % 2 == 0, 2,
                                    format);
         }
@@ -147,7 +152,7 @@ TEST_P(GemmTest, MatchesTheReferenceOverShapes) {
 }
 
 TEST_P(GemmTest, MatchesTheReferenceWhereRowsFallIntoBlocks) {
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     expect_matches_reference(GetParam(), {kSanitized ? 330 : 700, 70, 600}, Activation::kNone, true, true, 2, format);
     expect_matches_reference(GetParam(), {3, 600, 700}, Activation::kRelu, true, false, 3, format);
   }
@@ -157,14 +162,14 @@ TEST_P(GemmTest, FusesEveryActivation) {
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
                                       Activation::kSilu, Activation::kTanh}) {
     for (const int64_t m : {1, 3, 20}) {
-      for (const WeightFormat format : kFormats) {
+      for (const PackedFormat format : kFormats) {
         expect_matches_reference(GetParam(), {m, 45, 10}, activation, true, m != 3, 1, format);
       }
     }
   }
 }
 
-void expect_same_bits_in_any_batch(Isa isa, WeightFormat format) {
+void expect_same_bits_in_any_batch(Isa isa, PackedFormat format) {
   constexpr int64_t kMaxRows = kSanitized ? 70 : 200;
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{100, 150}, {300, 64}}) {
     std::vector<float> x = rows_with_outliers(kMaxRows, k, 5);
@@ -194,7 +199,7 @@ void expect_same_bits_in_any_batch(Isa isa, WeightFormat format) {
 }
 
 TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
-  for (const WeightFormat format : kFormats) expect_same_bits_in_any_batch(GetParam(), format);
+  for (const PackedFormat format : kFormats) expect_same_bits_in_any_batch(GetParam(), format);
 }
 
 // `keeps`: the pieces are written into memory for all of the product, otherwise into a piece a thread.
@@ -225,8 +230,8 @@ TEST_P(GemmTest, PiecesOfColumnsHaveTheWholeProductsBits) {
   Arena arena(size_t{16} << 20);
   Context context{.threads = pool, .arena = arena, .isa = GetParam()};
   std::vector<float> bias = random_floats(n, 3);
-  for (const WeightFormat format : kFormats) {
-    if (format.wide_inputs) continue;  // not for those
+  for (const PackedFormat format : kFormats) {
+    if (format.has_wide_inputs()) continue;  // not for those
     const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
     for (const int64_t m : {1, 5, 13, 40}) {
       SCOPED_TRACE(std::string(name_of(format)) + " m " + std::to_string(m));
@@ -307,8 +312,8 @@ TEST_P(GemmTest, ChosenColumnsHaveTheWholeProductsBits) {
   const int64_t n = 3 * kPartColumns + 37;
   ThreadPool pool(3);
   Arena arena(size_t{16} << 20);
-  for (const WeightFormat format : kFormats) {
-    if (format.wide_inputs) continue;  // not for those
+  for (const PackedFormat format : kFormats) {
+    if (format.has_wide_inputs()) continue;  // not for those
     for (const int64_t k : {7, 70, 300}) {
       SCOPED_TRACE(name_of(format) + " k " + std::to_string(k));
       Context context{.threads = pool, .arena = arena, .isa = GetParam()};
@@ -321,7 +326,7 @@ TEST_P(GemmTest, ChosenColumnsHaveTheWholeProductsBits) {
   EXPECT_EQ(arena.num_overflows(), 0);
 }
 
-void expect_dry_run_to_agree(Isa isa, WeightFormat format, int64_t m) {
+void expect_dry_run_to_agree(Isa isa, PackedFormat format, int64_t m) {
   ThreadPool pool(2);
   const PackedMatrix w = pack(random_floats(64 * 50, 1), 64, 50, format);
   Arena measuring = Arena::measuring();
@@ -344,7 +349,7 @@ void expect_dry_run_to_agree(Isa isa, WeightFormat format, int64_t m) {
 }
 
 TEST_P(GemmTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     for (const int64_t m : {0, 1, 5, 60}) expect_dry_run_to_agree(GetParam(), format, m);
   }
 }
@@ -368,7 +373,7 @@ TEST(PackedMatrixTest, GivesRowsBackAsTheyWereSet) {
 
 TEST(PackedMatrixTest, RoundsEachWeightToItsStorage) {
   const std::vector<float> w = random_floats(64 * 70, 8, 0.02f);
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix packed = pack(w, 64, 70, format);
     const std::vector<float> back = rows_of(packed);
     for (int64_t row = 0; row < 64; ++row) {
@@ -377,10 +382,10 @@ TEST(PackedMatrixTest, RoundsEachWeightToItsStorage) {
       for (int64_t t = 0; t < 70; ++t) {
         const auto i = static_cast<size_t>(row * 70 + t);
         // Half a unit in the last place: of 8 and 11 bits, or of an int8 step (and its float rounding).
-        const double half = format.storage == DType::kFloat32    ? 0
-                            : format.storage == DType::kBFloat16 ? std::abs(w[i]) * 0x1p-8
-                            : format.storage == DType::kFloat16  ? std::abs(w[i]) * 0x1p-11 + 0x1p-25
-                                                                 : largest / 254 * 1.00001;
+        const double half = format.weights == kFloat32Format    ? 0
+                            : format.weights == kBFloat16Format ? std::abs(w[i]) * 0x1p-8
+                            : format.weights == kFloat16Format  ? std::abs(w[i]) * 0x1p-11 + 0x1p-25
+                                                                : largest / 254 * 1.00001;
         EXPECT_NEAR(back[i], w[i], half) << name_of(format) << " row " << row << " place " << t;
       }
     }
@@ -390,15 +395,15 @@ TEST(PackedMatrixTest, RoundsEachWeightToItsStorage) {
 TEST(PackedMatrixTest, Int8TakesAQuarterOfTheBytes) {
   const std::vector<float> w = random_floats(256 * 512, 8);
   const double whole = static_cast<double>(pack(w, 256, 512).bytes());
-  EXPECT_NEAR(static_cast<double>(pack(w, 256, 512, {DType::kBFloat16}).bytes()) / whole, 0.5, 0.001);
-  EXPECT_NEAR(static_cast<double>(pack(w, 256, 512, {DType::kInt8}).bytes()) / whole, 0.25, 0.005);
+  EXPECT_NEAR(static_cast<double>(pack(w, 256, 512, {kBFloat16Format}).bytes()) / whole, 0.5, 0.001);
+  EXPECT_NEAR(static_cast<double>(pack(w, 256, 512, {kInt8Format}).bytes()) / whole, 0.25, 0.005);
 }
 
 // The same integers come of every level, so that an answer does not depend on the processor more than float32's does.
 TEST_P(GemmTest, Int8HasTheGenericLevelsBits) {
   const int64_t m = 30, n = 70, k = 200;
   std::vector<float> x = random_floats(m * k, 1), y(static_cast<size_t>(m * n)), generic(y.size());
-  const PackedMatrix w = pack(random_floats(n * k, 2), n, k, {DType::kInt8});
+  const PackedMatrix w = pack(random_floats(n * k, 2), n, k, {kInt8Format});
   ThreadPool pool(2);
   Arena arena(size_t{1} << 20);
   Context level{.threads = pool, .arena = arena, .isa = GetParam()}, plain{.threads = pool, .arena = arena};
@@ -412,8 +417,8 @@ TEST_P(GemmTest, Int8HasTheGenericLevelsBits) {
 TEST_P(GemmTest, WideInputsOfOutliersHelpTheRowsThatNeedThem) {
   const int64_t m = 30, n = 70, k = 200;
   const std::vector<float> weights = random_floats(n * k, 2);
-  const PackedMatrix narrow = pack(weights, n, k, {DType::kInt8}),
-                     wide = pack(weights, n, k, {DType::kInt8, true, true});
+  const PackedMatrix narrow = pack(weights, n, k, {kInt8Format}),
+                     wide = pack(weights, n, k, {kInt8Format, InputRounding::kOutliers});
   std::vector<float> x = rows_with_outliers(m, k, 1), w = rows_of(wide);
   std::vector<float> with(static_cast<size_t>(m * n)), without(with.size()), exact(with.size());
   ThreadPool pool(2);
@@ -448,7 +453,7 @@ TEST_P(GemmTest, RoughRowsAreThoseThatLoseMoreThanAHundredth) {
     std::fill_n(x.begin(), count, others);
     x[static_cast<size_t>(k - 1)] = 1;
     bool rough = false;
-    kernels.find_rough({.x = x.data(), .x_stride = k, .m = 1, .k = k}, 0, 1, &rough);
+    kernels.find_rough({.x = x.data(), .x_stride = k, .m = 1, .k = k}, nullptr, 0, 1, &rough);
     // A step is 1 / 255 and moves an entry by 1 / 883.
     const double lost =
         std::sqrt((static_cast<double>(count) + 1) / (static_cast<double>(count) * others * others + 1)) / 883;
@@ -462,8 +467,8 @@ TEST_P(GemmTest, RoughRowsAreThoseThatLoseMoreThanAHundredth) {
   EXPECT_TRUE(is_rough(299, 0.05f));
   const std::vector<float> zeros(static_cast<size_t>(k), 0.0f), huge(static_cast<size_t>(k), 1e30f);
   bool rough[] = {true, false};
-  kernels.find_rough({.x = zeros.data(), .x_stride = k, .m = 1, .k = k}, 0, 1, &rough[0]);
-  kernels.find_rough({.x = huge.data(), .x_stride = k, .m = 1, .k = k}, 0, 1, &rough[1]);
+  kernels.find_rough({.x = zeros.data(), .x_stride = k, .m = 1, .k = k}, nullptr, 0, 1, &rough[0]);
+  kernels.find_rough({.x = huge.data(), .x_stride = k, .m = 1, .k = k}, nullptr, 0, 1, &rough[1]);
   EXPECT_FALSE(rough[0]);
   EXPECT_TRUE(rough[1]);  // squares that are not finite tell nothing
 }
@@ -473,7 +478,7 @@ TEST_P(GemmTest, Int8AddsExtremesExactly) {
   const int64_t m = 3, n = 33, k = 4096;
   for (const float sign : {1.0f, -1.0f}) {
     std::vector<float> x(static_cast<size_t>(m * k), 2.0f), y(static_cast<size_t>(m * n));
-    const PackedMatrix w = pack(std::vector<float>(static_cast<size_t>(n * k), sign * 3), n, k, {DType::kInt8});
+    const PackedMatrix w = pack(std::vector<float>(static_cast<size_t>(n * k), sign * 3), n, k, {kInt8Format});
     ThreadPool pool(1);
     Arena arena(size_t{1} << 20);
     Context context{.threads = pool, .arena = arena, .isa = GetParam()};
@@ -484,7 +489,7 @@ TEST_P(GemmTest, Int8AddsExtremesExactly) {
 
 TEST_P(GemmTest, WhatIsNotANumberShows) {
   const int64_t m = 3, n = 40, k = 70;
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     for (const float strange : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
       std::vector<float> x = random_floats(m * k, 1), y(static_cast<size_t>(m * n));
       x[static_cast<size_t>(k + 69)] = strange;
@@ -505,7 +510,7 @@ TEST_P(GemmTest, WhatIsNotANumberShows) {
   ThreadPool pool(1);
   Arena arena(size_t{1} << 20);
   Context context{.threads = pool, .arena = arena, .isa = GetParam()};
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     gemm(context, matrix(x, 1, k), pack(weights, n, k, format), {}, matrix(y, 1, n));
     EXPECT_TRUE(std::isnan(y[0])) << name_of(format);
     EXPECT_TRUE(std::isfinite(y[1])) << name_of(format);

@@ -84,35 +84,55 @@ inline typename V::Reg to_steps(const RowSteps& row, typename V::Reg scaled) {
   return V::min(V::max(V::round(scaled), V::set1(-row.zero)), V::set1(255 - row.zero));
 }
 
-// Returns whether one rounding loses more than kMostLost: the mean squared error of an entry other than 0 is a twelfth
-// of a step's square. True for rows whose squares are not finite.
 template <class V>
-inline bool is_rough_row(const float* x, int64_t k) {
+inline RowStatistics statistics_of_row(const float* x, int64_t k) {
   using Reg = typename V::Reg;
-  Reg high = V::zero(), low = V::zero(), squares = V::zero(), count = V::zero();
+  Reg high = V::zero(), low = V::zero(), not_finite = V::zero(), squares = V::zero(), count = V::zero();
   const Reg one = V::set1(1);
   for (int64_t i = 0; i < k; i += V::kLanes) {
     const int64_t left = k - i;
     const Reg v = left >= V::kLanes ? V::load(x + i) : V::load_n(x + i, static_cast<int>(left));
     high = V::max(v, high);
     low = V::max(V::sub(V::zero(), v), low);
+    not_finite = V::fma(v, V::zero(), not_finite);
     squares = V::fma(v, v, squares);
     count = V::add(count, V::select_lt(V::zero(), V::abs(v), one, V::zero()));
   }
-  const float step = (V::reduce_max(high) + V::reduce_max(low)) / 255;
-  const float lost = V::reduce_add(count) / 12 * step * step, all = V::reduce_add(squares);
-  return !(all < HUGE_VALF && lost <= kMostLost * kMostLost * all);
+  return {-V::reduce_max(low), V::reduce_max(high), V::reduce_add(not_finite), V::reduce_add(squares),
+          V::reduce_add(count)};
+}
+
+// Returns whether one rounding loses more than kMostLost: the mean squared error of an entry other than 0 is a twelfth
+// of a step's square. True for rows whose squares are not finite.
+static inline bool is_rough_row(const RowStatistics& row) {
+  const float step = (row.high - row.low) / 255;
+  const float lost = row.count / 12 * step * step;
+  return !(row.squares < HUGE_VALF && lost <= kMostLost * kMostLost * row.squares);
 }
 
 template <class V>
-void find_rough_rows(const GemmJob& job, int64_t row_begin, int64_t row_end, bool* is_rough) {
-  for (int64_t r = row_begin; r < row_end; ++r) is_rough[r] = is_rough_row<V>(job.x + r * job.x_stride, job.k);
+void find_rough_rows(const GemmJob& job, const RowStatistics* given, int64_t row_begin, int64_t row_end,
+                     bool* is_rough) {
+  for (int64_t r = row_begin; r < row_end; ++r) {
+    is_rough[r] = is_rough_row(given != nullptr ? given[r] : statistics_of_row<V>(job.x + r * job.x_stride, job.k));
+  }
 }
 
-// Quantises a row into q: each four inputs `step` places after the four before, zeros from k to depth.
+template <class V>
+void find_row_statistics(const GemmJob& job, int64_t row_begin, int64_t row_end, RowStatistics* statistics) {
+  for (int64_t r = row_begin; r < row_end; ++r) {
+    statistics[r] = statistics_of_row<V>(job.x + r * job.x_stride, job.k);
+  }
+}
+
+static inline RowRange range_of(const RowStatistics& row) { return {row.low, row.high, row.strange}; }
+
+// Quantises a row into q: each four inputs `step` places after the four before, zeros from k to depth. given: the row's
+// statistics; null: found from x.
 template <class V, class D>
-inline RowCode quantize_row(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step) {
-  const RowSteps row = steps_of_range(range_of_row<V>(x, k));
+inline RowCode quantize_row(const float* x, const RowStatistics* given, int64_t k, int64_t depth, typename D::Input* q,
+                            int64_t step) {
+  const RowSteps row = steps_of_range(given != nullptr ? range_of(*given) : range_of_row<V>(x, k));
   for_scaled<V>(x, k, depth, row.inverse, [&](int64_t i, typename V::Reg scaled) {
     D::store_inputs(q + i / 4 * step, step, to_steps<V>(row, scaled), row.code.zero);
   });
@@ -144,10 +164,14 @@ inline void ranges_of_four(const float* const (&x)[4], int64_t k, RowRange (&ran
 
 // quantize_row() of four rows that are neighbours in q, with fewer and wider stores.
 template <class V, class D>
-inline void quantize_four(const float* const (&x)[4], int64_t k, int64_t depth, typename D::Input* q, int64_t step,
-                          float* scales, int32_t* zeros) {
+inline void quantize_four(const float* const (&x)[4], const RowStatistics* const (&given)[4], int64_t k, int64_t depth,
+                          typename D::Input* q, int64_t step, float* scales, int32_t* zeros) {
   RowRange ranges[4];
-  ranges_of_four<V>(x, k, ranges);
+  if (given[0] == nullptr) {
+    ranges_of_four<V>(x, k, ranges);
+  } else {
+    for (int r = 0; r < 4; ++r) ranges[r] = range_of(*given[r]);
+  }
   typename V::Reg inverse[4];
   int32_t shifts[4];
   for (int r = 0; r < 4; ++r) {
@@ -173,9 +197,9 @@ inline void quantize_four(const float* const (&x)[4], int64_t k, int64_t depth, 
 // Quantises a wide row: to 127 steps on either side of 0, and the remainder, in steps of kWideStep, to `rest_place`
 // places behind.
 template <class V, class D>
-inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typename D::Input* q, int64_t step,
-                                 int64_t rest_place) {
-  const RowRange range = range_of_row<V>(x, k);
+inline RowCode quantize_row_wide(const float* x, const RowStatistics* given, int64_t k, int64_t depth,
+                                 typename D::Input* q, int64_t step, int64_t rest_place) {
+  const RowRange range = given != nullptr ? range_of(*given) : range_of_row<V>(x, k);
   const float most = range.high > -range.low ? range.high : -range.low;
   const float inverse = range.strange == 0 && most > kLeastRange ? 127 / most : 0;
   constexpr int32_t kZero = 128;
@@ -186,6 +210,11 @@ inline RowCode quantize_row_wide(const float* x, int64_t k, int64_t depth, typen
     D::store_inputs(q + i / 4 * step + rest_place, step, rest, kZero);
   });
   return {(inverse == 0 ? 0 : most / 127) + range.strange, kZero};
+}
+
+// Null: not given.
+static inline const RowStatistics* given_of_row(const RoundedJob& job, int64_t row) {
+  return job.given == nullptr ? nullptr : job.given + row_of_x(job.rows, row);
 }
 
 // Quantises rows [begin, end). Rows are divided into tiles, each [depth / 4][rows][4] in q.
@@ -199,17 +228,19 @@ void quantize_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end, vo
     const int64_t begin = first_row_of_tile(job, tile), end = first_row_of_tile(job, tile + 1);
     const int64_t step = (end - begin) * share * 4;
     const auto x = [&](int64_t row) { return job.gemm.x + row_of_x(job.rows, row) * job.gemm.x_stride; };
+    const auto given = [&](int64_t row) { return given_of_row(job, row); };
     auto* to = static_cast<typename D::Input*>(q) + begin * share * job.gemm.depth + (r - begin) * share * 4;
     if constexpr (D::kStoresFours) {
       if (!job.is_wide && r + 4 <= row_end && r + 4 <= end) {
         const float* const four[4] = {x(r), x(r + 1), x(r + 2), x(r + 3)};
-        quantize_four<V, D>(four, job.gemm.k, job.gemm.depth, to, step, scales + r, zeros + r);
+        const RowStatistics* const of_four[4] = {given(r), given(r + 1), given(r + 2), given(r + 3)};
+        quantize_four<V, D>(four, of_four, job.gemm.k, job.gemm.depth, to, step, scales + r, zeros + r);
         r += 4;
         continue;
       }
     }
-    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x(r), job.gemm.k, job.gemm.depth, to, step, 4)
-                                     : quantize_row<V, D>(x(r), job.gemm.k, job.gemm.depth, to, step);
+    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x(r), given(r), job.gemm.k, job.gemm.depth, to, step, 4)
+                                     : quantize_row<V, D>(x(r), given(r), job.gemm.k, job.gemm.depth, to, step);
     scales[r] = code.scale;
     zeros[r] = code.zero;
     ++r;

@@ -30,6 +30,7 @@ constexpr OpKernels make_op_kernels() {
                     .quantize = &quantize_rows<V, D>,
                     .panels = &int8_panels<V, D>},
       .find_rough = &find_rough_rows<V>,
+      .find_statistics = &find_row_statistics<V>,
       .tiles = nullptr,
       .layer_norm = &layer_norm_row<V>,
       .sum = &sum_row<V>,

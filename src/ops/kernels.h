@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ops/activation_kind.h"
+#include "ops/row_statistics.h"
 
 namespace transept {
 
@@ -42,6 +43,7 @@ struct RoundedJob {
   bool is_wide;                // two neighbouring rounded rows for each row of x
   // The job's row i is row rows[i] of x, residual and y. [m]; null: row i.
   const int32_t* rows;
+  const RowStatistics* given;  // of each row of x; null: found from x
 };
 
 // Products with weights of one floating-point storage.
@@ -89,7 +91,11 @@ struct OpKernels {
   FloatGemmKernels gemm_float32, gemm_bfloat16, gemm_float16;
   RoundedGemmKernels gemm_int8;
   // Sets is_rough [m] of rows [begin, end) of x: one rounding to int8 loses more than wide inputs may (ops/gemm.h).
-  void (*find_rough)(const GemmJob& job, int64_t row_begin, int64_t row_end, bool* is_rough);
+  // given: as RoundedJob::given.
+  void (*find_rough)(const GemmJob& job, const RowStatistics* given, int64_t row_begin, int64_t row_end,
+                     bool* is_rough);
+  // Sets the statistics [m] of rows [begin, end) of x.
+  void (*find_statistics)(const GemmJob& job, int64_t row_begin, int64_t row_end, RowStatistics* statistics);
   const TileGemmKernels* tiles;  // or null
 
   void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);

@@ -30,7 +30,7 @@ inline std::vector<float> rows_with_outliers(int64_t rows, int64_t stride, uint3
   return values;
 }
 
-inline PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k, WeightFormat format = {}) {
+inline PackedMatrix pack(const std::vector<float>& w, int64_t n, int64_t k, PackedFormat format = {}) {
   PackedMatrix packed(n, k, format);
   packed.set_rows(0, n, w);
   return packed;

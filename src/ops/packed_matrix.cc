@@ -13,24 +13,42 @@ namespace {
 
 static_assert(kPanelColumns == 32);
 
-int64_t padded_depth(int64_t k, DType storage) {
-  switch (storage) {
-    case DType::kInt8: return round_up(k, kInt8Depth);
-    case DType::kBFloat16: return round_up(k, kBFloat16Depth);
-    default: return k;
-  }
+// How panels hold one format.
+struct PanelLayout {
+  WeightFormat weights;
+  DType element;
+  int64_t group;       // inputs of an output that lie side by side
+  int64_t depth_step;  // k is padded to a multiple
+};
+
+constexpr PanelLayout kLayouts[] = {{kFloat32Format, DType::kFloat32, 1, 1},
+                                    {kFloat16Format, DType::kFloat16, 1, 1},
+                                    {kBFloat16Format, DType::kBFloat16, 2, kBFloat16Depth},
+                                    {kInt8Format, DType::kInt8, 4, kInt8Depth}};
+
+// Null: there are no such panels.
+const PanelLayout* find_layout(const WeightFormat& weights) {
+  const auto found = std::ranges::find(kLayouts, weights, &PanelLayout::weights);
+  return found == std::end(kLayouts) ? nullptr : found;
 }
 
-// Inputs of an output that lie side by side.
-int64_t group_of(DType storage) { return storage == DType::kInt8 ? 4 : storage == DType::kBFloat16 ? 2 : 1; }
+const PanelLayout& layout_of(const WeightFormat& weights) {
+  const PanelLayout* layout = find_layout(weights);
+  CHECK(layout != nullptr, "there are no panels of ", weight_format_name(weights));
+  return *layout;
+}
+
+int64_t group_of(const PackedFormat& format) { return layout_of(format.weights).group; }
+
+int64_t padded_depth(int64_t k, const PanelLayout& layout) { return round_up(k, layout.depth_step); }
 
 // Unset: more than can be.
-std::optional<int64_t> panel_bytes(int64_t n, int64_t k, DType storage) {
+std::optional<int64_t> panel_bytes(int64_t n, int64_t k, const PanelLayout& layout) {
   constexpr int64_t kMost = INT64_MAX / 8;  // nothing below overflows by rounding up and bytes an element
   if (n < 0 || k < 0 || n > kMost || k > kMost) return std::nullopt;
-  const std::optional<int64_t> weights = checked_mul(round_up(n, kPanelColumns), padded_depth(k, storage));
+  const std::optional<int64_t> weights = checked_mul(round_up(n, kPanelColumns), padded_depth(k, layout));
   if (!weights.has_value() || *weights > kMost) return std::nullopt;
-  return *weights * static_cast<int64_t>(dtype_bytes(storage));
+  return *weights * static_cast<int64_t>(dtype_bytes(layout.element));
 }
 
 // Where weight t of the first column of a panel lies.
@@ -38,35 +56,58 @@ constexpr int64_t place_of(int64_t t, int64_t group) { return t / group * group 
 
 }  // namespace
 
-std::vector<int64_t> panels_shape(int64_t n, int64_t k, DType storage) {
-  const int64_t group = group_of(storage), panels = ceil_div(n, kPanelColumns);
-  if (group == 1) return {panels, k, kPanelColumns};
-  return {panels, padded_depth(k, storage) / group, kPanelColumns, group};
+float round_to_int8(std::span<const float> weights, std::span<int8_t> codes) {
+  CHECK(weights.size() == codes.size());
+  float largest = 0, not_finite = 0;
+  for (const float weight : weights) {
+    largest = std::max(largest, std::abs(weight));
+    not_finite += weight * 0;
+  }
+  const bool is_finite = not_finite == 0;  // otherwise NaN
+  constexpr float kLeast = 1e-30f;         // below it 127 / largest overflows
+  const bool is_usable = is_finite && largest > kLeast;
+  const float inverse = is_usable ? 127 / largest : 0;
+  for (size_t t = 0; t < weights.size(); ++t) {
+    // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even; no weight is past 127.
+    const float rounded = (weights[t] * inverse + 12582912.0f) - 12582912.0f;
+    codes[t] = static_cast<int8_t>(inverse == 0 ? 0 : static_cast<int32_t>(rounded));
+  }
+  // A weight that is not a number must show.
+  return is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
 }
 
-PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes)
+bool has_panels(const WeightFormat& weights) { return find_layout(weights) != nullptr; }
+
+DType panels_dtype(const WeightFormat& weights) { return layout_of(weights).element; }
+
+std::vector<int64_t> panels_shape(int64_t n, int64_t k, const WeightFormat& weights) {
+  const PanelLayout& layout = layout_of(weights);
+  const int64_t panels = ceil_div(n, kPanelColumns);
+  if (layout.group == 1) return {panels, k, kPanelColumns};
+  return {panels, padded_depth(k, layout) / layout.group, kPanelColumns, layout.group};
+}
+
+PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, const PackedBytes& bytes)
     : n_(n),
       k_(k),
-      depth_(padded_depth(k, format.storage)),
+      depth_(padded_depth(k, layout_of(format.weights))),
       num_panels_(ceil_div(n, kPanelColumns)),
       format_(format),
       views_(bytes) {}
 
-PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::shared_ptr<PagePool> pool)
+PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, std::shared_ptr<PagePool> pool)
     : PackedMatrix(n, k, format, PackedBytes()) {
-  const std::optional<int64_t> num_bytes = panel_bytes(n, k, format.storage);
+  const std::optional<int64_t> num_bytes = panel_bytes(n, k, layout_of(format.weights));
   CHECK(num_bytes.has_value(), "weights of ", n, " x ", k);
-  CHECK(format.storage == DType::kInt8 || !format.wide_inputs);
-  CHECK(format.wide_inputs || !format.only_outliers);
-  CHECK(format.storage == DType::kBFloat16 || !format.bfloat16_inputs);
+  CHECK(format.is_consistent());
   pool_ = pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0);
   const auto num_outputs = static_cast<size_t>(num_panels_ * kPanelColumns);
-  const size_t num_scales = format.storage == DType::kInt8 ? num_outputs : 0;
+  const size_t num_scales = format.weights == kInt8Format ? num_outputs : 0;
   // One piece of memory: panels are whole cache lines, and so is what stands behind them.
   const auto num_panel_bytes = static_cast<size_t>(*num_bytes);
   data_ = pool_->allocate(num_panel_bytes + num_scales * (sizeof(float) + sizeof(int32_t))).data();
   views_.panels = {data_, num_panel_bytes};
-  if (format.storage != DType::kInt8) return;
+  if (format.weights != kInt8Format) return;
   CHECK(depth_ <= kMaxInt8Inputs, "int8 weights of ", k, " inputs");
   scales_ = reinterpret_cast<float*>(data_ + num_panel_bytes);
   sums_ = reinterpret_cast<int32_t*>(scales_ + num_scales);
@@ -74,31 +115,31 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, WeightFormat format, std::share
   views_.sums = {sums_, num_scales};
 }
 
-StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes,
+StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, PackedFormat format, const PackedBytes& bytes,
                                           std::shared_ptr<PagePool> pool) {
-  const std::optional<int64_t> num_bytes = panel_bytes(n, k, format.storage);
+  const std::string name = weight_format_name(format.weights);
+  const PanelLayout* layout = find_layout(format.weights);
+  if (layout == nullptr) return invalid_argument("there are no panels of ", name);
+  const std::optional<int64_t> num_bytes = panel_bytes(n, k, *layout);
   if (!num_bytes.has_value()) return invalid_argument("a matrix of ", n, " x ", k, " is too large");
-  const bool is_int8 = format.storage == DType::kInt8;
-  if (is_int8 ? k > kMaxInt8Inputs : format.wide_inputs) {
-    return invalid_argument(dtype_name(format.storage), format.wide_inputs ? " with wide inputs" : "",
-                            " cannot hold a matrix of ", k, " inputs");
+  const bool is_int8 = format.weights == kInt8Format;
+  if (is_int8 ? k > kMaxInt8Inputs : format.has_wide_inputs()) {
+    return invalid_argument(name, format.has_wide_inputs() ? " with wide inputs" : "", " cannot hold a matrix of ", k,
+                            " inputs");
   }
   // Products in bfloat16 read panels as such.
-  if (format.bfloat16_inputs && format.storage != DType::kBFloat16) {
-    return invalid_argument(dtype_name(format.storage), " is not multiplied with inputs in bfloat16");
-  }
+  if (!format.is_consistent()) return invalid_argument(name, " is not multiplied with inputs in bfloat16");
   const auto num_outputs = static_cast<size_t>(is_int8 ? round_up(n, kPanelColumns) : 0);
   if (bytes.panels.size() != static_cast<size_t>(*num_bytes) || bytes.scales.size() != num_outputs ||
       bytes.sums.size() != num_outputs) {
     return invalid_argument(bytes.panels.size(), " bytes of panels, ", bytes.scales.size(), " scales and ",
-                            bytes.sums.size(), " sums are not those of a matrix of ", n, " x ", k, " in ",
-                            dtype_name(format.storage));
+                            bytes.sums.size(), " sums are not those of a matrix of ", n, " x ", k, " in ", name);
   }
   if (reinterpret_cast<uintptr_t>(bytes.panels.data()) % Arena::kAlignment != 0) {
     return invalid_argument("panels are not aligned to ", Arena::kAlignment, " bytes");
   }
   // Products subtract zero * sum in 32 bits, which kMaxInt8Inputs keeps from overflowing for sums that are true.
-  const int64_t furthest = 127 * k;
+  const int64_t furthest = 128 * k;
   for (const int32_t sum : bytes.sums) {
     if (sum > furthest || sum < -furthest) return invalid_argument("a sum of ", k, " weights is ", sum);
   }
@@ -108,7 +149,7 @@ StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, WeightFormat for
 }
 
 int64_t PackedMatrix::column_place(int64_t row) const {
-  const int64_t in_panel = row % kPanelColumns * group_of(format_.storage);
+  const int64_t in_panel = row % kPanelColumns * group_of(format_);
   return row / kPanelColumns * depth_ * kPanelColumns + in_panel;
 }
 
@@ -126,33 +167,33 @@ void PackedMatrix::scatter(int64_t row, int64_t num_rows, const T* rounded, int6
   }
 }
 
-void PackedMatrix::quantize_row(int64_t row, const float* weights, int8_t* q) {
-  float largest = 0, not_finite = 0;
-  for (int64_t t = 0; t < k_; ++t) {
-    largest = std::max(largest, std::abs(weights[t]));
-    not_finite += weights[t] * 0;
+void PackedMatrix::put_codes(int64_t row, int64_t num_rows, const int8_t* codes, const float* scales) {
+  for (int64_t r = 0; r < num_rows; ++r) {
+    int32_t sum = 0;
+    for (int64_t t = 0; t < k_; ++t) sum += codes[r * depth_ + t];
+    sums_[row + r] = sum;
+    scales_[row + r] = scales[r];
   }
-  const bool is_finite = not_finite == 0;  // otherwise NaN
-  // A weight that is not a number must show.
-  constexpr float kLeast = 1e-30f;  // below it 127 / largest overflows
-  const bool is_usable = is_finite && largest > kLeast;
-  scales_[row] = is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
-  const float inverse = is_usable ? 127 / largest : 0;
-  std::fill(q + k_, q + depth_, int8_t{0});
-  int32_t sum = 0;
-  for (int64_t t = 0; t < k_; ++t) {
-    // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even; no weight is past 127.
-    const float rounded = (weights[t] * inverse + 12582912.0f) - 12582912.0f;
-    const auto whole = inverse == 0 ? 0 : static_cast<int32_t>(rounded);
-    q[t] = static_cast<int8_t>(whole);
-    sum += whole;
-  }
-  sums_[row] = sum;
+  scatter<4>(row, num_rows, codes, depth_);
+}
+
+void PackedMatrix::check_writable(int64_t row, int64_t num_rows) const {
+  CHECK(data_ != nullptr || n_ == 0, "a view is written to");
+  CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row);
+}
+
+void PackedMatrix::set_codes(int64_t row, int64_t num_rows, std::span<const int8_t> codes,
+                             std::span<const float> scales) {
+  check_writable(row, num_rows);
+  CHECK(format_.weights == kInt8Format && std::ssize(codes) == num_rows * k_ && std::ssize(scales) == num_rows);
+  std::vector<int8_t> padded(static_cast<size_t>(num_rows * depth_));
+  for (int64_t r = 0; r < num_rows; ++r) std::copy_n(codes.data() + r * k_, k_, padded.data() + r * depth_);
+  put_codes(row, num_rows, padded.data(), scales.data());
 }
 
 void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float> weights) {
-  CHECK(data_ != nullptr || n_ == 0, "a view is written to");
-  CHECK(row >= 0 && num_rows >= 0 && num_rows <= n_ - row && static_cast<int64_t>(weights.size()) == num_rows * k_);
+  check_writable(row, num_rows);
+  CHECK(std::ssize(weights) == num_rows * k_);
   const auto converted = [&]<int64_t kGroup>(auto&& convert) {
     std::vector<uint16_t> rounded(static_cast<size_t>(num_rows * depth_));
     for (int64_t r = 0; r < num_rows; ++r) {
@@ -161,21 +202,22 @@ void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float
     }
     scatter<kGroup>(row, num_rows, rounded.data(), depth_);
   };
-  switch (format_.storage) {
-    case DType::kFloat32: return scatter<1>(row, num_rows, weights.data(), k_);
-    case DType::kBFloat16: return converted.operator()<2>(float_to_bfloat16);
-    case DType::kFloat16: return converted.operator()<1>(float_to_float16);
-    case DType::kInt8: break;
-    default: CHECK(false, "weights cannot be stored as ", dtype_name(format_.storage));
+  if (format_.weights == kFloat32Format) return scatter<1>(row, num_rows, weights.data(), k_);
+  if (format_.weights == kBFloat16Format) return converted.operator()<2>(float_to_bfloat16);
+  if (format_.weights == kFloat16Format) return converted.operator()<1>(float_to_float16);
+  std::vector<int8_t> codes(static_cast<size_t>(num_rows * depth_));
+  std::vector<float> scales(static_cast<size_t>(num_rows));
+  for (int64_t r = 0; r < num_rows; ++r) {
+    const auto from = static_cast<size_t>(r * k_), to = static_cast<size_t>(r * depth_),
+               count = static_cast<size_t>(k_);
+    scales[static_cast<size_t>(r)] = round_to_int8(weights.subspan(from, count), std::span(codes).subspan(to, count));
   }
-  std::vector<int8_t> q(static_cast<size_t>(num_rows * depth_));
-  for (int64_t r = 0; r < num_rows; ++r) quantize_row(row + r, weights.data() + r * k_, q.data() + r * depth_);
-  scatter<4>(row, num_rows, q.data(), depth_);
+  put_codes(row, num_rows, codes.data(), scales.data());
 }
 
 template <typename T>
 void PackedMatrix::copy_columns(const PackedMatrix& from, std::span<const int32_t> rows) {
-  const int64_t num_groups = depth_ / group_of(format_.storage);
+  const int64_t num_groups = depth_ / group_of(format_);
   // A stretch of a panel stays in the first-level cache while every output puts its share into it.
   constexpr int64_t kStretch = 64;
   const auto place = [num_groups](int64_t row) {
@@ -194,12 +236,12 @@ void PackedMatrix::copy_columns(const PackedMatrix& from, std::span<const int32_
 void PackedMatrix::copy_rows(const PackedMatrix& from, std::span<const int32_t> rows) {
   CHECK(data_ != nullptr && static_cast<int64_t>(rows.size()) <= n_ && from.k_ == k_ && from.format_ == format_);
   DCHECK(std::ranges::all_of(rows, [&](int32_t row) { return row >= 0 && row < from.n_; }));
-  if (format_.storage == DType::kFloat16) {
+  if (format_.weights == kFloat16Format) {
     copy_columns<uint16_t>(from, rows);
   } else {
     copy_columns<uint32_t>(from, rows);
   }
-  if (format_.storage != DType::kInt8) return;
+  if (format_.weights != kInt8Format) return;
   for (size_t i = 0; i < rows.size(); ++i) {
     scales_[i] = from.views_.scales[static_cast<size_t>(rows[i])];
     sums_[i] = from.views_.sums[static_cast<size_t>(rows[i])];
@@ -208,18 +250,22 @@ void PackedMatrix::copy_rows(const PackedMatrix& from, std::span<const int32_t> 
 
 void PackedMatrix::get_row(int64_t row, float* out) const {
   CHECK(row >= 0 && row < n_);
-  const int64_t group = group_of(format_.storage);
+  const int64_t group = group_of(format_);
   const auto gather = [&]<typename T>(const T* from, auto&& convert) {
     for (int64_t t = 0; t < k_; ++t) out[t] = convert(from[place_of(t, group)]);
   };
-  switch (format_.storage) {
-    case DType::kFloat32: return gather(column<float>(row), [](float w) { return w; });
-    case DType::kBFloat16: return gather(column<uint16_t>(row), bfloat16_to_float);
-    case DType::kFloat16: return gather(column<uint16_t>(row), float16_to_float);
-    default: break;
-  }
+  if (format_.weights == kFloat32Format) return gather(column<float>(row), [](float w) { return w; });
+  if (format_.weights == kBFloat16Format) return gather(column<uint16_t>(row), bfloat16_to_float);
+  if (format_.weights == kFloat16Format) return gather(column<uint16_t>(row), float16_to_float);
   const float scale = views_.scales[static_cast<size_t>(row)];
   gather(column<int8_t>(row), [scale](int8_t w) { return static_cast<float>(w) * scale; });
+}
+
+void PackedMatrix::get_codes(int64_t row, int8_t* out) const {
+  CHECK(row >= 0 && row < n_ && format_.weights == kInt8Format);
+  const int8_t* from = column<int8_t>(row);
+  const int64_t group = group_of(format_);
+  for (int64_t t = 0; t < k_; ++t) out[t] = from[place_of(t, group)];
 }
 
 }  // namespace transept

@@ -5,11 +5,12 @@
 //   float32, float16   [k][kPanelColumns]
 //   bfloat16           [k / 2][kPanelColumns][2], k padded with zeros to a multiple of kBFloat16Depth
 //   int8               [k / 4][kPanelColumns][4], k padded with zeros to a multiple of kInt8Depth
-// Outputs past n in the last panel are zero. 16-bit types are widened and arithmetic is float32, unless a bfloat16
-// format says otherwise. In bfloat16 and int8, 16 groups of 16 columns are one tile of AMX.
+// Outputs past n in the last panel are zero. 16-bit types are widened and arithmetic is float32, unless the format's
+// inputs are rounded to bfloat16. In bfloat16 and int8, 16 groups of 16 columns are one tile of AMX.
 //
-// int8 is symmetric with one scale an output: w = q * scale, q in [-127, 127], scale = max |w| / 127. The product
-// quantises its inputs itself, with one scale a row (ops/gemm.h).
+// int8 is symmetric with one scale an output: w = q * scale. Weights that are rounded here have q in [-127, 127] and
+// scale = max |w| / 127; codes of a checkpoint are taken as they are, -128 too. The product quantises its inputs
+// itself, with one scale a row (ops/gemm.h).
 //
 // The layout is the same at every instruction level, and `transept pack` writes it: a change of the layout raises
 // kPackedLayout.
@@ -26,6 +27,7 @@
 #include "base/status.h"
 #include "tensor/arena.h"
 #include "tensor/dtype.h"
+#include "tensor/weight_format.h"
 
 namespace transept {
 
@@ -36,20 +38,6 @@ constexpr int64_t kBFloat16Depth = 32;
 // Limit of k for int8: sums of 255 * 127 * k must fit an int32.
 constexpr int64_t kMaxInt8Inputs = 65536;
 
-struct WeightFormat {
-  DType storage = DType::kFloat32;  // kFloat32, kBFloat16, kFloat16 or kInt8
-  // int8 only: rows of x are rounded to two times 8 bits instead of 8. Twice the arithmetic, the same bytes of weights.
-  bool wide_inputs = false;
-  // With wide_inputs only: rounds twice only the rows that lose too much by one rounding (ops/gemm.h says which).
-  bool only_outliers = false;
-  // bfloat16 only: at a level with tiles for it (AMX), rows of x are rounded to bfloat16 and multiplied in it, with
-  // float32 sums. Other levels widen the weights. Set where the options ask for bfloat16 arithmetic: otherwise results
-  // are float32's.
-  bool bfloat16_inputs = false;
-
-  friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
-};
-
 // The bytes of a matrix, in the layout above. Scales and sums belong to int8 and are empty otherwise.
 struct PackedBytes {
   std::span<const std::byte> panels;
@@ -57,42 +45,55 @@ struct PackedBytes {
   std::span<const int32_t> sums;  // of each output's q; num_panels * kPanelColumns
 };
 
-// Returns the panels' shape: [panels, k, kPanelColumns], or [panels, depth / g, kPanelColumns, g] where g inputs of an
-// output are neighbours. REQUIRES: n and k are not negative.
-std::vector<int64_t> panels_shape(int64_t n, int64_t k, DType storage);
+// Whether there are panels of this format: kFloat32Format, kFloat16Format, kBFloat16Format, kInt8Format.
+bool has_panels(const WeightFormat& weights);
+
+// The panels as a tensor. Shape: [panels, k, kPanelColumns], or [panels, depth / g, kPanelColumns, g] where g inputs of
+// an output are neighbours. REQUIRES: has_panels(weights); n and k are not negative.
+DType panels_dtype(const WeightFormat& weights);
+std::vector<int64_t> panels_shape(int64_t n, int64_t k, const WeightFormat& weights);
+
+// Rounds the weights of one output to int8: codes [weights.size()], and the scale, which is returned. An infinite or
+// NaN weight gives scale NaN.
+float round_to_int8(std::span<const float> weights, std::span<int8_t> codes);
 
 class PackedMatrix final {
  public:
   // Allocates zeroed memory for n outputs of k inputs each, from `pool` or (null) from a pool of its own. The caller
   // then sets each row once, from any thread. REQUIRES: n and k are not negative, their bytes fit an int64; int8: k <=
-  // kMaxInt8Inputs; the flags of `format` belong to its storage.
-  PackedMatrix(int64_t n, int64_t k, WeightFormat format = {}, std::shared_ptr<PagePool> pool = nullptr);
+  // kMaxInt8Inputs; has_panels(format.weights); format.is_consistent().
+  PackedMatrix(int64_t n, int64_t k, PackedFormat format = {}, std::shared_ptr<PagePool> pool = nullptr);
 
   // Returns a read-only matrix over packed bytes. The bytes outlive it, or lie in `pool`, which it keeps.
-  // kInvalidArgument: n or k is negative or too large; the storage does not allow k or the flags; the byte counts do
-  // not match; panels are not aligned to Arena::kAlignment; a sum is further from 0 than 127 k. Other values are not
-  // checked: wrong ones make wrong products.
-  static StatusOr<PackedMatrix> view(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes,
+  // kInvalidArgument: n or k is negative or too large; there are no panels of the format, or none of so many inputs;
+  // the byte counts do not match; panels are not aligned to Arena::kAlignment; a sum is further from 0 than 128 k.
+  // Other values are not checked: wrong ones make wrong products.
+  static StatusOr<PackedMatrix> view(int64_t n, int64_t k, PackedFormat format, const PackedBytes& bytes,
                                      std::shared_ptr<PagePool> pool = nullptr);
 
   PackedMatrix(PackedMatrix&&) = default;
   PackedMatrix& operator=(PackedMatrix&&) = default;
 
-  // Sets outputs [row, row + num_rows), rounded to the storage. weights: [num_rows, k]. int8 outputs with an infinite
-  // or NaN weight get scale NaN. REQUIRES: not a view.
+  // Sets outputs [row, row + num_rows), rounded to the format (int8: round_to_int8). weights: [num_rows, k]. REQUIRES:
+  // not a view.
   void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
   void set_row(int64_t row, std::span<const float> weights) { set_rows(row, 1, weights); }
+  // Sets outputs [row, row + num_rows) to int8 codes [num_rows, k] with their scales [num_rows], as they are. REQUIRES:
+  // kInt8Format; not a view.
+  void set_codes(int64_t row, int64_t num_rows, std::span<const int8_t> codes, std::span<const float> scales);
   // Copies outputs `rows` of `from`, a matrix of the same k and format, to outputs [0, rows.size()), bit for bit. Other
   // outputs do not change. May be called repeatedly. REQUIRES: not a view; no concurrent reader.
   void copy_rows(const PackedMatrix& from, std::span<const int32_t> rows);
   // Writes output `row`, as the product sees it, to `out` [k] as float32.
   void get_row(int64_t row, float* out) const;
+  // Writes the codes of output `row` to `out` [k]. REQUIRES: kInt8Format.
+  void get_codes(int64_t row, int8_t* out) const;
 
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
   // k with its padding.
   int64_t depth() const { return depth_; }
-  const WeightFormat& format() const { return format_; }
+  const PackedFormat& format() const { return format_; }
   int64_t num_panels() const { return num_panels_; }
   const std::byte* panels() const { return views_.panels.data(); }
   // int8: [num_panels * kPanelColumns] scales, and as many sums of an output's q. Null otherwise.
@@ -105,12 +106,14 @@ class PackedMatrix final {
   const PackedBytes& views() const { return views_; }
 
  private:
-  PackedMatrix(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes);
+  PackedMatrix(int64_t n, int64_t k, PackedFormat format, const PackedBytes& bytes);
 
+  void check_writable(int64_t row, int64_t num_rows) const;
   // Writes kGroup inputs of an output as neighbours; the next output's follow.
   template <int64_t kGroup, typename T>
   void scatter(int64_t row, int64_t num_rows, const T* rounded, int64_t row_step);
-  void quantize_row(int64_t row, const float* weights, int8_t* q);
+  // codes: [num_rows, depth], whose padding is 0.
+  void put_codes(int64_t row, int64_t num_rows, const int8_t* codes, const float* scales);
   // T has the size of one group: the inputs of an output that are neighbours.
   template <typename T>
   void copy_columns(const PackedMatrix& from, std::span<const int32_t> rows);
@@ -127,7 +130,7 @@ class PackedMatrix final {
   }
 
   int64_t n_, k_, depth_, num_panels_;
-  WeightFormat format_;
+  PackedFormat format_;
   PackedBytes views_;
   // Keeps the memory of views_; null if another owner does.
   std::shared_ptr<PagePool> pool_;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace transept {
@@ -13,10 +14,10 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kOutputs = 70, kInputs = 100;
-constexpr WeightFormat kFormats[] = {
-    {DType::kFloat32}, {DType::kBFloat16}, {DType::kFloat16}, {DType::kInt8}, {DType::kInt8, true}};
+constexpr PackedFormat kFormats[] = {
+    {kFloat32Format}, {kBFloat16Format}, {kFloat16Format}, {kInt8Format}, {kInt8Format, InputRounding::kWide}};
 
-PackedMatrix some_matrix(WeightFormat format) {
+PackedMatrix some_matrix(PackedFormat format) {
   std::vector<float> weights(kOutputs * kInputs);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>((i * 7919) % 201) - 100;
   PackedMatrix packed(kOutputs, kInputs, format);
@@ -24,12 +25,12 @@ PackedMatrix some_matrix(WeightFormat format) {
   return packed;
 }
 
-std::string refusal(int64_t n, int64_t k, WeightFormat format, const PackedBytes& bytes) {
+std::string refusal(int64_t n, int64_t k, PackedFormat format, const PackedBytes& bytes) {
   return error_message(PackedMatrix::view(n, k, format, bytes).status());
 }
 
 TEST(PackedMatrixView, IsTheMatrixThatItViews) {
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix packed = some_matrix(format);
     EXPECT_FALSE(packed.is_view());
     const StatusOr<PackedMatrix> view = PackedMatrix::view(kOutputs, kInputs, format, packed.views());
@@ -51,8 +52,27 @@ TEST(PackedMatrixView, IsTheMatrixThatItViews) {
   }
 }
 
+TEST(PackedMatrixCodes, AreKeptAsTheyAre) {
+  const PackedMatrix rounded = some_matrix({kInt8Format});
+  PackedMatrix packed(kOutputs, kInputs, {kInt8Format});
+  std::vector<int8_t> codes(kInputs);
+  for (int64_t row = 0; row < kOutputs; ++row) {
+    rounded.get_codes(row, codes.data());
+    packed.set_codes(row, 1, codes, std::span(rounded.scales() + row, 1));
+  }
+  EXPECT_TRUE(std::ranges::equal(packed.views().panels, rounded.views().panels));
+  EXPECT_TRUE(std::ranges::equal(packed.views().scales, rounded.views().scales));
+  EXPECT_TRUE(std::ranges::equal(packed.views().sums, rounded.views().sums));
+  std::ranges::fill(codes, int8_t{-128});
+  packed.set_codes(3, 1, codes, std::vector<float>{0.5f});
+  std::vector<float> row(kInputs);
+  packed.get_row(3, row.data());
+  EXPECT_EQ(row, std::vector<float>(kInputs, -64));
+  EXPECT_EQ(packed.sums()[3], -128 * kInputs);
+}
+
 TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix packed = some_matrix(format);
     const PackedBytes& whole = packed.views();
     EXPECT_THAT(refusal(kOutputs + kPanelColumns, kInputs, format, whole), HasSubstr("are not those of a matrix of"));
@@ -76,7 +96,7 @@ TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
 }
 
 TEST(PackedMatrixView, ScalesAndSumsAreInt8sAndAsManyAsOutputs) {
-  const WeightFormat int8{DType::kInt8};
+  const PackedFormat int8{kInt8Format};
   const PackedMatrix packed = some_matrix(int8);
   PackedBytes bytes = packed.views();
   bytes.scales = bytes.scales.first(kOutputs);
@@ -88,18 +108,19 @@ TEST(PackedMatrixView, ScalesAndSumsAreInt8sAndAsManyAsOutputs) {
   bytes = floats.views();
   bytes.scales = packed.views().scales;
   EXPECT_NE(refusal(kOutputs, kInputs, {}, bytes), "");
-  EXPECT_THAT(refusal(kOutputs, kInputs, {DType::kFloat32, true}, floats.views()), HasSubstr("wide inputs"));
+  EXPECT_THAT(refusal(kOutputs, kInputs, {kFloat32Format, InputRounding::kWide}, floats.views()),
+              HasSubstr("wide inputs"));
 }
 
 TEST(PackedMatrixView, ASumThatNoWeightsHaveIsRefused) {
-  const WeightFormat int8{DType::kInt8};
+  const PackedFormat int8{kInt8Format};
   const PackedMatrix packed = some_matrix(int8);
   std::vector<int32_t> sums(packed.views().sums.begin(), packed.views().sums.end());
   PackedBytes bytes = packed.views();
   bytes.sums = sums;
-  sums[69] = -127 * kInputs;
+  sums[69] = -128 * kInputs;
   EXPECT_EQ(refusal(kOutputs, kInputs, int8, bytes), "");
-  for (const int32_t sum : {127 * static_cast<int32_t>(kInputs) + 1, INT32_MIN, INT32_MAX}) {
+  for (const int32_t sum : {128 * static_cast<int32_t>(kInputs) + 1, INT32_MIN, INT32_MAX}) {
     sums[69] = sum;
     EXPECT_THAT(refusal(kOutputs, kInputs, int8, bytes), HasSubstr("a sum of 100 weights is"));
   }

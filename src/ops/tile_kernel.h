@@ -58,8 +58,9 @@ void quantize_dense_rows(const RoundedJob& job, int64_t row_begin, int64_t row_e
   for (int64_t r = row_begin; r < row_end; ++r) {
     const float* x = job.gemm.x + row_of_x(job.rows, r) * job.gemm.x_stride;
     auto* to = static_cast<typename D::Input*>(q) + r * share * depth;
-    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, job.gemm.k, depth, to, 4, depth)
-                                     : quantize_row<V, D>(x, job.gemm.k, depth, to, 4);
+    const RowStatistics* given = given_of_row(job, r);
+    const RowCode code = job.is_wide ? quantize_row_wide<V, D>(x, given, job.gemm.k, depth, to, 4, depth)
+                                     : quantize_row<V, D>(x, given, job.gemm.k, depth, to, 4);
     scales[r] = code.scale;
     zeros[r] = code.zero;
   }

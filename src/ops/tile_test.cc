@@ -47,9 +47,10 @@ struct PlainTileDot {
 constexpr TileGemmKernels kPlainTiles =
     make_tile_gemm_kernels<generic::Vec, PlainTileDot, SoftwareTiles<generic::Vec>>();
 
-constexpr WeightFormat kInt8Formats[] = {{DType::kInt8}, {DType::kInt8, true}, {DType::kInt8, true, true}};
-constexpr WeightFormat kBFloat16Format = {.storage = DType::kBFloat16, .bfloat16_inputs = true};
-constexpr WeightFormat kFormats[] = {kInt8Formats[0], kInt8Formats[1], kInt8Formats[2], kBFloat16Format};
+constexpr PackedFormat kInt8Formats[] = {
+    {kInt8Format}, {kInt8Format, InputRounding::kWide}, {kInt8Format, InputRounding::kOutliers}};
+constexpr PackedFormat kRoundedInputs = {kBFloat16Format, InputRounding::kBFloat16};
+constexpr PackedFormat kFormats[] = {kInt8Formats[0], kInt8Formats[1], kInt8Formats[2], kRoundedInputs};
 
 // A level's table with tiles that serve every number of rows.
 class TileTest : public testing::TestWithParam<Isa> {
@@ -92,13 +93,14 @@ INSTANTIATE_TEST_SUITE_P(Levels, TileTest, testing::Values(Isa::kGeneric, Isa::k
 // Of every shape of stripes: one strip, two unequal ones, a last one that begins earlier.
 TEST_P(TileTest, Int8HasTheVectorsBits) {
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {33, 64}, {70, 65}, {129, 130}}) {
-    for (const WeightFormat format : kInt8Formats) {
+    for (const PackedFormat format : kInt8Formats) {
       const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
       for (const int64_t m : {1, 2, 3, 7, 8, 9, 15, 16, 17, 18, 23, 24, 31, 32, 33, 40, 47, 48, 49, 63, 64, 65, 97}) {
         std::vector<float> x = rows_with_outliers(m, k + 5, static_cast<uint32_t>(m));
         for (const int threads : {1, 3}) {
           ASSERT_EQ(product(with_tiles_, x, m, w, threads), product(vectors_, x, m, w, threads))
-              << "m " << m << " n " << n << " k " << k << " wide " << format.wide_inputs << " threads " << threads;
+              << "m " << m << " n " << n << " k " << k << " wide " << format.has_wide_inputs() << " threads "
+              << threads;
         }
       }
     }
@@ -108,7 +110,7 @@ TEST_P(TileTest, Int8HasTheVectorsBits) {
 TEST_P(TileTest, Int8HasTheVectorsBitsWhereRowsFallIntoBlocks) {
   constexpr int64_t kInputs = 3000, kOutputs = 70, kRows = 700;  // blocks of 349 rows
   std::vector<float> x = random_floats(kRows * (kInputs + 5), 1);
-  const PackedMatrix w = pack(random_floats(kOutputs * kInputs, 2), kOutputs, kInputs, {DType::kInt8});
+  const PackedMatrix w = pack(random_floats(kOutputs * kInputs, 2), kOutputs, kInputs, {kInt8Format});
   ASSERT_GT(kRows * w.depth(), tiles_.int8.block_bytes);
   EXPECT_EQ(product(with_tiles_, x, kRows, w, 2), product(vectors_, x, kRows, w, 2));
 }
@@ -118,7 +120,7 @@ TEST_P(TileTest, Int8AddsExtremesExactly) {
   for (const float sign : {1.0f, -1.0f}) {
     std::vector<float> x(static_cast<size_t>(kRows * (kInputs + 5)), 2.0f);
     const PackedMatrix w =
-        pack(std::vector<float>(static_cast<size_t>(kOutputs * kInputs), 3 * sign), kOutputs, kInputs, {DType::kInt8});
+        pack(std::vector<float>(static_cast<size_t>(kOutputs * kInputs), 3 * sign), kOutputs, kInputs, {kInt8Format});
     EXPECT_EQ(product(with_tiles_, x, kRows, w, 1), product(vectors_, x, kRows, w, 1));
   }
 }
@@ -139,7 +141,7 @@ float sum_as_defined(const float* x, const float* w, int64_t k) {
 
 TEST_P(TileTest, BFloat16SumsAsDefined) {
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {33, 32}, {70, 33}, {65, 131}}) {
-    const PackedMatrix w = pack(random_floats(n * k, 2), n, k, kBFloat16Format);
+    const PackedMatrix w = pack(random_floats(n * k, 2), n, k, kRoundedInputs);
     std::vector<float> row(static_cast<size_t>(k));
     for (const int64_t m : {1, 5, 16, 17, 31, 32, 33, 50, 70}) {
       std::vector<float> x = random_floats(m * k, 1), y(static_cast<size_t>(m * n));
@@ -161,8 +163,7 @@ TEST_P(TileTest, BFloat16SumsAsDefined) {
 TEST_P(TileTest, BFloat16InputsAreOnlyRoundedWhereThereAreTiles) {
   std::vector<float> x = random_floats(4 * 105, 1);
   const std::vector<float> weights = random_floats(40 * 100, 2);
-  const PackedMatrix asked = pack(weights, 40, 100, kBFloat16Format),
-                     stored = pack(weights, 40, 100, {DType::kBFloat16});
+  const PackedMatrix asked = pack(weights, 40, 100, kRoundedInputs), stored = pack(weights, 40, 100, {kBFloat16Format});
   EXPECT_NE(product(with_tiles_, x, 4, asked, 1), product(vectors_, x, 4, asked, 1));
   EXPECT_EQ(product(with_tiles_, x, 4, stored, 1), product(vectors_, x, 4, stored, 1));
   EXPECT_EQ(product(vectors_, x, 4, asked, 1), product(vectors_, x, 4, stored, 1));
@@ -173,7 +174,7 @@ TEST_P(TileTest, PartsHaveTheWholeProductsBits) {
   constexpr int64_t kInputs = 130, kOutputs = kPartColumns + 9;
   std::vector<int32_t> ids(static_cast<size_t>(kOutputs));
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
-  for (const WeightFormat format : {kInt8Formats[0], kBFloat16Format}) {
+  for (const PackedFormat format : {kInt8Formats[0], kRoundedInputs}) {
     const PackedMatrix w = pack(random_floats(kOutputs * kInputs, 2), kOutputs, kInputs, format);
     PackedMatrix first(kPartColumns, kInputs, format), second(kPartColumns, kInputs, format);
     first.copy_rows(w, std::span(ids).first(static_cast<size_t>(kPartColumns)));
@@ -203,15 +204,15 @@ TEST_P(TileTest, FewInt8RowsStayWithVectors) {
   tiles_.int8.quantize = nullptr;
   std::vector<float> x = random_floats(kInt8VectorRows * 105, 1);
   const std::vector<float> weights = random_floats(40 * 100, 2);
-  const PackedMatrix narrow = pack(weights, 40, 100, {DType::kInt8}),
-                     wide = pack(weights, 40, 100, {DType::kInt8, true});
+  const PackedMatrix narrow = pack(weights, 40, 100, {kInt8Format}),
+                     wide = pack(weights, 40, 100, {kInt8Format, InputRounding::kWide});
   EXPECT_EQ(product(with_tiles_, x, kInt8VectorRows, narrow, 1), product(vectors_, x, kInt8VectorRows, narrow, 1));
   EXPECT_EQ(product(with_tiles_, x, kInt8VectorRows / 2, wide, 1), product(vectors_, x, kInt8VectorRows / 2, wide, 1));
 }
 
 TEST_P(TileTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
   constexpr int64_t kMaxRows = 110, kOutputs = 70, kInputs = 100;
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix w = pack(random_floats(kOutputs * kInputs, 6), kOutputs, kInputs, format);
     std::vector<float> x = rows_with_outliers(kMaxRows, kInputs, 5);
     const auto run = [&](int64_t begin, int64_t end, int threads) {
@@ -230,14 +231,15 @@ TEST_P(TileTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
     }
     for (int64_t m = 2; m <= kMaxRows; m += 3) {
       const std::vector<float> batch = run(0, m, 1 + static_cast<int>(m % 3));
-      ASSERT_TRUE(std::equal(batch.begin(), batch.end(), alone.begin())) << dtype_name(format.storage) << " m " << m;
+      ASSERT_TRUE(std::equal(batch.begin(), batch.end(), alone.begin()))
+          << weight_format_name(format.weights) << " m " << m;
     }
   }
 }
 
 TEST_P(TileTest, PiecesOfColumnsHaveTheWholesBits) {
   constexpr int64_t kOutputs = kPieceColumns + 40, kInputs = 40, kRows = 37;
-  for (const WeightFormat format : {kInt8Formats[0], kBFloat16Format}) {
+  for (const PackedFormat format : {kInt8Formats[0], kRoundedInputs}) {
     const PackedMatrix w = pack(random_floats(kOutputs * kInputs, 6), kOutputs, kInputs, format);
     std::vector<float> x = random_floats(kRows * kInputs, 5), y(static_cast<size_t>(kRows * kOutputs)), whole(y.size());
     ThreadPool pool(2);
@@ -246,13 +248,13 @@ TEST_P(TileTest, PiecesOfColumnsHaveTheWholesBits) {
     gemm_with(with_tiles_, context, matrix(x, kRows, kInputs), w, {}, matrix(whole, kRows, kOutputs));
     gemm_by_columns_with(with_tiles_, context, matrix(x, kRows, kInputs), w, nullptr, matrix(y, kRows, kOutputs),
                          [](const ColumnPiece&) {});
-    EXPECT_EQ(y, whole) << dtype_name(format.storage);
+    EXPECT_EQ(y, whole) << weight_format_name(format.weights);
   }
 }
 
 TEST_P(TileTest, ADryRunAsksForTheSameMemory) {
   ThreadPool pool(2);
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix w = pack(random_floats(64 * 50, 1), 64, 50, format);
     for (const int64_t m : {0, 1, 20, 100}) {
       std::vector<float> x(static_cast<size_t>(m * 50), 0.001f), y(static_cast<size_t>(m * 64));
@@ -262,14 +264,15 @@ TEST_P(TileTest, ADryRunAsksForTheSameMemory) {
       Context context{.threads = pool, .arena = arena, .isa = GetParam()};
       gemm_with(with_tiles_, dry, matrix(x, m, 50), w, {}, matrix(y, m, 64));
       gemm_with(with_tiles_, context, matrix(x, m, 50), w, {}, matrix(y, m, 64));
-      EXPECT_EQ(arena.high_water_bytes(), measuring.high_water_bytes()) << dtype_name(format.storage) << " m " << m;
+      EXPECT_EQ(arena.high_water_bytes(), measuring.high_water_bytes())
+          << weight_format_name(format.weights) << " m " << m;
     }
   }
 }
 
 TEST_P(TileTest, WhatIsNotANumberShowsInItsRowAlone) {
   constexpr int64_t kRows = 33, kOutputs = 40, kInputs = 70, kStrange = 30;  // of rows that are computed twice
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix w = pack(random_floats(kOutputs * kInputs, 2), kOutputs, kInputs, format);
     for (const float strange : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
       std::vector<float> x = random_floats(kRows * (kInputs + 5), 1);
@@ -278,7 +281,7 @@ TEST_P(TileTest, WhatIsNotANumberShowsInItsRowAlone) {
       for (int64_t i = 0; i < kRows; ++i) {
         for (int64_t j = 0; j < kOutputs; ++j)
           ASSERT_EQ(std::isfinite(y[static_cast<size_t>(i * (kOutputs + 3) + j)]), i != kStrange)
-              << dtype_name(format.storage) << " " << strange << " at " << i << ", " << j;
+              << weight_format_name(format.weights) << " " << strange << " at " << i << ", " << j;
       }
     }
   }
@@ -308,15 +311,15 @@ TEST(TileHardwareTest, AmxAgreesWithTheSoftware) {
   ThreadPool pool(3);
   Arena arena(size_t{16} << 20);
   Context context{.threads = pool, .arena = arena, .isa = Isa::kAmx};
-  for (const WeightFormat format : kFormats) {
+  for (const PackedFormat format : kFormats) {
     const PackedMatrix w = pack(random_floats(100 * 330, 1), 100, 330, format);
     for (const int64_t m : {1, 9, 16, 17, 32, 45, 130}) {
       std::vector<float> x = rows_with_outliers(m, 330, 2), y(static_cast<size_t>(m * 100)), expected(y.size());
       gemm_with(op_kernels(Isa::kAmx), context, matrix(x, m, 330), w, {}, matrix(y, m, 100));
       gemm_with(software, context, matrix(x, m, 330), w, {}, matrix(expected, m, 100));
-      const float most = format.storage == DType::kInt8 ? 0.0f : 1e-4f;
+      const float most = format.weights == kInt8Format ? 0.0f : 1e-4f;
       for (size_t i = 0; i < y.size(); ++i) {
-        ASSERT_NEAR(y[i], expected[i], most) << dtype_name(format.storage) << " m " << m;
+        ASSERT_NEAR(y[i], expected[i], most) << weight_format_name(format.weights) << " m " << m;
       }
     }
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/request_output.h"
-#include "ops/gemm.h"
+#include "layers/chosen_outputs.h"
 #include "sampling/row_edits.h"
 
 namespace transept {
@@ -15,7 +15,7 @@ namespace transept {
 // edit: they have no part in a distribution, and are chosen only if forced.
 struct VocabularySubset {
   std::span<const int32_t> ids;
-  std::span<const GemmPart> parts;  // output weights of `ids` (layers/chosen_outputs.h); empty: all scores are computed
+  const OutputCopies* copies = nullptr;  // of the outputs of `ids`; null: all scores are computed, and these picked
 };
 
 // One token to choose or to score. Several requests may share one hidden row (n samples after one prompt).

@@ -43,7 +43,7 @@ Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
           num_pieces};
 }
 
-bool has_parts(const RowRequest& request) { return request.subset != nullptr && !request.subset->parts.empty(); }
+bool has_copies(const RowRequest& request) { return request.subset != nullptr && request.subset->copies != nullptr; }
 
 // Gives each request its place in output.top before the threads start.
 void reserve_top(std::span<const RowRequest> rows, int64_t vocab, SampleOutput& output) {
@@ -53,7 +53,7 @@ void reserve_top(std::span<const RowRequest> rows, int64_t vocab, SampleOutput& 
   output.top.resize(static_cast<size_t>(size));
 }
 
-// Requests for up to kRowsAtOnce hidden rows, all or none of them with parts, and where their results go.
+// Requests for up to kRowsAtOnce hidden rows, all or none of them with copied outputs, and where their results go.
 class Selection final {
  public:
   Selection(Context& context, const Scratch& scratch, std::span<const RowRequest> requests, SampleOutput& output,
@@ -64,8 +64,8 @@ class Selection final {
     const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
     logits_ = scratch_.logits.rows(0, last - first);
     by_pieces_.fill(nullptr);
-    if (has_parts(requests_.front())) {
-      score_parts(lm_head, hidden.rows(first, last));
+    if (has_copies(requests_.front())) {
+      score_copies(lm_head, hidden.rows(first, last));
     } else {
       score_all(lm_head, hidden.rows(first, last));
     }
@@ -74,16 +74,16 @@ class Selection final {
   }
 
  private:
-  // Rows of requests whose subsets have parts: the scores of each one's ids, from the beginning of its row.
-  void score_parts(const LmHead& lm_head, const TensorView& hidden) {
-    std::array<PartedGemm, kRowsAtOnce> products;
+  // Rows of requests whose subsets have copies: the scores of each one's ids, from the beginning of its row.
+  void score_copies(const LmHead& lm_head, const TensorView& hidden) {
+    std::array<ChosenProduct, kRowsAtOnce> products;
     size_t count = 0;
     for (size_t i = 0; i < requests_.size();) {
       const VocabularySubset& subset = *requests_[i].subset;
       const size_t begin = i;
       while (i < requests_.size() && requests_[i].subset == &subset) ++i;
       const auto from = static_cast<int64_t>(place(begin)), to = static_cast<int64_t>(place(i - 1)) + 1;
-      products[count++] = {hidden.rows(from, to), subset.parts,
+      products[count++] = {hidden.rows(from, to), subset.copies,
                            logits_.rows(from, to).columns(0, std::ssize(subset.ids))};
     }
     lm_head.chosen_logits(context_, std::span(products).first(count));
@@ -142,7 +142,7 @@ class Selection final {
     float* const own = is_shared(i) ? scratch_.copies.row(thread) : row;
     const VocabularySubset* subset = requests_[i].subset;
     const size_t size = subset == nullptr ? static_cast<size_t>(vocab_) : subset->ids.size();
-    if (subset != nullptr && subset->parts.empty()) {
+    if (subset != nullptr && subset->copies == nullptr) {
       // Ids ascend, so none is overwritten before it is read.
       for (size_t j = 0; j < size; ++j) own[j] = row[subset->ids[j]];
     } else if (own != row) {
@@ -195,7 +195,7 @@ void select(Context& context, const LmHead& lm_head, const TensorView& hidden, s
   for (size_t begin = 0; begin < rows.size();) {
     size_t end = begin;
     while (end < rows.size() && rows[end].hidden_row < rows[begin].hidden_row + kRowsAtOnce &&
-           has_parts(rows[end]) == has_parts(rows[begin])) {
+           has_copies(rows[end]) == has_copies(rows[begin])) {
       DCHECK(end == begin || rows[end].hidden_row >= rows[end - 1].hidden_row);
       output.rows[end].top_begin = top_begin;
       top_begin += num_top_entries(rows[end], vocab);
@@ -212,7 +212,7 @@ void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& h
   const Scratch scratch = make_scratch(context, num_rows, lm_head.vocab_size());
   const int64_t rows = std::min(num_rows, kRowsAtOnce);
   lm_head.logits_by_ids(context, hidden.rows(0, rows), scratch.logits, [](const ColumnPiece&) {});
-  std::array<PartedGemm, kRowsAtOnce> products;
+  std::array<ChosenProduct, kRowsAtOnce> products;
   for (int64_t row = 0; row < rows; ++row) products[static_cast<size_t>(row)].x = hidden.rows(row, row + 1);
   lm_head.chosen_logits(context, std::span(products).first(static_cast<size_t>(rows)));
 }

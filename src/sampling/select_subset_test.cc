@@ -22,14 +22,14 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 // One request group: its ids, where their outputs were copied to, and what it asks for.
 struct Group {
   std::vector<int32_t> ids;
-  std::vector<GemmPart> parts;
+  std::unique_ptr<OutputCopies> copies = std::make_unique<OutputCopies>();  // at a fixed address
   VocabularySubset copied, picked;
   std::vector<RowRequest> rows;  // hidden_row counts from the group's first
   std::vector<std::unique_ptr<RowEdits>> edits;
   int64_t num_hidden = 0;
 };
 
-class SelectSubsetTest : public ::testing::TestWithParam<DType> {
+class SelectSubsetTest : public ::testing::TestWithParam<WeightFormat> {
  protected:
   void SetUp() override {
     std::normal_distribution<float> normal(0.0f, 0.3f);
@@ -44,7 +44,7 @@ class SelectSubsetTest : public ::testing::TestWithParam<DType> {
     StatusOr<LmHead> head = LmHead::load(**weights, "head", kVocab, kDim, bias, packing);
     ASSERT_TRUE(head.ok()) << head.status();
     head_ = std::make_unique<LmHead>(std::move(head).value());
-    outputs_ = std::make_unique<ChosenOutputs>(*head_, 40);
+    outputs_ = std::make_unique<ChosenOutputs>(head_->linear(), 40);
     hidden_.resize(static_cast<size_t>(100 * kDim));
     for (float& value : hidden_) value = 2 * normal(random_);
   }
@@ -103,9 +103,9 @@ class SelectSubsetTest : public ::testing::TestWithParam<DType> {
         group.rows.back().seq_index = static_cast<uint32_t>(i);
       }
     }
-    CHECK(outputs_->gather(threads_, group.ids, group.parts));
-    group.copied = {group.ids, group.parts};
-    group.picked = {group.ids, {}};
+    CHECK(outputs_->gather(threads_, group.ids, *group.copies));
+    group.copied = {group.ids, group.copies.get()};
+    group.picked = {group.ids, nullptr};
     return group;
   }
 
@@ -195,8 +195,8 @@ class SelectSubsetTest : public ::testing::TestWithParam<DType> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Weights, SelectSubsetTest,
-                         ::testing::Values(DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8),
-                         [](const auto& type) { return std::string(dtype_name(type.param)); });
+                         ::testing::Values(kFloat32Format, kBFloat16Format, kFloat16Format, kInt8Format),
+                         [](const auto& type) { return weight_format_name(type.param); });
 
 const VocabularySubset* copied(const Group& group) { return &group.copied; }
 const VocabularySubset* picked(const Group& group) { return &group.picked; }
@@ -208,7 +208,7 @@ TEST_P(SelectSubsetTest, IsTheWholeRowWithAllOtherIdsForbidden) {
     const SampleOutput fast = run(std::span(&group, 1), copied), reference = run(std::span(&group, 1), picked);
     expect_same(fast, 0, reference, 0, group.rows.size());
     expect_as_masked(group, fast);
-    outputs_->release(group.parts);
+    outputs_->release(*group.copies);
     if (HasFatalFailure()) return;
   }
   EXPECT_EQ(outputs_->num_free(), outputs_->num_parts());
@@ -221,8 +221,8 @@ TEST_P(SelectSubsetTest, GroupsTogetherGiveWhatTheyGiveAlone) {
   groups.reserve(12);
   for (int i = 0; i < 12; ++i) groups.push_back(draw_group());
   for (size_t i = 0; i < groups.size(); ++i) {
-    groups[i].copied = {groups[i].ids, groups[i].parts};
-    groups[i].picked = {groups[i].ids, {}};
+    groups[i].copied = {groups[i].ids, groups[i].copies.get()};
+    groups[i].picked = {groups[i].ids, nullptr};
   }
   const auto mixed = [&](const Group& group) -> const VocabularySubset* {
     const auto i = &group - groups.data();
@@ -267,13 +267,28 @@ TEST_P(SelectSubsetTest, AForcedTokenComesWhateverTheSubsetSays) {
   EXPECT_EQ(output.top[static_cast<size_t>(output.rows[2].top_begin)].token_id, 600);
 }
 
+// Start-up sizes step memory so, over an arena that has none.
+TEST_P(SelectSubsetTest, ADryRunMeasuresWhatAStepTakes) {
+  Arena measuring = Arena::measuring();
+  Context context{threads_, measuring, detect_isa(), true};
+  constexpr int64_t kRows = 64;
+  select_dry_run(context, *head_, TensorView(nullptr, DType::kFloat32, {kRows, kDim}), kRows);
+  Group group = draw_group();
+  group.rows.clear();
+  for (int32_t row = 0; row < kRows; ++row) group.rows.push_back({.hidden_row = row});
+  group.num_hidden = kRows;
+  run(std::span(&group, 1), copied);
+  run(std::span(&group, 1), picked);
+  EXPECT_LE(arena_.high_water_bytes(), measuring.high_water_bytes());
+}
+
 TEST_P(SelectSubsetTest, PartsThatAreNotThereAreNotTaken) {
   std::vector<int32_t> ids(static_cast<size_t>(kPartColumns) + 1);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
-  std::vector<std::vector<GemmPart>> taken(20);
-  for (std::vector<GemmPart>& parts : taken) EXPECT_TRUE(outputs_->gather(threads_, ids, parts));
+  std::vector<OutputCopies> taken(20);
+  for (OutputCopies& copies : taken) EXPECT_TRUE(outputs_->gather(threads_, ids, copies));
   EXPECT_EQ(outputs_->num_free(), 0);
-  std::vector<GemmPart> none;
+  OutputCopies none;
   EXPECT_FALSE(outputs_->gather(threads_, ids, none));
   EXPECT_TRUE(none.empty());
   outputs_->release(taken[4]);

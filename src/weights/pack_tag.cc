@@ -1,7 +1,6 @@
 #include "weights/pack_tag.h"
 
 #include <charconv>
-#include <initializer_list>
 #include <vector>
 
 namespace transept {
@@ -24,27 +23,43 @@ std::optional<int64_t> read_integer(std::string_view text) {
   return is_whole && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
-std::optional<DType> read_dtype(std::string_view text, std::initializer_list<DType> allowed) {
-  for (const DType dtype : allowed) {
-    if (text == dtype_name(dtype)) return dtype;
+// A format that matrices are packed in.
+std::optional<WeightFormat> read_storage(std::string_view text) {
+  for (const WeightFormat& format : {kFloat32Format, kBFloat16Format, kFloat16Format, kInt8Format}) {
+    if (text == weight_format_name(format)) return format;
   }
   return std::nullopt;
 }
 
-constexpr std::initializer_list<DType> kFloats = {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
-constexpr std::initializer_list<DType> kStorages = {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8};
+// Unset: no such word.
+std::optional<InputRounding> read_inputs(std::string_view text) {
+  if (text == kWide) return InputRounding::kWide;
+  if (text == kOutliers) return InputRounding::kOutliers;
+  if (text == kBFloat16) return InputRounding::kBFloat16;
+  return std::nullopt;
+}
+
+std::string_view inputs_name(InputRounding inputs) {
+  switch (inputs) {
+    case InputRounding::kUsual: break;
+    case InputRounding::kWide: return kWide;
+    case InputRounding::kOutliers: return kOutliers;
+    case InputRounding::kBFloat16: return kBFloat16;
+  }
+  return "";
+}
 
 std::optional<PackTag::Matrix> read_matrix(std::string_view text) {
   const std::vector<std::string_view> words = split(text, ' ');
   if (words.size() < 4 || words.size() > 5) return std::nullopt;
-  const std::string_view inputs = words.size() == 5 ? words[4] : std::string_view();
-  const bool outliers = inputs == kOutliers, wide = outliers || inputs == kWide, bfloat16 = inputs == kBFloat16;
-  if (words.size() == 5 && !wide && !bfloat16) return std::nullopt;
   const std::optional<int64_t> n = read_integer(words[0]), k = read_integer(words[1]);
-  const std::optional<DType> stored = read_dtype(words[2], kFloats), storage = read_dtype(words[3], kStorages);
-  if (!n.has_value() || !k.has_value() || !stored.has_value() || !storage.has_value()) return std::nullopt;
-  if ((wide && storage != DType::kInt8) || (bfloat16 && storage != DType::kBFloat16)) return std::nullopt;
-  return PackTag::Matrix{*n, *k, *stored, *storage, wide, outliers, bfloat16};
+  const std::optional<WeightFormat> stored = parse_weight_format(words[2]), storage = read_storage(words[3]);
+  const auto inputs = words.size() == 5 ? read_inputs(words[4]) : std::optional(InputRounding::kUsual);
+  if (!n.has_value() || !k.has_value() || !stored.has_value() || !storage.has_value() || !inputs.has_value()) {
+    return std::nullopt;
+  }
+  const PackedFormat format{*storage, *inputs};
+  return format.is_consistent() ? std::optional(PackTag::Matrix{*n, *k, *stored, format}) : std::nullopt;
 }
 
 }  // namespace
@@ -58,7 +73,7 @@ StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metad
   tag.layout = *version;
   for (const auto& [key, value] : metadata) {
     if (key == kStorage && value != kAsStored) {
-      tag.storage = read_dtype(value, kStorages);
+      tag.storage = read_storage(value);
       if (!tag.storage.has_value()) return bad(key, value, "stored, float32, bfloat16, float16 or int8");
     } else if (key.starts_with(kMatrix)) {
       const std::optional<PackTag::Matrix> matrix = read_matrix(value);
@@ -72,14 +87,12 @@ StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metad
 SafetensorsMetadata pack_tag_metadata(const PackTag& tag) {
   SafetensorsMetadata metadata;
   metadata.emplace(kLayout, str_cat(tag.layout));
-  metadata.emplace(kStorage, tag.storage.has_value() ? dtype_name(*tag.storage) : kAsStored);
+  metadata.emplace(kStorage, tag.storage.has_value() ? weight_format_name(*tag.storage) : std::string(kAsStored));
   for (const auto& [name, matrix] : tag.matrices) {
+    const std::string_view inputs = inputs_name(matrix.format.inputs);
     metadata.emplace(str_cat(kMatrix, name),
-                     str_cat(matrix.n, " ", matrix.k, " ", dtype_name(matrix.stored), " ", dtype_name(matrix.storage),
-                             matrix.only_outliers     ? str_cat(" ", kOutliers)
-                             : matrix.wide_inputs     ? str_cat(" ", kWide)
-                             : matrix.bfloat16_inputs ? str_cat(" ", kBFloat16)
-                                                      : std::string()));
+                     str_cat(matrix.n, " ", matrix.k, " ", weight_format_name(matrix.stored), " ",
+                             weight_format_name(matrix.format.weights), inputs.empty() ? "" : " ", inputs));
   }
   return metadata;
 }

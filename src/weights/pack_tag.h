@@ -1,5 +1,5 @@
-// The metadata of a file of packed matrices (decision 14): the version of the layout, the storage type requested when
-// it was packed, and the size and format of every matrix. The matrix NAME is stored as the tensor NAME.packed, in int8
+// The metadata of a file of packed matrices (decision 14): the version of the layout, the storage requested when it was
+// packed, and the size and format of every matrix. The matrix NAME is stored as the tensor NAME.packed, in int8
 // also NAME.packed_scales and NAME.packed_sums. A value. The text is untrusted.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "tensor/dtype.h"
+#include "tensor/weight_format.h"
 #include "weights/safetensors.h"
 
 namespace transept {
@@ -18,15 +18,14 @@ namespace transept {
 struct PackTag {
   struct Matrix {
     int64_t n = 0, k = 0;
-    DType stored = DType::kFloat32;  // in the checkpoint that was packed
-    DType storage = DType::kFloat32;
-    bool wide_inputs = false, only_outliers = false, bfloat16_inputs = false;  // ops/packed_matrix.h: WeightFormat
+    WeightFormat stored = kFloat32Format;  // in the checkpoint that was packed
+    PackedFormat format = {};
 
     friend bool operator==(const Matrix&, const Matrix&) = default;
   };
 
   int64_t layout = 0;
-  std::optional<DType> storage;  // requested for all matrices; unset: as the checkpoint stored each
+  std::optional<WeightFormat> storage;  // requested for all matrices; unset: as the checkpoint stored each
   std::map<std::string, Matrix, std::less<>> matrices;  // by the name that the layer asks for
 
   friend bool operator==(const PackTag&, const PackTag&) = default;

@@ -10,17 +10,33 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(PackTag, ReadsBackAsWritten) {
-  for (const std::optional<DType> storage :
-       {std::optional<DType>(), {DType::kFloat32}, {DType::kBFloat16}, {DType::kFloat16}, {DType::kInt8}}) {
+  for (const std::optional<WeightFormat> storage :
+       {std::optional<WeightFormat>(), {kFloat32Format}, {kBFloat16Format}, {kFloat16Format}, {kInt8Format}}) {
     PackTag tag{7, storage, {}};
-    tag.matrices["a.weight"] = {51865, 384, DType::kFloat16, DType::kInt8, true};
-    tag.matrices["b \"c\""] = {1, INT64_MAX, DType::kBFloat16, DType::kFloat32, false};
+    tag.matrices["a.weight"] = {51865, 384, kFloat16Format, {kInt8Format, InputRounding::kWide}};
+    tag.matrices["a.coded"] = {8, 64, {WeightLayout::kCodes, 4, 32, true}, {kFloat32Format}};
+    tag.matrices["b \"c\""] = {1, INT64_MAX, kBFloat16Format, {kFloat32Format}};
     tag.matrices[""] = {};
     const auto back = parse_pack_tag(pack_tag_metadata(tag));
     ASSERT_TRUE(back.ok()) << back.status();
     ASSERT_TRUE(back->has_value());
     EXPECT_EQ(**back, tag);
   }
+}
+
+// The words are a promise: folders that have them must load.
+TEST(PackTag, IsWrittenInTheWordsOfTheFirstVersion) {
+  PackTag tag{1, std::nullopt, {}};
+  tag.matrices["a"] = {3, 4, kFloat16Format, {kInt8Format, InputRounding::kOutliers}};
+  tag.matrices["b"] = {3, 4, kFloat32Format, {kInt8Format, InputRounding::kWide}};
+  tag.matrices["c"] = {3, 4, kFloat32Format, {kBFloat16Format, InputRounding::kBFloat16}};
+  tag.matrices["d"] = {3, 4, kFloat32Format, {kFloat16Format}};
+  EXPECT_EQ(pack_tag_metadata(tag), (SafetensorsMetadata{{"transept.layout", "1"},
+                                                         {"transept.storage", "stored"},
+                                                         {"transept.matrix.a", "3 4 float16 int8 outliers"},
+                                                         {"transept.matrix.b", "3 4 float32 int8 wide"},
+                                                         {"transept.matrix.c", "3 4 float32 bfloat16 bfloat16"},
+                                                         {"transept.matrix.d", "3 4 float32 float16"}}));
 }
 
 TEST(PackTag, FilesWithoutALayoutAreOrdinary) {
@@ -37,15 +53,16 @@ TEST(PackTag, WhatIsNotWrittenLikeOneIsRefused) {
   EXPECT_EQ(error("transept.matrix.a", "3 4 float32 int8 wide"), "");
   EXPECT_EQ(error("transept.matrix.a", "3 4 float32 int8 outliers"), "");
   EXPECT_EQ(error("transept.matrix.a", "3 4 float32 bfloat16 bfloat16"), "");
+  EXPECT_EQ(error("transept.matrix.a", "3 4 int4-g128-zeros float32"), "");
   EXPECT_EQ(error("transept.later", "anything"), "");
   for (const char* layout : {"", "-1", "1.0", " 1", "one", "9223372036854775808"}) {
     EXPECT_THAT(error("transept.layout", layout), HasSubstr("transept.layout")) << layout;
   }
   EXPECT_THAT(error("transept.storage", "int4"), HasSubstr("transept.storage: \"int4\""));
-  for (const char* matrix :
-       {"", "3 4 float32", "3 4 float32 int8 wider", "3 4 float32 int8 wide wide", "3 4 float32 float16 wide",
-        "3 4 float32 float16 outliers", "3 4 float32 float16 bfloat16", "-3 4 float32 int8", "3 4 int8 int8",
-        "3 4 float32 int64", "3  4 float32 int8", "99999999999999999999 4 float32 int8", "3 4 F32 I8"}) {
+  for (const char* matrix : {"", "3 4 float32", "3 4 float32 int8 wider", "3 4 float32 int8 wide wide",
+                             "3 4 float32 float16 wide", "3 4 float32 float16 outliers", "3 4 float32 float16 bfloat16",
+                             "-3 4 float32 int8", "3 4 int9 int8", "3 4 float32 int4-g32", "3 4 float32 int64",
+                             "3  4 float32 int8", "99999999999999999999 4 float32 int8", "3 4 F32 I8"}) {
     EXPECT_THAT(error("transept.matrix.a", matrix), HasSubstr("transept.matrix.a")) << matrix;
   }
 }

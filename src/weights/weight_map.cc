@@ -8,7 +8,7 @@
 #include "base/checked_math.h"
 #include "base/mmap_file.h"
 #include "weights/json_scanner.h"
-#include "weights/safetensors.h"
+#include "weights/tensor_matrix.h"
 
 namespace transept {
 namespace {
@@ -75,12 +75,6 @@ StatusOr<Index> parse_index(std::string_view text) {
 
 }  // namespace
 
-int64_t WeightView::num_elements() const {
-  int64_t count = 1;
-  for (const int64_t dim : shape) count *= dim;  // checked when the file was read
-  return count;
-}
-
 struct WeightMap::Impl {
   struct Tensor {
     SafetensorsTensor view;
@@ -103,6 +97,7 @@ struct WeightMap::Impl {
   std::string source;  // the file or index that was opened, for messages
   std::string prefix;
   std::optional<PackTag> pack_tag;
+  std::unique_ptr<MatrixReader> reader;  // or null
 
   Status add_file(const std::string& path) {
     ASSIGN_OR_RETURN(std::unique_ptr<MmapFile> file, MmapFile::open(path));
@@ -195,10 +190,14 @@ StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir) {
 
 void WeightMap::set_optional_prefix(std::string prefix) { impl_->prefix = std::move(prefix); }
 
+void WeightMap::set_matrix_reader(std::unique_ptr<MatrixReader> reader) { impl_->reader = std::move(reader); }
+
 bool WeightMap::contains(std::string_view name) const {
   if (impl_->pack_tag.has_value() && impl_->pack_tag->matrices.contains(name)) return true;
-  return impl_->find(name) != nullptr;
+  return has_tensor(name) || (impl_->reader != nullptr && impl_->reader->has(*this, name));
 }
+
+bool WeightMap::has_tensor(std::string_view name) const { return impl_->find(name) != nullptr; }
 
 StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list<int64_t> shape, WeightUse use) {
   Impl::Tensor* tensor = impl_->find(name);
@@ -214,23 +213,33 @@ StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list
   return tensor->weight(*dtype);
 }
 
-const PackTag* WeightMap::pack_tag() const { return impl_->pack_tag.has_value() ? &*impl_->pack_tag : nullptr; }
-
-StatusOr<std::span<const std::byte>> WeightMap::get_packed(std::string_view name, std::string_view dtype,
-                                                           std::span<const int64_t> shape) {
-  const auto found = impl_->tensors.find(name);
-  if (found == impl_->tensors.end()) return impl_->missing(name);
-  Impl::Tensor& tensor = found->second;
-  if (tensor.view.dtype != dtype) return tensor.error(str_cat("dtype ", tensor.view.dtype, ", expected ", dtype));
-  RETURN_IF_ERROR(tensor.check_shape(shape));
-  tensor.is_known = true;
-  return tensor.view.data;
+StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name, std::initializer_list<int64_t> shape,
+                                                          WeightUse use) {
+  const int64_t n = *shape.begin();
+  int64_t k = 1;
+  for (const int64_t dim : std::span(shape).subspan(1)) k *= dim;
+  if (impl_->reader != nullptr && impl_->reader->has(*this, name)) return impl_->reader->open(*this, name, n, k, use);
+  ASSIGN_OR_RETURN(WeightView view, get(name, shape, use));
+  return std::unique_ptr<MatrixSource>(std::make_unique<TensorMatrix>(std::move(view), use == WeightUse::kRead));
 }
 
-std::vector<WeightView> WeightMap::read_tensors() const {
-  std::vector<WeightView> list;
+const PackTag* WeightMap::pack_tag() const { return impl_->pack_tag.has_value() ? &*impl_->pack_tag : nullptr; }
+
+StatusOr<std::span<const std::byte>> WeightMap::get_bytes(std::string_view name, std::string_view dtype,
+                                                          std::span<const int64_t> shape, WeightUse use) {
+  Impl::Tensor* tensor = impl_->find(name);
+  if (tensor == nullptr) return impl_->missing(name);
+  if (tensor->view.dtype != dtype) return tensor->error(str_cat("dtype ", tensor->view.dtype, ", expected ", dtype));
+  RETURN_IF_ERROR(tensor->check_shape(shape));
+  tensor->is_known = true;
+  tensor->is_read |= use == WeightUse::kRead;
+  return tensor->view.data;
+}
+
+std::vector<SafetensorsTensor> WeightMap::read_tensors() const {
+  std::vector<SafetensorsTensor> list;
   for (const auto& [name, tensor] : impl_->tensors) {
-    if (tensor.is_read) list.push_back(tensor.weight(*float_type(tensor.view.dtype)));
+    if (tensor.is_read) list.push_back(tensor.view);
   }
   return list;
 }
@@ -255,7 +264,7 @@ size_t WeightMap::total_bytes() const {
   return bytes;
 }
 
-DType WeightMap::main_dtype() const {
+WeightFormat WeightMap::main_format() const {
   std::map<DType, size_t> bytes = {{DType::kFloat32, 0}};
   for (const auto& [name, tensor] : impl_->tensors) {
     if (const std::optional<DType> dtype = float_type(tensor.view.dtype)) bytes[*dtype] += tensor.view.data.size();
@@ -264,27 +273,7 @@ DType WeightMap::main_dtype() const {
   for (const auto& [dtype, count] : bytes) {
     if (count > bytes.at(most)) most = dtype;
   }
-  return most;
-}
-
-void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
-  const auto count = static_cast<int64_t>(out.size());
-  CHECK(begin >= 0 && begin <= weight.num_elements() && count <= weight.num_elements() - begin, weight.name);
-  // Into the end of `out`, from where it is widened towards its beginning.
-  const size_t width = dtype_bytes(weight.dtype);
-  const std::span<std::byte> stored = std::as_writable_bytes(out).last(out.size() * width);
-  weight.file->read(
-      static_cast<size_t>(weight.data.data() - weight.file->bytes().data()) + static_cast<size_t>(begin) * width,
-      stored);
-  widen_bytes(weight.dtype, stored.data(), out);
-}
-
-void release_pages(const WeightView& weight, int64_t begin, int64_t count) {
-  const auto width = static_cast<int64_t>(dtype_bytes(weight.dtype));
-  CHECK(begin >= 0 && count >= 0 && count <= weight.num_elements() - begin, weight.name);
-  if (weight.file == nullptr) return;
-  weight.file->release_pages(
-      weight.data.subspan(static_cast<size_t>(begin * width), static_cast<size_t>(count * width)));
+  return weights_of(most);
 }
 
 }  // namespace transept

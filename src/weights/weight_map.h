@@ -1,8 +1,8 @@
 // The tensors of a checkpoint by name, mapped from safetensors files: never copied, only viewed. A layer asks for a
-// tensor by name and shape, and converts or packs it straight from the mapping. Afterwards the map tells which tensors
-// are unused.
+// tensor, or for a matrix in whatever form the checkpoint has it, by name and shape, and converts or packs it straight
+// from the mapping. Afterwards the map tells which tensors are unused.
 //
-// Owns the mappings: views live as long as the map. Not thread-safe (asking for a tensor marks it as read).
+// Owns the mappings: views and sources live as long as the map. Not thread-safe (asking for a tensor marks it as read).
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,14 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tensor/tensor.h"
+#include "tensor/weight_format.h"
+#include "weights/matrix_reader.h"
+#include "weights/matrix_source.h"
 #include "weights/pack_tag.h"
+#include "weights/safetensors.h"
+#include "weights/weight_view.h"
 
 namespace transept {
-
-class MmapFile;
-
-// A tensor inside a file. Data is little-endian and may be unaligned for its type: read it with the helpers below.
-struct WeightView {
-  std::string name;  // as the file spells it
-  DType dtype = DType::kFloat32;
-  std::vector<int64_t> shape;
-  std::span<const std::byte> data;
-  const MmapFile* file = nullptr;  // owner of the bytes of `data`; null: other memory
-
-  int64_t num_elements() const;
-};
-
-// The purpose of asking for a tensor.
-enum class WeightUse : uint8_t {
-  kRead,    // its values, now or in every step
-  kPacked,  // to be packed: not read afterwards
-};
 
 class WeightMap final {
  public:
@@ -50,23 +35,35 @@ class WeightMap final {
   // From here on, a name matches with or without this prefix in the files (BART: "model.").
   void set_optional_prefix(std::string prefix);
 
-  // Whether there is a tensor or a packed matrix of this name.
+  // How this checkpoint stores matrices that are no tensors of floats. At most one, before the first matrix is asked
+  // for.
+  void set_matrix_reader(std::unique_ptr<MatrixReader> reader);
+
+  // Whether there is a tensor or a matrix of this name, in any form.
   bool contains(std::string_view name) const;
+  // Whether there is a tensor of this name, of any type.
+  bool has_tensor(std::string_view name) const;
 
   // Marks the tensor as read. Errors: missing (names it); another shape (gives both); not a floating-point type.
   StatusOr<WeightView> get(std::string_view name, std::initializer_list<int64_t> shape,
                            WeightUse use = WeightUse::kRead);
 
+  // A matrix as a source: of the matrix reader if it has this name, else of the tensor. shape: the tensor's, whose
+  // first axis is n and whose others are together k. Marks the tensors that it reads. Errors: those of get(), or the
+  // reader's.
+  StatusOr<std::unique_ptr<MatrixSource>> matrix(std::string_view name, std::initializer_list<int64_t> shape,
+                                                 WeightUse use);
+
   // What the folder says of the matrices that it holds packed (decision 14); null: an ordinary checkpoint. Only the
   // form of the tag is checked: sizes are checked when the tensors are asked for.
   const PackTag* pack_tag() const;
-  // Returns a part of a packed matrix, by its exact name, as bytes. Marks the tensor as read. Errors: missing; another
-  // dtype or shape.
-  StatusOr<std::span<const std::byte>> get_packed(std::string_view name, std::string_view dtype,
-                                                  std::span<const int64_t> shape);
+  // Returns a tensor of any type as it lies: a part of a packed matrix, codes. Marks the tensor as read. dtype: as
+  // safetensors spells it ("I32"). Errors: missing; another dtype or shape.
+  StatusOr<std::span<const std::byte>> get_bytes(std::string_view name, std::string_view dtype,
+                                                 std::span<const int64_t> shape, WeightUse use = WeightUse::kPacked);
 
   // Every tensor that was asked for with WeightUse::kRead, by name.
-  std::vector<WeightView> read_tensors() const;
+  std::vector<SafetensorsTensor> read_tensors() const;
 
   // The file or index that was opened, for messages.
   const std::string& source() const;
@@ -79,30 +76,13 @@ class WeightMap final {
 
   size_t total_bytes() const;
 
-  // Of the types that get() serves, the one with the most bytes; float32 if it has as many, or none has any.
-  DType main_dtype() const;
+  // Of the formats that get() serves, the one with the most bytes; float32 if it has as many, or none has any.
+  WeightFormat main_format() const;
 
  private:
   struct Impl;
   explicit WeightMap(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// Widens out.size() elements from element `begin` on to float32 (float32, bfloat16, float16). REQUIRES: in range.
-void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> out);
-
-// The same, read from the file and not from its mapping, so that no page of it counts for this process: for tables of
-// which a step needs a few rows. REQUIRES: weight.file != nullptr.
-void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out);
-
-// Call when elements [begin, begin + count) were packed into memory of their own. Their pages of the file leave this
-// process's memory until they are read again.
-void release_pages(const WeightView& weight, int64_t begin, int64_t count);
-
-// Widens out.size() unaligned elements at `in`; `in` may be the last bytes of `out`.
-void widen_bytes(DType dtype, const std::byte* in, std::span<float> out);
-
-// The whole tensor as float32.
-std::vector<float> to_floats(const WeightView& weight);
 
 }  // namespace transept

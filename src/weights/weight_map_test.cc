@@ -59,20 +59,20 @@ TEST(WeightMap, ServesTensorsByNameAndShape) {
   EXPECT_THAT(error_message((*map)->get("quantised", {2}).status()), HasSubstr("dtype F8_E4M3 is not"));
 }
 
-TEST(WeightMap, SaysWhichTypeMostBytesHave) {
-  const auto main_dtype = [](const std::vector<TestTensor>& tensors) {
+TEST(WeightMap, SaysWhichFormatMostBytesHave) {
+  const auto main_format = [](const std::vector<TestTensor>& tensors) {
     const TestFolder dir;
     dir.write("model.safetensors", safetensors_bytes(tensors));
-    return (*WeightMap::open(dir.path()))->main_dtype();
+    return (*WeightMap::open(dir.path()))->main_format();
   };
   const TestTensor wide = floats("wide", {1, 2}), ids = {"ids", "I64", {4}, std::string(32, '\0')};
   const auto half = [](std::string name, std::string type, int64_t count) {
     return TestTensor{std::move(name), std::move(type), {count}, std::string(2 * count, '\0')};
   };
-  EXPECT_EQ(main_dtype({ids}), DType::kFloat32);
-  EXPECT_EQ(main_dtype({wide, ids, half("a", "BF16", 4)}), DType::kFloat32) << "as many bytes";
-  EXPECT_EQ(main_dtype({wide, ids, half("a", "BF16", 5)}), DType::kBFloat16);
-  EXPECT_EQ(main_dtype({wide, half("a", "BF16", 3), half("b", "F16", 3), half("c", "F16", 2)}), DType::kFloat16);
+  EXPECT_EQ(main_format({ids}), kFloat32Format);
+  EXPECT_EQ(main_format({wide, ids, half("a", "BF16", 4)}), kFloat32Format) << "as many bytes";
+  EXPECT_EQ(main_format({wide, ids, half("a", "BF16", 5)}), kBFloat16Format);
+  EXPECT_EQ(main_format({wide, half("a", "BF16", 3), half("b", "F16", 3), half("c", "F16", 2)}), kFloat16Format);
 }
 
 TEST(WeightMap, SaysWhatNothingRead) {

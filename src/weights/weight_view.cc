@@ -1,12 +1,14 @@
-// Widening of stored weights to float32. Plain loops over small aligned copies: data in a file may lie at odd
-// addresses, and compilers vectorise these.
+// Widening is plain loops over small aligned copies: data in a file may lie at odd addresses, and compilers vectorise
+// these.
+#include "weights/weight_view.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 
 #include "base/check.h"
-#include "weights/weight_map.h"
+#include "base/mmap_file.h"
 
 namespace transept {
 namespace {
@@ -38,6 +40,12 @@ void widen_16(const std::byte* in, std::span<float> out, Convert convert) {
 
 }  // namespace
 
+int64_t WeightView::num_elements() const {
+  int64_t count = 1;
+  for (const int64_t dim : shape) count *= dim;  // checked when the file was read
+  return count;
+}
+
 static_assert(std::endian::native == std::endian::little, "safetensors data is read as it lies");
 
 void widen_bytes(DType dtype, const std::byte* in, std::span<float> out) {
@@ -50,11 +58,40 @@ void widen_bytes(DType dtype, const std::byte* in, std::span<float> out) {
   }
 }
 
+WeightFormat weights_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return kFloat32Format;
+    case DType::kBFloat16: return kBFloat16Format;
+    case DType::kFloat16: return kFloat16Format;
+    default: CHECK(false, "get() serves no other type: ", dtype_name(dtype));
+  }
+}
+
 void widen_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
   CHECK(
       begin >= 0 && begin <= weight.num_elements() && static_cast<int64_t>(out.size()) <= weight.num_elements() - begin,
       weight.name);
   widen_bytes(weight.dtype, weight.data.data() + static_cast<size_t>(begin) * dtype_bytes(weight.dtype), out);
+}
+
+void read_to_float(const WeightView& weight, int64_t begin, std::span<float> out) {
+  const auto count = static_cast<int64_t>(out.size());
+  CHECK(begin >= 0 && begin <= weight.num_elements() && count <= weight.num_elements() - begin, weight.name);
+  // Into the end of `out`, from where it is widened towards its beginning.
+  const size_t width = dtype_bytes(weight.dtype);
+  const std::span<std::byte> stored = std::as_writable_bytes(out).last(out.size() * width);
+  weight.file->read(
+      static_cast<size_t>(weight.data.data() - weight.file->bytes().data()) + static_cast<size_t>(begin) * width,
+      stored);
+  widen_bytes(weight.dtype, stored.data(), out);
+}
+
+void release_pages(const WeightView& weight, int64_t begin, int64_t count) {
+  const auto width = static_cast<int64_t>(dtype_bytes(weight.dtype));
+  CHECK(begin >= 0 && count >= 0 && count <= weight.num_elements() - begin, weight.name);
+  if (weight.file == nullptr) return;
+  weight.file->release_pages(
+      weight.data.subspan(static_cast<size_t>(begin * width), static_cast<size_t>(count * width)));
 }
 
 std::vector<float> to_floats(const WeightView& weight) {

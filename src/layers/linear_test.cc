@@ -1,0 +1,392 @@
+// Proves that a product divided among ranks is the whole one: by outputs to the bit, by inputs as a sum; and that
+// matrices of codes load as what they mean, or as the codes they are, through every way of loading.
+#include "layers/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "base/folder_testing.h"
+#include "layers/pack_file.h"
+#include "weights/coded_matrix_testing.h"
+
+namespace transept {
+namespace {
+
+using testing::CodedValues;
+using testing::TestFolder;
+using testing::TestTensor;
+
+std::vector<float> random_values(int64_t count, uint32_t seed, float size = 0.3f) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, size);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+TestTensor floats(const std::string& name, std::vector<int64_t> shape, uint32_t seed) {
+  int64_t count = 1;
+  for (const int64_t dim : shape) count *= dim;
+  return {name, "F32", std::move(shape), testing::bytes_of(random_values(count, seed))};
+}
+
+constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt, kFloat32Format, kBFloat16Format, kFloat16Format,
+                                                     kInt8Format};
+
+std::string name_of(const std::optional<WeightFormat>& storage) {
+  return storage.has_value() ? weight_format_name(*storage) : "stored";
+}
+
+// Eight heads of q, four of k and v, and a gated pair in one matrix; kHead outputs a head.
+constexpr int64_t kIn = 96, kHead = 5, kQ = 8 * kHead, kKv = 4 * kHead, kRows = 7;
+
+class LinearTest : public ::testing::Test {
+ protected:
+  LinearTest() {
+    write(folder_, {floats("q.weight", {kQ, kIn}, 1), floats("q.bias", {kQ}, 2), floats("k.weight", {kKv, kIn}, 3),
+                    floats("v.weight", {kKv, kIn}, 4), floats("v.bias", {kKv}, 5), floats("up.weight", {34, kIn}, 6),
+                    floats("conv.weight", {11, kIn / 3, 3}, 7)});
+  }
+
+  static void write(const TestFolder& folder, const std::vector<TestTensor>& tensors) {
+    folder.write("model.safetensors", testing::safetensors_bytes(tensors));
+  }
+
+  std::unique_ptr<WeightMap> open(const std::string& path) { return std::move(WeightMap::open(path)).value(); }
+
+  Linear load(WeightMap& weights, const LinearSpec& spec, const std::optional<WeightFormat>& storage,
+              const Ranks& ranks = {}) {
+    PackOptions packing(threads_, storage, &report_);
+    packing.ranks = ranks;
+    StatusOr<Linear> linear = Linear::load(weights, spec, packing);
+    CHECK(linear.ok(), linear.status().ToString());
+    return std::move(linear).value();
+  }
+
+  // x: [rows, in]. Returns [rows, out].
+  std::vector<float> product(const Linear& linear, std::vector<float> x, const RowStatistics* given = nullptr) {
+    const auto rows = static_cast<int64_t>(x.size()) / linear.in_features();
+    std::vector<float> y(static_cast<size_t>(rows * linear.out_features()));
+    linear.forward(context_, {TensorView(x.data(), DType::kFloat32, {rows, linear.in_features()}), given}, {},
+                   TensorView(y.data(), DType::kFloat32, {rows, linear.out_features()}));
+    return y;
+  }
+
+  static LinearSpec qkv(Split split) {
+    return {{{"q.weight", "q.bias", kQ}, {"k.weight", "", kKv}, {"v.weight", "v.bias", kKv}},
+            kIn,
+            LayerInputs::kUsual,
+            split,
+            kHead};
+  }
+
+  // Puts columns of a rank's product to their places in the whole: `part` has the ranges side by side.
+  static void place(const std::vector<float>& part, const std::vector<IndexRange>& ranges, int64_t width,
+                    std::vector<float>& whole) {
+    int64_t own_width = 0;
+    for (const IndexRange& range : ranges) own_width += range.size();
+    for (int64_t row = 0; row < std::ssize(whole) / width; ++row) {
+      int64_t from = row * own_width;
+      for (const IndexRange& range : ranges) {
+        for (int64_t j = range.begin; j < range.end; ++j) {
+          whole[static_cast<size_t>(row * width + j)] = part[static_cast<size_t>(from++)];
+        }
+      }
+    }
+  }
+
+  TestFolder folder_;
+  ThreadPool threads_{2};
+  Arena arena_{size_t{8} << 20};
+  Context context_{threads_, arena_, detect_isa()};
+  std::vector<PackedLayer> report_;
+  std::vector<float> x_ = random_values(kRows * kIn, 20, 1);
+};
+
+// Written out by hand: whole heads, of each source by itself, as evenly as they can be.
+std::vector<IndexRange> ranges_of(int64_t rank, int64_t count) {
+  const auto share = [&](int64_t first, int64_t heads) {
+    return IndexRange{first + heads * rank / count * kHead, first + heads * (rank + 1) / count * kHead};
+  };
+  return {share(0, 8), share(kQ, 4), share(kQ + kKv, 4)};
+}
+
+TEST_F(LinearTest, OutputsOfAllRanksAreTheWholesToTheBit) {
+  const auto weights = open(folder_.path());
+  for (const auto& storage : kStorages) {
+    const Linear whole = load(*weights, qkv(Split::kOutputs), storage);
+    const std::vector<float> expected = product(whole, x_);
+    for (const int32_t count : {2, 3, 4, 8}) {
+      std::vector<float> together(expected.size(), NAN);
+      for (int32_t rank = 0; rank < count; ++rank) {
+        const Linear part = load(*weights, qkv(Split::kOutputs), storage, {rank, count});
+        place(product(part, x_), ranges_of(rank, count), whole.out_features(), together);
+      }
+      EXPECT_EQ(together, expected) << name_of(storage) << " over " << count;
+    }
+  }
+}
+
+TEST_F(LinearTest, BlocksOfOneSourceAreDividedEach) {
+  const auto weights = open(folder_.path());
+  const LinearSpec spec{{{.weight = "up.weight", .out_features = 34, .blocks = 2}}, kIn, {}, Split::kOutputs};
+  const std::vector<float> expected = product(load(*weights, spec, std::nullopt), x_);
+  std::vector<float> together(expected.size(), NAN);
+  place(product(load(*weights, spec, std::nullopt, {0, 2}), x_), {{0, 8}, {17, 25}}, 34, together);
+  place(product(load(*weights, spec, std::nullopt, {1, 2}), x_), {{8, 17}, {25, 34}}, 34, together);
+  EXPECT_EQ(together, expected);
+}
+
+TEST_F(LinearTest, LayersThatAreNotDividedAreWholeOnEveryRank) {
+  const auto weights = open(folder_.path());
+  const std::vector<float> expected = product(load(*weights, qkv(Split::kNone), kInt8Format), x_);
+  EXPECT_EQ(product(load(*weights, qkv(Split::kNone), kInt8Format, {1, 2}), x_), expected);
+}
+
+TEST(ShareOf, UnitsAreWholeAndDividedInOrder) {
+  const auto shares = [](int64_t size, int64_t unit, int32_t count) {
+    std::vector<IndexRange> all;
+    for (int32_t rank = 0; rank < count; ++rank) all.push_back(share_of(size, unit, {rank, count}));
+    return all;
+  };
+  EXPECT_EQ(shares(12, 1, 1), (std::vector<IndexRange>{{0, 12}}));
+  EXPECT_EQ(shares(12, 3, 2), (std::vector<IndexRange>{{0, 6}, {6, 12}}));
+  EXPECT_EQ(shares(15, 3, 2), (std::vector<IndexRange>{{0, 6}, {6, 15}}));
+  EXPECT_EQ(shares(10, 4, 3), (std::vector<IndexRange>{{0, 4}, {4, 8}, {8, 10}}));
+  EXPECT_EQ(shares(5, 8, 2), (std::vector<IndexRange>{{0, 0}, {0, 5}}));
+  EXPECT_EQ(shares(0, 8, 2), (std::vector<IndexRange>{{0, 0}, {0, 0}}));
+}
+
+// A rank's part of the inputs: columns of x and of the statistics' owner, the whole row.
+class DividedInputs : public LinearTest {
+ protected:
+  std::vector<RowStatistics> statistics(std::vector<float>& x) {
+    const auto rows = static_cast<int64_t>(x.size()) / kIn;
+    std::vector<RowStatistics> found(static_cast<size_t>(rows));
+    row_statistics(context_, TensorView(x.data(), DType::kFloat32, {rows, kIn}), found);
+    return found;
+  }
+
+  static std::vector<float> columns(const std::vector<float>& x, IndexRange range) {
+    std::vector<float> part;
+    for (size_t row = 0; row < x.size(); row += kIn) {
+      const auto begin = x.begin() + static_cast<int64_t>(row);
+      part.insert(part.end(), begin + range.begin, begin + range.end);
+    }
+    return part;
+  }
+
+  // The sum of all ranks' products, in order of ranks.
+  std::vector<float> sum_of_ranks(WeightMap& weights, const LinearSpec& spec,
+                                  const std::optional<WeightFormat>& storage, int32_t count, std::vector<float> x) {
+    const std::vector<RowStatistics> given = statistics(x);
+    std::vector<float> sum;
+    for (int32_t rank = 0; rank < count; ++rank) {
+      const Linear part = load(weights, spec, storage, {rank, count});
+      const IndexRange own = share_of(kIn, spec.unit, {rank, count});
+      EXPECT_EQ(part.in_features(), own.size());
+      const std::vector<float> y = product(part, columns(x, own), given.data());
+      sum.resize(y.size());
+      for (size_t i = 0; i < y.size(); ++i) sum[i] += y[i];
+    }
+    return sum;
+  }
+};
+
+LinearSpec divided_inputs(LayerInputs inputs = LayerInputs::kUsual) {
+  return {{{"q.weight", "q.bias", kQ}}, kIn, inputs, Split::kInputs, 12};
+}
+
+// Sums of 96 products of size 0.3, in another order: a few roundings of 2^-24 of up to 10. A bias that is added twice,
+// or a weight that is rounded with the scale of its part, moves them by more than 1e-3.
+TEST_F(DividedInputs, SumsOfRanksAreTheWholesButForRounding) {
+  const auto weights = open(folder_.path());
+  for (const auto& storage : kStorages) {
+    for (const LayerInputs inputs : {LayerInputs::kUsual, LayerInputs::kConvolution, LayerInputs::kOutliers}) {
+      const std::vector<float> expected = product(load(*weights, divided_inputs(inputs), storage), x_);
+      for (const int32_t count : {2, 3, 8}) {
+        const std::vector<float> sum = sum_of_ranks(*weights, divided_inputs(inputs), storage, count, x_);
+        ASSERT_EQ(sum.size(), expected.size());
+        // bfloat16 arithmetic adds even and odd inputs apart, which is one more order.
+        for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], expected[i], 1e-5) << name_of(storage) << count;
+      }
+    }
+  }
+}
+
+// Rows with one entry: each integer sum is one weight's code times a step, and others are 0. Equal bits mean that every
+// code, scale and step of the ranks is the whole's.
+TEST_F(DividedInputs, Int8RanksHaveTheWholesCodesScalesAndSteps) {
+  const auto weights = open(folder_.path());
+  std::vector<float> ones(static_cast<size_t>(kIn * kIn));
+  for (size_t i = 0; i < kIn; ++i) ones[i * kIn + i] = i % 2 == 0 ? 1.7f : -0.3f;
+  LinearSpec spec = divided_inputs();
+  spec.sources[0].bias = "";
+  const std::vector<float> expected = product(load(*weights, spec, kInt8Format), ones);
+  for (const int32_t count : {2, 3, 8}) {
+    EXPECT_EQ(sum_of_ranks(*weights, spec, kInt8Format, count, ones), expected) << count;
+  }
+}
+
+// --- codes
+
+class CodedLinear : public LinearTest {
+ protected:
+  static constexpr int64_t kOut = 70;
+
+  // Opens a file of this one matrix, which the reader knows.
+  std::unique_ptr<WeightMap> open_coded(const TestFolder& folder, const CodedValues& values) {
+    std::vector<TestTensor> tensors;
+    values.add_to(tensors);
+    write(folder, tensors);
+    auto weights = open(folder.path());
+    weights->set_matrix_reader(std::make_unique<testing::TestReader>(values.format));
+    return weights;
+  }
+
+  static LinearSpec spec(Split split = Split::kNone, int64_t unit = 1) {
+    return {{{"m", "", kOut}}, kIn, LayerInputs::kUsual, split, unit};
+  }
+};
+
+TEST_F(CodedLinear, MultipliesWithWhatTheCodesMean) {
+  for (const CodedValues& values : testing::coded_examples("m", kOut, kIn)) {
+    SCOPED_TRACE(weight_format_name(values.format));
+    const TestFolder folder;
+    const auto weights = open_coded(folder, values);
+    const std::vector<float> y = product(load(*weights, spec(), std::nullopt), x_);
+    EXPECT_EQ(report_.back().stored, values.format);
+    EXPECT_EQ(report_.back().format, PackedFormat{kFloat32Format}) << "inputs are not rounded unasked";
+    for (int64_t i = 0; i < std::ssize(y); ++i) {
+      double sum = 0, size = 0;
+      for (int64_t j = 0; j < kIn; ++j) {
+        const double term = values.weight(i % kOut, j) * x_[static_cast<size_t>(i / kOut * kIn + j)];
+        sum += term, size += std::abs(term);
+      }
+      ASSERT_NEAR(y[static_cast<size_t>(i)], sum, 2e-7 * size) << i;
+    }
+  }
+}
+
+TEST_F(CodedLinear, Int8CodesAreNotRoundedAgain) {
+  const CodedValues values = testing::coded_examples("m", kOut, kIn)[0];
+  PackedMatrix packed(kOut, kIn, {kInt8Format});
+  packed.set_codes(0, kOut, values.codes, values.scales);
+  std::vector<float> x = x_, expected(static_cast<size_t>(kRows * kOut));
+  gemm(context_, TensorView(x.data(), DType::kFloat32, {kRows, kIn}), packed, {},
+       TensorView(expected.data(), DType::kFloat32, {kRows, kOut}));
+  const TestFolder folder;
+  const auto weights = open_coded(folder, values);
+  EXPECT_EQ(product(load(*weights, spec(), kInt8Format), x_), expected);
+}
+
+TEST_F(CodedLinear, OtherStoragesRoundWhatTheCodesMean) {
+  for (const CodedValues& values : testing::coded_examples("m", kOut, kIn)) {
+    std::vector<float> meant;
+    for (int64_t i = 0; i < kOut * kIn; ++i) meant.push_back(static_cast<float>(values.weight(i / kIn, i % kIn)));
+    const TestFolder folder, as_floats;
+    write(as_floats, {{"m", "F32", {kOut, kIn}, testing::bytes_of(meant)}});
+    const auto coded = open_coded(folder, values), widened = open(as_floats.path());
+    for (const WeightFormat& storage : {kFloat32Format, kFloat16Format, kBFloat16Format, kInt8Format}) {
+      if (storage == values.format) continue;
+      EXPECT_EQ(product(load(*coded, spec(), storage), x_), product(load(*widened, spec(), storage), x_))
+          << weight_format_name(values.format) << " as " << weight_format_name(storage);
+    }
+  }
+}
+
+TEST_F(CodedLinear, RanksDivideCodesToo) {
+  for (const CodedValues& values : testing::coded_examples("m", kOut, kIn)) {
+    const TestFolder folder;
+    const auto weights = open_coded(folder, values);
+    for (const auto& storage : {std::optional<WeightFormat>(), {kInt8Format}}) {
+      SCOPED_TRACE(weight_format_name(values.format) + " as " + name_of(storage));
+      const std::vector<float> expected = product(load(*weights, spec(), storage), x_);
+      std::vector<float> together(expected.size(), NAN);
+      for (int32_t rank = 0; rank < 3; ++rank) {
+        const std::vector<float> part = product(load(*weights, spec(Split::kOutputs, 7), storage, {rank, 3}), x_);
+        place(part, {share_of(kOut, 7, {rank, 3})}, kOut, together);
+      }
+      EXPECT_EQ(together, expected);
+    }
+  }
+}
+
+// --- packed folders
+
+class PackedLinear : public LinearTest {
+ protected:
+  // A file of one packed layer.
+  std::unique_ptr<WeightMap> pack(const TestFolder& folder, WeightMap& original, const LinearSpec& spec,
+                                  const std::optional<WeightFormat>& storage) {
+    report_.clear();
+    const Linear linear = load(original, spec, storage);
+    const std::string path = (std::filesystem::path(folder.path()) / "model.safetensors").string();
+    const Status written = write_pack_file(path, original, report_, storage, [] { return true; });
+    CHECK(written.ok(), written.ToString());
+    return open(folder.path());
+  }
+};
+
+TEST_F(PackedLinear, RanksOfAPackedFolderHaveTheOriginalsBits) {
+  const auto original = open(folder_.path());
+  for (const auto& storage : kStorages) {
+    const TestFolder folder;
+    const auto packed = pack(folder, *original, qkv(Split::kNone), storage);
+    for (const Split split : {Split::kNone, Split::kOutputs, Split::kInputs}) {
+      for (int32_t rank = 0; rank < 3; ++rank) {
+        const Linear from_file = load(*packed, qkv(split), storage, {rank, 3});
+        EXPECT_EQ(report_.back().is_mapped, split == Split::kNone) << "a part is packed again";
+        const Linear from_original = load(*original, qkv(split), storage, {rank, 3});
+        std::vector<float> x = random_values(kRows * from_file.in_features(), 30, 1);
+        EXPECT_EQ(product(from_file, x), product(from_original, x)) << name_of(storage);
+      }
+    }
+  }
+}
+
+TEST_F(PackedLinear, OfCodesOnlyWhatWasKeptComesBack) {
+  CodedValues values = testing::coded_examples("m", kQ, kIn)[0];
+  const TestFolder coded_folder, folder, other;
+  std::vector<TestTensor> tensors;
+  values.add_to(tensors);
+  write(coded_folder, tensors);
+  const auto coded = open(coded_folder.path());
+  coded->set_matrix_reader(std::make_unique<testing::TestReader>(values.format));
+  const LinearSpec spec{{{"m", "", kQ}}, kIn};
+  const auto as_int8 = pack(folder, *coded, spec, kInt8Format);
+  for (const auto& storage : {std::optional<WeightFormat>(), {kFloat16Format}, {kInt8Format}}) {
+    EXPECT_EQ(product(load(*as_int8, spec, storage), x_), product(load(*coded, spec, storage), x_)) << name_of(storage);
+  }
+  const auto as_float = pack(other, *coded, spec, kFloat32Format);
+  EXPECT_EQ(product(load(*as_float, spec, std::nullopt), x_), product(load(*coded, spec, std::nullopt), x_));
+  const Status status = Linear::load(*as_float, spec, PackOptions(threads_, kInt8Format, nullptr)).status();
+  EXPECT_NE(error_message(status).find("is packed as float32 and was int8; int8 cannot be made of that"),
+            std::string::npos)
+      << status;
+}
+
+// --- convolutions
+
+TEST_F(LinearTest, AConvolutionsInputsAreChannelsTapByTap) {
+  const auto weights = open(folder_.path());
+  const LinearSpec spec{{{.weight = "conv.weight", .out_features = 11, .kernel = 3}}, kIn};
+  const std::vector<float> y = product(load(*weights, spec, std::nullopt), x_);
+  const std::vector<float> w = random_values(11 * kIn, 7);
+  for (int64_t i = 0; i < std::ssize(y); ++i) {
+    double sum = 0;
+    for (int64_t tap = 0; tap < 3; ++tap) {
+      for (int64_t channel = 0; channel < kIn / 3; ++channel) {
+        sum += static_cast<double>(w[static_cast<size_t>((i % 11 * (kIn / 3) + channel) * 3 + tap)]) *
+               x_[static_cast<size_t>(i / 11 * kIn + tap * (kIn / 3) + channel)];
+      }
+    }
+    ASSERT_NEAR(y[static_cast<size_t>(i)], sum, 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,69 @@
+// How the weights of a matrix are stored, in a checkpoint or in memory, and what a product does with its inputs. Values
+// and pure functions: thread-safe.
+//
+// Numbers: float32, float16, bfloat16. Codes: integers with scales, weight = (code - zero) * scale in float32.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace transept {
+
+enum class WeightLayout : uint8_t {
+  kFloat,   // IEEE 754, of 32 or 16 bits
+  kBFloat,  // the upper 16 bits of a float32
+  kCodes,
+};
+
+struct WeightFormat {
+  WeightLayout layout = WeightLayout::kFloat;
+  int32_t bits = 32;      // of a number or a code
+  int32_t group = 0;      // kCodes: inputs of one output that share a scale; 0: all its inputs
+  bool has_zero = false;  // kCodes: every scale has a zero of its own; otherwise zeros are 0
+
+  bool is_codes() const { return layout == WeightLayout::kCodes; }
+
+  friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
+};
+
+inline constexpr WeightFormat kFloat32Format = {};
+inline constexpr WeightFormat kFloat16Format = {.bits = 16};
+inline constexpr WeightFormat kBFloat16Format = {.layout = WeightLayout::kBFloat, .bits = 16};
+inline constexpr WeightFormat kInt8Format = {.layout = WeightLayout::kCodes, .bits = 8};
+
+// "float32", "float16", "bfloat16", "int8"; of codes in groups and with zeros "int4-g128-zeros". One word: the tag of a
+// packed folder has it (weights/pack_tag.h).
+std::string weight_format_name(const WeightFormat& format);
+// The inverse. Unset: no such name; more than 8 bits a code.
+std::optional<WeightFormat> parse_weight_format(std::string_view name);
+
+// What a product rounds its inputs to.
+enum class InputRounding : uint8_t {
+  kUsual,  // int8 weights: 8 bits, with one scale a row. Other weights: no rounding
+  kWide,   // int8 weights: two times 8 bits. Twice the arithmetic, the same bytes of weights
+  // int8 weights: kWide for the rows that lose too much by one rounding (ops/gemm.h says which), kUsual for the others.
+  kOutliers,
+  // bfloat16 weights: at a level with tiles for it (AMX), bfloat16, with float32 sums. Other levels widen the weights.
+  // Set where the options ask for bfloat16 arithmetic: otherwise results are float32's.
+  kBFloat16,
+};
+
+// The weights of a packed matrix and the rounding of its product's inputs.
+struct PackedFormat {
+  WeightFormat weights = kFloat32Format;
+  InputRounding inputs = InputRounding::kUsual;
+
+  // Whether some rows of inputs may take two times 8 bits.
+  bool has_wide_inputs() const { return inputs == InputRounding::kWide || inputs == InputRounding::kOutliers; }
+  // Whether such weights are multiplied with inputs that are rounded so.
+  bool is_consistent() const {
+    if (inputs == InputRounding::kBFloat16) return weights == kBFloat16Format;
+    return !has_wide_inputs() || weights == kInt8Format;
+  }
+
+  friend bool operator==(const PackedFormat&, const PackedFormat&) = default;
+};
+
+}  // namespace transept

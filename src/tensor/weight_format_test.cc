@@ -1,0 +1,43 @@
+// Names of formats read back as the format they name, and nothing else reads as one.
+#include "tensor/weight_format.h"
+
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+constexpr WeightFormat codes(int32_t bits, int32_t group, bool has_zero) {
+  return {WeightLayout::kCodes, bits, group, has_zero};
+}
+
+TEST(WeightFormat, NamesReadBack) {
+  const std::pair<WeightFormat, const char*> names[] = {
+      {kFloat32Format, "float32"},         {kFloat16Format, "float16"},
+      {kBFloat16Format, "bfloat16"},       {kInt8Format, "int8"},
+      {codes(4, 128, false), "int4-g128"}, {codes(4, 32, true), "int4-g32-zeros"},
+      {codes(8, 0, true), "int8-zeros"}};
+  for (const auto& [format, name] : names) {
+    EXPECT_EQ(weight_format_name(format), name);
+    EXPECT_EQ(parse_weight_format(name), format);
+  }
+}
+
+TEST(WeightFormat, OtherTextsAreNone) {
+  for (const char* text :
+       {"", "int", "int0", "int9", "int08", "int64", "INT8", "float", "float8", "bfloat32", "int4-", "int4-g",
+        "int4-g0", "int4-g-1", "int4-g99999999999", "int4-zeros-g32", "int4-g32-zeros-zeros", "int4-g32-", "I8"}) {
+    EXPECT_EQ(parse_weight_format(text), std::nullopt) << text;
+  }
+}
+
+TEST(PackedFormat, InputsAreRoundedAsTheWeightsAllow) {
+  for (const WeightFormat& weights : {kFloat32Format, kFloat16Format, kBFloat16Format, kInt8Format}) {
+    EXPECT_TRUE(PackedFormat{weights}.is_consistent());
+    EXPECT_EQ((PackedFormat{weights, InputRounding::kWide}.is_consistent()), weights == kInt8Format);
+    EXPECT_EQ((PackedFormat{weights, InputRounding::kOutliers}.is_consistent()), weights == kInt8Format);
+    EXPECT_EQ((PackedFormat{weights, InputRounding::kBFloat16}.is_consistent()), weights == kBFloat16Format);
+  }
+}
+
+}  // namespace
+}  // namespace transept
