@@ -184,7 +184,9 @@ TEST_F(HttpServerAnswersTest, AnErrorThatCannotBeToldIsReportedToo) {
   service.explain = [](int, const std::string&) -> HttpResponse { throw std::bad_alloc(); };
   start();
   EXPECT_EQ(ask(get_request("/"))->read_all(), "");
-  EXPECT_EQ(service.wait_for_done(1).front().status, 500);
+  const auto done = service.wait_for_done(1);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, 500);
   EXPECT_TRUE(server->wait_until_answered(10s));
   EXPECT_TRUE(becomes_true([&] { return server->num_connections() == 0; }));
 }
