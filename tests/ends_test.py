@@ -10,23 +10,30 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 from cli_test import BINARY, run, serve
+from speech_model import make_model, write_syllables
 
 NOBODY = 65534
 
 
+def become_nobody():
+    """Root, whom some limits do not hold."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
 def limited(*arguments, as_nobody=False, **limits):
-    """As cli_test.run, with limits of the system (AS=2**28) on the process; root, whom some do not hold, becomes nobody."""
+    """As cli_test.run, with limits of the system (AS=2**28) on the process."""
     def limit():
-        if as_nobody and os.geteuid() == 0:
-            os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
         for name, value in limits.items():
             resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
-        if as_nobody and os.geteuid() == 0:
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+        if as_nobody:
+            become_nobody()
     done = subprocess.run([str(BINARY), *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           preexec_fn=limit, timeout=120)
     return done.returncode, done.stdout, done.stderr
@@ -55,6 +62,45 @@ class EndsTest(unittest.TestCase):
             code, out, err = limited(*verb, "--threads", "16", as_nobody=True, NPROC=3)
             self.assertEqual((code, out), (2, ""), err)
             self.assertRegex(err, r"transept: a thread cannot be started: .*ulimit -u.*\n\Z")
+
+    def test_windows_of_audio_run_on_the_threads_that_can_be_had(self):
+        if not may_be_run_by_nobody():
+            self.skipTest("the binary lies where another user cannot reach it")
+        self.scratch.chmod(0o755)
+        model = make_model(self.scratch / "model")
+        write_syllables(self.scratch / "a.wav", 65)
+        sound = (self.scratch / "a.wav").read_bytes()
+        process, url, _ = serve(self, model, preexec_fn=become_nobody)
+
+        def transcribe():
+            fields = [("file", '; filename="a.wav"', sound), ("language", "", b"en"), ("chunking_strategy", "", b"auto")]
+            body = b"".join(f'--x\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode() + value + b"\r\n"
+                            for name, more, value in fields) + b"--x--\r\n"
+            headers = {"Content-Type": "multipart/form-data; boundary=x"}
+            with urllib.request.urlopen(urllib.request.Request(url + "/v1/audio/transcriptions", body, headers), timeout=60) as answer:
+                return json.loads(answer.read())["text"]
+        expected = transcribe()
+        self.assertTrue(expected)
+        for count in (len(os.listdir(f"/proc/{process.pid}/task")) + 1, 1):  # one more, and none
+            self.limit_threads(process.pid, count)
+            self.assertEqual(transcribe(), expected)
+        process.terminate()
+        _, log = process.communicate(timeout=30)
+        said = re.findall(r"windows of audio run on (\d+) threads, not \d+: ", log)
+        self.assertEqual(said[-1:], ["1"], log)
+        self.assertEqual(process.returncode, 0, log)
+
+    def limit_threads(self, pid, count):
+        """Of nobody's process; a child of ours asks, who is nobody, too: root may lack the right."""
+        child = os.fork()
+        if child == 0:
+            try:
+                become_nobody()
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (count, count))
+                os._exit(0)
+            finally:
+                os._exit(1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
 
     def test_memory_that_cannot_be_had_is_a_sentence(self):
         if re.search(rb"__(asan|tsan)_init\b", BINARY.read_bytes()):

@@ -97,7 +97,7 @@ std::vector<FlagSpec> word_flags() {
        kWords},
       {"max-line-width", "N", "none", "vtt, srt: characters of a line; needs --word-timestamps", kWords},
       {"max-line-count", "N", "none", "vtt, srt: lines of a subtitle; needs --max-line-width", kWords},
-      {"max-words-per-line", "N", "none", "vtt, srt: words of a subtitle; not beside --max-line-width", kWords},
+      {"max-words-per-line", "N", "none", "vtt, srt: words of a subtitle; not beside --max-line-count", kWords},
   };
 }
 

@@ -1,16 +1,22 @@
-// Replaces operator new by one that counts. Alone in its file, so that no caller sees through it to malloc.
+// Replaces operator new by one that counts, and fails when it is told. Alone in its file, so that no caller sees
+// through it to malloc.
 #include "base/allocation_count_testing.h"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace {
 std::atomic<int64_t> g_num_allocations{0};
+std::atomic<size_t> g_min_bytes_of_failure{SIZE_MAX};
 }  // namespace
 
 void* operator new(size_t size) {
   ++g_num_allocations;
+  for (size_t min_bytes = g_min_bytes_of_failure; size >= min_bytes;) {
+    if (g_min_bytes_of_failure.compare_exchange_weak(min_bytes, SIZE_MAX)) throw std::bad_alloc();
+  }
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
@@ -25,5 +31,8 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace transept::testing {
 
 int64_t num_allocations() { return g_num_allocations; }
+
+void fail_next_allocation(size_t min_bytes) { g_min_bytes_of_failure = min_bytes; }
+bool has_failed_allocation() { return g_min_bytes_of_failure == SIZE_MAX; }
 
 }  // namespace transept::testing

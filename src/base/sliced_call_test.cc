@@ -2,9 +2,13 @@
 #include "base/sliced_call.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <numeric>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 namespace transept {
@@ -112,6 +116,47 @@ TEST_P(SlicedCallTest, AnOwnerMayGoBeforeTheCallHasEnded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, SlicedCallTest, ::testing::Values(1, 2, 4));
+
+enum ChildEnd : int { kAsWanted, kThreadsAreNotLimited, kIsUnderWay };
+
+// The limit of processes does not hold for root, who becomes nobody: in a child, which ends here.
+[[noreturn]] void begin_without_threads() {
+  constexpr uid_t kNobody = 65534;
+  constexpr rlimit kNone = {.rlim_cur = 0, .rlim_max = 0};
+  alarm(60);  // whoever waits for a call that never runs
+  const bool is_limited =
+      setrlimit(RLIMIT_NPROC, &kNone) == 0 && (geteuid() != 0 || setresuid(kNobody, kNobody, kNobody) == 0);
+  try {
+    std::thread([] {}).join();
+    _exit(kThreadsAreNotLimited);
+  } catch (const std::system_error&) {
+    if (!is_limited) _exit(kThreadsAreNotLimited);
+  }
+  ThreadPool pool(1);
+  bool has_run = false;
+  {
+    SlicedCall call(pool);
+    try {
+      call.begin([&] { has_run = true; });
+    } catch (const std::system_error&) {
+      if (call.is_under_way()) _exit(kIsUnderWay);
+    }
+    call.drop();
+  }
+  _exit(has_run ? kIsUnderWay : kAsWanted);
+}
+
+TEST(SlicedCallDeathTest, ACallWhoseThreadCannotStartIsNotWaitedFor) {
+  int end = kAsWanted;
+  EXPECT_EXIT(
+      begin_without_threads(),
+      [&](int status) {
+        end = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        return end == kAsWanted || end == kThreadsAreNotLimited;
+      },
+      "");
+  if (end == kThreadsAreNotLimited) GTEST_SKIP() << "no privilege to be held by a limit of processes";
+}
 
 }  // namespace
 }  // namespace transept

@@ -182,14 +182,25 @@ asio::awaitable<HttpConnection::After> HttpConnection::serve_one() {
   request.peer_is_loopback = peer_is_loopback_;
   request.request_id = request_id_of(request.headers);
   begin_exchange(parser.head());
-  if (input == Input::kTimedOut) {
-    answer_error({408, "the request's head did not come in time"});
-  } else if (input == Input::kFailed) {
-    answer_error(parser.error());
-  } else {
-    co_await receive(parser);
+  try {
+    if (input == Input::kTimedOut) {
+      answer_error({408, "the request's head did not come in time"});
+    } else if (input == Input::kFailed) {
+      answer_error(parser.error());
+    } else {
+      co_await receive(parser);
+    }
+  } catch (const std::exception& exception) {  // the service finds no memory, say
+    give_up(exception.what());
   }
-  co_return co_await answer(request);
+  std::exception_ptr failure;
+  try {
+    co_return co_await answer(request);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (exchange_) end_exchange(request, false, 500);
+  std::rethrow_exception(failure);
 }
 
 // kClosed: there is no request to answer.
@@ -333,7 +344,7 @@ asio::awaitable<HttpConnection::After> HttpConnection::answer(const HttpRequest&
     is_complete = outgoing.is_last && !exchange_->is_gone();
   }
   co_await end_watch();
-  const std::shared_ptr<HttpExchange> exchange = end_exchange(request, is_complete);
+  const std::shared_ptr<HttpExchange> exchange = end_exchange(request, is_complete, 499);
   if (is_complete && !exchange->closes() && !peer_has_closed_ && !is_stopped_) co_return After::kGoOn;
   if (is_complete && !exchange->was_abandoned()) co_return After::kLinger;
   // Of HTTP/1.0 a closed connection is an answer's regular end; a reset is not.
@@ -401,14 +412,23 @@ void HttpConnection::answer_error(const HttpError& error) {
   exchange_->respond(context_.service.on_error(error.status, error.reason, exchange_->request_id()));
 }
 
-std::shared_ptr<HttpExchange> HttpConnection::end_exchange(const HttpRequest& request, bool is_complete) {
+// The answer is 500, unless one has begun: that one ends where it is.
+void HttpConnection::give_up(const char* why) {
+  log_error("a request was given up: ", why);
+  disarm();
+  answer_error({500, "internal error"});
+  exchange_->abandon();
+}
+
+std::shared_ptr<HttpExchange> HttpConnection::end_exchange(const HttpRequest& request, bool is_complete,
+                                                           int status_of_incomplete) {
   std::shared_ptr<HttpExchange> exchange = std::exchange(exchange_, nullptr);
   exchange->detach();
   if (!is_complete) {
     exchange->go(false);
     exchange->notify_gone();
   }
-  const int status = is_complete ? exchange->status() : 499;
+  const int status = is_complete ? exchange->status() : status_of_incomplete;
   context_.service.on_done(request, status, exchange->seconds(), exchange->num_sent_bytes());
   return exchange;
 }

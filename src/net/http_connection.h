@@ -83,7 +83,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   bool pass_over_body(HttpRequestParser& parser);
   void begin_exchange(const HttpHead& head);
   void answer_error(const HttpError& error);
-  std::shared_ptr<HttpExchange> end_exchange(const HttpRequest& request, bool is_complete);
+  void give_up(const char* why);
+  std::shared_ptr<HttpExchange> end_exchange(const HttpRequest& request, bool is_complete, int status_of_incomplete);
   void watch();
   void on_watched(bool has_failed, size_t num_bytes);
   void on_wake();

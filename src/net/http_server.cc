@@ -14,6 +14,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <new>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -56,7 +58,7 @@ class SpareDescriptor final {
   SpareDescriptor(const SpareDescriptor&) = delete;
   SpareDescriptor& operator=(const SpareDescriptor&) = delete;
 
-  // False: there is none to be had.
+  // False: there is none to be had, and errno says why.
   bool hold() {
     if (fd_ < 0) fd_ = ::eventfd(0, EFD_CLOEXEC);
     return fd_ >= 0;
@@ -135,6 +137,8 @@ class HttpServer::Impl {
  private:
   Status listen_on_all(const tcp::resolver::results_type& addresses);
   asio::awaitable<void> accept(tcp::acceptor& acceptor);
+  asio::awaitable<void> accept_next(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, SpareDescriptor& spare,
+                                    FailedAccepts& failed);
   void take(tcp::socket socket, bool may_stay);
   void forget(const HttpConnection* connection);
 
@@ -191,32 +195,45 @@ void HttpServer::Impl::run() {
 }
 
 asio::awaitable<void> HttpServer::Impl::accept(tcp::acceptor& acceptor) {
-  asio::steady_timer pause(acceptor.get_executor());
   SpareDescriptor spare;
   FailedAccepts failed;
   error_code error;
+  bool lacks_memory = false;
   const tcp::endpoint endpoint = acceptor.local_endpoint(error);
-  acceptor.non_blocking(true, error);  // for the accept() below: the client may have gone
+  acceptor.non_blocking(true, error);  // for the accept() of accept_next(): the client may have gone
   while (acceptor.is_open()) {
-    tcp::socket socket(asio::make_strand(io_));
-    std::tie(error) = co_await acceptor.async_accept(socket, kAsTuple);
-    if (!error) {
-      const bool has_spare = spare.hold();  // else this one stands in its place
-      if (!has_spare) failed.note(endpoint, asio::error::no_descriptors);
-      take(std::move(socket), has_spare);
-      continue;
+    try {
+      if (std::exchange(lacks_memory, false)) failed.note(endpoint, asio::error::no_memory);
+      co_await accept_next(acceptor, endpoint, spare, failed);
+    } catch (const std::bad_alloc&) {  // it costs this client, and not all that come later
+      lacks_memory = true;
+      std::this_thread::sleep_for(kPauseAfterFailedAccept);
     }
-    if (error == asio::error::operation_aborted || error == asio::error::connection_aborted) continue;
-    failed.note(endpoint, error);
-    // Without one, the client that it took last is still there.
-    if (is_out_of_descriptors(error) && spare.hold()) {
-      spare.release();
-      acceptor.accept(socket, error);
-      if (!error) take(std::move(socket), false);
-    }
-    pause.expires_after(kPauseAfterFailedAccept);
-    std::tie(error) = co_await pause.async_wait(kAsTuple);
   }
+}
+
+asio::awaitable<void> HttpServer::Impl::accept_next(tcp::acceptor& acceptor, const tcp::endpoint& endpoint,
+                                                    SpareDescriptor& spare, FailedAccepts& failed) {
+  tcp::socket socket(asio::make_strand(io_));
+  error_code error;
+  std::tie(error) = co_await acceptor.async_accept(socket, kAsTuple);
+  if (!error) {
+    const bool has_spare = spare.hold();  // else this one stands in its place
+    if (!has_spare) failed.note(endpoint, error_code(errno, boost::system::system_category()));
+    take(std::move(socket), has_spare);
+    co_return;
+  }
+  if (error == asio::error::operation_aborted || error == asio::error::connection_aborted) co_return;
+  failed.note(endpoint, error);
+  // Without one, the client that it took last is still there.
+  if (is_out_of_descriptors(error) && spare.hold()) {
+    spare.release();
+    acceptor.accept(socket, error);
+    if (!error) take(std::move(socket), false);
+  }
+  asio::steady_timer pause(acceptor.get_executor());
+  pause.expires_after(kPauseAfterFailedAccept);
+  std::tie(error) = co_await pause.async_wait(kAsTuple);
 }
 
 // `may_stay`: false if there is no descriptor for it.
@@ -226,11 +243,16 @@ void HttpServer::Impl::take(tcp::socket socket, bool may_stay) {
   const size_t max_connections = context_.options.max_connections;
   if (is_stopped_ || connections_.size() >= max_connections + kMaxRefusals) return;
   const bool has_room = may_stay && connections_.size() < max_connections;
-  connections_.emplace(connection.get(), connection);
-  if (has_room) {
-    connection->start();
-  } else {
-    connection->refuse();
+  const auto place = connections_.emplace(connection.get(), connection).first;
+  try {
+    if (has_room) {
+      connection->start();
+    } else {
+      connection->refuse();
+    }
+  } catch (...) {  // nobody would ever take it out
+    connections_.erase(place);
+    throw;
   }
 }
 

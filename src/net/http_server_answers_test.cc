@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <thread>
 
 #include "base/mutex.h"
@@ -138,6 +139,56 @@ TEST_F(HttpServerAnswersTest, NobodyLeftToAnswerIsAnError) {
   held()->start_stream(text_response(200, "one"));
   let_go_of_held();
   EXPECT_THAT(client->read_all(), EndsWith("3\r\none\r\n"));
+}
+
+// A service that finds no memory. Each request is reported once all the same, and the server goes on.
+TEST_F(HttpServerAnswersTest, WhatAServiceThrowsIsTheEndOfOneRequest) {
+  service.decide = [](const HttpRequest& request) {
+    if (request.path == "/head") throw std::bad_alloc();
+    return HttpService::Decision{.max_body_bytes = 1 << 20};
+  };
+  service.take_bytes = [](size_t num_bytes) -> std::optional<HttpResponse> {
+    if (num_bytes == 13) throw std::bad_alloc();
+    return std::nullopt;
+  };
+  service.handler = [](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
+    if (request.path == "/stream") responder->start_stream(text_response(200, "begun"));
+    if (request.path != "/good") throw std::bad_alloc();
+    responder->respond(text_response(200, "good"));
+  };
+  start();
+  size_t num_done = 0;
+  for (const std::string& request :
+       {get_request("/head"), get_request("/request"), post_request("/body", "thirteen byte")}) {
+    const auto client = ask(request);
+    const auto response = client->read_response();
+    EXPECT_EQ(response.status, 500) << request;
+    EXPECT_EQ(response.body, "internal error");
+    EXPECT_TRUE(response.has("Connection: close"));
+    EXPECT_EQ(client->read_all(), "");
+    const auto done = service.wait_for_done(++num_done);
+    ASSERT_EQ(done.size(), num_done);
+    EXPECT_EQ(done.back().status, 500) << request;
+  }
+  const auto cut = ask(get_request("/stream"));
+  EXPECT_THAT(cut->read_all(), EndsWith("begun\r\n"));
+  EXPECT_EQ(service.wait_for_done(++num_done).back().status, 200) << "the head's";
+  EXPECT_EQ(ask(get_request("/good"))->read_response().body, "good");
+  EXPECT_EQ(service.wait_for_done(++num_done).size(), num_done);
+  EXPECT_TRUE(server->wait_until_answered(10s));
+}
+
+// Not even the error can be told: the connection ends, and the request is reported.
+TEST_F(HttpServerAnswersTest, AnErrorThatCannotBeToldIsReportedToo) {
+  service.handler = [](const HttpRequest&, const std::shared_ptr<Responder>&) {};
+  service.explain = [](int, const std::string&) -> HttpResponse { throw std::bad_alloc(); };
+  start();
+  EXPECT_EQ(ask(get_request("/"))->read_all(), "");
+  const auto done = service.wait_for_done(1);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, 500);
+  EXPECT_TRUE(server->wait_until_answered(10s));
+  EXPECT_TRUE(becomes_true([&] { return server->num_connections() == 0; }));
 }
 
 TEST_F(HttpServerAnswersTest, HeadersCannotBeginLines) {

@@ -7,15 +7,16 @@
 #include <set>
 #include <thread>
 
+#include "base/allocation_count_testing.h"
 #include "base/mutex.h"
 #include "net/http_server_testing.h"
 
 namespace transept {
 namespace {
 
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::MatchesRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 using HttpServerRequestsTest = HttpServerTest;
 
@@ -441,6 +442,19 @@ TEST_F(HttpServerRequestsTest, SaysWhereItListens) {
   HttpServer::Options nowhere = options;
   nowhere.host = "no such host";
   EXPECT_THAT(error_message(HttpServer::start(nowhere, service).status()), HasSubstr("no such host"));
+}
+
+// The next one is taken as ever.
+TEST_F(HttpServerRequestsTest, AConnectionThatFindsNoMemoryIsTheOnlyOneLost) {
+  constexpr size_t kBufferBytes = 16 << 10;  // of an HttpConnection
+  start();
+  testing::fail_next_allocation(kBufferBytes);
+  RawClient lost(server->port());
+  EXPECT_EQ(lost.read_all(), "");
+  EXPECT_TRUE(testing::has_failed_allocation());
+  RawClient next(server->port());
+  EXPECT_EQ(next.ask(get_request("/")).status, 200);
+  EXPECT_EQ(server->num_connections(), 1);
 }
 
 // Every client gets its own answers, whole.

@@ -48,6 +48,7 @@ class RecordingService final : public HttpService {
     return Decision{.max_body_bytes = 1 << 20};
   };
 
+  std::function<HttpResponse(int, const std::string&)> explain = text_response;
   // What becomes of bodies that do not come with their heads, and of bytes of bodies. Empty: they are read.
   std::function<std::optional<HttpResponse>(std::shared_ptr<IncomingBody>)> await;
   std::function<std::optional<HttpResponse>(size_t num_bytes)> take_bytes;
@@ -64,7 +65,7 @@ class RecordingService final : public HttpService {
     handler(std::move(request), std::move(responder));
   }
   HttpResponse on_error(int status, const std::string& reason, const std::string&) override {
-    return text_response(status, reason);
+    return explain(status, reason);
   }
   void on_done(const HttpRequest& request, int status, double, uint64_t bytes_sent) override {
     const MutexLock lock(mutex_);
@@ -207,7 +208,7 @@ inline bool becomes_true(const std::function<bool()>& condition) {
   return false;
 }
 
-class HttpServerTest : public testing::Test {
+class HttpServerTest : public ::testing::Test {
  protected:
   void start() {
     options.port = 0;

@@ -2,7 +2,8 @@
 // them from the request's tokens (build_row_edits.h); `select` applies them. A value; part of a step's plan.
 //
 // Order of application: biases, repetition penalty, frequency and presence penalty, bans, the weighing of timestamps
-// against text, forced token, renormalisation (transformers, GenerationMixin._get_logits_processor).
+// against text, forced token, renormalisation (transformers, GenerationMixin._get_logits_processor, but for one thing:
+// there suppress_tokens come behind the forced token, and leave nothing to choose from if they have it).
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/ascii.h"
 #include "net/http_chars.h"
@@ -82,6 +83,13 @@ class HeaderedResponder final : public Responder {
   const std::shared_ptr<Responder> inner_;
   const HttpHeaders headers_;
 };
+
+// A form has more than its file in it: another field of the largest size, and what is between them.
+size_t max_form_bytes(const ServerOptions& options) {
+  constexpr size_t kAtLeast = size_t{1} << 20, kBetween = size_t{64} << 10;
+  const auto plus = [](size_t a, size_t b) { return a + std::min(b, std::numeric_limits<size_t>::max() - a); };
+  return plus(options.max_upload_bytes, std::max(kAtLeast, plus(options.max_field_bytes, kBetween)));
+}
 
 // What the head announces; of a body in chunks, as much as it may be.
 int64_t body_size(const HttpRequest& request, size_t max_body_bytes) {
@@ -233,9 +241,7 @@ HttpService::Decision ApiService::on_head(const HttpRequest& request) {
   decision.refusal = refuse(request);
   const Route* route = find_route(request.method, request.path);
   if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
-    // A form has more than its file in it.
-    decision.max_body_bytes =
-        route->kind == RouteKind::kSpeech ? options_.max_upload_bytes + (size_t{1} << 20) : options_.json.max_bytes;
+    decision.max_body_bytes = route->kind == RouteKind::kSpeech ? max_form_bytes(options_) : options_.json.max_bytes;
     decision.refusal = admit(request, decision.max_body_bytes);
     if (!decision.refusal.has_value()) {
       auto ticket = std::make_shared<Ticket>();

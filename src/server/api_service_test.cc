@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 
 #include "net/http_server_testing.h"
@@ -220,6 +221,31 @@ TEST(ApiService, TheBytesOfABodyCountForItsPlace) {
   }
   const Client last = enter();
   for (size_t i = 0; i < clients.size(); ++i) EXPECT_EQ(clients[i].body->refusal.has_value(), i == 7) << i;
+}
+
+// Whatever --max-field-size says: each part of a form is then refused, or not, by its own name.
+TEST(ApiService, AFormHasRoomForAFieldBesideItsFile) {
+  constexpr size_t kMiB = size_t{1} << 20, kMost = std::numeric_limits<size_t>::max();
+  const auto room = [](size_t max_upload_bytes, size_t max_field_bytes) {
+    testing::ServerHouse house;
+    house.options().max_upload_bytes = max_upload_bytes;
+    house.options().max_field_bytes = max_field_bytes;
+    std::atomic<ServerState> state{ServerState::kReady};
+    const AccessLog log({.is_on = false});
+    ApiService service(house.options(), state, house.metrics(), log);
+    service.set_context(house.context());
+    HttpRequest request{.method = "POST", .path = "/v1/audio/transcriptions", .peer_is_loopback = true, .peer = "a"};
+    request.headers = {{"Host", "localhost"}, {"Content-Length", "1000"}};
+    const HttpService::Decision decision = service.on_head(request);
+    EXPECT_FALSE(decision.refusal.has_value()) << decision.refusal->body;
+    return decision.max_body_bytes - max_upload_bytes;
+  };
+  EXPECT_GT(room(25 * kMiB, 8 * kMiB), 8 * kMiB);
+  EXPECT_LT(room(25 * kMiB, 8 * kMiB), 9 * kMiB);
+  EXPECT_GT(room(25 * kMiB, kMiB), kMiB);
+  EXPECT_EQ(room(25 * kMiB, 100), kMiB) << "many small ones";
+  EXPECT_EQ(room(kMiB, kMost), kMost - kMiB);
+  EXPECT_EQ(room(kMost, kMiB), 0u);
 }
 
 TEST(ApiService, BodiesComeAsTheyAre) {

@@ -135,7 +135,7 @@ class StreamedCompletion final : public Completion {
     if (!status.ok() && !has_started_) return reply_error(context_, *call_, status);
     std::string events;
     if (!status.ok()) {
-      if (absl::IsInternal(status)) context_.log.log_internal(call_->http.request_id, error_message(status));
+      log_if_internal(context_, *call_, status);
       append_sse_event(events, error_response(status, context_.admission).body);
     } else if (include_usage_) {
       Json::Object chunk = head();

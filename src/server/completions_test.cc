@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "engine/fake_executor_testing.h"
 #include "server/engine_call.h"
 #include "server/served_model_testing.h"
+#include "server/transcription_testing.h"
 
 namespace transept {
 namespace {
@@ -33,7 +37,8 @@ class Completions : public ::testing::Test {
     EXPECT_EQ(reply.status, 400) << body << reply.body;
     return at(ServedModel::json(reply), "error");
   }
-  static std::vector<Json> stream(std::string_view body) {
+  static std::vector<Json> stream(std::string_view body) { return stream(*served_, body); }
+  static std::vector<Json> stream(const ServedModel& served, std::string_view body) {
     std::vector<Json> chunks;
     SseReader reader;
     bool is_done = false;
@@ -43,8 +48,8 @@ class Completions : public ::testing::Test {
       if (is_done) return;
       chunks.push_back(Json::parse(data).value());
     };
-    const auto reply = served_->client().post_streamed(
-        "/v1/completions", "application/json", body, [&](std::string_view piece) { return reader.push(piece, take); });
+    const auto reply = served.client().post_streamed("/v1/completions", "application/json", body,
+                                                     [&](std::string_view piece) { return reader.push(piece, take); });
     EXPECT_TRUE(reply.ok() && reply->status == 200) << body;
     EXPECT_TRUE(is_done);
     return chunks;
@@ -132,6 +137,87 @@ TEST_F(Completions, PiecesOfAStreamAreTheWhole) {
   }
   EXPECT_TRUE(at(chunks.back(), "choices").as_array().empty());
   EXPECT_EQ(at(chunks.back(), "usage").dump(), at(whole, "usage").dump());
+}
+
+// What the model's files ask for is cut to what can differ: choices are numbered by what is left of it.
+TEST_F(Completions, AStreamNumbersItsChoicesAsTheWholeDoes) {
+  const struct {
+    int32_t num_return_sequences, num_beams;
+    bool do_sample;
+    std::string_view fields;
+    int num_choices;  // of three prompts
+  } cases[] = {
+      {3, 1, false, "", 3},                                               // greedy: one answer
+      {3, 2, false, "", 6},                                               // as many as there are beams
+      {2, 1, true, R"(, "seed": 1)", 6},                                  // samples: as asked
+      {3, 1, true, R"(, "temperature": 0)", 3},                           // greedy by the request
+      {3, 4, false, R"(, "num_beams": 1)", 3},                            // the same
+      {3, 1, false, R"(, "n": 2, "temperature": 1, "seed": 1)", 6},       // the request's own number
+      {3, 1, false, R"(, "best_of": 3, "temperature": 1, "seed": 1)", 9}  // no more than n: else a stream is refused
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(str_cat(one.num_return_sequences, " of ", one.num_beams, " beams", one.fields));
+    ServedModel served;
+    served.load([&](LoadedModel& model) {
+      model.generation.num_return_sequences = one.num_return_sequences;
+      model.generation.num_beams = one.num_beams;
+      model.generation.do_sample = one.do_sample;
+    });
+    const std::string request = str_cat(R"({"prompt": ["cat", "dog", "encyclopedia"], "max_tokens": 12)", one.fields);
+    const Json whole = ServedModel::json(served.post("/v1/completions", request + "}"));
+    std::map<int64_t, std::string> texts;
+    for (const Json& chunk : stream(served, request + R"(, "stream": true})")) {
+      texts[at(chunk, "choices", 0, "index").as_int()] += at(chunk, "choices", 0, "text").as_string();
+    }
+    ASSERT_EQ(at(whole, "choices").as_array().size(), static_cast<size_t>(one.num_choices));
+    EXPECT_EQ(texts.size(), static_cast<size_t>(one.num_choices));
+    for (int i = 0; i < one.num_choices; ++i) {
+      EXPECT_EQ(at(whole, "choices", i, "index").as_int(), i);
+      EXPECT_EQ(texts[i], at(whole, "choices", i, "text").as_string()) << i;
+    }
+  }
+}
+
+// Fails in its fourth step, by an error that is not kInternal and is the server's all the same.
+class ExecutorThatLosesData final : public Executor {
+ public:
+  const ExecutorInfo& info() const override { return fake_.info(); }
+  Status submit(const StepPlan& plan) override { return fake_.submit(plan); }
+  Status collect(uint64_t step, StepOutput& output) override {
+    if (++num_steps_ > 3) return absl::DataLossError("the device is gone");
+    return fake_.collect(step, output);
+  }
+  ExecutorStats stats() const override { return fake_.stats(); }
+
+ private:
+  testing::FakeExecutor fake_;
+  int num_steps_ = 0;
+};
+
+// The client is told that the log says more.
+TEST(CompletionErrors, TheLogHasWhatABegunStreamDoesNotTell) {
+  testing::ServerHouse house;
+  LLMEngine::Options options;
+  options.blocks.num_device_blocks = 64;
+  const SteadyClock clock;
+  AsyncEngine broken(std::make_unique<LLMEngine>(options, std::make_unique<ExecutorThatLosesData>(), nullptr, clock),
+                     {}, clock);
+  const ServerContext& c = house.context();
+  const ServerContext context{
+      c.options, c.model,   broken,       c.speech,  c.why_no_speech, c.admission, c.incoming,        c.metrics,
+      c.log,     c.workers, c.tokenizers, c.answers, c.transcribers,  c.clock,     c.start_time_unix, c.state};
+  const auto client = std::make_shared<testing::Client>();
+  const ApiCallPtr call = testing::make_call(
+      context, R"({"prompt": "hello", "stream": true, "max_tokens": 20, "ignore_eos": true})", client);
+  call->http.headers = {{"Content-Type", "application/json"}};
+  ::testing::internal::CaptureStderr();
+  handle_completion(context, call);
+  for (int i = 0; i < 2000 && !client->has_ended(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(client->has_ended());
+  EXPECT_TRUE(client->was_streamed());
+  EXPECT_THAT(client->answer().body, HasSubstr("internal error; the server's log says more"));
+  EXPECT_THAT(log, HasSubstr(R"(error internal "the device is gone" id="r")"));
 }
 
 TEST_F(Completions, AStreamEchoesThePromptOnceAndFirst) {

@@ -18,11 +18,15 @@ bool is_json_type(std::string_view content_type) {
 
 void reply(const ApiCall& call, const Json& body) { call.responder->respond({.body = body.dump()}); }
 
-void reply_error(const ServerContext& context, const ApiCall& call, const Status& status) {
+void log_if_internal(const ServerContext& context, const ApiCall& call, const Status& status) {
   const int http_status = error_kind(status).http_status;
   if (http_status >= 500 && http_status != 503 && http_status != 504) {
     context.log.log_internal(call.http.request_id, error_message(status));
   }
+}
+
+void reply_error(const ServerContext& context, const ApiCall& call, const Status& status) {
+  log_if_internal(context, call, status);
   call.responder->respond(error_response(status, context.admission));
 }
 

@@ -12,7 +12,9 @@ namespace transept {
 
 // Sends `body` with status 200.
 void reply(const ApiCall& call, const Json& body);
-// Sends error_response(status). Also logs the message if its HTTP status is 5xx other than 503 and 504.
+// Logs an error whose message the client does not receive: of an HTTP status 5xx other than 503 and 504.
+void log_if_internal(const ServerContext& context, const ApiCall& call, const Status& status);
+// Sends error_response(status), after log_if_internal().
 void reply_error(const ServerContext& context, const ApiCall& call, const Status& status);
 
 // Parses a body that must be a JSON object, and logs it if prompts are logged. Errors: kInvalidArgument for another

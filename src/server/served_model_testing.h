@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,14 +25,15 @@ class ServedModel final {
     folder_ = folder;
   }
 
-  // Until then it is loading.
-  ServedModel& load() {
+  // Until then it is loading. `change`: of the loaded model, before it is served.
+  ServedModel& load(const std::function<void(LoadedModel&)>& change = nullptr) {
     EngineConfig config;
     config.model = folder_;
     config.threads = 1;
     config.kv_cache_memory = uint64_t{32} << 20;
     auto model = load_engine(config, clock_);
     CHECK(model.ok(), error_message(model.status()));
+    if (change) change(*model);
     server_->serve(std::move(model).value());
     return *this;
   }

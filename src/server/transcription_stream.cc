@@ -47,11 +47,10 @@ void TranscriptionStream::finish(const TranscribeResult& result) {
 }
 
 void TranscriptionStream::fail(const Status& error) {
-  const HttpResponse response = error_response(error, context_.admission);
-  if (response.status == 500) context_.log.log_internal(call_->http.request_id, error_message(error));
+  log_if_internal(context_, *call_, error);
   begin();
   std::string event;
-  append_sse_event(event, response.body);
+  append_sse_event(event, error_response(error, context_.admission).body);
   event += kSseDone;
   call_->responder->write(std::move(event));
   call_->responder->finish();

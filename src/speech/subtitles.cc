@@ -94,8 +94,9 @@ StatusOr<std::vector<std::string>> check_subtitle_options(const SubtitleOptions&
   if (options.max_line_count > 0 && options.max_line_width == 0) {
     warnings.emplace_back("max_line_count has no effect without max_line_width");
   }
-  if (options.max_words_per_line > 0 && options.max_line_width > 0) {
-    warnings.emplace_back("max_words_per_line has no effect with max_line_width");
+  // The reference warns of max_line_width alone, beside which it does as it is told.
+  if (options.max_words_per_line > 0 && options.max_line_width > 0 && options.max_line_count > 0) {
+    warnings.emplace_back("max_words_per_line has no effect with max_line_width and max_line_count");
   }
   return warnings;
 }

@@ -119,7 +119,31 @@ TEST(SubtitleOptionsTest, WordOptionsNeedWordTimes) {
 TEST(SubtitleOptionsTest, OptionsWithoutEffectAreWarnedOf) {
   EXPECT_TRUE(check_subtitle_options({.max_line_width = 42, .max_line_count = 2}, true)->empty());
   EXPECT_EQ(check_subtitle_options({.max_line_count = 2}, true)->size(), 1u);
-  EXPECT_EQ(check_subtitle_options({.max_line_width = 42, .max_words_per_line = 2}, true)->size(), 1u);
+  const SubtitleOptions all = {.max_line_width = 42, .max_line_count = 2, .max_words_per_line = 2};
+  EXPECT_EQ(check_subtitle_options(all, true)->size(), 1u);
+  EXPECT_TRUE(check_subtitle_options({.max_line_width = 42, .max_words_per_line = 2}, true)->empty());
+}
+
+// Of max_words_per_line a warning says that it has no effect: where it has none, and not where it has.
+TEST(SubtitleOptionsTest, WarningsOfWordsPerLineAreTrue) {
+  Segment segment = {.start = 0, .end = 4, .text = " a b c d"};
+  for (int i = 0; i < 4; ++i) {
+    const auto begin = static_cast<double>(i);
+    segment.words.push_back({.word = str_cat(" ", i), .start = begin, .end = begin + 1});
+  }
+  const Transcript transcript = {.segments = {segment}, .has_words = true};
+  for (const int64_t width : {0, 42}) {
+    for (const int64_t count : {0, 2}) {
+      SCOPED_TRACE(str_cat(width, " characters, ", count, " lines"));
+      const SubtitleOptions without = {.max_line_width = width, .max_line_count = count};
+      SubtitleOptions with = without;
+      with.max_words_per_line = 2;
+      const bool has_effect = write_transcript(transcript, TranscriptFormat::kSrt, with) !=
+                              write_transcript(transcript, TranscriptFormat::kSrt, without);
+      const size_t num_warnings = check_subtitle_options(without, true)->size();
+      EXPECT_EQ(check_subtitle_options(with, true)->size(), num_warnings + (has_effect ? 0 : 1));
+    }
+  }
 }
 
 TEST(CompressionRatioTest, IsTheReferences) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
+#include <system_error>
 #include <thread>
 
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "speech/audio_windows.h"
@@ -168,16 +171,17 @@ Status Run::run_window(const FrameRange& window, bool is_first, std::vector<floa
   return ClipRunner(*decoder_, features, std::move(options)).run(std::span(&window, 1));
 }
 
-// Windows run on threads of their own, which wait for the engine; rows are cut here, in order, and results are told in
-// order.
+// Windows run on this thread and others, which wait for the engine; rows are cut in order, and results are told in
+// order. Where no more threads can be had, those that there are do it. What one of them throws is thrown here.
 Status Run::run_batched(std::span<const FrameRange> windows) {
   struct {
     Mutex mutex;
     size_t next ABSL_GUARDED_BY(mutex) = 0, num_told ABSL_GUARDED_BY(mutex) = 0;
     Status failure ABSL_GUARDED_BY(mutex);
+    std::exception_ptr exception ABSL_GUARDED_BY(mutex);
     std::map<size_t, std::vector<Segment>> done ABSL_GUARDED_BY(mutex);
   } shared;
-  const auto work = [&] {
+  const auto run_windows = [&] {
     for (;;) {
       size_t index = 0;
       std::vector<float> rows;
@@ -203,11 +207,28 @@ Status Run::run_batched(std::span<const FrameRange> windows) {
       }
     }
   };
-  std::vector<std::thread> threads;
-  const size_t num_threads = std::min(windows.size(), static_cast<size_t>(options_.batch_size));
-  for (size_t i = 0; i < num_threads; ++i) threads.emplace_back(work);
-  for (std::thread& thread : threads) thread.join();
+  const auto work = [&] {
+    try {
+      run_windows();
+    } catch (const std::exception& exception) {  // no memory, say
+      const MutexLock lock(shared.mutex);
+      shared.exception = std::current_exception();
+      shared.failure.Update(absl::InternalError(exception.what()));
+    }
+  };
+  {
+    const size_t num_threads = std::min(windows.size(), static_cast<size_t>(options_.batch_size));
+    std::vector<std::jthread> others;  // joined at the end of this block
+    others.reserve(num_threads);
+    try {
+      for (size_t i = 1; i < num_threads; ++i) others.emplace_back(work);
+    } catch (const std::system_error& error) {
+      log_warning("windows of audio run on ", others.size() + 1, " threads, not ", num_threads, ": ", error.what());
+    }
+    work();
+  }
   const MutexLock lock(shared.mutex);
+  if (shared.exception != nullptr) std::rethrow_exception(shared.exception);
   if (shared.failure.ok()) progress(windows_->num_frames());
   return shared.failure;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <new>
 #include <stop_token>
 #include <thread>
 
@@ -36,6 +37,17 @@ TEST_F(LimitsTest, AStopFromAnObserverEndsIt) {
     EXPECT_GT(num_segments, 0);
     EXPECT_LT(num_segments, 20);
   }
+}
+
+// A caller that finds no memory, say: whatever thread it is called on.
+TEST_F(LimitsTest, WhatAnObserverThrowsIsThrownToTheCaller) {
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    TranscribeObserver observer;
+    observer.on_segment = [](const Segment&) { throw std::bad_alloc(); };
+    options.batch_size = 3;
+    EXPECT_THROW((void)house_.transcribe(synthetic_source(21, 200), options, observer), std::bad_alloc);
+  }
+  EXPECT_TRUE(house_.transcribe(synthetic_source(21, 3), batched_options()).ok());
 }
 
 TEST_F(LimitsTest, LimitsThatHaveComeToPassEndTheFirstPass) {

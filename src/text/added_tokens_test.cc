@@ -72,6 +72,29 @@ TEST(AddedTokensTest, TokensInsideWhiteSpaceTakeLinearTime) {
   for (const AddedTokens::Segment& segment : found) ASSERT_LE(segment.range.begin, segment.range.end);
 }
 
+// Few long tokens may take as long as their bytes allow. It depends on the machine how many take longer than a byte for
+// each token would allow.
+TEST(AddedTokensTest, TheTimeOfAllIsThatOfTheirBytes) {
+  const auto step = Json::parse(R"-({"type": "Replace", "pattern": {"Regex": "x(?=x*)"}, "content": ""})-");
+  ASSERT_TRUE(step.ok());
+  const auto normalizer = Normalizer::parse(JsonField("tokenizer.json", *step));
+  ASSERT_TRUE(normalizer.ok()) << normalizer.status();
+  const Vocabulary vocab = vocabulary("{}");
+  const std::string filling(AddedTokens::kMaxBytes - 8, 'x');
+  for (int num_tokens = 1000;; num_tokens *= 2) {
+    ASSERT_LT(num_tokens, 1 << 20) << "no machine is this fast";
+    AddedTokens tokens;
+    for (int i = 0; i < num_tokens; ++i) {
+      ASSERT_TRUE(tokens.add({.content = str_cat(filling, i), .normalized = true}, vocab).ok());
+    }
+    const double begin = cpu_seconds();
+    const Status status = tokens.finish(*normalizer);
+    const double seconds = cpu_seconds() - begin;
+    ASSERT_TRUE(status.ok()) << num_tokens << " tokens, " << seconds << " s: " << status;
+    if (seconds > 0.6 + 4e-6 * num_tokens) break;
+  }
+}
+
 TEST(AddedTokensTest, IdsComeFromTheVocabularyOrFollowIt) {
   const Vocabulary vocab = vocabulary(R"({"a": 0, "<s>": 1, "b": 2})");
   AddedTokens tokens;

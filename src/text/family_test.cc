@@ -213,6 +213,12 @@ TEST(FamilyTest, LanguagesHaveTokens) {
   with_code.insert(with_code.end(), plain.begin(), plain.end());
   EXPECT_EQ(*marian->encode("the fox", {.target_lang = "fra"}), with_code);
   EXPECT_EQ(*marian->encode(">>fra<< the fox", {.target_lang = "deu"}), with_code);
+  // A quotation is no language.
+  for (const char* quoted : {">> the fox", ">>", ">>fra", "<<fra>>"}) {
+    Ids expected = *marian->encode(quoted, {});
+    expected.insert(expected.begin(), french);
+    EXPECT_EQ(*marian->encode(quoted, {.target_lang = "fra"}), expected) << quoted;
+  }
   EXPECT_EQ(*marian->encode("the fox", {.side = TokenizerSide::kDecoder, .target_lang = "fra"}),
             *marian->encode("the fox", {.side = TokenizerSide::kDecoder}));
 }

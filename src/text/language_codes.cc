@@ -56,4 +56,11 @@ std::span<const std::string_view> plbart_languages(bool multi) {
   return std::span(kPLBart).first(multi ? std::size(kPLBart) : kNumPLBartBase);
 }
 
+size_t language_code_end(std::string_view text) {
+  constexpr std::string_view kBegin = ">>", kEnd = "<<";
+  if (!text.starts_with(kBegin)) return 0;
+  const size_t end = text.find(kEnd);
+  return end == std::string_view::npos ? 0 : end + kEnd.size();
+}
+
 }  // namespace transept

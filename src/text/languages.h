@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "text/language_codes.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_kind.h"
@@ -48,9 +49,9 @@ class Languages final {
   // The largest id of a language; -1 without languages.
   int32_t max_id() const { return max_id_; }
 
-  // kTargetBeforeText: whether the text begins with ">>", as a language token of its own does.
+  // kTargetBeforeText: whether the text begins with a language's token of its own, as in ">>fra<< The text".
   bool text_chooses(std::string_view text) const {
-    return place_ == Place::kTargetBeforeText && text.starts_with(">>");
+    return place_ == Place::kTargetBeforeText && language_code_end(text) > 0;
   }
 
   // Returns the id of a language's token. Errors (kInvalidArgument, under `field`'s name): as

@@ -19,14 +19,17 @@ StatusOr<PostProcessor> parse_bert(const JsonField& field) {
   return PostProcessor{.prefix = {cls}, .suffix = {sep}};
 }
 
-Status append_special(const JsonField& piece, const JsonField& special_tokens, std::vector<int32_t>& out) {
+Status append_special(const JsonField& piece, const JsonField& special_tokens, bool behind_text, PostProcessor& out) {
   ASSIGN_OR_RETURN(const std::string name, piece.member("id").as_string());
   const JsonField ids = special_tokens.member(name).member("ids");
   RETURN_IF_ERROR(ids.expect_list());
-  if (out.size() + ids.json().as_array().size() > kMaxSpecialTokens) return ids.error("more than 256 special tokens");
-  for (size_t i = 0; i < ids.json().as_array().size(); ++i) {
+  const size_t num_ids = ids.json().as_array().size();
+  if (out.prefix.size() + out.suffix.size() + num_ids > kMaxSpecialTokens) {
+    return ids.error("more than 256 special tokens");
+  }
+  for (size_t i = 0; i < num_ids; ++i) {
     ASSIGN_OR_RETURN(const int32_t id, ids.item(i).as_token_id());
-    out.push_back(id);
+    (behind_text ? out.suffix : out.prefix).push_back(id);
   }
   return ok_status();
 }
@@ -40,8 +43,8 @@ StatusOr<PostProcessor> parse_template(const JsonField& field) {
   for (size_t i = 0; i < single.json().as_array().size(); ++i) {
     const JsonField piece = single.item(i);
     if (piece.member("SpecialToken").present()) {
-      RETURN_IF_ERROR(append_special(piece.member("SpecialToken"), field.member("special_tokens"),
-                                     behind_text ? processor.suffix : processor.prefix));
+      RETURN_IF_ERROR(
+          append_special(piece.member("SpecialToken"), field.member("special_tokens"), behind_text, processor));
     } else {
       ASSIGN_OR_RETURN(const std::string id, piece.member("Sequence").member("id").as_string());
       if (id != "A" || behind_text) return piece.error("expected the text $A once");

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "text/byte_token.h"
+#include "text/language_codes.h"
 
 namespace transept {
 namespace {
@@ -58,14 +59,6 @@ class PieceDecoder final : public TokenDecoder {
 
   bool has_bytes_, trims_;
 };
-
-// The end of a token such as ">>fra<<" that the text begins with; 0 if it does not.
-size_t language_code_end(std::string_view text) {
-  constexpr std::string_view kBegin = ">>", kEnd = "<<";
-  if (!text.starts_with(kBegin)) return 0;
-  const size_t end = text.find(kEnd);
-  return end == std::string_view::npos ? 0 : end + kEnd.size();
-}
 
 }  // namespace
 

@@ -234,5 +234,40 @@ TEST(TokenizerErrorTest, HostileFilesAreBounded) {
             "tokenizer.json: normalizer.normalizers[64]: more than 64 steps");
 }
 
+// A template writes a special token once and may name it often: what it comes to is bounded, not what is written.
+TEST(TokenizerErrorTest, SpecialTokensOfATemplateAreBounded) {
+  const auto status_of = [](int num_before, int num_behind, int num_ids) {
+    Json tokenizer = tokenizer_json(read_fixtures("tokenizers.jsonl"), "added_tokens_plain");
+    std::string single, ids;
+    const auto append_specials = [&](int count) {
+      for (int i = 0; i < count; ++i) single += R"({"SpecialToken": {"id": "<s>", "type_id": 0}}, )";
+    };
+    append_specials(num_before);
+    single += R"({"Sequence": {"id": "A", "type_id": 0}}, )";
+    append_specials(num_behind);
+    for (int i = 0; i < num_ids; ++i) ids += "0, ";
+    // Each list ends in a comma and a space too many.
+    single.resize(single.size() - 2);
+    ids.resize(ids.size() - 2);
+    const auto processor = Json::parse(str_cat(R"({"type": "TemplateProcessing", "single": [)", single,
+                                               R"(], "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [)",
+                                               ids, R"(], "tokens": []}}})"));
+    EXPECT_TRUE(processor.ok()) << processor.status();
+    tokenizer.set("post_processor", *processor);
+    TokenizerFiles files;
+    files.tokenizer_json = tokenizer.dump();
+    return make_tokenizer(files, {}).status();
+  };
+  constexpr std::string_view kTooMany =
+      "tokenizer.json: post_processor.special_tokens.<s>.ids: more than 256 special tokens";
+  EXPECT_TRUE(status_of(128, 0, 2).ok());
+  EXPECT_TRUE(status_of(100, 28, 2).ok());
+  EXPECT_EQ(error_message(status_of(129, 0, 2)), kTooMany);
+  EXPECT_EQ(error_message(status_of(100, 29, 2)), kTooMany);
+  EXPECT_EQ(error_message(status_of(1, 0, 257)), kTooMany);
+  EXPECT_EQ(error_message(status_of(255, 0, 100'000)), kTooMany);
+  EXPECT_EQ(error_message(status_of(256, 0, 1)), "tokenizer.json: post_processor.single: more than 256 pieces");
+}
+
 }  // namespace
 }  // namespace transept
