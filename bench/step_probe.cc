@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   const bool encodes = argv[1] == std::string("encode");
   for (int i = 0; i < (encodes ? 1 : kRequests); ++i) {
     transept::EncoderDecoderInputs inputs;
-    inputs.encoder_prompt_token_ids = ids_of(i, vocab);
+    inputs.set_encoder_ids(ids_of(i, vocab));
     inputs.prompt_token_ids = {model->prompts->decoder_start_token_id()};
     transept::SamplingParams params;
     params.max_tokens = kOutputLen;

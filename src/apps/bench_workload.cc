@@ -119,9 +119,9 @@ std::vector<BenchInputs::Request> BenchInputs::draw() {
   std::uniform_int_distribution<int32_t> length(work_.min_output_len, work_.max_output_len);
   for (Request& request : requests) {
     if (silence_ != nullptr) {
-      request.inputs.encoder_features = random_features();
+      request.inputs.set_encoder_features(random_features());
     } else {
-      request.inputs.encoder_prompt_token_ids = unique_ids();
+      request.inputs.set_encoder_ids(unique_ids());
     }
     request.inputs.prompt_token_ids = decoder_prompt_;
     request.params.max_tokens = length(random_);

@@ -65,10 +65,10 @@ TEST_F(BenchInputsTest, AreAllDifferentAndOfTheLengthsAsked) {
     const std::vector<BenchInputs::Request> requests = inputs.draw(), same = again.draw();
     ASSERT_EQ(requests.size(), 40u);
     for (size_t i = 0; i < requests.size(); ++i) {
-      const std::vector<int32_t>& ids = requests[i].inputs.encoder_prompt_token_ids;
+      const std::vector<int32_t>& ids = requests[i].inputs.encoder_token_ids();
       EXPECT_EQ(ids.size(), 6u);
       EXPECT_TRUE(seen.insert(ids).second) << "call " << call << ", request " << i << " was there before";
-      EXPECT_EQ(ids, same[i].inputs.encoder_prompt_token_ids);
+      EXPECT_EQ(ids, same[i].inputs.encoder_token_ids());
       EXPECT_TRUE(requests[i].params.ignore_eos);
       lengths.insert(requests[i].params.max_tokens);
     }
@@ -84,8 +84,8 @@ TEST_F(BenchInputsTest, OfATranscribingModelAreWindowsOfNoiseBehindItsWholePromp
   BenchInputs inputs = BenchInputs::create(work, model, 7).value();
   EXPECT_EQ(inputs.input_len(), model.info.max_encoder_len);
   const std::vector<BenchInputs::Request> requests = inputs.draw();
-  ASSERT_NE(requests[0].inputs.encoder_features, nullptr);
-  EXPECT_FALSE(*requests[0].inputs.encoder_features == *requests[1].inputs.encoder_features);
+  ASSERT_NE(requests[0].inputs.items[0].features, nullptr);
+  EXPECT_FALSE(*requests[0].inputs.items[0].features == *requests[1].inputs.items[0].features);
   const SpeechTokens& speech = *model.speech_tokens;
   EXPECT_EQ(requests[0].inputs.prompt_token_ids,
             (std::vector<int32_t>{model.prompts->decoder_start_token_id(), speech.languages.front().token_id,

@@ -78,7 +78,8 @@ std::vector<FlagSpec> engine_flags() {
       {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
        kMemory},
       {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
-      {"max-num-batched-tokens", "N", "2048", "decoder tokens a step", kMemory},
+      {"max-num-batched-tokens", "N", "2048", "decoder tokens a step; longer prompts go in parts", kMemory},
+      {"enable-chunked-prefill", "", "", "accepted, as vLLM has it: decoder prompts always go in parts", kMemory},
       {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
       {"encode-slice", "MS", "auto in serve, else none",
        "how long encodes may take of a step in which others decode, the rest waits for the next steps: milliseconds, "
@@ -92,7 +93,6 @@ std::vector<FlagSpec> engine_flags() {
        kMemory},
       refused("enable-lora", "", Feature::kLora),
       refused("lora-modules", "LIST", Feature::kLora),
-      refused("enable-chunked-prefill", "", Feature::kChunkedPrefill),
       refused("enable-prefix-caching", "", Feature::kPrefixCaching),
       refused("speculative-config", "JSON", Feature::kSpeculation),
       refused("speculative-model", "NAME", Feature::kSpeculation),

@@ -1,6 +1,6 @@
 // The digest of a content: SHA-256 (FIPS 180-4, by OpenSSL's libcrypto). Equal digests mean equal contents, also for
 // contents that an attacker chose: no collision of SHA-256 is known. The caller decides which bytes to hash, and in
-// which order (core/encoder_features.h does so for encoder inputs).
+// which order (core/encoder_item.h does so for items).
 #pragma once
 
 #include <array>

@@ -133,7 +133,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kSharedInputs, .group = feature_groups::kMemory, .name = "one encode for equal inputs in flight", .flags = "--share-identical-inputs"},
     {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .others = "EncodedInput of engine/encoded_input.h"},
     {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts", .flags = "--enable-prefix-caching", .refusal = "prefix caching is not supported: decoder prompts are a few tokens long"},
-    {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill", .flags = "--enable-chunked-prefill", .refusal = "chunked prefill is not supported: a prompt goes through in one step, and the step's budgets hold the longest one"},
+    {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill of decoder prompts", .flags = "--max-num-batched-tokens, --enable-chunked-prefill"},
     {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding", .flags = "--speculative-config, --speculative-model, --num-speculative-tokens", .refusal = "speculative decoding is not supported"},
 
     {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights kept as the checkpoint stores them: float32, bfloat16 or float16", .flags = "--dtype", .others = "model.safetensors"},

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/encoder_features.h"
+#include "core/encoder_item.h"
 #include "tensor/tensor.h"
 
 namespace transept {
@@ -60,27 +60,41 @@ struct CrossCapture {
   TensorView out;                    // float32 [heads.size(), requested rows, cross.max_kv_len]
 };
 
+// Decoder rows whose embedding is a row of an item (EncoderItem::splice_offset) instead of their token's.
+struct Splices {
+  View<int32_t> rows;      // packed decoder rows, ascending
+  View<int64_t> slots;     // of each, in blocks of the spec of kind kEncoderRows: block * block_size + offset
+  int32_t block_size = 0;  // rows of a block
+
+  bool empty() const { return rows.empty(); }
+};
+
 struct ForwardBatch {
   View<int32_t> input_ids;    // [num_tokens]
-  View<int32_t> positions;    // [num_tokens] of each token in its sequence
+  View<int32_t> positions;    // [ModelSpec::position_axes, num_tokens] of each token, usually its index in its sequence
   View<int32_t> logits_rows;  // [num_logits] rows that are sampled or scored, ascending, distinct
   AttentionMetadata self;
   AttentionMetadata cross;
   KvCaches kv;
   const CrossCapture* capture = nullptr;  // null: not requested
+  Splices splices;
+  View<uint8_t> row_kinds;  // [num_tokens] RowRange::kind, which the family defines; empty: all 0
 
   int64_t num_tokens() const { return static_cast<int64_t>(input_ids.size()); }
 };
 
-// The encoder's part of a step: the encoder inputs of attention.num_seqs groups, ids or media. num_tokens counts
-// positions of the encoder's layers.
+// The encoder's part of a step: attention.num_seqs items with the same consumers. num_tokens counts rows of the
+// encoder's output, which are those of its layers in most families.
 struct EncodeBatch {
-  View<int32_t> input_ids;      // [num_tokens]; media: empty
+  View<int32_t> input_ids;      // [ids of all items] of items of ids; a family that mixes both knows how many are whose
   View<FeaturesView> features;  // [num_seqs]; ids: empty. A dry run reads attention.seq_lens instead
-  View<int32_t> positions;      // [num_tokens] of each row in its input
+  View<int32_t> positions;      // [num_tokens] of each row in its item
   AttentionMetadata attention;
+  Consumers consumers = Consumers::kCross;  // of every item: which encoder runs, where a family has two
+  int64_t num_rows = 0;                     // of the widest layer; 0: num_tokens()
 
   int64_t num_tokens() const { return static_cast<int64_t>(positions.size()); }
+  int64_t num_widest_rows() const { return num_rows > 0 ? num_rows : num_tokens(); }
 };
 
 // Layers [begin, end).

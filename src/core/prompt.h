@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/json.h"
-#include "core/encoder_features.h"
+#include "core/decoder_layout.h"
+#include "core/encoder_item.h"
 
 namespace transept {
 
@@ -47,32 +49,35 @@ struct OpenToken {
   std::vector<int32_t> choices;
 };
 
-// The inputs that the engine runs (vLLM's EncoderDecoderLLMInputs): ids for both sides, or features for the encoder,
-// and the texts that were given.
+// The inputs that the engine runs (vLLM's EncoderDecoderLLMInputs): what is encoded, the decoder's ids, and the texts
+// that were given.
 struct EncoderDecoderInputs {
   std::optional<std::string> encoder_prompt;
-  std::vector<int32_t> encoder_prompt_token_ids;            // empty: media, or a decoder-only request
-  std::shared_ptr<const EncoderFeatures> encoder_features;  // null: ids
-  std::optional<std::string> prompt;                        // of the decoder
-  std::vector<int32_t> prompt_token_ids;                    // of the decoder; never empty
-  std::optional<OpenToken> open_token;                      // in prompt_token_ids
+  std::vector<EncoderItem> items;         // in the order of the cross table; empty: a decoder-only request
+  std::optional<std::string> prompt;      // of the decoder
+  std::vector<int32_t> prompt_token_ids;  // of the decoder; never empty
+  std::optional<OpenToken> open_token;    // in prompt_token_ids
+  DecoderLayout layout;                   // of the decoder's rows
   // Tokens of the default prompt that count as generated in the length of a beam search: its bos or language, 0 or 1.
   int32_t num_default_generated = 0;
   bool names_language = false;  // the default prompt has the target language, so forced_bos_token_id is dropped
 
-  // content_digest(encoder_content()), computed on the caller's thread. Unset: the engine computes it if it needs it.
-  std::optional<ContentDigest> encoder_digest;
-
-  EncoderContent encoder_content() const {
-    EncoderContent content(encoder_prompt_token_ids, encoder_features);
-    content.digest = encoder_digest;
-    return content;
+  // Makes ids the one item, or none if they are empty.
+  void set_encoder_ids(std::vector<int32_t> ids) {
+    items.clear();
+    if (!ids.empty()) items.emplace_back(std::move(ids));
   }
-  // Positions of the encoder's output; 0: a decoder-only request.
-  int32_t num_encoder_tokens() const {
-    return encoder_features != nullptr ? encoder_features->num_positions
-                                       : static_cast<int32_t>(encoder_prompt_token_ids.size());
+  // Makes media the one item.
+  void set_encoder_features(std::shared_ptr<const EncoderFeatures> features) {
+    items.assign(1, EncoderItem({}, std::move(features)));
   }
+  // The ids of the first item; empty: there are none.
+  const std::vector<int32_t>& encoder_token_ids() const {
+    static const std::vector<int32_t> kNone;
+    return items.empty() ? kNone : items.front().token_ids;
+  }
+  // Rows of the encoder's output, of all items.
+  int32_t num_encoder_tokens() const { return num_positions(items); }
 };
 
 }  // namespace transept

@@ -76,8 +76,8 @@ struct RequestOutput {
       probe_logprob;  // SamplingParams::probe: natural, raw distribution; NaN: the scores were no numbers
   // SamplingParams::capture_cross_attention. Null: not requested, or the request ended before its whole prompt ran.
   std::shared_ptr<const CrossAttentionWeights> cross_attention;
-  // SamplingParams::capture_encoder_output: [num_positions, d_model], from the request's own encode. Empty: not
-  // requested, or the input's cross KV existed already and the request did not encode.
+  // SamplingParams::capture_encoder_output: [num_positions, width] of each item, from the request's own encodes. Empty:
+  // not requested, or the items' tables existed already and the request did not encode.
   std::vector<float> encoder_output;
   std::vector<CompletionOutput> outputs;
   bool finished = false;

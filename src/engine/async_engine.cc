@@ -16,6 +16,11 @@ std::vector<std::unique_ptr<LLMEngine>> list_of(std::unique_ptr<LLMEngine> engin
   return engines;
 }
 
+// By which requests with the same items find each other's replica.
+std::optional<ContentDigest> first_digest(const EncoderDecoderInputs& inputs) {
+  return inputs.items.empty() ? std::nullopt : inputs.items.front().digest;
+}
+
 }  // namespace
 
 // ---- RequestStream
@@ -90,15 +95,14 @@ StatusOr<RequestStream> AsyncEngine::dispatch(EngineMailbox::NewRequest request)
 
 RequestLoad AsyncEngine::load_of(const EngineMailbox::NewRequest& request) const {
   const int64_t num_encoder_tokens =
-      request.encoded.has_value() ? request.encoded.content().num_positions() : request.inputs.num_encoder_tokens();
+      request.encoded.has_value() ? num_positions(request.encoded.items()) : request.inputs.num_encoder_tokens();
   return {.num_tokens = num_expected_tokens(request.inputs, num_encoder_tokens, request.params),
-          .content = request.inputs.encoder_digest};
+          .content = first_digest(request.inputs)};
 }
 
 // On the caller's thread: no engine's waits for it.
 void AsyncEngine::make_digest(EncoderDecoderInputs& inputs) const {
-  if (!shares_identical_inputs_ || inputs.num_encoder_tokens() == 0 || inputs.encoder_digest.has_value()) return;
-  inputs.encoder_digest = content_digest(inputs.encoder_content());
+  if (shares_identical_inputs_) make_digests(inputs.items);
 }
 
 size_t AsyncEngine::choose(const RequestLoad& load) const {
@@ -124,7 +128,7 @@ std::future<StatusOr<EncodedInput>> AsyncEngine::encode(EncoderDecoderInputs inp
   size_t taker = 0;
   make_digest(inputs);
   if (replicas_.size() > 1) {
-    const RequestLoad load{.num_tokens = inputs.num_encoder_tokens(), .content = inputs.encoder_digest};
+    const RequestLoad load{.num_tokens = inputs.num_encoder_tokens(), .content = first_digest(inputs)};
     const MutexLock lock(dispatching_);
     taker = choose(load);
     next_replica_ = taker + 1;

@@ -60,7 +60,7 @@ class Caller final {
     const int32_t marker = index_ * 1000000 + static_cast<int32_t>(num_requests_++ % 1000000);
     RequestSpec spec;
     spec.id = str_cat("t", index_, "-", num_requests_ % 3);  // ids come again and again
-    spec.inputs.encoder_prompt_token_ids.assign(1 + random_() % 9, marker);
+    spec.inputs.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(1 + random_() % 9), marker));
     spec.inputs.prompt_token_ids = {2};
     spec.params.max_tokens = 1 + static_cast<int32_t>(random_() % 24);
     spec.params.n = 1 + static_cast<int32_t>(random_() % 4 == 0) * 2;
@@ -78,7 +78,7 @@ class Caller final {
         handle_ = std::move(*handle);
       }
       spec.encoded = handle_;
-      spec.inputs.encoder_prompt_token_ids = handle_.content().token_ids;
+      spec.inputs.items = handle_.items();
     }
     const RequestSpec asked = spec;
 
@@ -136,7 +136,7 @@ class Caller final {
       merge_delta(whole, std::move(**output));
     }
     ASSERT_TRUE(stream.has_ended());
-    ASSERT_EQ(whole.encoder_prompt_token_ids, asked.inputs.encoder_prompt_token_ids) << "another's answer";
+    ASSERT_EQ(whole.encoder_prompt_token_ids, asked.inputs.encoder_token_ids()) << "another's answer";
     const bool is_aborted = whole.outputs.at(0).finish_reason == FinishReason::kAbort;
     ASSERT_EQ(whole.error, "");
     check_tokens(whole, asked, !is_aborted);

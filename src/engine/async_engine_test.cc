@@ -317,14 +317,14 @@ TEST_F(AsyncEngineTest, DigestsAreMadeOnTheCallersThread) {
   };
   const auto spec_of = [](const std::string& id, const std::shared_ptr<const EncoderFeatures>& features) {
     RequestSpec spec = make_spec(id, 20, 7);
-    spec.inputs.encoder_prompt_token_ids.clear();
-    spec.inputs.encoder_features = features;
+    spec.inputs.items.clear();
+    spec.inputs.set_encoder_features(features);
     return spec;
   };
   const std::shared_ptr<EncoderFeatures> first = window(1), held = window(2);
   RequestStream a = add(spec_of("a", first));
   EncoderDecoderInputs for_handle;
-  for_handle.encoder_features = held;
+  for_handle.set_encoder_features(held);
   std::future<StatusOr<EncodedInput>> handle = engine_->encode(for_handle);
   first->values.assign(8, 9);
   held->values.assign(8, 8);
@@ -462,11 +462,11 @@ TEST_F(AsyncEngineTest, RequestsOverAHandleShareOneEncodeEvenOneAfterTheOther) {
   ASSERT_TRUE(handle.ok()) << handle.status();
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     RequestSpec over = make_spec(str_cat("r", seed), 4, seed);
-    over.inputs.encoder_prompt_token_ids.clear();
+    over.inputs.items.clear();
     over.encoded = *handle;
     const StatusOr<RequestOutput> output = add(std::move(over)).next();
     ASSERT_TRUE(output.ok()) << output.status();
-    EXPECT_EQ(output->encoder_prompt_token_ids, handle->content().token_ids);
+    EXPECT_EQ(output->encoder_prompt_token_ids, handle->items().front().token_ids);
     EXPECT_EQ(output->outputs[0].token_ids, foretold(seed, 4));
   }
   EXPECT_EQ(engine_->snapshot().stats.num_encoder_tokens, 5);
@@ -503,7 +503,7 @@ TEST_F(AsyncEngineTest, WhatNoHandleCanBeMadeOfIsTold) {
   gate_->open();
   EXPECT_EQ(error_param(engine_->encode({}).get().status()), "prompt");
   EncoderDecoderInputs big;
-  big.encoder_prompt_token_ids.assign(1000, 3);
+  big.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(1000), 3));
   EXPECT_EQ(engine_->encode(std::move(big)).get().status().code(), Code::kInvalidArgument);
 
   StatusOr<EncodedInput> foreign = engine_->encode(make_spec("", 1, 1).inputs).get();

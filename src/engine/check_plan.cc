@@ -68,67 +68,121 @@ class PlanChecker final {
   }
 
   Status check_group(const SequenceGroupMetadata& group) {
-    const EncoderSequenceData& input = group.encoder_seq_data;
-    RETURN_IF_ERROR(check("encoder num_tokens", input.num_tokens, "positions", 0, info_.max_encoder_len));
-    RETURN_IF_ERROR(check_ids("encoder token_ids", input.token_ids, info_.spec.encoder_vocab()));
+    RETURN_IF_ERROR(check("num_cross_tokens", group.num_cross_tokens, "positions", 0,
+                          has_spec(KvKind::kCross) ? info_.max_encoder_len : 0));
+    RETURN_IF_ERROR(check_ids("encoder_token_ids", group.encoder_token_ids, info_.spec.encoder_vocab()));
     RETURN_IF_ERROR(
-        check_table("cross_block_table", group.cross_block_table, input.num_tokens, info_.cross_block_size));
-    if (input.encode_now) RETURN_IF_ERROR(check_input(input));
+        check_table("cross_block_table", group.cross_block_table, group.num_cross_tokens, info_.cross_block_size));
+    if (group.seq_data.empty()) return refuse("seq_data", "a group without rows");
     if (group.seq_data.size() != group.block_tables.size()) return refuse("block_tables", "not one a sequence");
     for (size_t i = 0; i < group.seq_data.size(); ++i) {
       RETURN_IF_ERROR(check_sequence(group.seq_data[i], group.block_tables[i]));
     }
-    return ok_status();
+    RETURN_IF_ERROR(check_ranges(group));
+    return check_splices(group);
   }
   Status check_sequence(const SequenceData& data, const BlockTable& table) {
-    const int64_t num_rows = std::ssize(data.token_ids);
+    const int64_t num_rows = std::ssize(data.token_ids), axes = info_.spec.position_axes;
     RETURN_IF_ERROR(check("context_len", data.context_len, "tokens", 0, info_.max_decoder_len));
     RETURN_IF_ERROR(check("token_ids", num_rows, "rows", 1, int64_t{info_.max_decoder_len} - data.context_len));
     RETURN_IF_ERROR(check("first_logits_row", data.first_logits_row, "is a row", 0, num_rows));
     RETURN_IF_ERROR(check_ids("token_ids", data.token_ids, info_.spec.vocab_size));
     RETURN_IF_ERROR(check_table("block_table", table, data.context_len + num_rows, info_.block_size));
+    const int64_t num_positions = std::ssize(data.positions);
+    if (num_positions % axes != 0) return refuse("positions", "not as many on each axis");
+    RETURN_IF_ERROR(check("positions", num_positions / axes, "rows", 0, num_rows));
+    for (const int32_t position : data.positions) RETURN_IF_ERROR(check_position("positions", position));
+    const int64_t first = data.context_len + num_positions / axes, last = data.context_len + num_rows - 1;
+    if (data.position_delta != 0 && first <= last) {
+      RETURN_IF_ERROR(check_position("position_delta", first + data.position_delta));
+      RETURN_IF_ERROR(check_position("position_delta", last + data.position_delta));
+    }
     num_rows_ += num_rows;
     ++num_seqs_;
     return ok_status();
   }
+  Status check_position(std::string_view field, int64_t position) const {
+    return check(field, position, "is a position", 0, int64_t{info_.max_decoder_len} - 1);
+  }
+  Status check_ranges(const SequenceGroupMetadata& group) const {
+    int64_t last = -1;
+    for (const RowRange& range : group.ranges) {
+      RETURN_IF_ERROR(check("ranges", range.first_token, "is a token", last + 1, std::numeric_limits<int32_t>::max()));
+      RETURN_IF_ERROR(check("ranges", range.key_end, "is the end of keys", 0, group.num_cross_tokens));
+      RETURN_IF_ERROR(check("ranges", range.key_begin, "is a key", 0, range.key_end));
+      last = range.first_token;
+    }
+    return ok_status();
+  }
+  Status check_splices(const SequenceGroupMetadata& group) const {
+    if (!group.splices.empty() && !has_spec(KvKind::kEncoderRows)) return refuse("splices", "the model splices none");
+    int64_t end = 0;
+    const int64_t num_rows = std::ssize(group.seq_data[0].token_ids);
+    for (const PlannedSplice& splice : group.splices) {
+      RETURN_IF_ERROR(check("splices", splice.first_row, "is a row", end, num_rows - 1));
+      RETURN_IF_ERROR(check("splices", splice.num_rows, "rows", 1, num_rows - splice.first_row));
+      RETURN_IF_ERROR(check("splices", splice.first_slot, "is a slot", 0, info_.max_num_encoder_tokens - 1));
+      RETURN_IF_ERROR(check_table("splice block_table", splice.block_table,
+                                  int64_t{splice.first_slot} + splice.num_rows, info_.rows_block_size));
+      end = int64_t{splice.first_row} + splice.num_rows;
+    }
+    return ok_status();
+  }
 
-  // What an encode reads: an id for each position, or media.
-  Status check_input(const EncoderSequenceData& input) const {
-    if (input.features.empty()) {
-      return check("encoder token_ids", std::ssize(input.token_ids), "ids", input.num_tokens, input.num_tokens);
+  bool has_spec(KvKind kind) const { return info_.spec.find_kv(kind) >= 0; }
+
+  // An id for each position, or media, or both; and tables for all rows.
+  Status check_encode(const PlannedEncode& encode) const {
+    RETURN_IF_ERROR(check("encode num_positions", encode.num_positions, "positions", 1, info_.max_num_encoder_tokens));
+    RETURN_IF_ERROR(
+        check("encode num_rows", encode.num_rows, "rows", encode.num_positions, info_.max_num_encoder_tokens));
+    RETURN_IF_ERROR(check_ids("encode token_ids", encode.token_ids, info_.spec.encoder_vocab()));
+    const auto known = (has_spec(KvKind::kCross) ? Consumers::kCross : Consumers::kNone) |
+                       (has_spec(KvKind::kEncoderRows) ? Consumers::kSplice : Consumers::kNone);
+    const bool is_of_two_widths =
+        encode.consumers == (Consumers::kCross | Consumers::kSplice) && !info_.spec.has_one_width();
+    if (encode.consumers == Consumers::kNone || (encode.consumers & known) != encode.consumers || is_of_two_widths) {
+      return refuse("encode consumers", "not those of the model");
+    }
+    if (encode.writes == Consumers::kNone || (encode.writes & encode.consumers) != encode.writes) {
+      return refuse("encode writes", "not some of the consumers");
+    }
+    if (has(encode.writes, Consumers::kCross)) {
+      RETURN_IF_ERROR(check("encode cross_begin", encode.cross_begin, "is a position", 0,
+                            int64_t{info_.max_encoder_len} - encode.num_positions));
+      RETURN_IF_ERROR(check_table("encode cross_block_table", encode.cross_block_table,
+                                  int64_t{encode.cross_begin} + encode.num_positions, info_.cross_block_size));
+    }
+    if (has(encode.writes, Consumers::kSplice)) {
+      RETURN_IF_ERROR(
+          check_table("encode rows_block_table", encode.rows_block_table, encode.num_positions, info_.rows_block_size));
+    }
+    return check_input(encode);
+  }
+  Status check_input(const PlannedEncode& encode) const {
+    if (encode.features.empty()) {
+      return check("encode token_ids", std::ssize(encode.token_ids), "ids", encode.num_positions, encode.num_positions);
     }
     const int64_t bulk = std::ssize(scheduled_.bulk);
     int64_t size = 1;
-    for (const int64_t axis : input.features.shape) {
+    for (const int64_t axis : encode.features.shape) {
       RETURN_IF_ERROR(check("shape", axis, "is an axis", 1, bulk));
       if (size > bulk / axis) return refuse("shape", "media larger than the plan's bulk");
       size *= axis;
     }
-    return check("features begin", input.features.begin, "is a value", 0, bulk - size);
+    return check("features begin", encode.features.begin, "is a value", 0, bulk - size);
   }
   Status check_encodes() const {
-    int64_t num_encoder_tokens = 0;
-    size_t num_groups = 0;
-    for (const SequenceGroupMetadata& group : scheduled_.groups) num_groups += group.encoder_seq_data.encode_now;
-    if (num_groups != scheduled_.encodes.size()) return refuse("encodes", "not those of the groups");
+    int64_t num_rows = 0;
     for (const PlannedEncode& encode : scheduled_.encodes) {
-      RETURN_IF_ERROR(check_index("encodes", encode.group_idx));
-      const SequenceGroupMetadata& group = scheduled_.groups[static_cast<size_t>(encode.group_idx)];
-      if (!group.encoder_seq_data.encode_now || group.group_id != encode.group_id) {
-        return refuse("encodes", "a group that does not encode");
-      }
-      num_encoder_tokens += group.encoder_seq_data.num_tokens;
+      RETURN_IF_ERROR(check_encode(encode));
+      num_rows += encode.num_rows;
     }
-    const LongEncode& encode = scheduled_.long_encode;
-    RETURN_IF_ERROR(check("encodes", num_encoder_tokens, "positions", 0, info_.max_num_encoder_tokens));
+    RETURN_IF_ERROR(check("encodes", num_rows, "rows", 0, info_.max_num_encoder_tokens));
     RETURN_IF_ERROR(
         check("num_long_encode_tasks", plan_.num_long_encode_tasks, "tasks", 1, std::numeric_limits<int64_t>::max()));
-    if (!encode.runs || !encode.begins) return ok_status();
-    RETURN_IF_ERROR(check("long_encode num_tokens", encode.input.num_tokens, "positions", 1, info_.max_encoder_len));
-    RETURN_IF_ERROR(check_ids("long_encode token_ids", encode.input.token_ids, info_.spec.encoder_vocab()));
-    RETURN_IF_ERROR(check_table("long_encode cross_block_table", encode.cross_block_table, encode.input.num_tokens,
-                                info_.cross_block_size));
-    return check_input(encode.input);
+    const LongEncode& encode = scheduled_.long_encode;
+    return encode.runs && encode.begins ? check_encode(encode.encode) : ok_status();
   }
 
   Status check_index(std::string_view field, int32_t group_idx) const {

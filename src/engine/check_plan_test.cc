@@ -25,29 +25,42 @@ ExecutorInfo limits() {
   info.max_num_batched_tokens = 4;
   info.max_num_encoder_tokens = 20;
   info.block_size = info.cross_block_size = 16;
+  info.rows_block_size = 4;
+  info.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}, {KvKind::kEncoderRows}};
   info.num_device_blocks = 8;
   info.num_host_blocks = 4;
   return info;
 }
 
-// Group 0 decodes a token, group 1 encodes ids, group 2 media.
+// Group 0 decodes a token, group 1 encodes ids, group 2 media, of which it splices a row.
 StepPlan sound_plan() {
   StepPlan plan = decode_plan_of(3, 1, 1);
   for (size_t i = 0; i < 3; ++i) {
     SequenceGroupMetadata& group = plan.scheduled.groups[i];
     group.seq_data[0].context_len = 3;
     group.seq_data[0].token_ids = {7};
-    group.encoder_seq_data.num_tokens = 10;
+    group.num_cross_tokens = 10;
   }
-  EncoderSequenceData& ids = plan.scheduled.groups[1].encoder_seq_data;
+  PlannedEncode& ids = plan.scheduled.encodes.push();
   ids.token_ids.assign(10, 5);
-  ids.encode_now = true;
-  EncoderSequenceData& media = plan.scheduled.groups[2].encoder_seq_data;
-  media.features = {.shape = {2, 3}, .begin = 1};
-  media.encode_now = true;
+  ids.num_positions = ids.num_rows = 10;
+  ids.consumers = ids.writes = Consumers::kCross;
+  ids.cross_block_table = plan.scheduled.groups[1].cross_block_table;
+  PlannedEncode& media = plan.scheduled.encodes.push();
+  media.features.shape = {2, 3};
+  media.features.begin = 1;
+  media.num_positions = 8;
+  media.num_rows = 10;
+  media.consumers = media.writes = Consumers::kCross | Consumers::kSplice;
+  media.cross_block_table = plan.scheduled.groups[2].cross_block_table;
+  media.rows_block_table = {6, 7};
   plan.scheduled.bulk.resize(7);
-  for (const int32_t i : {1, 2})
-    plan.scheduled.encodes.push_back({plan.scheduled.groups[static_cast<size_t>(i)].group_id, i});
+  PlannedSplice& splice = plan.scheduled.groups[2].splices.push();
+  splice.num_rows = 1;
+  splice.first_slot = 7;
+  splice.block_table = {6, 7};
+  plan.scheduled.groups[2].ranges = {{0, 0, 0, 1}, {3, 2, 10, 0}};
+  plan.scheduled.groups[2].seq_data[0].positions = {2};
   plan.captures.push_back({0, 0, 0, 1});
   plan.scheduled.moves.swap_in = {{3, 7}};
   plan.scheduled.moves.swap_out = {{7, 3}};
@@ -61,11 +74,11 @@ TEST(CheckPlan, ASoundOneIsTaken) {
     StepPlan plan = sound_plan();
     LongEncode& encode = plan.scheduled.long_encode;
     encode.runs = encode.begins = true;
-    encode.input = plan.scheduled.groups[is_media ? 2 : 1].encoder_seq_data;
-    encode.cross_block_table = {0};
+    encode.encode = plan.scheduled.encodes[is_media ? 1 : 0];
+    encode.encode.cross_block_table = {0};
     EXPECT_EQ(check_plan(plan, limits()), ok_status());
-    encode.cross_block_table = {8};
-    EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("long_encode cross_block_table"));
+    encode.encode.cross_block_table = {8};
+    EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("encode cross_block_table"));
   }
 }
 
@@ -75,6 +88,7 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
     std::function<void(StepPlan&)> spoil;
   };
   const auto group = [](StepPlan& plan, size_t i) -> SequenceGroupMetadata& { return plan.scheduled.groups[i]; };
+  const auto encode = [](StepPlan& plan, size_t i) -> PlannedEncode& { return plan.scheduled.encodes[i]; };
   const std::vector<Case> cases = {
       {"swap_in", [](StepPlan& p) { p.scheduled.moves.swap_in[0].src = 4; }},
       {"swap_in", [](StepPlan& p) { p.scheduled.moves.swap_in[0].dst = 8; }},
@@ -98,25 +112,56 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
        [&](StepPlan& p) {
          group(p, 0).seq_data[0].token_ids = {1, 1, 1};
        }},
-      {"encoder num_tokens", [&](StepPlan& p) { group(p, 0).encoder_seq_data.num_tokens = 65; }},
-      {"encoder token_ids", [&](StepPlan& p) { group(p, 1).encoder_seq_data.token_ids[3] = -1; }},
-      {"encoder token_ids", [&](StepPlan& p) { group(p, 1).encoder_seq_data.token_ids.pop_back(); }},
+      {"num_cross_tokens", [&](StepPlan& p) { group(p, 0).num_cross_tokens = 65; }},
+      {"encoder_token_ids", [&](StepPlan& p) { group(p, 0).encoder_token_ids = {1000}; }},
+      {"seq_data", [&](StepPlan& p) { group(p, 0).seq_data.clear(), group(p, 0).block_tables.clear(); }},
+      {"positions",
+       [&](StepPlan& p) {
+         group(p, 0).seq_data[0].positions = {1, 2};
+       }},
+      {"positions", [&](StepPlan& p) { group(p, 0).seq_data[0].positions = {64}; }},
+      {"positions", [&](StepPlan& p) { group(p, 0).seq_data[0].positions = {-1}; }},
+      {"position_delta", [&](StepPlan& p) { group(p, 0).seq_data[0].position_delta = -4; }},
+      {"position_delta", [&](StepPlan& p) { group(p, 0).seq_data[0].position_delta = 61; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[1].first_token = 0; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[1].key_end = 11; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[1].key_begin = 11; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[0].key_begin = -1; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].first_row = 1; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].num_rows = 2; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].num_rows = 0; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].first_slot = -1; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices.push() = PlannedSplice(group(p, 2).splices[0]); }},
+      {"splice block_table", [&](StepPlan& p) { group(p, 2).splices[0].first_slot = 8; }},
+      {"splice block_table",
+       [&](StepPlan& p) {
+         group(p, 2).splices[0].block_table = {6, 8};
+       }},
+      {"encode token_ids", [&](StepPlan& p) { encode(p, 0).token_ids[3] = -1; }},
+      {"encode token_ids", [&](StepPlan& p) { encode(p, 0).token_ids.pop_back(); }},
+      {"encode num_positions", [&](StepPlan& p) { encode(p, 0).num_positions = 0; }},
+      {"encode num_rows", [&](StepPlan& p) { encode(p, 0).num_rows = 9; }},
+      {"encode consumers", [&](StepPlan& p) { encode(p, 0).consumers = Consumers::kNone; }},
+      {"encode consumers", [&](StepPlan& p) { encode(p, 0).consumers = static_cast<Consumers>(5); }},
+      {"encode writes", [&](StepPlan& p) { encode(p, 0).writes = Consumers::kNone; }},
+      {"encode writes", [&](StepPlan& p) { encode(p, 0).writes = Consumers::kSplice; }},
+      {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = -1; }},
+      {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = 55; }},
+      {"encode cross_block_table", [&](StepPlan& p) { encode(p, 0).cross_begin = 7; }},
+      {"encode cross_block_table", [&](StepPlan& p) { encode(p, 0).cross_block_table.clear(); }},
+      {"encode rows_block_table", [&](StepPlan& p) { encode(p, 1).rows_block_table.pop_back(); }},
       {"shape",
        [&](StepPlan& p) {
-         group(p, 2).encoder_seq_data.features.shape = {0, 3};
+         encode(p, 1).features.shape = {0, 3};
        }},
       {"shape",
        [&](StepPlan& p) {
-         group(p, 2).encoder_seq_data.features.shape = {4, 4};
+         encode(p, 1).features.shape = {4, 4};
        }},
-      {"shape", [&](StepPlan& p) { group(p, 2).encoder_seq_data.features.shape = {int64_t{1} << 40}; }},
-      {"features begin", [&](StepPlan& p) { group(p, 2).encoder_seq_data.features.begin = 2; }},
-      {"features begin", [&](StepPlan& p) { group(p, 2).encoder_seq_data.features.begin = -1; }},
-      {"encodes", [](StepPlan& p) { p.scheduled.encodes.pop_back(); }},
-      {"encodes", [](StepPlan& p) { p.scheduled.encodes[0].group_idx = 3; }},
-      {"encodes", [](StepPlan& p) { p.scheduled.encodes[0].group_idx = 0; }},
-      {"encodes", [](StepPlan& p) { p.scheduled.encodes[0].group_id = GroupId(1); }},
-      {"encodes", [&](StepPlan& p) { group(p, 2).encoder_seq_data.num_tokens = 11; }},
+      {"shape", [&](StepPlan& p) { encode(p, 1).features.shape = {int64_t{1} << 40}; }},
+      {"features begin", [&](StepPlan& p) { encode(p, 1).features.begin = 2; }},
+      {"features begin", [&](StepPlan& p) { encode(p, 1).features.begin = -1; }},
+      {"encodes", [&](StepPlan& p) { encode(p, 1).num_rows = 11; }},
       {"num_long_encode_tasks", [](StepPlan& p) { p.num_long_encode_tasks = 0; }},
       {"rows", [](StepPlan& p) { p.rows[0].group_idx = 3; }},
       {"rows", [](StepPlan& p) { p.rows[0].seq_idx = 1; }},
@@ -155,6 +200,18 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
     EXPECT_FALSE(status.ok()) << i << ": " << cases[i].field;
     EXPECT_THAT(error_message(status), HasSubstr(str_cat("plan: ", cases[i].field, ": "))) << i;
   }
+}
+
+// Of models without the kind of KV.
+TEST(CheckPlan, WhatTheModelHasNoPlaceForIsRefused) {
+  ExecutorInfo info = limits();
+  info.spec.kv.pop_back();
+  EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("splices"));
+  StepPlan plan = sound_plan();
+  plan.scheduled.groups[2].splices.clear();
+  EXPECT_THAT(error_message(check_plan(plan, info)), HasSubstr("encode consumers"));
+  info.spec.kv = {{KvKind::kSelf}};
+  EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("num_cross_tokens"));
 }
 
 TEST(CheckPlan, WithoutAlignmentHeadsThereIsNothingToCapture) {

@@ -129,7 +129,8 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const Ex
   options.scheduler.max_num_seqs = info.max_num_seqs;
   ASSIGN_OR_RETURN(options.scheduler.preemption_mode, parse_preemption_mode(config.preemption_mode));
   options.blocks.block_size = info.block_size;
-  options.blocks.specs = {{TableOwner::kSequence}, {TableOwner::kGroup, info.cross_block_size}};
+  options.blocks.specs.clear();
+  for (const KvSpec& kv : info.spec.kv) options.blocks.specs.push_back({kv.owner, info.tokens_per_block(kv.kind)});
   options.blocks.num_device_blocks = info.num_device_blocks;
   options.blocks.num_host_blocks = info.num_host_blocks;
   options.blocks.watermark = config.watermark;

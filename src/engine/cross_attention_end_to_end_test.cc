@@ -186,8 +186,9 @@ class CrossAttentionTest : public ::testing::Test {
     for (int32_t i = 0; i < 10; ++i) {
       Request& request = list.emplace_back();
       request.id = str_cat("r", i);
-      for (int32_t j = 0; j < 1 + (i * 7) % 24; ++j)
-        request.inputs.encoder_prompt_token_ids.push_back((i * 5 + j * 3) % 40);
+      std::vector<int32_t> ids;
+      for (int32_t j = 0; j < 1 + (i * 7) % 24; ++j) ids.push_back((i * 5 + j * 3) % 40);
+      request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2};
       for (int32_t j = 0; j < (i * 5) % 13; ++j) request.inputs.prompt_token_ids.push_back((i + j * 11) % 40);
       request.params.max_tokens = 20;
@@ -225,10 +226,10 @@ class CrossAttentionTest : public ::testing::Test {
     ASSERT_NE(output.cross_attention, nullptr);
     const CrossAttentionWeights& captured = *output.cross_attention;
     const std::vector<Rows> expected =
-        ObviousBart(bart_).cross_attention(request.inputs.encoder_prompt_token_ids, request.inputs.prompt_token_ids);
+        ObviousBart(bart_).cross_attention(request.inputs.encoder_token_ids(), request.inputs.prompt_token_ids);
     ASSERT_EQ(captured.num_heads, bart_.heads);
     ASSERT_EQ(captured.num_tokens, static_cast<int32_t>(request.inputs.prompt_token_ids.size()));
-    ASSERT_EQ(captured.num_positions, static_cast<int32_t>(request.inputs.encoder_prompt_token_ids.size()));
+    ASSERT_EQ(captured.num_positions, static_cast<int32_t>(request.inputs.encoder_token_ids().size()));
     ASSERT_EQ(captured.values.size(),
               static_cast<size_t>(captured.num_heads * captured.num_tokens * captured.num_positions));
     for (int32_t head = 0; head < captured.num_heads; ++head) {
@@ -317,7 +318,7 @@ TEST_F(CrossAttentionTest, WhatCannotBeIsRefused) {
                    std::make_unique<testing::FakeModelExecutor>(options.blocks, InputBatch::Limits{.block_size = 16}),
                    nullptr, clock);
   Request request{"r", {}, {}};
-  request.inputs.encoder_prompt_token_ids.assign(6000, 1);
+  request.inputs.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(6000), 1));
   request.inputs.prompt_token_ids.assign(6000, 1);
   request.params.max_tokens = 1;
   request.params.capture_cross_attention = true;

@@ -64,7 +64,7 @@ void EncodePacer::count(const SchedulerOutputs& scheduled, const StepOutput& out
   }
   if (encode.begins) {
     long_seconds_ = 0;
-    long_tokens_ = encode.input.num_tokens;
+    long_tokens_ = encode.encode.num_rows;
   }
   long_seconds_ += output.encode_seconds;
   // Beside its end others may have encoded, whole: such a step says little of either.

@@ -25,7 +25,7 @@ void count_slice(EncodePacer& pacer, double seconds, int32_t num_tokens, bool be
   StepOutput output;
   scheduled.long_encode.runs = true;
   scheduled.long_encode.begins = begins;
-  scheduled.long_encode.input.num_tokens = num_tokens;
+  scheduled.long_encode.encode.num_rows = num_tokens;
   scheduled.num_encoder_tokens = begins ? num_tokens : 0;
   output.encode_seconds = seconds;
   output.long_encode_ended = ends;

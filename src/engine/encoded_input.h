@@ -1,6 +1,6 @@
-// A handle of an encoder input. While a handle lives, the requests over it (LLMEngine::add_request) share one encode
-// and one cross table, even those that come after the first has ended. For language detection, temperature fallback,
-// word alignment and best-of: several decoder sequences, one encoder input.
+// A handle of an encoder input: a list of items. While a handle lives, the requests over it (LLMEngine::add_request)
+// share one encode of each item and its tables, even those that come after the first has ended. For language detection,
+// temperature fallback, word alignment and best-of: several decoder sequences, one encoder input.
 //
 // The pin is soft: the handle keeps the input itself, and the engine keeps its cross KV until it needs the room. A
 // request over a handle whose cross KV was evicted encodes again. When the last copy is dropped, the cross KV is freed
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/content_digest.h"
-#include "core/encoder_features.h"
+#include "core/encoder_item.h"
 
 namespace transept {
 
@@ -27,7 +27,7 @@ class EncodedInput final {
 
   bool has_value() const { return pin_ != nullptr; }
   // REQUIRES: has_value().
-  const EncoderContent& content() const;
+  const std::vector<EncoderItem>& items() const;   // as they were given
   const std::optional<std::string>& text() const;  // unset: the input was given as ids, or is media
   // Identifies the engine that made the handle (LLMEngine::input_owner).
   const void* owner() const;

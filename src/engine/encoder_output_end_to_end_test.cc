@@ -95,7 +95,7 @@ TEST_F(EncoderOutputTest, IsWhatTheModelGivesWithoutAnEngine) {
   testing::RunModel runner(*attention, parse_isa("auto").value());
   const auto model = load_model(model_config, weights, {PackOptions(runner.threads()), *attention}).value();
   const Request wanted = request("captured", 1, 37);
-  const auto direct = runner.run(*model, {{wanted.inputs.encoder_content(), {2}}});
+  const auto direct = runner.run(*model, {{wanted.inputs.items.front(), {2}}});
   EXPECT_THAT(captured(*load(config()).engine, {wanted}), ElementsAreArray(direct[0].encoder));
 }
 

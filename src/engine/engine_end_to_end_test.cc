@@ -33,8 +33,9 @@ class EndToEndTest : public TinyModelTest {
     for (int32_t i = 0; i < 12; ++i) {
       Request request;
       request.id = str_cat("r", i);
-      for (int32_t j = 0; j < 1 + (i * 7) % 30; ++j)
-        request.inputs.encoder_prompt_token_ids.push_back((i * 5 + j * 3) % 40);
+      std::vector<int32_t> ids;
+      for (int32_t j = 0; j < 1 + (i * 7) % 30; ++j) ids.push_back((i * 5 + j * 3) % 40);
+      request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2, 0};
       for (int32_t j = 0; j < i % 5; ++j) request.inputs.prompt_token_ids.push_back(4 + j);
       request.params.max_tokens = 3 + (i * 11) % 25;
@@ -227,7 +228,7 @@ TEST_F(EndToEndTest, ScoringGivesTheAlignmentsOfTheAnswerThatItScores) {
 TEST_F(EndToEndTest, ARequestWithoutEncoderInputAlignsWithNothingInAnyCompany) {
   LoadedModel model = load(config());
   Request beside = requests()[4], alone = beside;
-  alone.inputs.encoder_prompt_token_ids.clear();
+  alone.inputs.items.clear();
   for (Request* request : {&beside, &alone}) {
     request->params.temperature = 0;
     request->params.max_tokens = 6;
@@ -314,7 +315,7 @@ TEST_F(EndToEndTest, LargestLoadsFitTheMeasuredStepMemory) {
   for (int32_t i = 0; i < 24; ++i) {
     Request request;
     request.id = str_cat(i);
-    request.inputs.encoder_prompt_token_ids.assign(i % 2 == 0 ? 60 : 3, 5);
+    request.inputs.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(i % 2 == 0 ? 60 : 3), 5));
     request.inputs.prompt_token_ids.assign(i % 3 == 0 ? 60 : 1, 2);
     request.params.max_tokens = 3;
     request.params.prompt_logprobs = 2;

@@ -80,7 +80,7 @@ bool has_right_alignments(const RandomRequest& request, const std::vector<int32_
   if (alignments.size() != tokens.size()) return false;
   for (size_t i = first; i < tokens.size(); ++i) {
     const std::span<const int32_t> before = std::span(tokens).first(i);
-    if (alignments[i] != fake_source_index(request.inputs.encoder_prompt_token_ids, before)) return false;
+    if (alignments[i] != fake_source_index(request.inputs.encoder_token_ids(), before)) return false;
   }
   return true;
 }
@@ -99,8 +99,7 @@ std::string capture_difference(const RandomRequest& request, const RequestOutput
   if ((got.cross_attention != nullptr) != wants) return "cross-attention is missing, or there unasked";
   if (!wants) return "";
   const CrossAttentionWeights& captured = *got.cross_attention;
-  const std::vector<int32_t>&encoder = request.inputs.encoder_prompt_token_ids,
-        &prompt = request.inputs.prompt_token_ids;
+  const std::vector<int32_t>&encoder = request.inputs.encoder_token_ids(), &prompt = request.inputs.prompt_token_ids;
   const int32_t num_tokens = static_cast<int32_t>(prompt.size()), num_positions = static_cast<int32_t>(encoder.size());
   const size_t num_values = size_t{kFakeAlignmentHeads} * prompt.size() * encoder.size();
   if (captured.num_heads != kFakeAlignmentHeads || captured.num_tokens != num_tokens ||
@@ -299,7 +298,7 @@ class History final {
     ++totals_.requests;
     const Status status = handle == nullptr ? engine_->add_request(id, request.inputs, request.params)
                                             : engine_->add_request(id, *handle, request.inputs, request.params);
-    if (handle != nullptr) request.inputs.encoder_prompt_token_ids = handle->content().token_ids;
+    if (handle != nullptr) request.inputs.items = handle->items();
     if (is_verbose_) std::fprintf(stderr, "%s%s: %s\n", id.c_str(), handle ? " (handle)" : "", request.text().c_str());
     totals_.open_tokens += request.inputs.open_token.has_value() ? 1 : 0;
     fill_open_token(request.inputs);
@@ -328,7 +327,7 @@ class History final {
     const SamplingParams& params = request.params;
     const int64_t num_seqs = std::max({params.n, params.best_of, params.num_beams}),
                   block_size = options_.blocks.block_size, cross_size = options_.blocks.specs[1].tokens_per_block;
-    const int64_t num_encoder = static_cast<int64_t>(request.inputs.encoder_prompt_token_ids.size());
+    const int64_t num_encoder = static_cast<int64_t>(request.inputs.encoder_token_ids().size());
     const int64_t longest = static_cast<int64_t>(request.inputs.prompt_token_ids.size()) + params.max_tokens;
     const int32_t num_blocks = options_.blocks.num_device_blocks;
     const int32_t watermark = static_cast<int32_t>(options_.blocks.watermark * num_blocks);
@@ -502,7 +501,7 @@ TEST(EngineCounters, OneEncodeForSixteenSamplesAndOneForSixteenBeams) {
   options.blocks = {.block_size = 4, .num_device_blocks = 200, .num_host_blocks = 0, .watermark = 0};
   options.scheduler.max_num_seqs = 16;
   RandomRequest request;
-  request.inputs.encoder_prompt_token_ids = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+  request.inputs.set_encoder_ids({3, 1, 4, 1, 5, 9, 2, 6, 5});
   request.inputs.prompt_token_ids = {2, 7};
   request.params.max_tokens = 20;
   for (const bool beams : {false, true}) {
@@ -525,7 +524,7 @@ TEST(EngineProperty, ASearchThatComesToADeadEndStillHasItsHypotheses) {
   LLMEngine::Options options;
   options.blocks = {.block_size = 4, .num_device_blocks = 50, .num_host_blocks = 0, .watermark = 0};
   RandomRequest request;
-  request.inputs.encoder_prompt_token_ids = {1, 2, 3};
+  request.inputs.set_encoder_ids({1, 2, 3});
   request.inputs.prompt_token_ids = {0};
   request.params.max_tokens = 8;
   request.params.num_beams = 3;

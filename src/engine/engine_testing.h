@@ -45,7 +45,7 @@ inline void expect_nothing_left(const LLMEngine& engine) {
 inline RequestSpec make_spec(const std::string& id, int32_t max_tokens, uint64_t seed, int32_t input = 3) {
   RequestSpec spec;
   spec.id = id;
-  spec.inputs.encoder_prompt_token_ids.assign(5, input);
+  spec.inputs.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(5), input));
   spec.inputs.prompt_token_ids.assign(2, 2);
   spec.params.max_tokens = max_tokens;
   spec.params.seed = seed;

@@ -21,7 +21,7 @@ namespace transept {
 // All that is known of the ranks' model, memory and arithmetic outside of them. A value; it never changes.
 struct ExecutorInfo {
   ModelSpec spec;
-  // The longest encoder input and the longest decoder sequence (prompt and output) that a request may have.
+  // The most encoder positions that a request may cross, and its longest decoder sequence (prompt and output).
   int32_t max_encoder_len = 0;
   int32_t max_decoder_len = 0;
   // The largest step.
@@ -31,6 +31,7 @@ struct ExecutorInfo {
   // The KV cache.
   int32_t block_size = 0;        // tokens of a block of a self table
   int32_t cross_block_size = 0;  // of a cross table
+  int32_t rows_block_size = 0;   // rows of a block of an item's own table; 0: the model splices none
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
   DType kv_dtype = DType::kFloat32;
@@ -40,6 +41,10 @@ struct ExecutorInfo {
   std::string attention_backend;
   std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
   std::vector<std::string> report;         // what start-up found and chose, a line each (blocks, tokens, bytes)
+
+  int32_t tokens_per_block(KvKind kind) const {
+    return kind == KvKind::kSelf ? block_size : kind == KvKind::kCross ? cross_block_size : rows_block_size;
+  }
 };
 
 struct ExecutorStats {

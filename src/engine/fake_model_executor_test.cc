@@ -69,6 +69,7 @@ FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, c
   info_.num_host_blocks = blocks.num_host_blocks;
   info_.spec.alignment_heads.resize(kFakeAlignmentHeads);
   info_.spec.vocab_size = kFakeVocabSize;
+  info_.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}};
   info_.block_size = block_sizes_[kSelf];
   info_.cross_block_size = block_sizes_[kCross];
   for (int32_t* limit : {&info_.max_encoder_len, &info_.max_decoder_len, &info_.max_num_seqs,
@@ -116,15 +117,20 @@ void FakeModelExecutor::apply_moves() {
 }
 
 void FakeModelExecutor::encode() {
-  const EncodeBatch& batch = batch_.encodes().batch();
-  num_encoder_runs_ += batch.attention.num_seqs;
-  if (fault_ == Fault::kSkipsEncodes) return;
+  for (const EncodeInputs& inputs : batch_.encodes()) {
+    num_encoder_runs_ += inputs.batch().attention.num_seqs;
+    if (fault_ != Fault::kSkipsEncodes) encode(inputs);
+  }
+}
+
+void FakeModelExecutor::encode(const EncodeInputs& inputs) {
+  const EncodeBatch& batch = inputs.batch();
   for (size_t s = 0; s < static_cast<size_t>(batch.attention.num_seqs); ++s) {
     const size_t begin = static_cast<size_t>(batch.attention.query_start_loc[s]);
     const size_t end = static_cast<size_t>(batch.attention.query_start_loc[s + 1]);
     const std::span<const int32_t> input = batch.input_ids.subspan(begin, end - begin);
     for (size_t row = begin; row < end; ++row) {
-      slot(kCross, batch_.encodes().cross_write().slot_mapping[row]) = encoded(input, row - begin);
+      slot(kCross, inputs.cross_write().slot_mapping[row]) = encoded(input, row - begin);
     }
   }
 }
@@ -133,11 +139,14 @@ void FakeModelExecutor::encode() {
 void FakeModelExecutor::encode_long(StepOutput& output) {
   const LongEncode& plan = submitted_->scheduled.long_encode;
   output.long_encode_ended = false;
-  output.encode_seconds = static_cast<double>(batch_.encodes().batch().num_tokens());
+  output.encode_seconds = 0;
+  for (const EncodeInputs& inputs : batch_.encodes()) {
+    output.encode_seconds += static_cast<double>(inputs.batch().num_tokens());
+  }
   if (!plan.runs || plan.begins) long_encode_.clear();
   if (!plan.runs) return;
   if (plan.begins) {
-    long_encode_.add(plan.input, {}, plan.cross_block_table);
+    long_encode_.add(plan.encode, {});
     long_encode_.finish();
     num_long_encoded_ = 0;
   }

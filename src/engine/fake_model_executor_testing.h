@@ -53,6 +53,7 @@ class FakeModelExecutor final : public Executor {
  private:
   void apply_moves();
   void encode();
+  void encode(const EncodeInputs& inputs);
   void encode_long(StepOutput& output);
   void write_rows();
   uint64_t read(int32_t seq, int32_t num_tokens) const;

@@ -34,7 +34,7 @@ void GroupShortlists::begin_step(ThreadPool& threads, const SchedulerOutputs& sc
   }
   of_step_.clear();
   for (const SequenceGroupMetadata& group : scheduled.groups) {
-    of_step_.push_back(group.encoder_seq_data.num_tokens == 0 ? nullptr : &find_or_make(group).subset);
+    of_step_.push_back(group.num_cross_tokens == 0 ? nullptr : &find_or_make(group).subset);
   }
   // Those that are preempted give theirs back before others take some.
   for (auto& [id, set] : sets_) {
@@ -65,7 +65,7 @@ GroupShortlists::Set& GroupShortlists::find_or_make(const SequenceGroupMetadata&
   // The tokens of the decoder's prompt, to be scored; nobody predicts the first one.
   const SequenceData& prompt = group.seq_data[0];
   also_.insert(also_.end(), prompt.token_ids.begin() + (prompt.context_len == 0 ? 1 : 0), prompt.token_ids.end());
-  list_->set_of(group.encoder_seq_data.token_ids, also_, set.ids);
+  list_->set_of(group.encoder_token_ids, also_, set.ids);
   return set;
 }
 

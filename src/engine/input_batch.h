@@ -19,16 +19,18 @@ class InputBatch final {
     int32_t max_num_seqs = 0;
     int32_t max_num_tokens = 0;  // decoder rows per step
     int32_t max_num_encoder_tokens = 0;
-    int32_t max_encoder_len = 0;               // of one input
-    int32_t max_decoder_len = 0;               // of one sequence
-    int32_t block_size = 0;                    // of self tables
-    int32_t cross_block_size = 0;              // of cross tables; 0: the same
+    int32_t max_encoder_len = 0;   // of one input
+    int32_t max_decoder_len = 0;   // of one sequence
+    int32_t block_size = 0;        // of self tables
+    int32_t cross_block_size = 0;  // of cross tables; 0: the same
+    int32_t rows_block_size = 0;   // of items' own tables; 0: the model splices none
+    int32_t position_axes = 1;
     DType kv_dtype = DType::kFloat32;          // of self and cross
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
 
     int32_t tokens_per_cross_block() const { return cross_block_size > 0 ? cross_block_size : block_size; }
     EncodeInputs::Limits encodes() const {
-      return {max_num_encoder_tokens, tokens_per_cross_block(), kv_dtype, encoder_kv_dtype};
+      return {max_num_encoder_tokens, tokens_per_cross_block(), rows_block_size, kv_dtype, encoder_kv_dtype};
     }
   };
 
@@ -39,8 +41,8 @@ class InputBatch final {
   void build(const StepPlan& plan, const KvCaches& kv, const GroupShortlists* shortlists = nullptr);
 
   const ForwardBatch& forward() const { return forward_; }
-  // The inputs that are encoded whole in this step; may be empty.
-  const EncodeInputs& encodes() const { return encodes_; }
+  // The items that are encoded whole in this step, in batches of one kind each.
+  std::span<const EncodeInputs> encodes() const { return std::span(encodes_).first(num_encodes_); }
   std::span<const RowRequest> row_requests() const { return row_requests_; }
   // Rows whose cross-attention is wanted (RowPlan::align, StepPlan::captures): their number, and for each packed row
   // its place among them or -1. Empty if there are none.
@@ -64,9 +66,13 @@ class InputBatch final {
     void clear();
   };
 
-  void build_encode(const SchedulerOutputs& scheduled);
+  void build_encodes(const SchedulerOutputs& scheduled);
+  EncodeInputs& batch_for(const PlannedEncode& encode);
   void build_rows(const SchedulerOutputs& scheduled);
   void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride, int32_t cross_stride);
+  void add_positions(const SequenceData& seq, int32_t first_row, size_t num_rows_of_step);
+  void add_ranges(const SequenceGroupMetadata& group, const SequenceData& seq);
+  void add_splices(const SequenceGroupMetadata& group, int32_t first_row);
   void build_requests(const StepPlan& plan, const GroupShortlists* shortlists);
   void build_captures(const StepPlan& plan);
   int32_t capture_row(int32_t packed_row);
@@ -74,7 +80,11 @@ class InputBatch final {
 
   Limits limits_;
   std::vector<int32_t> input_ids_, positions_, logits_rows_;
-  EncodeInputs encodes_;
+  std::vector<EncodeInputs> encodes_;  // the first num_encodes_ are in use
+  size_t num_encodes_ = 0;
+  std::vector<int32_t> key_begin_, key_end_, splice_rows_;
+  std::vector<uint8_t> row_kinds_;
+  std::vector<int64_t> splice_slots_;
   std::vector<int32_t> first_rows_;  // [sequences] first packed row of each scheduled sequence, in plan order
   std::vector<int32_t> first_seq_;   // [groups] number of sequences before the group
   std::vector<RowRequest> row_requests_;

@@ -17,7 +17,7 @@ void add_group(const BlockTable& cross, int32_t num_seqs, StepPlan& plan) {
     group.block_tables.push() = {static_cast<int32_t>(plan.scheduled.groups.size()) * 4 + i};
   }
   group.cross_block_table = cross;
-  group.encoder_seq_data.num_tokens = static_cast<int32_t>(cross.size()) * 4;
+  group.num_cross_tokens = static_cast<int32_t>(cross.size()) * 4;
 }
 
 // One run of sequences for each cross table, not for each request: neighbours that share theirs read it together.

@@ -42,9 +42,9 @@ class KvDtypeTest : public testing::TinyModelTest, public ::testing::WithParamIn
     for (int32_t i = 0; i < 16; ++i) {
       Request& request = list.emplace_back();
       request.id = str_cat("r", i);
-      for (int32_t j = 0; j < 3 + 6 * (i % 5); ++j) {
-        request.inputs.encoder_prompt_token_ids.push_back((i % 5 * 7 + j * 3) % 40);
-      }
+      std::vector<int32_t> ids;
+      for (int32_t j = 0; j < 3 + 6 * (i % 5); ++j) ids.push_back((i % 5 * 7 + j * 3) % 40);
+      request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2, 0};
       for (int32_t j = 0; j < i % 3; ++j) request.inputs.prompt_token_ids.push_back(4 + j);
       request.params.max_tokens = 3 + (i * 11) % 21;

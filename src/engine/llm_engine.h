@@ -21,18 +21,13 @@
 #include "engine/encode_pacer.h"
 #include "engine/encoded_input.h"
 #include "engine/executor.h"
+#include "engine/input_stage.h"
 #include "engine/output_processor.h"
-#include "engine/shared_inputs.h"
 #include "engine/step_trace.h"
 #include "scheduling/scheduler.h"
 #include "text/tokenizer.h"
 
 namespace transept {
-
-struct RequestOptions {
-  bool stream = false;  // step() gives what is new after each step (not for beams and best_of)
-  std::optional<TimePoint> arrival_time = std::nullopt;  // on the engine's clock; unset: now
-};
 
 class LLMEngine final {
  public:
@@ -47,8 +42,7 @@ class LLMEngine final {
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
   // An open token of the decoder prompt is filled first, by a separate pass over the same encoded input. Errors: a
-  // request id that is in flight; a request that could never fit (both counts); a probe outside the prompt;
-  // cross-attention of a model without alignment heads, or of more than 256 MiB.
+  // request id that is in flight; a request that could never fit (both counts); those of InputStage::check.
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                      const RequestOptions& options = {});
 
@@ -61,16 +55,16 @@ class LLMEngine final {
   Status add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
                      const SamplingParams& params, const RequestOptions& options = {});
   // Unpins the inputs of dropped handles, as every step and every encode() does first. For an engine that is idle.
-  void collect_dropped_inputs() { shared_inputs_.collect_dropped(); }
+  void collect_dropped_inputs() { inputs_.shared().collect_dropped(); }
   // Sets the callback for dropped handles; null: none. It runs on the thread that drops a handle's last copy. It may
   // outlive the engine, as handles do.
   void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) {
-    shared_inputs_.set_on_drop(std::move(on_drop));
+    inputs_.shared().set_on_drop(std::move(on_drop));
   }
 
   // EncodedInput::owner() of this engine's handles.
-  const void* input_owner() const { return shared_inputs_.owner(); }
-  bool shares_identical_inputs() const { return shared_inputs_.shares_identical(); }
+  const void* input_owner() const { return inputs_.shared().owner(); }
+  bool shares_identical_inputs() const { return inputs_.shared().shares_identical(); }
 
   // Pins the thread that calls step() from here on where the executor's threads are. Call before its first step.
   void enter_thread() { executor_->enter_thread(); }
@@ -111,31 +105,23 @@ class LLMEngine final {
     RequestMetrics metrics;
   };
 
-  Status add_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                   const EncodedInput& encoded, const RequestOptions& options, const Continued* continued = nullptr);
-  Status open_group(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
-                    const EncodedInput& encoded, const RequestOptions& options);
-  void close_prompts(size_t num_outputs_before, std::vector<RequestOutput>& outputs);
-  Status check_internals(const EncoderDecoderInputs& inputs, const SamplingParams& params) const;
+  Status add(InputStage::Request request);
+  Status add_group(InputStage::Request request, const Continued* continued = nullptr);
+  Status reopen(InputStage::Request request, const RequestOutput& opened);
+  bool plan();
+  Status execute();
+  void update(std::vector<RequestOutput>& outputs);
   void count_inputs();
-  void count_encode(GroupId group_id);
+  void count_encode(const PlannedEncode& encode);
   void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
 
   std::unique_ptr<Executor> executor_;
   const Clock& clock_;
   Scheduler scheduler_;
-  SharedInputs shared_inputs_;
+  InputStage inputs_;
   OutputProcessor output_processor_;
   EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;
-  // Requests whose open token is being chosen, under the same id. The handle keeps what was encoded for them.
-  struct OpenRequest {
-    EncoderDecoderInputs inputs;
-    SamplingParams params;
-    RequestOptions options;
-    EncodedInput encoded;
-  };
-  absl::flat_hash_map<std::string, OpenRequest> open_requests_;
   StepPlan plan_;
   StepOutput output_;
   StepTrace trace_;

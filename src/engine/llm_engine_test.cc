@@ -29,7 +29,7 @@ class LLMEngineTest : public ::testing::Test {
 
   static EncoderDecoderInputs inputs(int32_t num_encoder = 5, int32_t num_decoder = 2) {
     EncoderDecoderInputs inputs;
-    inputs.encoder_prompt_token_ids.assign(static_cast<size_t>(num_encoder), 3);
+    inputs.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(static_cast<size_t>(num_encoder)), 3));
     inputs.prompt_token_ids.assign(static_cast<size_t>(num_decoder), 2);
     return inputs;
   }

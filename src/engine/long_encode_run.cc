@@ -7,15 +7,16 @@ namespace transept {
 bool LongEncodeRun::run(const LongEncode& plan, std::span<const float> bulk, int64_t num_tasks) {
   if (!plan.runs) return false;
   if (plan.begins) {
-    group_id_ = plan.group_id;
+    group_id_ = plan.encode.group_id;
+    item_ = plan.encode.item;
     inputs_.clear();
     values_.assign(bulk.begin(), bulk.end());
-    inputs_.add(plan.input, values_, plan.cross_block_table);
+    inputs_.add(plan.encode, values_);
     inputs_.finish();
     call_.begin([this] { encode_(inputs_); });
   }
-  CHECK(call_.is_under_way() && group_id_ == plan.group_id, "no encode of group ", plan.group_id.value(),
-        " is under way");
+  CHECK(call_.is_under_way() && group_id_ == plan.encode.group_id && item_ == plan.encode.item, "no encode of group ",
+        plan.encode.group_id.value(), " is under way");
   return call_.run(plan.to_the_end ? SlicedCall::kToTheEnd : num_tasks);
 }
 

@@ -35,6 +35,7 @@ class LongEncodeRun final {
   EncodeInputs inputs_;        // before call_, which may have to end first
   SlicedCall call_;
   GroupId group_id_;
+  int32_t item_ = 0;
   std::function<void(const EncodeInputs&)> encode_;
 };
 

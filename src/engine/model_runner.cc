@@ -14,6 +14,7 @@
 #include "engine/weight_storage.h"
 #include "kv/block_space_manager.h"
 #include "models/registry.h"
+#include "ops/rows.h"
 
 namespace transept {
 namespace {
@@ -84,7 +85,8 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
   PackOptions packing(of_all.has_value() ? *of_all : threads_, options_.weight_storage, &packed_layers_);
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = as_packed;
-  ASSIGN_OR_RETURN(model_, load_model(config, weights, {packing, *attention_}));
+  const auto make_model = options_.make_model != nullptr ? options_.make_model : load_model;
+  ASSIGN_OR_RETURN(model_, make_model(config, weights, {packing, *attention_}));
   if (spec().d_model < kLeastInt8Width) options_.kv_dtype = options_.narrow_kv_dtype.value_or(options_.kv_dtype);
   char line[256];
   std::snprintf(line, sizeof line,
@@ -102,7 +104,11 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config) {
 Status EncoderDecoderModelRunner::settle_limits() {
   info_.block_size = info_.cross_block_size = options_.block_size;
   for (const KvSpec& kv : spec().kv) {
-    (kv.kind == KvKind::kSelf ? info_.block_size : info_.cross_block_size) = tokens_per_block(kv);
+    switch (kv.kind) {
+      case KvKind::kSelf: info_.block_size = tokens_per_block(kv); break;
+      case KvKind::kCross: info_.cross_block_size = tokens_per_block(kv); break;
+      case KvKind::kEncoderRows: info_.rows_block_size = tokens_per_block(kv); break;
+    }
   }
   const int32_t positions = std::max(spec().max_encoder_positions, spec().max_decoder_positions);
   const bool unlimited = positions == ModelSpec::kNoLimit;
@@ -124,10 +130,10 @@ Status EncoderDecoderModelRunner::settle_limits() {
                               !asked.has_value() && most < kDefaultMaxLen ? "as the KV cache holds no more " : "",
                               "(--max-model-len)"));
   }
-  // A prompt and an encoder input go through in one piece each: the budgets hold at least one longest.
-  options_.max_num_batched_tokens =
-      std::max({options_.max_num_batched_tokens, info_.max_decoder_len, options_.max_num_seqs});
-  options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens, info_.max_encoder_len);
+  // Decoder prompts longer than a step's budget go in parts. An item is encoded whole: the budget holds the largest.
+  options_.max_num_batched_tokens = std::max(options_.max_num_batched_tokens, options_.max_num_seqs);
+  options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens,
+                                             spec().max_item_rows > 0 ? spec().max_item_rows : info_.max_encoder_len);
   return ok_status();
 }
 
@@ -175,6 +181,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           info_.max_decoder_len,
           info_.block_size,
           info_.cross_block_size,
+          info_.rows_block_size,
+          spec().position_axes,
           options_.kv_dtype,
           has_int8_layers() ? DType::kInt8 : DType::kFloat32};
 }
@@ -193,10 +201,10 @@ Status EncoderDecoderModelRunner::check_step_memory(uint64_t bytes) const {
 }
 
 Status EncoderDecoderModelRunner::size_arena() {
-  const size_t encoder_bytes =
-      static_cast<size_t>(options_.max_num_encoder_tokens) * static_cast<size_t>(spec().d_model) * sizeof(float);
+  const size_t encoder_bytes = static_cast<size_t>(options_.max_num_encoder_tokens) *
+                               static_cast<size_t>(spec().widest_encoder_rows()) * sizeof(float);
   RETURN_IF_ERROR(check_step_memory(encoder_bytes));
-  encoder_buffer_ = std::make_shared<PageBuffer>(encoder_bytes);
+  encoder_buffer_ = std::make_unique<PageBuffer>(encoder_bytes);
   Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
   // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
   const KvStorage::Layout layout = kv_layout(1, 0);
@@ -207,11 +215,13 @@ Status EncoderDecoderModelRunner::size_arena() {
   }
   const std::vector<std::span<const TensorView>> layers(views.begin(), views.end());
   StepOutput output;
-  for (const StepPlan& plan : largest_steps(batch_limits())) {
-    Context context = make_context(measuring, true);
-    Context encode_context = make_context(options_.has_long_encodes ? measuring_encodes : measuring, true);
-    batch_->build(plan, {layers});
-    run(context, encode_context, plan, output);
+  for (const Consumers consumers : kinds_of_items()) {
+    for (const StepPlan& plan : largest_steps(batch_limits(), consumers, spec().find_kv(KvKind::kCross) >= 0)) {
+      Context context = make_context(measuring, true);
+      Context encode_context = make_context(options_.has_long_encodes ? measuring_encodes : measuring, true);
+      batch_->build(plan, {layers});
+      run(context, encode_context, plan, output);
+    }
   }
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
   RETURN_IF_ERROR(check_step_memory(encoder_bytes + step_bytes + apart));
@@ -221,6 +231,17 @@ Status EncoderDecoderModelRunner::size_arena() {
                             " decoder tokens, ", options_.max_num_encoder_tokens, " encoder tokens and ",
                             options_.max_num_seqs, " sequences a step"));
   return ok_status();
+}
+
+// Each may have an encoder of its own.
+std::vector<Consumers> EncoderDecoderModelRunner::kinds_of_items() const {
+  const bool crosses = spec().find_kv(KvKind::kCross) >= 0, splices = spec().find_kv(KvKind::kEncoderRows) >= 0;
+  std::vector<Consumers> kinds;
+  if (crosses) kinds.push_back(Consumers::kCross);
+  if (splices) kinds.push_back(Consumers::kSplice);
+  if (crosses && splices && spec().has_one_width()) kinds.push_back(Consumers::kCross | Consumers::kSplice);
+  if (kinds.empty()) kinds.push_back(Consumers::kNone);
+  return kinds;
 }
 
 void EncoderDecoderModelRunner::prepare_long_encodes(size_t arena_bytes) {
@@ -236,8 +257,8 @@ void EncoderDecoderModelRunner::prepare_long_encodes(size_t arena_bytes) {
 // fit.
 int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
   const auto bytes = [this](const KvSpec& kv, int32_t num_tokens) {
-    const size_t layer_bytes = attention_->block_bytes(kv, num_tokens, options_.kv_dtype);
-    return static_cast<size_t>(kv.num_layers()) * KvStorage::Layout::layer_stride({kv.num_layers(), layer_bytes});
+    return static_cast<size_t>(kv.num_layers()) *
+           KvStorage::Layout::layer_stride({kv.num_layers(), layer_bytes(kv, num_tokens)});
   };
   size_t most = 0;
   for (const KvSpec& kv : model_->spec().kv) most = std::max(most, bytes(kv, options_.block_size));
@@ -247,12 +268,18 @@ int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
   return num_tokens;
 }
 
+// Of one layer of a block. Rows of items are kept as they are; the layout of keys and values is the backend's.
+size_t EncoderDecoderModelRunner::layer_bytes(const KvSpec& kv, int32_t num_tokens) const {
+  if (kv.kind != KvKind::kEncoderRows) return attention_->block_bytes(kv, num_tokens, options_.kv_dtype);
+  return static_cast<size_t>(num_tokens) * static_cast<size_t>(kv.head_dim) * sizeof(float);
+}
+
 KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const {
   KvStorage::Layout layout;
   layout.num_device_blocks = num_device_blocks;
   layout.num_host_blocks = num_host_blocks;
   for (const KvSpec& kv : spec().kv) {
-    layout.specs.push_back({kv.num_layers(), attention_->block_bytes(kv, tokens_per_block(kv), options_.kv_dtype)});
+    layout.specs.push_back({kv.num_layers(), layer_bytes(kv, tokens_per_block(kv))});
   }
   return layout;
 }
@@ -261,8 +288,10 @@ Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   const auto blocks_of_request = [&](int32_t most_tokens) {
-    return ceil_div(std::min(info_.max_encoder_len, most_tokens), info_.cross_block_size) +
-           ceil_div(std::min(info_.max_decoder_len, most_tokens), info_.block_size);
+    const int64_t self = ceil_div(std::min(info_.max_decoder_len, most_tokens), info_.block_size);
+    const int64_t cross = ceil_div(std::min(info_.max_encoder_len, most_tokens), info_.cross_block_size);
+    const int32_t rows_size = info_.rows_block_size;  // of what is spliced into one prompt
+    return self + cross + (rows_size > 0 ? ceil_div(std::min(info_.max_decoder_len, most_tokens), rows_size) : 0);
   };
   const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
@@ -347,16 +376,13 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
   output.captured_encodes.clear();
   if (output.long_encode_ended) {
     count_encodes(long_encode_->inputs());
-    capture_encodes(plan, std::span(&plan.scheduled.long_encode.group_id, 1), long_encode_->inputs(), output);
+    capture_encodes(plan, long_encode_->inputs(), output);
   }
-  if (!batch_->encodes().empty()) {
-    encode(encode_context, batch_->encodes());
-    if (!context.dry_run) count_encodes(batch_->encodes());
-    if (!plan.encoder_captures.empty()) {
-      std::vector<GroupId> groups;
-      for (const PlannedEncode& encode : plan.scheduled.encodes) groups.push_back(encode.group_id);
-      capture_encodes(plan, groups, batch_->encodes(), output);
-    }
+  for (const EncodeInputs& inputs : batch_->encodes()) {
+    encode(encode_context, inputs);
+    if (context.dry_run) continue;
+    count_encodes(inputs);
+    capture_encodes(plan, inputs, output);
   }
   output.encode_seconds = seconds_since(begin);
   output.num_encode_tasks = threads_.num_tasks_done() - num_tasks_before;
@@ -420,7 +446,7 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
   const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
   for (const CapturePlan& capture : plan.captures) {
     const SequenceGroupMetadata& group = plan.scheduled.groups[static_cast<size_t>(capture.group_idx)];
-    const size_t num_positions = static_cast<size_t>(group.encoder_seq_data.num_tokens);
+    const size_t num_positions = static_cast<size_t>(group.num_cross_tokens);
     const int32_t first_row = batch_->first_row(capture.group_idx, capture.seq_idx);
     CapturedRows& rows = output.captured.emplace_back();
     rows.num_heads = static_cast<int32_t>(num_heads);
@@ -442,33 +468,41 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
   Arena::Scope scope(context.arena);
   const EncodeBatch& batch = inputs.batch();
   Activations state;
-  state.x = TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().d_model});
+  state.x =
+      TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
-  EncoderOutput output{state.x, encoder_buffer_};
-  model_->write_cross_kv(context, output, inputs.cross_write(), batch_->forward().kv, {0, spec().num_decoder_layers});
-  // The cross KV is written: from here on only a capture reads the encoder output.
-  output = {};
-  DCHECK(encoder_buffer_.use_count() == 1);
+  // Only a capture reads the rows from here on, besides those they are written for.
+  if (has(inputs.writes(), Consumers::kCross)) {
+    model_->write_cross_kv(context, state.x, inputs.cross_write(), batch_->forward().kv,
+                           {0, spec().num_decoder_layers});
+  }
+  if (has(inputs.writes(), Consumers::kSplice)) {
+    const auto rows_spec = static_cast<size_t>(spec().find_kv(KvKind::kEncoderRows));
+    write_row_slots(context, state.x, inputs.row_slots(), info_.rows_block_size,
+                    batch_->forward().kv.specs[rows_spec][0]);
+  }
 }
 
-// `groups`: whose encoder inputs these are, in the order of `inputs`, which were encoded last.
-void EncoderDecoderModelRunner::capture_encodes(const StepPlan& plan, std::span<const GroupId> groups,
-                                                const EncodeInputs& inputs, StepOutput& output) const {
+// Of the items that were encoded last.
+void EncoderDecoderModelRunner::capture_encodes(const StepPlan& plan, const EncodeInputs& inputs,
+                                                StepOutput& output) const {
+  if (plan.encoder_captures.empty()) return;
   const auto* rows = reinterpret_cast<const float*>(encoder_buffer_->data());
   const AttentionMetadata& attention = inputs.batch().attention;
-  const auto width = static_cast<size_t>(spec().d_model);
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (std::ranges::find(plan.encoder_captures, groups[i]) == plan.encoder_captures.end()) continue;
+  const auto width = static_cast<size_t>(spec().width_of(inputs.batch().consumers));
+  for (size_t i = 0; i < inputs.groups().size(); ++i) {
+    const GroupId group = inputs.groups()[i];
+    if (std::ranges::find(plan.encoder_captures, group) == plan.encoder_captures.end()) continue;
     const float* begin = rows + static_cast<size_t>(attention.query_start_loc[i]) * width;
     const float* end = rows + static_cast<size_t>(attention.query_start_loc[i + 1]) * width;
-    output.captured_encodes.push_back({groups[i], std::vector<float>(begin, end)});
+    output.captured_encodes.push_back({group, std::vector<float>(begin, end)});
   }
 }
 
 void EncoderDecoderModelRunner::count_encodes(const EncodeInputs& inputs) {
   counters_.num_encoder_runs += inputs.batch().attention.num_seqs;
   counters_.num_cross_kv_writes += inputs.batch().attention.num_seqs;
-  if (options_.debug_poison) kv_->seal(inputs.cross_blocks());
+  if (options_.debug_poison) kv_->seal(inputs.blocks());
 }
 
 ExecutorStats EncoderDecoderModelRunner::stats() const {

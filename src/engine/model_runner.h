@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,10 @@ class EncoderDecoderModelRunner final {
     ShortlistOptions shortlist;
     bool has_long_encodes = false;  // plans may have some: encodes get their own memory, apart from the step's
     bool debug_poison = false;
+    // For tests: the maker of a model that is no family. Null: load_model() of models/registry.h.
+    std::function<StatusOr<std::unique_ptr<Model>>(const ModelConfig&, const std::shared_ptr<WeightMap>&,
+                                                   const ModelLoadOptions&)>
+        make_model = nullptr;
   };
 
   // Loads the model, walks the largest steps that the limits allow to size the step arena, and sizes the KV pools.
@@ -81,7 +86,9 @@ class EncoderDecoderModelRunner final {
   void make_shortlists();
   Status size_kv();
   Status make_kv();
+  std::vector<Consumers> kinds_of_items() const;
   int32_t tokens_per_block(const KvSpec& spec) const;
+  size_t layer_bytes(const KvSpec& kv, int32_t num_tokens) const;
   KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
   Context make_context(Arena& arena, bool dry_run);
   void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
@@ -90,8 +97,7 @@ class EncoderDecoderModelRunner final {
   void decode(Context& context, const TensorView& hidden);
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
-  void capture_encodes(const StepPlan& plan, std::span<const GroupId> groups, const EncodeInputs& inputs,
-                       StepOutput& output) const;
+  void capture_encodes(const StepPlan& plan, const EncodeInputs& inputs, StepOutput& output) const;
   const ModelSpec& spec() const { return model_->spec(); }
   void fill_info();
   bool has_int8_layers() const;
@@ -107,7 +113,7 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then
   std::unique_ptr<KvStorage> kv_;
   std::unique_ptr<GroupShortlists> shortlists_;  // null: the model has none; borrows model_
-  std::shared_ptr<PageBuffer> encoder_buffer_;   // counted: consumers of an encoder output hold it
+  std::unique_ptr<PageBuffer> encoder_buffer_;   // the rows of the encode that runs, until they are written
   std::vector<float> captured_;                  // CrossCapture::out, outside the arena: hardly any step wants it
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;

@@ -82,7 +82,7 @@ std::vector<ReferenceCase> reference_cases(const std::string& name = "decoding.j
   for (std::string text; std::getline(file, text);) {
     const Json line = std::move(Json::parse(text).value());
     ReferenceCase& reference = cases.emplace_back();
-    reference.inputs.encoder_prompt_token_ids = ids_of(line.find("encoder"));
+    reference.inputs.set_encoder_ids(ids_of(line.find("encoder")));
     reference.inputs.prompt_token_ids = ids_of(line.find("decoder"));
     reference.params = params_of(line);
     for (const Json& output : line.find("outputs")->as_array()) {

@@ -43,7 +43,7 @@ Scores log_softmax(Scores scores) {
 class Decoder {
  public:
   Decoder(const EncoderDecoderInputs& inputs, const SamplingParams& params, const Scorer& scorer)
-      : encoder_(inputs.encoder_prompt_token_ids),
+      : encoder_(inputs.encoder_token_ids()),
         prompt_(inputs.prompt_token_ids),
         num_default_generated_(inputs.num_default_generated),
         params_(params),

@@ -51,7 +51,7 @@ class OpenTokens : public ::testing::Test {
   // Token 1 of 3 is open.
   static EncoderDecoderInputs inputs(int32_t first = 3) {
     EncoderDecoderInputs inputs;
-    inputs.encoder_prompt_token_ids = {first, 1, 4, 1, 5, 9};
+    inputs.set_encoder_ids({first, 1, 4, 1, 5, 9});
     inputs.prompt_token_ids = {2, 0, 7};
     inputs.open_token = OpenToken{.index = 1, .choices = {11, 4, 8}};
     return inputs;
@@ -116,7 +116,7 @@ TEST_F(OpenTokens, IsFilledByTheBestOfItsChoicesOverOneEncode) {
       const std::vector<RequestOutput> outputs = run();
       ASSERT_EQ(outputs.size(), 1u);
       expect_right(outputs[0], inputs(first), greedy(6));
-      EXPECT_EQ(outputs[0].encoder_prompt_token_ids, inputs(first).encoder_prompt_token_ids);
+      EXPECT_EQ(outputs[0].encoder_prompt_token_ids, inputs(first).encoder_token_ids());
     }
     EXPECT_EQ(engine_->executor_stats().num_encoder_runs, 4);
     EXPECT_EQ(engine_->stats().num_encoder_cache_hits, 4);
@@ -202,7 +202,7 @@ TEST_F(OpenTokens, OverAHandleThatIsDroppedMeanwhile) {
     const StatusOr<EncodedInput> handle = engine_->encode(inputs());
     ASSERT_TRUE(handle.ok()) << handle.status();
     EncoderDecoderInputs decoder = inputs();
-    decoder.encoder_prompt_token_ids.clear();
+    decoder.items.clear();
     ASSERT_TRUE(engine_->add_request("a", *handle, decoder, greedy(6)).ok());
     ASSERT_TRUE(engine_->add_request("b", *handle, decoder, greedy(3)).ok());
   }
@@ -251,7 +251,7 @@ TEST_F(OpenTokens, WhatCanNeverFitIsRefusedAtOnceAsIfItWereClosed) {
   probe.probe = PromptProbe{.prompt_index = 3, .token_id = 0};
   EXPECT_EQ(error_param(engine_->add_request("r", inputs(), probe)), "probe");
   EncoderDecoderInputs alone = inputs();
-  alone.encoder_prompt_token_ids.clear();
+  alone.items.clear();
   EXPECT_FALSE(engine_->add_request("r", alone, greedy(2)).ok());
   EXPECT_FALSE(engine_->has_unfinished_requests());
   expect_nothing_left();
@@ -271,8 +271,8 @@ TEST_F(OpenTokens, FeaturesAreLetGoWhenTheRequestHasEnded) {
     auto shared = std::make_shared<const EncoderFeatures>(std::move(features));
     seen.emplace_back(shared);
     EncoderDecoderInputs request = inputs();
-    request.encoder_prompt_token_ids.clear();
-    request.encoder_features = std::move(shared);
+    request.items.clear();
+    request.set_encoder_features(std::move(shared));
     if (i % 2 == 0) request.open_token.reset();
     ASSERT_TRUE(engine.add_request(str_cat(i), std::move(request), greedy(3)).ok());
     while (engine.has_unfinished_requests()) ASSERT_TRUE(engine.step(outputs).ok());
@@ -297,7 +297,7 @@ TEST(OpenTokensErrors, ScoresThatAreNotNumbersFailTheRequestOnce) {
   executor->give_no_numbers();
   LLMEngine engine(options, std::move(executor), nullptr, clock);
   EncoderDecoderInputs inputs;
-  inputs.encoder_prompt_token_ids = {1, 2};
+  inputs.set_encoder_ids({1, 2});
   inputs.prompt_token_ids = {2, 0, 7};
   inputs.open_token = OpenToken{.index = 1, .choices = {4}};
   SamplingParams params;
@@ -335,7 +335,7 @@ class OpenTokensAsync : public ::testing::Test {
   RequestStream add(const std::string& id, std::optional<TimePoint> deadline = {}) {
     RequestSpec spec;
     spec.id = id;
-    spec.inputs.encoder_prompt_token_ids = {1, 2, 3};
+    spec.inputs.set_encoder_ids({1, 2, 3});
     spec.inputs.prompt_token_ids = {2, 0, 7};
     spec.inputs.open_token = OpenToken{.index = 1, .choices = {4}};
     spec.params.max_tokens = 3;

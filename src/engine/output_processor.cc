@@ -43,7 +43,7 @@ double since(TimePoint from, TimePoint to) { return seconds(to - from); }
 
 // A request without an encoder input has nothing to align with: its indices stay -1, whatever it shares a step with.
 bool aligns(const EncoderDecoderInputs& inputs, const SamplingParams& params) {
-  return params.return_alignments && inputs.num_encoder_tokens() > 0;
+  return params.return_alignments && num_cross_positions(inputs.items) > 0;
 }
 
 }  // namespace
@@ -83,10 +83,11 @@ void OutputProcessor::plan_rows(StepPlan& plan) const {
 void OutputProcessor::plan_encoder_captures(StepPlan& plan) const {
   plan.encoder_captures.clear();
   const auto add = [&](GroupId id) {
-    if (scheduler_.find(id)->params().capture_encoder_output) plan.encoder_captures.push_back(id);
+    const bool is_listed = !plan.encoder_captures.empty() && plan.encoder_captures.back() == id;
+    if (scheduler_.find(id)->params().capture_encoder_output && !is_listed) plan.encoder_captures.push_back(id);
   };
   for (const PlannedEncode& encode : plan.scheduled.encodes) add(encode.group_id);
-  if (plan.scheduled.long_encode.runs) add(plan.scheduled.long_encode.group_id);
+  if (plan.scheduled.long_encode.runs) add(plan.scheduled.long_encode.encode.group_id);
 }
 
 void OutputProcessor::plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx,
@@ -164,15 +165,15 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.wants_logprob = !params.skip_cumulative_logprob || params.logprobs.has_value() || params.num_seqs() > params.n;
   row.align = aligns(state.inputs, params);
   row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
-  build_row_edits(params, {state.inputs.encoder_prompt_token_ids, seq.prompt_token_ids(), seq.output_token_ids()},
+  build_row_edits(params, {state.inputs.encoder_token_ids(), seq.prompt_token_ids(), seq.output_token_ids()},
                   row.edits);
 }
 
 void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& outputs) {
   const TimePoint now = clock_.now();
-  for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
-    GroupState& state = *groups_.at(metadata.group_id);
-    if (metadata.encoder_seq_data.encode_now && state.encode_s < 0) state.encode_s = output.encode_seconds;
+  for (const PlannedEncode& encode : plan.scheduled.encodes) {
+    GroupState& state = *groups_.at(encode.group_id);
+    if (state.encode_s < 0) state.encode_s = output.encode_seconds;
   }
   for (size_t i = 0; i < plan.rows.size(); ++i) {
     const RowPlan& row = plan.rows[i];
@@ -190,7 +191,8 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
     add_captured(plan.captures[i], output.captured[i], metadata, *groups_.at(metadata.group_id));
   }
   for (const CapturedEncode& encode : output.captured_encodes) {
-    groups_.at(encode.group_id)->encoder_output = encode.values;
+    std::vector<float>& rows = groups_.at(encode.group_id)->encoder_output;
+    rows.insert(rows.end(), encode.values.begin(), encode.values.end());
   }
   for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
     SequenceGroup& group = *scheduler_.find(metadata.group_id);
@@ -238,13 +240,13 @@ void OutputProcessor::add_captured(const CapturePlan& capture, const CapturedRow
                                    const SequenceGroupMetadata& metadata, GroupState& state) {
   const size_t num_rows = static_cast<size_t>(capture.row_end - capture.row_begin);
   const size_t num_tokens = state.inputs.prompt_token_ids.size();
-  const size_t width = static_cast<size_t>(metadata.encoder_seq_data.num_tokens);
+  const size_t width = static_cast<size_t>(metadata.num_cross_tokens);
   const size_t num_heads = static_cast<size_t>(rows.num_heads);
   if (state.cross_attention == nullptr) {
     state.cross_attention = std::make_shared<CrossAttentionWeights>();
     state.cross_attention->num_heads = rows.num_heads;
     state.cross_attention->num_tokens = static_cast<int32_t>(num_tokens);
-    state.cross_attention->num_positions = metadata.encoder_seq_data.num_tokens;
+    state.cross_attention->num_positions = metadata.num_cross_tokens;
     state.cross_attention->values.resize(num_heads * num_tokens * width);
   }
   CHECK(rows.values.size() == num_heads * num_rows * width);
@@ -319,8 +321,11 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   }
   result.request_id = group.request_id();
   result.encoder_prompt = std::move(state.inputs.encoder_prompt);
-  result.encoder_prompt_token_ids = std::move(state.inputs.encoder_prompt_token_ids);
-  if (state.inputs.encoder_features != nullptr) result.audio_seconds = state.inputs.encoder_features->audio_seconds;
+  for (EncoderItem& item : state.inputs.items) {
+    std::vector<int32_t>& ids = result.encoder_prompt_token_ids;
+    ids.insert(ids.end(), item.token_ids.begin(), item.token_ids.end());
+    if (item.features != nullptr) result.audio_seconds += item.features->audio_seconds;
+  }
   result.prompt = std::move(state.inputs.prompt);
   result.prompt_token_ids = std::move(state.inputs.prompt_token_ids);
   if (!state.prompt_logprobs.empty()) result.prompt_logprobs = std::move(state.prompt_logprobs);

@@ -11,7 +11,8 @@ namespace {
 constexpr std::array<std::byte, 4> kMagic = {std::byte{'T'}, std::byte{'P'}, std::byte{'L'}, std::byte{'N'}};
 
 // The least bytes of an element of each list of structs.
-constexpr size_t kLeastRow = 20, kLeastGroup = 5, kLeastSequence = 6, kLeastPair = 2, kLeastCapture = 4;
+constexpr size_t kLeastRow = 20, kLeastGroup = 8, kLeastSequence = 8, kLeastPair = 2, kLeastCapture = 4;
+constexpr size_t kLeastEncode = 13, kLeastSplice = 4, kLeastRange = 4;
 
 // One description of all fields serves both ways: an archive writes values, or replaces them.
 class Saver final {
@@ -24,6 +25,8 @@ class Saver final {
   void value(const char*, int64_t v) { out_.zigzag(v); }
   void value(const char*, float v) { out_.float32(v); }
   void value(const char*, bool v) { out_.flag(v); }
+  void value(const char*, uint8_t v) { out_.varint(v); }
+  void consumers(const char*, Consumers v) { out_.varint(static_cast<uint8_t>(v)); }
   template <typename Tag>
   void value(const char*, StrongId<Tag, uint64_t> v) {
     out_.varint(v.value());
@@ -47,11 +50,9 @@ class Loader final {
 
   void value(const char* name, uint64_t& v) { v = in_.varint(name); }
   void value(const char* name, int32_t& v) { v = in_.integer<int32_t>(name); }
-  void value(const char* name, uint32_t& v) {
-    const uint64_t number = in_.varint(name);
-    if (number != static_cast<uint32_t>(number)) in_.fail(name, "is out of range");
-    v = static_cast<uint32_t>(number);
-  }
+  void value(const char* name, uint32_t& v) { v = small<uint32_t>(name); }
+  void value(const char* name, uint8_t& v) { v = small<uint8_t>(name); }
+  void consumers(const char* name, Consumers& v) { v = static_cast<Consumers>(small<uint8_t>(name)); }
   void value(const char* name, int64_t& v) { v = in_.zigzag(name); }
   void value(const char* name, float& v) { v = in_.float32(name); }
   void value(const char* name, bool& v) { v = in_.flag(name); }
@@ -74,6 +75,13 @@ class Loader final {
   }
 
  private:
+  template <typename T>
+  T small(const char* name) {
+    const uint64_t number = in_.varint(name);
+    if (number != static_cast<T>(number)) in_.fail(name, "is out of range");
+    return static_cast<T>(number);
+  }
+
   ByteReader& in_;
 };
 
@@ -131,13 +139,21 @@ void describe_row(A& archive, Row& row) {
   describe_edits(archive, row.edits);
 }
 
-template <typename A, typename Input>
-void describe_input(A& archive, Input& input) {
-  archive.value("encoder token_ids", input.token_ids);
-  archive.list("shape", input.features.shape, 1, [](auto& a, auto& size) { a.value("shape", size); });
-  archive.value("features begin", input.features.begin);
-  archive.value("encoder num_tokens", input.num_tokens);
-  archive.value("encode_now", input.encode_now);
+template <typename A, typename Encode>
+void describe_encode(A& archive, Encode& encode) {
+  archive.value("encode group_id", encode.group_id);
+  archive.value("encode item", encode.item);
+  archive.value("encode token_ids", encode.token_ids);
+  archive.list("shape", encode.features.shape, 1, [](auto& a, auto& size) { a.value("shape", size); });
+  archive.value("extras", encode.features.extras);
+  archive.value("features begin", encode.features.begin);
+  archive.value("encode num_positions", encode.num_positions);
+  archive.value("encode num_rows", encode.num_rows);
+  archive.consumers("encode consumers", encode.consumers);
+  archive.consumers("encode writes", encode.writes);
+  archive.value("encode cross_block_table", encode.cross_block_table);
+  archive.value("encode cross_begin", encode.cross_begin);
+  archive.value("encode rows_block_table", encode.rows_block_table);
 }
 
 template <typename A, typename Group>
@@ -151,26 +167,36 @@ void describe_group(A& archive, Group& group) {
     a.value("token_ids", data.token_ids);
     a.value("sampled", data.sampled);
     a.value("first_logits_row", data.first_logits_row);
+    a.value("positions", data.positions);
+    a.value("position_delta", data.position_delta);
   });
   archive.list("block_tables", group.block_tables, 1, [](auto& a, auto& table) { a.value("block_table", table); });
-  describe_input(archive, group.encoder_seq_data);
+  archive.value("num_cross_tokens", group.num_cross_tokens);
   archive.value("cross_block_table", group.cross_block_table);
+  archive.value("encoder_token_ids", group.encoder_token_ids);
+  archive.list("ranges", group.ranges, kLeastRange, [](auto& a, auto& range) {
+    a.value("first_token", range.first_token);
+    a.value("key_begin", range.key_begin);
+    a.value("key_end", range.key_end);
+    a.value("kind", range.kind);
+  });
+  archive.list("splices", group.splices, kLeastSplice, [](auto& a, auto& splice) {
+    a.value("splice first_row", splice.first_row);
+    a.value("splice num_rows", splice.num_rows);
+    a.value("splice first_slot", splice.first_slot);
+    a.value("splice block_table", splice.block_table);
+  });
 }
 
 template <typename A, typename Plan>
 void describe_scheduled(A& archive, Plan& scheduled) {
   archive.list("groups", scheduled.groups, kLeastGroup, [](auto& a, auto& group) { describe_group(a, group); });
-  archive.list("encodes", scheduled.encodes, kLeastPair, [](auto& a, auto& encode) {
-    a.value("group_id", encode.group_id);
-    a.value("group_idx", encode.group_idx);
-  });
+  archive.list("encodes", scheduled.encodes, kLeastEncode, [](auto& a, auto& encode) { describe_encode(a, encode); });
   auto& encode = scheduled.long_encode;
   archive.value("long_encode runs", encode.runs);
   archive.value("long_encode begins", encode.begins);
   archive.value("long_encode to_the_end", encode.to_the_end);
-  archive.value("long_encode group_id", encode.group_id);
-  describe_input(archive, encode.input);
-  archive.value("long_encode cross_block_table", encode.cross_block_table);
+  describe_encode(archive, encode.encode);
   auto& moves = scheduled.moves;
   describe_copies(archive, "swap_out", moves.swap_out);
   archive.value("freed_device", moves.freed_device);

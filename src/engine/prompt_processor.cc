@@ -69,7 +69,8 @@ Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, co
   if (!is_text && tokenizer_ != nullptr && spec_.default_prompt == DefaultPrompt::kLanguage) {
     RETURN_IF_ERROR(language_token(options.source_lang, "source_lang").status());
   }
-  ASSIGN_OR_RETURN(inputs.encoder_prompt_token_ids, encoder_ids(prompt.encoder, prompt.encoder_param, options));
+  ASSIGN_OR_RETURN(std::vector<int32_t> ids, encoder_ids(prompt.encoder, prompt.encoder_param, options));
+  inputs.set_encoder_ids(std::move(ids));
   return ok_status();
 }
 
@@ -127,9 +128,10 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
   }
   MediaLimits media_limits = options.media_limits;
   if (!media_limits.max_positions.has_value()) media_limits.max_positions = limits_.max_encoder_len;
-  ASSIGN_OR_RETURN(inputs.encoder_features,
+  ASSIGN_OR_RETURN(std::shared_ptr<const EncoderFeatures> features,
                    speech_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits));
-  const int32_t num_positions = inputs.encoder_features->num_positions;
+  const int32_t num_positions = features->num_positions;
+  inputs.set_encoder_features(std::move(features));
   if (num_positions <= limits_.max_encoder_len) return ok_status();
   return too_long("multi_modal_data", str_cat("the audio has ", num_positions, " encoder positions, more than the ",
                                               limits_.max_encoder_len, " that ",

@@ -21,11 +21,11 @@ EncoderDecoderInputs random_inputs(Random& random) {
   EncoderDecoderInputs inputs;
   if (!random.one_in(10)) {
     Random content(static_cast<uint64_t>(random.draw(1, 6)));
-    inputs.encoder_prompt_token_ids = tokens(content, 1, 16);
+    inputs.set_encoder_ids(tokens(content, 1, 16));
   }
   inputs.prompt_token_ids = tokens(random, 1, random.one_in(3) ? 12 : 2);
   if (inputs.prompt_token_ids.size() == 2) inputs.num_default_generated = random.draw(0, 1);
-  if (inputs.prompt_token_ids.size() > 1 && !inputs.encoder_prompt_token_ids.empty() && random.one_in(4)) {
+  if (inputs.prompt_token_ids.size() > 1 && !inputs.encoder_token_ids().empty() && random.one_in(4)) {
     const auto last = static_cast<int32_t>(inputs.prompt_token_ids.size()) - 1;
     inputs.open_token = OpenToken{.index = random.draw(1, last), .choices = tokens(random, 1, 6)};
   }
@@ -128,7 +128,7 @@ void fill_open_token(EncoderDecoderInputs& inputs) {
   if (!inputs.open_token.has_value()) return;
   const std::span<const int32_t> before =
       std::span(inputs.prompt_token_ids).first(static_cast<size_t>(inputs.open_token->index));
-  const std::vector<float> scores = fake_scores(inputs.encoder_prompt_token_ids, before);
+  const std::vector<float> scores = fake_scores(inputs.encoder_token_ids(), before);
   const auto worse = [&](int32_t a, int32_t b) {
     return scores[static_cast<size_t>(a)] < scores[static_cast<size_t>(b)];
   };
@@ -149,7 +149,7 @@ RandomRequest random_request(Random& random) {
   choose_speech(random, params);
   choose_prompt_results(random, request);
   if (random.one_in(5)) params.logprobs = random.draw(0, 4);
-  params.return_alignments = !request.inputs.encoder_prompt_token_ids.empty() && random.one_in(6);
+  params.return_alignments = !request.inputs.encoder_token_ids().empty() && random.one_in(6);
   if (random.one_in(12)) {
     params.score_only = true;
     params.prompt_logprobs = 0;
@@ -160,8 +160,8 @@ RandomRequest random_request(Random& random) {
 
 std::string RandomRequest::text() const {
   const SamplingParams defaults;
-  std::string text = str_cat("encoder ", list(inputs.encoder_prompt_token_ids), ", decoder ",
-                             list(inputs.prompt_token_ids), ", max_tokens ", params.max_tokens);
+  std::string text = str_cat("encoder ", list(inputs.encoder_token_ids()), ", decoder ", list(inputs.prompt_token_ids),
+                             ", max_tokens ", params.max_tokens);
   const auto number = [&](std::string_view name, auto value, auto neutral) {
     if (value != neutral) text += str_cat(", ", name, " ", value);
   };

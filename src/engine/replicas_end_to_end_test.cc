@@ -41,9 +41,9 @@ RequestSpec make_spec(int thread, int number) {
   const int input = number % 3 == 2 ? i - 1 : i;
   RequestSpec spec;
   spec.id = str_cat("r", i);
-  for (int32_t j = 0; j < 1 + (input * 7) % 30; ++j) {
-    spec.inputs.encoder_prompt_token_ids.push_back((input * 5 + j * 3) % 40);
-  }
+  std::vector<int32_t> ids;
+  for (int32_t j = 0; j < 1 + (input * 7) % 30; ++j) ids.push_back((input * 5 + j * 3) % 40);
+  spec.inputs.set_encoder_ids(std::move(ids));
   spec.inputs.prompt_token_ids = {2, 0};
   spec.params.max_tokens = 3 + (i * 11) % 25;
   spec.params.seed = static_cast<uint64_t>(i);

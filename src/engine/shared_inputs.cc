@@ -14,11 +14,11 @@ struct EncodedInput::DroppedPins {
   std::vector<ContentDigest> digests ABSL_GUARDED_BY(mutex);
   std::shared_ptr<const std::function<void()>> on_drop ABSL_GUARDED_BY(mutex);
 
-  void add(const ContentDigest& digest) {
+  void add(std::span<const ContentDigest> pinned) {
     std::shared_ptr<const std::function<void()>> tell;
     {
       const MutexLock lock(mutex);
-      digests.push_back(digest);
+      digests.insert(digests.end(), pinned.begin(), pinned.end());
       tell = on_drop;
     }
     if (tell != nullptr) (*tell)();
@@ -27,21 +27,24 @@ struct EncodedInput::DroppedPins {
 
 struct EncodedInput::Pin {
   std::shared_ptr<DroppedPins> dropped;
-  ContentDigest digest;
-  std::shared_ptr<const EncoderContent> content;
+  std::vector<EncoderItem> items;
+  std::vector<ContentDigest> digests;
   std::optional<std::string> text;
 
-  Pin(std::shared_ptr<DroppedPins> list, const ContentDigest& input,
-      std::shared_ptr<const EncoderContent> input_content, std::optional<std::string> input_text)
-      : dropped(std::move(list)), digest(input), content(std::move(input_content)), text(std::move(input_text)) {}
+  Pin(std::shared_ptr<DroppedPins> list, std::vector<EncoderItem> input_items, std::vector<ContentDigest> pinned,
+      std::optional<std::string> input_text)
+      : dropped(std::move(list)),
+        items(std::move(input_items)),
+        digests(std::move(pinned)),
+        text(std::move(input_text)) {}
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
-  ~Pin() { dropped->add(digest); }
+  ~Pin() { dropped->add(digests); }
 };
 
-const EncoderContent& EncodedInput::content() const {
+const std::vector<EncoderItem>& EncodedInput::items() const {
   CHECK(has_value(), "an empty handle");
-  return *pin_->content;
+  return pin_->items;
 }
 
 const std::optional<std::string>& EncodedInput::text() const {
@@ -61,56 +64,70 @@ SharedInputs::SharedInputs(Scheduler& scheduler, bool share_identical)
 
 SharedInputs::~SharedInputs() = default;
 
-// The input's digest; it is known from now on, though nobody uses it yet.
-ContentDigest SharedInputs::intern(const EncoderContent& content) {
-  const ContentDigest digest = content.digest.has_value() ? *content.digest : content_digest(content);
-  if (!inputs_.contains(digest)) add(digest, content);
-  return digest;
+SharedInputs::Digests SharedInputs::digests_of(std::span<const EncoderItem> items) {
+  Digests digests;
+  int32_t num_crossed = 0;
+  for (const EncoderItem& item : items) {
+    digests.push_back(*item.digest);
+    num_crossed += has(item.consumers, Consumers::kCross) ? 1 : 0;
+  }
+  if (num_crossed > 1) digests.push_back(cross_digest(items));
+  return digests;
 }
 
-// A digest that nobody else has, of no content: SHA-256 gives none that ends in 24 zeros.
-ContentDigest SharedInputs::intern_alone(const EncoderContent& content) {
+// A digest that nothing else has, of no content: SHA-256 gives none that ends in 24 zeros.
+ContentDigest SharedInputs::next_alone() {
   ContentDigest digest;
-  const uint64_t number = ++next_alone_;
+  const uint64_t number = ++num_alone_;
   std::memcpy(digest.bytes.data(), &number, sizeof number);
-  add(digest, content);
   return digest;
 }
 
-void SharedInputs::add(const ContentDigest& digest, const EncoderContent& content) {
-  inputs_[digest].content = std::make_shared<const EncoderContent>(content);
-  scheduler_.pin_input(digest);
+void SharedInputs::join(std::span<const ContentDigest> digests) {
+  for (const ContentDigest& digest : digests) {
+    if (++inputs_[digest].num_users == 1) scheduler_.pin_input(digest);
+  }
 }
 
-std::optional<ContentDigest> SharedInputs::attach(GroupId group_id, const EncoderContent& content) {
-  if (!share_identical_ || content.num_positions() == 0) return std::nullopt;
-  return attach(group_id, intern(content));
+bool SharedInputs::attach(GroupId group_id, std::vector<EncoderItem>& items) {
+  if (!share_identical_ || num_positions(items) == 0) return false;
+  make_digests(items);
+  add(group_id, digests_of(items));
+  return true;
 }
 
-ContentDigest SharedInputs::attach(GroupId group_id, const EncodedInput& handle) {
+void SharedInputs::attach(GroupId group_id, const EncodedInput& handle, std::vector<EncoderItem>& items) {
   CHECK(owns(handle), "a handle of another engine");
-  return attach(group_id, handle.pin_->digest);
+  items = handle.items();
+  const std::vector<ContentDigest>& digests = handle.pin_->digests;
+  for (size_t i = 0; i < items.size(); ++i) items[i].digest = digests[i];
+  add(group_id, Digests(digests.begin(), digests.end()));
 }
 
-ContentDigest SharedInputs::attach(GroupId group_id, const ContentDigest& digest) {
-  CHECK(groups_.emplace(group_id, digest).second, "group ", group_id.value(), " has an input already");
-  ++inputs_.at(digest).num_users;
-  return digest;
+void SharedInputs::add(GroupId group_id, Digests digests) {
+  join(digests);
+  CHECK(groups_.emplace(group_id, std::move(digests)).second, "group ", group_id.value(), " has items already");
 }
 
 void SharedInputs::detach(GroupId group_id) {
   const auto entry = groups_.find(group_id);
   if (entry == groups_.end()) return;
-  const ContentDigest digest = entry->second;
+  const Digests digests = std::move(entry->second);
   groups_.erase(entry);
-  leave(digest);
+  for (const ContentDigest& digest : digests) leave(digest);
 }
 
-EncodedInput SharedInputs::hold(const EncoderContent& content, std::optional<std::string> text) {
-  const ContentDigest digest = share_identical_ ? intern(content) : intern_alone(content);
-  Input& input = inputs_.at(digest);
-  ++input.num_users;
-  return EncodedInput(std::make_shared<const EncodedInput::Pin>(dropped_, digest, input.content, std::move(text)));
+EncodedInput SharedInputs::hold(std::vector<EncoderItem> items, std::optional<std::string> text) {
+  std::vector<EncoderItem> told = items;
+  if (share_identical_) {
+    make_digests(told);
+  } else {
+    for (EncoderItem& item : told) item.digest = next_alone();
+  }
+  const Digests digests = digests_of(told);
+  join(digests);
+  return EncodedInput(std::make_shared<const EncodedInput::Pin>(
+      dropped_, std::move(items), std::vector<ContentDigest>(digests.begin(), digests.end()), std::move(text)));
 }
 
 void SharedInputs::collect_dropped() {
@@ -127,9 +144,9 @@ void SharedInputs::set_on_drop(std::shared_ptr<const std::function<void()>> on_d
   dropped_->on_drop.swap(on_drop);
 }
 
-bool SharedInputs::count_encode(GroupId group_id) {
+bool SharedInputs::count_encode(GroupId group_id, size_t item) {
   const auto entry = groups_.find(group_id);
-  return entry != groups_.end() && std::exchange(inputs_.at(entry->second).was_encoded, true);
+  return entry != groups_.end() && std::exchange(inputs_.at(entry->second[item]).was_encoded, true);
 }
 
 void SharedInputs::leave(const ContentDigest& digest) {

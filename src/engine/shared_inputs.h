@@ -1,10 +1,8 @@
-// Tracks which requests and handles have the same encoder input: those with equal digests (core/encoder_features.h).
-// The digest usually comes with the content, computed on the caller's thread; then nothing is hashed or compared here.
+// Tracks which requests and handles have the same items: those with equal digests (core/encoder_item.h). The digests
+// usually come with the items, computed on the caller's thread; then nothing is hashed or compared here.
 //
-// Every input is pinned while a request or handle has it. So its cross table stays, while there is room, after the last
+// Every item is pinned while a request or handle has it. So its tables stay, while there is room, after the last
 // running group has ended: for waiting requests (in the queue, or after a preemption by recompute) and for handles.
-//
-// An input is what determines the encoder's output: token ids, or the features of media.
 //
 // Owned by the engine. Not thread-safe (engine thread), except for the handles that it returns (encoded_input.h).
 #pragma once
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "base/status.h"
 #include "core/prompt.h"
 #include "engine/encoded_input.h"
@@ -31,16 +30,16 @@ class SharedInputs final {
   SharedInputs(const SharedInputs&) = delete;
   SharedInputs& operator=(const SharedInputs&) = delete;
 
-  // Returns the group's digest, for SequenceGroup::Init; nullopt: the group shares with none. REQUIRES: it has no
-  // digest yet.
-  std::optional<ContentDigest> attach(GroupId group_id, const EncoderContent& content);
-  // The same for a request over a handle. REQUIRES: owns(handle).
-  ContentDigest attach(GroupId group_id, const EncodedInput& handle);
-  // Call when the group was refused or is gone. No-op if it has no digest.
+  // Pins the items of a group; computes the digests that are missing. Returns SequenceGroup::Init::shares_items; false:
+  // the group shares with none. REQUIRES: the group has no items here yet.
+  bool attach(GroupId group_id, std::vector<EncoderItem>& items);
+  // The same for a request over a handle, whose items replace `items`. REQUIRES: owns(handle).
+  void attach(GroupId group_id, const EncodedInput& handle, std::vector<EncoderItem>& items);
+  // Call when the group was refused or is gone. No-op if it has no items here.
   void detach(GroupId group_id);
 
-  // Returns a new handle of an input.
-  EncodedInput hold(const EncoderContent& content, std::optional<std::string> text);
+  // Returns a new handle of these items.
+  EncodedInput hold(std::vector<EncoderItem> items, std::optional<std::string> text);
   // Whether the handle is not empty and comes from this object.
   bool owns(const EncodedInput& handle) const { return handle.has_value() && handle.owner() == owner(); }
   // Unique while a handle of this object lives.
@@ -51,30 +50,31 @@ class SharedInputs final {
   // Sets the callback that runs on the thread that drops a handle's last copy, after the drop; null: none.
   void set_on_drop(std::shared_ptr<const std::function<void()>> on_drop);
 
-  // Counts an encode of the group. Returns true if its input was encoded before, has been in flight or held ever since,
-  // and is encoded again because its cross KV was evicted or is on the host. False for a group without digest.
-  bool count_encode(GroupId group_id);
+  // Counts an encode of a group's item. Returns true if it was encoded before, has been in flight or held ever since,
+  // and is encoded again because its tables were evicted or are on the host. False for a group without items here.
+  bool count_encode(GroupId group_id, size_t item);
 
   size_t num_inputs() const { return inputs_.size(); }
 
  private:
   struct Input {
-    std::shared_ptr<const EncoderContent> content;
     int32_t num_users = 0;  // groups and handles
     bool was_encoded = false;
   };
+  // Of each item, in order; then of the cross table, if several items are crossed.
+  using Digests = absl::InlinedVector<ContentDigest, 2>;
 
-  ContentDigest intern(const EncoderContent& content);
-  ContentDigest intern_alone(const EncoderContent& content);
-  ContentDigest attach(GroupId group_id, const ContentDigest& digest);
-  void add(const ContentDigest& digest, const EncoderContent& content);
+  static Digests digests_of(std::span<const EncoderItem> items);
+  ContentDigest next_alone();
+  void add(GroupId group_id, Digests digests);
+  void join(std::span<const ContentDigest> digests);
   void leave(const ContentDigest& digest);
 
   Scheduler& scheduler_;
   bool share_identical_;
-  uint64_t next_alone_ = 0;
+  uint64_t num_alone_ = 0;
   absl::flat_hash_map<ContentDigest, Input> inputs_;
-  absl::flat_hash_map<GroupId, ContentDigest> groups_;
+  absl::flat_hash_map<GroupId, Digests> groups_;
   std::shared_ptr<EncodedInput::DroppedPins> dropped_;
 };
 

@@ -18,14 +18,14 @@ void attach_twin(benchmark::State& state) {
     for (int64_t i = 0; i < 80 * num_frames; ++i) features->values.push_back(static_cast<float>(i % 977));
     features->num_positions = static_cast<int32_t>(num_frames / 2);
     EncoderDecoderInputs inputs;
-    inputs.encoder_features = std::move(features);
-    inputs.encoder_digest = content_digest(inputs.encoder_content());
-    return inputs;
+    inputs.set_encoder_features(std::move(features));
+    make_digests(inputs.items);
+    return inputs.items;
   };
-  const EncoderDecoderInputs first = window(), second = window();
-  shared.attach(GroupId(1), first.encoder_content());
+  std::vector<EncoderItem> first = window(), second = window();
+  shared.attach(GroupId(1), first);
   for ([[maybe_unused]] auto _ : state) {
-    benchmark::DoNotOptimize(shared.attach(GroupId(2), second.encoder_content()));
+    benchmark::DoNotOptimize(shared.attach(GroupId(2), second));
     shared.detach(GroupId(2));
   }
 }
@@ -36,14 +36,14 @@ void digest_window(benchmark::State& state) {
   auto features = std::make_shared<EncoderFeatures>();
   features->shape = {80, state.range(0)};
   features->values.resize(static_cast<size_t>(80 * state.range(0)), 0.5f);
-  const EncoderContent content({}, features);
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(content_digest(content));
+  const EncoderItem item({}, features);
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(item_digest(item));
 }
 BENCHMARK(digest_window)->Arg(200)->Arg(3000);
 
 void digest_ids(benchmark::State& state) {
-  const EncoderContent content(std::vector<int32_t>(static_cast<size_t>(state.range(0)), 7));
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(content_digest(content));
+  const EncoderItem item(std::vector<int32_t>(static_cast<size_t>(state.range(0)), 7));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(item_digest(item));
 }
 BENCHMARK(digest_ids)->Arg(16)->Arg(512);
 

@@ -22,14 +22,27 @@ class SharedInputsTest : public ::testing::Test {
   SharedInputs inputs_;
 };
 
+// One item of ids that is crossed; none for no ids.
+std::vector<EncoderItem> items_of(Ids ids) {
+  EncoderDecoderInputs inputs;
+  inputs.set_encoder_ids(std::move(ids));
+  return inputs.items;
+}
+
+// The digest by which a group shares its only item; nullopt: it shares with none.
+std::optional<ContentDigest> attach(SharedInputs& inputs, uint64_t group, std::vector<EncoderItem> items) {
+  if (!inputs.attach(GroupId(group), items)) return std::nullopt;
+  return items.at(0).digest;
+}
+
 TEST_F(SharedInputsTest, EqualInputsHaveOneDigestWhileSomebodyUsesThem) {
-  const auto first = inputs_.attach(GroupId(1), Ids{1, 2, 3});
-  const auto second = inputs_.attach(GroupId(2), Ids{1, 2, 3});
+  const auto first = attach(inputs_, 1, items_of({1, 2, 3}));
+  const auto second = attach(inputs_, 2, items_of({1, 2, 3}));
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first, second);
-  EXPECT_NE(inputs_.attach(GroupId(3), Ids{1, 2, 4}), first);
-  EXPECT_NE(inputs_.attach(GroupId(4), Ids{1, 2}), first);
-  EXPECT_EQ(inputs_.attach(GroupId(5), Ids{}), std::nullopt);
+  EXPECT_NE(attach(inputs_, 3, items_of({1, 2, 4})), first);
+  EXPECT_NE(attach(inputs_, 4, items_of({1, 2})), first);
+  EXPECT_EQ(attach(inputs_, 5, items_of({})), std::nullopt);
   EXPECT_EQ(inputs_.num_inputs(), 3u);
   inputs_.detach(GroupId(1));
   inputs_.detach(GroupId(1));
@@ -45,39 +58,56 @@ TEST_F(SharedInputsTest, MediaAreEqualByWhatTheEncoderSees) {
     media->shape = std::move(shape);
     media->values = {1, 2, 3, last};
     media->num_positions = 2;
-    return EncoderContent({}, media);
+    return std::vector<EncoderItem>(1, EncoderItem({}, media));
   };
-  const auto first = inputs_.attach(GroupId(1), features({2, 2}, 4));
+  const auto first = attach(inputs_, 1, features({2, 2}, 4));
   ASSERT_TRUE(first.has_value());
-  EXPECT_EQ(inputs_.attach(GroupId(2), features({2, 2}, 4)), first);
-  EXPECT_NE(inputs_.attach(GroupId(3), features({2, 2}, 5)), first);
-  EXPECT_NE(inputs_.attach(GroupId(4), features({4}, 4)), first) << "the same values in another shape";
+  EXPECT_EQ(attach(inputs_, 2, features({2, 2}, 4)), first);
+  EXPECT_NE(attach(inputs_, 3, features({2, 2}, 5)), first);
+  EXPECT_NE(attach(inputs_, 4, features({4}, 4)), first) << "the same values in another shape";
   EXPECT_EQ(inputs_.num_inputs(), 3u);
+}
+
+// Of several items that are crossed the table is one more thing that is shared.
+TEST_F(SharedInputsTest, SeveralItemsAreSharedEachAndTogether) {
+  std::vector<EncoderItem> items = {EncoderItem(Ids{1}), EncoderItem(Ids{2})};
+  EXPECT_TRUE(inputs_.attach(GroupId(1), items));
+  EXPECT_EQ(inputs_.num_inputs(), 3u);
+  EXPECT_EQ(attach(inputs_, 2, items_of({2})), items[1].digest);
+  EXPECT_EQ(inputs_.num_inputs(), 3u);
+  inputs_.detach(GroupId(1));
+  EXPECT_EQ(inputs_.num_inputs(), 1u);
+  items[0].consumers = Consumers::kSplice;
+  EXPECT_TRUE(inputs_.attach(GroupId(3), items));
+  EXPECT_EQ(inputs_.num_inputs(), 2u) << "the cross table of one item has its digest";
 }
 
 TEST_F(SharedInputsTest, TheSwitchTurnsItOffForAllButHandles) {
   SharedInputs off(scheduler_, false);
-  EXPECT_EQ(off.attach(GroupId(1), Ids{1, 2}), std::nullopt);
-  const EncodedInput a = off.hold(Ids{1, 2}, std::nullopt), b = off.hold(Ids{1, 2}, std::nullopt);
-  const ContentDigest of_a = off.attach(GroupId(2), a);
-  EXPECT_EQ(off.attach(GroupId(3), a), of_a);
-  EXPECT_NE(off.attach(GroupId(4), b), of_a);
+  EXPECT_EQ(attach(off, 1, items_of({1, 2})), std::nullopt);
+  const EncodedInput a = off.hold(items_of({1, 2}), std::nullopt), b = off.hold(items_of({1, 2}), std::nullopt);
+  std::vector<EncoderItem> of_a, also_of_a, of_b;
+  off.attach(GroupId(2), a, of_a);
+  off.attach(GroupId(3), a, also_of_a);
+  off.attach(GroupId(4), b, of_b);
+  EXPECT_EQ(of_a[0].digest, also_of_a[0].digest);
+  EXPECT_NE(of_a[0].digest, of_b[0].digest);
+  EXPECT_EQ(of_a[0].token_ids, (Ids{1, 2}));
 }
 
 // It is made on the caller's thread: nothing is hashed or compared where it is there.
-TEST_F(SharedInputsTest, TheDigestThatComesWithTheContentCounts) {
-  EncoderContent told(Ids{1, 2}), told_too(Ids{3}), untold(Ids{1, 2});
-  told.digest = told_too.digest = testing::digest_of(7);
-  const auto first = inputs_.attach(GroupId(1), told);
-  EXPECT_EQ(first, told.digest);
-  EXPECT_EQ(inputs_.attach(GroupId(2), told_too), first);
-  EXPECT_EQ(inputs_.attach(GroupId(3), untold), content_digest(untold));
+TEST_F(SharedInputsTest, TheDigestThatComesWithTheItemCounts) {
+  std::vector<EncoderItem> told = items_of({1, 2}), told_too = items_of({3}), untold = items_of({1, 2});
+  told[0].digest = told_too[0].digest = testing::digest_of(7);
+  EXPECT_EQ(attach(inputs_, 1, told), told[0].digest);
+  EXPECT_EQ(attach(inputs_, 2, told_too), told[0].digest);
+  EXPECT_EQ(attach(inputs_, 3, untold), item_digest(untold[0]));
   EXPECT_EQ(inputs_.num_inputs(), 2u);
 }
 
 TEST_F(SharedInputsTest, AHandleIsTheInputAndCountsItsCopies) {
-  EncodedInput handle = inputs_.hold(Ids{4, 5}, "a text");
-  EXPECT_EQ(handle.content().token_ids, (Ids{4, 5}));
+  EncodedInput handle = inputs_.hold(items_of({4, 5}), "a text");
+  EXPECT_EQ(handle.items()[0].token_ids, (Ids{4, 5}));
   EXPECT_EQ(handle.text(), "a text");
   EncodedInput copy = handle;
   EncodedInput moved = std::move(handle);
@@ -85,13 +115,15 @@ TEST_F(SharedInputsTest, AHandleIsTheInputAndCountsItsCopies) {
   EXPECT_TRUE(inputs_.owns(copy) && inputs_.owns(moved));
   EXPECT_FALSE(inputs_.owns(EncodedInput()));
   EXPECT_FALSE(SharedInputs(scheduler_, true).owns(copy));
-  EXPECT_EQ(inputs_.attach(GroupId(1), Ids{4, 5}), inputs_.attach(GroupId(2), copy));
+  std::vector<EncoderItem> items;
+  inputs_.attach(GroupId(2), copy, items);
+  EXPECT_EQ(attach(inputs_, 1, items_of({4, 5})), items[0].digest);
   inputs_.detach(GroupId(1));
   inputs_.detach(GroupId(2));
   moved = EncodedInput();
   inputs_.collect_dropped();
   EXPECT_EQ(inputs_.num_inputs(), 1u);
-  copy = inputs_.hold(Ids{4, 5}, std::nullopt);  // another handle of the same input takes over
+  copy = inputs_.hold(items_of({4, 5}), std::nullopt);  // another handle of the same input takes over
   inputs_.collect_dropped();
   EXPECT_EQ(inputs_.num_inputs(), 1u);
   EXPECT_EQ(copy.text(), std::nullopt);
@@ -102,16 +134,16 @@ TEST_F(SharedInputsTest, AHandleIsTheInputAndCountsItsCopies) {
 }
 
 TEST_F(SharedInputsTest, CountsWhatIsEncodedAgain) {
-  inputs_.attach(GroupId(1), Ids{1});
-  EXPECT_FALSE(inputs_.count_encode(GroupId(1)));
-  EXPECT_TRUE(inputs_.count_encode(GroupId(1)));
-  inputs_.attach(GroupId(2), Ids{1});
+  attach(inputs_, 1, items_of({1}));
+  EXPECT_FALSE(inputs_.count_encode(GroupId(1), 0));
+  EXPECT_TRUE(inputs_.count_encode(GroupId(1), 0));
+  attach(inputs_, 2, items_of({1}));
   inputs_.detach(GroupId(1));
-  EXPECT_TRUE(inputs_.count_encode(GroupId(2)));
+  EXPECT_TRUE(inputs_.count_encode(GroupId(2), 0));
   inputs_.detach(GroupId(2));
-  inputs_.attach(GroupId(3), Ids{1});
-  EXPECT_FALSE(inputs_.count_encode(GroupId(3)));
-  EXPECT_FALSE(inputs_.count_encode(GroupId(9)));
+  attach(inputs_, 3, items_of({1}));
+  EXPECT_FALSE(inputs_.count_encode(GroupId(3), 0));
+  EXPECT_FALSE(inputs_.count_encode(GroupId(9), 0));
 }
 
 // Copies are made and dropped by many threads while the engine's collects, and after it is gone.
@@ -123,13 +155,13 @@ TEST_F(SharedInputsTest, HandlesAreDroppedAnywhere) {
     std::vector<EncodedInput> handles;
     handles.reserve(8);
     threads.reserve(8);
-    for (int32_t i = 0; i < 8; ++i) handles.push_back(inputs.hold(Ids{i % 3}, std::nullopt));
+    for (int32_t i = 0; i < 8; ++i) handles.push_back(inputs.hold(items_of({i % 3}), std::nullopt));
     left = {handles[0], handles[1]};
     for (EncodedInput& handle : handles) {
       threads.emplace_back([mine = std::move(handle)] {
         for (int i = 0; i < 1000; ++i) {
           const EncodedInput copy = mine;  // NOLINT(performance-unnecessary-copy-initialization): copies are counted
-          EXPECT_EQ(copy.content().token_ids.size(), 1u);
+          EXPECT_EQ(copy.items()[0].token_ids.size(), 1u);
         }
       });
     }
@@ -140,7 +172,7 @@ TEST_F(SharedInputsTest, HandlesAreDroppedAnywhere) {
     inputs.collect_dropped();
     EXPECT_EQ(inputs.num_inputs(), 2u);
   }
-  EXPECT_EQ(left[1].content().token_ids, Ids{1});
+  EXPECT_EQ(left[1].items()[0].token_ids, Ids{1});
 }
 
 }  // namespace

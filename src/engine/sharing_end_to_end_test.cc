@@ -103,7 +103,7 @@ TEST_F(SharingTest, OneEncodeForManyRequestsAndForManyOutputs) {
 TEST_F(SharingTest, TheOwnerMayLeaveWhileOthersRead) {
   std::vector<Request> list = requests();
   list.resize(5);
-  list[4].inputs.encoder_prompt_token_ids = list[0].inputs.encoder_prompt_token_ids;
+  list[4].inputs.set_encoder_ids(list[0].inputs.encoder_token_ids());
   list[4].params.max_tokens = 25;
   list[4].params.eos_token_ids.clear();
   LoadedModel alone = load(config(false));
@@ -296,7 +296,7 @@ TEST_F(SharingTest, PromptsOfEachSideMakeARequestOverAHandle) {
   EXPECT_EQ(error_param(model.prompts->process_encoder(decoder_prompt, {}).status()), "encoder_prompt");
   const auto decoder = model.prompts->process_decoder(decoder_prompt, {});
   ASSERT_TRUE(decoder.ok());
-  EXPECT_TRUE(decoder->encoder_prompt_token_ids.empty());
+  EXPECT_TRUE(decoder->items.empty());
   const StatusOr<EncodedInput> handle = engine.encode(*encoder);
   ASSERT_TRUE(handle.ok());
   SamplingParams params;
@@ -319,7 +319,7 @@ TEST_F(SharingTest, RefusesHandlesThatAreNone) {
   EXPECT_EQ(error_param(engine.add_request("a", *foreign, request.inputs, request.params)), "encoded_input");
   EXPECT_EQ(error_param(engine.encode({}).status()), "prompt");
   EncoderDecoderInputs huge;
-  huge.encoder_prompt_token_ids.assign(30 * 4, 5);
+  huge.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(30 * 4), 5));
   EXPECT_EQ(error_param(engine.encode(huge).status()), "prompt");  // no block would be left for the decoder
   // A request that is refused leaves no trace of its input.
   EncoderDecoderInputs fine = request.inputs;

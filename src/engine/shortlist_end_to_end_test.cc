@@ -74,7 +74,7 @@ class ShortlistEndToEndTest : public testing::TinyModelTest {
   std::vector<int32_t> allowed(const EncoderDecoderInputs& inputs) const {
     std::vector<int32_t> also = inputs.prompt_token_ids, ids;
     also[0] = kEos;  // the start token is nobody's to generate
-    list().set_of(inputs.encoder_prompt_token_ids, also, ids);
+    list().set_of(inputs.encoder_token_ids(), also, ids);
     return ids;
   }
 
@@ -84,9 +84,9 @@ class ShortlistEndToEndTest : public testing::TinyModelTest {
     for (int32_t i = 0; i < 18; ++i) {
       Request& request = list.emplace_back();
       request.id = str_cat("r", i);
-      for (int32_t j = 0; j < 2 + 7 * (i % 5); ++j) {
-        request.inputs.encoder_prompt_token_ids.push_back((i % 5 * 71 + j * 37) % kVocab);
-      }
+      std::vector<int32_t> ids;
+      for (int32_t j = 0; j < 2 + 7 * (i % 5); ++j) ids.push_back((i % 5 * 71 + j * 37) % kVocab);
+      request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2};
       for (int32_t j = 0; j < i % 3; ++j) request.inputs.prompt_token_ids.push_back(490 + j);
       SamplingParams& params = request.params;
@@ -256,7 +256,7 @@ TEST_F(ShortlistEndToEndTest, PromptsAndEndTokensAreAlwaysAllowed) {
   const LoadedModel model = load(config());
   Request request;
   request.id = "r";
-  request.inputs.encoder_prompt_token_ids = {100};
+  request.inputs.set_encoder_ids({100});
   request.inputs.prompt_token_ids = {2, 491, 492};
   request.params.max_tokens = 5;
   request.params.eos_token_ids = {kEos};

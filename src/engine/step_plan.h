@@ -62,7 +62,7 @@ struct StepPlan {
   SchedulerOutputs scheduled;
   Recycled<RowPlan> rows;  // ascending by group, sequence, row: logits are computed for these rows only
   std::vector<CapturePlan> captures;
-  std::vector<GroupId> encoder_captures;  // groups whose encoder output is wanted, if this step ends their encode
+  std::vector<GroupId> encoder_captures;  // groups whose encoder output is wanted, of items whose encode this step ends
   // Tasks of the thread pool that scheduled.long_encode does in this step, unless it runs to its end. A number, not a
   // time: where an encode stands still never depends on a rank's clock.
   int64_t num_long_encode_tasks = 1;
@@ -70,14 +70,14 @@ struct StepPlan {
   bool operator==(const StepPlan&) const = default;
 };
 
-// Probabilities [num_heads, rows of the CapturePlan, positions of the group's encoder input] of the alignment heads.
+// Probabilities [num_heads, rows of the CapturePlan, positions of the group's cross table] of the alignment heads.
 // LLMEngine::add_request bounds their size per request, and the step's rows bound it per step. Freed with the step.
 struct CapturedRows {
   int32_t num_heads = 0;
   std::vector<float> values;
 };
 
-// [num_positions, d_model] of a group's encoder input.
+// The rows of an item, [num_positions, width]. A group's items come in their order.
 struct CapturedEncode {
   GroupId group_id;
   std::vector<float> values;

@@ -27,7 +27,7 @@ inline StepPlan decode_plan_of(int32_t num_seqs, int32_t self_blocks, int32_t cr
     data.sampled = true;
     group.block_tables.push() = table(self_blocks);
     group.cross_block_table = table(cross_blocks);
-    group.encoder_seq_data.num_tokens = 16 * cross_blocks - 3;
+    group.num_cross_tokens = 16 * cross_blocks - 3;
     RowPlan& row = plan.rows.push();
     row.group_idx = i;
     row.position = 40;
@@ -76,12 +76,20 @@ class RandomPlans final {
   void fill(std::vector<BlockCopy>& copies) {
     times(3, [&] { copies.push_back({any(), any()}); });
   }
-  void fill(EncoderSequenceData& input) {
-    fill(input.token_ids);
-    times(2, [&] { input.features.shape.push_back(static_cast<int64_t>(number())); });
-    input.features.begin = static_cast<int64_t>(number());
-    input.num_tokens = any();
-    input.encode_now = coin();
+  void fill(PlannedEncode& encode) {
+    encode.group_id = GroupId(number());
+    encode.item = any();
+    fill(encode.token_ids);
+    times(2, [&] { encode.features.shape.push_back(static_cast<int64_t>(number())); });
+    fill(encode.features.extras);
+    encode.features.begin = static_cast<int64_t>(number());
+    encode.num_positions = any();
+    encode.num_rows = any();
+    encode.consumers = static_cast<Consumers>(bits() % 256);
+    encode.writes = static_cast<Consumers>(bits() % 256);
+    fill(encode.cross_block_table);
+    encode.cross_begin = any();
+    fill(encode.rows_block_table);
   }
   void fill(SequenceGroupMetadata& group) {
     group.group_id = GroupId(number());
@@ -94,21 +102,30 @@ class RandomPlans final {
       fill(data.token_ids);
       data.sampled = coin();
       data.first_logits_row = any();
+      fill(data.positions);
+      data.position_delta = any();
     });
     times(3, [&] { fill(group.block_tables.push()); });
-    fill(group.encoder_seq_data);
+    group.num_cross_tokens = any();
     fill(group.cross_block_table);
+    fill(group.encoder_token_ids);
+    times(3, [&] { group.ranges.push_back({any(), any(), any(), static_cast<uint8_t>(bits() % 256)}); });
+    times(2, [&] {
+      PlannedSplice& splice = group.splices.push();
+      splice.first_row = any();
+      splice.num_rows = any();
+      splice.first_slot = any();
+      fill(splice.block_table);
+    });
   }
   void fill(SchedulerOutputs& scheduled) {
     times(4, [&] { fill(scheduled.groups.push()); });
-    times(3, [&] { scheduled.encodes.push_back({GroupId(number()), any()}); });
+    times(3, [&] { fill(scheduled.encodes.push()); });
     LongEncode& encode = scheduled.long_encode;
     encode.runs = coin();
     encode.begins = coin();
     encode.to_the_end = coin();
-    encode.group_id = GroupId(number());
-    fill(encode.input);
-    fill(encode.cross_block_table);
+    fill(encode.encode);
     fill(scheduled.moves.swap_out);
     fill(scheduled.moves.freed_device);
     fill(scheduled.moves.swap_in);

@@ -44,7 +44,7 @@ std::unique_ptr<LLMEngine> make_engine(const Tokenizer& tokenizer, const Clock& 
 
 EncoderDecoderInputs inputs() {
   EncoderDecoderInputs inputs;
-  inputs.encoder_prompt_token_ids = {3, 4, 5};
+  inputs.set_encoder_ids({3, 4, 5});
   inputs.prompt_token_ids = {2};
   return inputs;
 }

@@ -128,8 +128,9 @@ TEST_F(TranscriptPrompts, MediaAloneHaveTheDefaultPrompt) {
     EXPECT_THAT(got.prompt_token_ids, ElementsAre(kStart, kEnglish, kTranscribe, kNoTimestamps)) << request;
     EXPECT_FALSE(got.prompt.has_value());
     EXPECT_FALSE(got.encoder_prompt.has_value());
-    EXPECT_THAT(got.encoder_prompt_token_ids, IsEmpty());
-    ASSERT_NE(got.encoder_features, nullptr);
+    ASSERT_EQ(got.items.size(), 1u);
+    EXPECT_THAT(got.encoder_token_ids(), IsEmpty());
+    ASSERT_NE(got.items[0].features, nullptr);
     EXPECT_EQ(got.num_encoder_tokens(), 8);
     EXPECT_FALSE(got.open_token.has_value());
     EXPECT_EQ(got.num_default_generated, 0);

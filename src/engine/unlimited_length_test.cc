@@ -51,7 +51,7 @@ class UnlimitedLengthTest : public ::testing::Test {
 
   static std::vector<int32_t> answer(LoadedModel& model, int32_t input_len, int32_t max_tokens) {
     EncoderDecoderInputs inputs;
-    inputs.encoder_prompt_token_ids = some_ids(input_len);
+    inputs.set_encoder_ids(some_ids(input_len));
     inputs.prompt_token_ids = {0};
     SamplingParams params;
     params.temperature = 0;

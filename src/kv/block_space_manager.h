@@ -91,12 +91,13 @@ class BlockSpaceManager final {
   // or all exist. REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.
   bool allocate(const Request& request);
 
-  // Progress of writing a group's shared tables. begin: the planned step writes all that are neither written nor begun
-  // before it reads them. Then finish: the step was executed; or abandon: it was not, and they are unwritten again.
-  // Both apply to all tables that have begun. A long encode takes several steps; its tables begin and finish when the
-  // last of them was executed.
-  bool needs_write(GroupId group_id) const;  // some table of the group is neither written nor begun
-  void begin_writes(GroupId group_id);       // REQUIRES: needs_write()
+  // Progress of writing a group's shared tables. begin: the planned step writes the rest of the table, which is neither
+  // written nor begun, before it reads it. Then finish: the step was executed; or abandon: it was not, and the table is
+  // unwritten again. Both apply to all tables that have begun. A table that takes several steps (a long encode, several
+  // items) begins with the last of them.
+  bool needs_write(GroupId group_id) const;            // some table of the group is neither written nor begun
+  bool needs_write(GroupId group_id, size_t i) const;  // Request::shared[i] is; false: also if it was freed
+  void begin_write(GroupId group_id, size_t i);        // REQUIRES: needs_write(group_id, i)
   void finish_writes();
   void abandon_writes();
 
@@ -159,6 +160,7 @@ class BlockSpaceManager final {
   // Options::watermark of the device blocks, rounded down.
   int32_t watermark_blocks() const { return watermark_blocks_; }
   int32_t block_size() const { return options_.block_size; }
+  int32_t tokens_per_block(int32_t spec) const;
   // The first spec of this owner; -1: there is none.
   int32_t first_spec(TableOwner owner) const;
   // Blocks of a table of spec `spec` with so many tokens: ceil.
@@ -209,7 +211,6 @@ class BlockSpaceManager final {
 
   BlockAllocator& allocator(MemoryPool pool) { return pool == MemoryPool::kDevice ? device_ : host_; }
   const BlockAllocator& allocator(MemoryPool pool) const { return pool == MemoryPool::kDevice ? device_ : host_; }
-  int32_t tokens_per_block(int32_t spec) const;
   int32_t num_needed_blocks(const Request& request) const;
   int32_t num_available_blocks(const Request& request) const;
   const SharedTable* find_shareable(const SharedRequest& request) const;

@@ -40,7 +40,7 @@ TEST(BlockSpaceManager, SaysWhetherTheCrossTableMustBeWritten) {
   EXPECT_TRUE(manager.allocate(
       {.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 1, .shared = {{.num_tokens = 4, .digest = hash}}}));
   EXPECT_TRUE(manager.needs_write(GroupId(1)));
-  manager.begin_writes(GroupId(1));
+  manager.begin_write(GroupId(1), 0);
   EXPECT_FALSE(manager.needs_write(GroupId(1)));
   EXPECT_FALSE(manager.allocate(
       {.group_id = GroupId(2), .seq_id = SeqId(2), .num_tokens = 1, .shared = {{.num_tokens = 4, .digest = hash}}}));
@@ -58,7 +58,7 @@ TEST(BlockSpaceManager, ReportsTheBlocksThatAnIdleTableGaveUp) {
   const ContentDigest hash = testing::digest_of(1);
   manager.pin(hash);
   manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .shared = {{.num_tokens = 12, .digest = hash}}});
-  manager.begin_writes(GroupId(1));
+  manager.begin_write(GroupId(1), 0);
   manager.finish_writes();
   manager.free(SeqId(1));
   manager.free_shared(GroupId(1));
@@ -78,7 +78,7 @@ TEST(BlockSpaceManager, ResetGivesIdleTablesUpAndKeepsPins) {
   manager.pin(hash);
   for (int round = 0; round < 2; ++round) {
     manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .shared = {{.num_tokens = 12, .digest = hash}}});
-    manager.begin_writes(GroupId(1));
+    manager.begin_write(GroupId(1), 0);
     manager.finish_writes();
     manager.free(SeqId(1));
     manager.free_shared(GroupId(1));
@@ -124,7 +124,7 @@ TEST(BlockSpaceManager, ReportsFreedBlocksOfBothPools) {
   options.track_freed_blocks = true;
   BlockSpaceManager manager(options);
   manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4, .shared = {{.num_tokens = 4}}});
-  manager.begin_writes(GroupId(1));
+  manager.begin_write(GroupId(1), 0);
   manager.finish_writes();
   BlockMoves moves;
   manager.swap_out(GroupId(1), moves.swap_out);
@@ -195,7 +195,7 @@ TEST(BlockSpaceManager, OneInputHasATableOfEachSpec) {
       .num_tokens = 1,
       .shared = {{.spec = 1, .num_tokens = 4, .digest = hash}, {.spec = 2, .num_tokens = 4, .digest = hash}}};
   ASSERT_TRUE(manager.allocate(request));
-  manager.begin_writes(GroupId(1));
+  manager.begin_write(GroupId(1), 0);
   manager.finish_writes();
   manager.free_shared(GroupId(1), 1);  // the rows were used
   request.group_id = GroupId(2);
@@ -220,7 +220,7 @@ TEST(BlockSpaceManager, TheLongestIdleTableIsEvictedFirstOfWhateverSpec) {
     manager.allocate({.group_id = GroupId(i),
                       .seq_id = SeqId(i),
                       .shared = {{.spec = i == 2 ? 2 : 1, .num_tokens = 8, .digest = testing::digest_of(i)}}});
-    manager.begin_writes(GroupId(i));
+    manager.begin_write(GroupId(i), 0);
     manager.finish_writes();
   }
   for (const uint64_t i : {2, 3, 1}) {  // this order of ending
@@ -252,7 +252,7 @@ TEST(BlockSpaceManagerDeathTest, CatchesMisuse) {
   EXPECT_DEATH(manager.append_slots(SeqId(9), 1, moves), "sequence 9 has no table");
   EXPECT_DEATH(manager.truncate(SeqId(1), 5), "truncate to 5 of 4");
   EXPECT_DEATH(manager.swap_in(GroupId(1), moves), "kHost");
-  EXPECT_DEATH(manager.begin_writes(GroupId(1)), "group 1: a shared table is written once");
+  EXPECT_DEATH(manager.begin_write(GroupId(1), 0), "group 1: a shared table is written once");
   manager.swap_out(GroupId(1), moves);
   EXPECT_DEATH(manager.append_slots(SeqId(1), 1, moves), "a swapped sequence cannot grow");
 }

@@ -116,13 +116,18 @@ bool BlockSpaceManager::needs_write(GroupId group_id) const {
   });
 }
 
-void BlockSpaceManager::begin_writes(GroupId group_id) {
-  CHECK(needs_write(group_id), "group ", group_id.value(), ": a shared table is written once");
-  for (const int64_t key : groups_.at(group_id).shared) {
-    if (key == kNoTable || shared_tables_.at(key).state != WriteState::kUnwritten) continue;
-    shared_tables_.at(key).state = WriteState::kBegun;
-    being_written_.push_back(key);
-  }
+bool BlockSpaceManager::needs_write(GroupId group_id, size_t i) const {
+  const auto entry = groups_.find(group_id);
+  if (entry == groups_.end() || i >= entry->second.shared.size()) return false;
+  const int64_t key = entry->second.shared[i];
+  return key != kNoTable && shared_tables_.at(key).state == WriteState::kUnwritten;
+}
+
+void BlockSpaceManager::begin_write(GroupId group_id, size_t i) {
+  CHECK(needs_write(group_id, i), "group ", group_id.value(), ": a shared table is written once");
+  const int64_t key = groups_.at(group_id).shared[i];
+  shared_tables_.at(key).state = WriteState::kBegun;
+  being_written_.push_back(key);
 }
 
 void BlockSpaceManager::finish_writes() {

@@ -237,7 +237,7 @@ class History {
     const bool writes = draw(0, 4) > 0;
     for (size_t i = 0; i < group.shared.size(); ++i) group.shared[i].written = is_shared[i] || writes;
     if (is_new && writes) {
-      manager_.begin_writes(request.group_id);
+      begin_writes(request.group_id, request.shared.size());
       manager_.finish_writes();
     }
     std::vector<uint64_t>& tokens = group.seqs[request.seq_id];
@@ -248,6 +248,13 @@ class History {
       write_sequence(seq, 0, groups_[id].seqs[seq]);
     });
     return "allocate";
+  }
+
+  void begin_writes(GroupId id, size_t num_tables) {
+    for (size_t i = 0; i < num_tables; ++i) {
+      if (manager_.needs_write(id, i)) manager_.begin_write(id, i);
+    }
+    EXPECT_FALSE(manager_.needs_write(id));
   }
 
   // Allocating it would take a table that is idle now.
@@ -288,7 +295,7 @@ class History {
       const auto is_unwritten = [](const SharedModel& table) { return !table.written && !table.freed; };
       if (std::ranges::none_of(group.shared, is_unwritten)) continue;
       EXPECT_TRUE(manager_.needs_write(id));
-      manager_.begin_writes(id);
+      begin_writes(id, group.shared.size());
       if (draw(0, 2) == 0) {
         manager_.abandon_writes();
         return "abandoned write";

@@ -161,14 +161,20 @@ class Runner {
     return name_of(status);
   }
 
+  void begin_writes(GroupId group) {
+    for (size_t i = 0; manager_->needs_write(group); ++i) {
+      if (manager_->needs_write(group, i)) manager_->begin_write(group, i);
+    }
+  }
+
   void write(GroupId group) {
-    manager_->begin_writes(group);
+    begin_writes(group);
     manager_->finish_writes();
   }
 
   std::optional<std::string> write(const std::string& command, ScenarioLine& line) {
     if (command == "write") return write(group_of(line.next())), "";
-    if (command == "begin_write") return manager_->begin_writes(group_of(line.next())), "";
+    if (command == "begin_write") return begin_writes(group_of(line.next())), "";
     if (command == "finish_writes") return manager_->finish_writes(), "";
     if (command == "abandon_writes") return manager_->abandon_writes(), "";
     return std::nullopt;

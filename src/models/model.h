@@ -25,17 +25,10 @@
 
 namespace transept {
 
-// The encoder's result for one EncodeBatch: [num_tokens, d_model] float32. A reference-counted handle: `owner` keeps
-// the memory; null: the caller keeps it.
-struct EncoderOutput {
-  TensorView hidden;
-  std::shared_ptr<void> owner;
-};
-
 // Hidden rows between two layers of a stack: what a stage of a pipeline hands to the next one. (Encodes that stand
 // still between decode steps do so within a layer: base/sliced_call.h.) The memory is the caller's.
 struct Activations {
-  TensorView x;            // [num_tokens, d_model] float32
+  TensorView x;            // [num_tokens, width] float32
   int32_t next_layer = 0;  // layers below it have run; encode() and decode() set it to range.end
 };
 
@@ -45,19 +38,22 @@ class Model {
 
   virtual const ModelSpec& spec() const = 0;
 
-  // Runs encoder layers [range.begin, range.end) on state.x in place. A range from layer 0 first overwrites it with the
-  // embedded inputs; one to the last layer normalises at the end. REQUIRES: state.next_layer == range.begin.
+  // Runs layers [range.begin, range.end) of the encoder of batch.consumers on state.x in place: [batch.num_tokens(),
+  // spec().width_of(batch.consumers)]. A range from layer 0 first overwrites it with the embedded inputs; one to the
+  // last layer (spec().num_encoder_layers) normalises at the end, and leaves the rows that consumers get. An encoder
+  // whose rows change in number or width inside is one layer. REQUIRES: state.next_layer == range.begin.
   virtual void encode(Context& context, const EncodeBatch& batch, LayerRange range, Activations& state) const = 0;
 
-  // Projects the encoder output to cross K and V of decoder layers `range`, and writes row i to slot
-  // cross.slot_mapping[i] of the cross spec of kv.
-  virtual void write_cross_kv(Context& context, const EncoderOutput& output, const AttentionMetadata& cross,
+  // Projects `rows` [num_rows, width_of(kCross)], the encoder's, to cross K and V of decoder layers `range`, and writes
+  // row i to slot cross.slot_mapping[i] of the cross spec of kv. Not called for models without such a spec.
+  virtual void write_cross_kv(Context& context, const TensorView& rows, const AttentionMetadata& cross,
                               const KvCaches& kv, LayerRange range) const = 0;
 
   // A decode is embed(), then decode() over all layers in order, in one call or several, then finish(). Any cut gives
   // the same bits, and state.x may move to other memory between two calls.
   //
-  // embed: overwrites x [batch.num_tokens(), d_model] float32 with the embedded ids at their positions.
+  // embed: overwrites x [batch.num_tokens(), d_model] float32 with the embedded ids, or spliced rows, at their
+  // positions.
   virtual void embed(Context& context, const ForwardBatch& batch, const TensorView& x) const = 0;
 
   // Runs decoder layers [range.begin, range.end) on state.x in place, and writes K and V of the new rows to

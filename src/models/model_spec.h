@@ -24,6 +24,8 @@ struct ModelSpec {
   int32_t d_model = 0;
   int32_t vocab_size = 0;          // of the decoder
   int32_t encoder_vocab_size = 0;  // 0: the same (Marian may have two)
+  int32_t encoder_width = 0;       // of the encoder's rows that are crossed; 0: d_model
+  int32_t position_axes = 1;       // of ForwardBatch::positions
   int32_t num_encoder_layers = 0;
   int32_t num_decoder_layers = 0;
   static constexpr int32_t kNoLimit = std::numeric_limits<int32_t>::max();
@@ -32,13 +34,31 @@ struct ModelSpec {
   static constexpr int32_t kMaxPositions = 1 << 20;
   int32_t max_encoder_positions = 0;  // kNoLimit: unlimited (relative positions)
   int32_t max_decoder_positions = 0;
-  std::vector<KvSpec> kv;               // one of kind kSelf, and one of kind kCross for encoder/decoder models
+  // Rows of the encoder's widest layer for the largest item: the least encoder budget of a step. 0:
+  // max_encoder_positions, where a request has one item.
+  int32_t max_item_rows = 0;
+  std::vector<KvSpec> kv;               // at most one of each kind
   std::vector<std::string> modalities;  // keys of multi_modal_data that the encoder takes; empty: it takes ids
   // The cross-attention heads whose mean aligns tokens with encoder positions; ascending by layer. Empty: none known.
   std::vector<LayerHead> alignment_heads;
   DefaultPrompt default_prompt = DefaultPrompt::kStart;
 
   bool encoder_takes_ids() const { return modalities.empty(); }
+  // Width of an item's rows. Spliced rows stand among the decoder's, and are as wide.
+  int32_t width_of(Consumers consumers) const {
+    return has(consumers, Consumers::kSplice) || encoder_width == 0 ? d_model : encoder_width;
+  }
+  // Whether one item's rows may be spliced and crossed, too.
+  bool has_one_width() const { return encoder_width == 0 || encoder_width == d_model; }
+  int32_t widest_encoder_rows() const { return encoder_width > d_model ? encoder_width : d_model; }
+  // The spec of a kind in `kv`; -1: there is none.
+  int32_t find_kv(KvKind kind) const {
+    for (size_t i = 0; i < kv.size(); ++i) {
+      if (kv[i].kind == kind) return static_cast<int32_t>(i);
+    }
+    return -1;
+  }
+
   int32_t encoder_vocab() const { return encoder_vocab_size > 0 ? encoder_vocab_size : vocab_size; }
 };
 

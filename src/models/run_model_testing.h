@@ -32,15 +32,15 @@ inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> sha
 }
 
 // What any family may be run with: ids, or media of four positions.
-inline EncoderContent short_content(const Json& config) {
+inline EncoderItem short_content(const Json& config) {
   if (const Json* bins = config.find("num_mel_bins")) return {{}, seeded_features({bins->as_int(), 8}, 4)};
   if (config.find("encoder_num_hidden_layers") != nullptr) return {{}, seeded_features({2047}, 4)};  // Moonshine
-  return {{0, 7, 9, 2}};
+  return std::vector<int32_t>{0, 7, 9, 2};
 }
 
 // An encoder input, and the decoder ids that are fed behind it in one piece.
 struct ModelRequest {
-  EncoderContent content;
+  EncoderItem content;
   std::vector<int32_t> decoder_ids;
 };
 
@@ -96,7 +96,7 @@ class PackedRequests final {
   }
 
   void add(const ModelRequest& request) {
-    const EncoderContent& content = request.content;
+    const EncoderItem& content = request.content;
     encoder_ids_.insert(encoder_ids_.end(), content.token_ids.begin(), content.token_ids.end());
     if (content.features != nullptr) features_.emplace_back(*content.features);
     decoder_ids_.insert(decoder_ids_.end(), request.decoder_ids.begin(), request.decoder_ids.end());
@@ -190,7 +190,7 @@ class RunModel final {
       move(encoded);
     }
     for (const LayerRange range : stages(cuts.decoder, spec.num_decoder_layers)) {
-      model.write_cross_kv(context, {encoded.x, nullptr}, packed.cross_write(), kv.caches(), range);
+      model.write_cross_kv(context, encoded.x, packed.cross_write(), kv.caches(), range);
     }
 
     ForwardBatch forward = packed.forward_batch(kv.caches());
@@ -211,7 +211,7 @@ class RunModel final {
 
   // Logits of the last decoder row after encoding `content` and feeding three tokens: [vocab_size].
   std::vector<float> logits(const Model& model, OpCounters* counters = nullptr,
-                            const EncoderContent& content = {{0, 7, 9, 2}}) {
+                            const EncoderItem& content = std::vector<int32_t>{0, 7, 9, 2}) {
     const std::vector<float> all = run(model, {{content, {2, 0, 5}}}, counters)[0].logits;
     return {all.end() - model.spec().vocab_size, all.end()};
   }

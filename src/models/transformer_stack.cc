@@ -87,7 +87,8 @@ void TransformerStack::write_cross_kv(Context& context, const TensorView& encode
 
 void TransformerStack::decode(Context& context, const ForwardBatch& batch, LayerRange range,
                               const TensorView& x) const {
-  run(context, {AttentionType::kDecoder, batch.self, &batch.cross, batch.kv, batch.capture}, batch.positions, range, x);
+  run(context, {AttentionType::kDecoder, batch.self, &batch.cross, batch.kv, batch.capture, batch.row_kinds},
+      batch.positions, range, x);
 }
 
 void TransformerStack::normalize(Context& context, const TensorView& x) const {
@@ -103,12 +104,22 @@ void TransformerStack::run(Context& context, const Step& step, View<int32_t> pos
   for (int32_t i = range.begin; i < range.end; ++i) {
     if (layer(i).self.has_value()) run_self(context, step, i, angles.has_value() ? &*angles : nullptr, x);
     if (layer(i).cross.has_value()) run_cross(context, step, i, x);
-    if (!layer(i).feed_forward.has_value()) continue;
-    const Sublayer<FeedForward>& sublayer = *layer(i).feed_forward;
-    sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
-      sublayer.f.forward(context, in, residual, out);
-    });
+    if (layer(i).feed_forward.has_value()) run_feed_forward(context, step, i, x);
   }
+}
+
+void TransformerStack::run_feed_forward(Context& context, const Step& step, int32_t index, const TensorView& x) const {
+  const Arena::Scope scope(context.arena);
+  const std::optional<uint8_t> kept_kind = layer(index).kind_without_feed_forward;
+  TensorView kept;
+  if (kept_kind.has_value()) kept = context.arena.tensor(DType::kFloat32, {x.dim(0), x.dim(1)});
+  const bool keeps = kept_kind.has_value() && !step.row_kinds.empty();
+  if (keeps) copy_rows_of_kind(context, x, step.row_kinds, *kept_kind, kept);
+  const Sublayer<FeedForward>& sublayer = *layer(index).feed_forward;
+  sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
+    sublayer.f.forward(context, in, residual, out);
+  });
+  if (keeps) copy_rows_of_kind(context, kept, step.row_kinds, *kept_kind, x);
 }
 
 void TransformerStack::run_self(Context& context, const Step& step, int32_t index, const RopeAngles* angles,

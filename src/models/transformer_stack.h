@@ -34,6 +34,8 @@ struct TransformerLayer {
   std::optional<Sublayer<SelfAttention>> self;
   std::optional<Sublayer<CrossAttention>> cross;
   std::optional<Sublayer<FeedForward>> feed_forward;
+  // Rows of this kind (ForwardBatch::row_kinds) pass the feed-forward as they are (Mllama's rows before any image).
+  std::optional<uint8_t> kind_without_feed_forward = {};
 };
 
 struct StackParts {
@@ -78,11 +80,13 @@ class TransformerStack final {
     const AttentionMetadata* cross = nullptr;  // null: an encoder
     KvCaches kv = {};
     const CrossCapture* capture = nullptr;
+    View<uint8_t> row_kinds = {};
   };
 
   void run(Context& context, const Step& step, View<int32_t> positions, LayerRange range, const TensorView& x) const;
   void run_self(Context& context, const Step& step, int32_t index, const RopeAngles* angles, const TensorView& x) const;
   void run_cross(Context& context, const Step& step, int32_t index, const TensorView& x) const;
+  void run_feed_forward(Context& context, const Step& step, int32_t index, const TensorView& x) const;
   const TransformerLayer& layer(int32_t index) const { return parts_.layers[static_cast<size_t>(index)]; }
   // The layer's place among the KV caches of its kind.
   const TensorView& self_cache(const KvCaches& kv, int32_t index) const;

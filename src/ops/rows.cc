@@ -12,6 +12,18 @@ namespace {
 // Below this many elements a task is not worth waking a thread for.
 constexpr int64_t kTaskElements = 8192;
 
+// Where a slot's row of n floats begins.
+unsigned char* row_of_slot(const TensorView& cache, int64_t slot, int32_t block_size, int64_t n) {
+  const int64_t block = slot / block_size, row_bytes = n * static_cast<int64_t>(sizeof(float));
+  DCHECK(slot >= 0 && block < cache.dim(0));
+  return static_cast<unsigned char*>(cache.raw) + block * cache.stride[0] + slot % block_size * row_bytes;
+}
+
+void check_row_cache(const TensorView& cache, int32_t block_size, int64_t n) {
+  CHECK(block_size > 0 && cache.rank == 2 && cache.dtype == DType::kUInt8 && cache.stride[1] == 1);
+  CHECK(cache.dim(1) >= int64_t{block_size} * n * static_cast<int64_t>(sizeof(float)));
+}
+
 }  // namespace
 
 void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
@@ -41,6 +53,39 @@ void add_gated(Context& context, const TensorView& x, std::span<const float> gat
       for (int64_t j = 0; j < n; ++j) to[j] += (by_column ? gate[static_cast<size_t>(j)] : common) * from[j];
     }
   });
+}
+
+void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind, const TensorView& y) {
+  CHECK(x.rank == 2 && y.rank == 2 && x.dim(1) == y.dim(1) && x.stride[1] == 1 && y.stride[1] == 1);
+  if (context.dry_run) return;
+  CHECK(x.dim(0) == static_cast<int64_t>(kinds.size()) && y.dim(0) == x.dim(0));
+  const size_t row_bytes = static_cast<size_t>(x.dim(1)) * sizeof(float);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] == kind) std::memcpy(y.row(static_cast<int64_t>(i)), x.row(static_cast<int64_t>(i)), row_bytes);
+  }
+}
+
+void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
+                     const TensorView& cache) {
+  CHECK(x.rank == 2 && x.stride[1] == 1 && x.dim(0) == static_cast<int64_t>(slots.size()));
+  if (context.dry_run) return;
+  check_row_cache(cache, block_size, x.dim(1));
+  const size_t row_bytes = static_cast<size_t>(x.dim(1)) * sizeof(float);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    std::memcpy(row_of_slot(cache, slots[i], block_size, x.dim(1)), x.row(static_cast<int64_t>(i)), row_bytes);
+  }
+}
+
+void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
+                    View<int32_t> rows, const TensorView& y) {
+  CHECK(y.rank == 2 && y.stride[1] == 1 && rows.size() == slots.size());
+  if (context.dry_run || rows.empty()) return;
+  check_row_cache(cache, block_size, y.dim(1));
+  const size_t row_bytes = static_cast<size_t>(y.dim(1)) * sizeof(float);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    DCHECK(rows[i] >= 0 && rows[i] < y.dim(0));
+    std::memcpy(y.row(rows[i]), row_of_slot(cache, slots[i], block_size, y.dim(1)), row_bytes);
+  }
 }
 
 }  // namespace transept

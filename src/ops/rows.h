@@ -1,5 +1,5 @@
-// What models do to rows between products: choosing some of them, and adding them with a gate. Models touch no memory
-// themselves.
+// What models do to rows between products: choosing some of them, keeping them in blocks, and adding them with a gate.
+// Models touch no memory themselves.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,17 @@ void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, cons
 // y += gate * x, element by element. x, y: [rows, n] float32; gate: [n] (one a column), [1] for all columns, or empty
 // for 1.
 void add_gated(Context& context, const TensorView& x, std::span<const float> gate, const TensorView& y);
+
+// y[i] = x[i] for the rows i of this kind; others do not change. x, y: [kinds.size(), n] float32.
+void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind, const TensorView& y);
+
+// Rows that outlive a step lie in blocks: `cache` is uint8 [num_blocks, at least block_size * n floats], and slot s is
+// row s % block_size of block s / block_size. REQUIRES: every slot lies within the cache.
+//
+// write: slot slots[i] = x[i]. read: y[rows[i]] = slot slots[i]. x: [slots.size(), n], y: [any, n] float32.
+void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
+                     const TensorView& cache);
+void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
+                    View<int32_t> rows, const TensorView& y);
 
 }  // namespace transept

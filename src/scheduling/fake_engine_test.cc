@@ -28,6 +28,11 @@ uint64_t encoded(std::span<const int32_t> input, size_t position) {
 
 uint64_t self_slot(int32_t token, size_t position) { return static_cast<uint64_t>(token) << 32 | position; }
 
+// Of a token whose place a row of an item takes.
+uint64_t spliced_slot(uint64_t row, size_t position) {
+  return (mix(row, 3) | uint64_t{1} << 63) >> 32 << 32 | position;
+}
+
 uint64_t sample_key(uint64_t state, const SamplingParams& params, int32_t index, int32_t position) {
   return mix(mix(mix(state, params.seed), static_cast<uint64_t>(index)), static_cast<uint64_t>(position));
 }
@@ -66,11 +71,19 @@ std::vector<BeamStep> best_continuations(const std::vector<double>& scores, cons
 
 uint64_t state_of(const FakeRequest& request, const std::vector<int32_t>& output) {
   uint64_t state = 1;
-  for (size_t i = 0; i < request.encoder.size(); ++i) state = mix(state, encoded(request.encoder, i));
-  size_t position = 0;
+  std::vector<uint64_t> self;
   for (const auto* part : std::initializer_list<const std::vector<int32_t>*>{&request.decoder, &output}) {
-    for (const int32_t token : *part) state = mix(state, self_slot(token, position++));
+    for (const int32_t token : *part) self.push_back(self_slot(token, self.size()));
   }
+  for (const EncoderItem& item : request.all_items()) {
+    for (size_t i = 0; i < item.token_ids.size(); ++i) {
+      const uint64_t row = encoded(item.token_ids, i);
+      if (has(item.consumers, Consumers::kCross)) state = mix(state, row);
+      const size_t place = static_cast<size_t>(item.splice_offset) + i;
+      if (has(item.consumers, Consumers::kSplice)) self.at(place) = spliced_slot(row, place);
+    }
+  }
+  for (const uint64_t slot : self) state = mix(state, slot);
   return state;
 }
 
@@ -95,6 +108,14 @@ Texts reference_beams(const FakeRequest& request) {
 
 }  // namespace
 
+std::vector<EncoderItem> FakeRequest::all_items() const {
+  std::vector<EncoderItem> all = items;
+  if (encoder.empty()) return all;
+  all.assign(1, EncoderItem(encoder));
+  all.front().digest = encoder_digest;
+  return all;
+}
+
 Texts reference_texts(const FakeRequest& request) {
   if (request.params.num_beams > 1) return reference_beams(request);
   Texts texts;
@@ -110,13 +131,28 @@ Texts reference_texts(const FakeRequest& request) {
 
 // ---- The model
 
+namespace {
+
+// Fills the sizes of each spec, and returns the largest.
+size_t tokens_per_block(const BlockSpaceManager::Options& options, std::vector<size_t>& sizes) {
+  for (size_t spec = 0; spec < options.specs.size() && spec < sizes.size(); ++spec) {
+    const int32_t own = options.specs[spec].tokens_per_block;
+    if (own > 0) sizes[spec] = static_cast<size_t>(own);
+  }
+  return *std::max_element(sizes.begin(), sizes.end());
+}
+
+}  // namespace
+
 FakeModel::FakeModel(const BlockSpaceManager::Options& options)
-    : block_size_(static_cast<size_t>(options.block_size)),
+    : tokens_per_block_(3, static_cast<size_t>(options.block_size)),
+      block_size_(tokens_per_block(options, tokens_per_block_)),
       device_(block_size_ * static_cast<size_t>(options.num_device_blocks), kPoison),
       host_(block_size_ * static_cast<size_t>(options.num_host_blocks), kPoison) {}
 
-uint64_t& FakeModel::slot(const BlockTable& table, size_t position) {
-  return device_.at(static_cast<size_t>(table.at(position / block_size_)) * block_size_ + position % block_size_);
+uint64_t& FakeModel::slot(Spec spec, const BlockTable& table, size_t position) {
+  const size_t size = tokens_per_block_[spec];
+  return device_.at(static_cast<size_t>(table.at(position / size)) * block_size_ + position % size);
 }
 
 void FakeModel::apply(const BlockMoves& moves) {
@@ -140,10 +176,17 @@ void FakeModel::apply(const BlockMoves& moves) {
   num_copied_blocks_ += static_cast<int64_t>(moves.copy.size());
 }
 
-void FakeModel::encode(const SequenceGroupMetadata& group) {
-  const std::vector<int32_t>& input = group.encoder_seq_data.token_ids;
-  for (size_t i = 0; i < input.size(); ++i) slot(group.cross_block_table, i) = encoded(input, i);
-  ++num_encodes_;
+// Positions [begin, end) of the item, to the tables that want them.
+void FakeModel::encode(const PlannedEncode& encode, size_t begin, size_t end) {
+  CHECK(encode.num_positions == static_cast<int32_t>(encode.token_ids.size()));
+  CHECK(encode.writes != Consumers::kNone && (encode.writes & encode.consumers) == encode.writes);
+  for (size_t i = begin; i < end; ++i) {
+    const uint64_t row = encoded(encode.token_ids, i);
+    if (has(encode.writes, Consumers::kCross)) {
+      slot(kCross, encode.cross_block_table, static_cast<size_t>(encode.cross_begin) + i) = row;
+    }
+    if (has(encode.writes, Consumers::kSplice)) slot(kRows, encode.rows_block_table, i) = row;
+  }
 }
 
 void FakeModel::encode_long(const LongEncode& encode) {
@@ -158,13 +201,14 @@ void FakeModel::encode_long(const LongEncode& encode) {
     long_encode_ = encode;
     num_encoded_ = 0;
   }
-  CHECK(long_encode_.runs && long_encode_.group_id == encode.group_id, "another encode is under way");
-  const std::vector<int32_t>& input = long_encode_.input.token_ids;
-  const size_t end = encode.to_the_end ? input.size() : std::min(num_encoded_ + pace_, input.size());
-  for (; num_encoded_ < end; ++num_encoded_) {
-    slot(long_encode_.cross_block_table, num_encoded_) = encoded(input, num_encoded_);
-  }
-  if (end < input.size()) return;
+  CHECK(long_encode_.runs && long_encode_.encode.group_id == encode.encode.group_id &&
+            long_encode_.encode.item == encode.encode.item,
+        "another encode is under way");
+  const size_t size = long_encode_.encode.token_ids.size();
+  const size_t end = encode.to_the_end ? size : std::min(num_encoded_ + pace_, size);
+  this->encode(long_encode_.encode, num_encoded_, end);
+  num_encoded_ = end;
+  if (end < size) return;
   long_encode_ended_ = true;
   long_encode_.runs = false;
   ++num_encodes_;
@@ -175,21 +219,33 @@ void FakeModel::write_rows(const SequenceGroupMetadata& group) {
     const SequenceData& seq = group.seq_data[s];
     for (size_t i = 0; i < seq.token_ids.size(); ++i) {
       const size_t position = static_cast<size_t>(seq.context_len) + i;
-      slot(group.block_tables[s], position) = self_slot(seq.token_ids[i], position);
+      slot(kSelf, group.block_tables[s], position) = self_slot(seq.token_ids[i], position);
     }
+    for (size_t i = 0; s == 0 && i < group.splices.size(); ++i) splice(group.splices[i], group);
+  }
+}
+
+void FakeModel::splice(const PlannedSplice& splice, const SequenceGroupMetadata& group) {
+  CHECK(splice.first_row + splice.num_rows <= static_cast<int32_t>(group.seq_data[0].token_ids.size()));
+  for (int32_t i = 0; i < splice.num_rows; ++i) {
+    const uint64_t row = slot(kRows, splice.block_table, static_cast<size_t>(splice.first_slot + i));
+    CHECK(row != kPoison, "poison in a row of group ", group.group_id.value());
+    const auto position = static_cast<size_t>(group.seq_data[0].context_len + splice.first_row + i);
+    slot(kSelf, group.block_tables[0], position) = spliced_slot(row, position);
+    ++num_spliced_rows_;
   }
 }
 
 uint64_t FakeModel::read(const SequenceGroupMetadata& group, size_t seq_idx) {
   const SequenceData& seq = group.seq_data[seq_idx];
   uint64_t state = 1;
-  for (size_t i = 0; i < static_cast<size_t>(group.encoder_seq_data.num_tokens); ++i) {
-    const uint64_t cross = slot(group.cross_block_table, i);
+  for (size_t i = 0; i < static_cast<size_t>(group.num_cross_tokens); ++i) {
+    const uint64_t cross = slot(kCross, group.cross_block_table, i);
     CHECK(cross != kPoison, "poison in a cross block of group ", group.group_id.value());
     state = mix(state, cross);
   }
   for (size_t i = 0; i < static_cast<size_t>(seq.context_len) + seq.token_ids.size(); ++i) {
-    const uint64_t self = slot(group.block_tables[seq_idx], i);
+    const uint64_t self = slot(kSelf, group.block_tables[seq_idx], i);
     CHECK(self != kPoison && (self & 0xFFFFFFFFu) == i, "sequence ", seq.seq_id.value(), " misses token ", i);
     state = mix(state, self);
   }
@@ -202,9 +258,8 @@ std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
   encode_long(plan.long_encode);
   CHECK(!long_encode_.runs || plan.encodes.empty(), "a whole encode in the midst of a long one");
   for (const PlannedEncode& planned : plan.encodes) {
-    const SequenceGroupMetadata& group = plan.groups[static_cast<size_t>(planned.group_idx)];
-    CHECK(group.group_id == planned.group_id && group.encoder_seq_data.encode_now);
-    encode(group);
+    encode(planned, 0, planned.token_ids.size());
+    ++num_encodes_;
   }
   for (const SequenceGroupMetadata& group : plan.groups) write_rows(group);
   std::map<SeqId, uint64_t> states;
@@ -227,10 +282,10 @@ Status FakeEngine::add(GroupId id, const FakeRequest& request) {
   init.group_id = id;
   init.request_id = str_cat("r", id.value());
   init.params = request.params;
-  init.inputs.encoder_prompt_token_ids = request.encoder;
+  init.inputs.items = request.all_items();
   init.inputs.prompt_token_ids = request.decoder;
   init.first_seq_id = scheduler_.next_seq_id();
-  init.encoder_digest = request.encoder_digest;
+  init.shares_items = !init.inputs.items.empty() && init.inputs.items.front().digest.has_value();
   init.arrival_time = clock_.now();
   return scheduler_.add_seq_group(std::make_unique<SequenceGroup>(init));
 }

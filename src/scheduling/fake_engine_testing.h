@@ -1,6 +1,7 @@
 // For tests: an engine with the real scheduler and a fake model whose correct answer is known. The model stores tokens
 // in the slots of the block pools, in the place of KV. The next token is a hash of the slots that it reads through the
-// plan's tables. So a wrong table, a missing copy, a block used too early or a missing encode changes the text.
+// plan's tables; a token that is spliced has a word of its item's row. So a wrong table, a missing copy, a block used
+// too early or a missing encode changes the text. Specs: sequences, cross tables, items' rows.
 // reference_texts() computes the correct text from the request alone. Not thread-safe.
 #pragma once
 
@@ -17,10 +18,13 @@ inline constexpr int32_t kEos = 0;
 inline constexpr int32_t kVocabSize = 11;
 
 struct FakeRequest {
-  std::vector<int32_t> encoder;  // empty: decoder-only
-  std::vector<int32_t> decoder;
-  SamplingParams params;
-  std::optional<ContentDigest> encoder_digest = std::nullopt;
+  std::vector<int32_t> encoder = {};  // ids of the one item that is crossed; empty: none, or `items`
+  std::vector<int32_t> decoder = {};
+  SamplingParams params = {};
+  std::optional<ContentDigest> encoder_digest = std::nullopt;  // of `encoder`; unset: it is not shared
+  std::vector<EncoderItem> items = {};                         // instead of `encoder`; shared if they have digests
+
+  std::vector<EncoderItem> all_items() const;
 };
 
 // One text (generated tokens) per sequence, in order of index; beams: in order of rank.
@@ -44,17 +48,21 @@ class FakeModel final {
   int64_t num_encodes() const { return num_encodes_; }
   int64_t num_dropped_encodes() const { return num_dropped_encodes_; }
   int64_t num_copied_blocks() const { return num_copied_blocks_; }
+  int64_t num_spliced_rows() const { return num_spliced_rows_; }
 
  private:
   using Slots = std::vector<uint64_t>;
   void apply(const BlockMoves& moves);
-  void encode(const SequenceGroupMetadata& group);
+  void encode(const PlannedEncode& encode, size_t begin, size_t end);
   void encode_long(const LongEncode& encode);
   void write_rows(const SequenceGroupMetadata& group);
+  void splice(const PlannedSplice& splice, const SequenceGroupMetadata& group);
   uint64_t read(const SequenceGroupMetadata& group, size_t seq_idx);
-  uint64_t& slot(const BlockTable& table, size_t position);
+  enum Spec : size_t { kSelf, kCross, kRows };
+  uint64_t& slot(Spec spec, const BlockTable& table, size_t position);
 
-  size_t block_size_;
+  std::vector<size_t> tokens_per_block_;  // of each spec
+  size_t block_size_;                     // words: the most of them
   Slots device_;
   Slots host_;
   size_t pace_ = 3;
@@ -64,6 +72,7 @@ class FakeModel final {
   int64_t num_encodes_ = 0;
   int64_t num_dropped_encodes_ = 0;
   int64_t num_copied_blocks_ = 0;
+  int64_t num_spliced_rows_ = 0;
 };
 
 class FakeEngine final {

@@ -14,6 +14,7 @@ namespace {
 struct Totals {
   int64_t steps = 0, finished = 0, aborted = 0, refused = 0, swapped_out = 0, swapped_in = 0, preempted = 0;
   int64_t chunks = 0, copies = 0, hits = 0, idle_hits = 0, reclaimed = 0, lost = 0, lost_encodes = 0;
+  int64_t several = 0, in_several_steps = 0, encodes_without_rows = 0, spliced = 0;
   int64_t long_begun = 0, long_went_on = 0, long_ended = 0, long_dropped = 0, long_to_the_end = 0;
 };
 
@@ -53,6 +54,7 @@ class History {
       return absl::InternalError("blocks are lost");
     }
     totals_.copies += engine_.model().num_copied_blocks();
+    totals_.spliced += engine_.model().num_spliced_rows();
     totals_.long_dropped += engine_.model().num_dropped_encodes();
     return ok_status();
   }
@@ -65,6 +67,7 @@ class History {
   BlockSpaceManager::Options random_blocks() {
     BlockSpaceManager::Options options;
     options.block_size = draw(1, 6);
+    options.specs = {{TableOwner::kSequence}, {TableOwner::kGroup, draw(0, 6)}, {TableOwner::kItem, draw(0, 9)}};
     options.num_device_blocks = draw(6, 60);
     options.num_host_blocks = draw(0, 2) == 0 ? 0 : draw(1, 60);
     options.watermark = draw(0, 2) * 0.1;
@@ -85,12 +88,9 @@ class History {
 
   void add() {
     FakeRequest request;
-    const int32_t num_encoder = draw(0, 4) == 0 ? 0 : 3 * draw(1, 4);
-    const int32_t input = draw(0, 1);  // few inputs, so that some are identical
-    for (int32_t i = 0; i < num_encoder; ++i) request.encoder.push_back(input + i);
-    request.encoder_digest = testing::digest_of(static_cast<uint64_t>(num_encoder), static_cast<uint64_t>(input));
     const int32_t num_decoder = draw(1, 8);
     for (int32_t i = 0; i < num_decoder; ++i) request.decoder.push_back(draw(0, kVocabSize - 1));
+    add_items(request);
     request.params.max_tokens = draw(1, 16);
     request.params.seed = random_();
     request.params.ignore_eos = draw(0, 1) == 1;
@@ -104,6 +104,27 @@ class History {
     } else {
       ++totals_.refused;
     }
+  }
+
+  // Nothing, one item that is crossed, or several of any kind. Few inputs, so that some are identical.
+  void add_items(FakeRequest& request) {
+    const int32_t num_items = draw(0, 2) == 0 ? draw(2, 4) : draw(0, 4) == 0 ? 0 : 1;
+    int32_t place = 0;  // the first token of the prompt that the next item may take
+    for (int32_t i = 0; i < num_items; ++i) {
+      Consumers consumers = num_items == 1 ? Consumers::kCross : static_cast<Consumers>(draw(1, 3));
+      const int32_t room = static_cast<int32_t>(request.decoder.size()) - place;
+      if (room == 0) consumers = Consumers::kCross;
+      const bool is_spliced = has(consumers, Consumers::kSplice);
+      const int32_t size = is_spliced ? draw(1, room) : 3 * draw(1, 4), input = draw(0, 1);
+      EncoderItem& item = request.items.emplace_back();
+      for (int32_t j = 0; j < size; ++j) item.token_ids.push_back(input + j);
+      item.digest = testing::digest_of(static_cast<uint64_t>(size), static_cast<uint64_t>(input));
+      item.consumers = consumers;
+      if (!is_spliced) continue;
+      item.splice_offset = place + draw(0, room - size);
+      place = item.splice_offset + size;
+    }
+    totals_.several += num_items > 1;
   }
 
   void abort_one() {
@@ -204,16 +225,27 @@ class History {
         totals_.chunks += !seq.sampled;
         ++num_seqs;
       }
-      if (group.encoder_seq_data.encode_now) num_encoder_tokens += group.encoder_seq_data.num_tokens;
-      if (group.encoder_seq_data.num_tokens > 0 && group.cross_block_table.empty()) {
+      if (group.num_cross_tokens > 0 && group.cross_block_table.empty()) {
         return absl::InternalError("a cross table is missing");
       }
+      const SequenceGroup& owner = *engine_.scheduler().find(group.group_id);
+      std::set<int32_t> items;
+      for (const PlannedEncode& encode : plan.encodes) {
+        if (encode.group_id == group.group_id && !items.insert(encode.item).second) {
+          return absl::InternalError("an item is encoded twice");
+        }
+      }
+      totals_.in_several_steps += owner.awaits_items() && items.size() < owner.items().size();
     }
-    if (plan.long_encode.runs && !seen.insert(plan.long_encode.group_id).second) {
+    for (const PlannedEncode& encode : plan.encodes) {
+      num_encoder_tokens += encode.num_rows;
+      totals_.encodes_without_rows += !seen.contains(encode.group_id);
+    }
+    if (plan.long_encode.runs && !seen.insert(plan.long_encode.encode.group_id).second) {
       return absl::InternalError("a group decodes before it is encoded");
     }
     // A long one is no part of the step's: it has memory of its own.
-    const int32_t num_long = plan.long_encode.begins ? plan.long_encode.input.num_tokens : 0;
+    const int32_t num_long = plan.long_encode.begins ? plan.long_encode.encode.num_rows : 0;
     if (num_tokens != plan.num_decoder_tokens || num_tokens > options.max_num_batched_tokens ||
         num_encoder_tokens + num_long != plan.num_encoder_tokens ||
         num_encoder_tokens > options.max_num_encoder_tokens || num_seqs != plan.num_seqs ||
@@ -258,6 +290,10 @@ TEST(Scheduler, RandomHistoriesGiveEveryTextItsOwn) {
   EXPECT_GT(totals.long_ended, 500);
   EXPECT_GT(totals.long_dropped, 20);
   EXPECT_GT(totals.long_to_the_end, 100);
+  EXPECT_GT(totals.several, 1000);
+  EXPECT_GT(totals.in_several_steps, 100);
+  EXPECT_GT(totals.encodes_without_rows, 100);
+  EXPECT_GT(totals.spliced, 5000);
 }
 
 // ---- The same requests under every pool, block size, budget, mode and order of arrival: always the same texts.

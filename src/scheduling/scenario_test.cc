@@ -2,7 +2,10 @@
 // checked after every line, and every text that ends is compared with the reference.
 //
 //   pool device=16 host=16 block=4 watermark=0 tokens=64 encoder_tokens=64 seqs=4 mode=auto|recompute|swap share=0
+//        [cross=8] [rows=8]       tokens of a block of a cross table, rows of one of an item's own; as block if absent
 //   add g1 decoder=4 encoder=4 max=8 [n=2] [beams=2] [hash=7] [logprobs=1] [score=1] -> ok | what the error says
+//                 [items=c4,s3@1~7]  instead of encoder: four rows that are crossed; three that are spliced from token
+//                                    1 on, with digest 7; cs: both
 //   step -> what happened, each part only if it did:
 //           recompute g3; swap_out g4; swap_in g5; encode g1; begin_encode g2 | go_on_with g2 | end_encode g2;
 //           feed g1=4 g2=1+1; copy 1; done g2     | nothing
@@ -67,6 +70,9 @@ class Runner {
     blocks.num_device_blocks = line.number("device", 16);
     blocks.num_host_blocks = line.number("host", 16);
     blocks.block_size = line.number("block", 4);
+    blocks.specs = {{TableOwner::kSequence},
+                    {TableOwner::kGroup, line.number("cross", 0)},
+                    {TableOwner::kItem, line.number("rows", 0)}};
     blocks.watermark = std::stod(line.option("watermark").value_or("0"));
     blocks.share_identical_inputs = line.number("share", 0) != 0;
     blocks.track_freed_blocks = true;
@@ -101,10 +107,31 @@ class Runner {
     if (line.number("logprobs", 0) != 0) request.params.prompt_logprobs = 1;
     request.params.score_only = line.number("score", 0) != 0;
     if (const auto hash = line.option("hash")) request.encoder_digest = hash_of(*hash);
+    if (const auto items = line.option("items")) request.items = items_of(*items);
     const Status status = engine_->add(id, request);
     if (!status.ok()) return error_message(status);
     requests_[id] = request;
     return "ok";
+  }
+
+  static std::vector<EncoderItem> items_of(const std::string& text) {
+    std::vector<EncoderItem> items;
+    for (size_t begin = 0; begin < text.size();
+         begin = text.find(',', begin) == std::string::npos ? text.size() : text.find(',', begin) + 1) {
+      const std::string item = text.substr(begin, text.find(',', begin) - begin);
+      const size_t size_at = item.find_first_of("0123456789");
+      const std::string kind = item.substr(0, size_at);
+      std::vector<int32_t> ids;
+      for (int32_t i = 0; i < std::stoi(item.substr(size_at)); ++i) ids.push_back((i * 3 + 1) % kVocabSize);
+      EncoderItem& added = items.emplace_back(std::move(ids));
+      added.consumers = kind == "c"   ? Consumers::kCross
+                        : kind == "s" ? Consumers::kSplice
+                                      : Consumers::kCross | Consumers::kSplice;
+      if (const size_t at = item.find('@'); at != std::string::npos)
+        added.splice_offset = std::stoi(item.substr(at + 1));
+      if (const size_t at = item.find('~'); at != std::string::npos) added.digest = hash_of(item.substr(at + 1));
+    }
+    return items;
   }
 
   static ContentDigest hash_of(const std::string& name) {
@@ -165,7 +192,7 @@ class Runner {
     if (!encodes.empty()) parts.push_back(str_cat("encode", encodes));
     if (const LongEncode& encode = plan.long_encode; encode.runs) {
       const char* const what = encode.to_the_end ? "end_encode " : encode.begins ? "begin_encode " : "go_on_with ";
-      parts.push_back(str_cat(what, name_of(encode.group_id)));
+      parts.push_back(str_cat(what, name_of(encode.encode.group_id)));
     }
     if (!feeds.empty()) parts.push_back(str_cat("feed", feeds));
     if (!plan.moves.copy.empty()) parts.push_back(str_cat("copy ", plan.moves.copy.size()));
@@ -199,7 +226,7 @@ class Runner {
       for (const BlockTable& table : group.block_tables) self.push_back(str_cat(table.size()));
       for (const SequenceData& seq : group.seq_data) logits.push_back(str_cat(seq.first_logits_row));
       return str_cat("self ", join(self, "+"), " cross ", group.cross_block_table.size(), " encoder ",
-                     group.encoder_seq_data.num_tokens, " logits ", join(logits, "+"));
+                     group.num_cross_tokens, " logits ", join(logits, "+"));
     }
     return "none";
   }

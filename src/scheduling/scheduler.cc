@@ -9,13 +9,14 @@ namespace transept {
 
 void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.clear();
-  blocks_.abandon_writes();
+  abandon_items();
   Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.max_num_seqs};
   schedule_running(budget, outputs);
   // Who was preempted just now would only be in the way of those for whom it made room.
   const bool has_room = outputs.num_preempted == 0;
   if (has_room) schedule_swapped(budget, outputs);
   limit_encodes(budget, outputs);
+  schedule_encodes(budget, outputs);
   if (has_room) schedule_waiting(budget, outputs);
   if (long_encode_ != nullptr) plan_long_encode(budget, outputs);
 
@@ -37,7 +38,7 @@ void Scheduler::schedule_running(Budget& budget, SchedulerOutputs& outputs) {
   for (size_t i = 0; i < running_.size(); ++i) {
     SequenceGroup& group = *running_[i];
     num_seqs_behind -= group.num_unfinished();
-    if (&group == long_encode_) continue;
+    if (group.awaits_items_) continue;
     fork_recomputed(group);
     choose_rows(group, budget.tokens - num_seqs_behind);
     bool fits = blocks_.can_append_slots(slots_);
@@ -91,12 +92,22 @@ void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
   outputs.num_admitted = static_cast<int32_t>(num_admitted);
 }
 
+// Items of groups that run already: those that their first step had no room for.
+void Scheduler::schedule_encodes(Budget& budget, SchedulerOutputs& outputs) {
+  for (SequenceGroup* group : running_) {
+    if (!group->awaits_items_ || group == long_encode_ || !plan_encodes(*group, budget, outputs)) continue;
+    if (budget.tokens < group->num_unfinished()) continue;
+    choose_rows(*group, budget.tokens);
+    slots_.clear();  // allocated at admission
+    plan(*group, budget, outputs);
+  }
+}
+
 bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
   BlockSpaceManager::Request request = admission_request(group);
   if (blocks_.awaits_shared(request)) return false;
-  const bool encodes = group.has_encoder() && !blocks_.shares_all(request);
-  if (encodes && !may_encode(group, budget, outputs)) return false;
+  if (!may_begin_encodes(group, request, budget, outputs)) return false;
   const int32_t num_tail_blocks = request.num_blocks_ahead;
   const int32_t num_promised = num_promised_blocks();
   request.num_blocks_ahead += num_promised;
@@ -104,8 +115,12 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
   CHECK(status != AllocStatus::kNever || num_promised > 0, "a group was taken that can never be admitted");
   if (status != AllocStatus::kOk) return false;
 
-  const bool is_new_input = blocks_.allocate(request);
-  if (group.has_encoder() && !is_new_input) ++outputs.num_encoder_cache_hits;
+  const bool is_any_new = blocks_.allocate(request);
+  if (!group.items_.empty() && !is_any_new) ++outputs.num_encoder_cache_hits;
+  std::fill(group.item_states_.begin(), group.item_states_.end(), SequenceGroup::ItemState::kUnwritten);
+  group.awaits_items_ = has_missing_writes(group);
+  group.has_rows_ = std::any_of(group.items_.begin(), group.items_.end(),
+                                [](const EncoderItem& item) { return has(item.consumers, Consumers::kSplice); });
   group.fork_at_ = group.num_unfinished() > 1 ? request.num_tokens : 0;
   group.num_tail_blocks_ = num_tail_blocks;
   group.state_ = SequenceGroup::State::kRunning;
@@ -115,29 +130,59 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
     group.was_scheduled_ = true;
     group.first_scheduled_time_ = clock_.now();
   }
-  if (encodes && group.num_encoder_tokens() > budget.encoder_tokens) {
-    long_encode_ = &group;
-    long_encode_has_begun_ = false;
-    return true;
-  }
+  if (!plan_encodes(group, budget, outputs)) return true;
   choose_rows(group, budget.tokens);
   slots_.clear();  // allocated already
   plan(group, budget, outputs);
   return true;
 }
 
-// What new groups may encode in this step, now that those who go on are planned. (Whoever of them encodes was planned
-// for a step that was lost.)
+// What groups may encode in this step, now that those that decode are planned.
 void Scheduler::limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const {
-  budget.is_beside = max_encoder_tokens_beside_.has_value() && outputs.num_seqs > 0 && outputs.encodes.empty();
+  budget.is_beside = max_encoder_tokens_beside_.has_value() && outputs.num_seqs > 0;
   if (budget.is_beside) budget.encoder_tokens = std::min(budget.encoder_tokens, *max_encoder_tokens_beside_);
 }
 
 // At once, or (the first of a step) as a long encode.
-bool Scheduler::may_encode(const SequenceGroup& group, const Budget& budget, const SchedulerOutputs& outputs) const {
-  if (!budget.is_beside) return group.num_encoder_tokens() <= budget.encoder_tokens;
+bool Scheduler::may_encode(int32_t num_rows, const Budget& budget, const SchedulerOutputs& outputs) const {
+  if (!budget.is_beside) return num_rows <= budget.encoder_tokens;
   if (long_encode_ != nullptr) return false;
-  return group.num_encoder_tokens() <= budget.encoder_tokens || outputs.encodes.empty();
+  return num_rows <= budget.encoder_tokens || outputs.encodes.empty();
+}
+
+// Whether the first of the items that a new group must encode itself may begin in this step; true: there is none.
+bool Scheduler::may_begin_encodes(const SequenceGroup& group, const BlockSpaceManager::Request& request,
+                                  const Budget& budget, const SchedulerOutputs& outputs) const {
+  for (size_t i = 0; i < group.items_.size(); ++i) {
+    const Consumers consumers = group.items_[i].consumers;
+    const bool crosses = has(consumers, Consumers::kCross) && !blocks_.shares(request, 0);
+    const bool splices = has(consumers, Consumers::kSplice) && !blocks_.shares(request, group.rows_table(i));
+    if (crosses || splices) return may_encode(group.items_[i].num_rows(), budget, outputs);
+  }
+  return true;
+}
+
+// Plans the items that are not encoded yet, as far as the step's budget goes. Returns whether that is all of them, so
+// that the group may feed rows.
+bool Scheduler::plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
+  if (!group.awaits_items_) return true;
+  for (size_t i = 0; i < group.items_.size(); ++i) {
+    const Consumers writes = missing_writes(group, i);
+    if (writes == Consumers::kNone) continue;
+    const int32_t num_rows = group.items_[i].num_rows();
+    if (!may_encode(num_rows, budget, outputs)) return false;
+    if (num_rows > budget.encoder_tokens) {
+      long_encode_ = &group;
+      long_item_ = i;
+      long_encode_has_begun_ = false;
+      return false;
+    }
+    fill_encode(group, i, writes, outputs.encodes.push(), outputs);
+    begin_item(group, i, writes);
+    outputs.num_encoder_tokens += num_rows;
+    budget.encoder_tokens -= num_rows;
+  }
+  return true;
 }
 
 void Scheduler::plan_long_encode(const Budget& budget, SchedulerOutputs& outputs) {
@@ -146,12 +191,11 @@ void Scheduler::plan_long_encode(const Budget& budget, SchedulerOutputs& outputs
   encode.runs = true;
   encode.begins = !long_encode_has_begun_;
   encode.to_the_end = !budget.is_beside;
-  encode.group_id = group.group_id();
+  encode.encode.group_id = group.group_id();
+  encode.encode.item = static_cast<int32_t>(long_item_);
   if (!encode.begins) return;
-  const std::span<const BlockId> cross = blocks_.get_shared_table(group.group_id());
-  fill_encoder_input(group, encode.input, outputs);
-  encode.cross_block_table.assign(cross.begin(), cross.end());
-  outputs.num_encoder_tokens += group.num_encoder_tokens();
+  fill_encode(group, long_item_, missing_writes(group, long_item_), encode.encode, outputs);
+  outputs.num_encoder_tokens += group.items()[long_item_].num_rows();
 }
 
 // Blocks that the tails of recomputed groups will take when their common prefix is done.
@@ -186,9 +230,14 @@ BlockSpaceManager::Request Scheduler::admission_request(const SequenceGroup& gro
   request.seq_id = first->id();
   request.num_tokens = num_common;
   request.max_tokens = static_cast<int32_t>(group.max_tokens_per_seq());
-  if (group.has_encoder()) {
+  if (group.num_cross_tokens() > 0) {
     request.shared.push_back(
-        {.spec = cross_spec_, .num_tokens = group.num_encoder_tokens(), .digest = group.encoder_digest()});
+        {.spec = cross_spec_, .num_tokens = group.num_cross_tokens(), .digest = group.cross_digest()});
+  }
+  for (size_t i = 0; i < group.items().size(); ++i) {
+    if (!has(group.items()[i].consumers, Consumers::kSplice)) continue;
+    request.shared.push_back(
+        {.spec = rows_spec_, .num_tokens = group.items()[i].num_positions(), .digest = group.rows_digest(i)});
   }
   const int64_t num_full = blocks_.num_full_sequence_blocks(num_common);
   int64_t num_tails = 0;
@@ -245,7 +294,7 @@ void Scheduler::choose_rows(const SequenceGroup& group, int32_t max_rows) {
   }
 }
 
-// Puts the chosen rows into the plan, takes their slots, and sees to it that the cross table is written.
+// Puts the chosen rows into the plan, and takes their slots.
 void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   for (const auto& [seq_id, num_tokens] : slots_) blocks_.append_slots(seq_id, num_tokens, outputs.moves.copy);
 
@@ -263,43 +312,64 @@ void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutput
     budget.tokens -= rows.count;
     ++outputs.num_seqs;
   }
-  if (!group.has_encoder()) return;
-  plan_encoder(group, metadata);
-  if (blocks_.needs_write(group.group_id())) plan_encode(group, budget, outputs);
+  plan_items(group, metadata);
 }
 
-void Scheduler::plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata) {
-  const std::span<const BlockId> cross = blocks_.get_shared_table(group.group_id());
-  metadata.encoder_seq_data.num_tokens = group.num_encoder_tokens();
-  if (!group.was_computed_) {
-    const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
-    metadata.encoder_seq_data.token_ids.assign(ids.begin(), ids.end());
+// What the new rows read of the items.
+void Scheduler::plan_items(const SequenceGroup& group, SequenceGroupMetadata& metadata) const {
+  metadata.ranges.assign(group.layout().ranges.begin(), group.layout().ranges.end());
+  if (group.items().empty()) return;
+  metadata.num_cross_tokens = group.num_cross_tokens();
+  if (group.num_cross_tokens() > 0) {
+    const std::span<const BlockId> cross = blocks_.get_shared_table(group.group_id());
+    metadata.cross_block_table.assign(cross.begin(), cross.end());
   }
-  metadata.cross_block_table.assign(cross.begin(), cross.end());
+  if (!group.was_computed_) metadata.encoder_token_ids = group.items().front().token_ids;
+  if (!group.has_rows_) return;
+  // Sequences fork behind the prompt, so only the first one feeds rows of it.
+  const SequenceData& data = metadata.seq_data[0];
+  const int32_t begin = data.context_len, end = begin + static_cast<int32_t>(data.token_ids.size());
+  for (size_t i = 0; i < group.items().size(); ++i) {
+    const EncoderItem& item = group.items()[i];
+    const int32_t first = std::max(begin, item.splice_offset);
+    const int32_t last = std::min(end, item.splice_offset + item.num_positions());
+    if (!has(item.consumers, Consumers::kSplice) || first >= last) continue;
+    PlannedSplice& splice = metadata.splices.push();
+    splice.first_row = first - begin;
+    splice.num_rows = last - first;
+    splice.first_slot = first - item.splice_offset;
+    const std::span<const BlockId> table = blocks_.get_shared_table(group.group_id(), group.rows_table(i));
+    CHECK(!table.empty(), "rows of an item that was freed");
+    splice.block_table.assign(table.begin(), table.end());
+  }
 }
 
-// What an encode reads.
-void Scheduler::fill_encoder_input(const SequenceGroup& group, EncoderSequenceData& data, SchedulerOutputs& outputs) {
-  const std::span<const int32_t> ids = group.encoder_seq()->token_ids();
-  data.token_ids.assign(ids.begin(), ids.end());
-  data.num_tokens = group.num_encoder_tokens();
-  if (const EncoderFeatures* features = group.encoder_features().get(); features != nullptr) {
-    data.features.shape = features->shape;
-    data.features.begin = std::ssize(outputs.bulk);
+// What an encode reads, and where its rows go.
+void Scheduler::fill_encode(const SequenceGroup& group, size_t index, Consumers writes, PlannedEncode& encode,
+                            SchedulerOutputs& outputs) const {
+  const EncoderItem& item = group.items()[index];
+  encode.group_id = group.group_id();
+  encode.item = static_cast<int32_t>(index);
+  encode.token_ids.assign(item.token_ids.begin(), item.token_ids.end());
+  encode.num_positions = item.num_positions();
+  encode.num_rows = item.num_rows();
+  encode.consumers = item.consumers;
+  encode.writes = writes;
+  if (has(writes, Consumers::kCross)) {
+    const std::span<const BlockId> table = blocks_.get_shared_table(group.group_id());
+    encode.cross_block_table.assign(table.begin(), table.end());
+    encode.cross_begin = num_cross_positions(std::span(group.items()).first(index));
+  }
+  if (has(writes, Consumers::kSplice)) {
+    const std::span<const BlockId> table = blocks_.get_shared_table(group.group_id(), group.rows_table(index));
+    encode.rows_block_table.assign(table.begin(), table.end());
+  }
+  if (const EncoderFeatures* features = item.features.get(); features != nullptr) {
+    encode.features.shape = features->shape;
+    encode.features.extras = features->extras;
+    encode.features.begin = std::ssize(outputs.bulk);
     outputs.bulk.insert(outputs.bulk.end(), features->values.begin(), features->values.end());
   }
-}
-
-// The last group of the plan encodes. It was just admitted; or the step that was to encode was not
-// executed, and then the budget suffices, because it did then.
-void Scheduler::plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
-  blocks_.begin_writes(group.group_id());
-  outputs.encodes.push_back({group.group_id(), static_cast<int32_t>(outputs.groups.size()) - 1});
-  EncoderSequenceData& data = outputs.groups.back().encoder_seq_data;
-  fill_encoder_input(group, data, outputs);
-  data.encode_now = true;
-  outputs.num_encoder_tokens += group.num_encoder_tokens();
-  budget.encoder_tokens -= group.num_encoder_tokens();
 }
 
 void Scheduler::fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data) {
@@ -318,6 +388,18 @@ void Scheduler::fill_sequence_data(const SequenceGroup& group, const Rows& rows,
   const int32_t first_wanted = std::max(begin, seq.num_logits_tokens());
   if (wants_prompt && seq.index() == 0 && first_wanted < seq.num_prompt_tokens() - 1) {
     data.first_logits_row = std::min(data.first_logits_row, first_wanted - begin);
+  }
+  if (!group.layout().prompt_positions.empty()) fill_positions(group, rows, data);
+}
+
+void Scheduler::fill_positions(const SequenceGroup& group, const Rows& rows, SequenceData& data) {
+  const DecoderLayout& layout = group.layout();
+  data.position_delta = layout.position_delta;
+  const int32_t num_prompt = rows.seq->num_prompt_tokens(), begin = data.context_len;
+  const int32_t end = std::min(begin + rows.count, num_prompt);
+  if (begin >= end) return;
+  for (auto axis = layout.prompt_positions.begin(); axis != layout.prompt_positions.end(); axis += num_prompt) {
+    data.positions.insert(data.positions.end(), axis + begin, axis + end);
   }
 }
 

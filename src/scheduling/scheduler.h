@@ -9,13 +9,15 @@
 // Out of blocks, the last running group (by arrival) is preempted, by recompute or by swapping. So the oldest group
 // always makes progress; alone it always fits, because add_seq_group refuses a group that could not.
 //
-// Groups whose encoder inputs have the same digest share one cross table, if sharing is on or the input is pinned
-// (BlockSpaceManager). One of them encodes, at the latest in the step in which the first of the others decodes. A group
-// that shares its table is preempted by recompute.
+// A group's items are encoded one by one, as the budget has room: in one step or in several. It feeds no row before all
+// are. Groups whose items have the same digests share the tables that these are written to, if sharing is on or the
+// items are pinned (BlockSpaceManager). One of them encodes, at the latest in the step in which the first of the others
+// decodes. A group that shares a table is preempted by recompute. Rows that are spliced into the prompt stay in their
+// item's table until the prompt's rows are computed.
 //
-// While any sequence decodes, new groups encode at most set_max_encoder_tokens_beside tokens per step. A group that
-// needs more, and is the first to encode in a step, begins a long encode: it allocates its blocks, and feeds no row
-// until a later step has ended the encode. Other encodes wait for its end.
+// While any sequence decodes, groups encode at most set_max_encoder_tokens_beside rows per step. An item that needs
+// more, and is the first to be encoded in a step, begins a long encode: later steps end it. Other encodes wait for its
+// end.
 //
 // Owned by the engine. Not thread-safe (engine thread). The calls of a step:
 //
@@ -28,6 +30,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -64,10 +67,11 @@ class Scheduler final {
   // Appends the group to the waiting queue; a group that continues an earlier part takes the part's place there.
   // Errors: as check_admission(). REQUIRES: its id is not in use.
   Status add_seq_group(std::unique_ptr<SequenceGroup> group);
-  // Checks whether such a group can ever be admitted. Errors: kInvalidArgument, with both counts: the worst case (cross
-  // blocks + sequences x ceil((prompt + max_tokens) / block_size), nothing shared) exceeds the device blocks less the
-  // watermark; more sequences than max_num_seqs; a longer encoder input than max_num_encoder_tokens.
-  Status check_admission(int64_t num_encoder_tokens, int64_t max_tokens_per_seq, int64_t num_seqs) const;
+  // Checks whether such a group can ever be admitted. Errors: kInvalidArgument, with both counts: the worst case
+  // (blocks of all items' tables + sequences x ceil((prompt + max_tokens) / block_size), nothing shared) exceeds the
+  // device blocks less the watermark; more sequences than max_num_seqs; an item of more rows than
+  // max_num_encoder_tokens.
+  Status check_admission(std::span<const EncoderItem> items, int64_t max_tokens_per_seq, int64_t num_seqs) const;
 
   // Frees a group in any state, and its blocks (a shared or pinned cross table stays). May be called between schedule()
   // and mark_computed(). Returns false: no such group.
@@ -133,39 +137,54 @@ class Scheduler final {
 
   void schedule_running(Budget& budget, SchedulerOutputs& outputs);
   void schedule_swapped(Budget& budget, SchedulerOutputs& outputs);
+  void schedule_encodes(Budget& budget, SchedulerOutputs& outputs);
   void schedule_waiting(Budget& budget, SchedulerOutputs& outputs);
   bool try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const;
-  bool may_encode(const SequenceGroup& group, const Budget& budget, const SchedulerOutputs& outputs) const;
+  bool may_encode(int32_t num_rows, const Budget& budget, const SchedulerOutputs& outputs) const;
+  bool may_begin_encodes(const SequenceGroup& group, const BlockSpaceManager::Request& request, const Budget& budget,
+                         const SchedulerOutputs& outputs) const;
+  bool plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_long_encode(const Budget& budget, SchedulerOutputs& outputs);
+  Consumers missing_writes(const SequenceGroup& group, size_t item) const;
+  bool has_missing_writes(const SequenceGroup& group) const;
+  void begin_item(SequenceGroup& group, size_t item, Consumers writes);
+  void finish_items();
+  void abandon_items();
+  void free_used_rows(SequenceGroup& group, int32_t num_computed);
   int32_t num_promised_blocks() const;
   BlockSpaceManager::Request admission_request(const SequenceGroup& group) const;
   void choose_rows(const SequenceGroup& group, int32_t max_rows);
   void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
-  void plan_encoder(const SequenceGroup& group, SequenceGroupMetadata& metadata);
-  void plan_encode(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
-  static void fill_encoder_input(const SequenceGroup& group, EncoderSequenceData& data, SchedulerOutputs& outputs);
+  void plan_items(const SequenceGroup& group, SequenceGroupMetadata& metadata) const;
+  void fill_encode(const SequenceGroup& group, size_t item, Consumers writes, PlannedEncode& encode,
+                   SchedulerOutputs& outputs) const;
   static void fill_sequence_data(const SequenceGroup& group, const Rows& rows, SequenceData& data);
+  static void fill_positions(const SequenceGroup& group, const Rows& rows, SequenceData& data);
   void fork_recomputed(SequenceGroup& group);
   void preempt_last(SchedulerOutputs& outputs);
   void to_waiting(SequenceGroup& group);
   void release_blocks(SequenceGroup& group);
+  std::string encoder_block_text(std::span<const EncoderItem> items) const;
   Status check_group(const SequenceGroup& group) const;
+  Status check_items(const SequenceGroup& group) const;
 
   static void insert_by_arrival(Queue& queue, SequenceGroup& group);
   Queue& queue_of(SequenceGroup::State state);
 
   Options options_;
   BlockSpaceManager blocks_;
-  int32_t cross_spec_;  // of the cross table, among the specs of blocks_
+  int32_t cross_spec_, rows_spec_;  // of cross tables and of items' rows, among the specs of blocks_; -1: there is none
   const Clock& clock_;
   absl::flat_hash_map<GroupId, std::unique_ptr<SequenceGroup>> groups_;
   Queue waiting_, running_, swapped_;
   SequenceGroup* long_encode_ = nullptr;  // a running group
+  size_t long_item_ = 0;                  // of its items
   bool long_encode_has_begun_ = false;    // a step with it was executed
   std::optional<int32_t> max_encoder_tokens_beside_;
   std::vector<GroupId> finished_;
-  std::vector<Rows> rows_;                             // of the group being planned
+  std::vector<GroupId> encoding_;  // groups with items that the planned step encodes; some may be gone already
+  std::vector<Rows> rows_;         // of the group being planned
   std::vector<BlockSpaceManager::SlotRequest> slots_;  // slots that rows_ need
   std::vector<std::unique_ptr<Sequence>> spare_seqs_;  // removed sequences; kept to reuse their memory
   uint64_t next_arrival_ = 0;

@@ -23,7 +23,7 @@ void decode_steps(benchmark::State& state) {
     SequenceGroup::Init init;
     init.group_id = GroupId(static_cast<uint64_t>(id));
     init.first_seq_id = scheduler.next_seq_id();
-    init.inputs.encoder_prompt_token_ids.resize(512);
+    init.inputs.set_encoder_ids(std::vector<int32_t>(512));
     init.inputs.prompt_token_ids = {2, 0};
     init.params.num_beams = width;
     init.params.max_tokens = 1000;

@@ -23,36 +23,61 @@ Status Scheduler::Options::validate() const {
 }
 
 Scheduler::Scheduler(const Options& options, const BlockSpaceManager::Options& block_options, const Clock& clock)
-    : options_(options), blocks_(block_options), cross_spec_(blocks_.first_spec(TableOwner::kGroup)), clock_(clock) {
+    : options_(options),
+      blocks_(block_options),
+      cross_spec_(blocks_.first_spec(TableOwner::kGroup)),
+      rows_spec_(blocks_.first_spec(TableOwner::kItem)),
+      clock_(clock) {
   const Status status = options.validate();
   CHECK(status.ok(), error_message(status));
 }
 
 // ---- In and out
 
-Status Scheduler::check_admission(int64_t num_encoder_tokens, int64_t max_tokens_per_seq, int64_t num_seqs) const {
+Status Scheduler::check_admission(std::span<const EncoderItem> items, int64_t max_tokens_per_seq,
+                                  int64_t num_seqs) const {
   if (num_seqs > options_.max_num_seqs) {
     return invalid_argument("the request wants ", num_seqs, " sequences at once; max_num_seqs is ",
                             options_.max_num_seqs);
   }
-  if (num_encoder_tokens > options_.max_num_encoder_tokens) {
-    return invalid_argument("the encoder input has ", num_encoder_tokens, " tokens; max_num_encoder_tokens is ",
-                            options_.max_num_encoder_tokens);
+  int64_t rows = 0;  // blocks of items' own tables
+  for (const EncoderItem& item : items) {
+    if (item.num_rows() > options_.max_num_encoder_tokens) {
+      return invalid_argument("the encoder input has ", item.num_rows(), " tokens; max_num_encoder_tokens is ",
+                              options_.max_num_encoder_tokens);
+    }
+    if (has(item.consumers, Consumers::kSplice)) rows += blocks_.num_blocks_for(rows_spec_, item.num_positions());
   }
-  const int64_t cross = num_encoder_tokens > 0 ? blocks_.num_blocks_for(cross_spec_, num_encoder_tokens) : 0;
+  const int64_t num_cross = num_cross_positions(items);
+  const int64_t encoder = rows + (num_cross > 0 ? blocks_.num_blocks_for(cross_spec_, num_cross) : 0);
   const int64_t self = blocks_.num_sequence_blocks(max_tokens_per_seq);
   const int64_t available = blocks_.num_device_blocks() - blocks_.watermark_blocks();
-  if (cross + num_seqs * self > available) {
-    return invalid_argument("the request may need ", cross + num_seqs * self, " KV blocks of ", blocks_.block_size(),
-                            " tokens (", cross, " for the encoder input and ", num_seqs, " x ", self,
-                            " for decoder sequences of up to ", max_tokens_per_seq, " tokens); there are ", available);
-  }
-  return ok_status();
+  if (encoder + num_seqs * self <= available) return ok_status();
+  return invalid_argument("the request may need ", encoder + num_seqs * self, " KV blocks of ", blocks_.block_size(),
+                          " tokens (", encoder, " for the encoder input", encoder_block_text(items), " and ", num_seqs,
+                          " x ", self, " for decoder sequences of up to ", max_tokens_per_seq, " tokens); there are ",
+                          available);
+}
+
+// Says how many tokens a block of the encoder's side holds, if that is another number than on the decoder's side.
+std::string Scheduler::encoder_block_text(std::span<const EncoderItem> items) const {
+  const int32_t cross = cross_spec_ < 0 ? 0 : blocks_.tokens_per_block(cross_spec_);
+  const int32_t rows = rows_spec_ < 0 ? 0 : blocks_.tokens_per_block(rows_spec_);
+  std::string text;
+  const auto add = [&](Consumers consumer, int32_t num_tokens, std::string_view what) {
+    const bool has_some =
+        std::any_of(items.begin(), items.end(), [&](const EncoderItem& item) { return has(item.consumers, consumer); });
+    if (!has_some || num_tokens == blocks_.block_size()) return;
+    text += str_cat(text.empty() ? ", whose blocks hold " : " and ", num_tokens, " ", what);
+  };
+  add(Consumers::kCross, cross, "tokens");
+  add(Consumers::kSplice, rows, "rows");
+  return text.empty() ? "" : text + ",";
 }
 
 Status Scheduler::add_seq_group(std::unique_ptr<SequenceGroup> group) {
   CHECK(!groups_.contains(group->group_id()), "group ", group->group_id().value(), " is here already");
-  RETURN_IF_ERROR(check_admission(group->num_encoder_tokens(), group->max_tokens_per_seq(), group->max_running_seqs()));
+  RETURN_IF_ERROR(check_admission(group->items(), group->max_tokens_per_seq(), group->max_running_seqs()));
   const SequenceGroup* const before = group->continues().has_value() ? find(*group->continues()) : nullptr;
   group->arrival_index_ = before != nullptr ? before->arrival_index() : next_arrival_++;
   group->seqs_.front()->reserve(static_cast<int32_t>(group->max_tokens_per_seq()));
@@ -92,14 +117,15 @@ SequenceGroup* Scheduler::find(GroupId group_id) const {
 
 void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_ended) {
   const LongEncode& encode = outputs.long_encode;
-  if (encode.runs && long_encode_ != nullptr && long_encode_->group_id() == encode.group_id) {
+  if (encode.runs && long_encode_ != nullptr && long_encode_->group_id() == encode.encode.group_id &&
+      static_cast<int32_t>(long_item_) == encode.encode.item) {
     long_encode_has_begun_ = true;
     if (long_encode_ended) {
-      blocks_.begin_writes(long_encode_->group_id());
+      begin_item(*long_encode_, long_item_, missing_writes(*long_encode_, long_item_));
       long_encode_ = nullptr;
     }
   }
-  blocks_.finish_writes();
+  finish_items();
   for (const SequenceGroupMetadata& metadata : outputs.groups) {
     SequenceGroup* group = find(metadata.group_id);
     if (group == nullptr) continue;
@@ -110,9 +136,97 @@ void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_
       const int32_t num_rows = static_cast<int32_t>(data.token_ids.size());
       seq->set_num_computed_tokens(data.context_len + num_rows);
       seq->set_num_logits_tokens(std::max(seq->num_logits_tokens(), data.context_len + num_rows));
+      if (group->has_rows_) free_used_rows(*group, seq->num_computed_tokens());
     }
   }
 }
+
+// ---- Items
+
+// The consumers whose table still waits for this item's rows.
+Consumers Scheduler::missing_writes(const SequenceGroup& group, size_t item) const {
+  const Consumers consumers = group.items_[item].consumers;
+  Consumers missing = Consumers::kNone;
+  const bool is_unwritten = group.item_states_[item] == SequenceGroup::ItemState::kUnwritten;
+  if (has(consumers, Consumers::kCross) && is_unwritten && blocks_.needs_write(group.group_id(), 0)) {
+    missing = missing | Consumers::kCross;
+  }
+  if (has(consumers, Consumers::kSplice) && blocks_.needs_write(group.group_id(), group.rows_table(item))) {
+    missing = missing | Consumers::kSplice;
+  }
+  return missing;
+}
+
+bool Scheduler::has_missing_writes(const SequenceGroup& group) const {
+  for (size_t i = 0; i < group.items_.size(); ++i) {
+    if (missing_writes(group, i) != Consumers::kNone) return true;
+  }
+  return false;
+}
+
+// The planned step writes the item's rows to the tables of these consumers. The cross table is complete with the last
+// of the items that are crossed.
+void Scheduler::begin_item(SequenceGroup& group, size_t item, Consumers writes) {
+  if (has(writes, Consumers::kCross)) {
+    group.item_states_[item] = SequenceGroup::ItemState::kBegun;
+    bool is_last = true;
+    for (size_t i = 0; i < group.items_.size(); ++i) {
+      is_last &= !has(group.items_[i].consumers, Consumers::kCross) ||
+                 group.item_states_[i] != SequenceGroup::ItemState::kUnwritten;
+    }
+    if (is_last) blocks_.begin_write(group.group_id(), 0);
+  }
+  if (has(writes, Consumers::kSplice)) blocks_.begin_write(group.group_id(), group.rows_table(item));
+  encoding_.push_back(group.group_id());
+}
+
+// The step was executed.
+void Scheduler::finish_items() {
+  blocks_.finish_writes();
+  for (const GroupId id : encoding_) {
+    SequenceGroup* group = find(id);
+    if (group == nullptr) continue;
+    for (SequenceGroup::ItemState& state : group->item_states_) {
+      if (state == SequenceGroup::ItemState::kBegun) state = SequenceGroup::ItemState::kWritten;
+    }
+  }
+  // Those that share with one of them wait no longer either.
+  for (SequenceGroup* group : running_) {
+    if (!encoding_.empty() && group->awaits_items_) group->awaits_items_ = has_missing_writes(*group);
+  }
+  encoding_.clear();
+}
+
+// The step was not executed: what it was to encode is unencoded again, also for groups that share it.
+void Scheduler::abandon_items() {
+  blocks_.abandon_writes();
+  if (encoding_.empty()) return;
+  for (const GroupId id : encoding_) {
+    SequenceGroup* group = find(id);
+    if (group == nullptr) continue;
+    for (SequenceGroup::ItemState& state : group->item_states_) {
+      if (state == SequenceGroup::ItemState::kBegun) state = SequenceGroup::ItemState::kUnwritten;
+    }
+  }
+  for (SequenceGroup* group : running_) group->awaits_items_ = has_missing_writes(*group);
+  encoding_.clear();
+}
+
+// Items whose rows stand among the first num_computed tokens are not read again, unless the group is recomputed.
+void Scheduler::free_used_rows(SequenceGroup& group, int32_t num_computed) {
+  group.has_rows_ = false;
+  for (size_t i = 0; i < group.items_.size(); ++i) {
+    const EncoderItem& item = group.items_[i];
+    if (!has(item.consumers, Consumers::kSplice)) continue;
+    if (num_computed >= item.splice_offset + item.num_positions()) {
+      blocks_.free_shared(group.group_id(), group.rows_table(i));
+    } else {
+      group.has_rows_ = true;
+    }
+  }
+}
+
+// ---- Forks
 
 Sequence& Scheduler::fork_sequence(SequenceGroup& group, SeqId parent_id) {
   const Sequence* parent = group.find(parent_id);
@@ -180,6 +294,7 @@ void Scheduler::to_waiting(SequenceGroup& group) {
 
 void Scheduler::release_blocks(SequenceGroup& group) {
   if (&group == long_encode_) long_encode_ = nullptr;
+  group.awaits_items_ = false;
   for (const auto& seq : group.seqs_) blocks_.free(seq->id());
   blocks_.free_shared(group.group_id());
 }

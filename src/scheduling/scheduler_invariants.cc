@@ -1,4 +1,6 @@
 // What must hold between steps; for tests and debug runs.
+#include <algorithm>
+
 #include "scheduling/scheduler.h"
 
 namespace transept {
@@ -32,7 +34,9 @@ Status Scheduler::check_invariants() const {
   if (long_encode_ != nullptr) {
     if (long_encode_->state() != SequenceGroup::State::kRunning)
       return broken(*long_encode_, "encodes and does not run");
-    if (!blocks_.needs_write(long_encode_->group_id())) return broken(*long_encode_, "encodes what is written");
+    if (missing_writes(*long_encode_, long_item_) == Consumers::kNone) {
+      return broken(*long_encode_, "encodes what is written");
+    }
   }
   if (num_running_seqs > options_.max_num_seqs) return absl::InternalError("more sequences run than max_num_seqs");
   return ok_status();
@@ -40,11 +44,7 @@ Status Scheduler::check_invariants() const {
 
 Status Scheduler::check_group(const SequenceGroup& group) const {
   const bool has_blocks = group.state() != SequenceGroup::State::kWaiting;
-  const size_t num_cross = blocks_.get_shared_table(group.group_id()).size();
-  const size_t expected = has_blocks && group.has_encoder()
-                              ? static_cast<size_t>(blocks_.num_blocks_for(cross_spec_, group.num_encoder_tokens()))
-                              : 0;
-  if (num_cross != expected) return broken(group, "has ", num_cross, " cross blocks instead of ", expected);
+  RETURN_IF_ERROR(check_items(group));
   if (blocks_.is_swapped(group.group_id()) != (group.state() == SequenceGroup::State::kSwapped)) {
     return broken(group, "lies in the wrong pool");
   }
@@ -62,6 +62,36 @@ Status Scheduler::check_group(const SequenceGroup& group) const {
     if (seq->num_computed_tokens() > blocks_.num_slots(seq->id())) {
       return broken(group, "sequence ", seq->id().value(), " has more tokens computed than slots");
     }
+  }
+  return ok_status();
+}
+
+// The cross table is there as long as the group has blocks; an item's own table until its rows were used.
+Status Scheduler::check_items(const SequenceGroup& group) const {
+  const bool has_blocks = group.state() != SequenceGroup::State::kWaiting;
+  const auto check_table = [&](size_t table, int32_t spec, int32_t num_tokens, bool may_be_freed) {
+    const size_t count = blocks_.get_shared_table(group.group_id(), table).size();
+    const size_t expected = has_blocks ? static_cast<size_t>(blocks_.num_blocks_for(spec, num_tokens)) : 0;
+    if (count == expected || (may_be_freed && count == 0)) return ok_status();
+    return broken(group, "table ", table, " has ", count, " blocks instead of ", expected);
+  };
+  if (group.num_cross_tokens() > 0) RETURN_IF_ERROR(check_table(0, cross_spec_, group.num_cross_tokens(), false));
+  int32_t computed = 0;
+  for (const auto& seq : group.seqs()) {
+    if (!seq->is_finished()) computed = std::max(computed, seq->num_computed_tokens());
+  }
+  for (size_t i = 0; i < group.items().size(); ++i) {
+    const EncoderItem& item = group.items()[i];
+    if (!has(item.consumers, Consumers::kSplice)) continue;
+    const bool was_used = computed >= item.splice_offset + item.num_positions();
+    RETURN_IF_ERROR(
+        check_table(group.rows_table(i), rows_spec_, item.num_positions(), was_used || group.is_finished()));
+    if (was_used && !blocks_.get_shared_table(group.group_id(), group.rows_table(i)).empty()) {
+      return broken(group, "item ", i, " keeps rows that were used");
+    }
+  }
+  if (has_blocks && group.awaits_items() && !has_missing_writes(group) && encoding_.empty()) {
+    return broken(group, "awaits items that are encoded");
   }
   return ok_status();
 }

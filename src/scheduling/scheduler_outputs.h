@@ -9,7 +9,8 @@
 
 #include "base/ids.h"
 #include "base/recycled.h"
-#include "core/forward_batch.h"
+#include "core/decoder_layout.h"
+#include "core/encoder_item.h"
 #include "kv/block.h"
 
 namespace transept {
@@ -27,18 +28,25 @@ struct SequenceData {
   // request those of the prompt. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1. Does not
   // count a probe (SamplingParams::probe): StepPlan::rows lists all rows that need logits.
   int32_t first_logits_row = 0;
+  // Positions of the new rows. Empty: row r stands at context_len + r + position_delta, on every axis. Else those of
+  // the first positions.size() / ModelSpec::position_axes rows, [position_axes, rows]; rows behind them as above.
+  std::vector<int32_t> positions;
+  int32_t position_delta = 0;
 
   void clear() {
     token_ids.clear();
     sampled = false;
+    positions.clear();
+    position_delta = 0;
   }
   bool operator==(const SequenceData&) const = default;
 };
 
-// Media of an encoder input: their shape, and the range of their values in SchedulerOutputs::bulk.
+// Media of an item: their shape, and the range of their values in SchedulerOutputs::bulk.
 struct PlannedFeatures {
-  std::vector<int64_t> shape;  // empty: the input is ids
-  int64_t begin = 0;           // index of the first of product(shape) values
+  std::vector<int64_t> shape;  // empty: the item is ids alone
+  std::vector<int32_t> extras;
+  int64_t begin = 0;  // index of the first of product(shape) values
 
   bool empty() const { return shape.empty(); }
   size_t num_values() const {
@@ -46,25 +54,47 @@ struct PlannedFeatures {
     for (const int64_t size : shape) product *= static_cast<size_t>(size);
     return product;
   }
+  void clear() {
+    shape.clear();
+    extras.clear();
+    begin = 0;
+  }
   bool operator==(const PlannedFeatures&) const = default;
 };
 
-// The encoder input of a group.
-struct EncoderSequenceData {
-  // Filled in the step that encodes the input, and until the group's first step was computed; empty later, and for
-  // media. A rank that needs the ids later keeps what it derives from them.
+// An item that this step encodes, and where its rows go.
+struct PlannedEncode {
+  GroupId group_id;
+  int32_t item = 0;  // of the request's items
   std::vector<int32_t> token_ids;
-  PlannedFeatures features;  // filled only in the step that encodes them
-  int32_t num_tokens = 0;    // positions of the encoder's output; 0: a decoder-only group
-  bool encode_now = false;   // this step runs the encoder and writes the cross KV
+  PlannedFeatures features;
+  int32_t num_positions = 0;  // rows of the encoder's output
+  int32_t num_rows = 0;       // of its widest layer
+  Consumers consumers = Consumers::kNone;
+  Consumers writes = Consumers::kNone;  // of the consumers those whose table is not written yet
+  BlockTable cross_block_table;         // of the group; empty unless `writes` has kCross
+  int32_t cross_begin = 0;              // position of row 0 in it
+  BlockTable rows_block_table;          // of the item; empty unless `writes` has kSplice
 
   void clear() {
     token_ids.clear();
-    features.shape.clear();
-    num_tokens = 0;
-    encode_now = false;
+    features.clear();
+    cross_block_table.clear();
+    cross_begin = 0;
+    rows_block_table.clear();
   }
-  bool operator==(const EncoderSequenceData&) const = default;
+  bool operator==(const PlannedEncode&) const = default;
+};
+
+// New rows of a group's first sequence that take the rows of an item instead of their tokens' embeddings.
+struct PlannedSplice {
+  int32_t first_row = 0;   // of the sequence's new rows
+  int32_t num_rows = 0;    // > 0
+  int32_t first_slot = 0;  // of the item's rows
+  BlockTable block_table;  // of the item
+
+  void clear() { block_table.clear(); }
+  bool operator==(const PlannedSplice&) const = default;
 };
 
 struct SequenceGroupMetadata {
@@ -72,49 +102,47 @@ struct SequenceGroupMetadata {
   bool is_prompt = false;  // some new rows are of a decoder prompt (first run or recompute)
   Recycled<SequenceData> seq_data;
   Recycled<BlockTable>
-      block_tables;  // block_tables[i] is the self table of seq_data[i], slots of the new rows included
-  EncoderSequenceData encoder_seq_data;
-  BlockTable cross_block_table;  // empty: a decoder-only group
+      block_tables;              // block_tables[i] is the self table of seq_data[i], slots of the new rows included
+  int32_t num_cross_tokens = 0;  // positions of the cross table; 0: the group crosses nothing
+  BlockTable cross_block_table;  // empty: the group crosses nothing
+  // Ids of the first item, until the group's first step was computed; empty later, and for media. A rank that needs
+  // them later keeps what it derives from them.
+  std::vector<int32_t> encoder_token_ids;
+  std::vector<RowRange> ranges;     // DecoderLayout::ranges
+  Recycled<PlannedSplice> splices;  // ascending by first_row; of seq_data[0]
 
   void clear() {
     is_prompt = false;
     seq_data.clear();
     block_tables.clear();
-    encoder_seq_data.clear();
+    num_cross_tokens = 0;
     cross_block_table.clear();
+    encoder_token_ids.clear();
+    ranges.clear();
+    splices.clear();
   }
   bool operator==(const SequenceGroupMetadata&) const = default;
 };
 
-// A group whose encoder input this step encodes completely.
-struct PlannedEncode {
-  GroupId group_id;
-  int32_t group_idx = 0;  // in SchedulerOutputs::groups
-  bool operator==(const PlannedEncode&) const = default;
-};
-
 // An encode that would delay decoding sequences for too long, so several steps run a part of it each. At most one is in
-// progress. Its group is in no plan's `groups` until it has ended (Scheduler::mark_computed). Each plan continues the
-// encode in progress; ranks drop one that a plan does not continue.
+// progress. Its group is in no plan's `groups` until all its items are encoded (Scheduler::mark_computed). Each plan
+// continues the encode in progress; ranks drop one that a plan does not continue.
 struct LongEncode {
   bool runs = false;        // in this step
-  bool begins = false;      // in this step; `input` and `cross_block_table` are valid only then
+  bool begins = false;      // in this step; all of `encode` is valid only then, its group and item always
   bool to_the_end = false;  // this step completes it: it delays no decoding sequence. `encodes` follow it
-  GroupId group_id;
-  EncoderSequenceData input;
-  BlockTable cross_block_table;
+  PlannedEncode encode;
 
   void clear() {
     runs = begins = to_the_end = false;
-    input.clear();
-    cross_block_table.clear();
+    encode.clear();
   }
   bool operator==(const LongEncode&) const = default;
 };
 
 struct SchedulerOutputs {
   Recycled<SequenceGroupMetadata> groups;  // running groups, groups swapped in, new groups
-  std::vector<PlannedEncode> encodes;
+  Recycled<PlannedEncode> encodes;
   LongEncode long_encode;
   std::vector<float> bulk;        // values of this step's media, item after item
   BlockMoves moves;               // KvStorage::apply(moves) comes before the computation
@@ -122,7 +150,7 @@ struct SchedulerOutputs {
 
   int32_t num_seqs = 0;                // sequences with new rows
   int32_t num_decoder_tokens = 0;      // new rows
-  int32_t num_encoder_tokens = 0;      // positions of the encodes that begin in this step
+  int32_t num_encoder_tokens = 0;      // rows (EncoderItem::num_rows) of the encodes that begin in this step
   int32_t num_preempted = 0;           // groups, by recompute or swap
   int32_t num_swapped_out = 0;         // groups; part of num_preempted
   int32_t num_swapped_in = 0;          // groups
@@ -132,7 +160,7 @@ struct SchedulerOutputs {
   int32_t num_waiting = 0;
   int32_t num_swapped = 0;
 
-  bool empty() const { return groups.empty() && !long_encode.runs; }
+  bool empty() const { return groups.empty() && encodes.empty() && !long_encode.runs; }
   void clear() {
     groups.clear();
     encodes.clear();

@@ -23,7 +23,7 @@ std::unique_ptr<SequenceGroup> make_group(Scheduler& scheduler, uint64_t id, Sam
   init.group_id = GroupId(id);
   init.first_seq_id = scheduler.next_seq_id();
   init.inputs.prompt_token_ids = std::move(decoder);
-  init.inputs.encoder_prompt_token_ids = std::move(encoder);
+  init.inputs.set_encoder_ids(std::move(encoder));
   init.params = std::move(params);
   return std::make_unique<SequenceGroup>(init);
 }
@@ -75,17 +75,20 @@ TEST(Scheduler, PlansValues) {
   EXPECT_EQ(group.seq_data[0].context_len, 0);
   EXPECT_TRUE(group.seq_data[0].sampled);
   EXPECT_EQ(group.seq_data[0].first_logits_row, 2);
-  EXPECT_THAT(group.encoder_seq_data.token_ids, ElementsAre(4, 5, 6, 7));
-  EXPECT_TRUE(group.encoder_seq_data.encode_now);
+  EXPECT_THAT(group.encoder_token_ids, ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(group.num_cross_tokens, 4);
   ASSERT_EQ(plan.encodes.size(), 1u);
   EXPECT_EQ(plan.encodes[0].group_id, GroupId(1));
-  EXPECT_EQ(plan.encodes[0].group_idx, 0);
+  EXPECT_EQ(plan.encodes[0].item, 0);
+  EXPECT_THAT(plan.encodes[0].token_ids, ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(plan.encodes[0].num_positions, 4);
+  EXPECT_EQ(plan.encodes[0].writes, Consumers::kCross);
+  EXPECT_EQ(plan.encodes[0].cross_block_table, group.cross_block_table);
   EXPECT_EQ(scheduler.find(GroupId(1))->first_scheduled_time() - TimePoint(), std::chrono::seconds(3));
 
   feed_ones(scheduler, plan);
   scheduler.schedule(plan);
   EXPECT_FALSE(plan.groups[0].is_prompt);
-  EXPECT_FALSE(plan.groups[0].encoder_seq_data.encode_now);
   EXPECT_THAT(plan.groups[0].seq_data[0].token_ids, ElementsAre(1));
   EXPECT_EQ(plan.groups[0].seq_data[0].context_len, 3);
   EXPECT_TRUE(plan.encodes.empty());
@@ -102,8 +105,9 @@ TEST(Scheduler, EncoderIdsComeUntilAStepWasComputed) {
     init.group_id = GroupId(id);
     init.first_seq_id = scheduler.next_seq_id();
     init.inputs.prompt_token_ids = {2, 0};
-    init.inputs.encoder_prompt_token_ids = {4, 5, 6, 7};
-    init.encoder_digest = testing::digest_of(9);  // the second finds the first's cross table
+    init.inputs.set_encoder_ids({4, 5, 6, 7});
+    init.inputs.items[0].digest = testing::digest_of(9);  // the second finds the first's cross table
+    init.shares_items = true;
     init.params = max_tokens(8);
     ASSERT_TRUE(scheduler.add_seq_group(std::make_unique<SequenceGroup>(init)).ok());
   }
@@ -113,15 +117,15 @@ TEST(Scheduler, EncoderIdsComeUntilAStepWasComputed) {
     ASSERT_EQ(plan.groups.size(), 2u);
     EXPECT_EQ(plan.encodes.size(), 1u);
     for (size_t i = 0; i < 2; ++i) {
-      EXPECT_THAT(plan.groups[i].encoder_seq_data.token_ids, ElementsAre(4, 5, 6, 7)) << attempt << ": " << i;
+      EXPECT_THAT(plan.groups[i].encoder_token_ids, ElementsAre(4, 5, 6, 7)) << attempt << ": " << i;
     }
   }
   feed_ones(scheduler, plan);
   scheduler.schedule(plan);
   ASSERT_EQ(plan.groups.size(), 2u);
   for (const SequenceGroupMetadata& group : plan.groups) {
-    EXPECT_THAT(group.encoder_seq_data.token_ids, IsEmpty());
-    EXPECT_EQ(group.encoder_seq_data.num_tokens, 4);
+    EXPECT_THAT(group.encoder_token_ids, IsEmpty());
+    EXPECT_EQ(group.num_cross_tokens, 4);
   }
 }
 
@@ -137,7 +141,7 @@ TEST(Scheduler, MediaLieInThePlanInTheStepThatEncodesThem) {
     features->shape = {2, static_cast<int64_t>(id)};
     for (uint64_t i = 0; i < 2 * id; ++i) features->values.push_back(static_cast<float>(10 * id + i));
     features->num_positions = 3;
-    init.inputs.encoder_features = std::move(features);
+    init.inputs.set_encoder_features(std::move(features));
     init.params = max_tokens(8);
     ASSERT_TRUE(scheduler.add_seq_group(std::make_unique<SequenceGroup>(init)).ok());
   }
@@ -145,14 +149,15 @@ TEST(Scheduler, MediaLieInThePlanInTheStepThatEncodesThem) {
   scheduler.schedule(plan);
   ASSERT_EQ(plan.groups.size(), 2u);
   EXPECT_THAT(plan.bulk, ElementsAre(10, 11, 20, 21, 22, 23));
-  EXPECT_THAT(plan.groups[0].encoder_seq_data.features.shape, ElementsAre(2, 1));
-  EXPECT_EQ(plan.groups[0].encoder_seq_data.features.begin, 0);
-  EXPECT_THAT(plan.groups[1].encoder_seq_data.features.shape, ElementsAre(2, 2));
-  EXPECT_EQ(plan.groups[1].encoder_seq_data.features.begin, 2);
+  ASSERT_EQ(plan.encodes.size(), 2u);
+  EXPECT_THAT(plan.encodes[0].features.shape, ElementsAre(2, 1));
+  EXPECT_EQ(plan.encodes[0].features.begin, 0);
+  EXPECT_THAT(plan.encodes[1].features.shape, ElementsAre(2, 2));
+  EXPECT_EQ(plan.encodes[1].features.begin, 2);
   feed_ones(scheduler, plan);
   scheduler.schedule(plan);
   EXPECT_THAT(plan.bulk, IsEmpty());
-  EXPECT_TRUE(plan.groups[0].encoder_seq_data.features.empty());
+  EXPECT_TRUE(plan.encodes.empty());
 }
 
 TEST(Scheduler, NamesTheGroupsThatAreGone) {

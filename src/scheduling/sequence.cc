@@ -4,10 +4,9 @@
 
 namespace transept {
 
-Sequence::Sequence(SeqId id, const EncoderDecoderInputs& inputs, bool from_decoder_prompt)
+Sequence::Sequence(SeqId id, std::span<const int32_t> prompt_token_ids)
     : id_(id),
-      from_decoder_prompt_(from_decoder_prompt),
-      token_ids_(from_decoder_prompt ? inputs.prompt_token_ids : inputs.encoder_prompt_token_ids),
+      token_ids_(prompt_token_ids.begin(), prompt_token_ids.end()),
       num_prompt_tokens_(static_cast<int32_t>(token_ids_.size())) {}
 
 void Sequence::become_fork_of(const Sequence& parent, SeqId child_id, int32_t child_index) {
@@ -19,7 +18,6 @@ void Sequence::become_fork_of(const Sequence& parent, SeqId child_id, int32_t ch
 }
 
 void Sequence::append_token(int32_t token_id, double logprob) {
-  CHECK(from_decoder_prompt_, "an encoder sequence never generates");
   CHECK(!is_finished(), "sequence ", id_.value(), " has ended");
   token_ids_.push_back(token_id);
   cumulative_logprob_ += logprob;

@@ -1,5 +1,5 @@
-// One sequence of tokens: a decoder prompt and the tokens generated after it, or an encoder input (which never
-// generates). Owned by its SequenceGroup. Not thread-safe (engine thread).
+// One sequence of tokens: a decoder prompt and the tokens generated after it. Owned by its SequenceGroup. Not
+// thread-safe (engine thread).
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,13 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "core/prompt.h"
 #include "core/request_output.h"
 
 namespace transept {
 
 class Sequence final {
  public:
-  // Made from either prompt of a request, as in vLLM. from_decoder_prompt: holds the decoder's ids and generates. Else:
-  // holds the encoder's ids (none for media).
-  Sequence(SeqId id, const EncoderDecoderInputs& inputs, bool from_decoder_prompt = true);
+  Sequence(SeqId id, std::span<const int32_t> prompt_token_ids);
 
   // Becomes a copy of `parent` with its own id and index, and reserves as much memory. `child_index` selects its random
   // numbers.
@@ -25,7 +22,6 @@ class Sequence final {
   SeqId id() const { return id_; }
   // 0 for the first sequence of a group, then counting forks. Sampling is keyed by (request seed, index, position).
   int32_t index() const { return index_; }
-  bool from_decoder_prompt() const { return from_decoder_prompt_; }
 
   int32_t num_tokens() const { return static_cast<int32_t>(token_ids_.size()); }
   int32_t num_prompt_tokens() const { return num_prompt_tokens_; }
@@ -38,7 +34,7 @@ class Sequence final {
     return token_ids().subspan(static_cast<size_t>(num_prompt_tokens_));
   }
 
-  // REQUIRES: a decoder sequence that is not finished.
+  // REQUIRES: it is not finished.
   void append_token(int32_t token_id, double logprob = 0);
   double cumulative_logprob() const { return cumulative_logprob_; }
 
@@ -62,7 +58,6 @@ class Sequence final {
  private:
   SeqId id_;
   int32_t index_ = 0;
-  bool from_decoder_prompt_;
   FinishReason finish_reason_ = FinishReason::kNone;
   std::vector<int32_t> token_ids_;  // prompt, then output
   int32_t num_prompt_tokens_;

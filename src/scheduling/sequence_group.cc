@@ -12,12 +12,24 @@ SequenceGroup::SequenceGroup(const Init& init)
       params_(init.params),
       arrival_time_(init.arrival_time),
       continues_(init.continues),
-      encoder_features_(init.inputs.encoder_features),
-      num_encoder_tokens_(init.inputs.num_encoder_tokens()),
-      encoder_digest_(init.encoder_digest) {
+      items_(init.inputs.items),
+      item_states_(items_.size(), ItemState::kUnwritten),
+      layout_(init.inputs.layout),
+      shares_items_(init.shares_items),
+      num_cross_tokens_(num_cross_positions(items_)) {
   CHECK(!init.inputs.prompt_token_ids.empty(), "a decoder prompt is never empty");
-  seqs_.push_back(std::make_unique<Sequence>(init.first_seq_id, init.inputs));
-  if (has_encoder()) encoder_seq_.emplace(init.first_seq_id, init.inputs, /*from_decoder_prompt=*/false);
+  seqs_.push_back(std::make_unique<Sequence>(init.first_seq_id, init.inputs.prompt_token_ids));
+  if (shares_items_ && num_cross_tokens_ > 0) cross_digest_ = transept::cross_digest(items_);
+}
+
+size_t SequenceGroup::rows_table(size_t item) const {
+  size_t table = num_cross_tokens_ > 0 ? 1 : 0;
+  for (size_t i = 0; i < item; ++i) table += has(items_[i].consumers, Consumers::kSplice) ? 1 : 0;
+  return table;
+}
+
+std::optional<ContentDigest> SequenceGroup::rows_digest(size_t item) const {
+  return shares_items_ ? items_[item].digest : std::nullopt;
 }
 
 Sequence* SequenceGroup::find(SeqId id) const {

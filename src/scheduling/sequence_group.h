@@ -1,4 +1,4 @@
-// A request in the scheduler: its decoder sequences (one at first, more after forks), its encoder input, its sampling
+// A request in the scheduler: its decoder sequences (one at first, more after forks), its encoder items, its sampling
 // parameters. Owned by the scheduler from add_seq_group until it is freed. Not thread-safe (engine thread).
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/content_digest.h"
 #include "base/ids.h"
+#include "core/prompt.h"
 #include "core/sampling_params.h"
 #include "scheduling/sequence.h"
 
@@ -26,7 +27,8 @@ class SequenceGroup final {
     SamplingParams params{};
     EncoderDecoderInputs inputs{};
     SeqId first_seq_id{};
-    std::optional<ContentDigest> encoder_digest = std::nullopt;
+    // Whether its tables are shared with groups of equal items. Each item has a digest then.
+    bool shares_items = false;
     TimePoint arrival_time{};
     // An earlier part of the same request: a group that has finished and is not freed yet. This group takes its place
     // in the order of arrival.
@@ -52,12 +54,19 @@ class SequenceGroup final {
   int32_t num_unfinished() const;
   bool is_finished() const { return num_unfinished() == 0; }
 
-  const std::optional<Sequence>& encoder_seq() const { return encoder_seq_; }  // unset: a decoder-only group
-  bool has_encoder() const { return num_encoder_tokens_ > 0; }
-  // Positions of the encoder's output: slots of the cross table. 0: a decoder-only group.
-  int32_t num_encoder_tokens() const { return num_encoder_tokens_; }
-  const std::shared_ptr<const EncoderFeatures>& encoder_features() const { return encoder_features_; }  // null: ids
-  const std::optional<ContentDigest>& encoder_digest() const { return encoder_digest_; }
+  const std::vector<EncoderItem>& items() const { return items_; }
+  const DecoderLayout& layout() const { return layout_; }
+  bool shares_items() const { return shares_items_; }
+  // Positions of the cross table: slots. 0: the group crosses nothing, and has none.
+  int32_t num_cross_tokens() const { return num_cross_tokens_; }
+  // The group's shared tables, as BlockSpaceManager::Request lists them: the cross table, if there is one, then one for
+  // each item that is spliced. Not to be called for an item that is not.
+  size_t rows_table(size_t item) const;
+  // The digest of the cross table or of an item's rows; unset: they are shared with none.
+  const std::optional<ContentDigest>& cross_digest() const { return cross_digest_; }
+  std::optional<ContentDigest> rows_digest(size_t item) const;
+  // Whether some item is not encoded yet. The group feeds no row until all are.
+  bool awaits_items() const { return awaits_items_; }
 
   // Most sequences that may run concurrently from now on. Beam search: num_beams. Else SamplingParams::num_seqs() until
   // the group has forked, then the unfinished ones.
@@ -79,10 +88,16 @@ class SequenceGroup final {
   std::optional<GroupId> continues_;
   State state_ = State::kWaiting;
   std::vector<std::unique_ptr<Sequence>> seqs_;
-  std::optional<Sequence> encoder_seq_;
-  std::shared_ptr<const EncoderFeatures> encoder_features_;
-  int32_t num_encoder_tokens_;
-  std::optional<ContentDigest> encoder_digest_;
+  // Of an item: whether its rows of the cross table are written. (Those of its own table: the block manager knows.)
+  enum class ItemState : uint8_t { kUnwritten, kBegun, kWritten };
+  std::vector<EncoderItem> items_;
+  std::vector<ItemState> item_states_;
+  DecoderLayout layout_;
+  bool shares_items_;
+  int32_t num_cross_tokens_;
+  std::optional<ContentDigest> cross_digest_;
+  bool awaits_items_ = false;
+  bool has_rows_ = false;  // some item's rows may still lie in its table
   int32_t next_index_ = 1;
   // A pending recompute of several sequences: the first one feeds fork_at_ common tokens, then the others fork from it.
   // 0: none pending.

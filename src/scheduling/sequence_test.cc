@@ -13,24 +13,15 @@ using ::testing::IsEmpty;
 
 EncoderDecoderInputs inputs() {
   EncoderDecoderInputs inputs;
-  inputs.encoder_prompt_token_ids = {10, 11, 12};
+  inputs.set_encoder_ids({10, 11, 12});
   inputs.prompt_token_ids = {2, 0};
   return inputs;
 }
 
-TEST(Sequence, ComesFromEitherPrompt) {
-  const Sequence decoder(SeqId(1), inputs());
-  EXPECT_TRUE(decoder.from_decoder_prompt());
-  EXPECT_THAT(decoder.token_ids(), ElementsAre(2, 0));
-  EXPECT_EQ(decoder.num_prompt_tokens(), 2);
-  const Sequence encoder(SeqId(1), inputs(), /*from_decoder_prompt=*/false);
-  EXPECT_FALSE(encoder.from_decoder_prompt());
-  EXPECT_THAT(encoder.prompt_token_ids(), ElementsAre(10, 11, 12));
-  EXPECT_THAT(encoder.output_token_ids(), IsEmpty());
-}
+const std::vector<int32_t> kPrompt = {2, 0};
 
 TEST(Sequence, GrowsAfterItsPrompt) {
-  Sequence sequence(SeqId(1), inputs());
+  Sequence sequence(SeqId(1), kPrompt);
   sequence.append_token(7, -0.5);
   sequence.append_token(8, -0.25);
   EXPECT_THAT(sequence.token_ids(), ElementsAre(2, 0, 7, 8));
@@ -43,10 +34,10 @@ TEST(Sequence, GrowsAfterItsPrompt) {
 }
 
 TEST(Sequence, AForkGoesItsOwnWay) {
-  Sequence parent(SeqId(1), inputs());
+  Sequence parent(SeqId(1), kPrompt);
   parent.append_token(7, -0.5);
   parent.set_num_computed_tokens(3);
-  Sequence child(SeqId(9), inputs());
+  Sequence child(SeqId(9), kPrompt);
   child.become_fork_of(parent, SeqId(2), 1);
   parent.append_token(8);
   child.append_token(9, -1);
@@ -60,9 +51,7 @@ TEST(Sequence, AForkGoesItsOwnWay) {
 
 TEST(SequenceDeathTest, CatchesMisuse) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  Sequence encoder(SeqId(1), inputs(), /*from_decoder_prompt=*/false);
-  EXPECT_DEATH(encoder.append_token(1), "never generates");
-  Sequence decoder(SeqId(1), inputs());
+  Sequence decoder(SeqId(1), kPrompt);
   EXPECT_DEATH(decoder.set_num_computed_tokens(3), "count <= num_tokens");
   decoder.finish(FinishReason::kAbort);
   EXPECT_DEATH(decoder.append_token(1), "has ended");
@@ -77,9 +66,10 @@ TEST(SequenceGroup, HoldsBothPrompts) {
   const SequenceGroup group(init);
   ASSERT_EQ(group.seqs().size(), 1u);
   EXPECT_EQ(group.seqs()[0]->id(), SeqId(5));
-  ASSERT_TRUE(group.encoder_seq().has_value());
-  EXPECT_THAT(group.encoder_seq()->token_ids(), ElementsAre(10, 11, 12));
-  EXPECT_EQ(group.num_encoder_tokens(), 3);
+  EXPECT_THAT(group.seqs()[0]->prompt_token_ids(), ElementsAre(2, 0));
+  ASSERT_EQ(group.items().size(), 1u);
+  EXPECT_THAT(group.items()[0].token_ids, ElementsAre(10, 11, 12));
+  EXPECT_EQ(group.num_cross_tokens(), 3);
   EXPECT_EQ(group.max_tokens_per_seq(), 22);
   EXPECT_EQ(group.find(SeqId(5)), group.seqs()[0].get());
   EXPECT_EQ(group.find(SeqId(6)), nullptr);
@@ -99,16 +89,34 @@ TEST(SequenceGroup, CountsTheSequencesThatItMayBecome) {
 TEST(SequenceGroup, AnEncoderInputNeedNotBeIds) {
   SequenceGroup::Init init;
   init.inputs.prompt_token_ids = {1};
-  EXPECT_FALSE(SequenceGroup(init).has_encoder());
-  EXPECT_FALSE(SequenceGroup(init).encoder_seq().has_value());
+  EXPECT_THAT(SequenceGroup(init).items(), IsEmpty());
+  EXPECT_EQ(SequenceGroup(init).num_cross_tokens(), 0);
   auto features = std::make_shared<EncoderFeatures>();
   features->num_positions = 1500;
-  init.inputs.encoder_features = features;
+  init.inputs.set_encoder_features(features);
   const SequenceGroup group(init);
-  EXPECT_TRUE(group.has_encoder());
-  EXPECT_EQ(group.num_encoder_tokens(), 1500);
-  EXPECT_THAT(group.encoder_seq()->token_ids(), IsEmpty());
-  EXPECT_EQ(group.encoder_features(), features);
+  EXPECT_EQ(group.num_cross_tokens(), 1500);
+  EXPECT_THAT(group.items()[0].token_ids, IsEmpty());
+  EXPECT_EQ(group.items()[0].features, features);
+}
+
+// The cross table comes first, then one table for each item that is spliced.
+TEST(SequenceGroup, ListsTheTablesOfItsItems) {
+  SequenceGroup::Init init;
+  init.inputs.prompt_token_ids = {1, 2, 3, 4};
+  init.inputs.items = {EncoderItem({1}), EncoderItem({2, 2}), EncoderItem({3, 3, 3})};
+  init.inputs.items[0].consumers = init.inputs.items[2].consumers = Consumers::kSplice;
+  init.inputs.items[1].consumers = Consumers::kCross;
+  const SequenceGroup crossed(init);
+  EXPECT_EQ(crossed.num_cross_tokens(), 2);
+  EXPECT_EQ(crossed.rows_table(0), 1u);
+  EXPECT_EQ(crossed.rows_table(2), 2u);
+  init.inputs.items[1].consumers = Consumers::kSplice;
+  const SequenceGroup spliced(init);
+  EXPECT_EQ(spliced.num_cross_tokens(), 0);
+  EXPECT_EQ(spliced.rows_table(0), 0u);
+  EXPECT_EQ(spliced.rows_table(2), 2u);
+  EXPECT_EQ(spliced.rows_digest(1), std::nullopt) << "shared with none";
 }
 
 }  // namespace

@@ -228,7 +228,9 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     spec.stream = options.stream;
     spec.deadline = deadline;
     all.num_tokens += spec.inputs.num_encoder_tokens() + static_cast<int64_t>(spec.inputs.prompt_token_ids.size());
-    if (spec.inputs.encoder_features != nullptr) all.audio_seconds += spec.inputs.encoder_features->audio_seconds;
+    for (const EncoderItem& item : spec.inputs.items) {
+      if (item.features != nullptr) all.audio_seconds += item.features->audio_seconds;
+    }
     all.specs.push_back(std::move(spec));
   }
   return all;

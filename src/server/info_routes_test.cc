@@ -115,7 +115,7 @@ TEST(InfoRoutes, AServerWhoseEngineFailedIsNotReadyAndSaysNoMore) {
 
   RequestSpec spec;
   spec.id = "a";
-  spec.inputs.encoder_prompt_token_ids = {3, 3};
+  spec.inputs.set_encoder_ids({3, 3});
   spec.inputs.prompt_token_ids = {2};
   gate->fail();
   ASSERT_FALSE(broken.add_request(std::move(spec)).value().next().ok());

@@ -142,7 +142,7 @@ TEST_F(GatedTest, AQueueThatIsFullLaterDoesNotEndIt) {
     RequestSpec spec;
     spec.is_continuation = is_continuation;
     spec.id = engine_->make_id("other-");
-    spec.inputs.encoder_prompt_token_ids = {3};
+    spec.inputs.set_encoder_ids({3});
     spec.inputs.prompt_token_ids = {2};
     return engine_->add_request(std::move(spec));
   };

@@ -208,10 +208,10 @@ std::vector<int32_t> WindowDecoder::start_sequence() const {
 
 StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
   EncoderDecoderInputs inputs;
-  inputs.encoder_features = features;
-  inputs.encoder_digest = content_digest(inputs.encoder_content());
+  inputs.set_encoder_features(features);
+  make_digests(inputs.items);
   for (const EncodedInput& known : language_inputs_) {
-    if (known.content().digest == inputs.encoder_digest) return known;
+    if (known.items().front().digest == inputs.items.front().digest) return known;
   }
   num_windows_.fetch_add(1, std::memory_order_relaxed);
   num_encoder_tokens_.fetch_add(features->num_positions, std::memory_order_relaxed);

@@ -1,0 +1,74 @@
+// The encoder's side of a request: a list of items, each of which is encoded once. A text or an audio window is the
+// list of one. Values. The functions are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/content_digest.h"
+#include "core/encoder_features.h"
+
+namespace transept {
+
+// What the decoder does with an item's rows: a set of bits.
+enum class Consumers : uint8_t {
+  kNone = 0,
+  kCross = 1,   // every layer that crosses projects them to its own K and V
+  kSplice = 2,  // they take the place of the embeddings of tokens of the decoder prompt
+};
+constexpr Consumers operator|(Consumers a, Consumers b) {
+  return static_cast<Consumers>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+constexpr Consumers operator&(Consumers a, Consumers b) {
+  return static_cast<Consumers>(static_cast<uint8_t>(a) & static_cast<uint8_t>(b));
+}
+constexpr bool has(Consumers set, Consumers one) { return (set & one) != Consumers::kNone; }
+
+// What is encoded: ids, media, or both (a family that splices media into its encoder's ids takes them as one item).
+struct EncoderItem {
+  std::vector<int32_t> token_ids;
+  std::shared_ptr<const EncoderFeatures> features;  // null: ids alone
+  std::optional<ContentDigest> digest;              // item_digest(), if it was computed already
+  Consumers consumers = Consumers::kCross;
+  // kSplice: row i takes the place of decoder prompt token splice_offset + i.
+  int32_t splice_offset = 0;
+
+  EncoderItem() = default;
+  EncoderItem(std::vector<int32_t> ids, std::shared_ptr<const EncoderFeatures> media = nullptr)  // NOLINT: a value
+      : token_ids(std::move(ids)), features(std::move(media)) {}
+
+  // Rows of the encoder's output, which consumers get.
+  int32_t num_positions() const {
+    return features != nullptr ? features->num_positions : static_cast<int32_t>(token_ids.size());
+  }
+  // Rows of the encoder's widest layer: what step budgets count.
+  int32_t num_rows() const {
+    return features != nullptr && features->num_rows > 0 ? features->num_rows : num_positions();
+  }
+};
+
+// Positions of the cross table: of all items that are crossed, one behind another. 0: no item is.
+int32_t num_cross_positions(std::span<const EncoderItem> items);
+int32_t num_positions(std::span<const EncoderItem> items);
+
+// Returns the digest of what is encoded. Equal digests mean equal rows; the items themselves are not compared. SHA-256
+// of the salt, and for ids and media each the modality ("text", "audio", ..), the shape (for ids: [number of ids]) and
+// the values, little-endian; extras follow the values if there are some. Each text follows its size and each shape its
+// rank, in 8 bytes. Consumers come first unless they are kCross: they choose the encoder where a family has two.
+// Different salts give different digests. `item.digest` and splice_offset are not read. Takes 0.7 ms for a window of
+// Whisper: call it off the engine thread.
+ContentDigest item_digest(const EncoderItem& item, std::string_view salt = {});
+
+// Sets the digests that are unset.
+void make_digests(std::vector<EncoderItem>& items);
+
+// Returns the digest of the cross table of these items, in order: of one, its own. REQUIRES: those that are crossed,
+// of which there is at least one, have digests.
+ContentDigest cross_digest(std::span<const EncoderItem> items);
+
+}  // namespace transept

@@ -1,0 +1,82 @@
+// Proves which bytes an input's digest is of, by Python's hashlib, and what tells two inputs apart.
+#include "core/encoder_item.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/content_digest_testing.h"
+
+namespace transept {
+namespace {
+
+using testing::printed;
+
+EncoderItem audio(std::vector<int64_t> shape, std::vector<float> values) {
+  auto features = std::make_shared<EncoderFeatures>();
+  features->shape = std::move(shape);
+  features->values = std::move(values);
+  features->num_positions = 2;
+  return EncoderItem({}, features);
+}
+
+// hashlib.sha256 of pack("<q", len(salt)) + salt + pack("<q", len(modality)) + modality + pack("<q", len(shape)) +
+// each pack("<q", size) + the values by pack("<3i", ..) or pack("<4f", ..).
+TEST(EncoderItemDigest, IsOfSaltModalityShapeAndValues) {
+  const EncoderItem ids({1, 2, 300000});
+  EXPECT_EQ(printed(item_digest(ids)), "7cb72bca025ff2a6c50f5b44b1cc37f31396d3a961766db620ca7d08271888d4");
+  EXPECT_EQ(printed(item_digest(ids, "tenant")), "ebe5d2b09204484aa796f97ca202fbaafaec332b841df12030eeb31d2c929a7d");
+  EXPECT_EQ(printed(item_digest(audio({2, 2}, {1, -2, 0.5, 4}))),
+            "664fd56508a282348435c2b3ed08a51a0f4ebc5ba47c9a0d4d03f3bcf3811649");
+}
+
+TEST(EncoderItemDigest, TellsInputsApart) {
+  const ContentDigest digest = item_digest(audio({2, 2}, {1, 2, 3, 4}));
+  EXPECT_EQ(item_digest(audio({2, 2}, {1, 2, 3, 4})), digest);
+  EXPECT_NE(item_digest(audio({4}, {1, 2, 3, 4})), digest);
+  EXPECT_NE(item_digest(audio({2, 2}, {1, 2, 3, 5})), digest);
+  EXPECT_NE(item_digest(audio({2, 2}, {1, 2, 3, 4}), "tenant"), digest);
+  EXPECT_NE(item_digest(EncoderItem({0, 2})), item_digest(EncoderItem({2})));
+  // Not by NaN or the sign of zero, as floats compare: by what the encoder is given.
+  EXPECT_NE(item_digest(audio({1}, {0.0f})), item_digest(audio({1}, {-0.0f})));
+}
+
+TEST(EncoderItemDigest, IsOfIdsAndMediaWhereAnItemHasBoth) {
+  const EncoderItem media = audio({1}, {1});
+  const EncoderItem both({4}, media.features), other({5}, media.features);
+  EXPECT_NE(item_digest(both), item_digest(media));
+  EXPECT_NE(item_digest(both), item_digest(EncoderItem(std::vector<int32_t>{4})));
+  EXPECT_NE(item_digest(both), item_digest(other));
+  auto image = std::make_shared<EncoderFeatures>(*media.features);
+  image->modality = Modality::kImage;
+  EXPECT_NE(item_digest(EncoderItem({}, image)), item_digest(media));
+  EncoderItem spliced = media;
+  spliced.consumers = Consumers::kSplice;
+  EXPECT_NE(item_digest(spliced), item_digest(media)) << "another encoder may run";
+  spliced.splice_offset = 5;
+  EXPECT_EQ(item_digest(spliced), item_digest([&] {
+              EncoderItem same = media;
+              same.consumers = Consumers::kSplice;
+              return same;
+            }()));
+  auto with_extras = std::make_shared<EncoderFeatures>(*media.features);
+  with_extras->extras = {0};
+  EXPECT_NE(item_digest(EncoderItem({}, with_extras)), item_digest(media));
+}
+
+// The same rows may be spliced or crossed; only those that are crossed make the cross table.
+TEST(EncoderItemDigest, OfTheCrossTableIsOfTheItemsInIt) {
+  std::vector<EncoderItem> items = {EncoderItem({1, 2}), EncoderItem({3}), EncoderItem({4})};
+  items[1].consumers = Consumers::kSplice;
+  make_digests(items);
+  EXPECT_EQ(num_cross_positions(items), 3);
+  EXPECT_EQ(num_positions(items), 4);
+  const ContentDigest two = cross_digest(items);
+  EXPECT_NE(two, *items[0].digest);
+  EXPECT_EQ(cross_digest(std::span(items).first(2)), *items[0].digest) << "of one item it is its own";
+  std::swap(items[0], items[2]);
+  EXPECT_NE(cross_digest(items), two) << "the order of keys counts";
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,83 @@
+// A request's way to being a group of the scheduler: what its items share with other requests, and the pass of its own
+// in which the model chooses an open token of its prompt (Whisper's language). Requests whose items come from elsewhere
+// will wait here, too.
+//
+// Owned by the engine. Not thread-safe (engine thread).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/prompt.h"
+#include "core/request_output.h"
+#include "core/sampling_params.h"
+#include "engine/encoded_input.h"
+#include "engine/executor.h"
+#include "engine/shared_inputs.h"
+#include "scheduling/scheduler.h"
+
+namespace transept {
+
+struct RequestOptions {
+  bool stream = false;  // step() gives what is new after each step (not for beams and best_of)
+  std::optional<TimePoint> arrival_time = std::nullopt;  // on the engine's clock; unset: now
+};
+
+class InputStage final {
+ public:
+  struct Request {
+    std::string id;
+    EncoderDecoderInputs inputs;
+    SamplingParams params;
+    RequestOptions options;
+    EncodedInput encoded;  // the handle that the items come from; empty: they are the request's own
+  };
+
+  // Borrows the scheduler. `info` is copied.
+  InputStage(Scheduler& scheduler, bool share_identical, const ExecutorInfo& info);
+
+  // Checks what no parser of requests has: callers inside the program are told all the same. Errors: a probe outside
+  // the prompt; cross-attention of a model without alignment heads, or of more than 256 MiB; items, or a layout of the
+  // decoder's rows, that the model cannot have, by name.
+  Status check(const EncoderDecoderInputs& inputs, const SamplingParams& params) const;
+
+  // Keeps a request with an open token, and replaces it by the pass that chooses this token: the prompt before it, and
+  // one token of the choices. No-op for other requests. Errors: a request that could never fit; the request is not kept
+  // then.
+  Status open(Request& request);
+  // Takes the outputs from index `first` on that only say what an open token is out of the list, and calls add(request,
+  // output of its pass) for the requests that they were chosen for. An error of `add` is put into the output, which
+  // stays.
+  void close(size_t first, std::vector<RequestOutput>& outputs,
+             const std::function<Status(Request request, const RequestOutput& opened)>& add);
+  // Forgets a request whose pass was aborted; nullopt: none is open. Returns whether it only scores.
+  std::optional<bool> abort(const std::string& request_id);
+
+  // Returns a new handle of the encoder side of `inputs`. Errors: no encoder input; an input that could never fit.
+  StatusOr<EncodedInput> hold(const EncoderDecoderInputs& inputs);
+
+  SharedInputs& shared() { return shared_; }
+  const SharedInputs& shared() const { return shared_; }
+
+ private:
+  Status check_items(const EncoderDecoderInputs& inputs) const;
+  Status check_layout(const EncoderDecoderInputs& inputs) const;
+  Status check_capture(const EncoderDecoderInputs& inputs) const;
+
+  Scheduler& scheduler_;
+  SharedInputs shared_;
+  ExecutorInfo info_;
+  // Requests whose open token is being chosen, by id. The handle keeps what was encoded for them.
+  absl::flat_hash_map<std::string, Request> open_;
+};
+
+// A request that can never fit could run with less of either, or with more memory.
+Status with_advice(const Status& refusal, const SamplingParams& params);
+
+}  // namespace transept

@@ -1,0 +1,553 @@
+// The model of mosaic_model_testing.h (compiled into the tests only), and its requests through the engine: items of two
+// kinds and unequal sizes, ranges of keys, positions on three axes. Each answer is held against the float64 reference,
+// and must be the same bits in a full batch, in tiny pools, through preemption, swaps and sharing, in slices and parts.
+#include "engine/mosaic_model_testing.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "engine/engine_testing.h"
+#include "engine/local_executor.h"
+#include "engine/loopback_executor.h"
+#include "models/encoder_decoder_model.h"
+
+namespace transept::testing {
+namespace {
+
+NormOptions rms() { return {.kind = NormKind::kRms, .epsilon = 1e-6f}; }
+
+StackCase decoder_case(int32_t cross_width) {
+  return {.layers = {"sf", "sf", "cf", "sf", "sf", "scf"},
+          .norm = rms(),
+          .has_biases = false,
+          .num_kv_heads = 2,
+          .cross_kv_heads = 1,
+          .kv_dim = cross_width,
+          .norms_heads = true,
+          .head_norm = rms(),
+          .rope = {rope_frequencies(6, 100), RopePairs::kHalves, {1, 1, 1}},
+          .gates = Gates::kOne,
+          .is_gated = true,
+          .activation = Activation::kSilu,
+          .kind_without_feed_forward = uint8_t{1}};
+}
+
+StackCase encoder_case(int32_t width, std::vector<std::string> layers) {
+  return {.is_decoder = false, .layers = std::move(layers), .norm = rms(), .has_biases = false, .dim = width};
+}
+
+// Pairs of features' rows, projected; and a row of a table for the place that the extras name.
+class PatchInput final : public EncoderInput {
+ public:
+  PatchInput(Linear linear, Embedding grid) : linear_(std::move(linear)), grid_(std::move(grid)) {}
+
+  void forward(Context& context, const EncodeBatch& batch, const TensorView& x) const override {
+    const Arena::Scope scope(context.arena);
+    const TensorView pairs = context.arena.tensor(DType::kFloat32, {batch.num_tokens(), linear_.in_features()});
+    const std::span<int32_t> places = context.arena.allocate_span<int32_t>(batch.num_tokens());
+    if (!context.dry_run) {
+      CHECK(batch.num_widest_rows() == batch.num_tokens() * Mosaic::kRowsAPosition);
+      float* next = pairs.f32();
+      auto place = places.begin();
+      for (const FeaturesView& item : batch.features) {
+        next = std::copy(item.values.begin(), item.values.end(), next);
+        place = std::copy(item.extras.begin(), item.extras.end(), place);
+      }
+      CHECK(place == places.end() && next == pairs.f32() + pairs.num_elements());
+    }
+    linear_.forward(context, pairs, {}, x);
+    grid_.add(context, places, 0, x);
+  }
+
+ private:
+  Linear linear_;
+  Embedding grid_;
+};
+
+}  // namespace
+
+Mosaic::Mosaic(int32_t cross_width)
+    : cross_width_(cross_width),
+      decoder_case_(decoder_case(cross_width)),
+      decoder_(decoder_case_, 1),
+      splice_{encoder_case(kDim, {"sf"}), Checkpoint(encoder_case(kDim, {"sf"}), 2), "splice"},
+      cross_{encoder_case(cross_width, {"sf", "sf"}), Checkpoint(encoder_case(cross_width, {"sf", "sf"}), 3), "cross"} {
+  std::mt19937 random(5);
+  std::vector<TestTensor> tensors;
+  const auto add = [&](const std::string& name, int64_t rows, int64_t columns, float deviation) {
+    std::normal_distribution<float> normal(0, deviation);
+    std::vector<float>& values = tables_[name];
+    for (int64_t i = 0; i < rows * columns; ++i) values.push_back(normal(random));
+    tensors.push_back({name, "F32", {rows, columns}, bytes_of(values)});
+  };
+  add("tokens", kVocab, kDim, 1);
+  add("head", kVocab, kDim, 0.7f);
+  for (const Side* side : {&splice_, &cross_}) {
+    add(side->prefix + ".patch", side->stack_case.dim, int64_t{kRowsAPosition} * kValuesARow, 0.6f);
+    add(side->prefix + ".grid", kGrid, side->stack_case.dim, 0.5f);
+  }
+  dir_.write("model.safetensors", safetensors_bytes(tensors));
+}
+
+StatusOr<std::unique_ptr<Model>> Mosaic::make(const std::shared_ptr<WeightMap>& weights,
+                                              const ModelLoadOptions& options) const {
+  const auto make_encoder = [&](const Side& side) -> StatusOr<Encoder> {
+    const LinearSpec spec{{{side.prefix + ".patch", "", side.stack_case.dim}}, int64_t{kRowsAPosition} * kValuesARow};
+    ASSIGN_OR_RETURN(Linear patch, Linear::load(*weights, spec, options.packing));
+    ASSIGN_OR_RETURN(Embedding grid, Embedding::load(*weights, side.prefix + ".grid", kGrid, side.stack_case.dim));
+    ASSIGN_OR_RETURN(TransformerStack stack, side.checkpoint.stack(options.packing, options.attention));
+    return Encoder{std::make_unique<PatchInput>(std::move(patch), std::move(grid)), std::move(stack)};
+  };
+  ModelSpec spec;
+  spec.family = "mosaic";
+  spec.d_model = kDim;
+  spec.vocab_size = kVocab;
+  spec.encoder_width = cross_width_;
+  spec.position_axes = kNumAxes;
+  spec.max_encoder_positions = kMaxCross;
+  spec.max_decoder_positions = kMaxDecoder;
+  spec.max_item_rows = 12 * kRowsAPosition;
+  spec.modalities = {"image"};
+  ASSIGN_OR_RETURN(Encoder cross, make_encoder(cross_));
+  ASSIGN_OR_RETURN(Encoder splice, make_encoder(splice_));
+  ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(*weights, "tokens", kVocab, kDim));
+  ASSIGN_OR_RETURN(TransformerStack decoder, decoder_.stack(options.packing, options.attention));
+  ASSIGN_OR_RETURN(LmHead head, LmHead::load(*weights, "head", kVocab, kDim, {}, options.packing));
+  return make_encoder_decoder_model(
+      {std::move(spec), std::move(cross.input), std::move(cross.stack), TokenInput{std::move(tokens)},
+       std::move(decoder), std::move(head), true, std::move(splice)},
+      weights);
+}
+
+std::shared_ptr<const EncoderFeatures> Mosaic::features(int32_t num_positions, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  auto features = std::make_shared<EncoderFeatures>();
+  features->modality = Modality::kImage;
+  features->num_positions = num_positions;
+  features->num_rows = num_positions * kRowsAPosition;
+  features->shape = {features->num_rows, kValuesARow};
+  for (int32_t i = 0; i < features->num_rows * kValuesARow; ++i) features->values.push_back(normal(random));
+  for (int32_t i = 0; i < num_positions; ++i) features->extras.push_back(static_cast<int32_t>(random() % kGrid));
+  return features;
+}
+
+// ---- The reference
+
+Rows Mosaic::linear(const Rows& x, const std::string& name) const {
+  const std::vector<float>& weight = tables_.at(name);
+  Rows y;
+  for (const Row& row : x) {
+    Row& out = y.emplace_back(weight.size() / row.size());
+    for (size_t o = 0; o < out.size(); ++o) {
+      for (size_t j = 0; j < row.size(); ++j) out[o] += static_cast<double>(weight[o * row.size() + j]) * row[j];
+    }
+  }
+  return y;
+}
+
+Rows Mosaic::encode(const EncoderItem& item) const {
+  const Side& side = side_of(item.consumers);
+  const EncoderFeatures& features = *item.features;
+  Rows pairs;
+  for (size_t i = 0; i < features.values.size(); i += size_t{kRowsAPosition} * kValuesARow) {
+    const auto begin = features.values.begin() + static_cast<std::ptrdiff_t>(i);
+    pairs.emplace_back(begin, begin + kRowsAPosition * kValuesARow);
+  }
+  Rows x = linear(pairs, side.prefix + ".patch");
+  const auto width = static_cast<size_t>(side.stack_case.dim);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t place = static_cast<size_t>(features.extras[i]) * width;
+    for (size_t j = 0; j < width; ++j) x[i][j] += static_cast<double>(tables_.at(side.prefix + ".grid")[place + j]);
+  }
+  return Formulas(side.stack_case, side.checkpoint).run(std::move(x), {}, {});
+}
+
+std::vector<std::vector<double>> Mosaic::logits(const EncoderDecoderInputs& inputs,
+                                                std::span<const int32_t> tokens) const {
+  Rows x, crossed;
+  for (const int32_t token : tokens) {
+    const auto begin = tables_.at("tokens").begin() + int64_t{token} * kDim;
+    x.emplace_back(begin, begin + kDim);
+  }
+  for (const EncoderItem& item : inputs.items) {
+    const Rows rows = encode(item);
+    if (has(item.consumers, Consumers::kCross)) crossed.insert(crossed.end(), rows.begin(), rows.end());
+    for (size_t i = 0; has(item.consumers, Consumers::kSplice) && i < rows.size(); ++i) {
+      const size_t place = static_cast<size_t>(item.splice_offset) + i;
+      if (place < x.size()) x[place] = rows[i];
+    }
+  }
+  const DecoderLayout& layout = inputs.layout;
+  const size_t num_prompt = inputs.prompt_token_ids.size();
+  std::vector<std::vector<int32_t>> positions(kNumAxes);
+  std::vector<SeenKeys> seen;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    for (size_t axis = 0; axis < kNumAxes; ++axis) {
+      const bool is_given = !layout.prompt_positions.empty() && i < num_prompt;
+      positions[axis].push_back(is_given ? layout.prompt_positions[axis * num_prompt + i]
+                                         : static_cast<int32_t>(i) + layout.position_delta);
+    }
+    SeenKeys& keys = seen.emplace_back(SeenKeys{0, crossed.size(), 0});
+    for (const RowRange& range : layout.ranges) {
+      if (range.first_token > static_cast<int32_t>(i)) continue;
+      keys = {static_cast<size_t>(range.key_begin), static_cast<size_t>(range.key_end), range.kind};
+    }
+  }
+  return linear(Formulas(decoder_case_, decoder_).run(std::move(x), crossed, positions, seen), "head");
+}
+
+// ---- Its requests through the engine
+
+namespace {
+
+struct Request {
+  std::string id;
+  EncoderDecoderInputs inputs;
+  SamplingParams params;
+};
+// Ids, sum of log-probabilities and log-probability of each token, of each output; then those of the prompt.
+using Answers = std::map<std::string, std::vector<std::pair<std::vector<int32_t>, std::vector<double>>>>;
+
+// What of the engine changes from one run to the next, and no answer.
+struct Circumstances {
+  std::string name;
+  int32_t block_size = 4, num_threads = 2, max_num_seqs = 16, max_num_batched_tokens = 256;
+  int32_t max_num_encoder_tokens = 128;
+  int32_t num_blocks = 600, num_host_blocks = 0;
+  PreemptionMode preemption = PreemptionMode::kAuto;
+  bool shares = true, loops_back = false, slices = false, starts_late = false;
+  std::string backend = "cpu";
+};
+
+class RandomMosaicRequests {
+ public:
+  RandomMosaicRequests(uint64_t seed, bool has_one_width) : random_(seed), has_one_width_(has_one_width) {}
+
+  Request next(const std::string& id) {
+    Request request;
+    request.id = id;
+    const int32_t num_prompt = draw(1, 24);
+    for (int32_t i = 0; i < num_prompt; ++i) request.inputs.prompt_token_ids.push_back(draw(0, Mosaic::kVocab - 1));
+    add_items(request.inputs);
+    if (draw(0, 1) == 1) add_positions(request.inputs);
+    if (draw(0, 2) > 0) add_ranges(request.inputs);
+    SamplingParams& params = request.params;
+    params.max_tokens = draw(1, 12);
+    params.logprobs = 0;
+    params.seed = random_();
+    const int32_t kind = draw(0, 3);
+    if (kind == 0) params.n = draw(2, 3), params.temperature = 1;
+    if (kind == 1) params.num_beams = draw(2, 3), params.n = 2;
+    if (draw(0, 2) == 0) params.prompt_logprobs = 0;
+    return request;
+  }
+
+ private:
+  int32_t draw(int32_t low, int32_t high) {
+    return low + static_cast<int32_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+
+  // Of a few contents, so that some are the same.
+  void add_items(EncoderDecoderInputs& inputs) {
+    int32_t place = 0;
+    for (int32_t i = draw(0, 3); i > 0; --i) {
+      const int32_t room = static_cast<int32_t>(inputs.prompt_token_ids.size()) - place;
+      const bool is_spliced = room > 0 && draw(0, 1) == 1;
+      const int32_t size = is_spliced ? draw(1, std::min(room, 9)) : draw(1, 12);
+      EncoderItem& item =
+          inputs.items.emplace_back(std::vector<int32_t>{}, Mosaic::features(size, static_cast<uint32_t>(draw(0, 2))));
+      if (!is_spliced) continue;
+      item.consumers = has_one_width_ && draw(0, 2) == 0 ? Consumers::kSplice | Consumers::kCross : Consumers::kSplice;
+      item.splice_offset = place + draw(0, room - size);
+      place = item.splice_offset + size;
+    }
+  }
+
+  // As of pictures: an axis advances, others stand still for a while.
+  void add_positions(EncoderDecoderInputs& inputs) {
+    const auto num_prompt = static_cast<int32_t>(inputs.prompt_token_ids.size());
+    int32_t most = 0;
+    for (int32_t axis = 0; axis < Mosaic::kNumAxes; ++axis) {
+      int32_t position = 0;
+      for (int32_t i = 0; i < num_prompt; ++i) {
+        inputs.layout.prompt_positions.push_back(position);
+        most = std::max(most, position);
+        position += draw(0, 1);
+      }
+    }
+    inputs.layout.position_delta = most + 1 - num_prompt;
+  }
+
+  void add_ranges(EncoderDecoderInputs& inputs) {
+    const int32_t num_cross = num_cross_positions(inputs.items);
+    int32_t first = draw(0, 3);
+    for (int32_t i = draw(1, 4); i > 0; --i, first += draw(1, 9)) {
+      const int32_t begin = draw(0, num_cross), end = draw(begin, num_cross);
+      inputs.layout.ranges.push_back({first, begin, end, static_cast<uint8_t>(draw(0, 1))});
+    }
+  }
+
+  std::mt19937_64 random_;
+  bool has_one_width_;
+};
+
+class MosaicTest : public ::testing::TestWithParam<int32_t> {
+ protected:
+  MosaicTest() : mosaic_(GetParam()) {
+    set_log_level(LogLevel::kError);
+    RandomMosaicRequests random(11, GetParam() == Mosaic::kDim);
+    for (int32_t i = 0; i < 100; ++i) requests_.push_back(random.next(str_cat("r", i)));
+  }
+
+  std::unique_ptr<LLMEngine> make_engine(const Circumstances& setup) {
+    EncoderDecoderModelRunner::Options options;
+    options.make_model = [this](const ModelConfig&, const std::shared_ptr<WeightMap>& weights,
+                                const ModelLoadOptions& load) { return mosaic_.make(weights, load); };
+    options.isa = detect_isa();
+    options.num_threads = setup.num_threads;
+    options.attention_backend = setup.backend;
+    options.block_size = setup.block_size;
+    options.max_num_seqs = setup.max_num_seqs;
+    options.max_num_batched_tokens = setup.max_num_batched_tokens;
+    options.max_num_encoder_tokens = setup.max_num_encoder_tokens;
+    options.kv_cache_memory = uint64_t{64} << 20;
+    options.swap_space = uint64_t{64} << 20;
+    options.watermark = 0;
+    options.debug_poison = true;
+    options.has_long_encodes = setup.slices;
+    ModelConfig config;
+    config.path = mosaic_.folder();
+    StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> runner = EncoderDecoderModelRunner::create(config, options);
+    CHECK(runner.ok(), error_message(runner.status()));
+    const ExecutorInfo info = (*runner)->info();
+    LLMEngine::Options engine;
+    engine.scheduler.max_num_seqs = setup.max_num_seqs;
+    engine.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
+    engine.scheduler.max_num_encoder_tokens = info.max_num_encoder_tokens;
+    engine.scheduler.preemption_mode = setup.preemption;
+    engine.blocks.block_size = info.block_size;
+    engine.blocks.specs.clear();
+    for (const KvSpec& kv : info.spec.kv) engine.blocks.specs.push_back({kv.owner, info.tokens_per_block(kv.kind)});
+    engine.blocks.num_device_blocks = std::min(setup.num_blocks, info.num_device_blocks);
+    engine.blocks.num_host_blocks = std::min(setup.num_host_blocks, info.num_host_blocks);
+    engine.blocks.watermark = 0;
+    engine.blocks.share_identical_inputs = setup.shares;
+    engine.blocks.track_freed_blocks = true;
+    engine.blocks.shuffle_seed = 7;
+    if (setup.slices) engine.encode_slice = {EncodeSliceOptions::Mode::kFixed, 1e-6};
+    std::unique_ptr<Executor> executor = std::make_unique<LocalExecutor>(std::move(runner).value());
+    if (setup.loops_back) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
+    return std::make_unique<LLMEngine>(engine, std::move(executor), nullptr, clock_);
+  }
+
+  static void add_answer(const RequestOutput& output, Answers& answers) {
+    EXPECT_EQ(output.error, "");
+    auto& answer = answers[output.request_id];
+    for (const CompletionOutput& completion : output.outputs) {
+      std::vector<double> numbers = {completion.cumulative_logprob};
+      for (size_t i = 0; completion.logprobs.has_value() && i < completion.token_ids.size(); ++i) {
+        for (const TokenLogprob& entry : (*completion.logprobs)[i]) {
+          if (entry.token_id == completion.token_ids[i]) numbers.push_back(entry.logprob);
+        }
+      }
+      answer.emplace_back(completion.token_ids, std::move(numbers));
+    }
+    if (!output.prompt_logprobs.has_value()) return;
+    auto& prompt = answer.emplace_back(output.prompt_token_ids, std::vector<double>());
+    for (size_t i = 1; i < output.prompt_token_ids.size(); ++i) {
+      for (const TokenLogprob& entry : *(*output.prompt_logprobs)[i]) {
+        if (entry.token_id == output.prompt_token_ids[i]) prompt.second.push_back(entry.logprob);
+      }
+    }
+  }
+
+  Answers run(LLMEngine& engine, const std::vector<Request>& requests, size_t gap) {
+    Answers answers;
+    size_t next = 0;
+    for (size_t step = 0; next < requests.size() || engine.has_unfinished_requests(); ++step) {
+      CHECK(step < 20000, "it never ends");
+      for (; next < requests.size() && next * gap <= step; ++next) {
+        const Status added = engine.add_request(requests[next].id, requests[next].inputs, requests[next].params);
+        EXPECT_TRUE(added.ok()) << requests[next].id << ": " << added;
+      }
+      std::vector<RequestOutput> finished;
+      const Status stepped = engine.step(finished);
+      EXPECT_TRUE(stepped.ok()) << stepped;
+      const Status invariants = engine.scheduler().check_invariants();
+      EXPECT_TRUE(invariants.ok()) << invariants;
+      if (!stepped.ok() || !invariants.ok()) return answers;
+      for (const RequestOutput& output : finished) add_answer(output, answers);
+    }
+    expect_nothing_left(engine);
+    EXPECT_EQ(engine.executor_stats().num_arena_overflows, 0);
+    return answers;
+  }
+
+  // Each request alone, one after another.
+  Answers run_alone(LLMEngine& engine) {
+    Answers all;
+    for (const Request& request : requests_) all.merge(run(engine, {request}, 0));
+    return all;
+  }
+
+  Mosaic mosaic_;
+  SteadyClock clock_;
+  std::vector<Request> requests_;
+};
+
+// Log-probabilities of `tokens` behind the prompt's first token, by the reference.
+std::vector<double> reference_logprobs(const std::vector<std::vector<double>>& logits, std::span<const int32_t> tokens,
+                                       std::vector<double>* gaps) {
+  std::vector<double> logprobs;
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    const std::vector<double>& row = logits[i - 1];
+    const double most = *std::max_element(row.begin(), row.end());
+    double sum = 0;
+    for (const double value : row) sum += std::exp(value - most);
+    const double own = row[static_cast<size_t>(tokens[i])];
+    logprobs.push_back(own - most - std::log(sum));
+    gaps->push_back(most - own);
+  }
+  return logprobs;
+}
+
+TEST_P(MosaicTest, AnswersAreThoseOfTheReference) {
+  for (const std::string backend : {"reference", "cpu"}) {
+    const std::unique_ptr<LLMEngine> engine = make_engine({.name = backend, .backend = backend});
+    const Answers answers = run(*engine, requests_, 1);
+    ASSERT_EQ(answers.size(), requests_.size());
+    for (const Request& request : requests_) {
+      const bool is_greedy = request.params.temperature == 0 && request.params.num_beams == 1;
+      const size_t num_prompt = request.inputs.prompt_token_ids.size();
+      for (const auto& [ids, numbers] : answers.at(request.id)) {
+        const bool is_prompt = ids == request.inputs.prompt_token_ids && numbers.size() + 1 == num_prompt;
+        std::vector<int32_t> tokens = request.inputs.prompt_token_ids;
+        if (!is_prompt) tokens.insert(tokens.end(), ids.begin(), ids.end());
+        std::vector<double> gaps;
+        const std::vector<double> want = reference_logprobs(mosaic_.logits(request.inputs, tokens), tokens, &gaps);
+        double sum = 0;
+        for (size_t i = 0; i < want.size(); ++i) {
+          const bool is_answer = i + 1 >= num_prompt;
+          if (is_prompt) {
+            EXPECT_NEAR(numbers[i], want[i], 3e-4) << request.id << ", prompt token " << i + 1;
+          }
+          if (is_prompt || !is_answer) continue;
+          sum += want[i];
+          if (request.params.num_beams == 1) {
+            EXPECT_NEAR(numbers[i + 2 - num_prompt], want[i], 3e-4) << request.id << ", token " << i + 1;
+          }
+          if (is_greedy) {
+            EXPECT_LT(gaps[i], 1e-3) << request.id << ": not the best token at " << i + 1;
+          }
+        }
+        if (!is_prompt) {
+          EXPECT_NEAR(numbers[0], sum, 3e-3) << request.id;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(MosaicTest, BitsDoNotDependOnHowItIsRun) {
+  const std::unique_ptr<LLMEngine> roomy = make_engine({});
+  const Answers alone = run_alone(*roomy);
+  ASSERT_EQ(alone.size(), requests_.size());
+  const std::vector<Circumstances> setups = {
+      {.name = "together"},
+      {.name = "one thread", .block_size = 16, .num_threads = 1},
+      {.name = "blocks of one token", .block_size = 1, .num_blocks = 4000},
+      {.name = "parts", .max_num_batched_tokens = 17},
+      {.name = "items in several steps", .max_num_encoder_tokens = 24},
+      {.name = "recompute", .num_blocks = 44, .preemption = PreemptionMode::kRecompute},
+      {.name = "swap", .num_blocks = 44, .num_host_blocks = 200, .preemption = PreemptionMode::kSwap, .shares = false},
+      {.name = "tiny",
+       .max_num_batched_tokens = 20,
+       .max_num_encoder_tokens = 24,
+       .num_blocks = 42,
+       .num_host_blocks = 20},
+      {.name = "nothing shared", .shares = false},
+      {.name = "slices", .slices = true, .starts_late = true},
+      {.name = "slices in a tiny pool", .num_blocks = 44, .slices = true, .starts_late = true},
+      {.name = "loopback", .num_blocks = 50, .num_host_blocks = 40, .loops_back = true},
+      {.name = "loopback in slices",
+       .max_num_encoder_tokens = 24,
+       .loops_back = true,
+       .slices = true,
+       .starts_late = true},
+  };
+  LLMEngine::Stats sums;
+  for (const Circumstances& setup : setups) {
+    const std::unique_ptr<LLMEngine> engine = make_engine(setup);
+    const Answers answers = run(*engine, requests_, setup.starts_late ? 3 : 0);
+    EXPECT_EQ(answers.size(), alone.size()) << setup.name;
+    for (const auto& [id, answer] : answers) EXPECT_EQ(answer, alone.at(id)) << setup.name << ": " << id;
+    const LLMEngine::Stats& stats = engine->stats();
+    sums.num_preemptions += stats.num_preemptions;
+    sums.num_swaps_in += stats.num_swaps_in;
+    sums.num_encoder_cache_hits += stats.num_encoder_cache_hits;
+    sums.num_long_encodes += stats.num_long_encodes;
+    sums.num_reencodes += stats.num_reencodes;
+  }
+  EXPECT_GT(sums.num_preemptions, 20);
+  EXPECT_GT(sums.num_swaps_in, 3);
+  EXPECT_GT(sums.num_encoder_cache_hits, 30);
+  EXPECT_GT(sums.num_long_encodes, 10);
+  EXPECT_GT(sums.num_reencodes, 3);
+}
+
+// What a request must say about its items and rows, by name.
+TEST_P(MosaicTest, WhatTheModelCannotHaveIsRefused) {
+  const std::unique_ptr<LLMEngine> engine = make_engine({});
+  const auto refusal = [&](const EncoderDecoderInputs& inputs) {
+    SamplingParams params;
+    params.max_tokens = 1;
+    const Status status = engine->add_request("x", inputs, params);
+    EXPECT_FALSE(status.ok());
+    return str_cat(error_param(status), ": ", error_message(status));
+  };
+  EncoderDecoderInputs good;
+  good.prompt_token_ids = {1, 2, 3, 4};
+  good.items = {EncoderItem({}, Mosaic::features(2, 1)), EncoderItem({}, Mosaic::features(2, 2))};
+  good.items[0].consumers = good.items[1].consumers = Consumers::kSplice;
+  good.items[1].splice_offset = 2;
+  EncoderDecoderInputs bad = good;
+  bad.items[1].splice_offset = 1;
+  EXPECT_NE(refusal(bad).find("items: item 1 stands at tokens 1 to 3"), std::string::npos) << refusal(bad);
+  bad.items[1].splice_offset = 3;
+  EXPECT_NE(refusal(bad).find("of a prompt of 4"), std::string::npos) << refusal(bad);
+  bad = good;
+  bad.items[0].consumers = Consumers::kNone;
+  EXPECT_NE(refusal(bad).find("no consumer"), std::string::npos);
+  bad = good;
+  bad.items.assign(5, EncoderItem({}, Mosaic::features(12, 1)));
+  EXPECT_NE(refusal(bad).find("60 positions to cross, more than the 48"), std::string::npos) << refusal(bad);
+  bad = good;
+  bad.layout.prompt_positions = {0, 1, 2, 3};
+  EXPECT_NE(refusal(bad).find("layout: 4 prompt_positions for 3 axes of 4 tokens"), std::string::npos) << refusal(bad);
+  bad = good;
+  bad.layout.position_delta = -1;
+  EXPECT_NE(refusal(bad).find("position_delta without"), std::string::npos);
+  bad = good;
+  bad.layout.ranges = {{0, 0, 1, 0}};
+  EXPECT_NE(refusal(bad).find("keys 0 to 1 of 0"), std::string::npos) << refusal(bad);
+  bad.layout.ranges = {{2, 0, 0, 0}, {2, 0, 0, 0}};
+  EXPECT_NE(refusal(bad).find("do not ascend"), std::string::npos);
+  bad = good;
+  bad.items[0].consumers = Consumers::kSplice | Consumers::kCross;
+  if (GetParam() != Mosaic::kDim) {
+    EXPECT_NE(refusal(bad).find("another width"), std::string::npos) << refusal(bad);
+  }
+  EXPECT_EQ(run(*engine, {{"good", good, SamplingParams{.max_tokens = 2}}}, 0).size(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(CrossWidths, MosaicTest, ::testing::Values(20, Mosaic::kDim),
+                         [](const auto& test) { return str_cat("Width", test.param); });
+
+}  // namespace
+}  // namespace transept::testing
