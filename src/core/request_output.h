@@ -54,7 +54,8 @@ struct CrossAttentionWeights {
 // Seconds. Negative: has not happened.
 struct RequestMetrics {
   double queue_s = -1;  // from arrival to the first step
-  // Duration of all encodes of the step that encoded the input. -1: no one step did (a shared input, a long encode).
+  // Duration of all encodes of the step, or for a long encode of the steps, that encoded the first item. -1: the
+  // request encoded nothing (a shared input).
   double encode_s = -1;
   double first_token_s = -1;  // from arrival to the first generated token
   double total_s = -1;        // from arrival to this result

@@ -8,6 +8,8 @@ namespace transept::testing {
 
 class FakeExecutor final : public Executor {
  public:
+  FakeExecutor() { info_.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}}; }
+
   static constexpr int32_t kVocabSize = 50;
 
   static int32_t token(uint64_t seed, int32_t index, uint32_t position) {

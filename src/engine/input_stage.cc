@@ -44,7 +44,8 @@ Status InputStage::check(const EncoderDecoderInputs& inputs, const SamplingParam
     return field_error("probe",
                        str_cat("prompt index ", params.probe->prompt_index, " of a prompt of ", num_prompt, " tokens"));
   }
-  RETURN_IF_ERROR(check_items(inputs));
+  RETURN_IF_ERROR(check_items(inputs.items));
+  RETURN_IF_ERROR(check_splices(inputs));
   RETURN_IF_ERROR(check_layout(inputs));
   return params.capture_cross_attention ? check_capture(inputs) : ok_status();
 }
@@ -65,36 +66,52 @@ Status InputStage::check_capture(const EncoderDecoderInputs& inputs) const {
       "capture_cross_attention");
 }
 
-// What one item of text or audio may be was checked where its prompt was made.
-Status InputStage::check_items(const EncoderDecoderInputs& inputs) const {
-  const std::vector<EncoderItem>& items = inputs.items;
-  if (items.empty() || (items.size() == 1 && items.front().consumers == Consumers::kCross)) return ok_status();
+namespace {
+
+template <typename... Why>
+Status refuse_item(size_t index, const Why&... why) {
+  return field_error("items", str_cat("item ", index, " ", why...));
+}
+
+}  // namespace
+
+// The length of one text or audio was checked where its prompt was made.
+Status InputStage::check_items(std::span<const EncoderItem> items) const {
   const bool crosses = info_.spec.find_kv(KvKind::kCross) >= 0, splices = info_.spec.find_kv(KvKind::kEncoderRows) >= 0;
-  int64_t end = 0;  // of the last item that is spliced
+  if (items.size() == 1 && items.front().consumers == Consumers::kCross && crosses) return ok_status();
   for (size_t i = 0; i < items.size(); ++i) {
     const EncoderItem& item = items[i];
-    const auto refuse = [&](const auto&... why) { return field_error("items", str_cat("item ", i, " ", why...)); };
-    if (item.num_positions() < 1 || item.num_rows() < item.num_positions()) return refuse("has no rows");
-    if (item.consumers == Consumers::kNone) return refuse("has no consumer");
-    if (has(item.consumers, Consumers::kCross) && !crosses)
-      return refuse("is crossed, and the model has no layer for it");
-    if (!has(item.consumers, Consumers::kSplice)) continue;
-    if (!splices) return refuse("is spliced, which the model cannot");
-    if (has(item.consumers, Consumers::kCross) && !info_.spec.has_one_width()) {
-      return refuse("is spliced and crossed, and the model wants rows of another width for each");
+    const bool is_crossed = has(item.consumers, Consumers::kCross),
+               is_spliced = has(item.consumers, Consumers::kSplice);
+    if (item.num_positions() < 1 || item.num_rows() < item.num_positions()) return refuse_item(i, "has no rows");
+    if (!is_crossed && !is_spliced) return refuse_item(i, "has no consumer");
+    if (is_crossed && !crosses) return refuse_item(i, "is crossed, and the model has no layer for it");
+    if (is_spliced && !splices) return refuse_item(i, "is spliced, which the model cannot");
+    if (is_spliced && is_crossed && !info_.spec.has_one_width()) {
+      return refuse_item(i, "is spliced and crossed, and the model wants rows of another width for each");
     }
-    const int64_t last = int64_t{item.splice_offset} + item.num_positions(),
-                  num_prompt = std::ssize(inputs.prompt_token_ids);
-    if (item.splice_offset < end || last > num_prompt) {
-      return refuse("stands at tokens ", item.splice_offset, " to ", last, " of a prompt of ", num_prompt,
-                    ", the item before it up to ", end);
-    }
-    end = last;
   }
   const int64_t num_cross = num_cross_positions(items);
   if (num_cross <= info_.max_encoder_len) return ok_status();
   return field_error("items", str_cat("the items have ", num_cross, " positions to cross, more than the ",
                                       info_.max_encoder_len, " that the model has"));
+}
+
+// Rows that are spliced stand in the prompt, one item behind another.
+Status InputStage::check_splices(const EncoderDecoderInputs& inputs) const {
+  const int64_t num_prompt = std::ssize(inputs.prompt_token_ids);
+  int64_t end = 0;  // of the last item that is spliced
+  for (size_t i = 0; i < inputs.items.size(); ++i) {
+    const EncoderItem& item = inputs.items[i];
+    if (!has(item.consumers, Consumers::kSplice)) continue;
+    const int64_t last = int64_t{item.splice_offset} + item.num_positions();
+    if (item.splice_offset < end || last > num_prompt) {
+      return refuse_item(i, "stands at tokens ", item.splice_offset, " to ", last, " of a prompt of ", num_prompt,
+                         ", the item before it up to ", end);
+    }
+    end = last;
+  }
+  return ok_status();
 }
 
 Status InputStage::check_layout(const EncoderDecoderInputs& inputs) const {
@@ -127,6 +144,7 @@ Status InputStage::check_layout(const EncoderDecoderInputs& inputs) const {
 StatusOr<EncodedInput> InputStage::hold(const EncoderDecoderInputs& inputs) {
   shared_.collect_dropped();
   if (inputs.num_encoder_tokens() == 0) return field_error("prompt", "there is no encoder input");
+  RETURN_IF_ERROR(check_items(inputs.items));
   // The least that a request over it may ask for.
   if (const Status fits = scheduler_.check_admission(inputs.items, 1, 1); !fits.ok()) return with_param(fits, "prompt");
   return shared_.hold(inputs.items, inputs.encoder_prompt);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,14 +60,16 @@ class InputStage final {
   // Forgets a request whose pass was aborted; nullopt: none is open. Returns whether it only scores.
   std::optional<bool> abort(const std::string& request_id);
 
-  // Returns a new handle of the encoder side of `inputs`. Errors: no encoder input; an input that could never fit.
+  // Returns a new handle of the encoder side of `inputs`. Errors: no encoder input; an input that could never fit;
+  // items that the model cannot have.
   StatusOr<EncodedInput> hold(const EncoderDecoderInputs& inputs);
 
   SharedInputs& shared() { return shared_; }
   const SharedInputs& shared() const { return shared_; }
 
  private:
-  Status check_items(const EncoderDecoderInputs& inputs) const;
+  Status check_items(std::span<const EncoderItem> items) const;
+  Status check_splices(const EncoderDecoderInputs& inputs) const;
   Status check_layout(const EncoderDecoderInputs& inputs) const;
   Status check_capture(const EncoderDecoderInputs& inputs) const;
 

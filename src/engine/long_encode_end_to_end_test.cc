@@ -66,6 +66,24 @@ TEST_F(LongEncodeTest, OthersDecodeMeanwhile) {
   EXPECT_EQ(engine.stats().num_long_encodes, 1);
 }
 
+// The time of the encode is that of its slices together.
+TEST_F(LongEncodeTest, ItsTimeIsCounted) {
+  LoadedModel model = load(sliced(config()));
+  LLMEngine& engine = *model.engine;
+  Answers answers;
+  add_decoder(engine, answers);
+  add(engine, {.id = "long", .inputs = inputs(3, 60), .params = {.max_tokens = 1}});
+  const double before = engine.stats().encode_seconds;
+  std::vector<RequestOutput> finished;
+  for (int i = 0; i < 200 && finished.empty(); ++i) ASSERT_TRUE(engine.step(finished).ok());
+  ASSERT_EQ(finished.size(), 1u);
+  ASSERT_EQ(finished[0].request_id, "long");
+  EXPECT_EQ(engine.stats().num_long_encodes, 1);
+  const double all = engine.stats().encode_seconds - before;  // with the little of steps that encode nothing
+  EXPECT_GT(finished[0].metrics.encode_s, 0.9 * all);
+  EXPECT_LE(finished[0].metrics.encode_s, all + 1e-9);
+}
+
 TEST_F(LongEncodeTest, WhoLeavesInTheMidstLeavesNothing) {
   LoadedModel model = load(sliced(config()));
   LLMEngine& engine = *model.engine;

@@ -543,6 +543,7 @@ TEST_P(MosaicTest, WhatTheModelCannotHaveIsRefused) {
   if (GetParam() != Mosaic::kDim) {
     EXPECT_NE(refusal(bad).find("another width"), std::string::npos) << refusal(bad);
   }
+  EXPECT_EQ(engine->encode(bad).ok(), GetParam() == Mosaic::kDim) << "a handle of such an item";
   EXPECT_EQ(run(*engine, {{"good", good, SamplingParams{.max_tokens = 2}}}, 0).size(), 1u);
 }
 

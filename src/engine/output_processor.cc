@@ -175,6 +175,11 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
     GroupState& state = *groups_.at(encode.group_id);
     if (state.encode_s < 0) state.encode_s = output.encode_seconds;
   }
+  if (const LongEncode& encode = plan.scheduled.long_encode; encode.runs) {
+    GroupState& state = *groups_.at(encode.encode.group_id);
+    state.sliced_encode_s = (encode.begins ? 0 : state.sliced_encode_s) + output.encode_seconds;
+    if (output.long_encode_ended && state.encode_s < 0) state.encode_s = state.sliced_encode_s;
+  }
   for (size_t i = 0; i < plan.rows.size(); ++i) {
     const RowPlan& row = plan.rows[i];
     const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(row.group_idx)];

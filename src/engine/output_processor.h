@@ -60,6 +60,7 @@ class OutputProcessor final {
     TimePoint first_token{};
     double queue_s = -1;  // of an earlier part
     double encode_s = -1;
+    double sliced_encode_s = 0;  // of a long encode, so far
     bool has_first_token = false;
     std::string error, error_param;
     absl::flat_hash_map<SeqId, SequenceState> sequences;  // not for beams
