@@ -272,7 +272,8 @@ TEST_P(SelectSubsetTest, ADryRunMeasuresWhatAStepTakes) {
   Arena measuring = Arena::measuring();
   Context context{threads_, measuring, detect_isa(), true};
   constexpr int64_t kRows = 64;
-  select_dry_run(context, *head_, TensorView(nullptr, DType::kFloat32, {kRows, kDim}), kRows);
+  std::vector<float> hidden(static_cast<size_t>(kRows * kDim));  // not read
+  select_dry_run(context, *head_, TensorView(hidden.data(), DType::kFloat32, {kRows, kDim}), kRows);
   Group group = draw_group();
   group.rows.clear();
   for (int32_t row = 0; row < kRows; ++row) group.rows.push_back({.hidden_row = row});
