@@ -74,7 +74,7 @@ class KeyRangeTest : public testing::TestWithParam<std::tuple<Isa, DType>> {
 
   // Compares each row of the batch, whose results are given, with the row alone. `stride`: of the rows that are tried.
   static void expect_bits_of_rows_alone(const AttentionProblem& p, const AttentionResult& result, int stride) {
-    const auto width = static_cast<size_t>(p.heads * p.dim);
+    const auto width = static_cast<size_t>(p.heads) * static_cast<size_t>(p.dim);
     const size_t most_keys = result.probabilities.size() / static_cast<size_t>(p.num_rows());
     size_t row = 0;
     for (const KeyOwner& owner : p.owners) {
@@ -167,7 +167,7 @@ TEST_P(KeyRangeTest, AnEmptyRangeGivesZeros) {
   EXPECT_EQ(none.probabilities, std::vector<float>(none.probabilities.size(), 0.0f));
   p.owners[0].ranges[3] = {128, 200};  // beside a row with some
   const AttentionResult some = run(p, "cpu", 2, {0});
-  const auto width = static_cast<size_t>(p.heads * p.dim);
+  const auto width = static_cast<size_t>(p.heads) * static_cast<size_t>(p.dim);
   for (size_t i = 0; i < some.out.size(); ++i) {
     ASSERT_EQ(some.out[i] == 0.0f, i / width != 3) << "row " << i / width;
   }

@@ -187,6 +187,7 @@ class CrossAttentionTest : public ::testing::Test {
       Request& request = list.emplace_back();
       request.id = str_cat("r", i);
       std::vector<int32_t> ids;
+      ids.reserve(64);
       for (int32_t j = 0; j < 1 + (i * 7) % 24; ++j) ids.push_back((i * 5 + j * 3) % 40);
       request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2};

@@ -34,6 +34,7 @@ class EndToEndTest : public TinyModelTest {
       Request request;
       request.id = str_cat("r", i);
       std::vector<int32_t> ids;
+      ids.reserve(64);
       for (int32_t j = 0; j < 1 + (i * 7) % 30; ++j) ids.push_back((i * 5 + j * 3) % 40);
       request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2, 0};

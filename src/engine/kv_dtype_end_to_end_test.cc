@@ -43,6 +43,7 @@ class KvDtypeTest : public testing::TinyModelTest, public ::testing::WithParamIn
       Request& request = list.emplace_back();
       request.id = str_cat("r", i);
       std::vector<int32_t> ids;
+      ids.reserve(64);
       for (int32_t j = 0; j < 3 + 6 * (i % 5); ++j) ids.push_back((i % 5 * 7 + j * 3) % 40);
       request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2, 0};

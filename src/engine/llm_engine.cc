@@ -42,7 +42,7 @@ Status LLMEngine::add(InputStage::Request request) {
   request.options.arrival_time = request.options.arrival_time.value_or(clock_.now());
   RETURN_IF_ERROR(inputs_.open(request));
   const std::string id = request.id;
-  const Status added = add_group(std::move(request));
+  Status added = add_group(std::move(request));
   if (!added.ok()) inputs_.abort(id);
   return added;
 }

@@ -212,7 +212,8 @@ struct Request {
   SamplingParams params;
 };
 // Ids, sum of log-probabilities and log-probability of each token, of each output; then those of the prompt.
-using Answers = std::map<std::string, std::vector<std::pair<std::vector<int32_t>, std::vector<double>>>>;
+using Answer = std::vector<std::pair<std::vector<int32_t>, std::vector<double>>>;
+using Answers = std::map<std::string, Answer>;
 
 // What of the engine changes from one run to the next, and no answer.
 struct Circumstances {
@@ -417,40 +418,43 @@ std::vector<double> reference_logprobs(const std::vector<std::vector<double>>& l
   return logprobs;
 }
 
+// One answer against the reference, token by token.
+void expect_reference(const Mosaic& mosaic, const Request& request, const Answer& answer) {
+  const bool is_greedy = request.params.temperature == 0 && request.params.num_beams == 1;
+  const size_t num_prompt = request.inputs.prompt_token_ids.size();
+  for (const auto& [ids, numbers] : answer) {
+    const bool is_prompt = ids == request.inputs.prompt_token_ids && numbers.size() + 1 == num_prompt;
+    std::vector<int32_t> tokens = request.inputs.prompt_token_ids;
+    if (!is_prompt) tokens.insert(tokens.end(), ids.begin(), ids.end());
+    std::vector<double> gaps;
+    const std::vector<double> want = reference_logprobs(mosaic.logits(request.inputs, tokens), tokens, &gaps);
+    double sum = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      const bool is_answer = i + 1 >= num_prompt;
+      if (is_prompt) {
+        EXPECT_NEAR(numbers[i], want[i], 3e-4) << request.id << ", prompt token " << i + 1;
+      }
+      if (is_prompt || !is_answer) continue;
+      sum += want[i];
+      if (request.params.num_beams == 1) {
+        EXPECT_NEAR(numbers[i + 2 - num_prompt], want[i], 3e-4) << request.id << ", token " << i + 1;
+      }
+      if (is_greedy) {
+        EXPECT_LT(gaps[i], 1e-3) << request.id << ": not the best token at " << i + 1;
+      }
+    }
+    if (!is_prompt) {
+      EXPECT_NEAR(numbers[0], sum, 3e-3) << request.id;
+    }
+  }
+}
+
 TEST_P(MosaicTest, AnswersAreThoseOfTheReference) {
   for (const std::string backend : {"reference", "cpu"}) {
     const std::unique_ptr<LLMEngine> engine = make_engine({.name = backend, .backend = backend});
     const Answers answers = run(*engine, requests_, 1);
     ASSERT_EQ(answers.size(), requests_.size());
-    for (const Request& request : requests_) {
-      const bool is_greedy = request.params.temperature == 0 && request.params.num_beams == 1;
-      const size_t num_prompt = request.inputs.prompt_token_ids.size();
-      for (const auto& [ids, numbers] : answers.at(request.id)) {
-        const bool is_prompt = ids == request.inputs.prompt_token_ids && numbers.size() + 1 == num_prompt;
-        std::vector<int32_t> tokens = request.inputs.prompt_token_ids;
-        if (!is_prompt) tokens.insert(tokens.end(), ids.begin(), ids.end());
-        std::vector<double> gaps;
-        const std::vector<double> want = reference_logprobs(mosaic_.logits(request.inputs, tokens), tokens, &gaps);
-        double sum = 0;
-        for (size_t i = 0; i < want.size(); ++i) {
-          const bool is_answer = i + 1 >= num_prompt;
-          if (is_prompt) {
-            EXPECT_NEAR(numbers[i], want[i], 3e-4) << request.id << ", prompt token " << i + 1;
-          }
-          if (is_prompt || !is_answer) continue;
-          sum += want[i];
-          if (request.params.num_beams == 1) {
-            EXPECT_NEAR(numbers[i + 2 - num_prompt], want[i], 3e-4) << request.id << ", token " << i + 1;
-          }
-          if (is_greedy) {
-            EXPECT_LT(gaps[i], 1e-3) << request.id << ": not the best token at " << i + 1;
-          }
-        }
-        if (!is_prompt) {
-          EXPECT_NEAR(numbers[0], sum, 3e-3) << request.id;
-        }
-      }
-    }
+    for (const Request& request : requests_) expect_reference(mosaic_, request, answers.at(request.id));
   }
 }
 

@@ -42,6 +42,7 @@ RequestSpec make_spec(int thread, int number) {
   RequestSpec spec;
   spec.id = str_cat("r", i);
   std::vector<int32_t> ids;
+  ids.reserve(64);
   for (int32_t j = 0; j < 1 + (input * 7) % 30; ++j) ids.push_back((input * 5 + j * 3) % 40);
   spec.inputs.set_encoder_ids(std::move(ids));
   spec.inputs.prompt_token_ids = {2, 0};

@@ -85,6 +85,7 @@ class ShortlistEndToEndTest : public testing::TinyModelTest {
       Request& request = list.emplace_back();
       request.id = str_cat("r", i);
       std::vector<int32_t> ids;
+      ids.reserve(64);
       for (int32_t j = 0; j < 2 + 7 * (i % 5); ++j) ids.push_back((i % 5 * 71 + j * 37) % kVocab);
       request.inputs.set_encoder_ids(std::move(ids));
       request.inputs.prompt_token_ids = {2};

@@ -62,6 +62,7 @@ class TinyModelTest : public ::testing::Test {
   static EncoderDecoderInputs inputs(int32_t which, int32_t num_encoder) {
     EncoderDecoderInputs inputs;
     std::vector<int32_t> ids;
+    ids.reserve(64);
     for (int32_t j = 0; j < num_encoder; ++j) ids.push_back((which * 7 + j * 3) % 40);
     inputs.set_encoder_ids(std::move(ids));
     inputs.prompt_token_ids = {2, 0};

@@ -149,6 +149,7 @@ TEST_F(LinearTest, LayersThatAreNotDividedAreWholeOnEveryRank) {
 TEST(ShareOf, UnitsAreWholeAndDividedInOrder) {
   const auto shares = [](int64_t size, int64_t unit, int32_t count) {
     std::vector<IndexRange> all;
+    all.reserve(static_cast<size_t>(count));
     for (int32_t rank = 0; rank < count; ++rank) all.push_back(share_of(size, unit, {rank, count}));
     return all;
   };

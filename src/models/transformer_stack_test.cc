@@ -19,7 +19,6 @@ using testing::Gates;
 using testing::PackedRequests;
 using testing::Row;
 using testing::Rows;
-using testing::SeenKeys;
 using testing::StackCase;
 using testing::TestKv;
 

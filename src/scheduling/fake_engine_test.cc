@@ -228,9 +228,11 @@ void FakeModel::write_rows(const SequenceGroupMetadata& group) {
 void FakeModel::splice(const PlannedSplice& splice, const SequenceGroupMetadata& group) {
   CHECK(splice.first_row + splice.num_rows <= static_cast<int32_t>(group.seq_data[0].token_ids.size()));
   for (int32_t i = 0; i < splice.num_rows; ++i) {
-    const uint64_t row = slot(kRows, splice.block_table, static_cast<size_t>(splice.first_slot + i));
+    const uint64_t row =
+        slot(kRows, splice.block_table, static_cast<size_t>(splice.first_slot) + static_cast<size_t>(i));
     CHECK(row != kPoison, "poison in a row of group ", group.group_id.value());
-    const auto position = static_cast<size_t>(group.seq_data[0].context_len + splice.first_row + i);
+    const auto position = static_cast<size_t>(group.seq_data[0].context_len) + static_cast<size_t>(splice.first_row) +
+                          static_cast<size_t>(i);
     slot(kSelf, group.block_tables[0], position) = spliced_slot(row, position);
     ++num_spliced_rows_;
   }

@@ -37,6 +37,7 @@ TEST(TensorMatrix, GivesRowsAndColumnsOfATensor) {
   std::vector<float> values(static_cast<size_t>(kOutputs * kInputs));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 4;
   std::vector<uint16_t> narrow;
+  narrow.reserve(values.size());
   for (const float value : values) narrow.push_back(float_to_float16(value));
   const TestFolder folder;
   const auto map = open_file(folder, {{"a", "F32", {kOutputs, kInputs}, testing::bytes_of(values)},
