@@ -328,7 +328,11 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   result.encoder_prompt = std::move(state.inputs.encoder_prompt);
   for (EncoderItem& item : state.inputs.items) {
     std::vector<int32_t>& ids = result.encoder_prompt_token_ids;
-    ids.insert(ids.end(), item.token_ids.begin(), item.token_ids.end());
+    if (ids.empty()) {
+      ids = std::move(item.token_ids);
+    } else {
+      ids.insert(ids.end(), item.token_ids.begin(), item.token_ids.end());
+    }
     if (item.features != nullptr) result.audio_seconds += item.features->audio_seconds;
   }
   result.prompt = std::move(state.inputs.prompt);
