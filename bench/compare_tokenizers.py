@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import sentencepiece_cases  # noqa: E402
 
 FOLDER = ROOT / ".cache" / "bench" / "tokenizers"
-BENCH = ROOT / "build" / "release" / "src" / "text" / "text_bench"
+BENCH = ROOT / "build" / "release" / "src" / "text" / "families" / "text_families_bench"
 
 
 def repository_lines():

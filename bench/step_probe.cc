@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "engine/config.h"
 #include "models/tiny_bart_testing.h"
+#include "startup/load_engine.h"
 
 using transept::LLMEngine;
 using transept::RequestOutput;

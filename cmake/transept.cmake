@@ -1,6 +1,7 @@
-# A folder under src/ is a library: transept_library(DEPS base tensor LINK absl::status KERNELS x_avx2.cc ...).
+# A folder under src/ is a library: transept_library(DEPS base text/unicode LINK absl::status ...) makes transept_NAME, where
+# NAME is the folder's path with underscores.
 #   x.cc          the library            x_test.cc   unit tests, one binary a folder
-#   x_testlib.cc  for the tests of every folder (only src/base has one)
+#   x_testlib.cc  for the tests of this folder and of those that name it in DEPS or TEST_DEPS
 #   x_test_avx512_vnni.cc                part of them for a level
 #   x_bench.cc    micro benchmarks       x_fuzz.cc   a libFuzzer target each
 # DEPS are the folders whose headers this one may include; tools/check_includes.py holds that and the floors.
@@ -54,7 +55,8 @@ endif()
 
 function(transept_library)
   cmake_parse_arguments(ARG "" "" "DEPS;LINK;TEST_DEPS" ${ARGN})
-  get_filename_component(name ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(tests ${sources})
   set(benches ${sources})
@@ -79,7 +81,8 @@ function(transept_library)
     endif()
   endforeach()
 
-  list(TRANSFORM ARG_DEPS PREPEND transept_ OUTPUT_VARIABLE deps)
+  list(TRANSFORM ARG_DEPS REPLACE "/" "_" OUTPUT_VARIABLE deps)
+  list(TRANSFORM deps PREPEND transept_)
   if(sources)
     add_library(transept_${name} STATIC ${sources})
     target_link_libraries(transept_${name} PUBLIC transept_options ${deps} ${ARG_LINK})
@@ -88,15 +91,23 @@ function(transept_library)
     target_link_libraries(transept_${name} INTERFACE transept_options ${deps} ${ARG_LINK})
   endif()
 
+  list(TRANSFORM ARG_TEST_DEPS REPLACE "/" "_" OUTPUT_VARIABLE test_deps)
+  list(TRANSFORM test_deps PREPEND transept_)
+  set(testlibs "")
+  foreach(dep ${test_deps} ${deps})
+    if(TARGET ${dep}_testlib)
+      list(APPEND testlibs ${dep}_testlib)
+    endif()
+  endforeach()
   if(TRANSEPT_BUILD_TESTS AND testlib)
     add_library(transept_${name}_testlib STATIC ${testlib})
-    target_link_libraries(transept_${name}_testlib PUBLIC transept_${name})
+    target_link_libraries(transept_${name}_testlib PUBLIC transept_${name} ${test_deps} ${testlibs} PRIVATE transept_test_options)
+    list(PREPEND testlibs transept_${name}_testlib)
   endif()
   if(TRANSEPT_BUILD_TESTS AND tests)
-    list(TRANSFORM ARG_TEST_DEPS PREPEND transept_ OUTPUT_VARIABLE test_deps)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE transept_${name} transept_test_options ${test_deps} transept_base_testlib GTest::gtest GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS ${name})
+    target_link_libraries(${name}_test PRIVATE transept_${name} transept_test_options ${testlibs} ${test_deps} GTest::gtest GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS ${folder})
   endif()
   if(TRANSEPT_BUILD_BENCH AND benches)
     add_executable(${name}_bench ${benches})

@@ -3,7 +3,7 @@
 
     .venv/bin/python tests/make_decoding.py          # torch and transformers as for make_models.py
 
-The hash is fake_scores of src/engine/fake_model_executor_testing.h. The obvious decoder of the property tests is held against
+The hash is fake_scores of src/rank/fake_model_executor_testing.h. The obvious decoder of the property tests is held against
 these answers, so that what it calls right is right. Drawn requests use what transformers can express: greedy and beams,
 penalties, bans, forced tokens, minimum length. Answers with a filler of probability zero (transformers fills missing
 beams with them) are left out.

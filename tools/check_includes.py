@@ -19,7 +19,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FLOOR_ROW = re.compile(r"^\|\s*F(\d+)\s*\|([^|]*)\|", re.MULTILINE)
 LIBRARY = re.compile(r"transept_library\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test(_avx512_vnni)?|testlib|bench|fuzz)\.cc|_testing\.h)$")
-WRAPPED = {"nlohmann/": "base", "openssl/": "base", "utf8proc.h": "text", "pcre2.h": "text", "libavformat/": "media", "libavcodec/": "media",
+WRAPPED = {"nlohmann/": "base", "openssl/": "base", "utf8proc.h": "text/unicode", "pcre2.h": "text/unicode", "libavformat/": "media", "libavcodec/": "media",
            "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech",
            "boost/": "net", "prometheus/": "server", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
 OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")
@@ -27,7 +27,7 @@ OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")
 
 def read_floors(document):
     """{folder: floor} of the table; the folders of a row are words in backquotes."""
-    return {name: int(floor) for floor, names in FLOOR_ROW.findall(document) for name in re.findall(r"`(\w+)`", names)}
+    return {name: int(floor) for floor, names in FLOOR_ROW.findall(document) for name in re.findall(r"`([\w/]+)`", names)}
 
 
 def read_deps(cmake):
@@ -71,10 +71,10 @@ def problem_of_include(bracket, path, folder, floors, allowed):
             return f"<{path}> is included by {owner}/ alone; use its wrapper"
     if bracket == "<":
         return None
-    target = path.split("/")[0]
+    target = folder_of(path)
     if "/" not in path:
         return None if path == "utf8proc.h" or path == "pcre2.h" else f'"{path}": write the folder too'
-    if target in OUTSIDE or target in allowed:
+    if path.split("/")[0] in OUTSIDE or target in allowed:
         return None
     if target not in floors:
         return f'"{path}": {target} is no folder of src/'
@@ -83,10 +83,15 @@ def problem_of_include(bracket, path, folder, floors, allowed):
     return f'"{path}": {target} is not in the DEPS of src/{folder}/CMakeLists.txt'
 
 
+def folder_of(name):
+    """text/unicode of text/unicode/regex.h."""
+    return name.rpartition("/")[0]
+
+
 def read_sources(root):
     """{"net/sse.h": its text} of every header and source under src/."""
-    return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8")
-            for path in sorted((root / "src").glob("*/*")) if path.suffix in (".h", ".cc")}
+    return {path.relative_to(root / "src").as_posix(): path.read_text(encoding="utf-8")
+            for path in sorted((root / "src").glob("*/**/*")) if path.suffix in (".h", ".cc")}
 
 
 def own_includes(text):
@@ -103,7 +108,7 @@ def circles(files):
             continue
         for path in own_includes(text):
             other = path.rsplit(".", 1)[0]
-            if path in files and other != unit and path.split("/")[0] == name.split("/")[0]:
+            if path in files and other != unit and folder_of(path) == folder_of(name):
                 includes.setdefault(unit, set()).add(other)
                 lines.setdefault((unit, other), name)
     problems, known = [], set()
@@ -154,16 +159,16 @@ def check_tree(root):
     if not floors:
         return ["docs/ARCHITECTURE.md: no table of floors"]
     problems = []
-    for directory in sorted(p for p in (root / "src").iterdir() if p.is_dir()):
-        files = {p.name: p.read_text(encoding="utf-8") for p in directory.iterdir() if p.suffix in (".h", ".cc")}
-        cmake = directory / "CMakeLists.txt"
+    files = read_sources(root)
+    for folder in sorted({folder_of(name) for name in files}):
+        own = {name.rpartition("/")[2]: text for name, text in files.items() if folder_of(name) == folder}
+        cmake = root / "src" / folder / "CMakeLists.txt"
         if not cmake.exists():
-            if any(name.endswith(".cc") for name in files):
-                problems.append(f"src/{directory.name}: no CMakeLists.txt")
+            if any(name.endswith(".cc") for name in own):
+                problems.append(f"src/{folder}: no CMakeLists.txt")
             continue
         deps, test_deps = read_deps(cmake.read_text(encoding="utf-8"))
-        problems += check_folder(directory.name, floors, deps, test_deps, files)
-    files = read_sources(root)
+        problems += check_folder(folder, floors, deps, test_deps, own)
     return problems + circles(files) + check_test_headers(files)
 
 

@@ -119,6 +119,7 @@ class Tree:
         self.root, self.folder = WORK / f"tree{number}", folder
         self.build_folder = self.root / "build" / "release"
         self.log = WORK / f"tree{number}.log"
+        self.test_name = folder.replace("/", "_") + "_test"
 
     def prepare(self):
         """Copies what changed since the last time, builds, and runs the tests once without a fault. True: they pass."""
@@ -143,12 +144,12 @@ class Tree:
                 return None
 
     def build(self, num_jobs=1):
-        targets = [f"{self.folder}_test"] + (["transept"] if self.folder in BINARY_TESTS else [])
+        targets = [self.test_name] + (["transept"] if self.folder in BINARY_TESTS else [])
         return self.run(["ninja", "-C", str(self.build_folder), f"-j{num_jobs}", *targets]) == 0
 
     def tests(self):
         """passed, failed or ran for too long."""
-        commands = [([str(self.build_folder / "src" / self.folder / f"{self.folder}_test"), "--gtest_brief=1", "--gtest_fail_fast"], None)]
+        commands = [([str(self.build_folder / "src" / self.folder / self.test_name), "--gtest_brief=1", "--gtest_fail_fast"], None)]
         if self.folder in BINARY_TESTS:
             commands.append((["env", f"TRANSEPT_BINARY={self.build_folder / 'transept'}", sys.executable, "-m", "unittest", "-f",
                               *BINARY_TESTS[self.folder]], self.root / "tests"))
@@ -205,7 +206,7 @@ def plant_all(folder, mutants, count, num_trees):
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="a folder below src")
+    parser.add_argument("folder", help="a folder below src: sampling, text/unicode")
     parser.add_argument("--count", type=int, default=20, help="faults; 0: all that there are (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], metavar="FILE[:LINE]")

@@ -239,7 +239,7 @@ def random_text(rng, assigned, pieces=PIECES):
 
 def assigned_characters():
     """Those that this Python (3.11: Unicode 14.0) and the library's tables, which are of several ages, agree on. Ours are of
-    Unicode 15.0 (src/text/unicode.h)."""
+    Unicode 15.0 (src/text/unicode/unicode.h)."""
     strip, punctuation = normalizers.StripAccents(), pre_tokenizers.Punctuation("removed")
     bert_accents = normalizers.BertNormalizer(False, False, True, False)
     bert_clean = normalizers.BertNormalizer(True, False, False, False)

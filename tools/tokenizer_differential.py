@@ -2,7 +2,7 @@
 """Compares our tokenizers with Hugging Face's tokenizers library, and our reading of SentencePiece models with the
 sentencepiece library, on random texts and ids.
 
-    tools/tokenizer_differential.py --binary build/release/src/text/tokenizer_probe --count 4000
+    tools/tokenizer_differential.py --binary build/release/src/text/families/tokenizer_probe --count 4000
     tools/tokenizer_differential.py --binary build/release/transept --models ../shared/models/whisper-tiny
 
 Builds tokenizers of many shapes (tokenizer_cases.py, sentencepiece_cases.py) as tokenizer.json, as vocab.json +

@@ -10,8 +10,8 @@
 
 #include "base/json.h"
 #include "base/mmap_file.h"
-#include "text/load_tokenizer.h"
-#include "text/sentencepiece.h"
+#include "text/families/load_tokenizer.h"
+#include "text/sentencepiece/sentencepiece.h"
 
 namespace transept {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/environment.h"
 #include "base/input_file.h"
 #include "base/log.h"
-#include "engine/config.h"
 #include "load/statistics.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 namespace {

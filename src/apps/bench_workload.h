@@ -8,7 +8,7 @@
 
 #include "apps/flags.h"
 #include "base/status.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 

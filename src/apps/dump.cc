@@ -9,8 +9,8 @@
 #include "apps/verbs.h"
 #include "base/input_file.h"
 #include "base/log.h"
-#include "engine/config.h"
 #include "request/field_reader.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/flags.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 

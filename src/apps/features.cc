@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "apps/verbs.h"
-#include "engine/features.h"
+#include "startup/features.h"
 
 namespace transept {
 

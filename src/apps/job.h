@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "core/request_output.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 

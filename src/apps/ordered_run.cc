@@ -5,7 +5,7 @@
 #include "apps/interrupt.h"
 #include "apps/request_flags.h"
 #include "base/log.h"
-#include "engine/prepare_request.h"
+#include "prompts/prepare_request.h"
 
 namespace transept {
 namespace {

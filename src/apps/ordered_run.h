@@ -15,10 +15,10 @@
 #include "apps/output_file.h"
 #include "apps/progress.h"
 #include "apps/ready_queue.h"
+#include "async/async_engine.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "engine/async_engine.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 

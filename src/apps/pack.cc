@@ -5,7 +5,7 @@
 #include "apps/interrupt.h"
 #include "apps/verbs.h"
 #include "base/environment.h"
-#include "engine/pack_model.h"
+#include "startup/pack_model.h"
 
 namespace transept {
 

@@ -7,7 +7,7 @@
 #include "apps/flags.h"
 #include "apps/job.h"
 #include "apps/ordered_run.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 

@@ -2,7 +2,7 @@
 
 #include "apps/version.h"
 #include "base/isa.h"
-#include "engine/system_memory.h"
+#include "base/system_memory.h"
 
 namespace transept {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "text/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace transept {
 namespace {

@@ -5,7 +5,7 @@
 #include "apps/engine_flags.h"
 #include "apps/jsonl_loop.h"
 #include "apps/verbs.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 namespace {

@@ -14,7 +14,7 @@
 #include "apps/transcribe_job.h"
 #include "apps/verbs.h"
 #include "base/log.h"
-#include "engine/config.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 namespace {

@@ -6,7 +6,7 @@
 #include "apps/ordered_run.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "engine/prepare_request.h"
+#include "prompts/prepare_request.h"
 #include "request/request.h"
 
 namespace transept {

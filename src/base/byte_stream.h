@@ -1,5 +1,5 @@
 // Encodes numbers and lists as bytes, and decodes untrusted bytes: messages between processes are made of these
-// (engine/plan_codec.h). Little-endian. Integers are varints (seven bits a byte, lowest first; signed ones are zigzag,
+// (rank/plan_codec.h). Little-endian. Integers are varints (seven bits a byte, lowest first; signed ones are zigzag,
 // as in Protocol Buffers). A list is its size, then its elements; a list of int32 packs its elements in 1, 2 or 4 bytes
 // each, the narrowest unsigned width that holds all of them (so 4 where one is negative).
 #pragma once

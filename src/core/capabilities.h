@@ -1,5 +1,5 @@
 // The table of what this version supports, and what it refuses and why: one row per feature. Removing the `refusal` of
-// a row makes it a supported one. engine/features.h decides for which families and attention backends a row holds.
+// a row makes it a supported one. startup/features.h decides for which families and attention backends a row holds.
 // Constant data: thread-safe.
 #pragma once
 

@@ -169,6 +169,10 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
     ASSIGN_OR_RETURN(config.decoder_vocab_size,
                      reader.integer("decoder_vocab_size", 1, kMaxVocabSize, config.vocab_size));
   }
+  for (const char* key : {"hidden_size", "d_model"}) {
+    const Json* value = config.raw.find(key);
+    if (!is_absent(value)) config.width = whole_number(*value).value_or(0);
+  }
   ASSIGN_OR_RETURN(config.bos_token_id, reader.token_id("bos_token_id"));
   ASSIGN_OR_RETURN(config.pad_token_id, reader.token_id("pad_token_id"));
   ASSIGN_OR_RETURN(config.decoder_start_token_id, reader.token_id("decoder_start_token_id"));

@@ -18,6 +18,7 @@ struct ModelConfig {
   std::vector<std::string> architectures;  // ["BartForConditionalGeneration"]
   int64_t vocab_size = 0;                  // 0: not in the file (a folder with only a tokenizer)
   int64_t decoder_vocab_size = 0;          // differs from vocab_size only where each side has its own (Marian)
+  int64_t width = 0;  // d_model, or hidden_size where a family calls it so; 0: neither is a whole number
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::vector<int32_t> eos_token_ids;
   Json raw;  // the whole file

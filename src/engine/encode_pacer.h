@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/status.h"
-#include "engine/step_plan.h"
+#include "rank/step_plan.h"
 
 namespace transept {
 

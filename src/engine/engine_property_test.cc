@@ -16,11 +16,11 @@
 
 #include "base/checked_math.h"
 #include "base/sanitized_testing.h"
-#include "engine/fake_model_executor_testing.h"
 #include "engine/llm_engine.h"
-#include "engine/loopback_executor.h"
 #include "engine/obvious_decoder_testing.h"
 #include "engine/random_requests_testing.h"
+#include "rank/fake_model_executor_testing.h"
+#include "rank/loopback_executor.h"
 
 namespace transept::testing {
 namespace {

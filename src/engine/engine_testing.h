@@ -1,15 +1,13 @@
-// For tests of an engine over an executor without a model: its options, requests, and the answers to expect.
+// For tests of an engine over an executor without a model: its options, and the answers to expect.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "engine/async_engine.h"
-#include "engine/fake_executor_testing.h"
+#include "engine/llm_engine.h"
+#include "rank/fake_executor_testing.h"
 
 namespace transept::testing {
 
@@ -39,24 +37,6 @@ inline void expect_nothing_left(const LLMEngine& engine) {
   EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks()) << "blocks are left";
   EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks()) << "host blocks are left";
   EXPECT_EQ(engine.num_unfinished_requests(), 0u);
-}
-
-// The encoder input is five tokens `input`.
-inline RequestSpec make_spec(const std::string& id, int32_t max_tokens, uint64_t seed, int32_t input = 3) {
-  RequestSpec spec;
-  spec.id = id;
-  spec.inputs.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(5), input));
-  spec.inputs.prompt_token_ids.assign(2, 2);
-  spec.params.max_tokens = max_tokens;
-  spec.params.seed = seed;
-  return spec;
-}
-
-// Adds a request that must be accepted.
-inline RequestStream add_request(AsyncEngine& engine, RequestSpec spec) {
-  StatusOr<RequestStream> stream = engine.add_request(std::move(spec));
-  CHECK(stream.ok(), error_message(stream.status()));
-  return std::move(stream).value();
 }
 
 }  // namespace transept::testing

@@ -19,8 +19,8 @@
 #include "core/request_output.h"
 #include "core/sampling_params.h"
 #include "engine/encoded_input.h"
-#include "engine/executor.h"
 #include "engine/shared_inputs.h"
+#include "rank/executor.h"
 #include "scheduling/scheduler.h"
 
 namespace transept {

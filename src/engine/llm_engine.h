@@ -20,10 +20,10 @@
 #include "core/sampling_params.h"
 #include "engine/encode_pacer.h"
 #include "engine/encoded_input.h"
-#include "engine/executor.h"
 #include "engine/input_stage.h"
 #include "engine/output_processor.h"
 #include "engine/step_trace.h"
+#include "rank/executor.h"
 #include "scheduling/scheduler.h"
 #include "text/tokenizer.h"
 
@@ -32,6 +32,9 @@ namespace transept {
 class LLMEngine final {
  public:
   struct Options {
+    // Those that fit an executor: its limits, pools and specs.
+    static Options of(const ExecutorInfo& info);
+
     Scheduler::Options scheduler;
     BlockSpaceManager::Options blocks;  // share_identical_inputs: identical encoder inputs share
     EncodeSliceOptions encode_slice;    // unless kNone: the executor must support long encodes

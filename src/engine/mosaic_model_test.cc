@@ -12,9 +12,9 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/engine_testing.h"
-#include "engine/local_executor.h"
-#include "engine/loopback_executor.h"
 #include "models/encoder_decoder_model.h"
+#include "rank/local_executor.h"
+#include "rank/loopback_executor.h"
 
 namespace transept::testing {
 namespace {
@@ -324,19 +324,15 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
     options.has_long_encodes = setup.slices;
     ModelConfig config;
     config.path = mosaic_.folder();
-    StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> runner = EncoderDecoderModelRunner::create(config, options);
+    StatusOr<std::unique_ptr<WeightMap>> weights = WeightMap::open(config.path);
+    CHECK(weights.ok(), error_message(weights.status()));
+    StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> runner =
+        EncoderDecoderModelRunner::create(config, std::move(weights).value(), options);
     CHECK(runner.ok(), error_message(runner.status()));
-    const ExecutorInfo info = (*runner)->info();
-    LLMEngine::Options engine;
-    engine.scheduler.max_num_seqs = setup.max_num_seqs;
-    engine.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
-    engine.scheduler.max_num_encoder_tokens = info.max_num_encoder_tokens;
+    LLMEngine::Options engine = LLMEngine::Options::of((*runner)->info());
     engine.scheduler.preemption_mode = setup.preemption;
-    engine.blocks.block_size = info.block_size;
-    engine.blocks.specs.clear();
-    for (const KvSpec& kv : info.spec.kv) engine.blocks.specs.push_back({kv.owner, info.tokens_per_block(kv.kind)});
-    engine.blocks.num_device_blocks = std::min(setup.num_blocks, info.num_device_blocks);
-    engine.blocks.num_host_blocks = std::min(setup.num_host_blocks, info.num_host_blocks);
+    engine.blocks.num_device_blocks = std::min(setup.num_blocks, engine.blocks.num_device_blocks);
+    engine.blocks.num_host_blocks = std::min(setup.num_host_blocks, engine.blocks.num_host_blocks);
     engine.blocks.watermark = 0;
     engine.blocks.share_identical_inputs = setup.shares;
     engine.blocks.track_freed_blocks = true;

@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "base/source_dir_testing.h"
-#include "engine/fake_model_executor_testing.h"
 #include "engine/obvious_decoder_testing.h"
+#include "rank/fake_model_executor_testing.h"
 
 namespace transept::testing {
 namespace {

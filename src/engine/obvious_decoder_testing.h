@@ -4,7 +4,7 @@
 // transformers' GenerationMixin._beam_search (generation/utils.py), and openai-whisper's BeamSearchDecoder and
 // ApplyTimestampRules (decoding.py).
 //
-// Compiled into the tests of this folder only (obvious_decoder_test.cc).
+// Compiled into the tests of this folder only (obvious_decoder_testlib.cc).
 #pragma once
 
 #include <functional>

@@ -12,8 +12,8 @@
 #include "core/request_output.h"
 #include "engine/beam_group.h"
 #include "engine/output_text.h"
-#include "engine/step_plan.h"
 #include "engine/stream_deltas.h"
+#include "rank/step_plan.h"
 #include "scheduling/scheduler.h"
 #include "text/tokenizer.h"
 

@@ -1,5 +1,5 @@
 // For tests: random requests over the fake model's vocabulary, and their text for a failure's message.
-// Compiled into the tests of this folder only (random_requests_test.cc).
+// Compiled into the tests of this folder only (random_requests_testlib.cc).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // vocabulary. They come in parts of kPartColumns outputs each. Parts are made once and filled again and again, so
 // requests come and go without allocation and without fragmentation.
 //
-// Owned by GroupShortlists (engine/group_shortlists.h), which allocates the parts; borrows the layer, and is the only
+// Owned by GroupShortlists (rank/group_shortlists.h), which allocates the parts; borrows the layer, and is the only
 // class beside it that sees its panels. Not thread-safe.
 #pragma once
 

@@ -239,4 +239,22 @@ StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weight
   return packed;
 }
 
+std::string storage_text(const std::vector<PackedLayer>& layers) {
+  std::vector<std::string> parts;
+  size_t mapped = 0;
+  for (const WeightFormat& format : {kInt8Format, kFloat16Format, kBFloat16Format, kFloat32Format}) {
+    size_t bytes = 0, count = 0;
+    for (const PackedLayer& layer : layers) {
+      if (layer.format.weights != format) continue;
+      bytes += layer.bytes;
+      mapped += layer.is_mapped ? layer.bytes : 0;
+      ++count;
+    }
+    if (count == 0) continue;
+    parts.push_back(str_cat(weight_format_name(format), " ", format_bytes(bytes), " in ", count,
+                            count == 1 ? " matrix" : " matrices"));
+  }
+  return join(parts, ", ") + (mapped > 0 ? str_cat("; ", format_bytes(mapped), " of them mapped") : std::string());
+}
+
 }  // namespace transept

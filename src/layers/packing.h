@@ -38,6 +38,11 @@ struct PackedLayer {
   PackedBytes views = {};    // in the options' pool or the mapped file: live as long as the model
 };
 
+// Narrower layers are never int8. Keys and values of narrower models are int8 only on request: rounding errors do not
+// average out over so few entries, and there are few bytes to save. In int8, bart-g2p (128 wide) kept 97 % of its
+// greedy answers, the bundled model (160 wide) 99.0 %: decision 12.
+inline constexpr int64_t kLeastInt8Width = 192;
+
 struct PackOptions {
   // Every matrix as the checkpoint stores it, for tests.
   PackOptions(ThreadPool& workers) : threads(workers) {}  // NOLINT(google-explicit-constructor)
@@ -49,9 +54,7 @@ struct PackOptions {
   // are fast (InputRounding). Unset: as the checkpoint stores each, without loss; a fused product of different formats
   // is float32.
   std::optional<WeightFormat> storage;
-  // Layers with fewer inputs or outputs than this are never int8: rounding errors do not average out over so few, and
-  // few bytes are saved.
-  int64_t least_int8_width = 0;
+  int64_t least_int8_width = 0;  // layers with fewer inputs or outputs are never int8 (kLeastInt8Width)
   // Take the matrices of a packed folder as they are, whatever `storage` says.
   bool as_packed = false;
   Ranks ranks = {};                            // divide the layers that say how (LinearSpec::split)
@@ -84,5 +87,8 @@ using MatrixSources = std::vector<std::unique_ptr<MatrixSource>>;
 // version or size, a misshapen tensor, or the wanted format needs values that were rounded away.
 StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weights, const MatrixToLoad& matrix,
                                    FunctionRef<StatusOr<MatrixSources>()> open);
+
+// "int8 58.1 MiB in 97 matrices, float32 0.1 MiB in 2 matrices; 58.2 MiB of them mapped".
+std::string storage_text(const std::vector<PackedLayer>& layers);
 
 }  // namespace transept

@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "engine/fake_executor_testing.h"
+#include "rank/fake_executor_testing.h"
 #include "server/engine_call.h"
 #include "server/served_model_testing.h"
 #include "server/transcription_testing.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/prepare_request.h"
+#include "prompts/prepare_request.h"
 #include "server/server_context.h"
 
 namespace transept {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/async_engine.h"
+#include "async/async_engine.h"
 
 namespace transept {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/gated_executor_testing.h"
+#include "rank/gated_executor_testing.h"
 #include "server/server_testing.h"
 
 namespace transept {

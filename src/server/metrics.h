@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "async/async_engine.h"
 #include "core/request_output.h"
-#include "engine/async_engine.h"
 
 namespace transept {
 

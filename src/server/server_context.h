@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "async/async_engine.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "engine/async_engine.h"
-#include "engine/config.h"
 #include "net/http_server.h"
 #include "request/request.h"
 #include "server/access_log.h"
@@ -21,6 +20,7 @@
 #include "server/metrics.h"
 #include "server/work_pool.h"
 #include "speech/transcriber.h"
+#include "startup/load_engine.h"
 
 namespace transept {
 

@@ -12,8 +12,8 @@
 #include "base/check.h"
 #include "base/source_dir_testing.h"
 #include "base/strings.h"
-#include "engine/config.h"
 #include "server/server_context.h"
+#include "startup/load_engine.h"
 
 namespace transept::testing {
 

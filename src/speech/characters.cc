@@ -1,7 +1,7 @@
 #include "speech/characters.h"
 
 #include "base/utf8.h"
-#include "text/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace transept {
 

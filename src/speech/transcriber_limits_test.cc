@@ -8,7 +8,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "engine/gated_executor_testing.h"
+#include "rank/gated_executor_testing.h"
 #include "speech/transcriber.h"
 #include "speech/transcriber_testing.h"
 

@@ -11,9 +11,9 @@
 
 #include "base/base64.h"
 #include "base/source_dir_testing.h"
-#include "engine/config.h"
 #include "speech/speech_testing.h"
 #include "speech/transcriber.h"
+#include "startup/load_engine.h"
 
 namespace transept::testing {
 

@@ -7,15 +7,15 @@
 #include <stop_token>
 #include <string>
 
+#include "async/async_engine.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/generation_config.h"
 #include "core/speech_tokens.h"
-#include "engine/async_engine.h"
-#include "engine/config.h"
-#include "engine/prompt_processor.h"
 #include "media/audio_reader.h"
 #include "multimodal/audio_processor.h"
+#include "prompts/prompt_processor.h"
+#include "startup/load_engine.h"
 #include "text/tokenizer.h"
 
 namespace transept {

@@ -1,0 +1,75 @@
+#include "async/engine_snapshot.h"
+
+#include <algorithm>
+
+namespace transept {
+namespace {
+
+void append(const std::vector<std::string>& more, std::vector<std::string>& ids) {
+  ids.insert(ids.end(), more.begin(), more.end());
+}
+
+void add(const EngineSnapshot::Blocks& more, EngineSnapshot::Blocks& sum) {
+  sum.total += more.total;
+  sum.free += more.free;
+  sum.self += more.self;
+  sum.cross += more.cross;
+  sum.pinned += more.pinned;
+  sum.host_total += more.host_total;
+  sum.host_free += more.host_free;
+}
+
+void add(const EngineSnapshot::Counts& more, EngineSnapshot::Counts& sum) {
+  sum.finished += more.finished;
+  sum.aborted += more.aborted;
+  sum.expired += more.expired;
+  sum.failed += more.failed;
+  sum.refused += more.refused;
+}
+
+void add(const LLMEngine::Stats& more, LLMEngine::Stats& sum) {
+  static_assert(sizeof(LLMEngine::Stats) == 14 * sizeof(int64_t), "every figure is added up here");
+  sum.num_steps += more.num_steps;
+  sum.num_prompt_tokens += more.num_prompt_tokens;
+  sum.num_encoder_tokens += more.num_encoder_tokens;
+  sum.num_encoder_cache_hits += more.num_encoder_cache_hits;
+  sum.num_long_encodes += more.num_long_encodes;
+  sum.num_reencodes += more.num_reencodes;
+  sum.num_generated_tokens += more.num_generated_tokens;
+  sum.num_preemptions += more.num_preemptions;
+  sum.num_swaps_out += more.num_swaps_out;
+  sum.num_swaps_in += more.num_swaps_in;
+  sum.max_running_seqs = std::max(sum.max_running_seqs, more.max_running_seqs);  // of one step
+  sum.encode_seconds += more.encode_seconds;
+  sum.decode_seconds += more.decode_seconds;
+  sum.step_seconds += more.step_seconds;
+}
+
+void add(const ExecutorStats& more, ExecutorStats& sum) {
+  sum.num_encoder_runs += more.num_encoder_runs;
+  sum.num_cross_kv_writes += more.num_cross_kv_writes;
+  sum.num_matmuls += more.num_matmuls;
+  sum.bytes_copied += more.bytes_copied;
+  sum.bytes_swapped_out += more.bytes_swapped_out;
+  sum.bytes_swapped_in += more.bytes_swapped_in;
+  sum.num_arena_overflows += more.num_arena_overflows;
+}
+
+}  // namespace
+
+EngineSnapshot add_up(std::span<const EngineSnapshot> replicas) {
+  EngineSnapshot sum = replicas.front();
+  for (const EngineSnapshot& more : replicas.subspan(1)) {
+    append(more.running, sum.running);
+    append(more.waiting, sum.waiting);
+    append(more.swapped, sum.swapped);
+    add(more.blocks, sum.blocks);
+    sum.num_queued += more.num_queued;  // max_queued is of all of them already
+    add(more.counts, sum.counts);
+    add(more.stats, sum.stats);
+    add(more.executor, sum.executor);
+  }
+  return sum;
+}
+
+}  // namespace transept

@@ -1,0 +1,61 @@
+#include "prompts/prepare_request.h"
+
+#include <algorithm>
+
+namespace transept {
+namespace {
+
+// Points in time are asked for by a prompt that does not forbid them, whoever wrote it.
+std::optional<TimestampRules> timestamp_rules(const PreparedRequest& prepared, const PromptProcessor& prompts) {
+  const SpeechTokens* tokens = prompts.speech_tokens();
+  if (tokens == nullptr || !tokens->no_timestamps.has_value() || prepared.params.eos_token_ids.empty()) {
+    return std::nullopt;
+  }
+  const std::vector<int32_t>& ids = prepared.inputs.prompt_token_ids;
+  if (std::ranges::find(ids, *tokens->no_timestamps) != ids.end()) return std::nullopt;
+  return tokens->rules(prepared.params.eos_token_ids.front());
+}
+
+}  // namespace
+
+StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const PromptProcessor& prompts,
+                                          const GenerationConfig& generation, const PrepareOptions& options) {
+  PromptProcessor::Options prompt_options;
+  prompt_options.add_special_tokens = request.prompt_options.add_special_tokens;
+  prompt_options.truncate_prompt_tokens = request.prompt_options.truncate_prompt_tokens;
+  prompt_options.source_lang = request.prompt_options.source_lang.value_or("");
+  prompt_options.target_lang = request.prompt_options.target_lang.value_or("");
+  prompt_options.language = request.prompt_options.language.value_or("");
+  prompt_options.task = request.prompt_options.task.value_or("");
+  prompt_options.timestamps = request.prompt_options.timestamps.value_or(false);
+  prompt_options.media = options.media;
+  if (request.sampling.stop.has_value() && !request.sampling.stop->empty() && !prompts.has_tokenizer()) {
+    return field_error("stop", "stop strings need a tokenizer, and the model's folder has none: use stop_token_ids");
+  }
+  if (request.sampling.return_alignments.value_or(false) && !prompts.has_alignment_heads()) {
+    return field_error("return_alignments", "return_alignments: the model names no heads whose cross-attention aligns");
+  }
+  PreparedRequest prepared;
+  ASSIGN_OR_RETURN(prepared.inputs, prompts.process(request.prompt, prompt_options));
+  ModelLimits limits;
+  limits.vocab_size = prompts.vocab_size();
+  limits.max_decoder_positions = prompts.limits().max_decoder_len;
+  limits.positions_are_set = prompts.decoder_len_is_set();
+  limits.decoder_prompt_tokens = static_cast<int32_t>(prepared.inputs.prompt_token_ids.size());
+  limits.engine_seed = options.engine_seed;
+  limits.request_index = options.request_key;
+  limits.score_only = options.score_only;
+  ASSIGN_OR_RETURN(prepared.params, resolve(request.sampling, generation, limits));
+  prepared.params.score_only = options.score_only;
+  // A target language that is the decoder's start token itself leaves a prompt of one token; it stands there already.
+  if (prepared.inputs.names_language) prepared.params.forced_bos_token_id.reset();
+  prepared.params.timestamp_rules = timestamp_rules(prepared, prompts);
+  if (request.prompt_options.bad_words.has_value()) {
+    ASSIGN_OR_RETURN(auto words, prompts.bad_words_ids(*request.prompt_options.bad_words));
+    auto& ids = prepared.params.bad_words_ids;
+    ids.insert(ids.end(), std::make_move_iterator(words.begin()), std::make_move_iterator(words.end()));
+  }
+  return prepared;
+}
+
+}  // namespace transept

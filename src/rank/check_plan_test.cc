@@ -1,0 +1,229 @@
+// A sound plan is taken; one that no rank may execute is refused by the field's name.
+#include "rank/check_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "base/strings.h"
+#include "rank/step_plan_testing.h"
+
+namespace transept {
+namespace {
+
+using testing::decode_plan_of;
+using ::testing::HasSubstr;
+
+ExecutorInfo limits() {
+  ExecutorInfo info;
+  info.spec.vocab_size = 1000;
+  info.spec.alignment_heads.resize(1);
+  info.max_encoder_len = info.max_decoder_len = 64;
+  info.max_num_seqs = 3;
+  info.max_num_batched_tokens = 4;
+  info.max_num_encoder_tokens = 20;
+  info.block_size = info.cross_block_size = 16;
+  info.rows_block_size = 4;
+  info.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}, {KvKind::kEncoderRows}};
+  info.num_device_blocks = 8;
+  info.num_host_blocks = 4;
+  return info;
+}
+
+// Group 0 decodes a token, group 1 encodes ids, group 2 media, of which it splices a row.
+StepPlan sound_plan() {
+  StepPlan plan = decode_plan_of(3, 1, 1);
+  for (size_t i = 0; i < 3; ++i) {
+    SequenceGroupMetadata& group = plan.scheduled.groups[i];
+    group.seq_data[0].context_len = 3;
+    group.seq_data[0].token_ids = {7};
+    group.num_cross_tokens = 10;
+  }
+  PlannedEncode& ids = plan.scheduled.encodes.push();
+  ids.token_ids.assign(10, 5);
+  ids.num_positions = ids.num_rows = 10;
+  ids.consumers = ids.writes = Consumers::kCross;
+  ids.cross_block_table = plan.scheduled.groups[1].cross_block_table;
+  PlannedEncode& media = plan.scheduled.encodes.push();
+  media.features.shape = {2, 3};
+  media.features.begin = 1;
+  media.num_positions = 8;
+  media.num_rows = 10;
+  media.consumers = media.writes = Consumers::kCross | Consumers::kSplice;
+  media.cross_block_table = plan.scheduled.groups[2].cross_block_table;
+  media.rows_block_table = {6, 7};
+  plan.scheduled.bulk.resize(7);
+  PlannedSplice& splice = plan.scheduled.groups[2].splices.push();
+  splice.num_rows = 1;
+  splice.first_slot = 7;
+  splice.block_table = {6, 7};
+  plan.scheduled.groups[2].ranges = {{0, 0, 0, 1}, {3, 2, 10, 0}};
+  plan.scheduled.groups[2].seq_data[0].positions = {2};
+  plan.captures.push_back({0, 0, 0, 1});
+  plan.scheduled.moves.swap_in = {{3, 7}};
+  plan.scheduled.moves.swap_out = {{7, 3}};
+  plan.scheduled.moves.copy = {{7, 6}};
+  return plan;
+}
+
+TEST(CheckPlan, ASoundOneIsTaken) {
+  EXPECT_EQ(check_plan(sound_plan(), limits()), ok_status());
+  for (const bool is_media : {false, true}) {
+    StepPlan plan = sound_plan();
+    LongEncode& encode = plan.scheduled.long_encode;
+    encode.runs = encode.begins = true;
+    encode.encode = plan.scheduled.encodes[is_media ? 1 : 0];
+    encode.encode.cross_block_table = {0};
+    EXPECT_EQ(check_plan(plan, limits()), ok_status());
+    encode.encode.cross_block_table = {8};
+    EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("encode cross_block_table"));
+  }
+}
+
+TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
+  struct Case {
+    std::string_view field;
+    std::function<void(StepPlan&)> spoil;
+  };
+  const auto group = [](StepPlan& plan, size_t i) -> SequenceGroupMetadata& { return plan.scheduled.groups[i]; };
+  const auto encode = [](StepPlan& plan, size_t i) -> PlannedEncode& { return plan.scheduled.encodes[i]; };
+  const std::vector<Case> cases = {
+      {"swap_in", [](StepPlan& p) { p.scheduled.moves.swap_in[0].src = 4; }},
+      {"swap_in", [](StepPlan& p) { p.scheduled.moves.swap_in[0].dst = 8; }},
+      {"swap_out", [](StepPlan& p) { p.scheduled.moves.swap_out[0].src = 8; }},
+      {"swap_out", [](StepPlan& p) { p.scheduled.moves.swap_out[0].dst = -1; }},
+      {"copy", [](StepPlan& p) { p.scheduled.moves.copy[0].dst = 8; }},
+      {"freed_device", [](StepPlan& p) { p.scheduled.moves.freed_device = {8}; }},
+      {"freed_host", [](StepPlan& p) { p.scheduled.moves.freed_host = {4}; }},
+      {"cross_block_table", [&](StepPlan& p) { group(p, 0).cross_block_table = {}; }},
+      {"cross_block_table", [&](StepPlan& p) { group(p, 0).cross_block_table = {-1}; }},
+      {"block_table", [&](StepPlan& p) { group(p, 0).block_tables[0] = {8}; }},
+      {"block_table", [&](StepPlan& p) { group(p, 0).seq_data[0].context_len = 16; }},
+      {"block_tables", [&](StepPlan& p) { group(p, 0).block_tables.push(); }},
+      {"context_len", [&](StepPlan& p) { group(p, 0).seq_data[0].context_len = -1; }},
+      {"token_ids", [&](StepPlan& p) { group(p, 0).seq_data[0].token_ids.clear(); }},
+      {"token_ids", [&](StepPlan& p) { group(p, 0).seq_data[0].token_ids = {1000}; }},
+      {"token_ids", [&](StepPlan& p) { group(p, 0).seq_data[0].context_len = 64; }},
+      {"first_logits_row", [&](StepPlan& p) { group(p, 0).seq_data[0].first_logits_row = 2; }},
+      {"groups", [&](StepPlan& p) { p.scheduled.groups.push() = SequenceGroupMetadata(group(p, 0)); }},
+      {"groups",
+       [&](StepPlan& p) {
+         group(p, 0).seq_data[0].token_ids = {1, 1, 1};
+       }},
+      {"num_cross_tokens", [&](StepPlan& p) { group(p, 0).num_cross_tokens = 65; }},
+      {"encoder_token_ids", [&](StepPlan& p) { group(p, 0).encoder_token_ids = {1000}; }},
+      {"seq_data", [&](StepPlan& p) { group(p, 0).seq_data.clear(), group(p, 0).block_tables.clear(); }},
+      {"positions",
+       [&](StepPlan& p) {
+         group(p, 0).seq_data[0].positions = {1, 2};
+       }},
+      {"positions", [&](StepPlan& p) { group(p, 0).seq_data[0].positions = {64}; }},
+      {"positions", [&](StepPlan& p) { group(p, 0).seq_data[0].positions = {-1}; }},
+      {"position_delta", [&](StepPlan& p) { group(p, 0).seq_data[0].position_delta = -4; }},
+      {"position_delta", [&](StepPlan& p) { group(p, 0).seq_data[0].position_delta = 61; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[1].first_token = 0; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[1].key_end = 11; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[1].key_begin = 11; }},
+      {"ranges", [&](StepPlan& p) { group(p, 2).ranges[0].key_begin = -1; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].first_row = 1; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].num_rows = 2; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].num_rows = 0; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices[0].first_slot = -1; }},
+      {"splices", [&](StepPlan& p) { group(p, 2).splices.push() = PlannedSplice(group(p, 2).splices[0]); }},
+      {"splice block_table", [&](StepPlan& p) { group(p, 2).splices[0].first_slot = 8; }},
+      {"splice block_table",
+       [&](StepPlan& p) {
+         group(p, 2).splices[0].block_table = {6, 8};
+       }},
+      {"encode token_ids", [&](StepPlan& p) { encode(p, 0).token_ids[3] = -1; }},
+      {"encode token_ids", [&](StepPlan& p) { encode(p, 0).token_ids.pop_back(); }},
+      {"encode num_positions", [&](StepPlan& p) { encode(p, 0).num_positions = 0; }},
+      {"encode num_rows", [&](StepPlan& p) { encode(p, 0).num_rows = 9; }},
+      {"encode consumers", [&](StepPlan& p) { encode(p, 0).consumers = Consumers::kNone; }},
+      {"encode consumers", [&](StepPlan& p) { encode(p, 0).consumers = static_cast<Consumers>(5); }},
+      {"encode writes", [&](StepPlan& p) { encode(p, 0).writes = Consumers::kNone; }},
+      {"encode writes", [&](StepPlan& p) { encode(p, 0).writes = Consumers::kSplice; }},
+      {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = -1; }},
+      {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = 55; }},
+      {"encode cross_block_table", [&](StepPlan& p) { encode(p, 0).cross_begin = 7; }},
+      {"encode cross_block_table", [&](StepPlan& p) { encode(p, 0).cross_block_table.clear(); }},
+      {"encode rows_block_table", [&](StepPlan& p) { encode(p, 1).rows_block_table.pop_back(); }},
+      {"shape",
+       [&](StepPlan& p) {
+         encode(p, 1).features.shape = {0, 3};
+       }},
+      {"shape",
+       [&](StepPlan& p) {
+         encode(p, 1).features.shape = {4, 4};
+       }},
+      {"shape", [&](StepPlan& p) { encode(p, 1).features.shape = {int64_t{1} << 40}; }},
+      {"features begin", [&](StepPlan& p) { encode(p, 1).features.begin = 2; }},
+      {"features begin", [&](StepPlan& p) { encode(p, 1).features.begin = -1; }},
+      {"encodes", [&](StepPlan& p) { encode(p, 1).num_rows = 11; }},
+      {"num_long_encode_tasks", [](StepPlan& p) { p.num_long_encode_tasks = 0; }},
+      {"rows", [](StepPlan& p) { p.rows[0].group_idx = 3; }},
+      {"rows", [](StepPlan& p) { p.rows[0].seq_idx = 1; }},
+      {"rows", [](StepPlan& p) { p.rows[1].group_idx = 0, p.rows[0].group_idx = 1; }},
+      {"row", [](StepPlan& p) { p.rows[0].row = 1; }},
+      {"target_token", [](StepPlan& p) { p.rows[0].target_token = 1000; }},
+      {"target_vocab", [](StepPlan& p) { p.rows[0].target_vocab = 1001; }},
+      {"num_logprobs", [](StepPlan& p) { p.rows[0].num_logprobs = -2; }},
+      {"num_candidates", [](StepPlan& p) { p.rows[0].num_candidates = -1; }},
+      {"top_k", [](StepPlan& p) { p.rows[0].top_k = -1; }},
+      {"temperature", [](StepPlan& p) { p.rows[0].temperature = -1; }},
+      {"temperature", [](StepPlan& p) { p.rows[0].temperature = std::numeric_limits<float>::quiet_NaN(); }},
+      {"forced_token", [](StepPlan& p) { p.rows[0].edits.forced_token = 1000; }},
+      {"biases",
+       [](StepPlan& p) {
+         p.rows[0].edits.biases = {{1000, 1.0f}};
+       }},
+      {"generated",
+       [](StepPlan& p) {
+         p.rows[0].edits.generated = {{-1, 1}};
+       }},
+      {"seen", [](StepPlan& p) { p.rows[0].edits.seen = {1000}; }},
+      {"banned", [](StepPlan& p) { p.rows[0].edits.banned = {1000}; }},
+      {"banned_ranges",
+       [](StepPlan& p) {
+         p.rows[0].edits.banned_ranges = {{3, 2}};
+       }},
+      {"captures", [](StepPlan& p) { p.captures[0].row_end = 2; }},
+      {"captures", [](StepPlan& p) { p.captures[0].row_begin = 1; }},
+      {"captures", [](StepPlan& p) { p.captures[0].group_idx = -1; }},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    StepPlan plan = sound_plan();
+    cases[i].spoil(plan);
+    const Status status = check_plan(plan, limits());
+    EXPECT_FALSE(status.ok()) << i << ": " << cases[i].field;
+    EXPECT_THAT(error_message(status), HasSubstr(str_cat("plan: ", cases[i].field, ": "))) << i;
+  }
+}
+
+// Of models without the kind of KV.
+TEST(CheckPlan, WhatTheModelHasNoPlaceForIsRefused) {
+  ExecutorInfo info = limits();
+  info.spec.kv.pop_back();
+  EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("splices"));
+  StepPlan plan = sound_plan();
+  plan.scheduled.groups[2].splices.clear();
+  EXPECT_THAT(error_message(check_plan(plan, info)), HasSubstr("encode consumers"));
+  info.spec.kv = {{KvKind::kSelf}};
+  EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("num_cross_tokens"));
+}
+
+TEST(CheckPlan, WithoutAlignmentHeadsThereIsNothingToCapture) {
+  ExecutorInfo info = limits();
+  info.spec.alignment_heads.clear();
+  EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("captures"));
+  StepPlan plan = sound_plan();
+  plan.captures.clear();
+  EXPECT_EQ(check_plan(plan, info), ok_status());
+  plan.rows[0].align = true;
+  EXPECT_THAT(error_message(check_plan(plan, info)), HasSubstr("align"));
+}
+
+}  // namespace
+}  // namespace transept

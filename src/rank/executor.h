@@ -1,0 +1,76 @@
+// The engine's only door to its ranks: an Executor fans each step's plan out to them (one today) and brings the result
+// back. submit and collect are apart so that step k + 1 may be planned while k runs; with one rank on a CPU collect
+// runs the step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/isa.h"
+#include "base/status.h"
+#include "layers/packing.h"
+#include "models/model_spec.h"
+#include "rank/step_plan.h"
+#include "tensor/dtype.h"
+
+namespace transept {
+
+// All that is known of the ranks' model, memory and arithmetic outside of them. A value; it never changes.
+struct ExecutorInfo {
+  ModelSpec spec;
+  // The most encoder positions that a request may cross, and its longest decoder sequence (prompt and output).
+  int32_t max_encoder_len = 0;
+  int32_t max_decoder_len = 0;
+  // The largest step.
+  int32_t max_num_seqs = 0;
+  int32_t max_num_batched_tokens = 0;
+  int32_t max_num_encoder_tokens = 0;
+  // The KV cache.
+  int32_t block_size = 0;        // tokens of a block of a self table
+  int32_t cross_block_size = 0;  // of a cross table
+  int32_t rows_block_size = 0;   // rows of a block of an item's own table; 0: the model splices none
+  int32_t num_device_blocks = 0;
+  int32_t num_host_blocks = 0;
+  DType kv_dtype = DType::kFloat32;
+  std::optional<WeightFormat> weight_storage;  // asked for all matrices; unset: as the checkpoint stores each
+  Isa isa = Isa::kGeneric;
+  int32_t num_threads = 0;  // of a rank
+  std::string attention_backend;
+  std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
+  std::vector<std::string> report;         // what start-up found and chose, a line each (blocks, tokens, bytes)
+
+  int32_t tokens_per_block(KvKind kind) const {
+    return kind == KvKind::kSelf ? block_size : kind == KvKind::kCross ? cross_block_size : rows_block_size;
+  }
+};
+
+struct ExecutorStats {
+  int64_t num_encoder_runs = 0;
+  int64_t num_cross_kv_writes = 0;
+  int64_t num_matmuls = 0;
+  uint64_t bytes_copied = 0;  // copy-on-write
+  uint64_t bytes_swapped_out = 0;
+  uint64_t bytes_swapped_in = 0;
+  int64_t num_arena_overflows = 0;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  virtual const ExecutorInfo& info() const = 0;
+
+  // Called by the thread that submits and collects from here on, before its first step.
+  virtual void enter_thread() {}
+
+  // `plan` must not change until collect(plan.step) has returned. At most one step is in flight.
+  virtual Status submit(const StepPlan& plan) = 0;
+  virtual Status collect(uint64_t step, StepOutput& output) = 0;
+
+  virtual ExecutorStats stats() const = 0;
+};
+
+}  // namespace transept

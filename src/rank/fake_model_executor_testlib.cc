@@ -1,0 +1,255 @@
+// The executor of fake_model_executor_testing.h.
+#include "rank/fake_model_executor_testing.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "sampling/select_row.h"
+
+namespace transept::testing {
+namespace {
+
+constexpr size_t kSelf = 0, kCross = 1;  // the specs of the fake model
+
+uint64_t mix(uint64_t state, uint64_t value) {
+  state = (state ^ value) * 0x9E3779B97F4A7C15u;
+  return state ^ (state >> 29);
+}
+
+// What the encoder leaves at a position: it depends on the whole input.
+uint64_t encoded(std::span<const int32_t> input, size_t position) {
+  uint64_t hash = 7;
+  for (const int32_t token : input) hash = mix(hash, static_cast<uint64_t>(token));
+  return mix(hash, position);
+}
+
+uint64_t self_word(int32_t token, int64_t position) {
+  return static_cast<uint64_t>(token) << 32 | static_cast<uint64_t>(position);
+}
+
+std::vector<float> scores_of(uint64_t state) {
+  std::vector<float> scores;
+  for (uint64_t token = 0; token < kFakeVocabSize; ++token) {
+    scores.push_back(static_cast<float>(mix(mix(state, token), token) >> 40) * 0x1p-21f - 4);
+  }
+  return scores;
+}
+
+uint64_t state_of(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
+  uint64_t state = 1;
+  for (size_t i = 0; i < encoder.size(); ++i) state = mix(state, encoded(encoder, i));
+  for (size_t i = 0; i < decoder.size(); ++i) state = mix(state, self_word(decoder[i], static_cast<int64_t>(i)));
+  return state;
+}
+
+}  // namespace
+
+std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
+  return scores_of(state_of(encoder, decoder));
+}
+
+int32_t fake_source_index(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
+  return static_cast<int32_t>(state_of(encoder, decoder) % encoder.size());
+}
+
+std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int32_t num_positions) {
+  std::vector<float> row(static_cast<size_t>(num_positions));
+  row[static_cast<size_t>((source_index + head) % num_positions)] += 0.75f;
+  row[static_cast<size_t>(source_index)] += 0.25f;
+  return row;
+}
+
+FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
+    : block_sizes_{blocks.block_size, limits.tokens_per_cross_block()}, batch_(limits), long_encode_(limits.encodes()) {
+  info_.num_device_blocks = blocks.num_device_blocks;
+  info_.num_host_blocks = blocks.num_host_blocks;
+  info_.spec.alignment_heads.resize(kFakeAlignmentHeads);
+  info_.spec.vocab_size = kFakeVocabSize;
+  info_.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}};
+  info_.block_size = block_sizes_[kSelf];
+  info_.cross_block_size = block_sizes_[kCross];
+  for (int32_t* limit : {&info_.max_encoder_len, &info_.max_decoder_len, &info_.max_num_seqs,
+                         &info_.max_num_batched_tokens, &info_.max_num_encoder_tokens}) {
+    *limit = ModelSpec::kNoLimit;
+  }
+  KvStorage::Layout layout;
+  layout.num_device_blocks = blocks.num_device_blocks;
+  layout.num_host_blocks = blocks.num_host_blocks;
+  for (const int32_t size : block_sizes_) layout.specs.push_back({1, static_cast<size_t>(size) * sizeof(uint64_t)});
+  kv_ = std::move(KvStorage::create(layout).value());
+}
+
+uint64_t& FakeModelExecutor::slot(size_t spec, int64_t index) const {
+  const TensorView& layer = kv_->layers(spec)[0];
+  const int64_t block = index / block_sizes_[spec];
+  CHECK(index >= 0 && block < info_.num_device_blocks, "slot ", index, " lies outside the pool");
+  std::byte* begin = static_cast<std::byte*>(layer.raw) + block * layer.stride[0];
+  return reinterpret_cast<uint64_t*>(begin)[index % block_sizes_[spec]];
+}
+
+Status FakeModelExecutor::submit(const StepPlan& plan) {
+  submitted_ = &plan;
+  return ok_status();
+}
+
+Status FakeModelExecutor::collect(uint64_t step, StepOutput& output) {
+  CHECK(submitted_ != nullptr && submitted_->step == step);
+  output.step = step;
+  apply_moves();
+  batch_.build(*submitted_, {kv_->layers()});
+  encode_long(output);
+  encode();
+  write_rows();
+  select_rows(output.samples);
+  capture_rows(output.captured);
+  return ok_status();
+}
+
+void FakeModelExecutor::apply_moves() {
+  BlockMoves moves = submitted_->scheduled.moves;
+  if (fault_ == Fault::kLosesCopies) moves.copy.clear();
+  if (fault_ == Fault::kLosesSwapIns) moves.swap_in.clear();
+  kv_->apply(moves);
+}
+
+void FakeModelExecutor::encode() {
+  for (const EncodeInputs& inputs : batch_.encodes()) {
+    num_encoder_runs_ += inputs.batch().attention.num_seqs;
+    if (fault_ != Fault::kSkipsEncodes) encode(inputs);
+  }
+}
+
+void FakeModelExecutor::encode(const EncodeInputs& inputs) {
+  const EncodeBatch& batch = inputs.batch();
+  for (size_t s = 0; s < static_cast<size_t>(batch.attention.num_seqs); ++s) {
+    const size_t begin = static_cast<size_t>(batch.attention.query_start_loc[s]);
+    const size_t end = static_cast<size_t>(batch.attention.query_start_loc[s + 1]);
+    const std::span<const int32_t> input = batch.input_ids.subspan(begin, end - begin);
+    for (size_t row = begin; row < end; ++row) {
+      slot(kCross, inputs.cross_write().slot_mapping[row]) = encoded(input, row - begin);
+    }
+  }
+}
+
+// Three positions a step. Every encode takes a second a token, for whoever measures.
+void FakeModelExecutor::encode_long(StepOutput& output) {
+  const LongEncode& plan = submitted_->scheduled.long_encode;
+  output.long_encode_ended = false;
+  output.encode_seconds = 0;
+  for (const EncodeInputs& inputs : batch_.encodes()) {
+    output.encode_seconds += static_cast<double>(inputs.batch().num_tokens());
+  }
+  if (!plan.runs || plan.begins) long_encode_.clear();
+  if (!plan.runs) return;
+  if (plan.begins) {
+    long_encode_.add(plan.encode, {});
+    long_encode_.finish();
+    num_long_encoded_ = 0;
+  }
+  const EncodeBatch& batch = long_encode_.batch();
+  CHECK(!long_encode_.empty(), "no encode is under way");
+  const int64_t end = plan.to_the_end ? batch.num_tokens() : std::min(num_long_encoded_ + 3, batch.num_tokens());
+  output.encode_seconds += static_cast<double>(end - num_long_encoded_);
+  for (; num_long_encoded_ < end; ++num_long_encoded_) {
+    const auto row = static_cast<size_t>(num_long_encoded_);
+    slot(kCross, long_encode_.cross_write().slot_mapping[row]) = encoded(batch.input_ids, row);
+  }
+  if (end < batch.num_tokens()) return;
+  output.long_encode_ended = true;
+  ++num_encoder_runs_;
+  long_encode_.clear();
+}
+
+// All rows of a step are written before any is read, as attention does it.
+void FakeModelExecutor::write_rows() {
+  const ForwardBatch& batch = batch_.forward();
+  for (size_t row = 0; row < batch.input_ids.size(); ++row) {
+    slot(kSelf, batch.self.slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
+  }
+}
+
+// What a sequence's row sees of the encoder's input and of its own first num_tokens tokens.
+uint64_t FakeModelExecutor::read(int32_t seq, int32_t num_tokens) const {
+  const ForwardBatch& batch = batch_.forward();
+  const auto word = [&](const AttentionMetadata& metadata, size_t spec, int32_t i) {
+    CHECK(metadata.block_size == block_sizes_[spec]);
+    const int32_t place = seq * metadata.max_blocks_per_seq + i / metadata.block_size;
+    const int64_t block = metadata.block_tables[static_cast<size_t>(place)];
+    return slot(spec, block * metadata.block_size + i % metadata.block_size);
+  };
+  uint64_t state = 1;
+  const int32_t num_cross = fault_ == Fault::kForgetsCrossTable ? 0 : batch.cross.seq_lens[static_cast<size_t>(seq)];
+  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, word(batch.cross, kCross, i));
+  if (fault_ == Fault::kReadsOneSlotLess) --num_tokens;
+  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, word(batch.self, kSelf, i));
+  return state;
+}
+
+void FakeModelExecutor::select_rows(SampleOutput& output) {
+  const ForwardBatch& batch = batch_.forward();
+  const std::span<const RowRequest> requests = batch_.row_requests();
+  const Context context{threads_, arena_};
+  output.rows.assign(requests.size(), RowSample{});
+  output.top.clear();
+  int32_t seq = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const int32_t row = batch.logits_rows[static_cast<size_t>(requests[i].hidden_row)];
+    while (batch.self.query_start_loc[static_cast<size_t>(seq) + 1] <= row) ++seq;
+    const int32_t first_row = batch.self.query_start_loc[static_cast<size_t>(seq)];
+    const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
+    const uint64_t state = read(seq, context_len + row - first_row + 1);
+    std::vector<float> scores = scores_of(state);
+    RowSample& sample = output.rows[i];
+    sample.top_begin = static_cast<int64_t>(output.top.size());
+    output.top.resize(output.top.size() + static_cast<size_t>(num_top_entries(requests[i], kFakeVocabSize)));
+    select_row(context, requests[i], scores, scratch_, sample,
+               std::span(output.top).subspan(static_cast<size_t>(sample.top_begin)));
+    const int32_t num_cross = batch.cross.seq_lens[static_cast<size_t>(seq)];
+    if (batch_.captured_row(i) < 0 || num_cross == 0) continue;
+    const int32_t captured = batch_.capture_rows()[static_cast<size_t>(row)];
+    CHECK(captured == batch_.captured_row(i) && captured < batch_.num_captured_rows());
+    sample.source_index = static_cast<int32_t>(state % static_cast<uint64_t>(num_cross));
+  }
+}
+
+void FakeModelExecutor::capture_rows(std::vector<CapturedRows>& captured) {
+  captured.clear();
+  for (const CapturePlan& plan : submitted_->captures) {
+    CapturedRows& rows = captured.emplace_back();
+    rows.num_heads = kFakeAlignmentHeads;
+    for (int32_t head = 0; head < kFakeAlignmentHeads; ++head) {
+      for (int32_t row = plan.row_begin; row < plan.row_end; ++row) capture_row(plan, head, row, rows);
+    }
+  }
+}
+
+// Of a decoder-only request: nothing.
+void FakeModelExecutor::capture_row(const CapturePlan& plan, int32_t head, int32_t row, CapturedRows& rows) {
+  const ForwardBatch& batch = batch_.forward();
+  const int32_t first_row = batch_.first_row(plan.group_idx, plan.seq_idx), packed_row = first_row + row;
+  const auto seq = std::find(batch.self.query_start_loc.begin(), batch.self.query_start_loc.end(), first_row) -
+                   batch.self.query_start_loc.begin();
+  const int32_t num_positions = batch.cross.seq_lens[static_cast<size_t>(seq)];
+  if (num_positions == 0) return;
+  CHECK(batch_.capture_rows()[static_cast<size_t>(packed_row)] >= 0, "the row is not captured");
+  const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
+  const uint64_t state = read(static_cast<int32_t>(seq), context_len + row + 1);
+  const auto source = static_cast<int32_t>(state % static_cast<uint64_t>(num_positions));
+  const std::vector<float> seen = fake_cross_attention(head, source, num_positions);
+  rows.values.insert(rows.values.end(), seen.begin(), seen.end());
+}
+
+ExecutorStats FakeModelExecutor::stats() const {
+  ExecutorStats stats;
+  stats.num_encoder_runs = num_encoder_runs_;
+  stats.num_cross_kv_writes = num_encoder_runs_;
+  stats.bytes_copied = kv_->bytes_copied();
+  stats.bytes_swapped_out = kv_->bytes_swapped_out();
+  stats.bytes_swapped_in = kv_->bytes_swapped_in();
+  return stats;
+}
+
+}  // namespace transept::testing

@@ -1,0 +1,252 @@
+#include "rank/input_batch.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace transept {
+namespace {
+
+int32_t size32(size_t size) { return static_cast<int32_t>(size); }
+
+// A table padded with -1 to `stride` places.
+void append_table(const BlockTable& table, int32_t stride, std::vector<int32_t>& out) {
+  out.insert(out.end(), table.begin(), table.end());
+  out.insert(out.end(), static_cast<size_t>(stride) - table.size(), -1);
+}
+
+int64_t slot(const BlockTable& table, int32_t position, int32_t block_size) {
+  return static_cast<int64_t>(table[static_cast<size_t>(position / block_size)]) * block_size + position % block_size;
+}
+
+}  // namespace
+
+void InputBatch::MetadataBuffers::reserve(int64_t max_seqs, int64_t max_tokens, int64_t max_blocks) {
+  for (std::vector<int32_t>* list : {&query_start_loc, &context_lens, &seq_lens, &kv_start_loc, &group_start_loc}) {
+    list->reserve(static_cast<size_t>(max_seqs) + 1);
+  }
+  block_tables.reserve(static_cast<size_t>(max_seqs * max_blocks));
+  slot_mapping.reserve(static_cast<size_t>(max_tokens));
+}
+
+void InputBatch::MetadataBuffers::clear() {
+  for (std::vector<int32_t>* list :
+       {&query_start_loc, &context_lens, &seq_lens, &block_tables, &kv_start_loc, &group_start_loc}) {
+    list->clear();
+  }
+  slot_mapping.clear();
+}
+
+InputBatch::InputBatch(const Limits& limits) : limits_(limits) {
+  encodes_.emplace_back(limits.encodes());
+  const int64_t seqs = limits.max_num_seqs, rows = limits.max_num_tokens;
+  self_.reserve(seqs, rows, ceil_div(limits.max_decoder_len, limits.block_size));
+  cross_.reserve(seqs, 0, ceil_div(limits.max_encoder_len, limits.tokens_per_cross_block()));
+  captured_rows_.reserve(static_cast<size_t>(std::max(rows, seqs)));
+  for (std::vector<int32_t>* list : {&input_ids_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
+  positions_.reserve(static_cast<size_t>(rows * limits.position_axes));
+  first_rows_.reserve(static_cast<size_t>(seqs));
+  first_seq_.reserve(static_cast<size_t>(seqs));
+  row_requests_.reserve(static_cast<size_t>(std::max(rows, seqs)));
+}
+
+void InputBatch::build(const StepPlan& plan, const KvCaches& kv, const GroupShortlists* shortlists) {
+  build_encodes(plan.scheduled);
+  build_rows(plan.scheduled);
+  forward_.kv = kv;
+  build_requests(plan, shortlists);
+  build_captures(plan);
+}
+
+void InputBatch::build_encodes(const SchedulerOutputs& scheduled) {
+  for (size_t i = 0; i < num_encodes_; ++i) encodes_[i].clear();
+  num_encodes_ = 0;
+  for (const PlannedEncode& encode : scheduled.encodes) batch_for(encode).add(encode, scheduled.bulk);
+  for (size_t i = 0; i < num_encodes_; ++i) encodes_[i].finish();
+}
+
+EncodeInputs& InputBatch::batch_for(const PlannedEncode& encode) {
+  for (size_t i = 0; i < num_encodes_; ++i) {
+    if (encodes_[i].takes(encode)) return encodes_[i];
+  }
+  if (num_encodes_ == encodes_.size()) encodes_.emplace_back(limits_.encodes());
+  return encodes_[num_encodes_++];
+}
+
+void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
+  input_ids_.clear();
+  positions_.clear();
+  first_rows_.clear();
+  first_seq_.clear();
+  self_.clear();
+  cross_.clear();
+  max_query_len_ = max_self_len_ = max_cross_len_ = 0;
+  for (std::vector<int32_t>* list : {&key_begin_, &key_end_, &splice_rows_}) list->clear();
+  row_kinds_.clear();
+  splice_slots_.clear();
+  size_t self_stride = 0, cross_stride = 0, num_rows = 0;
+  bool has_ranges = false;
+  for (const SequenceGroupMetadata& group : scheduled.groups) {
+    cross_stride = std::max(cross_stride, group.cross_block_table.size());
+    for (const BlockTable& table : group.block_tables) self_stride = std::max(self_stride, table.size());
+    for (const SequenceData& seq : group.seq_data) num_rows += seq.token_ids.size();
+    has_ranges |= !group.ranges.empty();
+  }
+  positions_.resize(num_rows * static_cast<size_t>(limits_.position_axes));
+  self_.query_start_loc.push_back(0);
+  cross_.group_start_loc.push_back(0);
+  const SequenceGroupMetadata* previous = nullptr;
+  for (const SequenceGroupMetadata& group : scheduled.groups) {
+    first_seq_.push_back(size32(self_.seq_lens.size()));
+    for (size_t i = 0; i < group.seq_data.size(); ++i) {
+      const int32_t first_row = size32(input_ids_.size());
+      add_sequence(group, i, size32(self_stride), size32(cross_stride));
+      add_positions(group.seq_data[i], first_row, num_rows);
+      if (has_ranges) add_ranges(group, group.seq_data[i]);
+      if (i == 0) add_splices(group, first_row);
+    }
+    // Neighbours that share a cross table read it together.
+    const bool shares = previous != nullptr && !group.cross_block_table.empty() &&
+                        group.cross_block_table == previous->cross_block_table;
+    if (shares) cross_.group_start_loc.pop_back();
+    cross_.group_start_loc.push_back(size32(self_.seq_lens.size()));
+    previous = &group;
+  }
+  cross_.query_start_loc = self_.query_start_loc;
+  forward_.input_ids = input_ids_;
+  forward_.positions = positions_;
+  forward_.self = view(self_, size32(self_stride), limits_.block_size);
+  forward_.self.max_query_len = max_query_len_;
+  forward_.self.max_kv_len = max_self_len_;
+  forward_.cross = view(cross_, size32(cross_stride), limits_.tokens_per_cross_block());
+  forward_.cross.max_query_len = max_query_len_;
+  forward_.cross.max_kv_len = max_cross_len_;
+  forward_.cross.key_begin = key_begin_;
+  forward_.cross.key_end = key_end_;
+  forward_.row_kinds = row_kinds_;
+  forward_.splices = {splice_rows_, splice_slots_, limits_.rows_block_size};
+}
+
+// Axis by axis: [position_axes, rows of the step].
+void InputBatch::add_positions(const SequenceData& seq, int32_t first_row, size_t num_rows_of_step) {
+  const auto num_axes = static_cast<size_t>(limits_.position_axes);
+  const size_t num_given = seq.positions.size() / num_axes;
+  for (size_t axis = 0; axis < num_axes; ++axis) {
+    int32_t* out = positions_.data() + axis * num_rows_of_step + first_row;
+    for (size_t i = 0; i < seq.token_ids.size(); ++i) {
+      out[i] = i < num_given ? seq.positions[axis * num_given + i]
+                             : seq.context_len + static_cast<int32_t>(i) + seq.position_delta;
+    }
+  }
+}
+
+// Of a step in which some group has ranges, every row has one.
+void InputBatch::add_ranges(const SequenceGroupMetadata& group, const SequenceData& seq) {
+  size_t next = 0;
+  RowRange range{0, 0, group.num_cross_tokens, 0};
+  for (size_t i = 0; i < seq.token_ids.size(); ++i) {
+    const int32_t token = seq.context_len + size32(i);
+    while (next < group.ranges.size() && group.ranges[next].first_token <= token) range = group.ranges[next++];
+    key_begin_.push_back(range.key_begin);
+    key_end_.push_back(range.key_end);
+    row_kinds_.push_back(range.kind);
+  }
+}
+
+void InputBatch::add_splices(const SequenceGroupMetadata& group, int32_t first_row) {
+  for (const PlannedSplice& splice : group.splices) {
+    for (int32_t i = 0; i < splice.num_rows; ++i) {
+      splice_rows_.push_back(first_row + splice.first_row + i);
+      splice_slots_.push_back(slot(splice.block_table, splice.first_slot + i, limits_.rows_block_size));
+    }
+  }
+}
+
+void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride,
+                              int32_t cross_stride) {
+  const SequenceData& seq = group.seq_data[seq_idx];
+  const BlockTable& table = group.block_tables[seq_idx];
+  const int32_t first_row = size32(input_ids_.size());
+  const int32_t num_rows = size32(seq.token_ids.size());
+  first_rows_.push_back(first_row);
+  input_ids_.insert(input_ids_.end(), seq.token_ids.begin(), seq.token_ids.end());
+  for (int32_t i = 0; i < num_rows; ++i) {
+    self_.slot_mapping.push_back(slot(table, seq.context_len + i, limits_.block_size));
+  }
+  self_.context_lens.push_back(seq.context_len);
+  self_.seq_lens.push_back(seq.context_len + num_rows);
+  self_.query_start_loc.push_back(first_row + num_rows);
+  append_table(table, self_stride, self_.block_tables);
+  cross_.seq_lens.push_back(group.num_cross_tokens);
+  append_table(group.cross_block_table, cross_stride, cross_.block_tables);
+  max_query_len_ = std::max(max_query_len_, num_rows);
+  max_self_len_ = std::max(max_self_len_, seq.context_len + num_rows);
+  max_cross_len_ = std::max(max_cross_len_, group.num_cross_tokens);
+}
+
+void InputBatch::build_requests(const StepPlan& plan, const GroupShortlists* shortlists) {
+  row_requests_.clear();
+  logits_rows_.clear();
+  capture_rows_.clear();
+  captured_rows_.clear();
+  num_captured_rows_ = 0;
+  for (const RowPlan& row : plan.rows) {
+    const int32_t packed_row = first_row(row.group_idx, row.seq_idx) + row.row;
+    CHECK(logits_rows_.empty() || logits_rows_.back() <= packed_row, "the rows of a plan must ascend");
+    if (logits_rows_.empty() || logits_rows_.back() != packed_row) logits_rows_.push_back(packed_row);
+    RowRequest request;
+    request.hidden_row = size32(logits_rows_.size()) - 1;
+    request.target_token = row.target_token;
+    request.target_vocab = row.target_vocab;
+    request.edits = row.edits.empty() && !row.edits.renormalize ? nullptr : &row.edits;
+    request.subset = shortlists == nullptr ? nullptr : shortlists->subset(row.group_idx);
+    request.temperature = row.temperature;
+    request.top_k = row.top_k;
+    request.top_p = row.top_p;
+    request.min_p = row.min_p;
+    request.seed = row.seed;
+    request.seq_index = static_cast<uint32_t>(row.sample_idx);
+    request.position = row.position;
+    request.wants_logprob = row.wants_logprob;
+    request.num_logprobs = row.num_logprobs;
+    request.num_candidates = row.num_candidates;
+    row_requests_.push_back(request);
+    captured_rows_.push_back(row.align ? capture_row(packed_row) : -1);
+  }
+  forward_.logits_rows = logits_rows_;
+}
+
+void InputBatch::build_captures(const StepPlan& plan) {
+  for (const CapturePlan& capture : plan.captures) {
+    const int32_t first = first_row(capture.group_idx, capture.seq_idx);
+    for (int32_t row = capture.row_begin; row < capture.row_end; ++row) capture_row(first + row);
+  }
+}
+
+// The place of a row among those that are captured; several requests may want the same one.
+int32_t InputBatch::capture_row(int32_t packed_row) {
+  if (capture_rows_.empty()) capture_rows_.resize(input_ids_.size(), -1);
+  int32_t& place = capture_rows_[static_cast<size_t>(packed_row)];
+  if (place < 0) place = num_captured_rows_++;
+  return place;
+}
+
+AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq,
+                                   int32_t block_size) const {
+  AttentionMetadata metadata;
+  metadata.num_seqs = size32(buffers.seq_lens.size());
+  metadata.query_start_loc = buffers.query_start_loc;
+  metadata.context_lens = buffers.context_lens;
+  metadata.seq_lens = buffers.seq_lens;
+  metadata.block_tables = buffers.block_tables;
+  metadata.max_blocks_per_seq = max_blocks_per_seq;
+  metadata.block_size = block_size;
+  metadata.kv_dtype = limits_.kv_dtype;
+  metadata.kv_start_loc = buffers.kv_start_loc;
+  metadata.slot_mapping = buffers.slot_mapping;
+  metadata.group_start_loc = buffers.group_start_loc;
+  return metadata;
+}
+
+}  // namespace transept

@@ -1,0 +1,117 @@
+#include "rank/largest_step.h"
+
+#include <algorithm>
+
+#include "base/checked_math.h"
+
+namespace transept {
+namespace {
+
+// Tables of these plans point to block 0: nobody reads or writes through them.
+BlockTable table(int32_t num_tokens, int32_t block_size) {
+  return BlockTable(static_cast<size_t>(ceil_div(num_tokens, block_size)), 0);
+}
+
+class LargestSteps final {
+ public:
+  LargestSteps(const InputBatch::Limits& limits, Consumers consumers, bool has_cross)
+      : limits_(limits),
+        consumers_(consumers),
+        has_cross_(has_cross),
+        // What is spliced only fits into a prompt.
+        longest_item_(std::min(has(consumers, Consumers::kCross) ? limits.max_encoder_len : limits.max_decoder_len,
+                               limits.max_num_encoder_tokens)) {}
+
+  // Long prompts until the rows are used up, each with its encode while the encoder budget lasts; those after it read
+  // cross tables that are there already.
+  StepPlan prompts() const {
+    StepPlan plan;
+    int32_t rows = limits_.max_num_tokens, encoder_rows = limits_.max_num_encoder_tokens, seqs = limits_.max_num_seqs;
+    while (seqs > 0 && rows > 0) {
+      const int32_t num_rows = std::min(rows, limits_.max_decoder_len);
+      const int32_t num_encoder = std::min(encoder_rows, longest_item_);
+      add_group({0, num_rows, num_encoder, true}, plan);
+      rows -= num_rows;
+      encoder_rows -= num_encoder;
+      --seqs;
+    }
+    return plan;
+  }
+
+  // Every sequence decodes one row after the longest context.
+  StepPlan decodes() const {
+    StepPlan plan;
+    for (int32_t i = 0; i < limits_.max_num_seqs; ++i) {
+      add_group({limits_.max_decoder_len - 1, 1, 0, false}, plan);
+    }
+    return plan;
+  }
+
+  // Many short prompts with short encoder inputs: as many sequences as there can be, everywhere.
+  StepPlan short_prompts() const {
+    StepPlan plan;
+    const int32_t rows = std::max(1, std::min(limits_.max_num_tokens / limits_.max_num_seqs, limits_.max_decoder_len));
+    const int32_t encoder_rows =
+        std::max(1, std::min(limits_.max_num_encoder_tokens / limits_.max_num_seqs, longest_item_));
+    for (int32_t i = 0; i < limits_.max_num_seqs; ++i) add_group({0, rows, encoder_rows, true}, plan);
+    return plan;
+  }
+
+ private:
+  struct Group {
+    int32_t context_len, num_rows;
+    int32_t num_encoder_rows;  // that are encoded; 0: none, and the cross table is the longest
+    bool all_logits;
+  };
+
+  void add_group(const Group& wanted, StepPlan& plan) const {
+    SequenceGroupMetadata& group = plan.scheduled.groups.push();
+    SequenceData& seq = group.seq_data.push();
+    seq.context_len = wanted.context_len;
+    seq.token_ids.assign(static_cast<size_t>(wanted.num_rows), 0);
+    seq.sampled = true;
+    seq.first_logits_row = wanted.all_logits ? 0 : wanted.num_rows - 1;
+    for (int32_t row = seq.first_logits_row; row < wanted.num_rows; ++row) {
+      RowPlan& planned = plan.rows.push();
+      planned.group_idx = static_cast<int32_t>(plan.scheduled.groups.size()) - 1;
+      planned.row = row;
+    }
+    group.block_tables.push() = table(wanted.context_len + wanted.num_rows, limits_.block_size);
+    const bool encodes = wanted.num_encoder_rows > 0 && consumers_ != Consumers::kNone;
+    if (has_cross_) {
+      const bool is_new = encodes && has(consumers_, Consumers::kCross);
+      group.num_cross_tokens = is_new ? wanted.num_encoder_rows : limits_.max_encoder_len;
+      group.cross_block_table = table(group.num_cross_tokens, limits_.tokens_per_cross_block());
+    }
+    if (encodes) add_encode(wanted.num_encoder_rows, plan);
+  }
+
+  void add_encode(int32_t num_rows, StepPlan& plan) const {
+    PlannedEncode& encode = plan.scheduled.encodes.push();
+    encode.token_ids.assign(static_cast<size_t>(num_rows), 0);
+    encode.num_positions = encode.num_rows = num_rows;
+    encode.consumers = encode.writes = consumers_;
+    if (has(consumers_, Consumers::kCross)) {
+      encode.cross_block_table = table(num_rows, limits_.tokens_per_cross_block());
+    }
+    if (has(consumers_, Consumers::kSplice)) encode.rows_block_table = table(num_rows, limits_.rows_block_size);
+  }
+
+  const InputBatch::Limits& limits_;
+  Consumers consumers_;
+  bool has_cross_;
+  int32_t longest_item_;
+};
+
+}  // namespace
+
+std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits, Consumers consumers, bool has_cross) {
+  const LargestSteps steps(limits, consumers, has_cross);
+  std::vector<StepPlan> plans;
+  plans.push_back(steps.prompts());
+  plans.push_back(steps.decodes());
+  plans.push_back(steps.short_prompts());
+  return plans;
+}
+
+}  // namespace transept

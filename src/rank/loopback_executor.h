@@ -1,0 +1,37 @@
+// An executor whose plans go through bytes, as to a rank in another process (--debug-loopback-plans): what the engine
+// submits is encoded, decoded, checked, and only the decoded plan is executed. Proves that plans are values.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "rank/check_plan.h"
+#include "rank/executor.h"
+#include "rank/plan_codec.h"
+
+namespace transept {
+
+class LoopbackExecutor final : public Executor {
+ public:
+  explicit LoopbackExecutor(std::unique_ptr<Executor> executor) : executor_(std::move(executor)) {}
+
+  const ExecutorInfo& info() const override { return executor_->info(); }
+  void enter_thread() override { executor_->enter_thread(); }
+  Status submit(const StepPlan& plan) override {
+    encode_plan(plan, bytes_);
+    RETURN_IF_ERROR(decode_plan(bytes_, plan_));
+    RETURN_IF_ERROR(check_plan(plan_, info()));
+    return executor_->submit(plan_);
+  }
+  Status collect(uint64_t step, StepOutput& output) override { return executor_->collect(step, output); }
+  ExecutorStats stats() const override { return executor_->stats(); }
+
+ private:
+  std::unique_ptr<Executor> executor_;
+  std::vector<std::byte> bytes_;
+  StepPlan plan_;
+};
+
+}  // namespace transept

@@ -1,0 +1,513 @@
+#include "rank/model_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "attention/backends.h"
+#include "base/check.h"
+#include "base/checked_math.h"
+#include "base/log.h"
+#include "base/system_memory.h"
+#include "kv/block_space_manager.h"
+#include "models/registry.h"
+#include "ops/rows.h"
+#include "rank/largest_step.h"
+
+namespace transept {
+namespace {
+
+// What start-up leaves to the rest of the machine when it takes "what is left".
+constexpr double kShareOfFreeMemory = 0.9;
+// Of models without a limit of their own: the longest input and sequence, unless --max-model-len says otherwise; and
+// what a request is taken to be like when the KV pool is sized for max_num_seqs of them.
+constexpr int32_t kDefaultMaxLen = 8192;
+constexpr int32_t kUsualLen = 1024;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa) {
+  for (const PackedLayer& layer : layers) {
+    if (layer.format.weights == kInt8Format) return "int8 products, float32 beside them, ";
+    if (multiplies_in_bfloat16(layer.format, isa)) return "bfloat16 products with float32 sums, float32 beside them, ";
+  }
+  return "float32, ";
+}
+
+}  // namespace
+
+EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
+    : options_(options), threads_(options.num_threads, options.cpus) {}
+
+StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create(
+    const ModelConfig& config, const std::shared_ptr<WeightMap>& weights, const Options& options) {
+  std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
+  RETURN_IF_ERROR(runner->load(config, weights));
+  RETURN_IF_ERROR(runner->settle_limits());
+  runner->make_shortlists();
+  runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
+  RETURN_IF_ERROR(runner->size_arena());
+  RETURN_IF_ERROR(runner->size_kv());
+  runner->fill_info();
+  return runner;
+}
+
+StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create_replica(
+    std::vector<int> cpus) const {
+  Options options = options_;
+  options.cpus = std::move(cpus);
+  std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
+  runner->attention_ = attention_;
+  runner->model_ = model_;
+  runner->packed_layers_ = packed_layers_;
+  runner->info_ = info_;
+  runner->make_shortlists();
+  runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
+  RETURN_IF_ERROR(runner->size_arena());
+  RETURN_IF_ERROR(runner->make_kv());
+  return runner;
+}
+
+Status EncoderDecoderModelRunner::load(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights) {
+  ASSIGN_OR_RETURN(attention_, make_attention_backend(options_.attention_backend));
+  const auto begin = std::chrono::steady_clock::now();
+  // The others have nothing to do yet: their processors pack, too.
+  std::optional<ThreadPool> of_all;
+  if (options_.num_replicas > 1) of_all.emplace(options_.num_threads * options_.num_replicas);
+  PackOptions packing(of_all.has_value() ? *of_all : threads_, options_.weight_storage, &packed_layers_);
+  packing.least_int8_width = kLeastInt8Width;
+  packing.as_packed = options_.as_packed;
+  const auto make_model = options_.make_model != nullptr ? options_.make_model : load_model;
+  ASSIGN_OR_RETURN(model_, make_model(config, weights, {packing, *attention_}));
+  char line[256];
+  std::snprintf(line, sizeof line,
+                "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights loaded in %.2f s",
+                spec().family.c_str(), spec().num_encoder_layers, spec().num_decoder_layers, spec().d_model,
+                spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
+  report_.emplace_back(line);
+  report_.push_back("weights: " + storage_text(packed_layers_));
+  report_.push_back(str_cat("compute: ", describe_arithmetic(packed_layers_, options_.isa), threads_.num_threads(),
+                            " threads, ", options_.cpus.empty() ? "" : "pinned, ", isa_name(options_.isa),
+                            " kernels, attention backend ", attention_->name()));
+  return ok_status();
+}
+
+Status EncoderDecoderModelRunner::settle_limits() {
+  info_.block_size = info_.cross_block_size = options_.block_size;
+  for (const KvSpec& kv : spec().kv) {
+    switch (kv.kind) {
+      case KvKind::kSelf: info_.block_size = tokens_per_block(kv); break;
+      case KvKind::kCross: info_.cross_block_size = tokens_per_block(kv); break;
+      case KvKind::kEncoderRows: info_.rows_block_size = tokens_per_block(kv); break;
+    }
+  }
+  const int32_t positions = std::max(spec().max_encoder_positions, spec().max_decoder_positions);
+  const bool unlimited = positions == ModelSpec::kNoLimit;
+  const std::optional<int32_t> asked = options_.max_model_len;
+  if (asked.has_value() && *asked > (unlimited ? ModelSpec::kMaxPositions : positions)) {
+    return unlimited ? invalid_argument("--max-model-len ", *asked, ": at most ", ModelSpec::kMaxPositions)
+                     : invalid_argument("--max-model-len ", *asked, ": the model has ", positions, " positions");
+  }
+  memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) /
+                 static_cast<uint64_t>(options_.num_replicas);
+  const int32_t most = asked.value_or(unlimited ? default_max_len() : positions);
+  // A window of media always has all its positions: --max-model-len is about the answer then.
+  const bool has_window = !spec().encoder_takes_ids() && spec().max_encoder_positions != ModelSpec::kNoLimit;
+  info_.max_encoder_len = has_window ? spec().max_encoder_positions : std::min(spec().max_encoder_positions, most);
+  info_.max_decoder_len = std::min(spec().max_decoder_positions, most);
+  if (unlimited) {
+    report_.push_back(str_cat("lengths: the model sets no limit: up to ", most, " tokens of input, and of answer with ",
+                              "its prompt, ", asked.has_value() ? "" : "by default ",
+                              !asked.has_value() && most < kDefaultMaxLen ? "as the KV cache holds no more " : "",
+                              "(--max-model-len)"));
+  }
+  // Decoder prompts longer than a step's budget go in parts. An item is encoded whole: the budget holds the largest.
+  options_.max_num_batched_tokens = std::max(options_.max_num_batched_tokens, options_.max_num_seqs);
+  options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens,
+                                             spec().max_item_rows > 0 ? spec().max_item_rows : info_.max_encoder_len);
+  return ok_status();
+}
+
+void EncoderDecoderModelRunner::fill_info() {
+  info_.spec = spec();
+  info_.max_num_seqs = options_.max_num_seqs;
+  info_.max_num_batched_tokens = options_.max_num_batched_tokens;
+  info_.max_num_encoder_tokens = options_.max_num_encoder_tokens;
+  info_.kv_dtype = options_.kv_dtype;
+  info_.weight_storage = options_.weight_storage;
+  info_.isa = options_.isa;
+  info_.num_threads = options_.num_threads;
+  info_.attention_backend = options_.attention_backend;
+  info_.packed_layers = packed_layers_;
+  for (PackedLayer& layer : info_.packed_layers) layer.views = {};
+  info_.report = report_;
+}
+
+// This replica's part of what was asked for.
+std::optional<uint64_t> EncoderDecoderModelRunner::kv_memory_asked() const {
+  if (!options_.kv_cache_memory.has_value()) return std::nullopt;
+  return *options_.kv_cache_memory / static_cast<uint64_t>(options_.num_replicas);
+}
+
+int32_t EncoderDecoderModelRunner::default_max_len() const {
+  const uint64_t memory = kv_memory_asked().value_or(memory_left_);
+  const auto num_blocks = static_cast<int64_t>(std::min(memory / kv_layout(1, 0).block_bytes(), kMaxKvBlocks));
+  const int64_t usable = num_blocks - static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
+  const int64_t of_each_side = std::max<int64_t>(usable / 2, 1) * options_.block_size;
+  return static_cast<int32_t>(std::min<int64_t>(of_each_side, kDefaultMaxLen));
+}
+
+// False where int8 was asked for, and the model is too narrow for it: then its encoder's attention is not rounded
+// either.
+bool EncoderDecoderModelRunner::has_int8_layers() const {
+  return std::any_of(packed_layers_.begin(), packed_layers_.end(),
+                     [](const PackedLayer& layer) { return layer.format.weights == kInt8Format; });
+}
+
+InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
+  return {options_.max_num_seqs,
+          options_.max_num_batched_tokens,
+          options_.max_num_encoder_tokens,
+          info_.max_encoder_len,
+          info_.max_decoder_len,
+          info_.block_size,
+          info_.cross_block_size,
+          info_.rows_block_size,
+          spec().position_axes,
+          options_.kv_dtype,
+          has_int8_layers() ? DType::kInt8 : DType::kFloat32};
+}
+
+Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
+  return Context{threads_, arena, options_.isa, dry_run, dry_run ? nullptr : &counters_};
+}
+
+Status EncoderDecoderModelRunner::check_step_memory(uint64_t bytes) const {
+  const uint64_t total = total_memory_bytes();
+  if (bytes <= total) return ok_status();
+  return resource_exhausted("a step of ", options_.max_num_batched_tokens, " decoder and ",
+                            options_.max_num_encoder_tokens, " encoder tokens wants ", format_bytes(bytes),
+                            ", more than the ", format_bytes(total), " of memory that this machine has: lower ",
+                            "--max-model-len, --max-num-batched-tokens or --max-num-encoder-tokens");
+}
+
+Status EncoderDecoderModelRunner::size_arena() {
+  const size_t encoder_bytes = static_cast<size_t>(options_.max_num_encoder_tokens) *
+                               static_cast<size_t>(spec().widest_encoder_rows()) * sizeof(float);
+  RETURN_IF_ERROR(check_step_memory(encoder_bytes));
+  encoder_buffer_ = std::make_unique<PageBuffer>(encoder_bytes);
+  Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
+  // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
+  const KvStorage::Layout layout = kv_layout(1, 0);
+  std::vector<std::vector<TensorView>> views;
+  for (const KvStorage::SpecLayout& part : layout.specs) {
+    const TensorView view(nullptr, DType::kUInt8, {1, static_cast<int64_t>(part.layer_bytes)});
+    views.emplace_back(static_cast<size_t>(part.num_layers), view);
+  }
+  const std::vector<std::span<const TensorView>> layers(views.begin(), views.end());
+  StepOutput output;
+  for (const Consumers consumers : kinds_of_items()) {
+    for (const StepPlan& plan : largest_steps(batch_limits(), consumers, spec().find_kv(KvKind::kCross) >= 0)) {
+      Context context = make_context(measuring, true);
+      Context encode_context = make_context(options_.has_long_encodes ? measuring_encodes : measuring, true);
+      batch_->build(plan, {layers});
+      run(context, encode_context, plan, output);
+    }
+  }
+  const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
+  RETURN_IF_ERROR(check_step_memory(encoder_bytes + step_bytes + apart));
+  arena_ = std::make_unique<Arena>(step_bytes);
+  if (options_.has_long_encodes) prepare_long_encodes(apart);
+  report_.push_back(str_cat("step memory: ", format_bytes(step_bytes + apart), " for ", options_.max_num_batched_tokens,
+                            " decoder tokens, ", options_.max_num_encoder_tokens, " encoder tokens and ",
+                            options_.max_num_seqs, " sequences a step"));
+  return ok_status();
+}
+
+// Each may have an encoder of its own.
+std::vector<Consumers> EncoderDecoderModelRunner::kinds_of_items() const {
+  const bool crosses = spec().find_kv(KvKind::kCross) >= 0, splices = spec().find_kv(KvKind::kEncoderRows) >= 0;
+  std::vector<Consumers> kinds;
+  if (crosses) kinds.push_back(Consumers::kCross);
+  if (splices) kinds.push_back(Consumers::kSplice);
+  if (crosses && splices && spec().has_one_width()) kinds.push_back(Consumers::kCross | Consumers::kSplice);
+  if (kinds.empty()) kinds.push_back(Consumers::kNone);
+  return kinds;
+}
+
+void EncoderDecoderModelRunner::prepare_long_encodes(size_t arena_bytes) {
+  encode_arena_ = std::make_unique<Arena>(arena_bytes);
+  long_encode_ =
+      std::make_unique<LongEncodeRun>(threads_, batch_limits().encodes(), [this](const EncodeInputs& inputs) {
+        Context context = make_context(*encode_arena_, false);
+        encode(context, inputs);
+      });
+}
+
+// Blocks are of one size, that of options_.block_size tokens of the spec that takes most: of another one more tokens
+// fit.
+int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
+  const auto bytes = [this](const KvSpec& kv, int32_t num_tokens) {
+    return static_cast<size_t>(kv.num_layers()) *
+           KvStorage::Layout::layer_stride({kv.num_layers(), layer_bytes(kv, num_tokens)});
+  };
+  size_t most = 0;
+  for (const KvSpec& kv : model_->spec().kv) most = std::max(most, bytes(kv, options_.block_size));
+  int32_t num_tokens = options_.block_size;
+  if (bytes(spec, num_tokens) == most) return num_tokens;
+  while (num_tokens < BlockSpaceManager::kMaxBlockSize && bytes(spec, num_tokens + 1) <= most) ++num_tokens;
+  return num_tokens;
+}
+
+// Of one layer of a block. Rows of items are kept as they are; the layout of keys and values is the backend's.
+size_t EncoderDecoderModelRunner::layer_bytes(const KvSpec& kv, int32_t num_tokens) const {
+  if (kv.kind != KvKind::kEncoderRows) return attention_->block_bytes(kv, num_tokens, options_.kv_dtype);
+  return static_cast<size_t>(num_tokens) * static_cast<size_t>(kv.head_dim) * sizeof(float);
+}
+
+KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const {
+  KvStorage::Layout layout;
+  layout.num_device_blocks = num_device_blocks;
+  layout.num_host_blocks = num_host_blocks;
+  for (const KvSpec& kv : spec().kv) {
+    layout.specs.push_back({kv.num_layers(), layer_bytes(kv, tokens_per_block(kv))});
+  }
+  return layout;
+}
+
+Status EncoderDecoderModelRunner::size_kv() {
+  const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
+  const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
+  const auto blocks_of_request = [&](int32_t most_tokens) {
+    const int64_t self = ceil_div(std::min(info_.max_decoder_len, most_tokens), info_.block_size);
+    const int64_t cross = ceil_div(std::min(info_.max_encoder_len, most_tokens), info_.cross_block_size);
+    const int32_t rows_size = info_.rows_block_size;  // of what is spliced into one prompt
+    return self + cross + (rows_size > 0 ? ceil_div(std::min(info_.max_decoder_len, most_tokens), rows_size) : 0);
+  };
+  const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
+  // A model's positions say what its requests are like; a default that stands in for them says nothing.
+  const bool unlimited = std::max(spec().max_encoder_positions, spec().max_decoder_positions) == ModelSpec::kNoLimit;
+  const int64_t load = blocks_of_request(unlimited ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
+  const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
+  const uint64_t memory = kv_memory_asked().value_or(std::min(wanted, memory_left_));
+  if (options_.kv_cache_memory.has_value()) {
+    const uint64_t asked = *options_.kv_cache_memory;
+    RETURN_IF_ERROR(check_kv_memory(asked, block_bytes, total_memory_bytes()));
+    if (const uint64_t available = available_memory_bytes(); asked > available) {
+      log_warning("--kv-cache-memory: ", format_bytes(asked), " is more than the ", format_bytes(available),
+                  " of memory that is free now");
+    }
+  }
+  const int64_t num_blocks = static_cast<int64_t>(std::min(memory / block_bytes, kMaxKvBlocks));
+  const int64_t watermark_blocks = static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
+  if (num_blocks - watermark_blocks < longest) {
+    const uint64_t least =
+        static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1) * block_bytes;
+    return resource_exhausted(
+        "the KV cache of ", format_bytes(memory), num_replicas > 1 ? " a replica (" : " (", num_blocks, " blocks of ",
+        info_.block_size, " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
+        info_.max_decoder_len, " decoder tokens want ", longest, " blocks. Give --kv-cache-memory at least ",
+        format_bytes(least * num_replicas), num_replicas > 1 ? " for all replicas" : "", ", or lower --max-model-len");
+  }
+  // More host blocks than device blocks could never be filled.
+  const int64_t host_blocks = std::min<int64_t>(
+      static_cast<int64_t>(std::min(options_.swap_space / num_replicas / block_bytes, kMaxKvBlocks)), num_blocks);
+  info_.num_device_blocks = static_cast<int32_t>(num_blocks);
+  info_.num_host_blocks = static_cast<int32_t>(host_blocks);
+  RETURN_IF_ERROR(make_kv());
+  report_.push_back(str_cat("KV cache: ", dtype_name(options_.kv_dtype), ", ", num_blocks, " blocks of ",
+                            info_.block_size, " tokens (", num_blocks * info_.block_size, " tokens, ",
+                            format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes),
+                            "); swap space: ", host_blocks, " blocks (",
+                            format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes), ")"));
+  return ok_status();
+}
+
+// What the copies may take is no longer the KV cache's.
+void EncoderDecoderModelRunner::make_shortlists() {
+  if (options_.shortlist.list == nullptr) return;
+  const LmHead& lm_head = model_->lm_head();
+  shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
+  const uint64_t bytes =
+      static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head.linear());
+  memory_left_ -= std::min(memory_left_, bytes);
+  report_.push_back(str_cat(shortlist_text(options_.shortlist), "; up to ", format_bytes(bytes),
+                            " for the outputs of running requests"));
+}
+
+Status EncoderDecoderModelRunner::make_kv() {
+  ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
+  if (options_.debug_poison) {
+    for (int32_t i = 0; i < info_.num_device_blocks; ++i) kv_->poison(MemoryPool::kDevice, std::span(&i, 1));
+  }
+  return ok_status();
+}
+
+Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& output) {
+  output.step = plan.step;
+  if (long_encode_ != nullptr) long_encode_->drop_unless_wanted(plan.scheduled.long_encode);
+  kv_->apply(plan.scheduled.moves);
+  if (shortlists_ != nullptr) shortlists_->begin_step(threads_, plan.scheduled);
+  batch_->build(plan, {kv_->layers()}, shortlists_.get());
+  Context context = make_context(*arena_, false);
+  Context encode_context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
+  run(context, encode_context, plan, output);
+  return ok_status();
+}
+
+void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, const StepPlan& plan,
+                                    StepOutput& output) {
+  Arena::Scope scope(context.arena);
+  const auto begin = std::chrono::steady_clock::now();
+  const int64_t num_tasks_before = threads_.num_tasks_done();
+  CHECK(long_encode_ != nullptr || !plan.scheduled.long_encode.runs, "long encodes were not prepared for");
+  output.long_encode_ended =
+      long_encode_ != nullptr &&
+      long_encode_->run(plan.scheduled.long_encode, plan.scheduled.bulk, plan.num_long_encode_tasks);
+  output.captured_encodes.clear();
+  if (output.long_encode_ended) {
+    count_encodes(long_encode_->inputs());
+    capture_encodes(plan, long_encode_->inputs(), output);
+  }
+  for (const EncodeInputs& inputs : batch_->encodes()) {
+    encode(encode_context, inputs);
+    if (context.dry_run) continue;
+    count_encodes(inputs);
+    capture_encodes(plan, inputs, output);
+  }
+  output.encode_seconds = seconds_since(begin);
+  output.num_encode_tasks = threads_.num_tasks_done() - num_tasks_before;
+  const ForwardBatch& forward = batch_->forward();
+  const TensorView hidden =
+      context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
+  if (forward.num_tokens() > 0) decode(context, hidden);
+  if (context.dry_run) {
+    select_dry_run(context, model_->lm_head(), hidden, hidden.dim(0));
+  } else {
+    select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
+    if (batch_->num_captured_rows() > 0) write_alignments(output);
+    write_captures(plan, output);
+  }
+  output.decode_seconds = seconds_since(begin) - output.encode_seconds;
+}
+
+void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidden) {
+  ForwardBatch forward = batch_->forward();
+  CrossCapture capture;
+  if (batch_->num_captured_rows() > 0 && !context.dry_run) {
+    const int64_t num_heads = static_cast<int64_t>(spec().alignment_heads.size());
+    const int64_t num_rows = batch_->num_captured_rows(), num_keys = forward.cross.max_kv_len;
+    captured_.resize(static_cast<size_t>(num_heads * num_rows * num_keys));
+    capture.heads = spec().alignment_heads;
+    capture.rows = batch_->capture_rows();
+    capture.out = TensorView(captured_.data(), DType::kFloat32, {num_heads, num_rows, num_keys});
+    forward.capture = &capture;
+  }
+  attention_->plan(context, forward);
+  const Arena::Scope scope(context.arena);
+  Activations state{context.arena.tensor(DType::kFloat32, {forward.num_tokens(), spec().d_model})};
+  model_->embed(context, forward, state.x);
+  model_->decode(context, forward, {0, spec().num_decoder_layers}, state);
+  model_->finish(context, forward, state, hidden);
+}
+
+// For each row that asks, the key with the largest probability in the mean of the alignment heads; the first of equals.
+void EncoderDecoderModelRunner::write_alignments(StepOutput& output) const {
+  const size_t num_rows = static_cast<size_t>(batch_->num_captured_rows());
+  const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
+  std::vector<float> sums(num_keys);
+  for (size_t i = 0; i < output.samples.rows.size(); ++i) {
+    if (batch_->captured_row(i) < 0 || num_keys == 0) continue;  // a decoder-only request attends to nothing
+    const size_t row = static_cast<size_t>(batch_->captured_row(i));
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (size_t head = 0; head < spec().alignment_heads.size(); ++head) {
+      const float* probabilities = captured_.data() + (head * num_rows + row) * num_keys;
+      for (size_t key = 0; key < num_keys; ++key) sums[key] += probabilities[key];
+    }
+    output.samples.rows[i].source_index =
+        static_cast<int32_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
+  }
+}
+
+// Each sequence's rows, as wide as its own encoder input.
+void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput& output) {
+  output.captured.clear();
+  if (plan.captures.empty()) return;
+  const size_t num_heads = spec().alignment_heads.size(), num_rows = static_cast<size_t>(batch_->num_captured_rows());
+  const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
+  for (const CapturePlan& capture : plan.captures) {
+    const SequenceGroupMetadata& group = plan.scheduled.groups[static_cast<size_t>(capture.group_idx)];
+    const size_t num_positions = static_cast<size_t>(group.num_cross_tokens);
+    const int32_t first_row = batch_->first_row(capture.group_idx, capture.seq_idx);
+    CapturedRows& rows = output.captured.emplace_back();
+    rows.num_heads = static_cast<int32_t>(num_heads);
+    const int32_t num_rows_wanted = capture.row_end - capture.row_begin;
+    rows.values.reserve(num_heads * static_cast<size_t>(num_rows_wanted) * num_positions);
+    for (size_t head = 0; head < num_heads; ++head) {
+      for (int32_t row = capture.row_begin; row < capture.row_end; ++row) {
+        const int32_t packed_row = first_row + row;
+        const auto place = static_cast<size_t>(batch_->capture_rows()[static_cast<size_t>(packed_row)]);
+        const float* probabilities = captured_.data() + (head * num_rows + place) * num_keys;
+        rows.values.insert(rows.values.end(), probabilities, probabilities + num_positions);
+      }
+    }
+  }
+  captured_ = {};  // a whole prompt's is large, and hardly any step wants it
+}
+
+void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inputs) {
+  Arena::Scope scope(context.arena);
+  const EncodeBatch& batch = inputs.batch();
+  Activations state;
+  state.x =
+      TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
+  model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
+  // Only a capture reads the rows from here on, besides those they are written for.
+  if (has(inputs.writes(), Consumers::kCross)) {
+    model_->write_cross_kv(context, state.x, inputs.cross_write(), batch_->forward().kv,
+                           {0, spec().num_decoder_layers});
+  }
+  if (has(inputs.writes(), Consumers::kSplice)) {
+    const auto rows_spec = static_cast<size_t>(spec().find_kv(KvKind::kEncoderRows));
+    write_row_slots(context, state.x, inputs.row_slots(), info_.rows_block_size,
+                    batch_->forward().kv.specs[rows_spec][0]);
+  }
+}
+
+// Of the items that were encoded last.
+void EncoderDecoderModelRunner::capture_encodes(const StepPlan& plan, const EncodeInputs& inputs,
+                                                StepOutput& output) const {
+  if (plan.encoder_captures.empty()) return;
+  const auto* rows = reinterpret_cast<const float*>(encoder_buffer_->data());
+  const AttentionMetadata& attention = inputs.batch().attention;
+  const auto width = static_cast<size_t>(spec().width_of(inputs.batch().consumers));
+  for (size_t i = 0; i < inputs.groups().size(); ++i) {
+    const GroupId group = inputs.groups()[i];
+    if (std::ranges::find(plan.encoder_captures, group) == plan.encoder_captures.end()) continue;
+    const float* begin = rows + static_cast<size_t>(attention.query_start_loc[i]) * width;
+    const float* end = rows + static_cast<size_t>(attention.query_start_loc[i + 1]) * width;
+    output.captured_encodes.push_back({group, std::vector<float>(begin, end)});
+  }
+}
+
+void EncoderDecoderModelRunner::count_encodes(const EncodeInputs& inputs) {
+  counters_.num_encoder_runs += inputs.batch().attention.num_seqs;
+  counters_.num_cross_kv_writes += inputs.batch().attention.num_seqs;
+  if (options_.debug_poison) kv_->seal(inputs.blocks());
+}
+
+ExecutorStats EncoderDecoderModelRunner::stats() const {
+  ExecutorStats stats;
+  stats.num_encoder_runs = counters_.num_encoder_runs;
+  stats.num_cross_kv_writes = counters_.num_cross_kv_writes;
+  stats.num_matmuls = counters_.num_matmuls;
+  stats.bytes_copied = kv_->bytes_copied();
+  stats.bytes_swapped_out = kv_->bytes_swapped_out();
+  stats.bytes_swapped_in = kv_->bytes_swapped_in();
+  stats.num_arena_overflows = arena_->num_overflows();
+  return stats;
+}
+
+}  // namespace transept

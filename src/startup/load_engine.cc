@@ -1,0 +1,240 @@
+#include "startup/load_engine.h"
+
+#include <filesystem>
+
+#include "base/cpus.h"
+#include "base/environment.h"
+#include "base/isa.h"
+#include "base/log.h"
+#include "rank/local_executor.h"
+#include "rank/loopback_executor.h"
+#include "startup/features.h"
+#include "startup/replica_cpus.h"
+#include "startup/shortlist_file.h"
+#include "startup/weight_storage.h"
+#include "text/families/load_tokenizer.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+namespace {
+
+TokenizerHints hints(const ModelConfig& config) {
+  TokenizerHints hints;
+  hints.model_type = config.model_type;
+  hints.vocab_size = config.vocab_size;
+  const auto text = [&](std::string_view key) {
+    const Json* value = config.raw.find(key);
+    return value != nullptr && value->is_string() ? value->as_string() : std::string();
+  };
+  hints.tokenizer_class = text("tokenizer_class");
+  const Json* decoder_vocab_size = config.raw.find("decoder_vocab_size");
+  if (decoder_vocab_size != nullptr && decoder_vocab_size->is_int()) {
+    hints.decoder_vocab_size = decoder_vocab_size->as_int();
+  }
+  const auto table = [&](std::string_view key) {
+    const Json* value = config.raw.find(key);
+    return value == nullptr ? Json() : *value;
+  };
+  hints.grapheme_chars = table("grapheme_chars");
+  hints.phoneme_chars = table("phoneme_chars");
+  hints.bos_token_id = config.bos_token_id;
+  hints.pad_token_id = config.pad_token_id;
+  if (!config.eos_token_ids.empty()) hints.eos_token_id = config.eos_token_ids.front();
+  return hints;
+}
+
+// Errors of a folder's tokenizer name files by their bare names, but for those that could not be read.
+Status with_folder(const Status& status, const std::string& dir) {
+  return error_message(status).starts_with(dir) ? status : with_prefix(status, dir);
+}
+
+}  // namespace
+
+// A LoRA adapter is a folder without config.json: its name says more than the missing file does.
+StatusOr<ModelConfig> read_model_config(const std::string& dir) {
+  StatusOr<ModelConfig> config = ModelConfig::load(dir);
+  std::error_code error;
+  const std::string adapter = dir + "/adapter_config.json";
+  if (absl::IsNotFound(config.status()) && std::filesystem::exists(adapter, error)) {
+    return unimplemented(adapter, ": ", feature_row(Feature::kLora).refusal);
+  }
+  return config;
+}
+
+namespace {
+
+StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
+  if (name == "auto") return PreemptionMode::kAuto;
+  if (name == "recompute") return PreemptionMode::kRecompute;
+  if (name == "swap") return PreemptionMode::kSwap;
+  return invalid_argument("--preemption-mode ", name, ": unknown; one of auto, recompute, swap");
+}
+
+// What the flags mean on this machine, worked out once; the types need the weights' headers too.
+struct Choices {
+  Isa isa;
+  StorageTypes types;
+  ReplicaCpus cpus;
+  EncodeSliceOptions encode_slice;
+};
+
+StatusOr<Choices> make_choices(const EngineConfig& config) {
+  Choices choices;
+  ASSIGN_OR_RETURN(choices.isa, parse_isa(config.isa));
+  ASSIGN_OR_RETURN(choices.cpus,
+                   plan_replica_cpus(config.threads, config.replicas, config.cpu_affinity, available_cpus()));
+  ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
+  return choices;
+}
+
+EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, const Choices& choices) {
+  const StorageTypes& types = choices.types;
+  EncoderDecoderModelRunner::Options options;
+  options.isa = choices.isa;
+  options.num_threads = choices.cpus.num_threads;
+  options.cpus = choices.cpus.of_replica(0);
+  options.num_replicas = config.replicas;
+  options.attention_backend = config.attention_backend;
+  options.weight_storage = types.weights;
+  options.as_packed = types.as_packed;
+  options.block_size = config.block_size;
+  options.kv_dtype = types.kv;
+  options.max_num_seqs = config.max_num_seqs;
+  options.max_num_batched_tokens = config.max_num_batched_tokens;
+  options.max_num_encoder_tokens = config.max_num_encoder_tokens;
+  options.max_model_len = config.max_model_len;
+  options.kv_cache_memory = config.kv_cache_memory;
+  options.swap_space = config.swap_space;
+  options.watermark = config.watermark;
+  options.has_long_encodes = choices.encode_slice.mode != EncodeSliceOptions::Mode::kNone;
+  options.debug_poison = config.debug_poison;
+  return options;
+}
+
+StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const ExecutorInfo& info,
+                                            const EncodeSliceOptions& encode_slice) {
+  LLMEngine::Options options = LLMEngine::Options::of(info);
+  ASSIGN_OR_RETURN(options.scheduler.preemption_mode, parse_preemption_mode(config.preemption_mode));
+  options.blocks.watermark = config.watermark;
+  options.blocks.share_identical_inputs = config.share_identical_inputs;
+  options.blocks.track_freed_blocks = config.debug_poison;
+  if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
+  options.encode_slice = encode_slice;
+  options.max_trace_steps = config.max_trace_steps;
+  RETURN_IF_ERROR(options.scheduler.validate());
+  RETURN_IF_ERROR(options.blocks.validate());
+  return options;
+}
+
+}  // namespace
+
+StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
+  LoadedTokenizer loaded;
+  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(model_dir));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model_dir, hints(loaded.model_config));
+  if (!tokenizer.ok()) return with_folder(tokenizer.status(), model_dir);
+  loaded.tokenizer = std::move(tokenizer).value();
+  return loaded;
+}
+
+namespace {
+
+Status load_speech_tokens(LoadedModel& loaded) {
+  const auto token_id = [&](std::string_view spelling) {
+    return loaded.tokenizer == nullptr ? std::nullopt : loaded.tokenizer->string_to_token(spelling);
+  };
+  ASSIGN_OR_RETURN(SpeechTokens tokens, SpeechTokens::load(loaded.model_config, loaded.generation, token_id));
+  loaded.speech_tokens = std::make_unique<SpeechTokens>(std::move(tokens));
+  // The default prompt stands in for it.
+  std::erase_if(loaded.generation.unsupported,
+                [](const std::string& field) { return field.starts_with("forced_decoder_ids:"); });
+  return ok_status();
+}
+
+// One for each runner: the first, and its replicas.
+Status make_engines(const EngineConfig& config, const Choices& choices,
+                    std::unique_ptr<EncoderDecoderModelRunner> first, const Clock& clock, LoadedModel& loaded) {
+  const ReplicaCpus& cpus = choices.cpus;
+  ASSIGN_OR_RETURN(const LLMEngine::Options options, engine_options(config, loaded.info, choices.encode_slice));
+  const auto make = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
+    std::unique_ptr<Executor> executor = std::make_unique<LocalExecutor>(std::move(runner));
+    if (config.debug_loopback_plans) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
+    return std::make_unique<LLMEngine>(options, std::move(executor), loaded.tokenizer.get(), clock);
+  };
+  for (int32_t i = 1; i < config.replicas; ++i) {
+    ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner, first->create_replica(cpus.of_replica(i)));
+    loaded.more_engines.push_back(make(std::move(runner)));
+  }
+  loaded.engine = make(std::move(first));
+  if (config.replicas > 1)
+    log_info("replicas: ", config.replicas,
+             " engines over one set of weights; threads, step memory and KV cache are each one's");
+  if (!cpus.cpus.empty()) log_info("threads are pinned to processors ", cpus.text());
+  return ok_status();
+}
+
+StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& clock) {
+  LoadedModel loaded;
+  loaded.config = config;
+  ASSIGN_OR_RETURN(loaded.model_config, read_model_config(config.model));
+  RETURN_IF_ERROR(check_features(config, loaded.model_config));
+  ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
+  const std::string no_tokenizer = error_message(tokenizer.status());
+  if (tokenizer.ok()) {
+    loaded.tokenizer = std::move(tokenizer).value();
+  } else if (absl::IsNotFound(tokenizer.status()) || absl::IsUnimplemented(tokenizer.status())) {
+    // No tokenizer files at all, or of a kind that is not supported: ids still work.
+    log_warning(config.model, ": ", no_tokenizer, ": only token ids can be given");
+  } else {
+    return with_folder(tokenizer.status(), config.model);
+  }
+  ASSIGN_OR_RETURN(Choices choices, make_choices(config));
+  ASSIGN_OR_RETURN(ShortlistOptions shortlist,
+                   read_shortlist(config.shortlist, loaded.model_config, loaded.generation));
+  shortlist.max_parts = config.shortlist_parts;
+  ASSIGN_OR_RETURN(const std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
+  ASSIGN_OR_RETURN(choices.types,
+                   storage_types(config, choices.isa, stored_weights(*weights), loaded.model_config.width));
+  EncoderDecoderModelRunner::Options options = runner_options(config, choices);
+  options.shortlist = std::move(shortlist);
+  ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
+                   EncoderDecoderModelRunner::create(loaded.model_config, weights, options));
+  loaded.info = runner->info();
+  const ExecutorInfo& info = loaded.info;
+  set_storage_flags(info.weight_storage, loaded.config);
+  for (const std::string& line : info.report) log_info(line);
+  if (!choices.types.report.empty()) log_info(choices.types.report);
+  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
+  if (info.spec.default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));
+  const PromptProcessor::Limits limits{info.max_encoder_len, info.max_decoder_len};
+  loaded.prompts = std::make_unique<PromptProcessor>(
+      loaded.model_config, loaded.generation, info.spec, limits, loaded.tokenizer.get(), no_tokenizer,
+      PromptProcessor::Speech{loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
+                              loaded.speech_tokens.get()});
+  RETURN_IF_ERROR(make_engines(config, choices, std::move(runner), clock, loaded));
+  return loaded;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<LLMEngine>> LoadedModel::take_engines() {
+  std::vector<std::unique_ptr<LLMEngine>> engines = std::move(more_engines);
+  engines.insert(engines.begin(), std::move(engine));
+  more_engines.clear();
+  return engines;
+}
+
+void LoadedModel::give_back(std::vector<std::unique_ptr<LLMEngine>> engines) {
+  engine = std::move(engines.front());
+  engines.erase(engines.begin());
+  more_engines = std::move(engines);
+}
+
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
+  StatusOr<LoadedModel> loaded = load_checked(config, clock);
+  if (!loaded.ok()) return blame_environment(loaded.status(), config.from_environment);
+  return loaded;
+}
+
+}  // namespace transept

@@ -1,0 +1,147 @@
+#include "startup/pack_model.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "attention/backends.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "layers/pack_file.h"
+#include "models/registry.h"
+#include "startup/features.h"
+#include "startup/weight_storage.h"
+
+namespace transept {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWeightsFile = "model.safetensors";
+
+// What other files of a checkpoint end with: weights once more, for other programs.
+bool holds_weights(std::string_view name) {
+  if (name.ends_with(".s2t.bin")) return false;  // a shortlist (weights/shortlist.h): answers depend on it
+  constexpr std::string_view kEndings[] = {".safetensors", ".safetensors.index.json",
+                                           ".bin",         ".bin.index.json",
+                                           ".pt",          ".pth",
+                                           ".ckpt",        ".h5",
+                                           ".msgpack",     ".onnx",
+                                           ".onnx_data",   ".ot",
+                                           ".gguf",        ".npz",
+                                           ".tflite"};
+  for (const std::string_view ending : kEndings) {
+    if (name.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+// Waits until the disk has a file, or a folder's names.
+Status put_on_disk(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool is_there = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // some file systems sync no folders
+  const int why = errno;
+  if (fd >= 0) ::close(fd);
+  return is_there ? ok_status() : invalid_argument(path.string(), ": cannot be written: ", std::strerror(why));
+}
+
+// A folder that is removed again unless it was moved to where it belongs.
+class NewFolder final {
+ public:
+  static StatusOr<NewFolder> create(const fs::path& wanted) {
+    std::error_code error;
+    if (fs::symlink_status(wanted, error).type() != fs::file_type::not_found) {
+      return invalid_argument(wanted.string(), ": exists already; give the name of a new folder");
+    }
+    if (wanted.empty()) return invalid_argument("OUT is empty; give the name of a new folder");
+    NewFolder folder(wanted, str_cat(wanted.string(), ".partial-", static_cast<int64_t>(::getpid())));
+    if (fs::create_directory(folder.path_, error)) return folder;
+    const fs::path refused = std::exchange(folder.path_, {});
+    if (error) return invalid_argument(wanted.string(), ": cannot be made: ", error.message());
+    return invalid_argument(refused.string(), ": is left of a run that was killed; remove it");
+  }
+  ~NewFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  NewFolder(NewFolder&& other) noexcept : wanted_(std::move(other.wanted_)), path_(std::exchange(other.path_, {})) {}
+  NewFolder& operator=(NewFolder&&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  Status finish() {
+    RETURN_IF_ERROR(put_on_disk(path_));
+    // In one go, and not over what has come there meanwhile; not every file system knows that.
+    int failed = ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, wanted_.c_str(), RENAME_NOREPLACE);
+    if (failed != 0 && (errno == EINVAL || errno == ENOSYS)) failed = ::rename(path_.c_str(), wanted_.c_str());
+    if (failed != 0) return invalid_argument(wanted_.string(), ": cannot be made: ", std::strerror(errno));
+    path_.clear();
+    return put_on_disk(wanted_.has_parent_path() ? wanted_.parent_path() : fs::path("."));
+  }
+
+ private:
+  NewFolder(fs::path wanted, fs::path path) : wanted_(std::move(wanted)), path_(std::move(path)) {}
+
+  fs::path wanted_, path_;
+};
+
+// Everything of the folder that is not weights, the licence included; files that a cache links to are copied too.
+StatusOr<size_t> copy_files(const fs::path& from, const fs::path& to, FunctionRef<bool()> goes_on) {
+  std::error_code error;
+  size_t count = 0;
+  for (fs::directory_iterator at(from, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with('.') || holds_weights(name) || !fs::is_regular_file(at->path(), ignored)) continue;
+    if (!goes_on()) return absl::CancelledError("interrupted");
+    std::error_code refused;
+    fs::copy_file(at->path(), to / name, refused);
+    if (refused) return invalid_argument(at->path().string(), ": cannot be copied: ", refused.message());
+    RETURN_IF_ERROR(put_on_disk(to / name));
+    ++count;
+  }
+  if (error) return invalid_argument(from.string(), ": cannot be listed: ", error.message());
+  return count;
+}
+
+// The folder's name without a slash behind it.
+fs::path folder_path(const std::string& name) {
+  const fs::path path = fs::path(name).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+}  // namespace
+
+StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
+  ASSIGN_OR_RETURN(const ModelConfig model_config, read_model_config(config.model));
+  RETURN_IF_ERROR(check_features(config, model_config));
+  ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
+  if (weights->pack_tag() != nullptr) {
+    return invalid_argument(config.model, ": is packed already; give the checkpoint that it was packed from");
+  }
+  ASSIGN_OR_RETURN(NewFolder folder, NewFolder::create(folder_path(out)));
+  PackedModel result;
+  ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
+  ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
+  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, stored_weights(*weights), model_config.width));
+  if (!types.report.empty()) log_info(types.report);
+  ThreadPool threads(config.threads > 0 ? config.threads : num_available_cpus());
+  ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> attention, make_attention_backend(config.attention_backend));
+  std::vector<PackedLayer> layers;
+  PackOptions packing(threads, types.weights, &layers);
+  packing.least_int8_width = kLeastInt8Width;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, load_model(model_config, weights, {packing, *attention}));
+  const fs::path file = folder.path() / kWeightsFile;
+  RETURN_IF_ERROR(write_pack_file(file.string(), *weights, layers, packing.storage, goes_on));
+  std::error_code ignored;
+  result.num_bytes = fs::file_size(file, ignored);
+  result.storage = storage_text(layers);
+  RETURN_IF_ERROR(folder.finish());
+  return result;
+}
+
+}  // namespace transept

@@ -1,0 +1,80 @@
+#include "startup/weight_storage.h"
+
+#include "layers/packing.h"
+#include "startup/features.h"
+
+namespace transept {
+namespace {
+
+bool widens_float16_fast(Isa isa) { return isa != Isa::kGeneric; }
+
+std::optional<WeightFormat> named_storage(const EngineConfig& config) {
+  if (config.quantization == "int8") return kInt8Format;
+  for (const WeightFormat& format : {kFloat32Format, kBFloat16Format, kFloat16Format}) {
+    if (config.dtype == weight_format_name(format)) return format;
+  }
+  return std::nullopt;
+}
+
+// Whether a flag asks for a storage type.
+bool storage_is_asked(const EngineConfig& config) {
+  const bool as_it_is = config.quantization == "auto" || (config.quantization == "none" && !config.quantization_given);
+  return !as_it_is || config.dtype != "auto";
+}
+
+bool is_narrow(int64_t model_width) { return model_width < kLeastInt8Width; }
+
+std::string auto_report(const EngineConfig& config, const StorageTypes& types, Isa isa, const StoredWeights& stored,
+                        int64_t model_width) {
+  const auto weights = [&]() -> std::string {
+    if (config.dtype != "auto") return str_cat("weights in ", config.dtype, ", as --dtype says");
+    if (stored.is_packed) return "weights as the packed folder has them";
+    if (types.weights.has_value()) {
+      return str_cat("weights in ", weight_format_name(*types.weights),
+                     ", the fastest type that passes every gate of quality");
+    }
+    if (stored.format != kFloat32Format) {
+      return str_cat("weights in the checkpoint's own ", weight_format_name(stored.format));
+    }
+    return str_cat("weights in the checkpoint's own float32: ", isa_name(isa), " kernels widen 16 bits slowly");
+  };
+  const auto kv = [&] {
+    if (config.kv_cache_dtype != "auto") return std::string(", as --kv-cache-dtype says");
+    if (types.kv == DType::kFloat32 || !is_narrow(model_width)) return std::string();
+    return str_cat(" (a model ", model_width, " wide: in int8 from ", kLeastInt8Width, ")");
+  };
+  return str_cat("quantization auto: ", weights(), "; KV cache in ", dtype_name(types.kv), kv(),
+                 "; weights in int8 are for who asks for them by name");
+}
+
+}  // namespace
+
+StoredWeights stored_weights(const WeightMap& weights) {
+  const PackTag* tag = weights.pack_tag();
+  return {weights.main_format(), tag != nullptr, tag != nullptr ? tag->storage : std::nullopt};
+}
+
+StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored,
+                                     int64_t model_width) {
+  StorageTypes types;
+  types.weights = named_storage(config);
+  ASSIGN_OR_RETURN(types.kv, kv_dtype_of(config));
+  if (config.quantization == "auto") {
+    if (widens_float16_fast(isa)) {
+      const bool is_free = config.dtype == "auto" && !stored.is_packed;
+      if (is_free && stored.format == kFloat32Format) types.weights = kFloat16Format;
+      if (config.kv_cache_dtype == "auto") types.kv = is_narrow(model_width) ? DType::kFloat16 : DType::kInt8;
+    }
+    types.report = auto_report(config, types, isa, stored, model_width);
+  }
+  types.as_packed = stored.is_packed && (!storage_is_asked(config) || types.weights == stored.packed_as);
+  if (types.as_packed) types.weights = stored.packed_as;
+  return types;
+}
+
+void set_storage_flags(const std::optional<WeightFormat>& storage, EngineConfig& config) {
+  config.quantization = storage == kInt8Format ? "int8" : "none";
+  if (storage.has_value() && storage != kInt8Format) config.dtype = weight_format_name(*storage);
+}
+
+}  // namespace transept

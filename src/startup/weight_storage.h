@@ -1,0 +1,46 @@
+// Derives from the flags how a model's matrices, and its keys and values, are stored. Pure functions: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/isa.h"
+#include "base/status.h"
+#include "startup/engine_config.h"
+#include "tensor/dtype.h"
+#include "tensor/weight_format.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+// What a folder says of its weights.
+struct StoredWeights {
+  WeightFormat format = {};  // of most of their bytes
+  bool is_packed = false;
+  std::optional<WeightFormat> packed_as = {};  // PackTag::storage
+};
+StoredWeights stored_weights(const WeightMap& weights);
+
+// What everything is stored as. Chosen once, before anything is loaded.
+struct StorageTypes {
+  std::optional<WeightFormat> weights;  // unset: as the checkpoint stores each
+  bool as_packed = false;               // the folder's packed matrices are used as they are
+  DType kv = DType::kFloat32;           // of self and cross KV
+  std::string report;                   // what --quantization auto chose, and why; "": not requested
+};
+
+// --quantization auto takes the fastest of the types with which every model of ./dev quality passes every gate
+// (decision 12). For weights those are 16-bit types: no model that is wide enough for int8 has passed. Float32 weights
+// become float16, other weights stay. Where --kv-cache-dtype is auto, keys and values are int8, in models narrower than
+// kLeastInt8Width float16. A level that widens float16 in software (generic) changes nothing. A packed folder's
+// matrices stay as they are unless a flag asks for another type. model_width: ModelConfig::width. Errors:
+// --kv-cache-dtype is unknown. REQUIRES: check_features() has accepted the config.
+StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored,
+                                     int64_t model_width);
+
+// Replaces the flags by the storage type that the matrices ended up with, for reports.
+void set_storage_flags(const std::optional<WeightFormat>& storage, EngineConfig& config);
+
+}  // namespace transept
