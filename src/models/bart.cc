@@ -14,7 +14,6 @@ StatusOr<std::unique_ptr<Model>> load_bart(const ModelConfig& config, std::share
       .encoder_embedding_norm = EmbeddingNorm::kAfterPositions,
       .decoder_embedding_norm = EmbeddingNorm::kAfterPositions,
       .positions = {.kind = PositionTraits::Kind::kLearned, .offset = 2},
-      .default_prompt = DefaultPrompt::kBos,
   };
   return load_bart_like(kTraits, config, std::move(weights), options);
 }

@@ -46,7 +46,6 @@ class Loader final {
     for (int32_t head = 0; head < decoder.heads; ++head) {
       spec.alignment_heads.push_back({i32(decoder.layers) - 1, head});
     }
-    spec.default_prompt = traits_.default_prompt;
     return spec;
   }
 

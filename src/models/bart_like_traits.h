@@ -28,7 +28,6 @@ struct BartLikeTraits {
   EmbeddingNorm encoder_embedding_norm = EmbeddingNorm::kNone;
   EmbeddingNorm decoder_embedding_norm = EmbeddingNorm::kNone;
   PositionTraits positions;
-  DefaultPrompt default_prompt = DefaultPrompt::kStart;
   // Defaults of config.json.
   bool scale_embedding = false;
   std::string_view activation = "gelu";

@@ -12,7 +12,6 @@ StatusOr<std::unique_ptr<Model>> load_m2m_100(const ModelConfig& config, std::sh
       .family = "m2m_100",
       .norm_place = NormPlace::kBefore,
       .positions = {.kind = PositionTraits::Kind::kComputed, .sinusoid = Sinusoid::kByHalf, .offset = 2},
-      .default_prompt = DefaultPrompt::kLanguage,
       .scale_embedding = true,
       .activation = "relu",
   };

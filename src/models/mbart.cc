@@ -15,7 +15,6 @@ StatusOr<std::unique_ptr<Model>> load_mbart(const ModelConfig& config, std::shar
       .encoder_embedding_norm = EmbeddingNorm::kAfterPositions,
       .decoder_embedding_norm = EmbeddingNorm::kAfterPositions,
       .positions = {.kind = PositionTraits::Kind::kLearned, .offset = 2},
-      .default_prompt = DefaultPrompt::kLanguage,
   };
   return load_bart_like(kTraits, config, std::move(weights), options);
 }

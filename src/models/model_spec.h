@@ -11,14 +11,6 @@
 
 namespace transept {
 
-// The tokens after the decoder's start token, for a request without a decoder prompt.
-enum class DefaultPrompt : uint8_t {
-  kStart,       // none
-  kBos,         // the bos token (BART)
-  kLanguage,    // the target language: the request's, else forced_bos_token_id of generation_config.json, else none
-  kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
-};
-
 struct ModelSpec {
   std::string family;  // "bart"
   int32_t d_model = 0;
@@ -41,7 +33,6 @@ struct ModelSpec {
   std::vector<std::string> modalities;  // keys of multi_modal_data that the encoder takes; empty: it takes ids
   // The cross-attention heads whose mean aligns tokens with encoder positions; ascending by layer. Empty: none known.
   std::vector<LayerHead> alignment_heads;
-  DefaultPrompt default_prompt = DefaultPrompt::kStart;
 
   bool encoder_takes_ids() const { return modalities.empty(); }
   // Width of an item's rows. Spliced rows stand among the decoder's, and are as wide.

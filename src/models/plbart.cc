@@ -13,7 +13,6 @@ StatusOr<std::unique_ptr<Model>> load_plbart(const ModelConfig& config, std::sha
       .encoder_embedding_norm = EmbeddingNorm::kAfterPositions,
       .decoder_embedding_norm = EmbeddingNorm::kAfterPositions,
       .positions = {.kind = PositionTraits::Kind::kLearned, .offset = 2},
-      .default_prompt = DefaultPrompt::kLanguage,
       .scale_embedding = true,
   };
   return load_bart_like(kTraits, config, std::move(weights), options);

@@ -129,7 +129,6 @@ StatusOr<std::unique_ptr<Model>> load_whisper(const ModelConfig& config, std::sh
   ASSIGN_OR_RETURN(EncoderDecoderParts parts,
                    load_bart_like_parts(kTraits, sizes, std::move(input), *weights, options));
   parts.spec.modalities = {"audio"};
-  parts.spec.default_prompt = DefaultPrompt::kTranscript;
   ASSIGN_OR_RETURN(parts.spec.alignment_heads, read_alignment_heads(config.path, sizes.decoder));
   return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }

@@ -3,29 +3,13 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "multimodal/input_families.h"
 
 namespace transept {
 namespace {
 
 constexpr std::string_view kParam = "multi_modal_data";
 constexpr size_t kMaxShownName = 100;
-
-using MakeAudio = StatusOr<std::unique_ptr<AudioProcessor>> (*)(const ModelConfig&);
-
-// The families that take audio: one line each.
-struct AudioFamily {
-  std::string_view model_type, architecture;
-  MakeAudio make;
-};
-constexpr AudioFamily kAudioFamilies[] = {
-    {"whisper", "WhisperForConditionalGeneration", make_log_mel_processor},
-    {"moonshine", "MoonshineForConditionalGeneration", make_waveform_processor},
-};
-
-bool is_family(const AudioFamily& family, const ModelConfig& config) {
-  if (!config.model_type.empty()) return family.model_type == config.model_type;
-  return std::ranges::find(config.architectures, family.architecture) != config.architectures.end();
-}
 
 std::string seconds_text(double seconds) {
   char text[32];
@@ -38,10 +22,9 @@ std::string seconds_text(double seconds) {
 StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config) {
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
-  for (const AudioFamily& family : kAudioFamilies) {
-    if (is_family(family, config)) {
-      ASSIGN_OR_RETURN(registry->audio_, family.make(config));
-    }
+  const InputFamily* family = find_input_family(config);
+  if (family != nullptr && family->make_audio != nullptr) {
+    ASSIGN_OR_RETURN(registry->audio_, family->make_audio(config));
   }
   return registry;
 }

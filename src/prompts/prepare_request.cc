@@ -20,14 +20,7 @@ std::optional<TimestampRules> timestamp_rules(const PreparedRequest& prepared, c
 
 StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const PromptProcessor& prompts,
                                           const GenerationConfig& generation, const PrepareOptions& options) {
-  PromptProcessor::Options prompt_options;
-  prompt_options.add_special_tokens = request.prompt_options.add_special_tokens;
-  prompt_options.truncate_prompt_tokens = request.prompt_options.truncate_prompt_tokens;
-  prompt_options.source_lang = request.prompt_options.source_lang.value_or("");
-  prompt_options.target_lang = request.prompt_options.target_lang.value_or("");
-  prompt_options.language = request.prompt_options.language.value_or("");
-  prompt_options.task = request.prompt_options.task.value_or("");
-  prompt_options.timestamps = request.prompt_options.timestamps.value_or(false);
+  PromptProcessor::Options prompt_options(request.prompt_options);
   prompt_options.media = options.media;
   if (request.sampling.stop.has_value() && !request.sampling.stop->empty() && !prompts.has_tokenizer()) {
     return field_error("stop", "stop strings need a tokenizer, and the model's folder has none: use stop_token_ids");

@@ -1,10 +1,12 @@
 // Turns prompts as users write them into what the engine runs: ids or features for the encoder, and ids for the
-// decoder. SEMANTICS of prompts live here (docs/api.md, Prompts). Immutable after construction, so thread-safe. Media
+// decoder (docs/api.md, Prompts). What a family makes of them are its rules (multimodal/input_rules.h); tokenising,
+// decoding of media, limits and their errors are here. Immutable after construction, so thread-safe. Media
 // are decoded on the calling thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,8 +16,10 @@
 #include "core/generation_config.h"
 #include "core/model_config.h"
 #include "core/prompt.h"
+#include "core/prompt_options.h"
 #include "core/speech_tokens.h"
-#include "models/model.h"
+#include "models/model_spec.h"
+#include "multimodal/input_rules.h"
 #include "multimodal/registry.h"
 #include "text/tokenizer.h"
 
@@ -23,12 +27,10 @@ namespace transept {
 
 class PromptProcessor final {
  public:
-  struct Options {
-    std::optional<bool> add_special_tokens;  // unset: yes for the encoder; a trailing end token of decoder text dropped
-    std::optional<int32_t> truncate_prompt_tokens;  // keeps the last so many encoder ids
-    std::string source_lang, target_lang;
-    std::string language, task;  // of a transcript; "": detect it, and transcribe
-    bool timestamps = false;
+  struct Options : PromptOptions {
+    Options() = default;
+    explicit Options(PromptOptions of_request) : PromptOptions(std::move(of_request)) {}
+
     MediaAccess media;
     MediaLimits media_limits;
   };
@@ -36,19 +38,16 @@ class PromptProcessor final {
     int32_t max_encoder_len = 0;
     int32_t max_decoder_len = 0;  // prompt and output
   };
-
-  // What a model that transcribes has in addition; borrowed.
-  struct Speech {
-    const MultiModalRegistry* media = nullptr;  // null: no media
-    const SpeechTokens* tokens = nullptr;       // null: a model without transcript tokens
+  // What a model's folder has beside its configuration; borrowed.
+  struct Parts {
+    const Tokenizer* tokenizer = nullptr;         // null: there is none, and texts are refused
+    std::string no_tokenizer = {};                // why
+    const MultiModalRegistry* media = nullptr;    // null: no media
+    const SpeechTokens* speech_tokens = nullptr;  // null: a model without transcript tokens
   };
 
-  // Borrows the tokenizer. Null: there is none, for the given reason, and texts are refused.
   PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
-                  const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer = "")
-      : PromptProcessor(config, generation, spec, limits, tokenizer, std::move(no_tokenizer), Speech()) {}
-  PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
-                  const Limits& limits, const Tokenizer* tokenizer, std::string no_tokenizer, const Speech& speech);
+                  const Limits& limits, const Parts& parts);
 
   // Errors (with the field's name): an empty prompt; only a decoder prompt; ids outside the vocabulary; more ids than
   // the model has positions (both counts); a text over a bound of bytes, which is not tokenised; media for a model
@@ -69,10 +68,10 @@ class PromptProcessor final {
   StatusOr<std::vector<std::vector<int32_t>>> bad_words_ids(const std::vector<std::string>& words) const;
 
   int32_t decoder_start_token_id() const { return decoder_start_; }
-  bool has_tokenizer() const { return tokenizer_ != nullptr; }
+  bool has_tokenizer() const { return parts_.tokenizer != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }
   bool has_alignment_heads() const { return !spec_.alignment_heads.empty(); }
-  const SpeechTokens* speech_tokens() const { return speech_.tokens; }
+  const SpeechTokens* speech_tokens() const { return parts_.speech_tokens; }
   const Limits& limits() const { return limits_; }
   // Whether --max-model-len or its default is below what the model has.
   bool encoder_len_is_set() const { return limits_.max_encoder_len < spec_.max_encoder_positions; }
@@ -85,34 +84,19 @@ class PromptProcessor final {
                            EncoderDecoderInputs& inputs) const;
   StatusOr<std::vector<int32_t>> encoder_ids(const SingletonPrompt& prompt, const std::string& param,
                                              const Options& options) const;
-  StatusOr<std::vector<int32_t>> decoder_ids(const SingletonPrompt& prompt, const std::string& param,
-                                             const Options& options) const;
   Status check_num_bytes(const std::string& text, const std::string& param, TokenizerSide side,
-                         const Options& options) const;
+                         const PromptOptions& options) const;
   int64_t longest_token_bytes(TokenizerSide side) const;
   StatusOr<std::vector<int32_t>> tokenize(const std::string& text, const std::string& param, bool add_special_tokens,
-                                          TokenizerSide side, const Options& options) const;
-  Status check_ids(const std::vector<int32_t>& ids, const std::string& param, int32_t vocab_size) const;
+                                          TokenizerSide side, const PromptOptions& options) const;
   Status refuse_media(const EncoderDecoderPrompt& prompt) const;
   Status fill_features(const EncoderDecoderPrompt& prompt, const Options& options, EncoderDecoderInputs& inputs) const;
-  Status fill_given_decoder_prompt(const EncoderDecoderPrompt& prompt, const Options& options,
-                                   EncoderDecoderInputs& inputs) const;
-  Status check_transcript_options(const Options& options) const;
-  // Fills what precedes the text of a transcript; leaves its language open if the request names none.
-  Status fill_transcript_prefix(const Options& options, EncoderDecoderInputs& inputs) const;
-  // Returns the token of the request's language; none if the request names none.
-  StatusOr<std::optional<int32_t>> language_token(const std::string& language, std::string_view field) const;
-  void fill_default_decoder_prompt(std::optional<int32_t> target_language, EncoderDecoderInputs& inputs) const;
 
   ModelSpec spec_;
   Limits limits_;
-  const Tokenizer* tokenizer_;
-  std::string no_tokenizer_;  // why there is none
-  Speech speech_;
+  Parts parts_;
   int32_t decoder_start_ = 0;
-  std::optional<int32_t> bos_;
-  std::optional<int32_t> forced_bos_;  // generation_config's
-  std::vector<int32_t> eos_;
+  std::unique_ptr<InputRules> rules_;
   // Per TokenizerSide; computed when a text is so long that it matters.
   mutable std::array<std::once_flag, 2> longest_is_known_;
   mutable std::array<int64_t, 2> longest_token_bytes_{};

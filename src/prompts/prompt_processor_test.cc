@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "multimodal/input_families.h"
 #include "prompts/prepare_request.h"
 
 namespace transept {
@@ -52,6 +53,9 @@ struct Case {
 
 PromptProcessor processor(const Case& test, const Tokenizer& tokenizer) {
   ModelConfig config;
+  config.model_type = test.kind == DefaultPrompt::kBos        ? "bart"
+                      : test.kind == DefaultPrompt::kLanguage ? "mbart"
+                                                              : "t5";
   GenerationConfig generation;
   generation.decoder_start_token_id = kStart;
   generation.bos_token_id = kBos;
@@ -61,8 +65,7 @@ PromptProcessor processor(const Case& test, const Tokenizer& tokenizer) {
   spec.family = "test";
   spec.vocab_size = 40;
   spec.encoder_vocab_size = 36;
-  spec.default_prompt = test.kind;
-  return {config, generation, spec, {16, 16}, test.has_tokenizer ? &tokenizer : nullptr, "no files"};
+  return {config, generation, spec, {16, 16}, {test.has_tokenizer ? &tokenizer : nullptr, "no files"}};
 }
 
 StatusOr<EncoderDecoderInputs> process(const Case& test, std::optional<std::vector<int32_t>> decoder_ids = {}) {
@@ -74,7 +77,7 @@ StatusOr<EncoderDecoderInputs> process(const Case& test, std::optional<std::vect
     prompt.decoder->content = TokensPrompt{*std::move(decoder_ids)};
   }
   PromptProcessor::Options options;
-  options.target_lang = test.target_lang;
+  options.target_lang = std::string(test.target_lang);
   return processor(test, tokenizer).process(prompt, options);
 }
 
@@ -209,7 +212,7 @@ TEST(TextsOfTooManyBytes, AreRefusedWithoutBeingCut) {
                            const PromptProcessor::Options& options = {}) {
     GenerationConfig generation;
     generation.decoder_start_token_id = 2;
-    const PromptProcessor prompts({}, generation, spec, {positions, positions}, &tokenizer, "");
+    const PromptProcessor prompts({}, generation, spec, {positions, positions}, {&tokenizer});
     EncoderDecoderPrompt prompt;
     prompt.encoder.content = TextPrompt{std::string(encoder_bytes, ' ')};
     if (decoder_bytes > 0) {

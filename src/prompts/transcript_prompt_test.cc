@@ -74,12 +74,11 @@ class TranscriptPrompts : public ::testing::Test {
     spec_.max_encoder_positions = limits_.max_encoder_len = 8;
     spec_.max_decoder_positions = limits_.max_decoder_len = 16;
     spec_.modalities = {"audio"};
-    spec_.default_prompt = DefaultPrompt::kTranscript;
     options_.language = "en";
   }
 
   PromptProcessor processor() const {
-    return {config_, generation_, spec_, limits_, &tokenizer_, "", PromptProcessor::Speech{media_.get(), &tokens_}};
+    return {config_, generation_, spec_, limits_, {&tokenizer_, "", media_.get(), &tokens_}};
   }
 
   // `prompt` as it stands in a request; AUDIO is a second of it.
@@ -293,8 +292,7 @@ TEST_F(TranscriptPrompts, MoreThanAWindowOrThePositionsIsRefusedByBothCounts) {
 }
 
 TEST_F(TranscriptPrompts, WithoutATokenizerIdsStillWork) {
-  const PromptProcessor prompts(config_, generation_, spec_, limits_, nullptr, "no files",
-                                PromptProcessor::Speech{media_.get(), &tokens_});
+  const PromptProcessor prompts(config_, generation_, spec_, limits_, {nullptr, "no files", media_.get(), &tokens_});
   EncoderDecoderPrompt prompt;
   prompt.encoder.multi_modal_data = Json::parse(R"({"audio": {"samples": [0], "sampling_rate": 16000}})").value();
   EXPECT_TRUE(prompts.process(prompt, options_).ok());
@@ -328,8 +326,9 @@ TEST_F(TranscriptPrompts, TextModelsRefuseWhatBelongsToSpeech) {
   ModelSpec text = spec_;
   text.family = "bart";
   text.modalities.clear();
-  text.default_prompt = DefaultPrompt::kBos;
-  const PromptProcessor prompts(config_, generation_, text, limits_, &tokenizer_);
+  ModelConfig config;
+  config.model_type = "bart";
+  const PromptProcessor prompts(config, generation_, text, limits_, {&tokenizer_});
   EncoderDecoderPrompt prompt;
   prompt.encoder.content = TokensPrompt{{5}};
   PromptProcessor::Options options;
@@ -361,9 +360,9 @@ TEST_F(TranscriptPrompts, TextModelsRefuseWhatBelongsToSpeech) {
 TEST_F(TranscriptPrompts, AudioModelsWithoutTranscriptTokens) {
   ModelSpec spec = spec_;
   spec.family = "moonshine";
-  spec.default_prompt = DefaultPrompt::kStart;
-  const PromptProcessor prompts(config_, generation_, spec, limits_, &tokenizer_, "",
-                                PromptProcessor::Speech{media_.get(), nullptr});
+  ModelConfig config;
+  config.model_type = "moonshine";
+  const PromptProcessor prompts(config, generation_, spec, limits_, {&tokenizer_, "", media_.get()});
   EncoderDecoderPrompt prompt;
   prompt.encoder.multi_modal_data = Json::parse(R"({"audio": {"samples": [0], "sampling_rate": 16000}})").value();
   PromptProcessor::Options options;

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "core/prompt.h"
+#include "core/prompt_options.h"
 #include "core/sampling_params.h"
 
 namespace transept {
@@ -73,18 +74,6 @@ struct RequestOverrides {
   std::optional<int32_t> num_beams;
   std::optional<float> length_penalty;
   std::optional<SamplingParams::EarlyStopping> early_stopping;
-};
-
-// Fields that direct the prompt processor: tokenising, languages and the task of a transcript.
-struct PromptOptions {
-  std::optional<bool> add_special_tokens;
-  std::optional<int32_t> truncate_prompt_tokens;  // keep the last k encoder ids; k > 0
-  std::optional<std::string> source_lang, target_lang;
-  std::optional<std::string> language, task;  // of a transcript
-  std::optional<bool> timestamps;
-  // Words that must not be generated; no string is empty. The prompt processor tokenises them, and prepare_request
-  // appends the ids to SamplingParams::bad_words_ids.
-  std::optional<std::vector<std::string>> bad_words;
 };
 
 // Fields of HTTP bodies alone.

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/strings.h"
 #include "core/speech_languages.h"
+#include "multimodal/transcript_rules.h"
 #include "speech/characters.h"
 #include "speech/compression_ratio.h"
 #include "speech/window_segments.h"
@@ -199,11 +200,8 @@ StatusOr<std::vector<int32_t>> WindowDecoder::encode_text(const std::string& tex
   return ids;
 }
 
-std::vector<int32_t> WindowDecoder::start_sequence() const {
-  std::vector<int32_t> ids = {start_};
-  if (language_token_.has_value()) ids.push_back(*language_token_);
-  if (task_token_.has_value()) ids.push_back(*task_token_);
-  return ids;
+std::vector<int32_t> WindowDecoder::start_sequence(bool timestamps) const {
+  return transcript_prompt(model_.tokens, start_, language_token_, task_token_, timestamps);
 }
 
 StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
@@ -359,11 +357,8 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
     prompt.insert(prompt.end(), previous.begin(), previous.end());
   }
   const auto start_index = static_cast<int32_t>(prompt.size());
-  const std::vector<int32_t> start = start_sequence();
+  const std::vector<int32_t> start = start_sequence(!options_.without_timestamps);
   prompt.insert(prompt.end(), start.begin(), start.end());
-  if (options_.without_timestamps && model_.tokens != nullptr && model_.tokens->no_timestamps.has_value()) {
-    prompt.push_back(*model_.tokens->no_timestamps);
-  }
   if (with_prefix) prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
   // The last token takes no position: nothing follows it. The reference takes it, too (decoding.py, _main_loop).
   const int32_t room = max_len_ + 1 - static_cast<int32_t>(prompt.size());
@@ -391,9 +386,8 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
 StatusOr<std::vector<WordTiming>> WindowDecoder::align(const EncodedInput& window, std::span<const int32_t> text_tokens,
                                                        int64_t num_frames) const {
   if (text_tokens.empty()) return std::vector<WordTiming>();
-  const std::vector<int32_t> start = start_sequence();
-  std::vector<int32_t> prompt = start;
-  prompt.push_back(*model_.tokens->no_timestamps);
+  std::vector<int32_t> prompt = start_sequence(false);
+  const size_t first = prompt.size();
   prompt.insert(prompt.end(), text_tokens.begin(), text_tokens.end());
   prompt.push_back(end_of_text_);
   SamplingParams params;
@@ -404,7 +398,6 @@ StatusOr<std::vector<WordTiming>> WindowDecoder::align(const EncodedInput& windo
   params.capture_cross_attention = true;
   ASSIGN_OR_RETURN(const RequestOutput output, ask(window, prompt, params));
   CHECK(output.cross_attention != nullptr && output.prompt_logprobs.has_value(), "no attention of the words");
-  const size_t first = start.size() + 1;
   std::vector<float> probabilities;
   for (size_t i = 0; i < text_tokens.size(); ++i) {
     const auto& entries = (*output.prompt_logprobs)[first + i];
@@ -419,7 +412,7 @@ StatusOr<std::vector<WordTiming>> WindowDecoder::align(const EncodedInput& windo
   input.num_heads = output.cross_attention->num_heads;
   input.num_tokens = output.cross_attention->num_tokens;
   input.num_positions = output.cross_attention->num_positions;
-  input.num_prefix_tokens = static_cast<int64_t>(start.size());
+  input.num_prefix_tokens = static_cast<int64_t>(first) - 1;  // without that of no timestamps
   input.num_frames = num_frames;
   input.text_tokens = text_tokens;
   input.probabilities = probabilities;

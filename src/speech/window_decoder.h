@@ -88,7 +88,7 @@ class WindowDecoder final {
   StatusOr<std::vector<int32_t>> suppressed_tokens() const;
   std::string text_below(std::span<const int32_t> tokens, int32_t end) const;
   StatusOr<std::vector<int32_t>> encode_text(const std::string& text, std::string_view field) const;
-  std::vector<int32_t> start_sequence() const;
+  std::vector<int32_t> start_sequence(bool timestamps) const;
   SamplingParams params(double temperature) const;
   StatusOr<WindowAnswer> decode_at(const EncodedInput& window, const std::vector<int32_t>& prompt,
                                    const SamplingParams& params) const;

@@ -6,6 +6,7 @@
 #include "base/environment.h"
 #include "base/isa.h"
 #include "base/log.h"
+#include "multimodal/input_families.h"
 #include "rank/local_executor.h"
 #include "rank/loopback_executor.h"
 #include "startup/features.h"
@@ -206,12 +207,16 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
   for (const std::string& line : info.report) log_info(line);
   if (!choices.types.report.empty()) log_info(choices.types.report);
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
-  if (info.spec.default_prompt == DefaultPrompt::kTranscript) RETURN_IF_ERROR(load_speech_tokens(loaded));
+  const InputFamily* family = find_input_family(loaded.model_config);
+  if (family != nullptr && family->default_prompt == DefaultPrompt::kTranscript) {
+    RETURN_IF_ERROR(load_speech_tokens(loaded));
+  }
   const PromptProcessor::Limits limits{info.max_encoder_len, info.max_decoder_len};
   loaded.prompts = std::make_unique<PromptProcessor>(
-      loaded.model_config, loaded.generation, info.spec, limits, loaded.tokenizer.get(), no_tokenizer,
-      PromptProcessor::Speech{loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
-                              loaded.speech_tokens.get()});
+      loaded.model_config, loaded.generation, info.spec, limits,
+      PromptProcessor::Parts{loaded.tokenizer.get(), no_tokenizer,
+                             loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
+                             loaded.speech_tokens.get()});
   RETURN_IF_ERROR(make_engines(config, choices, std::move(runner), clock, loaded));
   return loaded;
 }

@@ -1,0 +1,37 @@
+// The table of families by what their requests may hold: the default prompt of the decoder, and the media of the
+// encoder. One line a family; a test compares it with models/families.h. Constant data: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "core/model_config.h"
+#include "multimodal/audio_processor.h"
+
+namespace transept {
+
+// The tokens after the decoder's start token, for a request without a decoder prompt.
+enum class DefaultPrompt : uint8_t {
+  kStart,       // none
+  kBos,         // the bos token (BART)
+  kLanguage,    // the target language: the request's, else forced_bos_token_id of generation_config.json, else none
+  kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
+};
+
+struct InputFamily {
+  std::string_view model_type, architecture;
+  DefaultPrompt default_prompt = DefaultPrompt::kStart;
+  // Null: the encoder takes no audio, but ids.
+  StatusOr<std::unique_ptr<AudioProcessor>> (*make_audio)(const ModelConfig& config) = nullptr;
+};
+
+std::span<const InputFamily> input_families();
+
+// Returns the family of config.architectures or, if that is empty, of config.model_type: as load_model() does. Null:
+// the table has none.
+const InputFamily* find_input_family(const ModelConfig& config);
+
+}  // namespace transept

@@ -1,0 +1,95 @@
+#include "multimodal/input_rules.h"
+
+#include <algorithm>
+
+namespace transept {
+namespace {
+
+bool is_text(const SingletonPrompt& prompt) { return std::holds_alternative<TextPrompt>(prompt.content); }
+
+}  // namespace
+
+Status check_token_ids(std::span<const int32_t> ids, std::string_view param, int32_t vocab_size) {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= vocab_size) {
+      return field_error(param, str_cat("token id ", id, " is outside the vocabulary of ", vocab_size));
+    }
+  }
+  return ok_status();
+}
+
+Status InputRules::check_encoder(const EncoderDecoderPrompt& prompt, const PromptOptions& options) const {
+  const bool has_content = !std::holds_alternative<std::monostate>(prompt.encoder.content);
+  if (prompt.encoder.multi_modal_data.has_value()) {
+    if (has_content) {
+      return field_error("encoder_prompt",
+                         str_cat("this model (", context_.family, ") has no place for text beside media in ",
+                                 "its encoder: give it as decoder_prompt"));
+    }
+    if (!options.truncate_prompt_tokens.has_value()) return ok_status();
+    return field_error("truncate_prompt_tokens",
+                       "truncate_prompt_tokens cuts token ids, and the encoder input is audio");
+  }
+  if (!context_.modalities.empty()) {
+    return field_error(prompt.encoder_param,
+                       str_cat("this model (", context_.family, ") encodes ", context_.modalities.front(),
+                               ": give it in multi_modal_data; text and ids beside it are the decoder's"));
+  }
+  if (has_content) return ok_status();
+  return field_error("encoder_prompt", "a request needs an encoder prompt; only a decoder prompt was given");
+}
+
+Status InputRules::check_options(const PromptOptions& options) const {
+  if (context_.speech_tokens == nullptr) {
+    const std::string_view field = !options.language.value_or("").empty() ? "language"
+                                   : !options.task.value_or("").empty()   ? "task"
+                                   : options.timestamps.value_or(false)   ? "timestamps"
+                                                                          : "";
+    if (!field.empty()) {
+      return field_error(field, str_cat("this model (", context_.family, ") has no ", field, " to choose"));
+    }
+  }
+  return language_token(options.target_lang, "target_lang").status();
+}
+
+Status InputRules::fill_decoder(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
+                                EncoderDecoderInputs& inputs) const {
+  RETURN_IF_ERROR(check_options(options));
+  if (!prompt.decoder.has_value() || std::holds_alternative<std::monostate>(prompt.decoder->content)) {
+    return fill_default(options, inputs);
+  }
+  if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) inputs.prompt = text->text;
+  if (is_text(*prompt.decoder) || !prompt.decoder_beside_media) return fill_given(prompt, options, tokenize, inputs);
+  inputs.prompt_token_ids = std::get<TokensPrompt>(prompt.decoder->content).token_ids;
+  if (inputs.prompt_token_ids.empty()) return field_error(prompt.decoder_param, "the list of token ids is empty");
+  return check_token_ids(inputs.prompt_token_ids, prompt.decoder_param, context_.vocab_size);
+}
+
+Status InputRules::fill_given(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
+                              EncoderDecoderInputs& inputs) const {
+  std::vector<int32_t> ids;
+  if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) {
+    ASSIGN_OR_RETURN(ids, tokenize(text->text, options.add_special_tokens.value_or(true)));
+    // Nobody continues a finished sentence: a trailing end token goes, unless the request insists.
+    const bool ends = !ids.empty() && std::ranges::find(context_.eos, ids.back()) != context_.eos.end();
+    if (ends && options.add_special_tokens != true) ids.pop_back();
+  } else {
+    ids = std::get<TokensPrompt>(prompt.decoder->content).token_ids;
+  }
+  RETURN_IF_ERROR(check_token_ids(ids, prompt.decoder_param, context_.vocab_size));
+  if (ids.empty() || ids.front() != context_.decoder_start) ids.insert(ids.begin(), context_.decoder_start);
+  inputs.prompt_token_ids = std::move(ids);
+  return ok_status();
+}
+
+StatusOr<std::optional<int32_t>> InputRules::language_token(const std::optional<std::string>& language,
+                                                            std::string_view field) const {
+  if (language.value_or("").empty()) return std::optional<int32_t>();
+  if (context_.tokenizer == nullptr) {
+    return field_error(field, str_cat("languages need a tokenizer (", context_.no_tokenizer, ")"));
+  }
+  ASSIGN_OR_RETURN(const int32_t id, context_.tokenizer->language_token(*language, field));
+  return std::optional<int32_t>(id);
+}
+
+}  // namespace transept
