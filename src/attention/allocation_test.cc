@@ -7,6 +7,7 @@
 
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "ops/norm.h"
 #include "ops/softmax.h"
@@ -32,7 +33,8 @@ TEST(AllocationTest, AWarmStepAllocatesNothing) {
   for (const Isa isa : present_isas()) {
     ThreadPool pool(2);
     Arena arena(size_t{32} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = isa};
+    CpuDevice device{pool, isa};
+    Context context{.device = device, .arena = arena};
     const PackedMatrix w(256, 64);
     for (const int64_t m : {1, 60}) {
       const TensorView x = arena.tensor(DType::kFloat32, {m, 64});

@@ -6,6 +6,7 @@
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
 #include "ops/bench_support.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -40,7 +41,8 @@ void run(benchmark::State& state, AttentionType type, int group, DType kv_dtype 
   }
   ThreadPool threads(num_available_cpus());
   Arena arena(size_t{64} << 20);
-  Context context{.threads = threads, .arena = arena, .isa = isa};
+  CpuDevice device{threads, isa};
+  Context context{.device = device, .arena = arena};
   const auto backend = std::move(make_attention_backend("cpu").value());
   AttentionSetup setup(p, *backend, false);
   setup.run(context);
@@ -56,7 +58,8 @@ void run_t5(benchmark::State& state, AttentionType type) {
   biased.bias = BiasForm::kT5;
   ThreadPool threads(num_available_cpus());
   Arena arena(size_t{64} << 20);
-  Context context{.threads = threads, .arena = arena, .isa = isa};
+  CpuDevice device{threads, isa};
+  Context context{.device = device, .arena = arena};
   const auto backend = std::move(make_attention_backend("cpu").value());
   AttentionSetup without(plain, *backend, false), with(biased, *backend, false);
   without.run(context);
@@ -85,7 +88,8 @@ void BM_CrossByKvType(benchmark::State& state) {
   if (isa > detect_isa()) return state.SkipWithError("level not present");
   ThreadPool threads(static_cast<int>(state.range(4)));
   Arena arena(size_t{64} << 20);
-  Context context{.threads = threads, .arena = arena, .isa = isa};
+  CpuDevice device{threads, isa};
+  Context context{.device = device, .arena = arena};
   AttentionProblem problems[kTypes.size()];
   std::unique_ptr<AttentionBackend> backends[kTypes.size()];
   std::unique_ptr<AttentionSetup> setups[kTypes.size()];

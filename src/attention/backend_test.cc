@@ -8,6 +8,7 @@
 
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -41,7 +42,8 @@ class BackendTest : public testing::TestWithParam<Variant> {
   AttentionResult run(AttentionProblem p, int threads = 2, std::vector<int32_t> captured_heads = {}) {
     p.kv_dtype = GetParam().kv_dtype;
     ThreadPool pool(threads);
-    Context context{.threads = pool, .arena = arena_, .isa = GetParam().isa};
+    CpuDevice device{pool, GetParam().isa};
+    Context context{.device = device, .arena = arena_};
     return AttentionSetup(p, *backend_).run(context, std::move(captured_heads));
   }
 
@@ -279,11 +281,13 @@ TEST_P(BackendTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
     const AttentionProblem p = problem(type);
     ThreadPool pool(2);
     Arena arena(size_t{8} << 20), measuring = Arena::measuring();
-    Context context{.threads = pool, .arena = arena, .isa = GetParam().isa};
+    CpuDevice device{pool, GetParam().isa};
+    Context context{.device = device, .arena = arena};
     AttentionSetup setup(p, *backend_);
     setup.run(context);
     EXPECT_EQ(arena.num_overflows(), 0);
-    Context dry{.threads = pool, .arena = measuring, .isa = GetParam().isa, .dry_run = true};
+    CpuDevice dry_device{pool, GetParam().isa};
+    Context dry{.device = dry_device, .arena = measuring, .dry_run = true};
     AttentionArgs args = setup.args();
     for (TensorView* view : {&args.q, &args.k, &args.v, &args.out}) {
       if (view->raw != nullptr) view->raw = reinterpret_cast<void*>(64);  // nobody may look there
@@ -466,7 +470,8 @@ TEST(MemoryTest, OfAStepUnderT5sBiasDoesNotGrowWithTheLength) {
     p.owners = {{1, length, {length}}};
     ThreadPool pool(2);
     Arena arena(size_t{8} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = detect_isa()};
+    CpuDevice device{pool, detect_isa()};
+    Context context{.device = device, .arena = arena};
     const auto backend = std::move(make_attention_backend("cpu").value());
     AttentionSetup(p, *backend).run(context);
     EXPECT_EQ(arena.num_overflows(), 0);

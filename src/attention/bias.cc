@@ -14,16 +14,19 @@ constexpr int64_t kMaxBuckets = 1 << 12;
 
 }  // namespace
 
-DistanceBias::DistanceBias(int64_t num_heads, int64_t max_distance, FunctionRef<float(int64_t, int64_t)> value)
+DistanceBias::DistanceBias(int64_t num_heads, int64_t max_distance, FunctionRef<float(int64_t, int64_t)> value,
+                           DeviceMemory& memory)
     : num_heads_(num_heads), max_distance_(max_distance) {
   CHECK(num_heads > 0 && max_distance >= 0);
   const int64_t end = max_distance + kDistancePadding;
-  values_.reserve(static_cast<size_t>(num_heads * 2 * end));
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(num_heads * 2 * end));
   for (int64_t head = 0; head < num_heads; ++head) {
     for (int64_t distance = -end; distance < end; ++distance) {
-      values_.push_back(value(head, std::clamp(distance, -max_distance, max_distance)));
+      values.push_back(value(head, std::clamp(distance, -max_distance, max_distance)));
     }
   }
+  values_ = DeviceFloats(std::move(values), memory);
 }
 
 AttentionBias DistanceBias::bias() const {
@@ -57,11 +60,12 @@ int64_t T5Buckets::bucket(int64_t distance) const {
   return first + std::min(num_exact + step, of_direction - 1);
 }
 
-DistanceBias t5_bias(const T5Buckets& buckets, std::span<const float> table, int64_t num_heads) {
+DistanceBias t5_bias(const T5Buckets& buckets, std::span<const float> table, int64_t num_heads, DeviceMemory& memory) {
   CHECK(static_cast<int64_t>(table.size()) == buckets.num_buckets * num_heads);
-  return DistanceBias(num_heads, buckets.max_distance, [&](int64_t head, int64_t distance) {
+  const auto value = [&](int64_t head, int64_t distance) {
     return table[static_cast<size_t>(buckets.bucket(distance) * num_heads + head)];
-  });
+  };
+  return DistanceBias(num_heads, buckets.max_distance, value, memory);
 }
 
 }  // namespace transept

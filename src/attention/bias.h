@@ -10,6 +10,7 @@
 
 #include "attention/bias_kind.h"
 #include "base/function_ref.h"
+#include "tensor/device_floats.h"
 #include "tensor/tensor.h"
 
 namespace transept {
@@ -54,14 +55,15 @@ class DistanceBias final {
  public:
   // Calls value(head, distance) for every distance in [-max_distance, max_distance]. REQUIRES: num_heads > 0,
   // max_distance >= 0.
-  DistanceBias(int64_t num_heads, int64_t max_distance, FunctionRef<float(int64_t, int64_t)> value);
+  DistanceBias(int64_t num_heads, int64_t max_distance, FunctionRef<float(int64_t, int64_t)> value,
+               DeviceMemory& memory = host_memory());
 
   // Returns a bias that borrows this table.
   AttentionBias bias() const;
 
  private:
   int64_t num_heads_, max_distance_;
-  std::vector<float> values_;  // [num_heads, 2 (max_distance + kDistancePadding)]
+  DeviceFloats values_;  // [num_heads, 2 (max_distance + kDistancePadding)]
 };
 
 // T5's relative positions (Raffel et al. 2020, section 2.1; transformers' T5Attention._relative_position_bucket). Half
@@ -79,6 +81,7 @@ struct T5Buckets {
 
 // Returns the bias of a T5 table: [num_buckets, num_heads], the layout of checkpoints. REQUIRES: valid buckets, and a
 // table of that size.
-DistanceBias t5_bias(const T5Buckets& buckets, std::span<const float> table, int64_t num_heads);
+DistanceBias t5_bias(const T5Buckets& buckets, std::span<const float> table, int64_t num_heads,
+                     DeviceMemory& memory = host_memory());
 
 }  // namespace transept

@@ -8,6 +8,7 @@
 #include "attention/cpu_kernels.h"
 #include "attention/encoder_int8.h"
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -122,11 +123,11 @@ void write_head(Isa isa, const AttentionMetadata& metadata, const AttentionArgs&
 
 void write_cache(Context& context, const AttentionMetadata& metadata, const AttentionArgs& args) {
   const int64_t heads = args.k.dim(1), rows = args.k.dim(0);
-  const auto write = [&](int64_t head, int) { write_head(context.isa, metadata, args, 0, rows, head); };
+  const auto write = [&](int64_t head, int) { write_head(cpu_of(context).isa(), metadata, args, 0, rows, head); };
   if (args.k.num_elements() < kSerialWork) {
     for (int64_t head = 0; head < heads; ++head) write(head, 0);
   } else {  // by head: threads never write into the same line
-    context.threads.parallel_for(heads, write);
+    cpu_of(context).threads().parallel_for(heads, write);
   }
 }
 
@@ -147,7 +148,7 @@ struct Scratch {
 
 // One for each thread.
 std::span<Scratch> make_scratch(Context& context, int64_t num_rows, int64_t dim, int64_t words_bytes) {
-  const int num_threads = context.threads.num_threads();
+  const int num_threads = cpu_of(context).threads().num_threads();
   const std::span<Scratch> all = context.arena.allocate_span<Scratch>(num_threads);
   for (int i = 0; i < num_threads; ++i) {
     const Scratch mine(context.arena, num_rows, dim, words_bytes);
@@ -177,7 +178,7 @@ class RoundedKeys final {
       num_blocks += static_cast<int32_t>(ceil_div(metadata.seq_lens[static_cast<size_t>(s)], kTileKeys));
     }
     std::iota(ids_.begin(), ids_.end(), 0);
-    context.threads.parallel_for(metadata.num_seqs * heads, [&](int64_t task, int) {
+    cpu_of(context).threads().parallel_for(metadata.num_seqs * heads, [&](int64_t task, int) {
       write(metadata, args, static_cast<int32_t>(task / heads), task % heads);
     });
   }
@@ -364,11 +365,11 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   const bool rounds = type == AttentionType::kEncoder && metadata.kv_dtype == DType::kInt8;
   const KvType kv = type == AttentionType::kEncoder && !rounds ? KvType::kFloat32 : kv_type(metadata.kv_dtype);
   const Arena::Scope scope(context.arena);
-  const RoundedKernels kernels = select_rounded(context.isa, !args.causal && args.capture == nullptr);
+  const RoundedKernels kernels = select_rounded(cpu_of(context).isa(), !args.causal && args.capture == nullptr);
   std::optional<RoundedKeys> rounded;
   if (rounds) rounded.emplace(context, kernels, metadata, args);
   const Run job(type, metadata, args, rounds ? &*rounded : nullptr,
-                rounds ? kernels.attend : select_attend(context.isa, kv));
+                rounds ? kernels.attend : select_attend(cpu_of(context).isa(), kv));
   const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
   const int64_t item_rows = rounds ? kernels.item_rows : kItemRows;
   // The encoder's metadata is seen here first: its items are found now, once a layer.
@@ -397,14 +398,14 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
       const int64_t head = task % job.kv_heads();
       if (task + 1 < end)
         job.fetch_keys(items[static_cast<size_t>((task + 1) / job.kv_heads())], (task + 1) % job.kv_heads());
-      if (writes_by_task) write_head(context.isa, metadata, args, item.row_begin, item.row_end, head);
+      if (writes_by_task) write_head(cpu_of(context).isa(), metadata, args, item.row_begin, item.row_end, head);
       job.attend(item, head, scratch[static_cast<size_t>(thread)]);
     }
   };
   if (cost * job.kv_heads() * work_a_cost < kSerialWork) {
     for (int64_t run = 0; run < runs.size(); ++run) attend(run, 0);
   } else {
-    context.threads.parallel_for(runs.size(), attend);
+    cpu_of(context).threads().parallel_for(runs.size(), attend);
   }
 }
 

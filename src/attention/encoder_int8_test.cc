@@ -5,6 +5,7 @@
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
 #include "base/sanitized_testing.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -24,7 +25,8 @@ class EncoderInt8Test : public testing::TestWithParam<Isa> {
     const auto backend = std::move(make_attention_backend(backend_name).value());
     ThreadPool threads(2);
     Arena arena(size_t{64} << 20);
-    Context context{.threads = threads, .arena = arena, .isa = GetParam()};
+    CpuDevice device{threads, GetParam()};
+    Context context{.device = device, .arena = arena};
     AttentionSetup setup(p, *backend);
     AttentionResult result = setup.run(context, std::move(captured_heads));
     if (prepare(setup)) {

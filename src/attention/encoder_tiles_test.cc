@@ -8,6 +8,7 @@
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
 #include "attention/encoder_int8.h"
+#include "ops/cpu_device.h"
 
 #if defined(__x86_64__)
 namespace transept {
@@ -226,7 +227,8 @@ TEST(EncoderTilesBackendTest, LevelsAgree) {
   const auto run = [&](Isa isa) {
     ThreadPool threads(2);
     Arena arena(size_t{64} << 20);
-    Context context{.threads = threads, .arena = arena, .isa = isa};
+    CpuDevice device{threads, isa};
+    Context context{.device = device, .arena = arena};
     return AttentionSetup(p, *backend).run(context).out;
   };
   EXPECT_EQ(run(Isa::kAmx), run(Isa::kAvx512Vnni));

@@ -8,6 +8,7 @@
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
 #include "base/sanitized_testing.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -53,7 +54,8 @@ class KeyRangeTest : public testing::TestWithParam<std::tuple<Isa, DType>> {
     const auto backend = std::move(make_attention_backend(backend_name).value());
     ThreadPool pool(threads);
     Arena arena(size_t{32} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = isa()};
+    CpuDevice device{pool, isa()};
+    Context context{.device = device, .arena = arena};
     AttentionResult result = AttentionSetup(p, *backend).run(context, std::move(captured_heads));
     EXPECT_EQ(arena.num_overflows(), 0);
     return result;
@@ -200,7 +202,8 @@ TEST_P(KeyRangeTest, TilesThatNoRowSeesAreNotRead) {
     const auto backend = std::move(make_attention_backend("cpu").value());
     ThreadPool threads(1);
     Arena arena(size_t{4} << 20);
-    Context context{.threads = threads, .arena = arena, .isa = isa()};
+    CpuDevice device{threads, isa()};
+    Context context{.device = device, .arena = arena};
     AttentionSetup setup(p, *backend);
     const AttentionResult before = setup.run(context);
     const TensorView& cache = setup.args().kv_cache;

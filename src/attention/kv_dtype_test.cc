@@ -6,6 +6,7 @@
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
 #include "attention/kv_values.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -89,7 +90,8 @@ std::vector<float> stored(std::string_view backend_name, Isa isa, DType dtype, s
   args.kv_cache = TensorView(cache.data(), DType::kUInt8, {1, static_cast<int64_t>(cache.size())});
   ThreadPool threads(1);
   Arena arena(size_t{1} << 20);
-  Context context{.threads = threads, .arena = arena, .isa = isa};
+  CpuDevice device{threads, isa};
+  Context context{.device = device, .arena = arena};
   const int32_t id = 0;
   ForwardBatch batch{.input_ids = {&id, 1}};
   batch.self = metadata;
@@ -172,7 +174,8 @@ AttentionResult run(const AttentionProblem& p, std::string_view backend_name, Is
   const auto backend = std::move(make_attention_backend(backend_name).value());
   ThreadPool threads(2);
   Arena arena(size_t{32} << 20);
-  Context context{.threads = threads, .arena = arena, .isa = isa};
+  CpuDevice device{threads, isa};
+  Context context{.device = device, .arena = arena};
   AttentionResult result = AttentionSetup(p, *backend).run(context, std::move(captured_heads));
   EXPECT_EQ(arena.num_overflows(), 0);
   return result;
@@ -298,7 +301,8 @@ TEST_P(KvTypeTest, BlocksThatWereNeverWrittenShow) {
     const auto backend = std::move(make_attention_backend(name).value());
     ThreadPool threads(1);
     Arena arena(size_t{1} << 20);
-    Context context{.threads = threads, .arena = arena, .isa = isa()};
+    CpuDevice device{threads, isa()};
+    Context context{.device = device, .arena = arena};
     AttentionSetup setup(p, *backend);
     setup.plan(context);
     setup.run_again(context);  // without what was to be written
@@ -351,7 +355,8 @@ TEST_P(KvTypeTest, BytesOfABlockAreAllThereIs) {
   const auto backend = std::move(make_attention_backend("cpu").value());
   ThreadPool threads(1);
   Arena arena(size_t{1} << 20);
-  Context context{.threads = threads, .arena = arena, .isa = isa()};
+  CpuDevice device{threads, isa()};
+  Context context{.device = device, .arena = arena};
   AttentionSetup setup(p, *backend);
   const AttentionResult before = setup.run(context);
   // The layer of every block goes elsewhere, in reverse order; its old place is poisoned.

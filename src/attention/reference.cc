@@ -9,6 +9,7 @@
 #include "attention/checks.h"
 #include "attention/kv_values.h"
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
 #include "ops/vec_generic.h"
 
 namespace transept {
@@ -217,7 +218,7 @@ void ReferenceBackend::run(Context& context, AttentionType type, const Attention
   if (writes_cache(type, args) && !context.dry_run) write_cache(metadata, args);
   if (args.q.empty()) return;
   const Arena::Scope scope(context.arena);
-  const int64_t num_keys = metadata.max_kv_len, num_threads = context.threads.num_threads();
+  const int64_t num_keys = metadata.max_kv_len, num_threads = cpu_of(context).threads().num_threads();
   const int64_t num_heads = args.q.dim(1), dim = args.q.dim(2);
   const std::span<double> scores = context.arena.allocate_span<double>(num_keys * num_threads);
   const std::span<float> bias = context.arena.allocate_span<float>(num_keys * num_threads);
@@ -225,7 +226,7 @@ void ReferenceBackend::run(Context& context, AttentionType type, const Attention
   const std::span<double> sums = context.arena.allocate_span<double>(dim * num_threads);
   if (context.dry_run) return;
   const Keys keys{metadata, args, is_dense, num_kv_heads(args), dim};
-  context.threads.parallel_for(metadata.num_seqs * num_heads, [&](int64_t task, int thread) {
+  cpu_of(context).threads().parallel_for(metadata.num_seqs * num_heads, [&](int64_t task, int thread) {
     const auto begin = static_cast<size_t>(thread * num_keys), count = static_cast<size_t>(num_keys);
     const auto first = static_cast<size_t>(thread * dim), width = static_cast<size_t>(dim);
     attend(keys, task / num_heads, task % num_heads,

@@ -13,7 +13,7 @@ namespace transept {
 namespace {
 
 constexpr size_t kLayerAlignment = 64;
-constexpr int kPoisonByte = 0xFF;
+constexpr uint8_t kPoisonByte = 0xFF;
 
 // Four lanes of multiply and rotate (as in xxHash): fast enough to hash every cross block in debug runs. Not secure.
 uint64_t hash_bytes(const std::byte* data, size_t size) {
@@ -45,7 +45,7 @@ size_t KvStorage::Layout::block_bytes() const {
   return most;
 }
 
-StatusOr<std::unique_ptr<KvStorage>> KvStorage::create(const Layout& layout) {
+StatusOr<std::unique_ptr<KvStorage>> KvStorage::create(const Layout& layout, DeviceMemory& memory) {
   constexpr size_t kMaxLayerBytes = size_t{1} << 40;
   constexpr int32_t kMaxLayers = 1 << 16;
   for (const SpecLayout& spec : layout.specs) {
@@ -57,14 +57,14 @@ StatusOr<std::unique_ptr<KvStorage>> KvStorage::create(const Layout& layout) {
     return invalid_argument("KV layout: ", layout.num_device_blocks, " device and ", layout.num_host_blocks,
                             " host blocks");
   }
-  std::unique_ptr<KvStorage> storage(new KvStorage(layout));
+  std::unique_ptr<KvStorage> storage(new KvStorage(layout, memory));
   for (Pool* pool : {&storage->device_, &storage->host_}) {
     const auto bytes = checked_mul(static_cast<uint64_t>(pool->num_blocks), uint64_t{storage->block_bytes_});
     if (!bytes || *bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
       return invalid_argument("KV layout: ", pool->num_blocks, " blocks of ", storage->block_bytes_, " bytes overflow");
     }
-    pool->memory = PageBuffer::try_allocate(*bytes);
-    if (*bytes > 0 && pool->memory.data() == nullptr) {
+    pool->bytes = pool->memory->allocate(*bytes);
+    if (*bytes > 0 && pool->bytes.data() == nullptr) {
       return resource_exhausted("no memory for ", pool->num_blocks, " KV blocks of ", storage->block_bytes_, " bytes (",
                                 format_bytes(*bytes), ")");
     }
@@ -74,7 +74,9 @@ StatusOr<std::unique_ptr<KvStorage>> KvStorage::create(const Layout& layout) {
   return storage;
 }
 
-KvStorage::KvStorage(const Layout& layout) : layout_(layout), block_bytes_(layout.block_bytes()) {
+KvStorage::KvStorage(const Layout& layout, DeviceMemory& memory) : layout_(layout), block_bytes_(layout.block_bytes()) {
+  device_.memory = &memory;
+  host_.memory = &host_memory();
   device_.num_blocks = layout.num_device_blocks;
   host_.num_blocks = layout.num_host_blocks;
 }
@@ -82,7 +84,7 @@ KvStorage::KvStorage(const Layout& layout) : layout_(layout), block_bytes_(layou
 std::vector<TensorView> KvStorage::layer_views(const SpecLayout& spec) const {
   std::vector<TensorView> views;
   for (int32_t layer = 0; layer < spec.num_layers; ++layer) {
-    std::byte* data = device_.memory.data() + static_cast<size_t>(layer) * Layout::layer_stride(spec);
+    std::byte* data = device_.bytes.data() + static_cast<size_t>(layer) * Layout::layer_stride(spec);
     TensorView view(data, DType::kUInt8, {device_.num_blocks, static_cast<int64_t>(spec.layer_bytes)});
     view.stride[0] = static_cast<int64_t>(block_bytes_);
     views.push_back(view);
@@ -92,7 +94,7 @@ std::vector<TensorView> KvStorage::layer_views(const SpecLayout& spec) const {
 
 std::byte* KvStorage::block(const Pool& pool, BlockId id) const {
   CHECK(id >= 0 && id < pool.num_blocks, "block ", id, " of ", pool.num_blocks);
-  return pool.memory.data() + static_cast<size_t>(id) * block_bytes_;
+  return pool.bytes.data() + static_cast<size_t>(id) * block_bytes_;
 }
 
 void KvStorage::apply(const BlockMoves& moves) {
@@ -121,7 +123,14 @@ void KvStorage::swap_in(std::span<const BlockCopy> copies) {
 void KvStorage::transfer(Pool& from, Pool& to, std::span<const BlockCopy> copies) {
   for (const BlockCopy& copy : copies) {
     CHECK(&from != &to || copy.src != copy.dst, "block ", copy.src, " is copied onto itself");
-    std::memcpy(block(to, copy.dst), block(from, copy.src), block_bytes_);
+    std::byte *const dst = block(to, copy.dst), *const src = block(from, copy.src);
+    if (&from == &to) {
+      to.memory->copy(dst, src, block_bytes_);
+    } else if (&from == &device_) {
+      from.memory->copy_out(dst, src, block_bytes_);
+    } else {
+      to.memory->copy_in(dst, src, block_bytes_);
+    }
     // Only swaps meet sealed blocks: cross tables are never written, so never copied on write.
     if (&from != &to && !from.seals.empty() && from.seals[static_cast<size_t>(copy.src)] != 0) {
       check_seal(from, copy.src);
@@ -142,7 +151,7 @@ void KvStorage::retire(MemoryPool which, std::span<const BlockId> blocks) {
 }
 
 void KvStorage::poison(MemoryPool which, std::span<const BlockId> blocks) {
-  for (const BlockId id : blocks) std::memset(block(pool(which), id), kPoisonByte, block_bytes_);
+  for (const BlockId id : blocks) pool(which).memory->fill(block(pool(which), id), kPoisonByte, block_bytes_);
 }
 
 void KvStorage::seal(std::span<const BlockId> device_blocks) {
@@ -159,7 +168,10 @@ void KvStorage::check_seal(const Pool& pool, BlockId id) const {
 uint64_t KvStorage::hash(MemoryPool which, BlockId id) const { return hash_of(pool(which), id); }
 
 uint64_t KvStorage::hash_of(const Pool& pool, BlockId id) const {
-  return hash_bytes(block(pool, id), block_bytes_) | 1;
+  if (pool.memory->is_host()) return hash_bytes(block(pool, id), block_bytes_) | 1;
+  std::vector<std::byte> bytes(block_bytes_);
+  pool.memory->copy_out(bytes.data(), block(pool, id), block_bytes_);
+  return hash_bytes(bytes.data(), block_bytes_) | 1;
 }
 
 }  // namespace transept

@@ -17,7 +17,7 @@
 
 #include "base/status.h"
 #include "kv/block.h"
-#include "tensor/arena.h"
+#include "tensor/device.h"
 #include "tensor/tensor.h"
 
 namespace transept {
@@ -40,7 +40,7 @@ class KvStorage final {
 
   // Errors: kInvalidArgument: a count or size out of range, or a total size that overflows; kResourceExhausted: the
   // system refuses the memory (says how much was asked for).
-  static StatusOr<std::unique_ptr<KvStorage>> create(const Layout& layout);
+  static StatusOr<std::unique_ptr<KvStorage>> create(const Layout& layout, DeviceMemory& memory = host_memory());
 
   // The layers of each spec, one view a layer: uint8 [num_device_blocks, layer_bytes], stride[0] = block_bytes()
   // (KvCaches).
@@ -70,12 +70,13 @@ class KvStorage final {
 
  private:
   struct Pool {
-    PageBuffer memory;
+    DeviceMemory* memory = nullptr;
+    DeviceBuffer bytes;
     int32_t num_blocks = 0;
     std::vector<uint64_t> seals;  // 0: not sealed; empty until seal() is first called
   };
 
-  explicit KvStorage(const Layout& layout);
+  KvStorage(const Layout& layout, DeviceMemory& memory);
   std::vector<TensorView> layer_views(const SpecLayout& spec) const;
   std::byte* block(const Pool& pool, BlockId id) const;
   Pool& pool(MemoryPool which) { return which == MemoryPool::kDevice ? device_ : host_; }

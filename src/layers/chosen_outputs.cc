@@ -32,7 +32,7 @@ bool ChosenOutputs::gather(ThreadPool& threads, std::span<const int32_t> chosen,
   const auto count = static_cast<size_t>(parts_for(std::ssize(chosen)));
   if (count > free_.size()) return false;
   const std::span<const int32_t> taken = std::span(free_).last(count);
-  const std::span<const float> bias = whole_.bias_;
+  const std::span<const float> bias(whole_.bias_.data(), whole_.bias_.size());
   for (const int32_t place : taken) {
     const auto i = static_cast<size_t>(place);
     copies.parts_.push_back({&matrices_[i], bias.empty() ? nullptr : &biases_[i * static_cast<size_t>(kPartColumns)]});

@@ -3,7 +3,7 @@
 // requests come and go without allocation and without fragmentation.
 //
 // Owned by GroupShortlists (rank/group_shortlists.h), which allocates the parts; borrows the layer, and is the only
-// class beside it that sees its panels. Not thread-safe.
+// class beside it that sees its panels: the processor's, in whose memory they are. Not thread-safe.
 #pragma once
 
 #include <cstdint>

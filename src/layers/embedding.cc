@@ -3,16 +3,10 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "ops/rows.h"
 #include "weights/tensor_matrix.h"
 
 namespace transept {
-namespace {
-
-// Rows a task: enough work to be worth handing out.
-constexpr int64_t kRowsPerTask = 16;
-
-}  // namespace
-
 StatusOr<Embedding> Embedding::load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim) {
   ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> table, weights.matrix(name, {num_rows, dim}, WeightUse::kRead));
   return Embedding(std::move(table), num_rows);
@@ -38,29 +32,20 @@ void Embedding::read_row(int64_t index, std::span<float> out) const {
 }
 
 void Embedding::look_up(Context& context, View<int32_t> ids, int32_t offset, float scale, const TensorView& y) const {
-  if (context.dry_run) return;
-  const int64_t num_ids = static_cast<int64_t>(ids.size());
-  context.threads.parallel_for((num_ids + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
-    for (int64_t i = task * kRowsPerTask; i < std::min(num_ids, (task + 1) * kRowsPerTask); ++i) {
-      float* row = y.row(i);
-      read_row(int64_t{ids[static_cast<size_t>(i)]} + offset, std::span(row, static_cast<size_t>(dim())));
-      if (scale == 1.0f) continue;
-      for (int64_t j = 0; j < dim(); ++j) row[j] *= scale;
-    }
-  });
+  DCHECK(context.dry_run || y.dim(0) == static_cast<int64_t>(ids.size()));
+  const auto make_row = [&](int64_t i, std::span<float> row) {
+    read_row(int64_t{ids[static_cast<size_t>(i)]} + offset, row);
+    if (scale == 1.0f) return;
+    for (float& value : row) value *= scale;
+  };
+  write_rows(context, make_row, y);
 }
 
 void Embedding::add(Context& context, View<int32_t> ids, int32_t offset, const TensorView& y) const {
-  Arena::Scope scope(context.arena);
-  const int64_t num_ids = static_cast<int64_t>(ids.size());
-  const TensorView rows = context.arena.tensor(DType::kFloat32, {num_ids, dim()});
-  if (context.dry_run) return;
-  look_up(context, ids, offset, 1.0f, rows);
-  for (int64_t i = 0; i < num_ids; ++i) {
-    float* out = y.row(i);
-    const float* row = rows.row(i);
-    for (int64_t j = 0; j < dim(); ++j) out[j] += row[j];
-  }
+  const auto make_row = [&](int64_t i, std::span<float> row) {
+    read_row(int64_t{ids[static_cast<size_t>(i)]} + offset, row);
+  };
+  add_rows(context, make_row, y);
 }
 
 }  // namespace transept

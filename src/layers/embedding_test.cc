@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "layers/sinusoidal.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -15,7 +16,8 @@ constexpr int64_t kDim = 12;
 std::vector<float> rows_of(const Embedding& table, const std::vector<int32_t>& ids, int32_t offset, float scale) {
   ThreadPool threads(2);
   Arena arena(1 << 20);
-  Context context{threads, arena, Isa::kGeneric, false, nullptr};
+  CpuDevice device{threads, Isa::kGeneric};
+  Context context{device, arena, false, nullptr};
   std::vector<float> out(ids.size() * kDim);
   const auto num_rows = static_cast<int64_t>(ids.size());
   table.look_up(context, ids, offset, scale, TensorView(out.data(), DType::kFloat32, {num_rows, kDim}));

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/folder_testing.h"
+#include "ops/cpu_device.h"
 #include "weights/safetensors_testing.h"
 
 namespace transept {
@@ -45,7 +46,8 @@ class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
     std::vector<float> in = x, y = x;  // y is the residual too
     const auto rows = static_cast<int64_t>(x.size()) / kDim;
     Arena arena(size_t{8} << 20);
-    Context context{threads_, arena, detect_isa()};
+    CpuDevice device{threads_, detect_isa()};
+    Context context{device, arena};
     const TensorView out(y.data(), DType::kFloat32, {rows, kDim});
     block.forward(context, {in.data(), DType::kFloat32, {rows, kDim}}, out, out);
     return y;
@@ -53,7 +55,8 @@ class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
 
   size_t memory_of(const FeedForward& block, int64_t rows) {
     Arena arena = Arena::measuring();
-    Context context{threads_, arena, detect_isa(), true};
+    CpuDevice device{threads_, detect_isa()};
+    Context context{device, arena, true};
     const TensorView x = arena.tensor(DType::kFloat32, {rows, kDim});
     const size_t before = arena.high_water_bytes();
     block.forward(context, x, x, x);

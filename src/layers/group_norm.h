@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "ops/norm.h"
+#include "tensor/device_floats.h"
 #include "weights/weight_map.h"
 
 namespace transept {
@@ -18,7 +18,8 @@ class GroupNorm final {
   static StatusOr<GroupNorm> load(WeightMap& weights, const std::string& prefix, int64_t dim, float epsilon = 1e-5f) {
     ASSIGN_OR_RETURN(const WeightView weight, weights.get(prefix + ".weight", {dim}));
     ASSIGN_OR_RETURN(const WeightView bias, weights.get(prefix + ".bias", {dim}));
-    return GroupNorm(to_floats(weight), to_floats(bias), epsilon);
+    DeviceMemory& memory = weights.memory();
+    return GroupNorm(DeviceFloats(to_floats(weight), memory), DeviceFloats(to_floats(bias), memory), epsilon);
   }
 
   // x, y: [rows, dim] float32, all of x one group; may be the same.
@@ -27,10 +28,10 @@ class GroupNorm final {
   }
 
  private:
-  GroupNorm(std::vector<float> weight, std::vector<float> bias, float epsilon)
+  GroupNorm(DeviceFloats weight, DeviceFloats bias, float epsilon)
       : weight_(std::move(weight)), bias_(std::move(bias)), epsilon_(epsilon) {}
 
-  std::vector<float> weight_, bias_;
+  DeviceFloats weight_, bias_;
   float epsilon_;
 };
 

@@ -81,19 +81,20 @@ StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const 
   ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec));
   // Sums of all ranks have it once.
   if (spec.split == Split::kInputs && ranks.rank != 0) bias.clear();
-  return Linear(std::move(packed), rows_of(bias, matrix.rows));
+  DeviceMemory& memory = weights.memory();
+  return Linear(std::move(packed).placed(memory), DeviceFloats(rows_of(bias, matrix.rows), memory));
 }
 
 void Linear::forward(Context& context, const GemmInput& x, const Epilogue& epilogue, const TensorView& y) const {
   DCHECK(epilogue.bias == nullptr);
   Epilogue whole = epilogue;
-  whole.bias = bias_.empty() ? nullptr : bias_.data();
+  whole.bias = bias_.data();
   gemm(context, x, packed_, whole, y);
 }
 
 void Linear::forward_by_columns(Context& context, const TensorView& x, const TensorView& y,
                                 FunctionRef<void(const ColumnPiece&)> then) const {
-  gemm_by_columns(context, x, packed_, bias_.empty() ? nullptr : bias_.data(), y, then);
+  gemm_by_columns(context, x, packed_, bias_.data(), y, then);
 }
 
 }  // namespace transept

@@ -13,6 +13,7 @@
 #include "layers/packing.h"
 #include "ops/gemm.h"
 #include "tensor/context.h"
+#include "tensor/device_floats.h"
 #include "weights/weight_map.h"
 
 namespace transept {
@@ -57,7 +58,7 @@ class Linear final {
 
   // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape). While
   // loading only.
-  void set_bias(std::vector<float> bias) { bias_ = std::move(bias); }
+  void set_bias(DeviceFloats bias) { bias_ = std::move(bias); }
 
   // Of this rank's part.
   int64_t in_features() const { return packed_.k(); }
@@ -66,10 +67,10 @@ class Linear final {
  private:
   friend class ChosenOutputs;  // copies outputs
 
-  Linear(PackedMatrix packed, std::vector<float> bias) : packed_(std::move(packed)), bias_(std::move(bias)) {}
+  Linear(PackedMatrix packed, DeviceFloats bias) : packed_(std::move(packed)), bias_(std::move(bias)) {}
 
   PackedMatrix packed_;
-  std::vector<float> bias_;  // empty: none
+  DeviceFloats bias_;  // empty: none
 };
 
 }  // namespace transept

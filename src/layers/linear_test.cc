@@ -10,6 +10,7 @@
 
 #include "base/folder_testing.h"
 #include "layers/pack_file.h"
+#include "ops/cpu_device.h"
 #include "weights/coded_matrix_testing.h"
 
 namespace transept {
@@ -101,7 +102,8 @@ class LinearTest : public ::testing::Test {
   TestFolder folder_;
   ThreadPool threads_{2};
   Arena arena_{size_t{8} << 20};
-  Context context_{threads_, arena_, detect_isa()};
+  CpuDevice device_{threads_, detect_isa()};
+  Context context_{device_, arena_};
   std::vector<PackedLayer> report_;
   std::vector<float> x_ = random_values(kRows * kIn, 20, 1);
 };

@@ -6,7 +6,7 @@ StatusOr<LmHead> LmHead::load(WeightMap& weights, const std::string& weight, int
                               std::vector<float> bias, const PackOptions& packing) {
   CHECK(bias.empty() || static_cast<int64_t>(bias.size()) == vocab_size);
   ASSIGN_OR_RETURN(Linear linear, Linear::load(weights, {{{weight, "", vocab_size}}, dim}, packing));
-  linear.set_bias(std::move(bias));
+  linear.set_bias(DeviceFloats(std::move(bias), weights.memory()));
   return LmHead(std::move(linear));
 }
 

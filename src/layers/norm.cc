@@ -15,7 +15,9 @@ StatusOr<Norm> Norm::load(WeightMap& weights, const std::string& prefix, int64_t
   }
   for (float& value : weight) value *= options.scale;
   for (float& value : bias) value *= options.scale;
-  return Norm(options.kind, options.epsilon, std::move(weight), std::move(bias));
+  DeviceMemory& memory = weights.memory();
+  return Norm(options.kind, options.epsilon, DeviceFloats(std::move(weight), memory),
+              DeviceFloats(std::move(bias), memory));
 }
 
 void Norm::forward(Context& context, const TensorView& x, const TensorView& y) const {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/status.h"
 #include "tensor/context.h"
+#include "tensor/device_floats.h"
 #include "tensor/tensor.h"
 #include "weights/weight_map.h"
 
@@ -39,13 +39,13 @@ class Norm final {
   void forward_heads(Context& context, const TensorView& x, int64_t num_heads) const;
 
  private:
-  Norm(NormKind kind, float epsilon, std::vector<float> weight, std::vector<float> bias)
+  Norm(NormKind kind, float epsilon, DeviceFloats weight, DeviceFloats bias)
       : kind_(kind), epsilon_(epsilon), weight_(std::move(weight)), bias_(std::move(bias)) {}
 
   NormKind kind_ = NormKind::kLayer;
   float epsilon_ = 0;
-  std::vector<float> weight_;
-  std::vector<float> bias_;  // kLayer: zeros if the checkpoint has none; kRms: empty
+  DeviceFloats weight_;
+  DeviceFloats bias_;  // kLayer: zeros if the checkpoint has none; kRms: empty
 };
 
 }  // namespace transept

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "layers/norm.h"
 #include "ops/rows.h"
 #include "tensor/context.h"
+#include "tensor/device_floats.h"
 
 namespace transept {
 
@@ -23,7 +23,7 @@ struct Residual {
   NormPlace place = NormPlace::kBefore;
   // y = x + gate * f(x): [1], or [dim] (one a column), as the layer multiplies (a tanh is applied at loading). Empty:
   // no gate.
-  std::vector<float> gate = {};
+  DeviceFloats gate = {};
 
   // Replaces x [rows, dim] by the result. f(in, residual, out): out = f(in) + residual; `out` may be `residual` and
   // `in`; a residual of rank 0 adds nothing.
@@ -41,7 +41,7 @@ struct Residual {
       const TensorView out = context.arena.tensor(DType::kFloat32, {x.dim(0), x.dim(1)});
       f(in, TensorView(), out);
       if (place == NormPlace::kInside) norm.forward(context, out, out);
-      add_gated(context, out, gate, x);
+      add_gated(context, out, gate.data(), static_cast<int64_t>(gate.size()), x);
     }
     if (place == NormPlace::kAfter) norm.forward(context, x, x);
   }

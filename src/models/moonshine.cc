@@ -9,6 +9,7 @@
 #include "models/activation_field.h"
 #include "models/encoder_decoder_model.h"
 #include "models/families.h"
+#include "ops/rows.h"
 
 namespace transept {
 namespace {
@@ -117,19 +118,18 @@ class WaveInput final : public EncoderInput {
     int64_t length2 = conv1d_longest_input(y.dim(0), conv3_.shape());
     int64_t length1 = conv1d_longest_input(length2, conv2_.shape());
     int64_t num_samples = conv1d_longest_input(length1, conv1_.shape());
-    float* samples = nullptr;
     if (wave != nullptr) {
       num_samples = static_cast<int64_t>(wave->values.size());
-      samples = const_cast<float*>(wave->values.data());  // views are of memory that may be written; this is not
       length1 = conv1_.output_length(num_samples);
       length2 = conv2_.output_length(length1);
       CHECK(conv3_.output_length(length2) == y.dim(0), num_samples, " samples for ", y.dim(0), " positions");
     }
     Arena::Scope scope(context.arena);
+    const TensorView samples = context.arena.tensor(DType::kFloat32, {num_samples, 1});
     const TensorView first = context.arena.tensor(DType::kFloat32, {length1, conv1_.out_channels()});
     const TensorView second = context.arena.tensor(DType::kFloat32, {length2, conv2_.out_channels()});
-    conv1_.forward(context, TensorView(samples, DType::kFloat32, {num_samples, 1}), {.activation = Activation::kTanh},
-                   first);
+    upload(context, wave == nullptr ? std::span<const float>() : wave->values, samples);
+    conv1_.forward(context, samples, {.activation = Activation::kTanh}, first);
     norm_.forward(context, first, first);
     conv2_.forward(context, first, {.activation = Activation::kGelu}, second);
     conv3_.forward(context, second, {.activation = Activation::kGelu}, y);

@@ -11,6 +11,7 @@
 
 #include "base/checked_math.h"
 #include "models/model.h"
+#include "ops/cpu_device.h"
 
 namespace transept::testing {
 
@@ -178,7 +179,8 @@ class RunModel final {
   std::vector<Output> run(const Model& model, const std::vector<Request>& requests, OpCounters* counters = nullptr,
                           const Cuts& cuts = {}) {
     Arena::Scope scope(arena_);
-    Context context{threads_, arena_, isa_, false, counters};
+    CpuDevice device{threads_, isa_};
+    Context context{device, arena_, false, counters};
     const ModelSpec& spec = model.spec();
     const PackedRequests packed(requests);
     const TestKv kv(spec.kv, attention_, packed.num_blocks());

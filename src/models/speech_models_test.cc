@@ -16,6 +16,7 @@
 #include "core/model_config.h"
 #include "models/registry.h"
 #include "models/run_model_testing.h"
+#include "ops/cpu_device.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_testing.h"
 
@@ -147,9 +148,11 @@ TEST(SpeechModelMemory, ADryRunGoesByLengthsAlone) {
       Arena measuring = Arena::measuring(), arena(1 << 22);
       const std::initializer_list<int64_t> shape = {length, model.spec().d_model};
       Activations dry_state{measuring.tensor(DType::kFloat32, shape)}, state{arena.tensor(DType::kFloat32, shape)};
-      Context dry{threads, measuring, Isa::kGeneric, true, nullptr};
+      CpuDevice dry_device{threads, Isa::kGeneric};
+      Context dry{dry_device, measuring, true, nullptr};
       model.encode(dry, batch, {0, model.spec().num_encoder_layers}, dry_state);
-      Context context{threads, arena};
+      CpuDevice device{threads};
+      Context context{device, arena};
       const FeaturesView view = *features;
       batch.features = {&view, 1};
       model.encode(context, batch, {0, model.spec().num_encoder_layers}, state);

@@ -181,7 +181,7 @@ class Checkpoint {
   StatusOr<Residual> residual(WeightMap& weights, const std::string& prefix) const {
     ASSIGN_OR_RETURN(Norm norm, Norm::load(weights, prefix + ".norm", c_.dim, c_.norm));
     Residual sum{std::move(norm), c_.place};
-    if (c_.gates != Gates::kNone) sum.gate = at(prefix + ".factor");
+    if (c_.gates != Gates::kNone) sum.gate = DeviceFloats(at(prefix + ".factor"), weights.memory());
     return sum;
   }
 

@@ -9,6 +9,7 @@
 #include "attention/backends.h"
 #include "models/run_model_testing.h"
 #include "models/stack_formulas_testing.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -112,7 +113,8 @@ class TransformerStackTest : public ::testing::TestWithParam<std::tuple<StackCas
 TEST_P(TransformerStackTest, MatchesTheFormulas) {
   const auto& [c, backend] = GetParam();
   ThreadPool threads(2);
-  Context context{threads, arena_, detect_isa()};
+  CpuDevice device{threads, detect_isa()};
+  Context context{device, arena_};
   const auto attention = std::move(make_attention_backend(backend)).value();
   const Checkpoint checkpoint(c);
   const StatusOr<TransformerStack> stack = checkpoint.stack(PackOptions(threads, std::nullopt, nullptr), *attention);

@@ -12,6 +12,7 @@
 #include "models/registry.h"
 #include "models/run_model_testing.h"
 #include "ops/bench_support.h"
+#include "ops/cpu_device.h"
 #include "weights/safetensors_testing.h"
 
 namespace transept {
@@ -89,7 +90,8 @@ void BM_WhisperEncode(benchmark::State& state) {
       std::move(load_model(*ModelConfig::load(folder.path()), weights, {threads, *attention})).value();
 
   Arena arena(size_t{256} << 20);
-  Context context{threads, arena, detect_isa()};
+  CpuDevice device{threads, detect_isa()};
+  Context context{device, arena};
   const auto features = testing::seeded_features({size.bins, 2 * kPositions}, kPositions);
   const FeaturesView content = *features;
   std::vector<int32_t> positions(kPositions);

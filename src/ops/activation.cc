@@ -5,6 +5,8 @@
 #include <numbers>
 
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
+#include "ops/cpu_ops.h"
 #include "ops/select_kernels.h"
 
 namespace transept {
@@ -25,8 +27,8 @@ float activate(Activation activation, float x) {
   return x;
 }
 
-void gated_activation(Context& context, Activation activation, const TensorView& gate, const TensorView& x,
-                      const TensorView& y) {
+void cpu_ops::gated_activation(Context& context, Activation activation, const TensorView& gate, const TensorView& x,
+                               const TensorView& y) {
   for (const TensorView* view : {&gate, &x, &y}) {
     CHECK(view->rank == 2 && view->dtype == DType::kFloat32 && view->stride[1] == 1);
     CHECK(view->dim(0) == y.dim(0) && view->dim(1) == y.dim(1));
@@ -35,10 +37,10 @@ void gated_activation(Context& context, Activation activation, const TensorView&
   constexpr int64_t kTaskElements = 4096;
   const int64_t rows = y.dim(0), n = y.dim(1);
   if (context.dry_run || rows == 0 || n == 0) return;
-  const OpKernels& kernels = op_kernels(context.isa);
+  const OpKernels& kernels = op_kernels(cpu_of(context).isa());
   const int64_t pieces = ceil_div(n, kTaskElements);  // of a row
   const int64_t rows_a_task = std::max<int64_t>(1, kTaskElements / n);
-  context.threads.parallel_for(ceil_div(rows, rows_a_task) * pieces, [&](int64_t task, int) {
+  cpu_of(context).threads().parallel_for(ceil_div(rows, rows_a_task) * pieces, [&](int64_t task, int) {
     const int64_t first = task / pieces * rows_a_task, begin = even_split(n, pieces, task % pieces);
     const int64_t count = even_split(n, pieces, task % pieces + 1) - begin;
     for (int64_t i = first; i < std::min(rows, first + rows_a_task); ++i) {

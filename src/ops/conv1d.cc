@@ -4,7 +4,10 @@
 
 #include "base/checked_math.h"
 #include "ops/activation.h"
+#include "ops/cpu_device.h"
+#include "ops/cpu_ops.h"
 #include "ops/kernels.h"
+#include "ops/rows.h"
 #include "ops/transpose.h"
 
 namespace transept {
@@ -13,9 +16,8 @@ PaddedRows padded_rows(Context& context, int64_t length, int64_t channels, int64
   PaddedRows padded;
   padded.whole = context.arena.tensor(DType::kFloat32, {length + 2 * padding, channels});
   padded.rows = padded.whole.rows(padding, padding + length);
-  if (context.dry_run) return padded;
-  std::fill_n(padded.whole.f32(), padding * channels, 0.0f);
-  std::fill_n(padded.whole.row(padding + length), padding * channels, 0.0f);
+  fill_zero(context, padded.whole.rows(0, padding));
+  fill_zero(context, padded.whole.rows(padding + length, length + 2 * padding));
   return padded;
 }
 
@@ -48,14 +50,14 @@ void conv1d_reference(const TensorView& x, const TensorView& w, const Conv1dShap
   }
 }
 
-void to_time_major(Context& context, std::span<const float> x, const TensorView& y) {
+void cpu_ops::to_time_major(Context& context, std::span<const float> x, const TensorView& y) {
   CHECK(y.rank == 2 && y.stride[0] == y.dim(1));
   if (context.dry_run) return;
   const int64_t length = y.dim(0), channels = y.dim(1);
   CHECK(static_cast<int64_t>(x.size()) == length * channels);
   constexpr int64_t kTaskRows = 256;
   const int64_t tasks = ceil_div(length, kTaskRows);
-  context.threads.parallel_for(tasks, [&](int64_t task, int) {
+  cpu_of(context).threads().parallel_for(tasks, [&](int64_t task, int) {
     const int64_t begin = even_split(length, tasks, task), end = even_split(length, tasks, task + 1);
     transpose(x.data() + begin, length, channels, end - begin, y.row(begin), channels);
   });

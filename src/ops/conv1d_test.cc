@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "ops/cpu_device.h"
 #include "ops/ops_testing.h"
 
 namespace transept {
@@ -46,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(Levels, Conv1dTest, testing::Values(Isa::kGeneric, Isa:
 TEST_P(Conv1dTest, MatchesTheDefinition) {
   ThreadPool pool(2);
   Arena arena(size_t{4} << 20);
-  Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+  CpuDevice device{pool, GetParam()};
+  Context context{.device = device, .arena = arena};
   for (const Conv& conv : kConvs) {
     const int64_t kernel = conv.shape.kernel, rows = conv1d_output_length(conv.length, conv.shape);
     std::vector<float> x = random_floats(conv.length * conv.in, 1), w = random_floats(conv.out * conv.in * kernel, 2);
@@ -98,7 +100,8 @@ TEST(Conv1dLengthTest, IsTorchsAndWhatItTakesTheOtherWayRound) {
 TEST(ToTimeMajorTest, TurnsWhatIsWholeBlocksAndWhatIsNot) {
   ThreadPool pool(2);
   Arena arena(4096);
-  Context context{.threads = pool, .arena = arena};
+  CpuDevice device{pool};
+  Context context{.device = device, .arena = arena};
   for (const auto& [channels, length] : {std::pair<int64_t, int64_t>{80, 3000}, {5, 7}, {1, 700}, {3, 1}}) {
     const std::vector<float> x = random_floats(channels * length, 5);
     std::vector<float> y(x.size());

@@ -5,6 +5,8 @@
 #include <span>
 
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
+#include "ops/cpu_ops.h"
 #include "ops/select_kernels.h"
 
 namespace transept {
@@ -28,11 +30,11 @@ void check_shapes(const TensorView& x, const PackedMatrix& w, const Epilogue& ep
 // Few rows: tasks are runs of panels. Calls work(panel_begin, panel_end).
 template <class Work>
 void for_runs_of_panels(Context& context, int64_t num_panels, bool serial, Work&& work) {
-  const int64_t threads = context.threads.num_threads();
+  const int64_t threads = cpu_of(context).threads().num_threads();
   // Several tasks a thread even out what disturbs one of them, but not so many that a run is less than a few panels.
   const int64_t rounds = std::clamp<int64_t>(num_panels / (threads * 8), 1, 4);
   const int64_t tasks = serial ? 1 : std::min(num_panels, threads * rounds);
-  context.threads.parallel_for(tasks, [&](int64_t task, int) {
+  cpu_of(context).threads().parallel_for(tasks, [&](int64_t task, int) {
     work(even_split(num_panels, tasks, task), even_split(num_panels, tasks, task + 1));
   });
 }
@@ -66,22 +68,23 @@ void for_blocks_and_runs(Context& context, const Division& d, bool serial, Run&&
   if (serial) {
     for (int64_t task = 0; task < tasks; ++task) run(task / d.num_runs, task % d.num_runs, 0);
   } else {
-    context.threads.parallel_for(tasks,
-                                 [&](int64_t task, int thread) { run(task / d.num_runs, task % d.num_runs, thread); });
+    cpu_of(context).threads().parallel_for(
+        tasks, [&](int64_t task, int thread) { run(task / d.num_runs, task % d.num_runs, thread); });
   }
 }
 
 void run_many_rows(Context& context, const OpKernels& kernels, const FloatGemmKernels& of, const GemmJob& job,
                    int64_t num_panels, bool serial) {
-  const int64_t threads = serial ? 1 : context.threads.num_threads();
+  const int64_t threads = serial ? 1 : cpu_of(context).threads().num_threads();
   const int64_t tile_floats = kernels.tile_rows * job.k;
   const Division d = divide(ceil_div(job.m, kernels.tile_rows), tile_floats * static_cast<int64_t>(sizeof(float)),
                             kVectorBlockBytes, num_panels, threads);
   const int64_t scratch_floats = d.tiles_a_block * tile_floats;
   // Each thread packs the block that it works on, and keeps it for the next task of the same block.
   const Arena::Scope scope(context.arena);
-  const std::span<float> scratch = context.arena.allocate_span<float>(context.threads.num_threads() * scratch_floats);
-  const std::span<int64_t> packed_block = context.arena.allocate_span<int64_t>(context.threads.num_threads());
+  const std::span<float> scratch =
+      context.arena.allocate_span<float>(cpu_of(context).threads().num_threads() * scratch_floats);
+  const std::span<int64_t> packed_block = context.arena.allocate_span<int64_t>(cpu_of(context).threads().num_threads());
   if (context.dry_run) return;
   std::fill(packed_block.begin(), packed_block.end(), -1);
   for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int thread) {
@@ -151,7 +154,7 @@ class RoundedRows final {
     }
     // Two parts of a tile's rows each, so that threads end together.
     const int64_t parts = std::min(2 * job_.num_tiles, ceil_div(gemm.m, job_.tile_step));
-    context.threads.parallel_for(parts, [&](int64_t i, int) {
+    cpu_of(context).threads().parallel_for(parts, [&](int64_t i, int) {
       round_rows(step_split(gemm.m, job_.tile_step, parts, i), step_split(gemm.m, job_.tile_step, parts, i + 1));
     });
   }
@@ -176,7 +179,7 @@ void run_rounded(Context& context, const RoundedGemmKernels& kernels, const Gemm
                               [&](int64_t begin, int64_t end) { kernels.panels(x.job(), 0, 1, begin, end); });
   }
   const Division d = divide(tiles, kernels.tile_rows * w.depth() * kernels.q_bytes, kernels.block_bytes, w.num_panels(),
-                            serial ? 1 : context.threads.num_threads());
+                            serial ? 1 : cpu_of(context).threads().num_threads());
   for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int) {
     kernels.panels(x.job(), even_split(tiles, d.num_blocks, block), even_split(tiles, d.num_blocks, block + 1),
                    even_split(w.num_panels(), d.num_runs, run), even_split(w.num_panels(), d.num_runs, run + 1));
@@ -198,9 +201,9 @@ template <class Work>
 void for_parts_of_rows(Context& context, const GemmJob& gemm, Work&& work) {
   const int64_t m = gemm.m;
   if (m * gemm.k < kSerialQuantized) return work(0, m);
-  const int64_t parts = std::min<int64_t>(m, 4 * context.threads.num_threads());
-  context.threads.parallel_for(parts,
-                               [&](int64_t i, int) { work(even_split(m, parts, i), even_split(m, parts, i + 1)); });
+  const int64_t parts = std::min<int64_t>(m, 4 * cpu_of(context).threads().num_threads());
+  cpu_of(context).threads().parallel_for(
+      parts, [&](int64_t i, int) { work(even_split(m, parts, i), even_split(m, parts, i + 1)); });
 }
 
 // Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
@@ -337,7 +340,7 @@ void round_parted_rows(Context& context, const OpKernels& kernels, const PackedM
   if (num_rows * like.depth() < kSerialQuantized) {
     for (int64_t i = 0; i < std::ssize(scratch.jobs); ++i) round_rows(i, 0);
   } else {
-    context.threads.parallel_for(std::ssize(scratch.jobs), round_rows);
+    cpu_of(context).threads().parallel_for(std::ssize(scratch.jobs), round_rows);
   }
 }
 
@@ -369,7 +372,7 @@ int64_t prepare_parted(Context& context, const OpKernels& kernels, const PackedM
 }  // namespace
 
 void gemm_parted(Context& context, const PackedMatrix& like, std::span<const PartedGemm> products) {
-  gemm_parted_with(op_kernels(context.isa), context, like, products);
+  gemm_parted_with(op_kernels(cpu_of(context).isa()), context, like, products);
 }
 
 void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMatrix& like,
@@ -380,7 +383,7 @@ void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMa
   if (context.dry_run || products.empty()) return;
   const int64_t num_rows = prepare_parted(context, kernels, like, products, scratch);
   round_parted_rows(context, kernels, like, scratch, num_rows);
-  context.threads.parallel_for(scratch.first_task.back(), [&](int64_t task, int) {
+  cpu_of(context).threads().parallel_for(scratch.first_task.back(), [&](int64_t task, int) {
     const auto after = std::upper_bound(scratch.first_task.begin(), scratch.first_task.end(), task);
     const auto i = static_cast<size_t>(after - scratch.first_task.begin() - 1);
     run_part(kernels, like, scratch.jobs[i], products[i], task - scratch.first_task[i]);
@@ -391,9 +394,9 @@ bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa) {
   return format.inputs == InputRounding::kBFloat16 && op_kernels(isa).tiles != nullptr;
 }
 
-void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
-          const TensorView& y) {
-  gemm_with(op_kernels(context.isa), context, input, w, epilogue, y);
+void cpu_ops::gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+                   const TensorView& y) {
+  gemm_with(op_kernels(cpu_of(context).isa()), context, input, w, epilogue, y);
 }
 
 void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics) {
@@ -401,7 +404,7 @@ void row_statistics(Context& context, const TensorView& x, std::span<RowStatisti
   if (context.dry_run) return;
   const GemmJob job = {.x = x.f32(), .x_stride = x.stride[0], .m = x.dim(0), .k = x.dim(1)};
   for_parts_of_rows(context, job, [&](int64_t begin, int64_t end) {
-    op_kernels(context.isa).find_statistics(job, begin, end, statistics.data());
+    op_kernels(cpu_of(context).isa()).find_statistics(job, begin, end, statistics.data());
   });
 }
 
@@ -427,7 +430,7 @@ void gemm_with(const OpKernels& kernels, Context& context, const GemmInput& inpu
 
 void gemm_by_columns(Context& context, const TensorView& x, const PackedMatrix& w, const float* bias,
                      const TensorView& y, FunctionRef<void(const ColumnPiece&)> then) {
-  gemm_by_columns_with(op_kernels(context.isa), context, x, w, bias, y, then);
+  gemm_by_columns_with(op_kernels(cpu_of(context).isa()), context, x, w, bias, y, then);
 }
 
 void gemm_by_columns_with(const OpKernels& kernels, Context& context, const TensorView& x, const PackedMatrix& w,
@@ -435,12 +438,12 @@ void gemm_by_columns_with(const OpKernels& kernels, Context& context, const Tens
   const int64_t m = x.dim(0);
   const bool is_whole = y.dim(0) == m && y.dim(1) == w.n();
   CHECK(!w.format().has_wide_inputs());
-  CHECK(is_whole || (y.dim(0) == m * context.threads.num_threads() && y.dim(1) == kPieceColumns), "y [", y.dim(0), ", ",
-        y.dim(1), "] of ", m, " rows and ", w.n(), " columns");
+  CHECK(is_whole || (y.dim(0) == m * cpu_of(context).threads().num_threads() && y.dim(1) == kPieceColumns), "y [",
+        y.dim(0), ", ", y.dim(1), "] of ", m, " rows and ", w.n(), " columns");
   const GemmJob job = make_job(context, x, w, {.bias = bias});
   if (job.m == 0 || job.n == 0) return;
   const auto in_pieces = [&](auto&& compute) {
-    context.threads.parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t i, int thread) {
+    cpu_of(context).threads().parallel_for(ceil_div(job.n, kPieceColumns), [&](int64_t i, int thread) {
       const int64_t begin = i * kPieceColumns, end = std::min(begin + kPieceColumns, job.n);
       const TensorView rows = is_whole ? y : y.rows(thread * m, (thread + 1) * m);
       const ColumnPiece piece{begin, end, rows.columns(is_whole ? begin : 0, is_whole ? end : end - begin), thread};

@@ -2,6 +2,7 @@
 // arithmetic. Arguments: n, k, m, instruction level, format (0 float32, 1
 // bfloat16, 2 int8, 3 int8 with wide inputs, 4 bfloat16 with bfloat16 inputs).
 #include "ops/bench_support.h"
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 
 namespace transept {
@@ -19,7 +20,8 @@ void BM_Gemm(benchmark::State& state) {
   if (isa > detect_isa()) return state.SkipWithError("level not present");
   ThreadPool threads(num_available_cpus());
   Arena arena(size_t{64} << 20);
-  Context context{.threads = threads, .arena = arena, .isa = isa};
+  CpuDevice device{threads, isa};
+  Context context{.device = device, .arena = arena};
   PackedMatrix w(n, k, kFormats[state.range(4)]);
   std::vector<float> row(static_cast<size_t>(k), 0.01f);
   for (int64_t i = 0; i < n; ++i) w.set_row(i, row);

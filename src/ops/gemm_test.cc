@@ -12,6 +12,7 @@
 #include "base/checked_math.h"
 #include "base/sanitized_testing.h"
 #include "ops/activation.h"
+#include "ops/cpu_device.h"
 #include "ops/ops_testing.h"
 #include "ops/select_kernels.h"
 
@@ -104,7 +105,8 @@ void expect_matches_reference(Isa isa, const Shape& shape, Activation activation
   const auto [m, n, k] = shape;
   ThreadPool pool(threads);
   Arena arena(size_t{64} << 20);
-  Context context{.threads = pool, .arena = arena, .isa = isa};
+  CpuDevice device{pool, isa};
+  Context context{.device = device, .arena = arena};
   // Rows with gaps: a slice of a wider matrix.
   std::vector<float> x = rows_with_outliers(m, k + 3, 1);
   const PackedMatrix packed = pack(random_floats(n * k, 2), n, k, format);
@@ -182,7 +184,8 @@ void expect_same_bits_in_any_batch(Isa isa, PackedFormat format) {
     for (const int threads : {1, 2, 3}) {
       ThreadPool pool(threads);
       Arena arena(size_t{16} << 20);
-      Context context{.threads = pool, .arena = arena, .isa = isa};
+      CpuDevice device{pool, isa};
+      Context context{.device = device, .arena = arena};
       if (threads == 1) {
         for (int64_t i = 0; i < kMaxRows; ++i) {
           gemm(context, x_view.rows(i, i + 1), w, epilogue, alone_view.rows(i, i + 1));
@@ -205,7 +208,8 @@ TEST_P(GemmTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
 // `keeps`: the pieces are written into memory for all of the product, otherwise into a piece a thread.
 void expect_pieces_of_the_whole(Context& context, const PackedMatrix& w, std::vector<float>& x,
                                 std::vector<float>& bias, bool keeps) {
-  const int64_t m = static_cast<int64_t>(x.size()) / w.k(), n = w.n(), num_threads = context.threads.num_threads();
+  const int64_t m = static_cast<int64_t>(x.size()) / w.k(), n = w.n(),
+                num_threads = cpu_of(context).threads().num_threads();
   std::vector<float> whole(static_cast<size_t>(m * n)), seen(whole.size());
   gemm(context, matrix(x, m, w.k()), w, {.bias = bias.data()}, matrix(whole, m, n));
 
@@ -228,7 +232,8 @@ TEST_P(GemmTest, PiecesOfColumnsHaveTheWholeProductsBits) {
   const int64_t n = 2 * kPieceColumns + 37, k = 70;
   ThreadPool pool(3);
   Arena arena(size_t{16} << 20);
-  Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+  CpuDevice device{pool, GetParam()};
+  Context context{.device = device, .arena = arena};
   std::vector<float> bias = random_floats(n, 3);
   for (const PackedFormat format : kFormats) {
     if (format.has_wide_inputs()) continue;  // not for those
@@ -316,7 +321,8 @@ TEST_P(GemmTest, ChosenColumnsHaveTheWholeProductsBits) {
     if (format.has_wide_inputs()) continue;  // not for those
     for (const int64_t k : {7, 70, 300}) {
       SCOPED_TRACE(name_of(format) + " k " + std::to_string(k));
-      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      CpuDevice device{pool, GetParam()};
+      Context context{.device = device, .arena = arena};
       const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
       expect_parts_of_the_whole(context, w, std::vector<int64_t>{1, 1, 1});
       expect_parts_of_the_whole(context, w, std::vector<int64_t>{4, 1, 27});
@@ -331,14 +337,16 @@ void expect_dry_run_to_agree(Isa isa, PackedFormat format, int64_t m) {
   const PackedMatrix w = pack(random_floats(64 * 50, 1), 64, 50, format);
   Arena measuring = Arena::measuring();
   OpCounters counters;
-  Context dry{.threads = pool, .arena = measuring, .isa = isa, .dry_run = true, .counters = &counters};
+  CpuDevice dry_device{pool, isa};
+  Context dry{.device = dry_device, .arena = measuring, .dry_run = true, .counters = &counters};
   TensorView x = measuring.tensor(DType::kFloat32, {m, 50});
   TensorView y = measuring.tensor(DType::kFloat32, {m, 64});
   gemm(dry, x, w, {}, y);
   EXPECT_EQ(counters.num_matmuls, 0);
 
   Arena arena(size_t{4} << 20);
-  Context context{.threads = pool, .arena = arena, .isa = isa, .counters = &counters};
+  CpuDevice device{pool, isa};
+  Context context{.device = device, .arena = arena, .counters = &counters};
   x = arena.tensor(DType::kFloat32, {m, 50});
   y = arena.tensor(DType::kFloat32, {m, 64});
   // Two entries dwarf the others: with wide inputs every row takes the most memory.
@@ -406,7 +414,9 @@ TEST_P(GemmTest, Int8HasTheGenericLevelsBits) {
   const PackedMatrix w = pack(random_floats(n * k, 2), n, k, {kInt8Format});
   ThreadPool pool(2);
   Arena arena(size_t{1} << 20);
-  Context level{.threads = pool, .arena = arena, .isa = GetParam()}, plain{.threads = pool, .arena = arena};
+  CpuDevice level_device{pool, GetParam()};
+  CpuDevice plain_device{pool};
+  Context level{.device = level_device, .arena = arena}, plain{.device = plain_device, .arena = arena};
   gemm(level, matrix(x, m, k), w, {}, matrix(y, m, n));
   gemm(plain, matrix(x, m, k), w, {}, matrix(generic, m, n));
   EXPECT_EQ(std::memcmp(y.data(), generic.data(), y.size() * sizeof(float)), 0);
@@ -423,7 +433,8 @@ TEST_P(GemmTest, WideInputsOfOutliersHelpTheRowsThatNeedThem) {
   std::vector<float> with(static_cast<size_t>(m * n)), without(with.size()), exact(with.size());
   ThreadPool pool(2);
   Arena arena(size_t{1} << 20);
-  Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+  CpuDevice device{pool, GetParam()};
+  Context context{.device = device, .arena = arena};
   gemm(context, matrix(x, m, k), wide, {}, matrix(with, m, n));
   gemm(context, matrix(x, m, k), narrow, {}, matrix(without, m, n));
   gemm_reference(matrix(x, m, k), matrix(w, n, k), {}, matrix(exact, m, n));
@@ -481,7 +492,8 @@ TEST_P(GemmTest, Int8AddsExtremesExactly) {
     const PackedMatrix w = pack(std::vector<float>(static_cast<size_t>(n * k), sign * 3), n, k, {kInt8Format});
     ThreadPool pool(1);
     Arena arena(size_t{1} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+    CpuDevice device{pool, GetParam()};
+    Context context{.device = device, .arena = arena};
     gemm(context, matrix(x, m, k), w, {}, matrix(y, m, n));
     for (const float value : y) ASSERT_NEAR(value, sign * 6.0f * static_cast<float>(k), 0.01);
   }
@@ -496,7 +508,8 @@ TEST_P(GemmTest, WhatIsNotANumberShows) {
       const PackedMatrix w = pack(random_floats(n * k, 2), n, k, format);
       ThreadPool pool(1);
       Arena arena(size_t{1} << 20);
-      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      CpuDevice device{pool, GetParam()};
+      Context context{.device = device, .arena = arena};
       gemm(context, matrix(x, m, k), w, {}, matrix(y, m, n));
       for (int64_t j = 0; j < n; ++j) {
         ASSERT_TRUE(std::isfinite(y[static_cast<size_t>(j)])) << name_of(format);
@@ -509,7 +522,8 @@ TEST_P(GemmTest, WhatIsNotANumberShows) {
   weights[5] = std::nanf("");
   ThreadPool pool(1);
   Arena arena(size_t{1} << 20);
-  Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+  CpuDevice device{pool, GetParam()};
+  Context context{.device = device, .arena = arena};
   for (const PackedFormat format : kFormats) {
     gemm(context, matrix(x, 1, k), pack(weights, n, k, format), {}, matrix(y, 1, n));
     EXPECT_TRUE(std::isnan(y[0])) << name_of(format);

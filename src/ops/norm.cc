@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/cpu_device.h"
+#include "ops/cpu_ops.h"
 #include "ops/select_kernels.h"
 
 namespace transept {
@@ -19,27 +21,27 @@ void for_each_row(Context& context, const TensorView& x, const TensorView& y, Ro
   const int64_t n = x.dim(1);
   if (context.dry_run || rows == 0 || n == 0) return;
   const int64_t tasks =
-      rows * n < kSerialElements ? 1 : std::min<int64_t>(rows, int64_t{4} * context.threads.num_threads());
-  context.threads.parallel_for(tasks, [&](int64_t task, int) {
+      rows * n < kSerialElements ? 1 : std::min<int64_t>(rows, int64_t{4} * cpu_of(context).threads().num_threads());
+  cpu_of(context).threads().parallel_for(tasks, [&](int64_t task, int) {
     for (int64_t i = even_split(rows, tasks, task); i < even_split(rows, tasks, task + 1); ++i) row(i);
   });
 }
 
 }  // namespace
 
-void layer_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
-                const TensorView& y) {
-  const OpKernels& kernels = op_kernels(context.isa);
+void cpu_ops::layer_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                         const TensorView& y) {
+  const OpKernels& kernels = op_kernels(cpu_of(context).isa());
   for_each_row(context, x, y,
                [&](int64_t i) { kernels.layer_norm(x.row(i), x.dim(1), weight, bias, epsilon, y.row(i)); });
 }
 
-void group_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
-                const TensorView& y) {
+void cpu_ops::group_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                         const TensorView& y) {
   const Arena::Scope scope(context.arena);
   const std::span<float> row_sums = context.arena.allocate_span<float>(x.dim(0));
   if (context.dry_run) return;
-  const OpKernels& kernels = op_kernels(context.isa);
+  const OpKernels& kernels = op_kernels(cpu_of(context).isa());
   // The mean over x of f(row), rows added in order, whoever computed them.
   const auto mean_of = [&](auto&& f) {
     for_each_row(context, x, y, [&](int64_t i) { row_sums[static_cast<size_t>(i)] = f(x.row(i)); });
@@ -53,8 +55,8 @@ void group_norm(Context& context, const TensorView& x, const float* weight, cons
   for_each_row(context, x, y, [&](int64_t i) { kernels.normalize(x.row(i), x.dim(1), of, weight, bias, y.row(i)); });
 }
 
-void rms_norm(Context& context, const TensorView& x, const float* weight, float epsilon, const TensorView& y) {
-  const OpKernels& kernels = op_kernels(context.isa);
+void cpu_ops::rms_norm(Context& context, const TensorView& x, const float* weight, float epsilon, const TensorView& y) {
+  const OpKernels& kernels = op_kernels(cpu_of(context).isa());
   for_each_row(context, x, y, [&](int64_t i) { kernels.rms_norm(x.row(i), x.dim(1), weight, epsilon, y.row(i)); });
 }
 

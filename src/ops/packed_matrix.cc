@@ -100,12 +100,13 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, std::share
   const std::optional<int64_t> num_bytes = panel_bytes(n, k, layout_of(format.weights));
   CHECK(num_bytes.has_value(), "weights of ", n, " x ", k);
   CHECK(format.is_consistent());
-  pool_ = pool != nullptr ? std::move(pool) : std::make_shared<PagePool>(0);
+  if (pool == nullptr) pool = std::make_shared<PagePool>(0);
   const auto num_outputs = static_cast<size_t>(num_panels_ * kPanelColumns);
   const size_t num_scales = format.weights == kInt8Format ? num_outputs : 0;
   // One piece of memory: panels are whole cache lines, and so is what stands behind them.
   const auto num_panel_bytes = static_cast<size_t>(*num_bytes);
-  data_ = pool_->allocate(num_panel_bytes + num_scales * (sizeof(float) + sizeof(int32_t))).data();
+  data_ = pool->allocate(num_panel_bytes + num_scales * (sizeof(float) + sizeof(int32_t))).data();
+  keeper_ = std::move(pool);
   views_.panels = {data_, num_panel_bytes};
   if (format.weights != kInt8Format) return;
   CHECK(depth_ <= kMaxInt8Inputs, "int8 weights of ", k, " inputs");
@@ -144,7 +145,7 @@ StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, PackedFormat for
     if (sum > furthest || sum < -furthest) return invalid_argument("a sum of ", k, " weights is ", sum);
   }
   PackedMatrix matrix(n, k, format, bytes);
-  matrix.pool_ = std::move(pool);
+  matrix.keeper_ = std::move(pool);
   return matrix;
 }
 
@@ -266,6 +267,29 @@ void PackedMatrix::get_codes(int64_t row, int8_t* out) const {
   const int8_t* from = column<int8_t>(row);
   const int64_t group = group_of(format_);
   for (int64_t t = 0; t < k_; ++t) out[t] = from[place_of(t, group)];
+}
+
+PackedMatrix PackedMatrix::placed(DeviceMemory& memory) && {
+  if (memory.is_host()) return std::move(*this);
+  const size_t panels = static_cast<size_t>(round_up(static_cast<int64_t>(views_.panels.size()), kPageAlignment));
+  const size_t scales = static_cast<size_t>(round_up(static_cast<int64_t>(views_.scales.size_bytes()), kPageAlignment));
+  const DeviceBuffer buffer = memory.allocate(panels + scales + views_.sums.size_bytes());
+  if (buffer.data() == nullptr && bytes() > 0) throw std::bad_alloc();
+  memory.copy_in(buffer.data(), views_.panels.data(), views_.panels.size());
+  memory.copy_in(buffer.data() + panels, views_.scales.data(), views_.scales.size_bytes());
+  memory.copy_in(buffer.data() + panels + scales, views_.sums.data(), views_.sums.size_bytes());
+  PackedMatrix matrix =
+      seen_at({{buffer.data(), views_.panels.size()},
+               {reinterpret_cast<const float*>(buffer.data() + panels), views_.scales.size()},
+               {reinterpret_cast<const int32_t*>(buffer.data() + panels + scales), views_.sums.size()}});
+  matrix.keeper_ = buffer.keeper();
+  return matrix;
+}
+
+PackedMatrix PackedMatrix::seen_at(const PackedBytes& bytes) const {
+  CHECK(bytes.panels.size() == views_.panels.size() && bytes.scales.size() == views_.scales.size() &&
+        bytes.sums.size() == views_.sums.size());
+  return PackedMatrix(n_, k_, format_, bytes);
 }
 
 }  // namespace transept

@@ -74,6 +74,11 @@ class PackedMatrix final {
   PackedMatrix(PackedMatrix&&) = default;
   PackedMatrix& operator=(PackedMatrix&&) = default;
 
+  // Returns the same matrix in this memory, read-only: itself where that is the host's, else a copy.
+  PackedMatrix placed(DeviceMemory& memory) &&;
+  // Returns the same matrix at the addresses of another view of its memory. The bytes outlive it.
+  PackedMatrix seen_at(const PackedBytes& bytes) const;
+
   // Sets outputs [row, row + num_rows), rounded to the format (int8: round_to_int8). weights: [num_rows, k]. REQUIRES:
   // not a view.
   void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
@@ -101,7 +106,7 @@ class PackedMatrix final {
   const int32_t* sums() const { return views_.sums.data(); }
   size_t bytes() const { return views_.panels.size() + views_.scales.size_bytes() + views_.sums.size_bytes(); }
   // Whether another owner (a mapped file) holds the bytes. False for a view that keeps its pool.
-  bool is_view() const { return pool_ == nullptr; }
+  bool is_view() const { return keeper_ == nullptr; }
   // Valid as long as the pool or the viewed bytes.
   const PackedBytes& views() const { return views_; }
 
@@ -133,7 +138,7 @@ class PackedMatrix final {
   PackedFormat format_;
   PackedBytes views_;
   // Keeps the memory of views_; null if another owner does.
-  std::shared_ptr<PagePool> pool_;
+  std::shared_ptr<const void> keeper_;
   // The same bytes as views_, for writing. Null in a view.
   std::byte* data_ = nullptr;
   float* scales_ = nullptr;

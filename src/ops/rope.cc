@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
+#include "ops/cpu_ops.h"
 
 namespace transept {
 namespace {
@@ -46,9 +48,15 @@ RopeAngles rope_angles(Context& context, const Rope& rope, View<int32_t> positio
   CHECK(rope.sections.empty() || std::accumulate(rope.sections.begin(), rope.sections.end(), int64_t{0}) == pairs);
   const RopeAngles angles{context.arena.tensor(DType::kFloat32, {rows, pairs}),
                           context.arena.tensor(DType::kFloat32, {rows, pairs}), rope.pairs};
-  if (context.dry_run) return angles;
+  context.device.ops().fill_rope_angles(context, rope, positions, angles);
+  return angles;
+}
+
+void cpu_ops::fill_rope_angles(Context& context, const Rope& rope, View<int32_t> positions, const RopeAngles& angles) {
+  if (context.dry_run) return;
+  const int64_t rows = angles.cosines.dim(0), pairs = angles.cosines.dim(1), axes = rope.num_axes();
   constexpr int64_t kTaskRows = 64;
-  context.threads.parallel_for(ceil_div(rows, kTaskRows), [&](int64_t task, int) {
+  cpu_of(context).threads().parallel_for(ceil_div(rows, kTaskRows), [&](int64_t task, int) {
     for (int64_t i = task * kTaskRows; i < std::min(rows, (task + 1) * kTaskRows); ++i) {
       int64_t pair = 0;
       for (int64_t axis = 0; axis < axes; ++axis) {
@@ -63,10 +71,9 @@ RopeAngles rope_angles(Context& context, const Rope& rope, View<int32_t> positio
       }
     }
   });
-  return angles;
 }
 
-void apply_rope(Context& context, const RopeAngles& angles, const TensorView& x) {
+void cpu_ops::apply_rope(Context& context, const RopeAngles& angles, const TensorView& x) {
   const int64_t pairs = angles.cosines.dim(1);
   CHECK(x.rank == 3 && x.dtype == DType::kFloat32 && x.stride[2] == 1);
   CHECK(x.dim(0) == angles.cosines.dim(0) && 2 * pairs <= x.dim(2));
@@ -74,7 +81,7 @@ void apply_rope(Context& context, const RopeAngles& angles, const TensorView& x)
   const int64_t rows = x.dim(0), heads = x.dim(1);
   const auto turn = angles.pairs == RopePairs::kHalves ? turn_halves : turn_neighbours;
   const int64_t task_rows = std::max<int64_t>(1, kTaskElements / (heads * x.dim(2)));
-  context.threads.parallel_for(ceil_div(rows, task_rows), [&](int64_t task, int) {
+  cpu_of(context).threads().parallel_for(ceil_div(rows, task_rows), [&](int64_t task, int) {
     for (int64_t i = task * task_rows; i < std::min(rows, (task + 1) * task_rows); ++i) {
       const float* cosines = angles.cosines.row(i);
       const float* sines = angles.sines.row(i);

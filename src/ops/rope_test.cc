@@ -1,6 +1,7 @@
 // Rotary positions against rows printed by torch from transformers 5.23's apply_rotary_pos_emb of modeling_moonshine.py
 // (partial_rotary_factor 0.9, theta 10000): x[i] = i / 4 - 1 at positions 0, 1, 7 and 1249.
 #include "ops/rope.h"
+#include "ops/cpu_device.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,8 @@ TEST(RopeTest, MatchesTheReference) {
   const std::vector<int32_t> positions = {0, 1, 7, 1249};
   ThreadPool pool(2);
   Arena arena(4096);
-  Context context{.threads = pool, .arena = arena};
+  CpuDevice device{pool};
+  Context context{.device = device, .arena = arena};
   std::vector<float> x(4 * (kHeads + 1) * kHeadDim, 7.0f);  // rows with gaps: queries of a fused product
   const TensorView rows = TensorView(x.data(), DType::kFloat32, {4, (kHeads + 1) * kHeadDim});
   const TensorView heads = rows.columns(0, kHeads * kHeadDim).split_heads(kHeads);
@@ -45,7 +47,8 @@ TEST(RopeTest, TurnsHalvesAndSectionsByTheirAxis) {
   const std::vector<int64_t> axis_of_pair = {0, 0, 1, 2, 2};
   ThreadPool pool(2);
   Arena arena(1 << 16);
-  Context context{.threads = pool, .arena = arena};
+  CpuDevice device{pool};
+  Context context{.device = device, .arena = arena};
   for (const bool has_axes : {true, false}) {
     std::vector<float> values(kRows * 2 * kHeadDim);
     for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "ops/ops_testing.h"
 
@@ -43,7 +44,8 @@ class RowStatisticsTest : public testing::TestWithParam<Isa> {
 
   ThreadPool threads_{2};
   Arena arena_{size_t{16} << 20};
-  Context context_{.threads = threads_, .arena = arena_, .isa = GetParam()};
+  CpuDevice device_{threads_, GetParam()};
+  Context context_{.device = device_, .arena = arena_};
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, RowStatisticsTest,

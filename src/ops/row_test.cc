@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "ops/activation.h"
+#include "ops/cpu_device.h"
 #include "ops/norm.h"
 #include "ops/select_kernels.h"
 #include "ops/softmax.h"
@@ -55,7 +56,8 @@ class RowTest : public testing::TestWithParam<Isa> {
   std::mt19937 rng_{1};
   ThreadPool pool_{2};
   Arena arena_{4096};
-  Context context_{.threads = pool_, .arena = arena_, .isa = GetParam()};
+  CpuDevice device_{pool_, GetParam()};
+  Context context_{.device = device_, .arena = arena_};
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, RowTest, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
@@ -110,7 +112,8 @@ TEST_P(RowTest, GroupNormIsOverAllRows) {
       }
       // Whatever the number of threads; and in place.
       ThreadPool one(1);
-      Context alone{.threads = one, .arena = arena_, .isa = GetParam()};
+      CpuDevice alone_device{one, GetParam()};
+      Context alone{.device = alone_device, .arena = arena_};
       group_norm(alone, x_view, weight.data(), bias.data(), 1e-5f, x_view);
       ASSERT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0);
     }

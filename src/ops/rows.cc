@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
+#include "ops/cpu_ops.h"
 
 namespace transept {
 namespace {
@@ -26,7 +28,7 @@ void check_row_cache(const TensorView& cache, int32_t block_size, int64_t n) {
 
 }  // namespace
 
-void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
+void cpu_ops::gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
   CHECK(x.rank == 2 && y.rank == 2 && x.dim(1) == y.dim(1) && x.stride[1] == 1 && y.stride[1] == 1);
   CHECK(y.dim(0) == static_cast<int64_t>(rows.size()));
   if (context.dry_run) return;
@@ -37,25 +39,63 @@ void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, cons
   }
 }
 
-void add_gated(Context& context, const TensorView& x, std::span<const float> gate, const TensorView& y) {
-  CHECK(x.rank == 2 && y.rank == 2 && x.dim(0) == y.dim(0) && x.dim(1) == y.dim(1));
-  CHECK(x.stride[1] == 1 && y.stride[1] == 1);
-  const int64_t rows = y.dim(0), n = y.dim(1);
-  CHECK(gate.size() <= 1 || static_cast<int64_t>(gate.size()) == n);
-  if (context.dry_run || rows == 0 || n == 0) return;
-  const float common = gate.empty() ? 1.0f : gate[0];
-  const bool by_column = gate.size() > 1;
-  const int64_t task_rows = std::max<int64_t>(1, kTaskElements / n);
-  context.threads.parallel_for(ceil_div(rows, task_rows), [&](int64_t task, int) {
-    for (int64_t i = task * task_rows; i < std::min(rows, (task + 1) * task_rows); ++i) {
-      const float* from = x.row(i);
-      float* to = y.row(i);
-      for (int64_t j = 0; j < n; ++j) to[j] += (by_column ? gate[static_cast<size_t>(j)] : common) * from[j];
+void cpu_ops::upload(Context& context, std::span<const float> x, const TensorView& y) {
+  CHECK(y.rank == 2 && y.dtype == DType::kFloat32 && y.stride[1] == 1 && y.stride[0] == y.dim(1));
+  if (context.dry_run) return;
+  CHECK(static_cast<int64_t>(x.size()) == y.num_elements());
+  if (!x.empty()) std::memcpy(y.f32(), x.data(), x.size_bytes());
+}
+
+void cpu_ops::fill_zero(Context& context, const TensorView& y) {
+  CHECK(y.rank == 2 && y.dtype == DType::kFloat32 && y.stride[1] == 1 && y.stride[0] == y.dim(1));
+  if (!context.dry_run) std::fill_n(y.f32(), y.num_elements(), 0.0f);
+}
+
+void cpu_ops::write_rows(Context& context, MakeRow make_row, const TensorView& y) {
+  CHECK(y.rank == 2 && y.stride[1] == 1);
+  if (context.dry_run) return;
+  constexpr int64_t kTaskRows = 16;  // enough work to be worth handing out
+  const int64_t rows = y.dim(0);
+  cpu_of(context).threads().parallel_for(ceil_div(rows, kTaskRows), [&](int64_t task, int) {
+    for (int64_t i = task * kTaskRows; i < std::min(rows, (task + 1) * kTaskRows); ++i) {
+      make_row(i, std::span(y.row(i), static_cast<size_t>(y.dim(1))));
     }
   });
 }
 
-void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind, const TensorView& y) {
+void cpu_ops::add_rows(Context& context, MakeRow make_row, const TensorView& y) {
+  const Arena::Scope scope(context.arena);
+  const TensorView rows = context.arena.tensor(DType::kFloat32, {y.dim(0), y.dim(1)});
+  if (context.dry_run) return;
+  cpu_ops::write_rows(context, make_row, rows);
+  for (int64_t i = 0; i < y.dim(0); ++i) {
+    float* out = y.row(i);
+    const float* row = rows.row(i);
+    for (int64_t j = 0; j < y.dim(1); ++j) out[j] += row[j];
+  }
+}
+
+void cpu_ops::add_gated(Context& context, const TensorView& x, const float* gate, int64_t gate_size,
+                        const TensorView& y) {
+  CHECK(x.rank == 2 && y.rank == 2 && x.dim(0) == y.dim(0) && x.dim(1) == y.dim(1));
+  CHECK(x.stride[1] == 1 && y.stride[1] == 1);
+  const int64_t rows = y.dim(0), n = y.dim(1);
+  CHECK(gate_size <= 1 || gate_size == n);
+  if (context.dry_run || rows == 0 || n == 0) return;
+  const float common = gate_size == 0 ? 1.0f : gate[0];
+  const bool by_column = gate_size > 1;
+  const int64_t task_rows = std::max<int64_t>(1, kTaskElements / n);
+  cpu_of(context).threads().parallel_for(ceil_div(rows, task_rows), [&](int64_t task, int) {
+    for (int64_t i = task * task_rows; i < std::min(rows, (task + 1) * task_rows); ++i) {
+      const float* from = x.row(i);
+      float* to = y.row(i);
+      for (int64_t j = 0; j < n; ++j) to[j] += (by_column ? gate[j] : common) * from[j];
+    }
+  });
+}
+
+void cpu_ops::copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind,
+                                const TensorView& y) {
   CHECK(x.rank == 2 && y.rank == 2 && x.dim(1) == y.dim(1) && x.stride[1] == 1 && y.stride[1] == 1);
   if (context.dry_run) return;
   CHECK(x.dim(0) == static_cast<int64_t>(kinds.size()) && y.dim(0) == x.dim(0));
@@ -65,8 +105,8 @@ void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kind
   }
 }
 
-void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
-                     const TensorView& cache) {
+void cpu_ops::write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
+                              const TensorView& cache) {
   CHECK(x.rank == 2 && x.stride[1] == 1 && x.dim(0) == static_cast<int64_t>(slots.size()));
   if (context.dry_run) return;
   check_row_cache(cache, block_size, x.dim(1));
@@ -76,8 +116,8 @@ void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots,
   }
 }
 
-void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
-                    View<int32_t> rows, const TensorView& y) {
+void cpu_ops::read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
+                             View<int32_t> rows, const TensorView& y) {
   CHECK(y.rank == 2 && y.stride[1] == 1 && rows.size() == slots.size());
   if (context.dry_run || rows.empty()) return;
   check_row_cache(cache, block_size, y.dim(1));

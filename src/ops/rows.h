@@ -5,17 +5,29 @@
 #include <cstdint>
 #include <span>
 
+#include "ops/op_table.h"
 #include "tensor/context.h"
 #include "tensor/tensor.h"
 
 namespace transept {
 
+// y = x, in order. x: the host's, y.num_elements() floats; y: [rows, n] float32, dense.
+void upload(Context& context, std::span<const float> x, const TensorView& y);
+
+// y = 0. y: [rows, n] float32, dense.
+void fill_zero(Context& context, const TensorView& y);
+
+// Row i of y is what make_row(i, row) writes, or that is added to it. Calls are concurrent, on any thread; a dry run
+// makes none. The rows are made on the host: of a table in a checkpoint's file. y: [rows, n] float32.
+void write_rows(Context& context, MakeRow make_row, const TensorView& y);
+void add_rows(Context& context, MakeRow make_row, const TensorView& y);
+
 // y[i] = x[rows[i]]. x: [any, n], y: [rows.size(), n] float32. REQUIRES: every row in [0, x.dim(0)).
 void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
 
-// y += gate * x, element by element. x, y: [rows, n] float32; gate: [n] (one a column), [1] for all columns, or empty
-// for 1.
-void add_gated(Context& context, const TensorView& x, std::span<const float> gate, const TensorView& y);
+// y += gate * x, element by element. x, y: [rows, n] float32; gate: [gate_size]: n (one a column), 1 for all columns,
+// or 0 of them: the factor is 1.
+void add_gated(Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y);
 
 // y[i] = x[i] for the rows i of this kind; others do not change. x, y: [kinds.size(), n] float32.
 void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind, const TensorView& y);

@@ -1,5 +1,6 @@
 // Rows that are chosen, and rows that are added with a gate, against the formulas.
 #include "ops/rows.h"
+#include "ops/cpu_device.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,8 @@ class RowsTest : public testing::Test {
 
   ThreadPool pool_{2};
   Arena arena_{4096};
-  Context context_{.threads = pool_, .arena = arena_};
+  CpuDevice device_{pool_};
+  Context context_{.device = device_, .arena = arena_};
   std::vector<float> from_, to_;
 };
 
@@ -43,7 +45,7 @@ TEST_F(RowsTest, AddsWithAGate) {
       const TensorView x = make(from_, 4, n), y = make(to_, 4, n);
       std::vector<float> gate;
       for (int64_t i = 0; i < num_gates; ++i) gate.push_back(0.5f + static_cast<float>(i));
-      add_gated(context_, x, gate, y);
+      add_gated(context_, x, gate.data(), num_gates, y);
       for (int64_t i = 0; i < 4; ++i) {
         for (int64_t j = 0; j < n; ++j) {
           const float value = static_cast<float>(100 * i + j);
@@ -60,7 +62,12 @@ TEST_F(RowsTest, ADryRunTouchesNothing) {
   const TensorView nothing(nullptr, DType::kFloat32, {2, 3});
   context_.dry_run = true;
   gather_rows(context_, nothing, std::vector<int32_t>{1, 0}, nothing);
-  add_gated(context_, nothing, {}, nothing);
+  add_gated(context_, nothing, nullptr, 0, nothing);
+  fill_zero(context_, nothing);
+  upload(context_, {}, nothing);
+  const auto make_row = [](int64_t, std::span<float>) { ADD_FAILURE() << "a row is made"; };
+  write_rows(context_, make_row, nothing);
+  add_rows(context_, make_row, nothing);
 }
 
 }  // namespace

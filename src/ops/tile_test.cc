@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "ops/kernels.h"
 #include "ops/ops_testing.h"
@@ -74,7 +75,8 @@ class TileTest : public testing::TestWithParam<Isa> {
                              int threads) {
     ThreadPool pool(threads);
     Arena arena(size_t{16} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+    CpuDevice device{pool, GetParam()};
+    Context context{.device = device, .arena = arena};
     std::vector<float> bias = random_floats(w.n(), 3), y = random_floats(m * (w.n() + 3), 4);
     const TensorView y_view = matrix(y, m, w.n() + 3).columns(0, w.n());
     gemm_with(kernels, context, matrix(x, m, w.k() + 5).columns(0, w.k()), w,
@@ -147,7 +149,8 @@ TEST_P(TileTest, BFloat16SumsAsDefined) {
       std::vector<float> x = random_floats(m * k, 1), y(static_cast<size_t>(m * n));
       ThreadPool pool(2);
       Arena arena(size_t{4} << 20);
-      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      CpuDevice device{pool, GetParam()};
+      Context context{.device = device, .arena = arena};
       gemm_with(with_tiles_, context, matrix(x, m, k), w, {}, matrix(y, m, n));
       for (int64_t j = 0; j < n; ++j) {
         w.get_row(j, row.data());
@@ -182,7 +185,8 @@ TEST_P(TileTest, PartsHaveTheWholeProductsBits) {
     const GemmPart parts[] = {{&first}, {&second}};
     ThreadPool pool(3);
     Arena arena(size_t{4} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+    CpuDevice device{pool, GetParam()};
+    Context context{.device = device, .arena = arena};
     for (const int64_t m : {1, 5, 17, 33}) {
       std::vector<float> x = random_floats(m * kInputs, 1), z = random_floats(kInputs, 4);
       std::vector<float> y(static_cast<size_t>(m * kOutputs)), of_z(static_cast<size_t>(kOutputs)), whole(y);
@@ -218,7 +222,8 @@ TEST_P(TileTest, RowsHaveTheSameBitsAloneAndInAnyBatch) {
     const auto run = [&](int64_t begin, int64_t end, int threads) {
       ThreadPool pool(threads);
       Arena arena(size_t{4} << 20);
-      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      CpuDevice device{pool, GetParam()};
+      Context context{.device = device, .arena = arena};
       std::vector<float> y(static_cast<size_t>((end - begin) * kOutputs));
       gemm_with(with_tiles_, context, matrix(x, kMaxRows, kInputs).rows(begin, end), w, {},
                 matrix(y, end - begin, kOutputs));
@@ -244,7 +249,8 @@ TEST_P(TileTest, PiecesOfColumnsHaveTheWholesBits) {
     std::vector<float> x = random_floats(kRows * kInputs, 5), y(static_cast<size_t>(kRows * kOutputs)), whole(y.size());
     ThreadPool pool(2);
     Arena arena(size_t{4} << 20);
-    Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+    CpuDevice device{pool, GetParam()};
+    Context context{.device = device, .arena = arena};
     gemm_with(with_tiles_, context, matrix(x, kRows, kInputs), w, {}, matrix(whole, kRows, kOutputs));
     gemm_by_columns_with(with_tiles_, context, matrix(x, kRows, kInputs), w, nullptr, matrix(y, kRows, kOutputs),
                          [](const ColumnPiece&) {});
@@ -260,8 +266,10 @@ TEST_P(TileTest, ADryRunAsksForTheSameMemory) {
       std::vector<float> x(static_cast<size_t>(m * 50), 0.001f), y(static_cast<size_t>(m * 64));
       for (size_t i = 0; i < x.size(); i += 50) x[i] = 1, x[i + 1] = -1;  // wide inputs: in the most memory
       Arena measuring = Arena::measuring(), arena(size_t{4} << 20);
-      Context dry{.threads = pool, .arena = measuring, .isa = GetParam(), .dry_run = true};
-      Context context{.threads = pool, .arena = arena, .isa = GetParam()};
+      CpuDevice dry_device{pool, GetParam()};
+      Context dry{.device = dry_device, .arena = measuring, .dry_run = true};
+      CpuDevice device{pool, GetParam()};
+      Context context{.device = device, .arena = arena};
       gemm_with(with_tiles_, dry, matrix(x, m, 50), w, {}, matrix(y, m, 64));
       gemm_with(with_tiles_, context, matrix(x, m, 50), w, {}, matrix(y, m, 64));
       EXPECT_EQ(arena.high_water_bytes(), measuring.high_water_bytes())
@@ -310,7 +318,8 @@ TEST(TileHardwareTest, AmxAgreesWithTheSoftware) {
   software.tiles = &software_amx::kTileGemmKernels;
   ThreadPool pool(3);
   Arena arena(size_t{16} << 20);
-  Context context{.threads = pool, .arena = arena, .isa = Isa::kAmx};
+  CpuDevice device{pool, Isa::kAmx};
+  Context context{.device = device, .arena = arena};
   for (const PackedFormat format : kFormats) {
     const PackedMatrix w = pack(random_floats(100 * 330, 1), 100, 330, format);
     for (const int64_t m : {1, 9, 16, 17, 32, 45, 130}) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "ops/cpu_device.h"
 #include "sampling/select_row.h"
 
 namespace transept::testing {
@@ -191,7 +192,8 @@ uint64_t FakeModelExecutor::read(int32_t seq, int32_t num_tokens) const {
 void FakeModelExecutor::select_rows(SampleOutput& output) {
   const ForwardBatch& batch = batch_.forward();
   const std::span<const RowRequest> requests = batch_.row_requests();
-  const Context context{threads_, arena_};
+  CpuDevice device{threads_};
+  const Context context{device, arena_};
   output.rows.assign(requests.size(), RowSample{});
   output.top.clear();
   int32_t seq = 0;

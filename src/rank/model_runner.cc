@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 
-#include "attention/backends.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/log.h"
@@ -39,14 +39,17 @@ const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa)
 }  // namespace
 
 EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
-    : options_(options), threads_(options.num_threads, options.cpus) {}
+    : options_(options),
+      threads_(options.num_threads, options.cpus),
+      device_(options.device->make_device(threads_, options.isa)),
+      selector_(options.device->make_selector()) {}
 
 StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create(
     const ModelConfig& config, const std::shared_ptr<WeightMap>& weights, const Options& options) {
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
   RETURN_IF_ERROR(runner->load(config, weights));
   RETURN_IF_ERROR(runner->settle_limits());
-  runner->make_shortlists();
+  RETURN_IF_ERROR(runner->make_shortlists());
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   RETURN_IF_ERROR(runner->size_arena());
   RETURN_IF_ERROR(runner->size_kv());
@@ -63,7 +66,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   runner->model_ = model_;
   runner->packed_layers_ = packed_layers_;
   runner->info_ = info_;
-  runner->make_shortlists();
+  RETURN_IF_ERROR(runner->make_shortlists());
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   RETURN_IF_ERROR(runner->size_arena());
   RETURN_IF_ERROR(runner->make_kv());
@@ -71,7 +74,8 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
 }
 
 Status EncoderDecoderModelRunner::load(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights) {
-  ASSIGN_OR_RETURN(attention_, make_attention_backend(options_.attention_backend));
+  ASSIGN_OR_RETURN(attention_, options_.device->make_attention(options_.attention_backend));
+  weights->set_memory(device_->memory());
   const auto begin = std::chrono::steady_clock::now();
   // The others have nothing to do yet: their processors pack, too.
   std::optional<ThreadPool> of_all;
@@ -181,7 +185,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
-  return Context{threads_, arena, options_.isa, dry_run, dry_run ? nullptr : &counters_};
+  return Context{*device_, arena, dry_run, dry_run ? nullptr : &counters_};
 }
 
 Status EncoderDecoderModelRunner::check_step_memory(uint64_t bytes) const {
@@ -197,7 +201,8 @@ Status EncoderDecoderModelRunner::size_arena() {
   const size_t encoder_bytes = static_cast<size_t>(options_.max_num_encoder_tokens) *
                                static_cast<size_t>(spec().widest_encoder_rows()) * sizeof(float);
   RETURN_IF_ERROR(check_step_memory(encoder_bytes));
-  encoder_buffer_ = std::make_unique<PageBuffer>(encoder_bytes);
+  encoder_buffer_ = device_->memory().allocate(encoder_bytes);
+  if (encoder_buffer_.data() == nullptr && encoder_bytes > 0) throw std::bad_alloc();
   Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
   // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
   const KvStorage::Layout layout = kv_layout(1, 0);
@@ -218,7 +223,7 @@ Status EncoderDecoderModelRunner::size_arena() {
   }
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
   RETURN_IF_ERROR(check_step_memory(encoder_bytes + step_bytes + apart));
-  arena_ = std::make_unique<Arena>(step_bytes);
+  arena_ = std::make_unique<Arena>(step_bytes, device_->memory());
   if (options_.has_long_encodes) prepare_long_encodes(apart);
   report_.push_back(str_cat("step memory: ", format_bytes(step_bytes + apart), " for ", options_.max_num_batched_tokens,
                             " decoder tokens, ", options_.max_num_encoder_tokens, " encoder tokens and ",
@@ -238,7 +243,7 @@ std::vector<Consumers> EncoderDecoderModelRunner::kinds_of_items() const {
 }
 
 void EncoderDecoderModelRunner::prepare_long_encodes(size_t arena_bytes) {
-  encode_arena_ = std::make_unique<Arena>(arena_bytes);
+  encode_arena_ = std::make_unique<Arena>(arena_bytes, device_->memory());
   long_encode_ =
       std::make_unique<LongEncodeRun>(threads_, batch_limits().encodes(), [this](const EncodeInputs& inputs) {
         Context context = make_context(*encode_arena_, false);
@@ -326,8 +331,11 @@ Status EncoderDecoderModelRunner::size_kv() {
 }
 
 // What the copies may take is no longer the KV cache's.
-void EncoderDecoderModelRunner::make_shortlists() {
-  if (options_.shortlist.list == nullptr) return;
+Status EncoderDecoderModelRunner::make_shortlists() {
+  if (options_.shortlist.list == nullptr) return ok_status();
+  if (!device_->memory().is_host()) {
+    return unimplemented(options_.shortlist.path, ": shortlists are the processor's alone: give --shortlist none");
+  }
   const LmHead& lm_head = model_->lm_head();
   shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
   const uint64_t bytes =
@@ -335,10 +343,12 @@ void EncoderDecoderModelRunner::make_shortlists() {
   memory_left_ -= std::min(memory_left_, bytes);
   report_.push_back(str_cat(shortlist_text(options_.shortlist), "; up to ", format_bytes(bytes),
                             " for the outputs of running requests"));
+  return ok_status();
 }
 
 Status EncoderDecoderModelRunner::make_kv() {
-  ASSIGN_OR_RETURN(kv_, KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks)));
+  ASSIGN_OR_RETURN(kv_,
+                   KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks), device_->memory()));
   if (options_.debug_poison) {
     for (int32_t i = 0; i < info_.num_device_blocks; ++i) kv_->poison(MemoryPool::kDevice, std::span(&i, 1));
   }
@@ -384,10 +394,13 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
       context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
   if (forward.num_tokens() > 0) decode(context, hidden);
   if (context.dry_run) {
-    select_dry_run(context, model_->lm_head(), hidden, hidden.dim(0));
+    selector_->dry_run(context, model_->lm_head(), hidden, hidden.dim(0));
   } else {
-    select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
-    if (batch_->num_captured_rows() > 0) write_alignments(output);
+    selector_->select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
+    if (batch_->num_captured_rows() > 0) {
+      fetch_captured();
+      write_alignments(output);
+    }
     write_captures(plan, output);
   }
   output.decode_seconds = seconds_since(begin) - output.encode_seconds;
@@ -399,10 +412,10 @@ void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidde
   if (batch_->num_captured_rows() > 0 && !context.dry_run) {
     const int64_t num_heads = static_cast<int64_t>(spec().alignment_heads.size());
     const int64_t num_rows = batch_->num_captured_rows(), num_keys = forward.cross.max_kv_len;
-    captured_.resize(static_cast<size_t>(num_heads * num_rows * num_keys));
+    float* const room = make_capture_room(static_cast<size_t>(num_heads * num_rows * num_keys));
     capture.heads = spec().alignment_heads;
     capture.rows = batch_->capture_rows();
-    capture.out = TensorView(captured_.data(), DType::kFloat32, {num_heads, num_rows, num_keys});
+    capture.out = TensorView(room, DType::kFloat32, {num_heads, num_rows, num_keys});
     forward.capture = &capture;
   }
   attention_->plan(context, forward);
@@ -411,6 +424,20 @@ void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidde
   model_->embed(context, forward, state.x);
   model_->decode(context, forward, {0, spec().num_decoder_layers}, state);
   model_->finish(context, forward, state, hidden);
+}
+
+float* EncoderDecoderModelRunner::make_capture_room(size_t num_floats) {
+  captured_.resize(num_floats);
+  if (device_->memory().is_host() || num_floats == 0) return captured_.data();
+  captured_there_ = device_->memory().allocate(num_floats * sizeof(float));
+  if (captured_there_.data() == nullptr) throw std::bad_alloc();
+  return reinterpret_cast<float*>(captured_there_.data());
+}
+
+void EncoderDecoderModelRunner::fetch_captured() {
+  if (captured_there_.data() == nullptr) return;
+  device_->memory().copy_out(captured_.data(), captured_there_.data(), captured_.size() * sizeof(float));
+  captured_there_ = {};
 }
 
 // For each row that asks, the key with the largest probability in the mean of the alignment heads; the first of equals.
@@ -461,8 +488,7 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
   Arena::Scope scope(context.arena);
   const EncodeBatch& batch = inputs.batch();
   Activations state;
-  state.x =
-      TensorView(encoder_buffer_->data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
+  state.x = TensorView(encoder_buffer_.data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
   // Only a capture reads the rows from here on, besides those they are written for.
   if (has(inputs.writes(), Consumers::kCross)) {
@@ -480,7 +506,7 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
 void EncoderDecoderModelRunner::capture_encodes(const StepPlan& plan, const EncodeInputs& inputs,
                                                 StepOutput& output) const {
   if (plan.encoder_captures.empty()) return;
-  const auto* rows = reinterpret_cast<const float*>(encoder_buffer_->data());
+  const auto* rows = reinterpret_cast<const float*>(encoder_buffer_.data());
   const AttentionMetadata& attention = inputs.batch().attention;
   const auto width = static_cast<size_t>(spec().width_of(inputs.batch().consumers));
   for (size_t i = 0; i < inputs.groups().size(); ++i) {
@@ -488,7 +514,9 @@ void EncoderDecoderModelRunner::capture_encodes(const StepPlan& plan, const Enco
     if (std::ranges::find(plan.encoder_captures, group) == plan.encoder_captures.end()) continue;
     const float* begin = rows + static_cast<size_t>(attention.query_start_loc[i]) * width;
     const float* end = rows + static_cast<size_t>(attention.query_start_loc[i + 1]) * width;
-    output.captured_encodes.push_back({group, std::vector<float>(begin, end)});
+    std::vector<float> values(static_cast<size_t>(end - begin));
+    device_->memory().copy_out(values.data(), begin, values.size() * sizeof(float));
+    output.captured_encodes.push_back({group, std::move(values)});
   }
 }
 

@@ -16,6 +16,7 @@
 #include "core/model_config.h"
 #include "kv_storage/kv_storage.h"
 #include "models/model.h"
+#include "rank/devices.h"
 #include "rank/executor.h"
 #include "rank/group_shortlists.h"
 #include "rank/input_batch.h"
@@ -49,6 +50,7 @@ class EncoderDecoderModelRunner final {
     ShortlistOptions shortlist;
     bool has_long_encodes = false;  // plans may have some: encodes get their own memory, apart from the step's
     bool debug_poison = false;
+    const DeviceKind* device = &cpu_device_kind();  // borrowed
     // For tests: the maker of a model that is no family. Null: load_model() of models/registry.h.
     std::function<StatusOr<std::unique_ptr<Model>>(const ModelConfig&, const std::shared_ptr<WeightMap>&,
                                                    const ModelLoadOptions&)>
@@ -85,7 +87,7 @@ class EncoderDecoderModelRunner final {
   Status check_step_memory(uint64_t bytes) const;
   Status size_arena();
   void prepare_long_encodes(size_t arena_bytes);
-  void make_shortlists();
+  Status make_shortlists();
   Status size_kv();
   Status make_kv();
   std::vector<Consumers> kinds_of_items() const;
@@ -97,6 +99,8 @@ class EncoderDecoderModelRunner final {
   void encode(Context& context, const EncodeInputs& inputs);
   void count_encodes(const EncodeInputs& inputs);
   void decode(Context& context, const TensorView& hidden);
+  float* make_capture_room(size_t num_floats);
+  void fetch_captured();
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
   void capture_encodes(const StepPlan& plan, const EncodeInputs& inputs, StepOutput& output) const;
@@ -107,6 +111,8 @@ class EncoderDecoderModelRunner final {
 
   Options options_;
   ThreadPool threads_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<const Selector> selector_;
   // Shared by all replicas, which only read them.
   std::shared_ptr<const AttentionBackend> attention_;
   std::shared_ptr<const Model> model_;  // borrows attention_
@@ -115,8 +121,11 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then
   std::unique_ptr<KvStorage> kv_;
   std::unique_ptr<GroupShortlists> shortlists_;  // null: the model has none; borrows model_
-  std::unique_ptr<PageBuffer> encoder_buffer_;   // the rows of the encode that runs, until they are written
-  std::vector<float> captured_;                  // CrossCapture::out, outside the arena: hardly any step wants it
+  DeviceBuffer encoder_buffer_;                  // the rows of the encode that runs, until they are written
+  // CrossCapture::out on the host, and, where that is elsewhere, on the device: outside the arena, as hardly any step
+  // wants it.
+  std::vector<float> captured_;
+  DeviceBuffer captured_there_;
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;
   ExecutorInfo info_;

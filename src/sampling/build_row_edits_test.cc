@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/thread_pool.h"
+#include "ops/cpu_device.h"
 #include "sampling/choose.h"
 
 namespace transept {
@@ -30,7 +31,8 @@ RowEdits edits_of(const SamplingParams& params, const History& history) {
 void apply_to(const RowEdits& edits, std::span<float> scores) {
   ThreadPool threads(1);
   Arena arena(1 << 12);
-  apply_edits(Context{threads, arena}, edits, IdPlaces(0, scores.size()), scores);
+  CpuDevice device(threads);
+  apply_edits(Context{device, arena}, edits, IdPlaces(0, scores.size()), scores);
 }
 
 TEST(RowEdits, PlainGreedyEditsNothing) {

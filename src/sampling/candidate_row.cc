@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "ops/select_kernels.h"
 #include "sampling/choose.h"
@@ -46,7 +47,7 @@ GreedyPiece list_piece(const Context& context, const RowRequest& request, int32_
   const float least = list.count == most ? std::nextafter(list.entries[most - 1].logprob, kNever) : kNever;
   int32_t places[kPieceColumns];
   const int32_t num_above =
-      op_kernels(context.isa).find_above(scores.data(), static_cast<int32_t>(scores.size()), least, places);
+      op_kernels(cpu_of(context).isa()).find_above(scores.data(), static_cast<int32_t>(scores.size()), least, places);
   for (int32_t i = 0; i < num_above; ++i) {
     insert({first_id + places[i], scores[static_cast<size_t>(places[i])], 0}, most, list);
   }

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "sampling/choose.h"
 #include "sampling/select_row.h"
@@ -74,7 +75,8 @@ class CandidateRowTest : public ::testing::Test {
   std::mt19937 rng_{1};
   ThreadPool threads_{1};
   Arena arena_{size_t{1} << 20};
-  Context context_{threads_, arena_, detect_isa()};
+  CpuDevice device_{threads_, detect_isa()};
+  Context context_{device_, arena_};
 };
 
 TEST_F(CandidateRowTest, ListsWhatTheWholeRowGives) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/cpu_device.h"
 #include "ops/select_kernels.h"
 #include "ops/softmax.h"
 #include "sampling/random.h"
@@ -150,7 +151,7 @@ int32_t rank_of(std::span<const float> scores, int32_t token_id) {
 int32_t top_entries(const Context& context, std::span<const float> scores, float log_normalizer, int32_t k,
                     std::span<TokenLogprob> out) {
   if (k == 0) return 0;
-  const OpKernels& kernels = op_kernels(context.isa);
+  const OpKernels& kernels = op_kernels(cpu_of(context).isa());
   constexpr size_t kStretch = 512;
   int32_t places[kStretch];
   int32_t count = 0;

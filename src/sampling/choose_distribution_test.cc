@@ -14,6 +14,7 @@
 
 #include "base/strings.h"
 #include "base/thread_pool.h"
+#include "ops/cpu_device.h"
 #include "sampling/choose.h"
 
 namespace transept {
@@ -163,7 +164,8 @@ class Sampler {
  private:
   ThreadPool threads_{1};
   Arena arena_{1 << 12};
-  Context context_{threads_, arena_};
+  CpuDevice device_{threads_};
+  Context context_{device_, arena_};
   std::vector<Candidate> scratch_;
 };
 

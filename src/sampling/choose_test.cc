@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/thread_pool.h"
+#include "ops/cpu_device.h"
 #include "sampling/random.h"
 
 namespace transept {
@@ -46,7 +47,8 @@ class ChooseTest : public ::testing::Test {
 
   ThreadPool threads_{1};
   Arena arena_{1 << 16};
-  Context context_{threads_, arena_};
+  CpuDevice device_{threads_};
+  Context context_{device_, arena_};
 };
 
 std::vector<double> softmax(const std::vector<float>& scores, double temperature) {

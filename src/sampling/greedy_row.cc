@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "ops/select_kernels.h"
 #include "sampling/choose.h"
@@ -32,7 +33,7 @@ constexpr ScorePiece kNoPiece{kNever, 0, kNothingLeft, false};
 
 // Without the sum.
 ScorePiece find_best_of_piece(const Context& context, int32_t first_id, std::span<const float> scores) {
-  const OpKernels& kernels = op_kernels(context.isa);
+  const OpKernels& kernels = op_kernels(cpu_of(context).isa());
   const auto size = static_cast<int64_t>(scores.size());
   ScorePiece piece = kNoPiece;
   piece.max = kernels.max(scores.data(), size, &piece.has_strange);
@@ -89,14 +90,16 @@ bool are_few(const RowEdits& edits) {
 ScorePiece sum_up_piece(const Context& context, int32_t first_id, std::span<const float> scores) {
   ScorePiece piece = kNoPiece;
   if (scores.empty()) return piece;
-  piece.sum = op_kernels(context.isa).log_sum_exp_max(scores.data(), static_cast<int64_t>(scores.size()), &piece.max);
+  piece.sum =
+      op_kernels(cpu_of(context).isa()).log_sum_exp_max(scores.data(), static_cast<int64_t>(scores.size()), &piece.max);
   if (piece.max == kNever) {  // differences of infinities: nothing was summed
     piece.sum = 0;
     piece.has_strange = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
   } else {
     piece.has_strange = !std::isfinite(piece.sum);
     const auto size = static_cast<int64_t>(scores.size());
-    piece.best = first_id + static_cast<int32_t>(op_kernels(context.isa).find_equal(scores.data(), size, piece.max));
+    piece.best =
+        first_id + static_cast<int32_t>(op_kernels(cpu_of(context).isa()).find_equal(scores.data(), size, piece.max));
   }
   return piece;
 }

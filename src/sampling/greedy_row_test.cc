@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "sampling/select_row.h"
 
@@ -54,7 +55,8 @@ class GreedyRowTest : public ::testing::Test {
 
   ThreadPool threads_{1};
   Arena arena_{size_t{1} << 20};
-  Context context_{threads_, arena_, detect_isa()};
+  CpuDevice device_{threads_, detect_isa()};
+  Context context_{device_, arena_};
 };
 
 RowEdits random_edits(std::mt19937& rng, int32_t vocab) {

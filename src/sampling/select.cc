@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/checked_math.h"
+#include "ops/cpu_device.h"
 #include "sampling/candidate_row.h"
 #include "sampling/greedy_row.h"
 #include "sampling/select_row.h"
@@ -31,7 +32,7 @@ struct Scratch {
 };
 
 Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
-  const int64_t threads = context.threads.num_threads();
+  const int64_t threads = cpu_of(context).threads().num_threads();
   const int64_t num_pieces = ceil_div(vocab, kPieceColumns);
   return {context.arena.tensor(DType::kFloat32, {std::min(rows, kRowsAtOnce), vocab}),
           context.arena.tensor(DType::kFloat32, {threads * std::min(rows, kRowsAtOnce), kPieceColumns + kRowGap})
@@ -69,8 +70,9 @@ class Selection final {
     } else {
       score_all(lm_head, hidden.rows(first, last));
     }
-    context_.threads.parallel_for(static_cast<int64_t>(requests_.size()),
-                                  [&](int64_t task, int thread) { choose(static_cast<size_t>(task), thread); });
+    cpu_of(context_).threads().parallel_for(static_cast<int64_t>(requests_.size()), [&](int64_t task, int thread) {
+      choose(static_cast<size_t>(task), thread);
+    });
   }
 
  private:
@@ -103,7 +105,7 @@ class Selection final {
     }
     const TensorView& out = needs_whole_rows ? logits_ : scratch_.passing;
     const int64_t num_rows = hidden.dim(0);
-    const int64_t num_out = needs_whole_rows ? num_rows : num_rows * context_.threads.num_threads();
+    const int64_t num_out = needs_whole_rows ? num_rows : num_rows * cpu_of(context_).threads().num_threads();
     lm_head.logits_by_ids(context_, hidden, out.rows(0, num_out), [&](const ColumnPiece& piece) {
       for (size_t row = 0; row < static_cast<size_t>(num_rows); ++row) {
         if (by_pieces_[row] != nullptr) look_at(piece, row);

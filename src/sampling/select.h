@@ -1,6 +1,6 @@
 // From hidden rows to tokens and log-probabilities, for all rows that a step samples or scores: everything that follows
 // Model::decode(). Tokens that need no whole row of scores are found while the scores are computed (greedy_row.h,
-// candidate_row.h). Threads of context.threads share the work; one caller per context.
+// candidate_row.h). The processor's own: its threads share the work; one caller per context.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/thread_pool.h"
+#include "ops/cpu_device.h"
 
 namespace transept {
 namespace {
@@ -23,7 +24,8 @@ class SelectRowTest : public ::testing::Test {
 
   ThreadPool threads_{1};
   Arena arena_{1 << 12};
-  Context context_{threads_, arena_};
+  CpuDevice device_{threads_};
+  Context context_{device_, arena_};
   std::vector<TokenLogprob> top_;
 };
 

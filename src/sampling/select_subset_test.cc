@@ -9,6 +9,7 @@
 
 #include "base/folder_testing.h"
 #include "layers/chosen_outputs.h"
+#include "ops/cpu_device.h"
 #include "sampling/select.h"
 #include "sampling/select_row.h"
 #include "weights/safetensors_testing.h"
@@ -123,7 +124,8 @@ class SelectSubsetTest : public ::testing::TestWithParam<WeightFormat> {
       num_hidden += group.num_hidden;
     }
     SampleOutput output;
-    Context context{threads_, arena_, detect_isa()};
+    CpuDevice device{threads_, detect_isa()};
+    Context context{device, arena_};
     select(context, *head_, TensorView(hidden_.data(), DType::kFloat32, {num_hidden, kDim}), rows, output);
     return output;
   }
@@ -148,7 +150,8 @@ class SelectSubsetTest : public ::testing::TestWithParam<WeightFormat> {
   // The definition: the whole row, with -inf wherever the subset has no id.
   void expect_as_masked(const Group& group, const SampleOutput& output) {
     std::vector<float> logits(static_cast<size_t>(group.num_hidden * kVocab)), masked;
-    Context context{threads_, arena_, detect_isa()};
+    CpuDevice device{threads_, detect_isa()};
+    Context context{device, arena_};
     head_->logits(context, TensorView(hidden_.data(), DType::kFloat32, {group.num_hidden, kDim}),
                   TensorView(logits.data(), DType::kFloat32, {group.num_hidden, kVocab}));
     std::vector<Candidate> scratch(static_cast<size_t>(kVocab));
@@ -270,7 +273,8 @@ TEST_P(SelectSubsetTest, AForcedTokenComesWhateverTheSubsetSays) {
 // Start-up sizes step memory so, over an arena that has none.
 TEST_P(SelectSubsetTest, ADryRunMeasuresWhatAStepTakes) {
   Arena measuring = Arena::measuring();
-  Context context{threads_, measuring, detect_isa(), true};
+  CpuDevice device{threads_, detect_isa()};
+  Context context{device, measuring, true};
   constexpr int64_t kRows = 64;
   std::vector<float> hidden(static_cast<size_t>(kRows * kDim));  // not read
   select_dry_run(context, *head_, TensorView(hidden.data(), DType::kFloat32, {kRows, kDim}), kRows);

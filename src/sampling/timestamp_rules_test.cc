@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/source_dir_testing.h"
 #include "base/thread_pool.h"
+#include "ops/cpu_device.h"
 #include "ops/softmax.h"
 #include "sampling/choose.h"
 
@@ -54,7 +55,8 @@ class TimestampRulesTest : public ::testing::Test {
 
   ThreadPool threads_{1};
   Arena arena_{1 << 12};
-  Context context_{threads_, arena_};
+  CpuDevice device_{threads_};
+  Context context_{device_, arena_};
 };
 
 TEST_F(TimestampRulesTest, TheFirstTokenIsAnEarlyTimestamp) {

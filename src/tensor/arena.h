@@ -13,38 +13,19 @@
 #include <memory>
 #include <vector>
 
+#include "tensor/device.h"
+#include "tensor/page_buffer.h"
 #include "tensor/tensor.h"
 
 namespace transept {
-
-// Zeroed pages for large long-lived buffers (weights, KV pools, the arena). Asks the system for pages of 2 MiB. Owns
-// the memory. Moves only; thread-safe as any value.
-class PageBuffer final {
- public:
-  PageBuffer() = default;
-  explicit PageBuffer(size_t bytes);  // throws std::bad_alloc, as new does, if the system refuses
-  ~PageBuffer();
-  PageBuffer(PageBuffer&& other) noexcept;
-  PageBuffer& operator=(PageBuffer&& other) noexcept;
-
-  // Null data if the system refuses, or `bytes` is 0.
-  static PageBuffer try_allocate(size_t bytes);
-
-  std::byte* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 class Arena final {
  public:
   static constexpr size_t kAlignment = 64;
 
   static Arena measuring() { return Arena(); }
-  // Throws std::bad_alloc if the system refuses.
-  explicit Arena(size_t capacity_bytes);
+  // In the device's memory, which the arena borrows. Throws std::bad_alloc if it refuses.
+  explicit Arena(size_t capacity_bytes, DeviceMemory& memory = host_memory());
   ~Arena() { release(0, 0); }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -52,7 +33,7 @@ class Arena final {
   bool is_measuring() const { return capacity_ == 0; }
 
   // Returns uninitialised memory, aligned to kAlignment, valid until the enclosing Scope ends. 0 bytes take kAlignment.
-  // Throws std::bad_alloc if the block is full and the heap too.
+  // Throws std::bad_alloc if the block is full and the heap (the device's memory) too.
   void* allocate(size_t bytes);
 
   template <typename T>
@@ -84,32 +65,16 @@ class Arena final {
 
  private:
   Arena() = default;
+  void* spill(size_t size);
   void release(size_t used, size_t num_spilled);
 
-  PageBuffer pages_;
+  DeviceMemory* memory_ = nullptr;  // null: measuring
+  DeviceBuffer block_;
   size_t capacity_ = 0;  // 0: measuring
   size_t used_ = 0;
   size_t high_water_ = 0;
   int64_t num_overflows_ = 0;
-  std::vector<void*> spilled_;  // from the heap, in order of allocation
-};
-
-// Memory for many buffers of about the same lifetime (a model's weights), adjacent in large pages: a PageBuffer each
-// would leave most of its last large page unused. Shared by the owners of its buffers. Not thread-safe.
-class PagePool final {
- public:
-  // Takes memory from the system in chunks of this many bytes of address space (a page counts when it is first
-  // written), or more for a larger buffer.
-  explicit PagePool(size_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
-
-  // Returns zeroed memory, aligned to Arena::kAlignment, valid as long as the pool. Throws std::bad_alloc if the system
-  // refuses.
-  std::span<std::byte> allocate(size_t bytes);
-
- private:
-  size_t chunk_bytes_;
-  std::vector<PageBuffer> chunks_;
-  size_t used_ = 0;  // of the last chunk
+  std::vector<std::shared_ptr<const void>> spilled_;  // from the heap, in order of allocation
 };
 
 }  // namespace transept

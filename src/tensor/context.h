@@ -1,12 +1,11 @@
-// The arguments that every kernel needs: threads, step memory, the instruction level. Passed, never global. Borrows
+// The arguments that every op needs: the device that computes, and step memory. Passed, never global. Borrows
 // all; used by the thread that calls the kernels.
 #pragma once
 
 #include <cstdint>
 
-#include "base/isa.h"
-#include "base/thread_pool.h"
 #include "tensor/arena.h"
+#include "tensor/device.h"
 
 namespace transept {
 
@@ -18,9 +17,8 @@ struct OpCounters {
 };
 
 struct Context {
-  ThreadPool& threads;
-  Arena& arena;
-  Isa isa = Isa::kGeneric;
+  Device& device;
+  Arena& arena;  // in the device's memory
   // Kernels allocate step memory but do no arithmetic, and return before they touch data. Start-up learns by it how
   // much memory the largest step needs.
   bool dry_run = false;

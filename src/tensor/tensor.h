@@ -1,5 +1,6 @@
-// Views of tensors: a pointer, an element type, a device, a shape and strides. A view owns nothing: the maker of the
-// memory decides its lifetime. Cheap to copy. A value; thread-safe as the memory that it views.
+// Views of tensors: an address of the device's memory (tensor/device.h), an element type, a shape and strides. A view
+// owns nothing: the maker of the memory decides its lifetime. Cheap to copy. A value; thread-safe as the memory that it
+// views.
 #pragma once
 
 #include <array>
@@ -12,8 +13,6 @@
 
 namespace transept {
 
-enum class DeviceType : uint8_t { kCpu };
-
 template <typename T>
 using View = std::span<const T>;
 
@@ -22,7 +21,6 @@ struct TensorView {
 
   void* raw = nullptr;
   DType dtype = DType::kFloat32;
-  DeviceType device = DeviceType::kCpu;
   int rank = 0;
   std::array<int64_t, kMaxRank> shape{};
   std::array<int64_t, kMaxRank> stride{};  // in elements; 0 broadcasts

@@ -76,6 +76,7 @@ StatusOr<Index> parse_index(std::string_view text) {
 }  // namespace
 
 struct WeightMap::Impl {
+  DeviceMemory* memory = &host_memory();
   struct Tensor {
     SafetensorsTensor view;
     const MmapFile* file = nullptr;
@@ -187,6 +188,10 @@ StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir) {
   }
   return std::unique_ptr<WeightMap>(new WeightMap(std::move(impl)));
 }
+
+DeviceMemory& WeightMap::memory() const { return *impl_->memory; }
+
+void WeightMap::set_memory(DeviceMemory& memory) { impl_->memory = &memory; }
 
 void WeightMap::set_optional_prefix(std::string prefix) { impl_->prefix = std::move(prefix); }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tensor/device.h"
 #include "tensor/weight_format.h"
 #include "weights/matrix_reader.h"
 #include "weights/matrix_source.h"
@@ -31,6 +32,10 @@ class WeightMap final {
   // folder.
   static StatusOr<std::unique_ptr<WeightMap>> open(const std::string& dir);
   ~WeightMap();
+
+  // The memory that layers put in what they read here. Not the files' own: views and sources are the host's.
+  DeviceMemory& memory() const;
+  void set_memory(DeviceMemory& memory);  // before anything is loaded; the default is the host's
 
   // From here on, a name matches with or without this prefix in the files (BART: "model.").
   void set_optional_prefix(std::string prefix);

@@ -1,0 +1,32 @@
+#include "ops/cpu_device.h"
+
+#include "ops/cpu_ops.h"
+
+namespace transept {
+namespace {
+
+constexpr OpTable kCpuOps = {
+    .gemm = cpu_ops::gemm,
+    .layer_norm = cpu_ops::layer_norm,
+    .group_norm = cpu_ops::group_norm,
+    .rms_norm = cpu_ops::rms_norm,
+    .gated_activation = cpu_ops::gated_activation,
+    .fill_rope_angles = cpu_ops::fill_rope_angles,
+    .apply_rope = cpu_ops::apply_rope,
+    .to_time_major = cpu_ops::to_time_major,
+    .upload = cpu_ops::upload,
+    .fill_zero = cpu_ops::fill_zero,
+    .write_rows = cpu_ops::write_rows,
+    .add_rows = cpu_ops::add_rows,
+    .gather_rows = cpu_ops::gather_rows,
+    .add_gated = cpu_ops::add_gated,
+    .copy_rows_of_kind = cpu_ops::copy_rows_of_kind,
+    .write_row_slots = cpu_ops::write_row_slots,
+    .read_row_slots = cpu_ops::read_row_slots,
+};
+
+}  // namespace
+
+const OpTable& CpuDevice::ops() const { return kCpuOps; }
+
+}  // namespace transept

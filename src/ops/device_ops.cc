@@ -1,0 +1,80 @@
+// The ops that models call: each is its device's.
+#include "ops/activation.h"
+#include "ops/conv1d.h"
+#include "ops/gemm.h"
+#include "ops/norm.h"
+#include "ops/op_table.h"
+#include "ops/rope.h"
+#include "ops/rows.h"
+
+namespace transept {
+
+void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+          const TensorView& y) {
+  context.device.ops().gemm(context, input, w, epilogue, y);
+}
+
+void layer_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                const TensorView& y) {
+  context.device.ops().layer_norm(context, x, weight, bias, epsilon, y);
+}
+
+void group_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                const TensorView& y) {
+  context.device.ops().group_norm(context, x, weight, bias, epsilon, y);
+}
+
+void rms_norm(Context& context, const TensorView& x, const float* weight, float epsilon, const TensorView& y) {
+  context.device.ops().rms_norm(context, x, weight, epsilon, y);
+}
+
+void gated_activation(Context& context, Activation activation, const TensorView& gate, const TensorView& x,
+                      const TensorView& y) {
+  context.device.ops().gated_activation(context, activation, gate, x, y);
+}
+
+void apply_rope(Context& context, const RopeAngles& angles, const TensorView& x) {
+  context.device.ops().apply_rope(context, angles, x);
+}
+
+void to_time_major(Context& context, std::span<const float> x, const TensorView& y) {
+  context.device.ops().to_time_major(context, x, y);
+}
+
+void upload(Context& context, std::span<const float> x, const TensorView& y) {
+  context.device.ops().upload(context, x, y);
+}
+
+void fill_zero(Context& context, const TensorView& y) { context.device.ops().fill_zero(context, y); }
+
+void write_rows(Context& context, MakeRow make_row, const TensorView& y) {
+  context.device.ops().write_rows(context, make_row, y);
+}
+
+void add_rows(Context& context, MakeRow make_row, const TensorView& y) {
+  context.device.ops().add_rows(context, make_row, y);
+}
+
+void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
+  context.device.ops().gather_rows(context, x, rows, y);
+}
+
+void add_gated(Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y) {
+  context.device.ops().add_gated(context, x, gate, gate_size, y);
+}
+
+void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind, const TensorView& y) {
+  context.device.ops().copy_rows_of_kind(context, x, kinds, kind, y);
+}
+
+void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
+                     const TensorView& cache) {
+  context.device.ops().write_row_slots(context, x, slots, block_size, cache);
+}
+
+void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
+                    View<int32_t> rows, const TensorView& y) {
+  context.device.ops().read_row_slots(context, cache, slots, block_size, rows, y);
+}
+
+}  // namespace transept

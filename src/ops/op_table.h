@@ -1,0 +1,61 @@
+// The ops of a device: what models call, by name, through Context::device. The functions of this folder that have these
+// names call the device's; their headers say what each computes. Immutable: thread-safe.
+//
+// Addresses (TensorView, PackedMatrix, const float*) are the device's, lists (View, std::span) the host's. A dry run
+// (Context::dry_run) allocates step memory only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/function_ref.h"
+#include "ops/activation_kind.h"
+#include "ops/row_statistics.h"
+#include "tensor/context.h"
+#include "tensor/tensor.h"
+
+namespace transept {
+
+class PackedMatrix;
+struct Epilogue;
+struct GemmInput;
+struct Rope;
+struct RopeAngles;
+
+// Writes row i of a matrix that the host makes: [n] floats.
+using MakeRow = FunctionRef<void(int64_t i, std::span<float> row)>;
+
+struct OpTable {
+  // ops/gemm.h
+  void (*gemm)(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+               const TensorView& y);
+  // ops/norm.h
+  void (*layer_norm)(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                     const TensorView& y);
+  void (*group_norm)(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                     const TensorView& y);
+  void (*rms_norm)(Context& context, const TensorView& x, const float* weight, float epsilon, const TensorView& y);
+  // ops/activation.h
+  void (*gated_activation)(Context& context, Activation activation, const TensorView& gate, const TensorView& x,
+                           const TensorView& y);
+  // ops/rope.h
+  void (*fill_rope_angles)(Context& context, const Rope& rope, View<int32_t> positions, const RopeAngles& angles);
+  void (*apply_rope)(Context& context, const RopeAngles& angles, const TensorView& x);
+  // ops/conv1d.h
+  void (*to_time_major)(Context& context, std::span<const float> x, const TensorView& y);
+  // ops/rows.h
+  void (*upload)(Context& context, std::span<const float> x, const TensorView& y);
+  void (*fill_zero)(Context& context, const TensorView& y);
+  void (*write_rows)(Context& context, MakeRow make_row, const TensorView& y);
+  void (*add_rows)(Context& context, MakeRow make_row, const TensorView& y);
+  void (*gather_rows)(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
+  void (*add_gated)(Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y);
+  void (*copy_rows_of_kind)(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind,
+                            const TensorView& y);
+  void (*write_row_slots)(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
+                          const TensorView& cache);
+  void (*read_row_slots)(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
+                         View<int32_t> rows, const TensorView& y);
+};
+
+}  // namespace transept

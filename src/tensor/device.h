@@ -1,0 +1,73 @@
+// The device seam: where tensors lie, and who computes. Everything above floor F3 asks a Device; nothing there knows
+// whose memory a TensorView is in.
+//
+// The line: memory that a view points to is the device's. Host code neither reads nor writes it, but through
+// DeviceMemory's copies. Lists (View<int32_t>, std::span) and features are the host's: an op that takes one has copied
+// what it needs when it returns. Step memory (tensor/arena.h), KV (kv_storage), weights (weights/weight_map.h's
+// memory()) and rows of items come from the device's memory.
+//
+// A device brings a Device, an AttentionBackend (attention/backend.h) and a Selector (sampling/selector.h), and one
+// line of rank/devices.cc (docs/extending.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace transept {
+
+struct OpTable;  // ops/op_table.h
+
+// Memory of a device. Owns it; moves only. Thread-safe as any value.
+class DeviceBuffer final {
+ public:
+  DeviceBuffer() = default;
+  // `keeper` frees the memory when the last owner goes.
+  DeviceBuffer(std::byte* data, size_t size, std::shared_ptr<const void> keeper)
+      : data_(data), size_(size), keeper_(std::move(keeper)) {}
+  DeviceBuffer(DeviceBuffer&&) = default;
+  DeviceBuffer& operator=(DeviceBuffer&&) = default;
+
+  std::byte* data() const { return data_; }  // an address of the device; null: nothing
+  size_t size() const { return size_; }
+  // For owners of a part of the memory.
+  const std::shared_ptr<const void>& keeper() const { return keeper_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  std::shared_ptr<const void> keeper_;
+};
+
+// Allocation and copies, in the order in which they and the device's ops are called. Thread-safe. Outlives all that was
+// allocated from it. Addresses count in bytes: address + n is n bytes further.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+
+  // Whether addresses are the host's too: host code may then read what is read-only (weights), and copies may be left
+  // out.
+  virtual bool is_host() const = 0;
+  // Returns memory whose content is undefined, aligned to 64 bytes. Null data: refused, or `bytes` is 0.
+  virtual DeviceBuffer allocate(size_t bytes) = 0;
+  virtual void copy_in(void* to, const void* from_host, size_t bytes) = 0;
+  virtual void copy_out(void* to_host, const void* from, size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;  // the ranges do not overlap
+  virtual void fill(void* to, uint8_t value, size_t bytes) = 0;
+};
+
+// The memory of the processor: zeroed pages. One object, which lives as long as the process.
+DeviceMemory& host_memory();
+
+// What computes. Used by one thread at a time, as the arena of its Context is; owned by a rank.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual DeviceMemory& memory() const = 0;
+  virtual const OpTable& ops() const = 0;
+};
+
+}  // namespace transept
