@@ -79,6 +79,10 @@ Status refuse_item(size_t index, const Why&... why) {
 Status InputStage::check_items(std::span<const EncoderItem> items) const {
   const bool crosses = info_.spec.find_kv(KvKind::kCross) >= 0, splices = info_.spec.find_kv(KvKind::kEncoderRows) >= 0;
   if (items.size() == 1 && items.front().consumers == Consumers::kCross && crosses) return ok_status();
+  if (items.empty() && info_.spec.every_layer_crosses()) {
+    return field_error("prompt", str_cat("every decoder layer of this model (", info_.spec.family,
+                                         ") reads an encoder prompt, and the request has none: give one to encode"));
+  }
   for (size_t i = 0; i < items.size(); ++i) {
     const EncoderItem& item = items[i];
     const bool is_crossed = has(item.consumers, Consumers::kCross),

@@ -1,6 +1,6 @@
-// The list of model families, one line each. A text family needs a line here and a file that defines its loader
-// (docs/adding_a_model.md); an audio family also needs one in multimodal/registry.cc. registry.cc makes a table of the
-// list. Constant data: thread-safe.
+// The list of model families, one line each. A family needs a line here, one in multimodal/input_families.cc, and a
+// file that defines its loader (docs/adding_a_model.md). registry.cc makes a table of the list. Constant data:
+// thread-safe.
 #pragma once
 
 #include <memory>

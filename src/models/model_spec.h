@@ -50,6 +50,13 @@ struct ModelSpec {
     return -1;
   }
 
+  // Whether a request without an item to cross means nothing to the model. False for models that cross in some layers
+  // alone: those were trained on texts without an image, too.
+  bool every_layer_crosses() const {
+    const int32_t cross = find_kv(KvKind::kCross);
+    return cross >= 0 && num_decoder_layers > 0 && kv[static_cast<size_t>(cross)].num_layers() == num_decoder_layers;
+  }
+
   int32_t encoder_vocab() const { return encoder_vocab_size > 0 ? encoder_vocab_size : vocab_size; }
 };
 

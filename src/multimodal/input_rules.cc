@@ -36,7 +36,10 @@ Status InputRules::check_encoder(const EncoderDecoderPrompt& prompt, const Promp
                                ": give it in multi_modal_data; text and ids beside it are the decoder's"));
   }
   if (has_content) return ok_status();
-  return field_error("encoder_prompt", "a request needs an encoder prompt; only a decoder prompt was given");
+  return field_error(
+      "encoder_prompt",
+      str_cat("this model (", context_.family, ") needs an encoder prompt, which its decoder reads; the ",
+              "request has only a decoder prompt: give the text as prompt or encoder_prompt"));
 }
 
 Status InputRules::check_options(const PromptOptions& options) const {

@@ -1,7 +1,7 @@
 // For tests: a device that computes as the processor does, in memory that the host cannot touch. It proves the device
-// seam (tensor/device.h): whoever reads or writes a device's address on the host stops by a signal, and whoever gives
-// an op an address that is not the device's by a CHECK. New memory is full of NaN. Results are the processor's to the
-// bit.
+// seam (tensor/device.h): host code that touches a device's address stops by a signal, and an op that is
+// given an address that is not the device's stops by a CHECK. New memory is full of NaN. Results are the processor's to
+// the bit.
 #pragma once
 
 #include <atomic>

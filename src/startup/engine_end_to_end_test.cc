@@ -226,30 +226,18 @@ TEST_F(EndToEndTest, ScoringGivesTheAlignmentsOfTheAnswerThatItScores) {
   }
 }
 
-TEST_F(EndToEndTest, ARequestWithoutEncoderInputAlignsWithNothingInAnyCompany) {
+// Every layer of the model crosses: without something to cross, its answers would mean nothing.
+TEST_F(EndToEndTest, ARequestWithNothingToEncodeIsRefusedByAWholeSentence) {
   LoadedModel model = load(config());
-  Request beside = requests()[4], alone = beside;
-  alone.inputs.items.clear();
-  for (Request* request : {&beside, &alone}) {
-    request->params.temperature = 0;
-    request->params.max_tokens = 6;
-    request->params.ignore_eos = true;
-    request->params.return_alignments = true;
-  }
-  for (const bool has_company : {false, true}) {
-    std::vector<RequestOutput> finished;
-    ASSERT_TRUE(model.engine->add_request("alone", alone.inputs, alone.params).ok());
-    if (has_company) {
-      ASSERT_TRUE(model.engine->add_request("beside", beside.inputs, beside.params).ok());
-    }
-    while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
-    for (const RequestOutput& output : finished) {
-      const std::vector<int32_t>& alignments = output.outputs.at(0).alignments.value();
-      ASSERT_EQ(alignments.size(), 6u);
-      const auto nowhere = std::ranges::count(alignments, -1);
-      EXPECT_EQ(nowhere, output.request_id == "alone" ? 6 : 0) << output.request_id << ", company: " << has_company;
-    }
-  }
+  Request request = requests()[4];
+  request.inputs.items.clear();
+  const Status refused = model.engine->add_request("alone", request.inputs, request.params);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_EQ(error_param(refused), "prompt");
+  EXPECT_EQ(error_message(refused),
+            "every decoder layer of this model (bart) reads an encoder prompt, and the request has none: give one to "
+            "encode");
+  EXPECT_FALSE(model.engine->has_unfinished_requests());
 }
 
 TEST_F(EndToEndTest, ADecodeStepComputesNoEncoderNorCrossProducts) {
