@@ -25,7 +25,7 @@ from suites import Result
 LOGS = ROOT / "build" / "check"
 # The folders whose code runs on several threads; of these the check itself builds what threads are made of with
 # ThreadSanitizer, and --slow the others, whose locks clang's analysis holds in the asan build.
-THREADED = ("base", "net", "ops", "attention", "engine", "speech", "server", "load", "apps")
+THREADED = ("base", "net", "ops", "attention", "rank", "engine", "async", "startup", "speech", "server", "load", "apps")
 THREADS = ("base", "net")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
