@@ -156,6 +156,7 @@ TEST_P(DeviceSeam, WholeRequestsHaveTheProcessorsBits) {
     const Answers answers = run(*there);
     EXPECT_EQ(answers, run(*here));
     EXPECT_EQ(answers.size(), 6u);
+    EXPECT_EQ(config_.width, here->executor().info().spec.d_model) << "start-up chooses types by config.json's";
     EXPECT_FALSE(answers.at("5").encoder.empty());
     EXPECT_GT(checking.counts().num_ops, 100);
     EXPECT_GT(checking.counts().num_attentions, 20);
