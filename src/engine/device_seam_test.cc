@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/llm_engine.h"
 #include "models/checkpoints_testing.h"
+#include "models/tiny_bart_testing.h"
 #include "multimodal/registry.h"
 #include "ops/norm.h"
 #include "rank/checking_device_testing.h"
@@ -22,6 +23,13 @@ namespace {
 using testing::CheckingDeviceKind;
 
 constexpr uint64_t kPool = 4 << 20;
+constexpr const char* kWide = "wide-bart";  // wide enough for int8, as the small checkpoints are not
+
+std::vector<std::string> folders() {
+  std::vector<std::string> all = testing::checkpoints();
+  all.emplace_back(kWide);
+  return all;
+}
 
 struct Answer {
   std::vector<std::vector<int32_t>> ids;
@@ -44,7 +52,10 @@ struct Circumstances {
 
 class DeviceSeam : public ::testing::TestWithParam<std::string> {
  protected:
-  DeviceSeam() { set_log_level(LogLevel::kError); }
+  DeviceSeam() {
+    set_log_level(LogLevel::kError);
+    if (GetParam() == kWide) testing::TinyBart{.d_model = kLeastInt8Width, .heads = 4, .ffn = 256}.write(dir_);
+  }
 
   std::unique_ptr<LLMEngine> make_engine(const Circumstances& setup, const DeviceKind& device) {
     EncoderDecoderModelRunner::Options options;
@@ -63,7 +74,7 @@ class DeviceSeam : public ::testing::TestWithParam<std::string> {
     options.swap_space = setup.swap_space;
     options.watermark = 0;
     options.debug_poison = true;
-    const std::string folder = testing::checkpoint_path(GetParam());
+    const std::string folder = GetParam() == kWide ? dir_.path() : testing::checkpoint_path(GetParam());
     config_ = ModelConfig::load(folder).value();
     auto runner = EncoderDecoderModelRunner::create(config_, WeightMap::open(folder).value(), options);
     CHECK(runner.ok(), error_message(runner.status()));
@@ -138,6 +149,7 @@ class DeviceSeam : public ::testing::TestWithParam<std::string> {
     return answers;
   }
 
+  testing::TestFolder dir_;
   SteadyClock clock_;
   ModelConfig config_;
 };
@@ -191,7 +203,7 @@ TEST_P(DeviceSeam, BlocksMoveThroughTheDevicesMemory) {
   EXPECT_GE(static_cast<uint64_t>(checking.counts().bytes_out), stats.bytes_swapped_out);
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, DeviceSeam, ::testing::ValuesIn(testing::checkpoints()),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, DeviceSeam, ::testing::ValuesIn(folders()),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 // What the tests above rely on.
