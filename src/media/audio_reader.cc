@@ -29,14 +29,14 @@ Status too_long(double seconds, double max_seconds) {
   return invalid_argument("lasts ", shown(seconds), " s; the limit is ", max_seconds, " s");
 }
 
-Status check_samples(const RawAudio& audio) {
-  if (audio.sampling_rate < kMinSamplingRate || audio.sampling_rate > kMaxSamplingRate) {
+Status check_samples(const AudioSamples& audio) {
+  if (audio.sampling_rate() < kMinSamplingRate || audio.sampling_rate() > kMaxSamplingRate) {
     return field_error("sampling_rate", str_cat("must be ", kMinSamplingRate, " to ", kMaxSamplingRate, " Hz, is ",
-                                                audio.sampling_rate));
+                                                audio.sampling_rate()));
   }
-  if (audio.samples.empty()) return field_error("samples", "is empty");
-  for (size_t i = 0; i < audio.samples.size(); ++i) {
-    const float x = audio.samples[i];
+  if (audio.samples().empty()) return field_error("samples", "is empty");
+  for (size_t i = 0; i < audio.samples().size(); ++i) {
+    const float x = audio.samples()[i];
     if (!std::isfinite(x)) return field_error(str_cat("samples[", i, "]"), "is not a finite number");
     if (std::abs(x) > kMaxRawMagnitude) {
       return field_error(str_cat("samples[", i, "]"),
@@ -56,7 +56,7 @@ class AudioReader::Impl {
         resampler_(options.sampling_rate, in_16_bit) {}
 
   Status open(AudioBytes audio);
-  Status open(RawAudio audio);
+  Status open(AudioSamples audio);
   StatusOr<size_t> read(std::span<float> out);
 
   const AudioInfo& info() const { return info_; }
@@ -73,7 +73,7 @@ class AudioReader::Impl {
   double max_samples_;
   AudioInfo info_;
   std::unique_ptr<FfmpegInput> input_;  // null: raw_
-  RawAudio raw_;
+  AudioSamples raw_;
   FfmpegResampler resampler_;
 
   SampleBlock block_;  // of input_'s frame or of raw_; from slice_begin_ on it is still to convert
@@ -102,12 +102,12 @@ Status AudioReader::Impl::open(AudioBytes audio) {
   return invalid_argument("holds no sound", why.empty() ? "" : ": ", why);
 }
 
-Status AudioReader::Impl::open(RawAudio audio) {
+Status AudioReader::Impl::open(AudioSamples audio) {
   RETURN_IF_ERROR(check_samples(audio));
   raw_ = std::move(audio);
   mono_.set_default(1);
-  info_ = {.container = "samples", .codec = "float", .sampling_rate = raw_.sampling_rate, .num_channels = 1};
-  info_.duration_seconds = static_cast<double>(raw_.samples.size()) / raw_.sampling_rate;
+  info_ = {.container = "samples", .codec = "float", .sampling_rate = raw_.sampling_rate(), .num_channels = 1};
+  info_.duration_seconds = static_cast<double>(raw_.samples().size()) / raw_.sampling_rate();
   if (info_.duration_seconds > options_.max_seconds) return too_long(info_.duration_seconds, options_.max_seconds);
   return ok_status();
 }
@@ -146,7 +146,7 @@ Status AudioReader::Impl::fill() {
 Status AudioReader::Impl::convert_slice() {
   const int count = std::min(kSliceSamples, block_.num_samples - slice_begin_);
   const int begin = std::exchange(slice_begin_, slice_begin_ + count);
-  if (input_ == nullptr && raw_.sampling_rate == options_.sampling_rate) {
+  if (input_ == nullptr && raw_.sampling_rate() == options_.sampling_rate) {
     const float* samples = reinterpret_cast<const float*>(raw_plane_) + begin;
     ready_.insert(ready_.end(), samples, samples + count);
     return ok_status();
@@ -160,11 +160,11 @@ Status AudioReader::Impl::next_block() {
   block_ = {};
   if (input_ == nullptr) {
     constexpr size_t kBlock = size_t{1} << 20;
-    const size_t count = std::min(kBlock, raw_.samples.size() - raw_begin_);
+    const size_t count = std::min(kBlock, raw_.samples().size() - raw_begin_);
     ended_ = count == 0;
-    raw_plane_ = reinterpret_cast<const uint8_t*>(raw_.samples.data() + raw_begin_);
+    raw_plane_ = reinterpret_cast<const uint8_t*>(raw_.samples().data() + raw_begin_);
     raw_begin_ += count;
-    block_ = {&raw_plane_, static_cast<int>(count), AV_SAMPLE_FMT_FLT, raw_.sampling_rate, mono_.get()};
+    block_ = {&raw_plane_, static_cast<int>(count), AV_SAMPLE_FMT_FLT, raw_.sampling_rate(), mono_.get()};
     return ok_status();
   }
   ASSIGN_OR_RETURN(const AVFrame* frame, input_->next_frame());
@@ -206,7 +206,7 @@ StatusOr<std::unique_ptr<AudioReader>> AudioReader::open(AudioBytes audio, const
   return std::unique_ptr<AudioReader>(new AudioReader(std::move(impl)));
 }
 
-StatusOr<std::unique_ptr<AudioReader>> AudioReader::from_samples(RawAudio audio, const Options& options) {
+StatusOr<std::unique_ptr<AudioReader>> AudioReader::from_samples(AudioSamples audio, const Options& options) {
   RETURN_IF_ERROR(check_options(options));
   auto impl = std::make_unique<Impl>(options, /*in_16_bit=*/false);
   RETURN_IF_ERROR(impl->open(std::move(audio)));

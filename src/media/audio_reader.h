@@ -32,11 +32,11 @@ class AudioReader final {
   // kResourceExhausted without memory. Messages give the reason; the caller adds the name.
   static StatusOr<std::unique_ptr<AudioReader>> open(AudioBytes audio, const Options& options);
 
-  // Reads raw samples. At options.sampling_rate they pass unchanged; otherwise they are resampled in floating point,
-  // and very few may resample to none. Errors: kInvalidArgument; with a param ("samples", "samples[7]",
-  // "sampling_rate") for no samples, a sample that is not finite or beyond +-32768, a rate out of range; without param
-  // for more than max_seconds and options out of range.
-  static StatusOr<std::unique_ptr<AudioReader>> from_samples(RawAudio audio, const Options& options);
+  // Reads raw samples, of which it takes no copy. At options.sampling_rate they pass unchanged; otherwise they are
+  // resampled in floating point, and very few may resample to none. Errors: kInvalidArgument; with a param ("samples",
+  // "samples[7]", "sampling_rate") for no samples, a sample that is not finite or beyond +-32768, a rate out of range;
+  // without param for more than max_seconds and options out of range.
+  static StatusOr<std::unique_ptr<AudioReader>> from_samples(AudioSamples audio, const Options& options);
 
   ~AudioReader();
   AudioReader(const AudioReader&) = delete;

@@ -141,14 +141,27 @@ TEST(AudioReader, FloatsThatAreNoSoundBecomeSilenceOrFullScale) {
 
 TEST(AudioReader, RawSamplesPassAsTheyAre) {
   const std::vector<float> samples = {0.1f, -0.123456789f, 1.5f, 0};
-  auto reader = AudioReader::from_samples({.samples = samples, .sampling_rate = 16000}, {});
+  auto reader = AudioReader::from_samples(RawAudio{.samples = samples, .sampling_rate = 16000}, {});
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ((*reader)->info().duration_seconds, 4.0 / 16000);
   EXPECT_EQ(read_all(**reader).value(), samples);
 }
 
+TEST(AudioReader, RawSamplesAreNotCopied) {
+  RawAudio raw{.samples = std::vector<float>(100000, 0.25f), .sampling_rate = 16000};
+  const float* data = raw.samples.data();
+  const AudioSamples samples(std::move(raw));
+  EXPECT_EQ(samples.samples().data(), data);
+  // What a view shows is read when it is read: the caller's memory, and no copy of it.
+  std::vector<float> memory(100000, 0.5f);
+  auto reader = AudioReader::from_samples(AudioSamples(nullptr, memory, 16000), {});
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  memory.back() = -1;
+  EXPECT_EQ(read_all(**reader).value().back(), -1);
+}
+
 TEST(AudioReader, RawSamplesOfAnotherRateAreResampled) {
-  auto reader = AudioReader::from_samples({.samples = sine(440, 44100, 44100), .sampling_rate = 44100}, {});
+  auto reader = AudioReader::from_samples(RawAudio{.samples = sine(440, 44100, 44100), .sampling_rate = 44100}, {});
   ASSERT_TRUE(reader.ok()) << reader.status();
   const auto samples = read_all(**reader);
   ASSERT_TRUE(samples.ok());
@@ -160,7 +173,7 @@ TEST(AudioReader, RawSamplesOfAnotherRateAreResampled) {
 TEST(AudioReader, RawSamplesThatCannotBeAreRefusedByField) {
   const auto refused = [](std::vector<float> samples, int32_t rate) {
     const auto reader =
-        AudioReader::from_samples({.samples = std::move(samples), .sampling_rate = rate}, {.max_seconds = 2});
+        AudioReader::from_samples(RawAudio{.samples = std::move(samples), .sampling_rate = rate}, {.max_seconds = 2});
     EXPECT_FALSE(reader.ok());
     return reader.ok() ? "" : str_cat(error_param(reader.status()), " ", error_message(reader.status()));
   };

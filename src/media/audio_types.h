@@ -56,4 +56,27 @@ struct RawAudio {
   int32_t sampling_rate = 0;   // hertz
 };
 
+// The same as a view that shares its samples with its copies. Immutable, so thread-safe.
+class AudioSamples final {
+ public:
+  AudioSamples() = default;  // no samples
+  // Keeps `owner` alive. Null: the caller keeps the samples alive for every reader.
+  AudioSamples(std::shared_ptr<const void> owner, std::span<const float> samples, int32_t sampling_rate)
+      : owner_(std::move(owner)), samples_(samples), sampling_rate_(sampling_rate) {}
+  AudioSamples(RawAudio raw) {  // NOLINT: samples are samples
+    auto owner = std::make_shared<const std::vector<float>>(std::move(raw.samples));
+    samples_ = *owner;
+    owner_ = std::move(owner);
+    sampling_rate_ = raw.sampling_rate;
+  }
+
+  std::span<const float> samples() const { return samples_; }
+  int32_t sampling_rate() const { return sampling_rate_; }
+
+ private:
+  std::shared_ptr<const void> owner_;
+  std::span<const float> samples_;
+  int32_t sampling_rate_ = 0;
+};
+
 }  // namespace transept

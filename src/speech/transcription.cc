@@ -22,7 +22,7 @@ StatusOr<SpeechModel> SpeechModel::of(const LoadedModel& model, AsyncEngine& eng
 }
 
 StatusOr<std::unique_ptr<AudioReader>> AudioSource::open(const AudioReader::Options& options) const {
-  if (raw_ != nullptr) return AudioReader::from_samples(*raw_, options);
+  if (samples_.has_value()) return AudioReader::from_samples(*samples_, options);
   return AudioReader::open(bytes_, options);
 }
 

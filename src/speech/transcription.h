@@ -39,15 +39,16 @@ struct SpeechModel {
 // Audio that can be read repeatedly: encoded bytes, or raw samples. Copies share it. Immutable, so thread-safe.
 class AudioSource final {
  public:
-  AudioSource(AudioBytes bytes) : bytes_(std::move(bytes)) {}                            // NOLINT: a source is a source
-  AudioSource(RawAudio raw) : raw_(std::make_shared<const RawAudio>(std::move(raw))) {}  // NOLINT
+  AudioSource(AudioBytes bytes) : bytes_(std::move(bytes)) {}               // NOLINT: a source is a source
+  AudioSource(AudioSamples samples) : samples_(std::move(samples)) {}       // NOLINT
+  AudioSource(RawAudio raw) : AudioSource(AudioSamples(std::move(raw))) {}  // NOLINT
 
   // Returns a reader at the beginning. Errors: as AudioReader::open and AudioReader::from_samples.
   StatusOr<std::unique_ptr<AudioReader>> open(const AudioReader::Options& options) const;
 
  private:
   AudioBytes bytes_;
-  std::shared_ptr<const RawAudio> raw_;
+  std::optional<AudioSamples> samples_;  // unset: bytes_
 };
 
 // `probability` is among the model's languages.
