@@ -29,7 +29,8 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
     return field_error("return_alignments", "return_alignments: the model names no heads whose cross-attention aligns");
   }
   PreparedRequest prepared;
-  ASSIGN_OR_RETURN(prepared.inputs, prompts.process(request.prompt, prompt_options));
+  ASSIGN_OR_RETURN(prepared.inputs, options.decoder_alone ? prompts.process_decoder(request.prompt, prompt_options)
+                                                          : prompts.process(request.prompt, prompt_options));
   ModelLimits limits;
   limits.vocab_size = prompts.vocab_size();
   limits.max_decoder_positions = prompts.limits().max_decoder_len;

@@ -29,8 +29,9 @@ constexpr uint64_t seed_key(std::string_view id) {
 
 struct PrepareOptions {
   uint64_t engine_seed = 0;
-  uint64_t request_key = 0;  // with engine_seed the seed of requests that name none (seed_key of their id)
-  bool score_only = false;   // --score
+  uint64_t request_key = 0;    // with engine_seed the seed of requests that name none (seed_key of their id)
+  bool score_only = false;     // --score
+  bool decoder_alone = false;  // a handle (AsyncEngine::encode) has the encoder's side
   MediaAccess media = {};
 };
 
