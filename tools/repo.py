@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CPP_SUFFIXES = (".cc", ".h")
+CPP_SUFFIXES = (".cc", ".h", ".c", ".cpp", ".hpp")
 
 
 def jobs():

@@ -1,0 +1,14 @@
+// Makes the results of a stream. A pure function: thread-safe.
+#pragma once
+
+#include "capi/handles.h"
+#include "core/request_output.h"
+
+namespace transept {
+
+inline transept_result make_result(const transept_stream& stream, RequestOutput output) {
+  return {stream.id, std::move(output), stream.shared->tokenizer(),
+          stream.shared->model().info.spec.width_of(Consumers::kCross)};
+}
+
+}  // namespace transept
