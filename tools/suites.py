@@ -134,6 +134,11 @@ def server_tests(binary, log, scale=1.0):
     return run_suite([sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)], log)
 
 
+def library_tests(binary, log):
+    """tests/library/run.py: the library and its examples as they are installed."""
+    return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)
+
+
 def page_tests(log):
     """tests/page: the page in Chromium. Skipped, and says so, where Chromium or node is missing."""
     missing = [name for name in ("node", "npm", "chromium") if not shutil.which(name)]

@@ -31,6 +31,7 @@ def main():
     if options.slow and not options.filter:
         runs.append(("page", suites.page_tests(log)))
         if options.preset == "release":
+            runs.append(("library", suites.library_tests(binary, log)))
             runs.append(("instructions", suites.instruction_counts(log)))
     total = suites.Result()
     for name, result in runs:
