@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
+#include <utility>
 
 #include "base/utf8.h"
 
-// `message` and `field` point to the strings, or to constants of the one object that exists without memory.
 struct transept_error {
-  transept_code code = TRANSEPT_OK;
-  const char* message = "";
-  const char* field = "";
-  std::string message_text = {}, field_text = {};
+  transept_code code;
+  const char* message;
+  const char* field;
 };
 
 namespace transept {
@@ -20,7 +18,18 @@ namespace {
 constexpr const char* kForked = "transept/forked";
 constexpr size_t kMaxStructSize = 4096;
 
-constinit transept_error out_of_memory{TRANSEPT_OUT_OF_MEMORY, "there is not enough memory"};
+// The one error that exists without memory; all others are OwnedErrors.
+constinit transept_error out_of_memory{TRANSEPT_OUT_OF_MEMORY, "there is not enough memory", ""};
+
+struct OwnedError : transept_error {
+  OwnedError(transept_code of, std::string message_of, std::string field_of)
+      : transept_error{of, "", ""}, message_text(std::move(message_of)), field_text(std::move(field_of)) {
+    message = message_text.c_str();
+    field = field_text.c_str();
+  }
+
+  const std::string message_text, field_text;
+};
 
 }  // namespace
 
@@ -54,13 +63,7 @@ transept_code report(const Status& status, transept_error** error) noexcept {
   try {
     const transept_code code = code_of(status);
     if (error == nullptr) return code;
-    auto object = std::make_unique<transept_error>();
-    object->code = code;
-    object->message_text = sanitize_utf8(error_message(status));
-    object->field_text = sanitize_utf8(error_param(status));
-    object->message = object->message_text.c_str();
-    object->field = object->field_text.c_str();
-    *error = object.release();
+    *error = new OwnedError(code, sanitize_utf8(error_message(status)), sanitize_utf8(error_param(status)));
     return code;
   } catch (...) {
     return report_out_of_memory(error);
@@ -120,7 +123,7 @@ const char* transept_error_message(const transept_error* error) { return error =
 const char* transept_error_field(const transept_error* error) { return error == nullptr ? "" : error->field; }
 
 void transept_error_free(transept_error* error) {
-  if (error != &transept::out_of_memory) delete error;
+  if (error != &transept::out_of_memory) delete static_cast<transept::OwnedError*>(error);
 }
 
 const char* transept_code_name(transept_code code) {

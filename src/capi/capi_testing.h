@@ -144,18 +144,29 @@ class Gate final {
   std::atomic<bool> is_open_ = false;
 };
 
-// An on_ready that holds the engine's thread: whatever else is submitted stays in flight until `release`.
-struct HeldEngine {
-  Gate entered, release;
-
-  void hold(transept_request& request) {
+// Holds the engine's thread in an on_ready: whatever else is submitted stays in flight until `release` opens.
+class HeldEngine final {
+ public:
+  explicit HeldEngine(transept_model* model) {
+    transept_request request = request_of(kLong);
     request.on_ready = [](void* data) {
       auto& self = *static_cast<HeldEngine*>(data);
-      self.entered.open();
+      self.entered_.open();
       self.release.wait();
     };
     request.on_ready_data = this;
+    holder_ = submit(model, request);
+    entered_.wait();
   }
+  ~HeldEngine() { release.open(); }
+  HeldEngine(const HeldEngine&) = delete;
+  HeldEngine& operator=(const HeldEngine&) = delete;
+
+  Gate release;
+
+ private:
+  Gate entered_;
+  Owned<transept_stream> holder_;
 };
 
 }  // namespace transept::testing

@@ -79,6 +79,18 @@ Status check_ids(std::span<const int32_t> ids, int64_t vocab_size) {
                      str_cat("ids[", bad - ids.begin(), "]: ", *bad, " is outside the vocabulary of ", vocab_size));
 }
 
+template <typename MakeJson>
+transept_code give_json(const transept_model* model, char** json, transept_error** error, MakeJson make_json) {
+  if (json != nullptr) *json = nullptr;
+  return at_border(error, [&]() -> Status {
+    ASSIGN_OR_RETURN(const std::shared_ptr<SharedModel> shared, model_of(model));
+    RETURN_IF_ERROR(require(json, "json"));
+    const SharedModel::Call call(shared);
+    *json = copy_text(make_json(*shared).dump());
+    return ok_status();
+  });
+}
+
 }  // namespace
 }  // namespace transept
 
@@ -130,25 +142,12 @@ transept_code transept_model_free(transept_model* model, transept_error** error)
 }
 
 transept_code transept_model_info(const transept_model* model, char** json, transept_error** error) {
-  if (json != nullptr) *json = nullptr;
-  return at_border(error, [&]() -> Status {
-    ASSIGN_OR_RETURN(const std::shared_ptr<SharedModel> shared, model_of(model));
-    RETURN_IF_ERROR(require(json, "json"));
-    const SharedModel::Call call(shared);
-    *json = copy_text(model_info_json(*shared).dump());
-    return ok_status();
-  });
+  return give_json(model, json, error, [](const SharedModel& shared) { return model_info_json(shared); });
 }
 
 transept_code transept_model_stats(const transept_model* model, char** json, transept_error** error) {
-  if (json != nullptr) *json = nullptr;
-  return at_border(error, [&]() -> Status {
-    ASSIGN_OR_RETURN(const std::shared_ptr<SharedModel> shared, model_of(model));
-    RETURN_IF_ERROR(require(json, "json"));
-    const SharedModel::Call call(shared);
-    *json = copy_text(model_stats_json(shared->engine().snapshot()).dump());
-    return ok_status();
-  });
+  return give_json(model, json, error,
+                   [](const SharedModel& shared) { return model_stats_json(shared.engine().snapshot()); });
 }
 
 transept_code transept_tokenize(const transept_model* model, transept_text text,

@@ -78,9 +78,11 @@ TEST_F(ModelsAndThreads, ThreadsShareAModel) {
   const std::vector<Json> requests = golden_lines("bart-float32/requests.jsonl");
   const std::vector<Json> expected = golden_lines("bart-float32/expected.jsonl");
   std::vector<std::string> lines;
+  lines.reserve(requests.size());
   for (const Json& request : requests) lines.push_back(request.dump());
   std::atomic<size_t> next = 0, num_wrong = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (size_t at = next++; at < 2 * lines.size(); at = next++) {
@@ -94,11 +96,7 @@ TEST_F(ModelsAndThreads, ThreadsShareAModel) {
 }
 
 TEST_F(ModelsAndThreads, AStreamHasOneReader) {
-  HeldEngine engine;
-  transept_request held = request_of(kLong);
-  engine.hold(held);
-  const Owned<transept_stream> holder = submit(model_, held);
-  engine.entered.wait();
+  HeldEngine engine(model_);
   const transept_request request = request_of(kLong);
   const Owned<transept_stream> stream = submit(model_, request);
   std::atomic<int> num_refused = 0;
@@ -125,11 +123,7 @@ TEST_F(ModelsAndThreads, AStreamHasOneReader) {
 
 TEST_F(ModelsAndThreads, AFullQueueRefuses) {
   const Owned<transept_model> model = load_model(model_dir("bart-float32"), "{}", 1);
-  HeldEngine engine;
-  transept_request held = request_of(kLong);
-  engine.hold(held);
-  const Owned<transept_stream> holder = submit(model.get(), held);
-  engine.entered.wait();
+  HeldEngine engine(model.get());
   const transept_request request = request_of(kLong);
   const Owned<transept_stream> first = submit(model.get(), request);
   transept_stream* second = nullptr;
@@ -141,11 +135,7 @@ TEST_F(ModelsAndThreads, AFullQueueRefuses) {
 
 TEST_F(ModelsAndThreads, StoppingEndsWhatIsInFlight) {
   Owned<transept_model> model = load_model(model_dir("bart-float32"));
-  HeldEngine engine;
-  transept_request held = request_of(kLong);
-  engine.hold(held);
-  Owned<transept_stream> holder = submit(model.get(), held);
-  engine.entered.wait();
+  HeldEngine engine(model.get());
   const transept_request request = request_of(kLong);
   Owned<transept_stream> stream = submit(model.get(), request);
   transept_code waited = TRANSEPT_OK, stopped = TRANSEPT_INTERNAL;
@@ -182,11 +172,7 @@ TEST_F(ModelsAndThreads, StoppingEndsWhatIsInFlight) {
 
 TEST_F(ModelsAndThreads, DrainingWaitsAndRefuses) {
   const Owned<transept_model> model = load_model(model_dir("bart-float32"));
-  HeldEngine engine;
-  transept_request held = request_of(kLong);
-  engine.hold(held);
-  const Owned<transept_stream> holder = submit(model.get(), held);
-  engine.entered.wait();
+  HeldEngine engine(model.get());
   const transept_request request = request_of(kLong);
   const Owned<transept_stream> in_flight = submit(model.get(), request);
   EXPECT_EQ(transept_model_drain(model.get(), 0.01, error_.out()), TRANSEPT_DEADLINE_EXCEEDED);

@@ -51,6 +51,7 @@ TEST(Options, ErrorsNameWhatIsWrong) {
   for (const auto& [text, message] : cases) EXPECT_EQ(error_message(model_error(text)), message) << text;
   EXPECT_EQ(error_param(model_error(R"({"block_size": 0})")), "block_size");
   EXPECT_EQ(error_param(model_error(R"({"xyz": 0})")), "xyz");
+  EXPECT_EQ(error_param(model_error(R"({"": 0})")), "\"\"") << "an error of an option names one";
   EXPECT_NE(error_message(model_error(R"({"xyzxyz": 0})")).find("the options are attention_backend, "),
             std::string::npos);
 }

@@ -1,4 +1,3 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,8 +9,6 @@
 
 namespace transept::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 class RequestFunctions : public ::testing::Test {
  protected:
@@ -281,11 +278,7 @@ TEST_F(RequestFunctions, ScoresHaveNoPieces) {
 }
 
 TEST_F(RequestFunctions, CancellationEndsARequestWithWhatItHas) {
-  HeldEngine engine;
-  transept_request held = request_of(kLong);
-  engine.hold(held);
-  const Owned<transept_stream> holder = submit(model_, held);
-  engine.entered.wait();
+  HeldEngine engine(model_);
   transept_cancellation* cancellation = nullptr;
   ASSERT_EQ(transept_cancellation_create(&cancellation, nullptr), TRANSEPT_OK);
   Owned<transept_cancellation> owner(cancellation);
@@ -306,11 +299,7 @@ TEST_F(RequestFunctions, ACancelledCancellationEndsWhatComesLater) {
   ASSERT_EQ(transept_cancellation_create(&cancellation, nullptr), TRANSEPT_OK);
   const Owned<transept_cancellation> owner(cancellation);
   ASSERT_EQ(transept_cancellation_cancel(cancellation, nullptr), TRANSEPT_OK);
-  HeldEngine engine;
-  transept_request held = request_of(kLong);
-  engine.hold(held);
-  const Owned<transept_stream> holder = submit(model_, held);
-  engine.entered.wait();
+  HeldEngine engine(model_);
   transept_request request = request_of(kLong);
   request.cancellation = cancellation;
   const Owned<transept_stream> stream = submit(model_, request);
@@ -322,11 +311,7 @@ TEST_F(RequestFunctions, ACancelledCancellationEndsWhatComesLater) {
 }
 
 TEST_F(RequestFunctions, DeadlinesAndWaitsEnd) {
-  HeldEngine engine;
-  transept_request held = request_of(kLong);
-  engine.hold(held);
-  const Owned<transept_stream> holder = submit(model_, held);
-  engine.entered.wait();
+  HeldEngine engine(model_);
   transept_request request = request_of(kLong);
   request.timeout_seconds = 0.01;
   const Owned<transept_stream> stream = submit(model_, request);

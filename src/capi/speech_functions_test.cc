@@ -255,6 +255,7 @@ TEST_F(SpeechFunctions, ManyThreadsTranscribe) {
   ASSERT_EQ(run(), TRANSEPT_OK);
   const std::string wanted = written(transcript_.get(), "json");
   std::vector<std::thread> threads;
+  threads.reserve(3);
   std::atomic<int> num_same = 0;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {

@@ -84,9 +84,7 @@ typedef struct transept_text {
 // A text from a zero-terminated string, or absent from NULL.
 static inline transept_text transept_str(const char* string) {
   transept_text text = {string, 0};
-  if (string != NULL) {
-    while (string[text.size] != 0) ++text.size;
-  }
+  while (string && string[text.size] != 0) ++text.size;
   return text;
 }
 
