@@ -75,6 +75,38 @@ TEST(StridedMatrix, ReadsAnyRowsAndColumns) {
   matrix.release_rows(0, n);  // no file: nothing to release
 }
 
+// More rows and columns than a tile has, in every width, gathered and read: element (i, j) is number i + 70 j.
+template <typename Element>
+void expect_transposed(DType dtype) {
+  const int64_t rows = 70, columns = 131;
+  std::vector<Element> storage(static_cast<size_t>(rows * columns));
+  for (size_t i = 0; i < storage.size(); ++i) storage[i] = static_cast<Element>(i);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(storage));
+  const std::vector<std::byte> got = gather(bytes, sizeof(Element), Dims{rows, columns}, Dims{1, rows});
+  std::vector<Element> want;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) want.push_back(storage[static_cast<size_t>(i + rows * j)]);
+  }
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(got.data()), got.size()), testing::bytes_of(want));
+  if (sizeof(Element) != dtype_bytes(dtype)) return;
+  const StridedMatrix matrix({"w", dtype, {rows, columns}, bytes}, {1, rows});
+  std::vector<float> out(static_cast<size_t>(40 * 100));
+  matrix.read_rows(25, 40, {30, 130}, out);
+  for (int64_t i = 0; i < std::ssize(out); ++i) {
+    const Element element = want[static_cast<size_t>((25 + i / 100) * columns + 30 + i % 100)];
+    float value = 0;
+    widen_bytes(dtype, reinterpret_cast<const std::byte*>(&element), {&value, 1});
+    ASSERT_EQ(out[static_cast<size_t>(i)], value) << i;
+  }
+}
+
+TEST(Strides, TilesAreEveryElementInEveryWidth) {
+  expect_transposed<uint8_t>(DType::kFloat32);
+  expect_transposed<uint16_t>(DType::kBFloat16);
+  expect_transposed<float>(DType::kFloat32);
+  expect_transposed<uint64_t>(DType::kFloat32);
+}
+
 TEST(StridedMatrix, WidensSixteenBits) {
   std::vector<uint16_t> storage;
   for (int i = 0; i < 2 * 700; ++i) storage.push_back(static_cast<uint16_t>(0x3F80 + i));

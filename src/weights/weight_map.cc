@@ -51,6 +51,7 @@ struct WeightMap::Impl {
       if (strides.empty()) return;
       const auto width = static_cast<size_t>(safetensors_dtype_bytes(view.dtype));
       gathered = transept::gather(view.data, width, view.shape, strides);
+      file->release_pages(view.data);  // not in memory twice
       view.data = gathered;
       strides.clear();
     }
