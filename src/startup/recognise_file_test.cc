@@ -97,9 +97,9 @@ TEST(RecogniseFile, TellsOtherPrograms) {
   expect(number_bytes(uint32_t{6}) + number_bytes(uint16_t{12}) + spec, "model.bin", FileKind::kCTranslate2,
          "WhisperSpec");
   expect("\x89HDF\r\n\x1a\n", "tf_model.h5", FileKind::kHdf5, "TensorFlow");
-  expect("\x08\x01\x12\x00", "saved_model.pb", FileKind::kSavedModel, "SavedModel");
+  expect("\x08\x01\x12\x02", "saved_model.pb", FileKind::kSavedModel, "SavedModel");
   expect("\x08\x07\x12\x07pytorch", "encoder_model.onnx", FileKind::kOnnx, "ONNX");
-  expect("\xde\x00\x10", "flax_model.msgpack", FileKind::kFlax, "Flax");
+  expect("\xde\x01\x10", "flax_model.msgpack", FileKind::kFlax, "Flax");
   expect("\x81\xa5model", "flax_model.msgpack", FileKind::kFlax, "Flax");
   expect(testing::zip_bytes({{"a.npy", "x"}}), "model.npz", FileKind::kNumpyArchive, "Marian");
   expect(testing::zip_bytes({{"rust_model/data.pkl", "x"}}), "rust_model.ot", FileKind::kRust, "rust-bert");

@@ -48,12 +48,16 @@ struct Tile {
 constexpr int64_t kTileRows = 32, kTileColumns = 64;
 
 template <typename Element>
-void copy_tile(const std::byte* from, const Tile& tile, std::byte* to, int64_t to_columns) {
+void copy_tile(const std::byte* from, Tile tile, std::byte* to, int64_t to_columns) {
+  const auto from_step = static_cast<size_t>(tile.row_stride) * sizeof(Element);
+  const auto to_step = static_cast<size_t>(to_columns) * sizeof(Element);
   for (int64_t column = 0; column < tile.columns; ++column) {
+    const std::byte* in = from + static_cast<size_t>(column * tile.column_stride) * sizeof(Element);
+    std::byte* out = to + static_cast<size_t>(column) * sizeof(Element);
     for (int64_t row = 0; row < tile.rows; ++row) {
-      const int64_t element = row * tile.row_stride + column * tile.column_stride;
-      std::memcpy(to + static_cast<size_t>(row * to_columns + column) * sizeof(Element),
-                  from + static_cast<size_t>(element) * sizeof(Element), sizeof(Element));
+      std::memcpy(out, in, sizeof(Element));
+      in += from_step;
+      out += to_step;
     }
   }
 }

@@ -1,7 +1,6 @@
 // Strided tensors against index arithmetic written out.
 #include "weights/strides.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "weights/safetensors_testing.h"
@@ -9,7 +8,6 @@
 namespace transept {
 namespace {
 
-using ::testing::ElementsAre;
 using Dims = std::vector<int64_t>;
 
 TEST(Strides, CountElementsAndReach) {
@@ -55,6 +53,7 @@ TEST(Strides, GatherInRowMajorOrder) {
 TEST(StridedMatrix, ReadsAnyRowsAndColumns) {
   const int64_t n = 5, rest = 300, inner = 2;  // [n, rest, inner], the last axis outermost in memory
   std::vector<float> storage;
+  storage.reserve(n * rest * inner);
   for (int i = 0; i < n * rest * inner; ++i) storage.push_back(static_cast<float>(i));
   const Dims strides = {1, n, n * rest};
   const WeightView view{"w", DType::kFloat32, {n, rest, inner}, std::as_bytes(std::span(storage))};
@@ -109,6 +108,7 @@ TEST(Strides, TilesAreEveryElementInEveryWidth) {
 
 TEST(StridedMatrix, WidensSixteenBits) {
   std::vector<uint16_t> storage;
+  storage.reserve(2 * 700);
   for (int i = 0; i < 2 * 700; ++i) storage.push_back(static_cast<uint16_t>(0x3F80 + i));
   const WeightView view{"w", DType::kBFloat16, {2, 700}, std::as_bytes(std::span(storage))};
   const StridedMatrix matrix(view, {1, 2});

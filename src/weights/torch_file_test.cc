@@ -154,9 +154,9 @@ TEST(TorchFile, NamesOpcodeAndOffsetOfAPickleThatWouldRun) {
 }
 
 TEST(TorchFile, RefusesTensorsOutsideTheirStorages) {
-  const auto with = [](TestTorchTensor tensor, TestStorage storage = kStorage) {
+  const auto with = [](TestTorchTensor tensor, const TestStorage& storage = kStorage) {
     const std::vector<TestTorchTensor> tensors = {std::move(tensor)};
-    const std::string zip = why(torch_zip(tensors, {storage})), legacy = why(torch_legacy(tensors, {storage}));
+    std::string zip = why(torch_zip(tensors, {storage})), legacy = why(torch_legacy(tensors, {storage}));
     EXPECT_EQ(zip, legacy);
     return zip;
   };

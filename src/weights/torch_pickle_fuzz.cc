@@ -6,7 +6,7 @@
 #include "weights/torch_pickle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using transept::TorchPickle;
+  using transept::PickleKind, transept::PickleValue, transept::TorchPickle;
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   const auto pickle = TorchPickle::parse(bytes);
   if (!pickle.ok()) return 0;
