@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/environment.h"
 #include "core/capabilities.h"
+#include "startup/recognise_model.h"
 
 namespace transept {
 namespace {
@@ -27,6 +29,21 @@ std::vector<std::filesystem::path> model_folders() {
   folders.push_back(folder / "../share/transept/models");
   folders.push_back(folder / "../../models");  // build/PRESET/transept in a source tree
   return folders;
+}
+
+// Names of the bundled models that are there, sorted.
+std::vector<std::string> bundled_models() {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& folder : model_folders()) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      std::error_code ignored;
+      if (std::filesystem::exists(at->path() / "config.json", ignored)) names.push_back(at->path().filename().string());
+    }
+  }
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 // vLLM's name of a feature that the table refuses.
@@ -158,15 +175,16 @@ StatusOr<std::string> resolve_model(const std::string& name) {
   std::error_code error;
   if (name.empty()) return invalid_argument("the model's name is empty");
   if (fs::is_directory(name, error)) return name;
-  if (fs::exists(name, error))
-    return invalid_argument("model ", name, ": is a file; give the folder that holds config.json");
+  if (fs::exists(name, error)) return model_is_file(name);
   if (name.find('/') == std::string::npos) {
     for (const fs::path& folder : model_folders()) {
       const fs::path candidate = folder / name;
       if (fs::is_directory(candidate, error)) return fs::weakly_canonical(candidate).string();
     }
   }
+  const std::vector<std::string> bundled = bundled_models();
   return not_found("model ", name, ": no such folder, and no bundled model of that name",
+                   bundled.empty() ? "" : str_cat("; bundled: ", join(bundled, ", ")),
                    name.find('/') != std::string::npos ? " (downloading from a hub comes in a later version)" : "");
 }
 

@@ -31,7 +31,9 @@ void print_overview(std::FILE* to) {
     std::fprintf(to, "  %-62s  %s\n", left.c_str(), std::string(verb.summary).c_str());
   }
   std::fprintf(to,
-               "\nMODEL is a folder in Hugging Face layout, or the name of a bundled model (g2p).\n"
+               "\nMODEL is a folder in Hugging Face layout (config.json, tokenizer files, model.safetensors or "
+               "pytorch_model.bin), or\n"
+               "the name of a bundled model (g2p).\n"
                "transept VERB --help lists its flags; each has an environment variable TRANSEPT_<FLAG>.\n"
                "%s",
                kExitCodes);

@@ -14,6 +14,7 @@
 #include "layers/pack_file.h"
 #include "models/registry.h"
 #include "startup/features.h"
+#include "startup/recognise_model.h"
 #include "startup/weight_storage.h"
 
 namespace transept {
@@ -114,10 +115,8 @@ fs::path folder_path(const std::string& name) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-}  // namespace
-
-StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
-  ASSIGN_OR_RETURN(const ModelConfig model_config, read_model_config(config.model));
+StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
+  ASSIGN_OR_RETURN(const ModelConfig model_config, ModelConfig::load(config.model));
   RETURN_IF_ERROR(check_features(config, model_config));
   ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
   if (weights->pack_tag() != nullptr) {
@@ -142,6 +141,14 @@ StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& 
   result.storage = storage_text(layers);
   RETURN_IF_ERROR(folder.finish());
   return result;
+}
+
+}  // namespace
+
+StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
+  StatusOr<PackedModel> packed = pack_checked(config, out, goes_on);
+  if (!packed.ok()) return explain_model_error(packed.status(), config.model);
+  return packed;
 }
 
 }  // namespace transept
