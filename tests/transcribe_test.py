@@ -61,6 +61,7 @@ class TranscribeTest(unittest.TestCase):
         self.assertEqual(sorted(p.name for p in folder.iterdir()), sorted(f"a.{format}" for format in FORMATS))
         result = json.loads((folder / "a.json").read_text())
         self.assertEqual(list(result), ["text", "segments", "language"])
+        self.assertEqual((folder / "a.json").read_text(), json.dumps(result, ensure_ascii=False), "numbers are Python's")
         texts = [segment["text"].strip() for segment in result["segments"]]
         self.assertTrue(texts)
         self.assertEqual((folder / "a.txt").read_text().splitlines(), texts)
