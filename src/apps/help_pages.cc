@@ -42,8 +42,8 @@ std::string troff(std::string_view text) {
 std::string bold(std::string_view text) { return str_cat("\\fB", troff(text), "\\fR"); }
 std::string italic(std::string_view text) { return str_cat("\\fI", troff(text), "\\fR"); }
 
-std::string man_title(std::string name, std::string_view summary) {
-  std::string title = name;
+std::string man_title(std::string_view name, std::string_view summary) {
+  std::string title(name);
   std::transform(title.begin(), title.end(), title.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   return str_cat(".\\\" Printed by transept help --format man.\n.TH ", troff(title), " 1 \"", kCommitDate,

@@ -106,7 +106,7 @@ std::string format_flags(const std::vector<FlagSpec>& table, bool all) {
     for (const FlagSpec& flag : table) {
       if (flag.group == group && is_shown(flag, all)) lines += format_flag(flag);
     }
-    if (!lines.empty()) out += "\n" + group + ":\n" + lines;
+    if (!lines.empty()) out += str_cat("\n", group, ":\n", lines);
   }
   return out;
 }

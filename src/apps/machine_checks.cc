@@ -240,9 +240,9 @@ std::string hub_cache_folder() {
   const auto variable = [](const char* name) {
     return std::string(std::getenv(name) != nullptr ? std::getenv(name) : "");
   };
-  if (const std::string folder = variable("HF_HUB_CACHE"); !folder.empty()) return folder;
-  if (const std::string folder = variable("HF_HOME"); !folder.empty()) return folder + "/hub";
-  if (const std::string folder = variable("XDG_CACHE_HOME"); !folder.empty()) return folder + "/huggingface/hub";
+  if (std::string folder = variable("HF_HUB_CACHE"); !folder.empty()) return folder;
+  if (std::string folder = variable("HF_HOME"); !folder.empty()) return folder + "/hub";
+  if (std::string folder = variable("XDG_CACHE_HOME"); !folder.empty()) return folder + "/huggingface/hub";
   const std::string home = variable("HOME");
   return home.empty() ? "" : home + "/.cache/huggingface/hub";
 }

@@ -171,7 +171,7 @@ TEST(TranscribeFlags, SeveralFormatsAreAllWritten) {
 }
 
 TEST(TranscribeFlags, NotesAreForThoseWhoWantThem) {
-  const auto has_notes = [](std::vector<std::string> arguments) {
+  const auto has_notes = [](const std::vector<std::string>& arguments) {
     std::vector<FlagSpec> table = transcribe_flags();
     for (const FlagSpec& flag : engine_flags()) table.push_back(flag);
     const StatusOr<Flags> flags = Flags::parse(table, arguments);
