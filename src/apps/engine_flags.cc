@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "apps/whisper_alias.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
 #include "startup/recognise_model.h"
@@ -58,24 +59,22 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
 }  // namespace
 
 std::vector<FlagSpec> engine_flags() {
-  return {
-      {"dtype", "TYPE", "auto",
-       "what weights are kept in: auto (as the folder has them), float32, bfloat16 or float16; arithmetic is float32, "
-       "but bfloat16 by name multiplies in it on processors with AMX",
+  std::vector<FlagSpec> table = {
+      {"dtype", "auto|float32|bfloat16|float16", "auto",
+       "what weights are kept in; auto: as the folder has them; arithmetic is float32, but bfloat16 by name multiplies "
+       "in it on processors with AMX",
        kEngine},
-      {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
-      {"isa", "LEVEL", "auto",
-       "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
-      {"device", "NAME", "auto", "auto or cpu", kEngine},
-      {"quantization", "NAME", "none, or what a packed folder has",
+      {"attention-backend", "auto|reference|cpu", "auto", "the kernels of attention; reference is the oracle", kEngine},
+      {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_fp16|amx", "auto", "pin the kernels' instruction level",
+       kEngine},
+      {"device", "auto|cpu", "auto", "where the model runs", kEngine},
+      {"quantization", "none|int8|auto", "none, or what a packed folder has",
        "none, int8 (weights in 8 bits, inputs quantised row by row), or auto: the fastest types that pass every "
        "quality gate, which are float16 for weights stored in float32, other weights as they are, and KV in int8 "
        "(float16 in models narrower than 192)",
        kEngine},
-      {"kv-cache-dtype", "TYPE", "auto",
-       "auto (float32; with --quantization auto what it chooses), float32, bfloat16, float16 or int8: what keys and "
-       "values are "
-       "kept in, arithmetic apart",
+      {"kv-cache-dtype", "auto|float32|bfloat16|float16|int8", "auto",
+       "what keys and values are kept in, arithmetic apart; auto: float32, or what --quantization auto chooses",
        kEngine},
       {"shortlist", "FILE", "auto",
        "generate only what a Marian model's lexical shortlist allows: a binary file (lex*.s2t.bin), auto (the one in "
@@ -86,11 +85,18 @@ std::vector<FlagSpec> engine_flags() {
        "pin compute threads: none, auto (one core a thread, where there are enough), or processors, e.g. 0-3,8",
        kEngine},
       {"seed", "N", "0", "seed of requests that name none", kEngine},
-      {"log-level", "LEVEL", "info", "error, warning or info", kEngine},
+      {"log-level", "error|warning|info", "warning; in serve info", "info: what the engine tells of itself, too",
+       kEngine},
+      {.name = "quiet",
+       .value_name = "[BOOL]",
+       .default_text = "false",
+       .help = "errors alone, and no progress",
+       .group = kEngine,
+       .letter = 'q'},
       {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
       {"kv-cache-memory", "SIZE", "what the largest load can use", "bytes of the KV cache, e.g. 512MiB", kMemory},
       {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
-      {"preemption-mode", "MODE", "auto", "recompute, swap, or auto: recompute one sequence, swap several", kMemory},
+      {"preemption-mode", "auto|recompute|swap", "auto", "auto: recompute one sequence, swap several", kMemory},
       {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
       {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
        kMemory},
@@ -117,6 +123,9 @@ std::vector<FlagSpec> engine_flags() {
       refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
+  keep_common(table, {"dtype", "quantization", "threads", "log-level", "quiet", "kv-cache-memory", "max-model-len",
+                      "max-num-seqs"});
+  return table;
 }
 
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
@@ -181,6 +190,10 @@ StatusOr<std::string> resolve_model(const std::string& name) {
       const fs::path candidate = folder / name;
       if (fs::is_directory(candidate, error)) return fs::weakly_canonical(candidate).string();
     }
+  }
+  if (const std::string_view full = whisper_alias(name); !full.empty()) {
+    return not_found("model ", name, ": no such folder; the name stands for ", full, ". Get it (hf download ", full,
+                     " --local-dir whisper-", name, ") and give its folder, whisper-", name, "/");
   }
   const std::vector<std::string> bundled = bundled_models();
   return not_found("model ", name, ": no such folder, and no bundled model of that name",

@@ -34,6 +34,8 @@ struct ExecutorInfo {
   std::vector<TableSpec> tables;  // of each of spec.kv, with its tokens a block
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
+  uint64_t block_bytes = 0;
+  uint64_t step_bytes = 0;  // of the largest step: its arenas, and the rows of its encodes
   DType kv_dtype = DType::kFloat32;
   std::optional<WeightFormat> weight_storage;  // asked for all matrices; unset: as the checkpoint stores each
   Isa isa = Isa::kGeneric;

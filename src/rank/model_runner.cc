@@ -83,6 +83,7 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config, const std::sha
   PackOptions packing(of_all.has_value() ? *of_all : threads_, options_.weight_storage, &packed_layers_);
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = options_.as_packed;
+  packing.sizes_only = options_.sizes_only;
   const auto make_model = options_.make_model != nullptr ? options_.make_model : load_model;
   ASSIGN_OR_RETURN(model_, make_model(config, weights, {packing, *attention_}));
   char line[256];
@@ -216,6 +217,7 @@ Status EncoderDecoderModelRunner::size_arena() {
   }
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
   RETURN_IF_ERROR(check_step_memory(encoder_bytes + step_bytes + apart));
+  info_.step_bytes = encoder_bytes + step_bytes + apart;
   arena_ = std::make_unique<Arena>(step_bytes, device_->memory());
   if (options_.has_long_encodes) prepare_long_encodes(apart);
   report_.push_back(str_cat("step memory: ", format_bytes(step_bytes + apart), " for ", options_.max_num_batched_tokens,
@@ -314,6 +316,7 @@ Status EncoderDecoderModelRunner::size_kv() {
   // More host blocks than device blocks could never be filled.
   const int64_t host_blocks = std::min<int64_t>(
       static_cast<int64_t>(std::min(options_.swap_space / num_replicas / block_bytes, kMaxKvBlocks)), num_blocks);
+  info_.block_bytes = block_bytes;
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
   RETURN_IF_ERROR(make_kv());

@@ -84,6 +84,7 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   options.attention_backend = config.attention_backend;
   options.weight_storage = types.weights;
   options.as_packed = types.as_packed;
+  options.sizes_only = config.sizes_only;
   options.block_size = config.block_size;
   options.kv_dtype = types.kv;
   options.max_num_seqs = config.max_num_seqs;
