@@ -1,10 +1,7 @@
 #include "apps/engine_flags.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-
+#include "apps/hub_flags.h"
+#include "apps/model_source.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
 
@@ -14,20 +11,6 @@ namespace {
 constexpr const char* kEngine = "Engine";
 constexpr int64_t kMaxCount = 1 << 24;
 constexpr const char* kMemory = "Memory and batching";
-
-// Where bundled models may lie, nearest first.
-std::vector<std::filesystem::path> model_folders() {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> folders;
-  if (const char* given = std::getenv("TRANSEPT_MODELS"); given != nullptr) folders.emplace_back(given);
-  std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  if (error) return folders;
-  const fs::path folder = binary.parent_path();
-  folders.push_back(folder / "../share/transept/models");
-  folders.push_back(folder / "../../models");  // build/PRESET/transept in a source tree
-  return folders;
-}
 
 // vLLM's name of a feature that the table refuses.
 FlagSpec refused(std::string name, std::string value_name, Feature feature, std::string harmless = "") {
@@ -41,7 +24,7 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
 }  // namespace
 
 std::vector<FlagSpec> engine_flags() {
-  return {
+  std::vector<FlagSpec> table = {
       {"dtype", "TYPE", "auto",
        "what weights are kept in: auto (as the folder has them), float32, bfloat16 or float16; arithmetic is float32, "
        "but bfloat16 by name multiplies in it on processors with AMX",
@@ -100,12 +83,13 @@ std::vector<FlagSpec> engine_flags() {
       refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
+  for (FlagSpec& flag : hub_flags()) table.push_back(std::move(flag));
+  return table;
 }
 
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
   EngineConfig config;
   config.from_environment = flags.from_environment();
-  ASSIGN_OR_RETURN(config.model, resolve_model(flags.positional().at(0)));
   config.dtype = flags.text_or("dtype", config.dtype);
   config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
   config.quantization = flags.text_or("quantization", config.quantization);
@@ -150,24 +134,9 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
 #else
   config.debug_poison = flags.is_on("debug-poison");
 #endif
+  // Last: it may fetch gigabytes, and a flag that is wrong is said before.
+  ASSIGN_OR_RETURN(config.model, resolve_model(flags, ModelParts::kAll));
   return config;
-}
-
-StatusOr<std::string> resolve_model(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (name.empty()) return invalid_argument("the model's name is empty");
-  if (fs::is_directory(name, error)) return name;
-  if (fs::exists(name, error))
-    return invalid_argument("model ", name, ": is a file; give the folder that holds config.json");
-  if (name.find('/') == std::string::npos) {
-    for (const fs::path& folder : model_folders()) {
-      const fs::path candidate = folder / name;
-      if (fs::is_directory(candidate, error)) return fs::weakly_canonical(candidate).string();
-    }
-  }
-  return not_found("model ", name, ": no such folder, and no bundled model of that name",
-                   name.find('/') != std::string::npos ? " (downloading from a hub comes in a later version)" : "");
 }
 
 }  // namespace transept

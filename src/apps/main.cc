@@ -30,11 +30,12 @@ void print_overview(std::FILE* to) {
     const std::string left = "transept " + std::string(verb.name) + " " + std::string(verb.usage);
     std::fprintf(to, "  %-62s  %s\n", left.c_str(), std::string(verb.summary).c_str());
   }
-  std::fprintf(to,
-               "\nMODEL is a folder in Hugging Face layout, or the name of a bundled model (g2p).\n"
-               "transept VERB --help lists its flags; each has an environment variable TRANSEPT_<FLAG>.\n"
-               "%s",
-               kExitCodes);
+  std::fprintf(
+      to,
+      "\nMODEL is a folder in Hugging Face layout, the name of a bundled model (g2p), or ORG/NAME[@REV] on the hub.\n"
+      "transept VERB --help lists its flags; each has an environment variable TRANSEPT_<FLAG>.\n"
+      "%s",
+      kExitCodes);
 }
 
 void print_help(const Verb& verb) {

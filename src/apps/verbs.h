@@ -32,5 +32,8 @@ int run_bench(const Flags& flags);
 int run_pack(const Flags& flags);
 int run_serve(const Flags& flags);
 int run_features(const Flags& flags);
+int run_download(const Flags& flags);
+int run_models(const Flags& flags);
+int run_rm(const Flags& flags);
 
 }  // namespace transept
