@@ -139,6 +139,11 @@ def server_tests(binary, log, scale=1.0):
     return run_suite([sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)], log)
 
 
+def hub_tests(binary, log, name_filter=""):
+    """tests/hub/run.py: the binary beside huggingface_hub, over one hub. Installs from PyPI what is missing."""
+    return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)
+
+
 def page_tests(log):
     """tests/page: the page in Chromium. Skipped, and says so, where Chromium or node is missing."""
     missing = [name for name in ("node", "npm", "chromium") if not shutil.which(name)]

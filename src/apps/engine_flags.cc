@@ -1,12 +1,9 @@
 #include "apps/engine_flags.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
-#include "apps/whisper_alias.h"
+#include "apps/hub_flags.h"
+#include "apps/model_source.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
 #include "startup/recognise_model.h"
@@ -17,35 +14,6 @@ namespace {
 constexpr const char* kEngine = "Engine";
 constexpr int64_t kMaxCount = 1 << 24;
 constexpr const char* kMemory = "Memory and batching";
-
-// Where bundled models may lie, nearest first.
-std::vector<std::filesystem::path> model_folders() {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> folders;
-  if (const char* given = std::getenv("TRANSEPT_MODELS"); given != nullptr) folders.emplace_back(given);
-  std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  if (error) return folders;
-  const fs::path folder = binary.parent_path();
-  folders.push_back(folder / "../share/transept/models");
-  folders.push_back(folder / "../../models");  // build/PRESET/transept in a source tree
-  return folders;
-}
-
-// Names of the bundled models that are there, sorted.
-std::vector<std::string> bundled_models() {
-  std::vector<std::string> names;
-  for (const std::filesystem::path& folder : model_folders()) {
-    std::error_code error;
-    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-      std::error_code ignored;
-      if (std::filesystem::exists(at->path() / "config.json", ignored)) names.push_back(at->path().filename().string());
-    }
-  }
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
-}
 
 // vLLM's name of a feature that the table refuses.
 FlagSpec refused(std::string name, std::string value_name, Feature feature, std::string harmless = "") {
@@ -123,15 +91,15 @@ std::vector<FlagSpec> engine_flags() {
       refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
+  for (FlagSpec& flag : hub_flags()) table.push_back(std::move(flag));
   keep_common(table, {"dtype", "quantization", "threads", "log-level", "quiet", "kv-cache-memory", "max-model-len",
-                      "max-num-seqs"});
+                      "max-num-seqs", "revision"});
   return table;
 }
 
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
   EngineConfig config;
   config.from_environment = flags.from_environment();
-  ASSIGN_OR_RETURN(config.model, resolve_model(flags.positional().at(0)));
   config.dtype = flags.text_or("dtype", config.dtype);
   config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
   config.quantization = flags.text_or("quantization", config.quantization);
@@ -176,29 +144,9 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
 #else
   config.debug_poison = flags.is_on("debug-poison");
 #endif
+  // Last: it may fetch gigabytes, and a flag that is wrong is said before.
+  ASSIGN_OR_RETURN(config.model, resolve_model(flags, ModelParts::kAll));
   return config;
-}
-
-StatusOr<std::string> resolve_model(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (name.empty()) return invalid_argument("the model's name is empty");
-  if (fs::is_directory(name, error)) return name;
-  if (fs::exists(name, error)) return model_is_file(name);
-  if (name.find('/') == std::string::npos) {
-    for (const fs::path& folder : model_folders()) {
-      const fs::path candidate = folder / name;
-      if (fs::is_directory(candidate, error)) return fs::weakly_canonical(candidate).string();
-    }
-  }
-  if (const std::string_view full = whisper_alias(name); !full.empty()) {
-    return not_found("model ", name, ": no such folder; the name stands for ", full, ". Get it (hf download ", full,
-                     " --local-dir whisper-", name, ") and give its folder, whisper-", name, "/");
-  }
-  const std::vector<std::string> bundled = bundled_models();
-  return not_found("model ", name, ": no such folder, and no bundled model of that name",
-                   bundled.empty() ? "" : str_cat("; bundled: ", join(bundled, ", ")),
-                   name.find('/') != std::string::npos ? " (downloading from a hub comes in a later version)" : "");
 }
 
 }  // namespace transept

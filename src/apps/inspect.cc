@@ -14,7 +14,7 @@ namespace {
 
 // A model that is refused, as far as its config.json says what it is.
 void print_refused(const std::string& folder, const Status& status, bool as_json) {
-  const StatusOr<ModelConfig> config = read_model_config(folder);
+  const StatusOr<ModelConfig> config = ModelConfig::load(folder);
   Json report = Json::object();
   report.set("model", folder);
   report.set("runs", false);

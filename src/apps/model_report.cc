@@ -17,9 +17,9 @@ namespace {
 // The tables of one sequence at the longest input and answer, in blocks.
 int64_t longest_blocks(const ExecutorInfo& info) {
   int64_t blocks = 0;
-  for (const KvSpec& kv : info.spec.kv) {
-    const int32_t tokens = kv.kind == KvKind::kCross ? info.max_encoder_len : info.max_decoder_len;
-    blocks += ceil_div(tokens, info.tokens_per_block(kv.kind));
+  for (const TableSpec& table : info.tables) {
+    const int32_t tokens = table.owner == TableOwner::kSequence ? info.max_decoder_len : info.max_encoder_len;
+    blocks += ceil_div(tokens, table.tokens_per_block);
   }
   return blocks;
 }

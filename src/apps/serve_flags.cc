@@ -41,7 +41,8 @@ StatusOr<std::vector<std::string>> read_keys(const Flags& flags) {
 // The folder's name, or what was asked for: "opus-mt-en-de" for /models/opus-mt-en-de/.
 std::string default_model_name(const std::string& model) {
   std::error_code error;
-  if (!std::filesystem::is_directory(model, error)) return model;
+  // A model of the hub has its name without the revision.
+  if (!std::filesystem::is_directory(model, error)) return model.substr(0, model.find('@'));
   const std::filesystem::path path = std::filesystem::weakly_canonical(model, error);
   return path.filename().empty() ? model : path.filename().string();
 }

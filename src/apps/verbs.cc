@@ -6,6 +6,7 @@
 #include "apps/bench_serve_flags.h"
 #include "apps/bench_workload.h"
 #include "apps/engine_flags.h"
+#include "apps/hub_flags.h"
 #include "apps/request_flags.h"
 #include "apps/serve_flags.h"
 #include "apps/transcribe_flags.h"
@@ -49,23 +50,28 @@ std::vector<FlagSpec> translate_flags() {
 }
 
 std::vector<FlagSpec> tokenize_flags() {
-  return {
-      {"input", "FILE", "",
-       "JSON lines: {\"id\", \"text\", \"add_special_tokens\", \"side\", \"source_lang\", \"target_lang\"}", kInput},
-      {"output", "FILE", "standard output", "where results go", kInput},
-      {"add-special-tokens", "BOOL", "true", "for texts given as arguments", kInput},
-      {"side", "encoder|decoder", "encoder", "for texts given as arguments", kInput},
-      {"source-lang", "CODE", "", "for texts given as arguments", kInput},
-      {"target-lang", "CODE", "", "for texts given as arguments", kInput},
-  };
+  return concat(
+      {
+          {"input", "FILE", "",
+           "JSON lines: {\"id\", \"text\", \"add_special_tokens\", \"side\", \"source_lang\", \"target_lang\"}",
+           kInput},
+          {"output", "FILE", "standard output", "where results go", kInput},
+          {"add-special-tokens", "BOOL", "true", "for texts given as arguments", kInput},
+          {"side", "encoder|decoder", "encoder", "for texts given as arguments", kInput},
+          {"source-lang", "CODE", "", "for texts given as arguments", kInput},
+          {"target-lang", "CODE", "", "for texts given as arguments", kInput},
+      },
+      hub_flags());
 }
 
 std::vector<FlagSpec> detokenize_flags() {
-  return {
-      {"input", "FILE", "", "JSON lines: {\"id\", \"token_ids\", \"skip_special_tokens\"}", kInput},
-      {"output", "FILE", "standard output", "where results go", kInput},
-      {"skip-special-tokens", "BOOL", "true", "for ids given as arguments", kInput},
-  };
+  return concat(
+      {
+          {"input", "FILE", "", "JSON lines: {\"id\", \"token_ids\", \"skip_special_tokens\"}", kInput},
+          {"output", "FILE", "standard output", "where results go", kInput},
+          {"skip-special-tokens", "BOOL", "true", "for ids given as arguments", kInput},
+      },
+      hub_flags());
 }
 
 std::vector<FlagSpec> dump_flags() {
@@ -76,7 +82,8 @@ std::vector<FlagSpec> bench_flags() { return concat(bench_workload_flags(), engi
 
 // What packing depends on.
 std::vector<FlagSpec> pack_flags() {
-  constexpr std::string_view kNames[] = {"dtype", "quantization", "threads", "log-level"};
+  constexpr std::string_view kNames[] = {"dtype",    "quantization", "threads",  "log-level",
+                                         "revision", "download-dir", "cache-dir"};
   std::vector<FlagSpec> table = engine_flags();
   std::erase_if(table, [&](const FlagSpec& flag) {
     return std::find(std::begin(kNames), std::end(kNames), flag.name) == std::end(kNames);
@@ -102,6 +109,13 @@ std::vector<FlagSpec> help_verb_flags() {
            "text or man: of VERB, or of the binary; markdown: docs/flags.md; bash, zsh, fish: completions", kInput},
           {"write", "DIR", "", "write manual pages and completions into this share/ folder", kInput}};
 }
+FlagSpec log_level_flag() { return {"log-level", "error|warning|info", "info", "what is said on standard error", kInput}; }
+
+std::vector<FlagSpec> download_flags() { return concat({log_level_flag()}, hub_flags()); }
+
+std::vector<FlagSpec> models_flags() { return concat({{"json", "", "", "as one JSON object", kInput}}, cache_flags()); }
+
+std::vector<FlagSpec> rm_flags() { return concat({{"yes", "", "", "remove without asking", kInput}}, hub_flags()); }
 
 std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/features.md", kInput}}; }
 
@@ -148,6 +162,12 @@ const std::vector<Verb>& verbs() {
        "transept bench throughput g2p --num-prompts 64"},
       {"bench serve", "URL", "load on an OpenAI-compatible server: latencies, throughput, goodput", bench_serve_flags,
        run_bench_serve, "transept bench serve http://127.0.0.1:8000 --num-prompts 200 --max-concurrency 8"},
+      {"download", "ORG/NAME[@REV]", "fetch what is read of a model from the hub, and print its folder", download_flags,
+       run_download, "transept download openai/whisper-small"},
+      {"models", "", "what the hub's cache holds, and what of it would run", models_flags, run_models,
+       "transept models --json"},
+      {"rm", "ORG/NAME[@REV]", "remove a model, or one revision of it, from the cache", rm_flags, run_rm,
+       "transept rm openai/whisper-small --yes"},
       {"features", "", "what this version does, and what it refuses and why", features_flags, run_features,
        "transept features"},
       {"help", "[VERB]", "what a verb takes; manual pages, completions", help_verb_flags, run_help,

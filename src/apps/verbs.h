@@ -35,5 +35,8 @@ int run_features(const Flags& flags);
 int run_doctor(const Flags& flags);
 int run_inspect(const Flags& flags);
 int run_help(const Flags& flags);
+int run_download(const Flags& flags);
+int run_models(const Flags& flags);
+int run_rm(const Flags& flags);
 
 }  // namespace transept

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "attention/backends.h"
+#include "base/disk_sync.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "layers/pack_file.h"
@@ -39,15 +40,6 @@ bool holds_weights(std::string_view name) {
     if (name.ends_with(ending)) return true;
   }
   return false;
-}
-
-// Waits until the disk has a file, or a folder's names.
-Status put_on_disk(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool is_there = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // some file systems sync no folders
-  const int why = errno;
-  if (fd >= 0) ::close(fd);
-  return is_there ? ok_status() : invalid_argument(path.string(), ": cannot be written: ", std::strerror(why));
 }
 
 // A folder that is removed again unless it was moved to where it belongs.
