@@ -91,6 +91,7 @@ class DeviceSeam : public ::testing::TestWithParam<std::string> {
     inputs.prompt_token_ids = {1, 2, 3 + which};
     if (spec.encoder_takes_ids()) {
       std::vector<int32_t> ids;
+      ids.reserve(size_t{5} + 3 * static_cast<size_t>(which));
       for (int32_t i = 0; i < 5 + 3 * which; ++i) ids.push_back((7 * which + 3 * i) % spec.encoder_vocab());
       inputs.set_encoder_ids(std::move(ids));
       return inputs;
