@@ -40,50 +40,6 @@ void copy_run(const std::byte* from, size_t width, int64_t stride, int64_t count
   }
 }
 
-// A part of a matrix whose rows and columns lie in any order.
-struct Tile {
-  int64_t rows, columns, row_stride, column_stride;
-};
-// Small enough that the lines of memory which a tile's columns share stay in the first cache until all are read.
-constexpr int64_t kTileRows = 32, kTileColumns = 64;
-
-template <typename Element>
-void copy_tile(const std::byte* from, Tile tile, std::byte* to, int64_t to_columns) {
-  const auto from_step = static_cast<size_t>(tile.row_stride) * sizeof(Element);
-  const auto to_step = static_cast<size_t>(to_columns) * sizeof(Element);
-  for (int64_t column = 0; column < tile.columns; ++column) {
-    const std::byte* in = from + static_cast<size_t>(column * tile.column_stride) * sizeof(Element);
-    std::byte* out = to + static_cast<size_t>(column) * sizeof(Element);
-    for (int64_t row = 0; row < tile.rows; ++row) {
-      std::memcpy(out, in, sizeof(Element));
-      in += from_step;
-      out += to_step;
-    }
-  }
-}
-
-// Row-major order, `to_columns` apart. REQUIRES: width 1, 2, 4 or 8.
-void copy_tile(const std::byte* from, size_t width, const Tile& tile, std::byte* to, int64_t to_columns) {
-  switch (width) {
-    case 1: return copy_tile<uint8_t>(from, tile, to, to_columns);
-    case 2: return copy_tile<uint16_t>(from, tile, to, to_columns);
-    case 4: return copy_tile<uint32_t>(from, tile, to, to_columns);
-    case 8: return copy_tile<uint64_t>(from, tile, to, to_columns);
-    default: CHECK(false, "no type has elements of ", width, " bytes");
-  }
-}
-
-// Calls run(row, column, tile) for the tiles of [0, rows) x [0, columns).
-template <typename Run>
-void for_each_tile(int64_t rows, int64_t columns, std::span<const int64_t> strides, Run run) {
-  for (int64_t row = 0; row < rows; row += kTileRows) {
-    for (int64_t column = 0; column < columns; column += kTileColumns) {
-      run(row, column,
-          Tile{std::min(kTileRows, rows - row), std::min(kTileColumns, columns - column), strides[0], strides[1]});
-    }
-  }
-}
-
 int64_t num_inputs(const WeightView& tensor) {
   return num_elements(std::span(tensor.shape).subspan(1)).value();  // checked when the file was read
 }
@@ -123,13 +79,6 @@ std::vector<std::byte> gather(std::span<const std::byte> data, size_t width, std
                               std::span<const int64_t> strides) {
   const int64_t count = num_elements(shape).value();
   std::vector<std::byte> out(static_cast<size_t>(count) * width);
-  if (shape.size() == 2) {
-    for_each_tile(shape[0], shape[1], strides, [&](int64_t row, int64_t column, const Tile& tile) {
-      copy_tile(data.data() + static_cast<size_t>(row * strides[0] + column * strides[1]) * width, width, tile,
-                out.data() + static_cast<size_t>(row * shape[1] + column) * width, shape[1]);
-    });
-    return out;
-  }
   for_each_run(shape, strides, 0, count, [&](int64_t element, int64_t stride, int64_t size, int64_t done) {
     copy_run(data.data() + static_cast<size_t>(element) * width, width, stride, size,
              out.data() + static_cast<size_t>(done) * width);
@@ -145,7 +94,6 @@ StridedMatrix::StridedMatrix(WeightView tensor, std::vector<int64_t> strides)
 void StridedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, std::span<float> out) const {
   DCHECK(begin >= 0 && count >= 0 && count <= n() - begin && columns.begin >= 0 && columns.end <= k());
   DCHECK(std::ssize(out) == count * columns.size());
-  if (tensor_.shape.size() == 2) return read_tiles(begin, count, columns, out);
   const size_t width = dtype_bytes(tensor_.dtype);
   constexpr int64_t kChunk = 256;
   std::array<std::byte, kChunk * sizeof(float)> chunk;
@@ -162,20 +110,6 @@ void StridedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, 
     };
     for_each_run(tensor_.shape, strides_, row * k() + columns.begin, columns.size(), read);
   }
-}
-
-void StridedMatrix::read_tiles(int64_t begin, int64_t count, IndexRange columns, std::span<float> out) const {
-  const size_t width = dtype_bytes(tensor_.dtype);
-  std::array<std::byte, kTileRows * kTileColumns * sizeof(float)> elements;
-  for_each_tile(count, columns.size(), strides_, [&](int64_t row, int64_t column, const Tile& tile) {
-    const int64_t first = (begin + row) * strides_[0] + (columns.begin + column) * strides_[1];
-    copy_tile(tensor_.data.data() + static_cast<size_t>(first) * width, width, tile, elements.data(), tile.columns);
-    for (int64_t i = 0; i < tile.rows; ++i) {
-      const auto to = static_cast<size_t>((row + i) * columns.size() + column);
-      widen_bytes(tensor_.dtype, elements.data() + static_cast<size_t>(i * tile.columns) * width,
-                  out.subspan(to, static_cast<size_t>(tile.columns)));
-    }
-  });
 }
 
 // Rows lie among each other: their pages leave memory together.

@@ -39,8 +39,6 @@ class StridedMatrix final : public MatrixSource {
   void release_rows(int64_t begin, int64_t count) const override;
 
  private:
-  void read_tiles(int64_t begin, int64_t count, IndexRange columns, std::span<float> out) const;  // of two dimensions
-
   WeightView tensor_;
   std::vector<int64_t> strides_;
 };

@@ -74,7 +74,7 @@ TEST(StridedMatrix, ReadsAnyRowsAndColumns) {
   matrix.release_rows(0, n);  // no file: nothing to release
 }
 
-// More rows and columns than a tile has, in every width, gathered and read: element (i, j) is number i + 70 j.
+// A transposed matrix in every width, gathered and read: element (i, j) is number i + 70 j.
 template <typename Element>
 void expect_transposed(DType dtype) {
   const int64_t rows = 70, columns = 131;
@@ -99,7 +99,7 @@ void expect_transposed(DType dtype) {
   }
 }
 
-TEST(Strides, TilesAreEveryElementInEveryWidth) {
+TEST(Strides, TransposedMatricesAreWholeInEveryWidth) {
   expect_transposed<uint8_t>(DType::kFloat32);
   expect_transposed<uint16_t>(DType::kBFloat16);
   expect_transposed<float>(DType::kFloat32);
