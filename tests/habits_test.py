@@ -104,7 +104,7 @@ class ForeignFlagTest(unittest.TestCase):
     def test_or_are_refused_with_the_flag_that_does_it(self):
         for flags, why in ((["--gpu-memory-utilization", "0.9"], "--gpu-memory-utilization (vLLM): --kv-cache-memory SIZE is the memory"),
                            (["--tokenizer", "x"], "--tokenizer (vLLM): the tokenizer is read from the folder of MODEL"),
-                           (["--model_dir", "x"], "--model-dir (openai-whisper): "), (["--compute_type", "int4"], "--compute-type int4: one of default, auto"),
+                           (["--compute_type", "int4"], "--compute-type int4: one of default, auto"),
                            (["--compute_type", "int16"], "--dtype float16"), (["--inter_threads", "4"], "--max-num-seqs"),
                            (["--kv-cache-dtype", "fp8_e5m2"], "--kv-cache-dtype int8")):
             code, out, err = run("generate", "g2p", "hello", *flags)

@@ -88,9 +88,10 @@ class TranscribeTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("warning: --trust-remote-code has no effect here: no code from a model's folder is run\n", err)
         for name, full in (("tiny", "openai/whisper-tiny"), ("turbo", "openai/whisper-large-v3-turbo")):
-            code, _, err = self.run_binary("transcribe", self.audio / "a.wav", "--model", name)
+            code, _, err = self.run_binary("transcribe", self.audio / "a.wav", "--model", name,
+                                           env={"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(Path(self.scratch) / "hub")})
             self.assertEqual(code, 2)
-            self.assertIn(f"the name stands for {full}. Get it (hf download {full} ", err)
+            self.assertIn(f"run `transept download {full}` where there is a network", err)
 
     def test_folders_patterns_and_names_that_never_collide(self):
         shutil.copy(self.audio / "a.wav", self.scratch / "a.mp3")  # the content counts

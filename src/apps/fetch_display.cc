@@ -11,7 +11,7 @@ constexpr auto kBetweenLines = std::chrono::seconds(5);
 
 FetchDisplay::FetchDisplay(std::string name, bool is_quiet)
     : name_(std::move(name)),
-      is_quiet_(is_quiet || log_level() < LogLevel::kInfo),
+      is_quiet_(is_quiet || log_level() < LogLevel::kWarning),
       progress_("bytes"),
       next_line_(std::chrono::steady_clock::now() + kBetweenLines) {}
 

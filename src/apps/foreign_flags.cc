@@ -34,8 +34,7 @@ constexpr std::string_view kClips = "give --clip-timestamps START,END in seconds
 // A value of a flag that has a row for every value comes before that row.
 constexpr ForeignFlag kRows[] = {
     stands(kWhisper, "--model -m", "NAME", "", "MODEL={}"),
-    refused(kWhisper, "--model-dir", "DIR",
-            "a model is given by its folder; names of folders are looked for below TRANSEPT_MODELS (environment)"),
+    stands(kWhisper, "--model-dir", "DIR", "", "--download-dir={}"),
     stands(kWhisper, "--fp16", "[BOOL]", "true", "--dtype=float16"),
     stands(kWhisper, "--fp16", "[BOOL]", "false", ""),
     stands(kWhisper, "--threads", "N", "0", ""),

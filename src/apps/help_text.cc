@@ -120,10 +120,11 @@ std::string overview_text() {
     left.resize(std::max<size_t>(left.size(), 64), ' ');
     out += str_cat(left, "  ", verb.summary, "\n");
   }
-  out += str_cat("\nMODEL is a folder in Hugging Face layout (config.json, tokenizer files, model.safetensors or "
-                 "pytorch_model.bin),\nthe name of a bundled model (g2p), or ORG/NAME[@REV] on the hub.\n",
-                 "transept VERB --help lists the common flags of a verb, --help-all all of them.\n",
-                 wrapped(kFlagRules, 0, kWidth), "\n", exit_codes_text());
+  out += str_cat(
+      "\nMODEL is a folder in Hugging Face layout (config.json, tokenizer files, model.safetensors or "
+      "pytorch_model.bin),\nthe name of a bundled model (g2p), or ORG/NAME[@REV] on the hub.\n",
+      "transept VERB --help lists the common flags of a verb, --help-all all of them.\n",
+      wrapped(kFlagRules, 0, kWidth), "\n", exit_codes_text());
   return out;
 }
 

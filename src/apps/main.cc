@@ -23,7 +23,7 @@ namespace {
 Status apply_log_level(const Verb& verb, const Flags& flags) {
   const std::vector<FlagSpec> table = verb.flags();
   const bool has_engine =
-      std::any_of(table.begin(), table.end(), [](const FlagSpec& flag) { return flag.name == "log-level"; });
+      std::any_of(table.begin(), table.end(), [](const FlagSpec& flag) { return flag.name == "kv-cache-memory"; });
   const bool tells = verb.name == "serve" || !has_engine;
   const std::string fallback = flags.is_on("quiet") ? "error" : tells ? "info" : "warning";
   const std::string level = flags.text_or("log-level", fallback);

@@ -109,7 +109,9 @@ std::vector<FlagSpec> help_verb_flags() {
            "text or man: of VERB, or of the binary; markdown: docs/flags.md; bash, zsh, fish: completions", kInput},
           {"write", "DIR", "", "write manual pages and completions into this share/ folder", kInput}};
 }
-FlagSpec log_level_flag() { return {"log-level", "error|warning|info", "info", "what is said on standard error", kInput}; }
+FlagSpec log_level_flag() {
+  return {"log-level", "error|warning|info", "info", "what is said on standard error", kInput};
+}
 
 std::vector<FlagSpec> download_flags() { return concat({log_level_flag()}, hub_flags()); }
 
