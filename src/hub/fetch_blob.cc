@@ -144,7 +144,7 @@ Status fill(HubClient& client, const RepoName& repo, const std::string& commit, 
   const auto on_bytes = [&](std::span<const std::byte> bytes) { return blob.append(bytes); };
   for (int failures = 0; !blob.is_whole();) {
     const int64_t before = blob.size();
-    const Status status = client.read(repo, commit, task.file, before, {on_restart, on_bytes});
+    Status status = client.read(repo, commit, task.file, before, {on_restart, on_bytes});
     // An answer that ends by its own account is not cut: the server has another file than the hub promised.
     if (status.ok()) return blob.is_whole() || !task.remote.size.has_value() ? ok_status() : blob.check();
     if (absl::IsOutOfRange(status)) return absl::DataLossError(error_message(status));

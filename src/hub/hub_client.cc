@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <utility>
 
 #include "base/log.h"
 #include "base/quoted.h"
@@ -194,14 +195,11 @@ Status HubClient::read(const RepoName& repo, const std::string& commit, const st
   request.headers.emplace_back("Accept-Encoding", "identity");
   bool has_begun = false;
   const auto sink = [&](const Transfer::Reply& reply, std::span<const std::byte> bytes) -> Status {
-    if (!has_begun && offset > 0) {
-      if (reply.status != 206) {
-        RETURN_IF_ERROR(receiver.on_restart());
-      } else if (range_begin(reply) != offset) {
-        return absl::DataLossError(str_cat(repo.id, ": ", file, ": the server sends another range than it was asked"));
-      }
+    const bool is_resumed = offset > 0 && !std::exchange(has_begun, true);
+    if (is_resumed && reply.status != 206) RETURN_IF_ERROR(receiver.on_restart());
+    if (is_resumed && reply.status == 206 && range_begin(reply) != offset) {
+      return absl::DataLossError(str_cat(repo.id, ": ", file, ": the server sends another range than it was asked"));
     }
-    has_begun = true;
     return receiver.on_bytes(bytes);
   };
   ASSIGN_OR_RETURN(const Transfer::Reply reply, send(repo, file, std::move(request), Redirects::kFollowAll, sink));

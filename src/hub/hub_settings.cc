@@ -31,17 +31,17 @@ class Variables final {
     }
     return std::nullopt;
   }
-  std::string text(std::initializer_list<const char*> names, std::string fallback) const {
+  std::string text(std::initializer_list<const char*> names, const std::string& fallback) const {
     const std::optional<Found> found = first(names);
-    return found.has_value() ? found->value : std::move(fallback);
+    return found.has_value() ? found->value : fallback;
   }
   // As huggingface_hub reads switches.
   bool is_on(const char* name) const {
     const std::string value = ascii_lower(text({name}, ""));
     return value == "1" || value == "on" || value == "yes" || value == "true";
   }
-  std::string path(std::initializer_list<const char*> names, std::string fallback) const {
-    return expanded_path(text(names, std::move(fallback)), getter_);
+  std::string path(std::initializer_list<const char*> names, const std::string& fallback) const {
+    return expanded_path(text(names, fallback), getter_);
   }
 
  private:

@@ -1,12 +1,13 @@
 #include "hub/transfer.h"
 
-#include <curl/curl.h>
+#include <pthread.h>
 
 #include <array>
+#include <csignal>
 #include <cstring>
 
 #include "base/check.h"
-#include "base/mutex.h"
+#include "hub/curl_library.h"
 #include "hub/hub_url.h"
 
 namespace transept {
@@ -15,20 +16,40 @@ namespace {
 constexpr int64_t kBufferBytes = 512 * 1024;  // the most that libcurl takes
 constexpr size_t kMaxHeaders = 256, kMaxHeaderBytes = size_t{64} << 10;
 
-// When the first transfer is made, not at program start.
-void initialize_curl() {
-  static std::once_flag once;
-  std::call_once(once, [] { CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK); });
-}
-
 struct HeaderList {
   curl_slist* list = nullptr;
-  ~HeaderList() { curl_slist_free_all(list); }
+  ~HeaderList() { curl_library().curl_slist_free_all(list); }
   void add(const std::string& line) {
-    curl_slist* longer = curl_slist_append(list, line.c_str());
+    curl_slist* longer = curl_library().curl_slist_append(list, line.c_str());
     CHECK(longer != nullptr);
     list = longer;
   }
+};
+
+// TLS writes to connections that the server may have closed. SIGPIPE, which would end the process, goes to the thread
+// that writes: it is held back there, and taken away.
+class NoPipeSignal final {
+ public:
+  NoPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoPipeSignal() {
+    constexpr timespec kNow{};
+    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &kNow) == SIGPIPE) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_ = false;
 };
 
 bool is_header_text(std::string_view text) {
@@ -39,7 +60,7 @@ bool is_header_text(std::string_view text) {
 }
 
 Status status_of(CURLcode code, std::string_view host, const char* detail) {
-  const std::string message = str_cat(host, ": ", *detail != 0 ? detail : curl_easy_strerror(code));
+  const std::string message = str_cat(host, ": ", *detail != 0 ? detail : curl_library().curl_easy_strerror(code));
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
@@ -63,11 +84,11 @@ struct Transfer::Impl {
   size_t header_bytes = 0;
   Status status;
 
-  ~Impl() { curl_easy_cleanup(curl); }
+  ~Impl() { curl_library().curl_easy_cleanup(curl); }
 
   template <typename Value>
   void set(CURLoption option, Value value) {
-    CHECK(curl_easy_setopt(curl, option, value) == CURLE_OK);
+    CHECK(curl_library().curl_easy_setopt(curl, option, value) == CURLE_OK);
   }
 
   // Of one line, with its end. A status line begins another answer: of a proxy, a 100 Continue, or the one that counts.
@@ -96,7 +117,7 @@ struct Transfer::Impl {
 
   void read_status() {
     long code = 0;  // NOLINT(google-runtime-int): libcurl's type
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+    curl_library().curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
     reply.status = static_cast<int>(code);
   }
 };
@@ -105,9 +126,9 @@ Transfer::Transfer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Transfer::~Transfer() = default;
 
 StatusOr<std::unique_ptr<Transfer>> Transfer::create(const Options& options) {
-  initialize_curl();
+  RETURN_IF_ERROR(load_curl());
   auto impl = std::make_unique<Impl>();
-  impl->curl = curl_easy_init();
+  impl->curl = curl_library().curl_easy_init();
   if (impl->curl == nullptr) return resource_exhausted("libcurl has no memory for another transfer");
   impl->set(CURLOPT_ERRORBUFFER, impl->detail.data());
   impl->set(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -146,7 +167,8 @@ StatusOr<Transfer::Reply> Transfer::run(const Request& request, Sink sink) {
   impl.set(request.is_head ? CURLOPT_NOBODY : CURLOPT_HTTPGET, 1L);  // each undoes the other
   impl.set(CURLOPT_HTTPHEADER, headers.list);
   impl.set(CURLOPT_LOW_SPEED_TIME, static_cast<int64_t>(request.stall_timeout.count()));
-  const CURLcode code = curl_easy_perform(impl.curl);
+  const NoPipeSignal no_pipe_signal;
+  const CURLcode code = curl_library().curl_easy_perform(impl.curl);
   impl.set(CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));  // the list ends here
   impl.read_status();
   RETURN_IF_ERROR(impl.status);

@@ -1,4 +1,4 @@
-// HTTP and HTTPS requests to a hub: the only header that knows libcurl, which is used by transfer.cc alone. One
+// HTTP and HTTPS requests to a hub: the interface to libcurl, which no other file uses. One
 // Transfer keeps one connection. Not thread-safe: each thread has its own. Proxies come from the environment as libcurl
 // reads it (https_proxy, http_proxy, all_proxy, no_proxy).
 #pragma once
@@ -36,6 +36,7 @@ class Transfer final {
   // Takes the next bytes of a body; the reply's status and headers are complete. An error ends the transfer.
   using Sink = FunctionRef<Status(const Reply&, std::span<const std::byte>)>;
 
+  // Errors: load_curl's (kNotFound: there is no libcurl).
   static StatusOr<std::unique_ptr<Transfer>> create(const Options& options);
   ~Transfer();
   Transfer(const Transfer&) = delete;

@@ -38,7 +38,8 @@ def add_large(hub, num_bytes, name="acme/large", seed=1):
 
 
 def tree_of(folder, without=()):
-    """{path: what it is} of everything below a folder: ("link", target), ("folder",), or ("file", mode, SHA-256)."""
+    """{path: what it is} of everything below a folder: ("link", target), ("folder",), or ("file", mode, SHA-256). Listings are
+    without a mode: Python's tempfile makes them private, which nobody meant."""
     found = {}
     for path in sorted(Path(folder).rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -49,7 +50,8 @@ def tree_of(folder, without=()):
         elif path.is_dir():
             found[name] = ("folder",)
         else:
-            found[name] = ("file", oct(path.stat().st_mode & 0o777), hashlib.sha256(path.read_bytes()).hexdigest())
+            mode = "" if path.parent.name == "trees" else oct(path.stat().st_mode & 0o777)
+            found[name] = ("file", mode, hashlib.sha256(path.read_bytes()).hexdigest())
     return found
 
 

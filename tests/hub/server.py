@@ -7,6 +7,7 @@ port that stands for the host of large files, and faults on demand. Standard lib
         subprocess.run([...], env={**os.environ, "HF_ENDPOINT": hub.url})
         hub.requests("GET", "model.safetensors")
 """
+import functools
 import hashlib
 import json
 import re
@@ -44,7 +45,7 @@ class Fault:
     cut_after: int = -1  # end the connection after so many bytes of the body
     body: object = None  # a function of the right body
     delay: float = 0  # seconds before the answer
-    pace: float = 0  # seconds between pieces of 16 KiB
+    pace: float = 0  # seconds between pieces of 16 KiB, of large files a hundredth
     no_range: bool = False  # answer 200 to a Range
 
 
@@ -57,13 +58,20 @@ class Request:
     time: float
 
 
+@functools.lru_cache(maxsize=64)
 def git_oid(content):
     """What git calls a file of this content."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
+@functools.lru_cache(maxsize=64)
 def sha256(content):
     return hashlib.sha256(content).hexdigest()
+
+
+@functools.lru_cache(maxsize=64)
+def md5(content):
+    return hashlib.md5(content).hexdigest()
 
 
 class Hub:
@@ -118,6 +126,7 @@ class Hub:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # heads and bodies are written apart
     hub, host = None, ""
 
     def log_message(self, *_):
@@ -145,8 +154,8 @@ class Handler(BaseHTTPRequestHandler):
             if found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", parts.path):
                 return self.file(found[1], unquote(found[2]), unquote(found[3]))
             self.refuse(404, "", "no such route")
-        except BrokenPipeError:
-            pass
+        except ConnectionError:
+            self.close_connection = True
 
     def refuse(self, status, code, message, **headers):
         self.reply(status, message.encode(), {"X-Error-Code": code, "X-Error-Message": message, **headers})
@@ -214,7 +223,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(400, b"two ways to sign in")
         name, commit, path = re.fullmatch(r"/([^/]+/[^/]+)/([^/]+)/(.+)", urlsplit(self.path).path).groups()
         content = self.hub.repos[name].commits[commit][unquote(path)]
-        self.body(content, {"ETag": f'"{hashlib.md5(content).hexdigest()}"', **self.fault.headers})
+        self.body(content, {"ETag": f'"{md5(content)}"', **self.fault.headers})
 
     def json(self, value, headers=None):
         self.reply(200, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})})
@@ -243,7 +252,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.fault.cut_after >= 0:
             content = content[:self.fault.cut_after]
             self.close_connection = True
-        piece = 16384 if self.fault.pace else max(len(content), 1)
+        piece = max(16384, len(content) // 100) if self.fault.pace else max(len(content), 1)
         for begin in range(0, len(content), piece):
             self.wfile.write(content[begin:begin + piece])
             self.wfile.flush()
