@@ -9,13 +9,19 @@
 #include "base/status.h"
 
 // Every function in use.
-#define TRANSEPT_CURL_FUNCTIONS(X)                                                                          \
-  X(curl_easy_cleanup)                                                                                      \
-  X(curl_easy_getinfo)                                                                                      \
-  X(curl_easy_init)                                                                                         \
-  X(curl_easy_perform)                                                                                      \
-  X(curl_easy_setopt) X(curl_easy_strerror) X(curl_global_init) X(curl_slist_append) X(curl_slist_free_all) \
-      X(curl_version_info)
+// clang-format off: it finds another form each time
+#define TRANSEPT_CURL_FUNCTIONS(X) \
+  X(curl_easy_cleanup) \
+  X(curl_easy_getinfo) \
+  X(curl_easy_init) \
+  X(curl_easy_perform) \
+  X(curl_easy_setopt) \
+  X(curl_easy_strerror) \
+  X(curl_global_init) \
+  X(curl_slist_append) \
+  X(curl_slist_free_all) \
+  X(curl_version_info)
+// clang-format on
 
 namespace transept {
 
