@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 
-// Every function in use.
-// clang-format off: it finds another form each time
+// Every function in use. clang-format finds another form of the list each time.
+// clang-format off
 #define TRANSEPT_CURL_FUNCTIONS(X) \
   X(curl_easy_cleanup) \
   X(curl_easy_getinfo) \
