@@ -184,12 +184,12 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def run_transept(options, work, model, seed):
+def run_transept(options, work, model, seed, binary=transept_side.BINARY):
     flags = ["--threads", options.threads, "--dtype", options.dtype, "--quantization", options.quantization, "--kv-cache-dtype",
              options.kv_cache_dtype, *options.flag]
     if work["task"] == "transcribe":
-        return transept_side.run_transcribe(work, model, flags, options.repeats, audio_of(work, options))
-    return transept_side.run_bench(work, model, flags, options.repeats, seed)
+        return transept_side.run_transcribe(work, model, flags, options.repeats, audio_of(work, options), binary)
+    return transept_side.run_bench(work, model, flags, options.repeats, seed, binary)
 
 
 def limit_of(options, work, facts, peaks):

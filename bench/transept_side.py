@@ -32,7 +32,7 @@ def rss_mib(report):
     return report["peak_rss_bytes"] / 2**20
 
 
-def bench_command(work, model, flags, repeats, seed):
+def bench_command(work, model, flags, repeats, seed, binary=BINARY):
     beams = work["beam"]
     if work["task"] == "clients":
         low, high = work["target_tokens_range"]
@@ -42,13 +42,13 @@ def bench_command(work, model, flags, repeats, seed):
         load = ["latency", model, "--batch-size", work["batch"], "--output-len", work["target_tokens"]]
         seqs = work["batch"] * beams
     lengths = ["--input-len", work["source_tokens"]] if "source_tokens" in work else []
-    return [BINARY, "bench", *load, *lengths, "--num-beams", beams, "--max-num-seqs", max(64, seqs), "--repeats", repeats, "--seed", seed,
+    return [binary, "bench", *load, *lengths, "--num-beams", beams, "--max-num-seqs", max(64, seqs), "--repeats", repeats, "--seed", seed,
             "--json", *flags]
 
 
-def run_bench(work, model, flags, repeats, seed):
+def run_bench(work, model, flags, repeats, seed, binary=BINARY):
     """(figures, facts)"""
-    report = json.loads(run(bench_command(work, model, flags, repeats, seed)))
+    report = json.loads(run(bench_command(work, model, flags, repeats, seed, binary)))
     figures = {"tokens_per_s": report["tokens_per_s"], "call_ms": report["call_ms"], "step_ms": report["step_ms_mean"],
                "encode_ms": report["encode_ms"], "load_s": report["load_s"], "peak_rss_mib": rss_mib(report)}
     if report["start_to_first_token_s"] is not None:
@@ -61,7 +61,7 @@ def run_bench(work, model, flags, repeats, seed):
     return figures, facts_of(report)
 
 
-def run_transcribe(work, model, flags, repeats, audio):
+def run_transcribe(work, model, flags, repeats, audio, binary=BINARY):
     """(figures, facts): the clip under other names, one after the other; the first warms up."""
     with tempfile.TemporaryDirectory() as scratch:
         names = [f"{i}{audio.suffix}" for i in range(repeats + 1)]
@@ -69,7 +69,7 @@ def run_transcribe(work, model, flags, repeats, audio):
             (Path(scratch) / name).symlink_to(audio.resolve())
         mode = ["--mode", "batched", "--batch-size", work["batch"], "--without-timestamps", "true"] if work["batch"] > 1 else [
             "--mode", "sequential"]
-        run([BINARY, "transcribe", Path(model).resolve(), *names, "--output-format", "json", "--verbose", "false", "--num-workers", 1,
+        run([binary, "transcribe", Path(model).resolve(), *names, "--output-format", "json", "--verbose", "false", "--num-workers", 1,
              "--share-identical-inputs", "off", "--language", "en", "--temperature-increment-on-fallback", "none", "--beam-size",
              work["beam"], *mode, "--stats-json", "stats.json", *flags], cwd=scratch)
         stats = json.loads((Path(scratch) / "stats.json").read_text())

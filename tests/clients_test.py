@@ -5,13 +5,12 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "clients"), str(HERE.parent / "tools")]
 
 import harness
-import run
+import packages
 import suites
 import wrong_forms
 import wrong_values
@@ -79,15 +78,15 @@ class Values(unittest.TestCase):
 
 class Installing(unittest.TestCase):
     def test_what_cannot_be_installed_is_told(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(run, "BUILD", Path(folder)):
-            wanted, installed, skips = run.HERE / "requirements.txt", Path(folder) / "installed", []
-            self.assertFalse(run.install("pip", (["sh", "-c", "echo no network >&2; exit 1"],), wanted, installed, skips))
-            self.assertFalse(run.install("npm", (["/nowhere/npm"],), wanted, installed, skips))
+        with tempfile.TemporaryDirectory() as folder:
+            wanted, installed, skips = harness.HERE / "requirements.txt", Path(folder) / "installed", []
+            self.assertFalse(packages.install("pip", (["sh", "-c", "echo no network >&2; exit 1"],), wanted, installed, skips))
+            self.assertFalse(packages.install("npm", (["/nowhere/npm"],), wanted, installed, skips))
             self.assertEqual(skips[0], "pip could not install requirements.txt: no network")
             self.assertIn("npm could not install", skips[1])
-            self.assertFalse(run.is_copy(wanted, installed))
-            self.assertTrue(run.install("pip", (["true"],), wanted, installed, skips))
-            self.assertTrue(run.is_copy(wanted, installed), "and is not done again")
+            self.assertFalse(packages.is_copy(wanted, installed))
+            self.assertTrue(packages.install("pip", (["true"],), wanted, installed, skips))
+            self.assertTrue(packages.is_copy(wanted, installed), "and is not done again")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ class TranscribeTest(unittest.TestCase):
         self.assertEqual(sorted(p.name for p in folder.iterdir()), sorted(f"a.{format}" for format in FORMATS))
         result = json.loads((folder / "a.json").read_text())
         self.assertEqual(list(result), ["text", "segments", "language"])
+        self.assertEqual((folder / "a.json").read_text(), json.dumps(result, ensure_ascii=False), "numbers are Python's")
         texts = [segment["text"].strip() for segment in result["segments"]]
         self.assertTrue(texts)
         self.assertEqual((folder / "a.txt").read_text().splitlines(), texts)
@@ -73,6 +74,24 @@ class TranscribeTest(unittest.TestCase):
         code, out, _ = self.transcribe(self.audio / "a.wav", "-f", "srt", "-o", self.out, "--verbose", "False",
                                        "--condition_on_previous_text", "False", "--fp16", "False", *GREEDY)
         self.assertEqual((code, out, self.written()), (0, "", ["a.srt"]))
+
+    def test_what_other_tools_users_type(self):
+        code, out, err = self.run_binary("transcribe", "-m", self.model, "-f", self.audio / "a.wav", "-otxt", "-osrt", "-t", "0", "-bs", "1", "-nf",
+                                         "-l", "en", "-np", "-pp", "-o", self.out)
+        self.assertEqual((code, out, err), (0, "", ""))
+        self.assertEqual(self.written(), ["a.srt", "a.txt"])
+        shutil.rmtree(self.out)
+        code, out, err = self.run_binary("transcribe", self.audio / "a.wav", "--model", self.model, "--compute_type", "int8_float32", "--vad_filter",
+                                         "True", "--threads", "0", "--fp16", "False", "--hotwords", "a", "-f", "txt", "-o", self.out, "-q", *GREEDY)
+        self.assertEqual((code, out, err, self.written()), (0, "", "", ["a.txt"]))
+        code, _, err = self.run_binary("transcribe", self.model, self.audio / "a.wav", "--trust-remote-code", "-f", "txt", "-o", self.out, *GREEDY)
+        self.assertEqual(code, 0)
+        self.assertIn("warning: --trust-remote-code has no effect here: no code from a model's folder is run\n", err)
+        for name, full in (("tiny", "openai/whisper-tiny"), ("turbo", "openai/whisper-large-v3-turbo")):
+            code, _, err = self.run_binary("transcribe", self.audio / "a.wav", "--model", name,
+                                           env={"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(Path(self.scratch) / "hub")})
+            self.assertEqual(code, 2)
+            self.assertIn(f"run `transept download {full}` where there is a network", err)
 
     def test_folders_patterns_and_names_that_never_collide(self):
         shutil.copy(self.audio / "a.wav", self.scratch / "a.mp3")  # the content counts
@@ -147,6 +166,11 @@ class TranscribeTest(unittest.TestCase):
         self.assertRegex(err, r"a\.wav: 3\.0 s of audio in \d+\.\d s \(\d+\.\dx real time\), sequential, \d+ windows?, 0 fallbacks\n")
         self.assertRegex(err, r"\n2 files: 8\.0 s of audio in ")
         self.assertNotIn("real time", out)
+        self.assertNotIn("KV cache", err, "the engine tells of itself with --log-level info alone")
+        for flags, has_notes, has_engine in ((["--log-level", "info"], True, True), (["--log-level", "warning"], False, False),
+                                             (["--quiet"], False, False), (["--verbose", "false"], False, False)):
+            code, _, err = self.run_binary("transcribe", self.model, self.audio / "a.wav", "-o", self.out, *flags, *GREEDY)
+            self.assertEqual((code, "language: " in err, "KV cache: " in err), (0, has_notes, has_engine), flags)
 
     def test_stats_count_encodes_and_windows(self):
         stats = self.scratch / "stats.json"
@@ -206,7 +230,8 @@ class TranscribeTest(unittest.TestCase):
                 (["a.wav", "--highlight-words"], "--highlight-words true: needs word timestamps"),
                 (["a.wav", "--hallucination-silence-threshold", "1"], "needs --word-timestamps"),
                 (["a.wav", "--output-dir", self.home / "broken.wav"], "broken.wav: "), (["a.wav", "-x"], "unknown flag -x"),
-                (["a.wav", "--suppress-tokens", "x"], "\"x\" is no id"), (["a.wav", "--fp16", "True"], "--fp16: ")]:
+                (["a.wav", "--suppress-tokens", "x"], "\"x\" is no id"), (["a.wav", "-f", "txt", "-f", "pdf"], "--output-format pdf: one of"),
+                (["a.wav", "--gpu-memory-utilization", "0.9"], "--kv-cache-memory SIZE"), (["-otext"], "unknown flag -otext")]:
             code, out, err = self.run_binary("transcribe", self.model, *arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertIn("transept transcribe: ", err)
@@ -234,9 +259,9 @@ class TranscribeTest(unittest.TestCase):
     def test_the_help_is_grouped(self):
         code, out, _ = self.run_binary("transcribe", "--help")
         self.assertEqual(code, 0)
-        for group in ("Output:", "Speech:", "Long audio:", "Decoding:", "Word times and subtitles:", "Engine:"):
+        for group in ("Output:", "Speech:", "Long audio:", "Decoding:", "Word times and subtitles:", "Engine:", "Memory and batching:"):
             self.assertIn(f"\n{group}\n", out)
-        self.assertIn("-f, --output-format FORMAT", out)
+        self.assertIn("-f, --output-format all|txt|vtt|srt|tsv|json", out)
 
     def test_a_full_disk_is_no_success(self):
         if not Path("/dev/full").exists():

@@ -3,10 +3,12 @@
 import argparse
 import subprocess
 import sys
+from pathlib import Path
 
 from repo import ROOT, build
 
 sys.path.insert(0, str(ROOT / "bench"))
+import against  # noqa: E402
 import compare  # noqa: E402
 import instructions  # noqa: E402
 import make_results  # noqa: E402
@@ -42,12 +44,17 @@ def run_micro(name_filter, quick):
         subprocess.run(command, cwd=ROOT, check=True)
 
 
-def run_workloads(options):
-    print("\n== workloads", flush=True)
+def choose_python(options):
+    """Settles which Python makes the checkpoints."""
     pythons = [options.python] if options.python != sys.executable else [VENV / "bin" / "python", sys.executable]
     options.python = next((str(python) for python in pythons if can_make_checkpoints(python)), None)
     if not options.python:
         sys.exit("nothing here can make the checkpoints (numpy, safetensors): ./dev bench --peers")
+
+
+def run_workloads(options):
+    print("\n== workloads", flush=True)
+    choose_python(options)
     compare.compare(options)
     make_results.write([options.json], ROOT / "build" / "bench")
 
@@ -60,6 +67,8 @@ def main():
     parser.add_argument("--update", action="store_true", help="with --instructions: write bench/instructions.json anew")
     parser.add_argument("--results", nargs="+", metavar="FILE", help="make bench/RESULTS.md of these, and nothing else")
     parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else")
+    parser.add_argument("--against", type=Path, metavar="BINARY", help="the workloads through this transept binary too, in alternating rounds: "
+                        "the ratio of each figure, and nothing else")
     compare.add_options(parser)
     parser.add_argument("--options", action="help", help="this list")  # ./dev has --help
     options = parser.parse_args()
@@ -70,6 +79,10 @@ def main():
         sys.exit(instructions.check(options.update))
     if options.peers:
         install_peers()
+    if options.against:
+        build("release", "transept")
+        choose_python(options)
+        sys.exit(against.compare_binaries(options))
     asks_for_workloads = options.only == "workloads" or options.workloads or options.filter
     if not asks_for_workloads or options.micro:
         build("release")  # whichever have micro benchmarks

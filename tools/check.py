@@ -25,7 +25,7 @@ from suites import Result
 LOGS = ROOT / "build" / "check"
 # The folders whose code runs on several threads; of these the check itself builds what threads are made of with
 # ThreadSanitizer, and --slow the others, whose locks clang's analysis holds in the asan build.
-THREADED = ("base", "net", "ops", "attention", "rank", "engine", "async", "startup", "speech", "server", "load", "apps", "capi")
+THREADED = ("base", "net", "hub", "ops", "attention", "rank", "engine", "async", "startup", "speech", "server", "load", "apps", "capi")
 THREADS = ("base", "net")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
@@ -177,6 +177,8 @@ def steps(base, slow, fuzz_seconds):
         Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), slow=True),
         Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
         Step("running server", lambda: with_log("server", lambda log: suites.server_tests(suites.binary_of("release"), log)), slow=True),
+        Step("files of torch", lambda: with_log("torch", lambda log: suites.torch_files(suites.binary_of("release"), log)), slow=True),
+        Step("huggingface_hub", lambda: with_log("hub", lambda log: suites.hub_tests(suites.binary_of("release"), log)), slow=True),
         Step("page", lambda: with_log("page", suites.page_tests), slow=True),
         Step("library", lambda: with_log("library", lambda log: suites.library_tests(suites.binary_of("release"), log)), slow=True),
         Step("instructions", lambda: with_log("instructions", suites.instruction_counts), slow=True),

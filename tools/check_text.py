@@ -16,7 +16,7 @@ SKIP_REASON = re.compile(r"shared|processor|device|level|kernel|privilege|root",
 # Spelled so that this file does not hold what it looks for.
 MACHINE_PATH = re.compile("(?<![A-Za-z0-9_.])/(?:" + "|".join(["ho" + "me/", "ro" + "ot/", "wo" + "rk/", "tm" + "p/w/", "Us" + "ers/"]) + ")")
 # Of pages for people. A cell that is longer is a paragraph, and wants a list. Pages that programs print are not ours to wrap.
-MAX_PAGE_WIDTH, MAX_CELL, PRINTED_PAGES = 160, 140, ("docs/features.md", "bench/RESULTS.md")
+MAX_PAGE_WIDTH, MAX_CELL, PRINTED_PAGES = 160, 140, ("docs/features.md", "docs/flags.md", "bench/RESULTS.md")
 LEFT_OVER = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
 
 

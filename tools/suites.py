@@ -129,6 +129,11 @@ def client_tests(binary, log, name_filter=""):
     return run_suite([sys.executable, "tests/clients/run.py", "--transept", str(binary), "--filter", name_filter], log)
 
 
+def torch_files(binary, log, name_filter=""):
+    """tests/torch_files: checkpoints as torch.save writes them, and hostile files. Installs torch from PyPI where it is missing."""
+    return run_suite([sys.executable, "tests/torch_files/run.py", "--transept", str(binary), "--filter", name_filter], log)
+
+
 def server_tests(binary, log, scale=1.0):
     """tests/server/run.py: the running server under load and faults."""
     return run_suite([sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)], log)
@@ -137,6 +142,11 @@ def server_tests(binary, log, scale=1.0):
 def library_tests(binary, log):
     """tests/library/run.py: the library and its examples as they are installed."""
     return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)
+
+
+def hub_tests(binary, log, name_filter=""):
+    """tests/hub/run.py: the binary beside huggingface_hub, over one hub. Installs from PyPI what is missing."""
+    return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)
 
 
 def page_tests(log):

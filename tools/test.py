@@ -25,6 +25,8 @@ def main():
         runs.append(("reference's answers", suites.goldens(binary, log, arguments=matrix)))
     if binary and options.slow:
         runs.append(("official clients", suites.client_tests(binary, log, options.filter)))
+        runs.append(("files of torch", suites.torch_files(binary, log, options.filter)))
+        runs.append(("huggingface_hub", suites.hub_tests(binary, log, options.filter)))
     if binary and options.slow and not options.filter:
         scale = 1.0 if options.preset == "release" else 0.1
         runs.append(("server", suites.server_tests(binary, log, scale)))

@@ -217,7 +217,6 @@ int run_bench(const Flags& flags) {
     return usage_error("bench",
                        invalid_argument("expected: transept bench latency|throughput MODEL, or bench serve URL"));
   }
-  if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
   const Status status = run_workload(arguments[0], flags.without_first_positional());
   return status.ok() ? kExitOk : usage_error("bench", blame_environment(status, flags.from_environment()));
 }

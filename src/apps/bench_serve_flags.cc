@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "apps/stats_json.h"
 #include "apps/text_lines.h"
 #include "base/environment.h"
 #include "base/input_file.h"
@@ -194,9 +195,7 @@ Json describe(const Flags& flags, const Arguments& arguments, const BenchServeSe
   json.set("warmup", settings.warmup);
   json.set("input", or_null(flags, "input"));
   json.set("input_len_words", Json());
-  Json audio = Json::array();
-  for (const std::string& path : arguments.audio) audio.push_back(path);
-  json.set("audio", std::move(audio));
+  json.set("audio", strings_json(arguments.audio));
   json.set("min_output_len", Json());
   json.set("max_output_len", Json());
   json.set("ignore_eos", requests.ignore_eos);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "request/field_reader.h"
 #include "startup/load_engine.h"
+#include "startup/recognise_model.h"
 
 namespace transept {
 namespace {
@@ -101,10 +102,11 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
 // Needs no weights and no tokenizer.
 Status dump_features(const std::string& model_dir, const std::string& input, const std::string& flag,
                      const std::string& path) {
-  ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::load(model_dir));
-  ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media, MultiModalRegistry::create(config));
+  const StatusOr<ModelConfig> config = ModelConfig::load(model_dir);
+  if (!config.ok()) return explain_model_error(config.status(), model_dir);
+  ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media, MultiModalRegistry::create(*config));
   if (media->audio() == nullptr) {
-    return invalid_argument(model_dir, ": dump features: a ", config.model_type, " model encodes ids, not media");
+    return invalid_argument(model_dir, ": dump features: a ", config->model_type, " model encodes ids, not media");
   }
   Json::Object data;
   data.emplace_back("audio", Json(input));

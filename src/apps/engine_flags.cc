@@ -1,12 +1,12 @@
 #include "apps/engine_flags.h"
 
-#include <unistd.h>
+#include <algorithm>
 
-#include <cstdlib>
-#include <filesystem>
-
+#include "apps/hub_flags.h"
+#include "apps/model_source.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
+#include "startup/recognise_model.h"
 
 namespace transept {
 namespace {
@@ -14,20 +14,6 @@ namespace {
 constexpr const char* kEngine = "Engine";
 constexpr int64_t kMaxCount = 1 << 24;
 constexpr const char* kMemory = "Memory and batching";
-
-// Where bundled models may lie, nearest first.
-std::vector<std::filesystem::path> model_folders() {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> folders;
-  if (const char* given = std::getenv("TRANSEPT_MODELS"); given != nullptr) folders.emplace_back(given);
-  std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  if (error) return folders;
-  const fs::path folder = binary.parent_path();
-  folders.push_back(folder / "../share/transept/models");
-  folders.push_back(folder / "../../models");  // build/PRESET/transept in a source tree
-  return folders;
-}
 
 // vLLM's name of a feature that the table refuses.
 FlagSpec refused(std::string name, std::string value_name, Feature feature, std::string harmless = "") {
@@ -41,24 +27,22 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
 }  // namespace
 
 std::vector<FlagSpec> engine_flags() {
-  return {
-      {"dtype", "TYPE", "auto",
-       "what weights are kept in: auto (as the folder has them), float32, bfloat16 or float16; arithmetic is float32, "
-       "but bfloat16 by name multiplies in it on processors with AMX",
+  std::vector<FlagSpec> table = {
+      {"dtype", "auto|float32|bfloat16|float16", "auto",
+       "what weights are kept in; auto: as the folder has them; arithmetic is float32, but bfloat16 by name multiplies "
+       "in it on processors with AMX",
        kEngine},
-      {"attention-backend", "NAME", "auto", "auto, reference (the oracle) or cpu", kEngine},
-      {"isa", "LEVEL", "auto",
-       "pin the kernels' instruction level: auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx", kEngine},
-      {"device", "NAME", "auto", "auto or cpu", kEngine},
-      {"quantization", "NAME", "none, or what a packed folder has",
+      {"attention-backend", "auto|reference|cpu", "auto", "the kernels of attention; reference is the oracle", kEngine},
+      {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_fp16|amx", "auto", "pin the kernels' instruction level",
+       kEngine},
+      {"device", "auto|cpu", "auto", "where the model runs", kEngine},
+      {"quantization", "none|int8|auto", "none, or what a packed folder has",
        "none, int8 (weights in 8 bits, inputs quantised row by row), or auto: the fastest types that pass every "
        "quality gate, which are float16 for weights stored in float32, other weights as they are, and KV in int8 "
        "(float16 in models narrower than 192)",
        kEngine},
-      {"kv-cache-dtype", "TYPE", "auto",
-       "auto (float32; with --quantization auto what it chooses), float32, bfloat16, float16 or int8: what keys and "
-       "values are "
-       "kept in, arithmetic apart",
+      {"kv-cache-dtype", "auto|float32|bfloat16|float16|int8", "auto",
+       "what keys and values are kept in, arithmetic apart; auto: float32, or what --quantization auto chooses",
        kEngine},
       {"shortlist", "FILE", "auto",
        "generate only what a Marian model's lexical shortlist allows: a binary file (lex*.s2t.bin), auto (the one in "
@@ -69,11 +53,18 @@ std::vector<FlagSpec> engine_flags() {
        "pin compute threads: none, auto (one core a thread, where there are enough), or processors, e.g. 0-3,8",
        kEngine},
       {"seed", "N", "0", "seed of requests that name none", kEngine},
-      {"log-level", "LEVEL", "info", "error, warning or info", kEngine},
+      {"log-level", "error|warning|info", "warning; in serve info", "info: what the engine tells of itself, too",
+       kEngine},
+      {.name = "quiet",
+       .value_name = "[BOOL]",
+       .default_text = "false",
+       .help = "errors alone, and no progress",
+       .group = kEngine,
+       .letter = 'q'},
       {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
       {"kv-cache-memory", "SIZE", "what the largest load can use", "bytes of the KV cache, e.g. 512MiB", kMemory},
       {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
-      {"preemption-mode", "MODE", "auto", "recompute, swap, or auto: recompute one sequence, swap several", kMemory},
+      {"preemption-mode", "auto|recompute|swap", "auto", "auto: recompute one sequence, swap several", kMemory},
       {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
       {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
        kMemory},
@@ -100,12 +91,15 @@ std::vector<FlagSpec> engine_flags() {
       refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
+  for (FlagSpec& flag : hub_flags()) table.push_back(std::move(flag));
+  keep_common(table, {"dtype", "quantization", "threads", "log-level", "quiet", "kv-cache-memory", "max-model-len",
+                      "max-num-seqs", "revision"});
+  return table;
 }
 
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
   EngineConfig config;
   config.from_environment = flags.from_environment();
-  ASSIGN_OR_RETURN(config.model, resolve_model(flags.positional().at(0)));
   config.dtype = flags.text_or("dtype", config.dtype);
   config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
   config.quantization = flags.text_or("quantization", config.quantization);
@@ -150,24 +144,9 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
 #else
   config.debug_poison = flags.is_on("debug-poison");
 #endif
+  // Last: it may fetch gigabytes, and a flag that is wrong is said before.
+  ASSIGN_OR_RETURN(config.model, resolve_model(flags, ModelParts::kAll));
   return config;
-}
-
-StatusOr<std::string> resolve_model(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (name.empty()) return invalid_argument("the model's name is empty");
-  if (fs::is_directory(name, error)) return name;
-  if (fs::exists(name, error))
-    return invalid_argument("model ", name, ": is a file; give the folder that holds config.json");
-  if (name.find('/') == std::string::npos) {
-    for (const fs::path& folder : model_folders()) {
-      const fs::path candidate = folder / name;
-      if (fs::is_directory(candidate, error)) return fs::weakly_canonical(candidate).string();
-    }
-  }
-  return not_found("model ", name, ": no such folder, and no bundled model of that name",
-                   name.find('/') != std::string::npos ? " (downloading from a hub comes in a later version)" : "");
 }
 
 }  // namespace transept

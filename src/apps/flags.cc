@@ -1,10 +1,14 @@
 #include "apps/flags.h"
 
+#include <fnmatch.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
 #include "base/ascii.h"
+#include "base/check.h"
 #include "base/checked_math.h"
 #include "base/environment.h"
 
@@ -16,16 +20,13 @@ const FlagSpec* find(const std::vector<FlagSpec>& table, std::string_view name) 
   return at == table.end() ? nullptr : &*at;
 }
 
-const FlagSpec* find(const std::vector<FlagSpec>& table, char letter) {
-  const auto at = std::find_if(table.begin(), table.end(), [&](const FlagSpec& flag) { return flag.letter == letter; });
-  return at == table.end() ? nullptr : &*at;
-}
+bool is_switch(std::string_view value_name) { return value_name.empty() || value_name.front() == '['; }
+bool is_switch(const FlagSpec& flag) { return is_switch(flag.value_name); }
 
-bool is_switch(const FlagSpec& flag) { return flag.value_name.empty() || flag.value_name.front() == '['; }
-
-// "-f", and not a number or a file's name.
-bool is_letter(std::string_view argument) {
-  return argument.size() == 2 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]));
+// "--name", "-n" and "-name", but no number, and not "-" or "--".
+bool begins_flag(std::string_view argument) {
+  if (argument.size() < 2 || argument[0] != '-') return false;
+  return argument[1] == '-' ? argument.size() > 2 : std::isalpha(static_cast<unsigned char>(argument[1])) != 0;
 }
 
 // Python's spelling as well: True, False.
@@ -36,76 +37,104 @@ std::optional<bool> parse_switch(std::string_view given) {
   return std::nullopt;
 }
 
-struct FlagArgument {
-  const FlagSpec* flag = nullptr;
-  std::optional<std::string> value;  // behind "="
+// A flag as it was given, and what the tables have of it.
+struct GivenFlag {
+  std::string name;                  // with its dashes, underscores as dashes
+  std::optional<std::string> value;  // behind "=", or the next argument
+  const FlagSpec* own = nullptr;
+  std::vector<const ForeignFlag*> rows;  // of this spelling
+  std::string_view value_name;
 };
 
+GivenFlag find_flag(const std::vector<FlagSpec>& table, std::span<const ForeignFlag> foreign,
+                    const std::string& argument) {
+  GivenFlag given;
+  const size_t equals = argument.find('=');
+  given.name = argument.substr(0, equals);
+  std::replace(given.name.begin(), given.name.end(), '_', '-');
+  if (equals != std::string::npos) given.value = argument.substr(equals + 1);
+  const bool is_long = given.name.starts_with("--");
+  const auto own = std::find_if(table.begin(), table.end(), [&](const FlagSpec& flag) {
+    if (is_long) return flag.name == std::string_view(given.name).substr(2);
+    return given.name.size() == 2 && flag.letter == given.name[1];
+  });
+  if (own != table.end()) given.own = &*own;
+  for (const ForeignFlag& row : foreign) {
+    const std::vector<std::string_view> names = split(row.spellings, ' ');
+    if (std::find(names.begin(), names.end(), given.name) != names.end()) given.rows.push_back(&row);
+  }
+  if (given.own != nullptr) given.value_name = given.own->value_name;
+  if (given.own == nullptr && !given.rows.empty()) given.value_name = given.rows.front()->value_name;
+  return given;
+}
+
 Status unknown_flag(const std::vector<FlagSpec>& table, const std::string& name) {
+  if (!name.starts_with("--")) return invalid_argument("unknown flag ", name, "; -- ends the flags");
   std::vector<std::string> names;
   for (const FlagSpec& flag : table) {
     if (flag.refusal.empty()) names.push_back(flag.name);
   }
-  const std::string near = nearest(name, names);
-  return invalid_argument("unknown flag --", name, near.empty() ? "" : "; did you mean --" + near + "?");
+  const std::string near = nearest(name.substr(2), names);
+  return invalid_argument("unknown flag ", name, near.empty() ? "" : "; did you mean --" + near + "?");
 }
 
-// "--name", "--name=value" or "-n".
-StatusOr<FlagArgument> find_flag(const std::vector<FlagSpec>& table, const std::string& argument) {
-  if (is_letter(argument)) {
-    const FlagSpec* flag = find(table, argument[1]);
-    if (flag != nullptr) return FlagArgument{flag, std::nullopt};
-    return invalid_argument("unknown flag ", argument, "; flags begin with --, and -- ends them");
-  }
-  const size_t equals = argument.find('=');
-  std::string name = argument.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
-  std::replace(name.begin(), name.end(), '_', '-');
-  const FlagSpec* flag = find(table, name);
-  if (flag == nullptr) return unknown_flag(table, name);
-  FlagArgument found{flag, std::nullopt};
-  if (equals != std::string::npos) found.value = argument.substr(equals + 1);
-  return found;
-}
-
-// The same with its value, which may be the argument behind it: *i moves on to that.
-StatusOr<FlagArgument> read_flag(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments,
-                                 size_t* i) {
-  ASSIGN_OR_RETURN(FlagArgument found, find_flag(table, arguments[*i]));
-  if (found.value.has_value()) return found;
-  const FlagSpec& flag = *found.flag;
+// The value may be the argument behind the flag: *i moves on to that.
+Status read_value(const std::vector<std::string>& arguments, size_t* i, GivenFlag& given) {
+  if (given.value.has_value()) return ok_status();
   const std::string* next = *i + 1 < arguments.size() ? &arguments[*i + 1] : nullptr;
   const bool is_value = next != nullptr && !next->empty() && parse_switch(*next).has_value();
-  if (is_switch(flag) && (flag.value_name.empty() || !is_value)) {
-    found.value = "true";
-    return found;
+  if (is_switch(given.value_name) && (given.value_name.empty() || !is_value)) {
+    given.value = "true";
+    return ok_status();
   }
-  if (next == nullptr) return invalid_argument("--", flag.name, " wants a value: --", flag.name, " ", flag.value_name);
-  found.value = *next;
+  if (next == nullptr) {
+    const std::string name = given.own == nullptr ? given.name : "--" + given.own->name;
+    return invalid_argument(name, " wants a value: ", name, " ", given.value_name);
+  }
+  given.value = *next;
   ++*i;
-  return found;
+  return ok_status();
 }
 
-// Wraps words at `width` columns, continuation lines indented.
-std::string wrapped(std::string_view text, size_t indent, size_t width) {
-  std::string out;
-  size_t column = indent;
-  for (const std::string_view word : split(text, ' ')) {
-    if (column + word.size() + 1 > width && column > indent) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
+bool is_about(const ForeignFlag& row, const std::string& value) {
+  if (row.value.empty()) return true;
+  if (const auto wanted = parse_switch(row.value); wanted.has_value() && is_switch(row.value_name)) {
+    return parse_switch(value) == wanted;
   }
+  return ::fnmatch(std::string(row.value).c_str(), value.c_str(), FNM_CASEFOLD) == 0;
+}
+
+Status unknown_value(const GivenFlag& given) {
+  std::vector<std::string> values;
+  for (const ForeignFlag* row : given.rows) values.emplace_back(row->value);
+  return invalid_argument(given.name, " ", *given.value, ": one of ", join(values, ", "));
+}
+
+std::string with_value(std::string_view text, std::string_view value) {
+  std::string out(text);
+  if (const size_t at = out.find("{}"); at != std::string::npos) out.replace(at, 2, value);
   return out;
 }
 
 }  // namespace
 
-StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments) {
+void keep_common(std::vector<FlagSpec>& table, std::initializer_list<std::string_view> names) {
+  for (FlagSpec& flag : table) flag.is_advanced = std::find(names.begin(), names.end(), flag.name) == names.end();
+}
+
+std::vector<std::string_view> choices(const FlagSpec& flag) {
+  const auto is_word = [](std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    });
+  };
+  std::vector<std::string_view> words = split(flag.value_name, '|');
+  if (words.size() < 2 || !std::all_of(words.begin(), words.end(), is_word)) words.clear();
+  return words;
+}
+
+StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vector<std::string>& arguments,
+                             std::span<const ForeignFlag> foreign) {
   Flags flags;
   for (const FlagSpec& flag : table) {
     const char* value = std::getenv(environment_name(flag.name).c_str());
@@ -120,15 +149,66 @@ StatusOr<Flags> Flags::parse(const std::vector<FlagSpec>& table, const std::vect
                                arguments.end());
       break;
     }
-    if (!is_letter(argument) && (argument.size() < 3 || argument.substr(0, 2) != "--")) {
-      flags.positional_.push_back(argument);
-      continue;
+    bool is_flag = begins_flag(argument);
+    if (is_flag) {
+      ASSIGN_OR_RETURN(is_flag, flags.take_flag(table, foreign, arguments, &i));
     }
-    ASSIGN_OR_RETURN(FlagArgument given, read_flag(table, arguments, &i));
-    if (flags.from_environment_.erase(given.flag->name) > 0) flags.all_values_.erase(given.flag->name);
-    RETURN_IF_ERROR(flags.take(*given.flag, std::move(*given.value)));
+    if (!is_flag) flags.positional_.push_back(argument);
   }
   return flags;
+}
+
+// False: it is a file's name.
+StatusOr<bool> Flags::take_flag(const std::vector<FlagSpec>& table, std::span<const ForeignFlag> foreign,
+                                const std::vector<std::string>& arguments, size_t* i) {
+  GivenFlag given = find_flag(table, foreign, arguments[*i]);
+  if (given.own == nullptr && given.rows.empty()) {
+    if (!given.name.starts_with("--") && ::access(arguments[*i].c_str(), F_OK) == 0) return false;
+    return unknown_flag(table, given.name);
+  }
+  RETURN_IF_ERROR(read_value(arguments, i, given));
+  for (const ForeignFlag* row : given.rows) {
+    if (!is_about(*row, *given.value)) continue;
+    RETURN_IF_ERROR(take_foreign(table, *row, given.name, *given.value));
+    return true;
+  }
+  if (given.own == nullptr) return unknown_value(given);
+  RETURN_IF_ERROR(take_given(*given.own, *given.value));
+  return true;
+}
+
+Status Flags::take_foreign(const std::vector<FlagSpec>& table, const ForeignFlag& row, std::string_view name,
+                           std::string_view value) {
+  const bool shows_value = !row.value.empty() && !is_switch(row.value_name);
+  const std::string given = shows_value ? str_cat(name, " ", value) : std::string(name);
+  if (row.kind == ForeignFlag::Kind::kRefused) return unimplemented(given, " (", row.tool, "): ", row.why);
+  if (row.kind == ForeignFlag::Kind::kNothing) notes_.push_back(str_cat(given, " has no effect here: ", row.why));
+  for (const std::string_view word : split(row.ours, ' ')) {
+    if (word.empty()) continue;
+    if (word == "MODEL={}") {
+      model_ = value;
+    } else if (!word.starts_with("--")) {
+      positional_.push_back(with_value(word, value));
+    } else {
+      const size_t equals = word.find('=');
+      const FlagSpec* own = find(table, word.substr(2, equals == word.npos ? word.npos : equals - 2));
+      CHECK(own != nullptr, "foreign_flags() leaves rows out whose flags the verb lacks");
+      RETURN_IF_ERROR(take_given(*own, equals == word.npos ? "true" : with_value(word.substr(equals + 1), value)));
+    }
+  }
+  return ok_status();
+}
+
+void Flags::place_model(size_t index) {
+  if (!model_.has_value()) return;
+  positional_.insert(positional_.begin() + static_cast<std::ptrdiff_t>(std::min(index, positional_.size())), *model_);
+  model_.reset();
+}
+
+// What is given replaces what its environment variable says.
+Status Flags::take_given(const FlagSpec& flag, std::string value) {
+  if (from_environment_.erase(flag.name) > 0) all_values_.erase(flag.name);
+  return take(flag, std::move(value));
 }
 
 Status Flags::take(const FlagSpec& flag, std::string value) {
@@ -218,31 +298,6 @@ StatusOr<std::optional<uint64_t>> Flags::bytes(std::string_view name) const {
   const StatusOr<uint64_t> size = parse_bytes(*value);
   if (!size.ok()) return with_prefix(size.status(), name_of(name));
   return std::optional<uint64_t>(*size);
-}
-
-std::string format_flags(const std::vector<FlagSpec>& table) {
-  constexpr size_t kHelpColumn = 38, kWidth = 110;
-  std::string out;
-  std::vector<std::string> groups;
-  for (const FlagSpec& flag : table) {
-    if (!flag.refusal.empty()) continue;
-    if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);
-  }
-  for (const std::string& group : groups) {
-    out += "\n" + group + ":\n";
-    for (const FlagSpec& flag : table) {
-      if (flag.group != group || !flag.refusal.empty()) continue;
-      const std::string letter = flag.letter == 0 ? "" : str_cat("-", flag.letter, ", ");
-      std::string line = "  " + letter + "--" + flag.name + (flag.value_name.empty() ? "" : " " + flag.value_name);
-      if (line.size() + 2 > kHelpColumn)
-        line += "\n" + std::string(kHelpColumn, ' ');
-      else
-        line.resize(kHelpColumn, ' ');
-      const std::string text = flag.help + (flag.default_text.empty() ? "" : " (default: " + flag.default_text + ")");
-      out += line + wrapped(text, kHelpColumn, kWidth) + "\n";
-    }
-  }
-  return out;
 }
 
 }  // namespace transept

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "apps/engine_flags.h"
+#include "apps/help_text.h"
 #include "apps/verbs.h"
 #include "core/capabilities.h"
 #include "request/field_table.h"
@@ -15,6 +18,7 @@
 namespace transept {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const std::vector<FlagSpec>& table() {
@@ -84,10 +88,55 @@ TEST(Flags, WhatIsRefusedSaysWhyAndIsNotInTheHelp) {
   EXPECT_EQ(refusal({"--old-name", "2"}), "--old-name: old names are not supported");
   EXPECT_EQ(refusal({"--old-switch"}), "--old-switch: old switches are not supported");
   EXPECT_TRUE(Flags::parse(table(), {"--old-name", "1", "--old-switch=false"}).ok());
-  EXPECT_EQ(format_flags(table()).find("old"), std::string::npos);
+  EXPECT_EQ(format_flags(table(), true).find("old"), std::string::npos);
   EXPECT_EQ(refusal({"--old-nam"}), "unknown flag --old-nam");
   const ScopedVariable old("TRANSEPT_OLD_SWITCH", "1");
   EXPECT_EQ(refusal({}), "TRANSEPT_OLD_SWITCH: old switches are not supported");
+}
+
+TEST(Flags, AnArgumentThatBeginsLikeAFlagIsOneUnlessItIsAFile) {
+  EXPECT_EQ(refusal({"-otxt"}), "unknown flag -otxt; -- ends the flags");
+  EXPECT_EQ(refusal({"-x"}), "unknown flag -x; -- ends the flags");
+  EXPECT_EQ(refusal({"-hello world"}), "unknown flag -hello world; -- ends the flags");
+  for (const char* text : {"-", "-5", "-0.5", "- so he said"}) {
+    const auto flags = Flags::parse(table(), {text});
+    ASSERT_TRUE(flags.ok()) << flags.status();
+    EXPECT_THAT(flags->positional(), ::testing::ElementsAre(text));
+  }
+  const std::string folder = ::testing::TempDir();
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  std::ofstream("-otxt") << "x";
+  const auto flags = Flags::parse(table(), {"-otxt", "--", "--loud"});
+  std::filesystem::remove("-otxt");
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_THAT(flags->positional(), ::testing::ElementsAre("-otxt", "--loud"));
+}
+
+TEST(Flags, AreCommonOrAdvanced) {
+  std::vector<FlagSpec> flags = table();
+  keep_common(flags, {"size"});
+  EXPECT_THAT(format_flags(flags, false), AllOf(HasSubstr("--size"), ::testing::Not(HasSubstr("--count"))));
+  EXPECT_THAT(format_flags(flags, true), AllOf(HasSubstr("--size"), HasSubstr("--count")));
+}
+
+TEST(Flags, ChoicesAreWordsWithBarsBetween) {
+  EXPECT_THAT(choices({.name = "a", .value_name = "auto|bf16_x"}), ::testing::ElementsAre("auto", "bf16_x"));
+  for (const char* none : {"N|LO-HI", "R|inf", "FILE", "", "[BOOL]"}) {
+    EXPECT_TRUE(choices({.name = "a", .value_name = none}).empty()) << none;
+  }
+}
+
+// A word that is completed, and that the help promises, is taken.
+TEST(Flags, TheWordsOfAChoiceAreThoseThatTheErrorsName) {
+  for (const Verb& verb : verbs()) {
+    for (const FlagSpec& flag : verb.flags()) {
+      if (choices(flag).empty() || flag.default_text.empty()) continue;
+      const std::string word = flag.default_text.substr(0, flag.default_text.find_first_of(",;"));
+      EXPECT_THAT(choices(flag), ::testing::Contains(word)) << verb.name << " --" << flag.name;
+    }
+  }
 }
 
 TEST(EngineFlags, RefuseByNameWhatTheTableRefuses) {

@@ -1,9 +1,14 @@
-// `transept generate`: prompts from arguments or JSON lines through the engine, results in input order.
+// `transept generate`: prompts from arguments, lines of standard input or JSON lines through the engine, results in
+// input order.
+#include <unistd.h>
+
 #include <optional>
 
 #include "apps/line_reader.h"
 #include "apps/request_flags.h"
 #include "apps/run_job.h"
+#include "apps/text_lines.h"
+#include "apps/translate_job.h"
 #include "apps/verbs.h"
 #include "base/log.h"
 #include "request/request.h"
@@ -41,6 +46,9 @@ class GenerateJob : public Job {
     log_error("prompt ", item.index + 1, ": ", error_message(status));
     return "\n";
   }
+
+ protected:
+  bool as_json() const { return as_json_; }
 
  private:
   bool as_json_;
@@ -96,6 +104,57 @@ class JsonLinesJob final : public GenerateJob {
   int64_t num_lines_ = 0;
 };
 
+// Every line of standard input is a prompt, every answer a line.
+class LinesJob final : public GenerateJob {
+ public:
+  LinesJob(TextLines lines, bool as_json) : GenerateJob(as_json), lines_(std::move(lines)) {}
+
+  std::string_view unit() const override { return "lines"; }
+  int fd() const override { return lines_.fd(); }
+  Status status() const override { return lines_.status(); }
+
+  Next next(OrderedRun& run) override {
+    const LineReader::Result got = lines_.next(line_);
+    if (got == LineReader::Result::kEnd) return Next::kEnd;
+    if (got == LineReader::Result::kNothingYet) return Next::kNothingYet;
+    if (run.num_added() == 0 && line_.text.starts_with("{\"")) {
+      log_warning("standard input is read as lines of text; --input - reads it as JSON lines");
+    }
+    JobItem item{.id = as_json() ? Json(run.num_requests()) : Json(line_.place),
+                 .index = run.num_added(),
+                 .line_end = line_.is_crlf ? "\r\n" : "\n"};
+    if (line_.is_too_long) {
+      run.add_failure(std::move(item),
+                      absl::OutOfRangeError(str_cat("the line is longer than ", lines_.max_bytes(), " bytes")));
+    } else if (!as_json() && is_blank(line_.text)) {
+      std::string end(item.line_end);
+      run.add_text(std::move(item), std::move(end));
+    } else {
+      Json body = Json::object();
+      body.set("prompt", line_.text);
+      run.add_request(body, std::move(item));
+    }
+    return Next::kAdded;
+  }
+
+  std::string result(const JobItem& item, const RequestOutput& output) override {
+    if (as_json()) return GenerateJob::result(item, output);
+    std::string answers;
+    for (const CompletionOutput& one : output.outputs) answers += as_one_line(one.text) + std::string(item.line_end);
+    return answers;
+  }
+
+  std::string failure(const JobItem& item, const Status& status) override {
+    if (as_json()) return GenerateJob::failure(item, status);
+    log_error(item.id.as_string(), ": ", error_message(status));
+    return std::string(item.line_end);
+  }
+
+ private:
+  TextLines lines_;
+  TextLine line_;
+};
+
 // What is shown as it comes is one text, and is certain from its first word on.
 Status check_stream(const Flags& flags) {
   if (flags.positional().size() != 2) return invalid_argument("--stream shows one answer: give one PROMPT");
@@ -105,13 +164,14 @@ Status check_stream(const Flags& flags) {
   return ok_status();
 }
 
-// Prompts: arguments, else --input, else lines of standard input as plain texts would be a guess: JSONL is asked for.
+// Prompts: arguments, else the JSON lines of --input, else the lines of standard input, which a terminal is not.
 Status check_inputs(const Flags& flags) {
   const bool has_texts = flags.positional().size() > 1;
   if (flags.positional().empty()) return invalid_argument("which model? transept generate MODEL [PROMPT...]");
   if (has_texts && flags.has("input")) return invalid_argument("give prompts as arguments or by --input, not both");
-  if (!has_texts && !flags.has("input")) {
-    return invalid_argument("no prompt: give texts as arguments, or JSON lines by --input FILE (- for standard input)");
+  if (!has_texts && !flags.has("input") && isatty(STDIN_FILENO) == 1) {
+    return invalid_argument("no prompt: give texts as arguments, lines of text on standard input, or JSON lines by ",
+                            "--input FILE (- for standard input)");
   }
   if (flags.is_on("stream")) RETURN_IF_ERROR(check_stream(flags));
   return check_distinct_files(flags, {"input", "output", "stats-json"});
@@ -132,10 +192,15 @@ int run_generate(const Flags& flags) {
   if (const Status inputs = check_inputs(flags); !inputs.ok()) return usage_error("generate", inputs);
   StatusOr<OrderedRun::Options> options = run_options(flags);
   if (!options.ok()) return usage_error("generate", options.status());
+  const bool as_json = flags.is_on("json") || options->score_only || flags.has("logprobs");
   if (flags.positional().size() > 1) {
-    if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
-    ArgumentsJob job({flags.positional().begin() + 1, flags.positional().end()},
-                     flags.is_on("json") || options->score_only || flags.has("logprobs"));
+    ArgumentsJob job({flags.positional().begin() + 1, flags.positional().end()}, as_json);
+    return run_job("generate", flags, std::move(options).value(), job);
+  }
+  if (!flags.has("input")) {
+    StatusOr<TextLines> lines = TextLines::open({"-"});
+    if (!lines.ok()) return usage_error("generate", lines.status());
+    LinesJob job(std::move(lines).value(), as_json);
     return run_job("generate", flags, std::move(options).value(), job);
   }
   StatusOr<LineReader> reader = LineReader::open(*flags.text("input"));

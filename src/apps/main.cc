@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/clear_ends.h"
+#include "apps/foreign_flags.h"
+#include "apps/help_text.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "base/environment.h"
@@ -16,37 +19,14 @@
 namespace transept {
 namespace {
 
-constexpr const char* kExitCodes =
-    "\nexit codes:\n"
-    "    0  ok\n"
-    "    1  some inputs failed: each has an error in its result's place\n"
-    "    2  usage or start-up; no memory, thread or mapped file to go on with\n"
-    "  130  interrupted (SIGINT, SIGTERM): what is finished is written, what is not is named\n"
-    "  141  whoever read standard output went away (SIGPIPE), as in: transept generate ... | head -1\n";
-
-void print_overview(std::FILE* to) {
-  std::fprintf(to, "transept %s (%s): encoder/decoder transformers\n\nusage: transept VERB ...\n\n", kVersion, kCommit);
-  for (const Verb& verb : verbs()) {
-    const std::string left = "transept " + std::string(verb.name) + " " + std::string(verb.usage);
-    std::fprintf(to, "  %-62s  %s\n", left.c_str(), std::string(verb.summary).c_str());
-  }
-  std::fprintf(to,
-               "\nMODEL is a folder in Hugging Face layout, or the name of a bundled model (g2p).\n"
-               "transept VERB --help lists its flags; each has an environment variable TRANSEPT_<FLAG>.\n"
-               "%s",
-               kExitCodes);
-}
-
-void print_help(const Verb& verb) {
-  std::string examples = "\nexample:\n";
-  for (const std::string_view command : split(verb.example, '\n')) examples += str_cat("  ", command, "\n");
-  std::printf("usage: transept %s %s [FLAGS]\n%s\n%s%s%s", std::string(verb.name).c_str(),
-              std::string(verb.usage).c_str(), std::string(verb.summary).c_str(), examples.c_str(),
-              format_flags(verb.flags()).c_str(), kExitCodes);
-}
-
-Status apply_log_level(const Flags& flags) {
-  const std::string level = flags.text_or("log-level", "info");
+// What the engine tells of itself is for those who ask. A server's log is what its operator reads.
+Status apply_log_level(const Verb& verb, const Flags& flags) {
+  const std::vector<FlagSpec> table = verb.flags();
+  const bool has_engine =
+      std::any_of(table.begin(), table.end(), [](const FlagSpec& flag) { return flag.name == "kv-cache-memory"; });
+  const bool tells = verb.name == "serve" || !has_engine;
+  const std::string fallback = flags.is_on("quiet") ? "error" : tells ? "info" : "warning";
+  const std::string level = flags.text_or("log-level", fallback);
   if (level == "error")
     set_log_level(LogLevel::kError);
   else if (level == "warning")
@@ -62,14 +42,19 @@ Status apply_log_level(const Flags& flags) {
 int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
-    if (argument == "--help" || argument == "-h") {
-      print_help(verb);
+    const bool wants_all = argument == "--help-all" || argument == "--help_all";
+    if (argument == "--help" || argument == "-h" || wants_all) {
+      std::fputs(verb_help_text(verb, wants_all).c_str(), stdout);
       return kExitOk;
     }
   }
-  const StatusOr<Flags> flags = Flags::parse(verb.flags(), arguments);
+  const std::vector<FlagSpec> table = verb.flags();
+  const std::optional<size_t> place = model_place(verb);
+  StatusOr<Flags> flags = Flags::parse(table, arguments, foreign_flags(verb.name, place.has_value(), table));
   if (!flags.ok()) return usage_error(verb.name, flags.status());
-  if (const Status status = apply_log_level(*flags); !status.ok()) return usage_error(verb.name, status);
+  if (place.has_value()) flags->place_model(*place);
+  if (const Status status = apply_log_level(verb, *flags); !status.ok()) return usage_error(verb.name, status);
+  for (const std::string& note : flags->notes()) log_warning(note);
   return verb.run(*flags);
 }
 
@@ -90,8 +75,8 @@ const Verb* find_verb(std::string_view name) {
 }
 
 int main_verb(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
-    print_overview(arguments.empty() ? stderr : stdout);
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "--help-all") {
+    std::fputs(overview_text().c_str(), arguments.empty() ? stderr : stdout);
     return arguments.empty() ? kExitUsage : kExitOk;
   }
   if (arguments[0] == "--version" || arguments[0] == "version") {

@@ -165,7 +165,7 @@ std::vector<std::string> OrderedRun::unfinished() const {
 }
 
 void OrderedRun::show_progress() {
-  if (options_.stream || !progress_->is_due()) return;
+  if (options_.stream || !options_.shows_progress || !progress_->is_due()) return;
   const EngineSnapshot engine = engine_.snapshot();
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   const double rate = static_cast<double>(engine.stats.num_generated_tokens) / std::max(elapsed, 1e-9);

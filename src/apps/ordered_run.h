@@ -32,6 +32,7 @@ class OrderedRun final {
     bool score_only = false;
     bool stream = false;                   // the text as it comes; one text only
     bool skip_cumulative_logprob = false;  // of SamplingParams
+    bool shows_progress = true;            // on a terminal
     std::optional<Duration> request_timeout;
   };
 

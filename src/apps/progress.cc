@@ -10,7 +10,7 @@
 namespace transept {
 namespace {
 
-constexpr int kBarWidth = 24;
+constexpr size_t kBarWidth = 24;
 
 }  // namespace
 
@@ -21,22 +21,25 @@ bool Progress::is_due() const {
   return !is_drawn_ || std::chrono::steady_clock::now() - last_ >= std::chrono::milliseconds(100);
 }
 
-void Progress::update(int64_t done, int64_t total, std::string_view rate) {
-  if (!is_due()) return;
+void Progress::write_line(std::string_view line) {
   last_ = std::chrono::steady_clock::now();
-  std::string line = "\r\033[K";
-  if (total > 0) {
-    const int filled = static_cast<int>(std::min(done, total) * kBarWidth / total);
-    line += "[" + std::string(static_cast<size_t>(filled), '#') +
-            std::string(static_cast<size_t>(kBarWidth - filled), '.') + "] ";
-    line += str_cat(done, "/", total);
-  } else {
-    line += str_cat(done);
-  }
-  line += str_cat(" ", what_, rate.empty() ? "" : "  ", rate);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  const std::string whole = str_cat("\r\033[K", line);
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
   std::fflush(stderr);
   is_drawn_ = true;
+}
+
+void Progress::update(int64_t done, int64_t total, std::string_view rate) {
+  const std::string counts = total > 0 ? str_cat(done, "/", total) : str_cat(done);
+  const std::string text = str_cat(counts, " ", what_, rate.empty() ? "" : "  ", rate);
+  if (total > 0) return draw(static_cast<double>(done) / static_cast<double>(total), text);
+  if (is_due()) write_line(text);
+}
+
+void Progress::draw(double share, std::string_view text) {
+  if (!is_due()) return;
+  const auto filled = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth);
+  write_line(str_cat("[", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), "] ", text));
 }
 
 void Progress::clear() {

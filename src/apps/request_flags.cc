@@ -52,6 +52,8 @@ std::vector<FlagSpec> request_flags(std::span<const std::string_view> without) {
     table.push_back({flag_name(field.name), value_name(field.kind), "", std::string(field.doc),
                      "Request fields (defaults for requests that leave them out)"});
   }
+  keep_common(table, {"max-tokens", "temperature", "top-p", "top-k", "n", "num-beams", "length-penalty", "stop",
+                      "repetition-penalty", "logprobs", "source-lang", "target-lang"});
   return table;
 }
 

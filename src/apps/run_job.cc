@@ -96,6 +96,7 @@ Status run_engine(const Flags& flags, EngineConfig config, OrderedRun::Options o
 int run_job(std::string_view verb, const Flags& flags, OrderedRun::Options options, Job& job) {
   StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(verb, config.status());
+  options.shows_progress = !flags.is_on("quiet");
   int exit_code = kExitOk;
   const Status status = run_engine(flags, std::move(config).value(), std::move(options), job, &exit_code);
   return status.ok() ? exit_code : usage_error(verb, status);

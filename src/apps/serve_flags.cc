@@ -41,7 +41,8 @@ StatusOr<std::vector<std::string>> read_keys(const Flags& flags) {
 // The folder's name, or what was asked for: "opus-mt-en-de" for /models/opus-mt-en-de/.
 std::string default_model_name(const std::string& model) {
   std::error_code error;
-  if (!std::filesystem::is_directory(model, error)) return model;
+  // A model of the hub has its name without the revision.
+  if (!std::filesystem::is_directory(model, error)) return model.substr(0, model.find('@'));
   const std::filesystem::path path = std::filesystem::weakly_canonical(model, error);
   return path.filename().empty() ? model : path.filename().string();
 }
@@ -146,7 +147,7 @@ Status read_limits(const Flags& flags, ServerOptions& options) {
 }  // namespace
 
 std::vector<FlagSpec> serve_flags() {
-  return {
+  std::vector<FlagSpec> table = {
       {"host", "ADDRESS", "127.0.0.1", "address or name to listen on; 0.0.0.0 or :: for all", kServer},
       {"port", "N", "8000", "port to listen on; 0: any that is free", kServer},
       {.name = "served-model-name",
@@ -156,7 +157,7 @@ std::vector<FlagSpec> serve_flags() {
        .group = kServer,
        .is_repeatable = true},
       {"shutdown-timeout", "SECONDS", "30", "how long SIGTERM and SIGINT wait for what is in flight", kServer},
-      {"log-format", "FORMAT", "text", "text or json: a line for every request", kServer},
+      {"log-format", "text|json", "text", "how a line for every request is written", kServer},
       {"log-prompts", "", "", "log the bodies of requests, too (they are never logged otherwise)", kServer},
       {"io-threads", "N", "2", "threads that move bytes", kServer},
       {"replicas", "N", "1",
@@ -164,8 +165,7 @@ std::vector<FlagSpec> serve_flags() {
        "part of --kv-cache-memory and --swap-space; limits of a step are each one's",
        kServer},
       {"skip-silence", "on|off", "on",
-       "leave windows of audio out in which nobody is heard to speak, instead of decoding them as transcribe does",
-       kServer},
+       "leave windows of audio without speech out, instead of decoding them as transcribe does", kServer},
       {.name = "api-key",
        .value_name = "KEY",
        .help = "key that requests must have (Authorization: Bearer KEY); may be repeated",
@@ -213,6 +213,10 @@ std::vector<FlagSpec> serve_flags() {
       {"max-stop-strings", "N", "4", "stop", kLimits},
       {"max-bad-words", "N", "128", "bad_words and bad_words_ids", kLimits},
   };
+  keep_common(table, {"host", "port", "served-model-name", "shutdown-timeout", "log-format", "log-prompts", "replicas",
+                      "api-key", "api-key-file", "allowed-host", "cors-origin", "allowed-local-media-path",
+                      "max-queued-requests", "request-timeout", "max-audio-seconds", "max-upload-size"});
+  return table;
 }
 
 Status fit_connections(const Flags& flags, uint64_t max_descriptors, ServerOptions& options) {

@@ -1,17 +1,13 @@
 #include "apps/stats_json.h"
 
+#include <cstdio>
+
 #include "apps/version.h"
 #include "base/isa.h"
 #include "base/system_memory.h"
 
 namespace transept {
 namespace {
-
-Json names(const std::vector<std::string>& list) {
-  Json array = Json::array();
-  for (const std::string& name : list) array.push_back(name);
-  return array;
-}
 
 Json trace_json(const StepTrace& trace) {
   Json steps = Json::array();
@@ -26,8 +22,8 @@ Json trace_json(const StepTrace& trace) {
     line.set("swapped", step.num_swapped);
     line.set("preempted", step.num_preempted);
     line.set("seconds", step.seconds);
-    line.set("started", names(step.started));
-    line.set("finished", names(step.finished));
+    line.set("started", strings_json(step.started));
+    line.set("finished", strings_json(step.finished));
     steps.push_back(std::move(line));
   }
   return steps;
@@ -51,6 +47,18 @@ Json weights_json(const std::vector<PackedLayer>& layers) {
 }
 
 }  // namespace
+
+Json strings_json(const std::vector<std::string>& strings) {
+  Json array = Json::array();
+  for (const std::string& text : strings) array.push_back(text);
+  return array;
+}
+
+std::string fixed(double value, int digits) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
 
 Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   const LLMEngine::Stats& stats = model.engine->stats();

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/engine_flags.h"
 #include "apps/jsonl_loop.h"
+#include "apps/model_source.h"
 #include "apps/verbs.h"
 #include "startup/load_engine.h"
 
@@ -77,7 +77,7 @@ StatusOr<Json> detokenize(const Tokenizer& tokenizer, int64_t vocab_size, const 
 
 int run(std::string_view verb, const Flags& flags, const std::vector<Json>& bodies,
         StatusOr<Json> (*answer)(const Tokenizer&, int64_t, const Json&)) {
-  const StatusOr<std::string> folder = resolve_model(flags.positional()[0]);
+  const StatusOr<std::string> folder = resolve_model(flags, ModelParts::kTokenizer);
   if (!folder.ok()) return usage_error(verb, folder.status());
   const StatusOr<LoadedTokenizer> loaded = load_model_tokenizer(*folder);
   if (!loaded.ok()) return usage_error(verb, loaded.status());

@@ -43,7 +43,9 @@ void leave_out_finished(Work& work) {
   const size_t num_inputs = inputs.size();
   std::erase_if(inputs, is_done);
   const size_t num_done = num_inputs - inputs.size();
-  log_info("resume: ", num_done, " of ", num_inputs, num_inputs == 1 ? " file" : " files", " done already");
+  if (!work.settings.has_notes) return;
+  write_log(LogLevel::kInfo,
+            str_cat("resume: ", num_done, " of ", num_inputs, num_inputs == 1 ? " file" : " files", " done already"));
 }
 
 // Everything that needs no model.
@@ -56,7 +58,6 @@ StatusOr<Work> prepare(const Flags& flags) {
   Work work;
   ASSIGN_OR_RETURN(work.settings, transcribe_settings(flags));
   const TranscribeSettings& settings = work.settings;
-  if (!settings.verbose && !flags.has("log-level")) set_log_level(LogLevel::kWarning);
   for (const std::string& warning : settings.warnings) log_warning(warning);
   FoundAudio found = find_audio(std::span(arguments).subspan(1), settings.recursive);
   work.inputs = std::move(found.inputs);

@@ -22,11 +22,12 @@ bool is_none(std::string_view text) { return text == "none" || text == "None"; }
 std::vector<FlagSpec> output_flags() {
   return {
       {.name = "output-format",
-       .value_name = "FORMAT",
+       .value_name = "all|txt|vtt|srt|tsv|json",
        .default_text = "all",
-       .help = "txt, vtt, srt, tsv, json, or all of them",
+       .help = "the files to write; may be repeated",
        .group = kOutput,
-       .letter = 'f'},
+       .letter = 'f',
+       .is_repeatable = true},
       {.name = "output-dir",
        .value_name = "DIR",
        .default_text = ".",
@@ -43,10 +44,11 @@ std::vector<FlagSpec> output_flags() {
 
 std::vector<FlagSpec> speech_flags() {
   return {
-      {"task", "TASK", "transcribe", "transcribe, or translate to English", kSpeech},
+      {"task", "transcribe|translate", "transcribe", "translate: to English", kSpeech},
       {"language", "LANGUAGE", "none", "a code or an English name: en, Japanese; none: detected", kSpeech},
       {"initial-prompt", "TEXT", "none", "text before the first window: names, spelling, style", kSpeech},
       {"carry-initial-prompt", "[BOOL]", "false", "the same before every window", kSpeech},
+      {"hotwords", "TEXT", "none", "words to expect: text before the previous text of every window", kSpeech},
       {"prefix", "TEXT", "none", "text that the first window's transcript begins with", kSpeech},
       {"without-timestamps", "[BOOL]", "false", "text without times: a window is one segment", kSpeech},
       {"clip-timestamps", "LIST", "0", "start,end,start,end,... in seconds; the last end may be missing", kSpeech},
@@ -71,13 +73,12 @@ std::vector<FlagSpec> decoding_flags() {
       {"logprob-threshold", "X", "-1", "a text less probable (mean of its tokens) fails; none: none does", kDecoding},
       {"no-speech-threshold", "X", "0.6", "silence if that is more probable and the text fails; none: never",
        kDecoding},
-      {"fp16", "[BOOL]", "", "", kDecoding, "arithmetic is float32; --dtype says which there are"},
   };
 }
 
 std::vector<FlagSpec> long_audio_flags() {
   return {
-      {"mode", "MODE", "auto",
+      {"mode", "auto|sequential|batched", "auto",
        "sequential: window after window, each from the last timestamp on; batched: cut at pauses, windows side by "
        "side; auto: sequential where the model has timestamps",
        kLongAudio},
@@ -166,6 +167,7 @@ void read_speech(Reader& read, const Flags& flags, TranscribeOptions& options) {
   read.text("language", options.language);
   read.text("initial-prompt", options.initial_prompt);
   read.boolean("carry-initial-prompt", options.carry_initial_prompt);
+  read.text("hotwords", options.hotwords);
   read.text("prefix", options.prefix);
   read.boolean("without-timestamps", options.without_timestamps);
   read.text("clip-timestamps", options.clip_timestamps);
@@ -213,18 +215,23 @@ void read_words(Reader& read, TranscribeOptions& options, SubtitleOptions& subti
 }
 
 void read_output(Reader& read, const Flags& flags, TranscribeSettings& settings) {
-  const std::string format = flags.text_or("output-format", "all");
+  std::vector<std::string> asked = flags.texts("output-format");
+  if (asked.empty()) asked.emplace_back("all");
+  const auto is_asked = [&](std::string_view format) { return std::ranges::find(asked, format) != asked.end(); };
   settings.files.formats.clear();
   for (const TranscriptFormat one : kTranscriptFormats) {
-    if (format == "all" || format == transcript_extension(one)) settings.files.formats.push_back(one);
+    if (is_asked("all") || is_asked(transcript_extension(one))) settings.files.formats.push_back(one);
+    std::erase(asked, transcript_extension(one));
   }
-  if (settings.files.formats.empty()) {
-    read.keep(read.refuse("output-format", "one of txt, vtt, srt, tsv, json, all"));
-  }
+  std::erase(asked, "all");
+  if (!asked.empty()) read.keep(read.refuse("output-format", "one of txt, vtt, srt, tsv, json, all"));
   settings.files.folder = flags.text_or("output-dir", ".");
   settings.to_stdout = settings.files.folder == "-";
   if (settings.files.folder.empty()) read.keep(read.refuse("output-dir", "is empty; . is the folder that this is in"));
   read.boolean("verbose", settings.verbose);
+  settings.has_progress = !flags.is_on("quiet");
+  if (!settings.has_progress) settings.verbose = false;
+  settings.has_notes = flags.has("log-level") ? flags.text("log-level") == "info" : settings.verbose;
   read.boolean("resume", settings.resume);
   read.boolean("recursive", settings.recursive);
   read.integer("num-workers", 1, 64, 1, settings.num_workers);
@@ -266,6 +273,26 @@ std::vector<FlagSpec> transcribe_flags() {
            output_flags(), speech_flags(), long_audio_flags(), decoding_flags(), word_flags()}) {
     table.insert(table.end(), group.begin(), group.end());
   }
+  keep_common(table, {"output-format",
+                      "output-dir",
+                      "verbose",
+                      "resume",
+                      "recursive",
+                      "num-workers",
+                      "task",
+                      "language",
+                      "initial-prompt",
+                      "hotwords",
+                      "clip-timestamps",
+                      "temperature",
+                      "beam-size",
+                      "mode",
+                      "batch-size",
+                      "condition-on-previous-text",
+                      "word-timestamps",
+                      "highlight-words",
+                      "max-line-width",
+                      "max-line-count"});
   return table;
 }
 

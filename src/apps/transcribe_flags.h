@@ -17,6 +17,8 @@ struct TranscribeSettings {
   TranscriptFiles files;
   bool to_stdout = false;  // --output-dir -: results instead of progress messages
   bool verbose = true;     // segments as they are decided
+  bool has_notes = true;   // language, length and speed of each file, on standard error
+  bool has_progress = true;
   bool resume = false;
   bool recursive = false;
   int32_t num_workers = 0;            // files in work at once

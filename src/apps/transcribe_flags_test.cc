@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "apps/engine_flags.h"
 #include "apps/verbs.h"
 
 namespace transept {
@@ -160,8 +161,31 @@ TEST(TranscribeFlags, MistakesAreTheFlags) {
   EXPECT_THAT(refusal({"--max-audio-seconds", "0"}), HasSubstr("--max-audio-seconds 0: "));
   EXPECT_THAT(refusal({"--output-dir", "-"}), HasSubstr("takes one --output-format"));
   EXPECT_THAT(refusal({"-o", "-", "-f", "txt", "--resume"}), HasSubstr("--resume: "));
-  EXPECT_THAT(refusal({"--fp16"}), HasSubstr("--fp16: arithmetic is float32"));
-  EXPECT_TRUE(settings_of({"--fp16", "False"}).ok());
+  EXPECT_THAT(refusal({"-f", "srt", "-f", "docx"}), HasSubstr("--output-format docx: one of txt, vtt"));
+}
+
+TEST(TranscribeFlags, SeveralFormatsAreAllWritten) {
+  EXPECT_THAT(settings({"-f", "srt", "--output-format", "txt"}).files.formats,
+              ElementsAre(TranscriptFormat::kTxt, TranscriptFormat::kSrt));
+  EXPECT_EQ(settings({"-f", "srt", "-f", "all"}).files.formats.size(), 5u);
+}
+
+TEST(TranscribeFlags, NotesAreForThoseWhoWantThem) {
+  const auto has_notes = [](const std::vector<std::string>& arguments) {
+    std::vector<FlagSpec> table = transcribe_flags();
+    for (const FlagSpec& flag : engine_flags()) table.push_back(flag);
+    const StatusOr<Flags> flags = Flags::parse(table, arguments);
+    EXPECT_TRUE(flags.ok()) << flags.status();
+    const StatusOr<TranscribeSettings> got = transcribe_settings(*flags);
+    EXPECT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(got->has_progress, !flags->is_on("quiet"));
+    return got->has_notes;
+  };
+  EXPECT_TRUE(has_notes({}));
+  EXPECT_TRUE(has_notes({"--verbose", "false", "--log-level", "info"}));
+  EXPECT_FALSE(has_notes({"--verbose", "false"}));
+  EXPECT_FALSE(has_notes({"--log-level", "warning"}));
+  EXPECT_FALSE(has_notes({"-q"}));
 }
 
 TEST(TranscribeFlags, OptionsWithoutEffectAreWarnedOf) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/interrupt.h"
+#include "apps/stats_json.h"
 #include "base/log.h"
 #include "core/speech_languages.h"
 
@@ -15,19 +16,11 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 std::string counted(int64_t count, std::string_view one) { return str_cat(count, " ", one, count == 1 ? "" : "s"); }
 
 std::string_view mode_name(TranscribeMode mode) {
   return mode == TranscribeMode::kSequential ? "sequential" : "batched";
 }
-
-bool tells() { return log_level() >= LogLevel::kInfo; }
 
 std::string shown_path(const AudioInput& input) { return input.path == "-" ? "standard input" : input.path; }
 
@@ -99,7 +92,7 @@ TranscribeObserver TranscribeJob::observe(size_t index) {
   TranscribeObserver observer;
   const std::string path = shown_path(files_[index].input);
   observer.on_language = [this, index, path](const std::vector<LanguageGuess>& guesses) {
-    if (guesses.empty() || !tells()) return;
+    if (guesses.empty() || !settings_.has_notes) return;
     console_.note(index, str_cat(path, ": language: ", title_case(speech_language_name(guesses.front().code)), " (",
                                  fixed(100 * guesses.front().probability, 1), " %)\n"));
   };
@@ -138,7 +131,7 @@ Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, doub
   } else {
     RETURN_IF_ERROR(write_outputs(settings_.files, input, result.transcript));
   }
-  if (tells()) {
+  if (settings_.has_notes) {
     console_.note(index, str_cat(shown_path(input), ": ", speed_text(result.transcript.duration, seconds), ", ",
                                  mode_name(result.mode), ", ", windows_text(result.counts), "\n"));
   }
@@ -173,6 +166,7 @@ void TranscribeJob::end(size_t index, const Status& status) {
 
 // Of files that are not begun nobody knows how long they are: the bar comes when all are.
 void TranscribeJob::show_progress() {
+  if (!settings_.has_progress) return;
   double done = 0, all = 0;
   bool has_all = true;
   size_t num_ended = 0;
@@ -189,7 +183,7 @@ void TranscribeJob::show_progress() {
 }
 
 void TranscribeJob::report() {
-  if (!tells() || files_.size() < 2) return;
+  if (!settings_.has_notes || files_.size() < 2) return;
   std::string text = str_cat(counted(counts_.num_written, "file"), ": ",
                              speed_text(counts_.audio_seconds, elapsed_seconds_), ", ", windows_text(counts_.windows));
   if (counts_.num_failed > 0) text += str_cat("; ", counts_.num_failed, " failed");

@@ -5,7 +5,6 @@
 #include "apps/run_job.h"
 #include "apps/translate_job.h"
 #include "apps/verbs.h"
-#include "base/log.h"
 #include "request/field_table.h"
 
 namespace transept {
@@ -54,7 +53,6 @@ int run_translate(const Flags& flags) {
   if (!timeout.ok()) return usage_error("translate", timeout.status());
   run_options.request_timeout = *timeout;
   run_options.skip_cumulative_logprob = !options->n_best.has_value();  // only such answers show scores
-  if (!flags.has("log-level")) set_log_level(LogLevel::kWarning);
   TranslateJob job(std::move(lines).value(), std::move(options).value());
   return run_job("translate", flags, std::move(run_options), job);
 }

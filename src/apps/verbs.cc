@@ -6,6 +6,7 @@
 #include "apps/bench_serve_flags.h"
 #include "apps/bench_workload.h"
 #include "apps/engine_flags.h"
+#include "apps/hub_flags.h"
 #include "apps/request_flags.h"
 #include "apps/serve_flags.h"
 #include "apps/transcribe_flags.h"
@@ -24,7 +25,7 @@ std::vector<FlagSpec> generate_flags() {
   std::vector<FlagSpec> table = {
       {"input", "FILE", "", "JSON lines, one request each (docs/api.md); - reads standard input", kInput},
       {"output", "FILE", "standard output", "where results go, in input order", kInput},
-      {"json", "", "", "results as JSON lines also for texts given as arguments", kInput},
+      {"json", "", "", "results as JSON lines also for prompts that are plain text", kInput},
       {"score", "", "", "instead of generating: log-probabilities of each request's decoder_prompt, and their sum",
        kInput},
       {"stream", "", "", "one text given as an argument: show the answer as it comes", kInput},
@@ -49,23 +50,28 @@ std::vector<FlagSpec> translate_flags() {
 }
 
 std::vector<FlagSpec> tokenize_flags() {
-  return {
-      {"input", "FILE", "",
-       "JSON lines: {\"id\", \"text\", \"add_special_tokens\", \"side\", \"source_lang\", \"target_lang\"}", kInput},
-      {"output", "FILE", "standard output", "where results go", kInput},
-      {"add-special-tokens", "BOOL", "true", "for texts given as arguments", kInput},
-      {"side", "SIDE", "encoder", "encoder or decoder, for texts given as arguments", kInput},
-      {"source-lang", "CODE", "", "for texts given as arguments", kInput},
-      {"target-lang", "CODE", "", "for texts given as arguments", kInput},
-  };
+  return concat(
+      {
+          {"input", "FILE", "",
+           "JSON lines: {\"id\", \"text\", \"add_special_tokens\", \"side\", \"source_lang\", \"target_lang\"}",
+           kInput},
+          {"output", "FILE", "standard output", "where results go", kInput},
+          {"add-special-tokens", "BOOL", "true", "for texts given as arguments", kInput},
+          {"side", "encoder|decoder", "encoder", "for texts given as arguments", kInput},
+          {"source-lang", "CODE", "", "for texts given as arguments", kInput},
+          {"target-lang", "CODE", "", "for texts given as arguments", kInput},
+      },
+      hub_flags());
 }
 
 std::vector<FlagSpec> detokenize_flags() {
-  return {
-      {"input", "FILE", "", "JSON lines: {\"id\", \"token_ids\", \"skip_special_tokens\"}", kInput},
-      {"output", "FILE", "standard output", "where results go", kInput},
-      {"skip-special-tokens", "BOOL", "true", "for ids given as arguments", kInput},
-  };
+  return concat(
+      {
+          {"input", "FILE", "", "JSON lines: {\"id\", \"token_ids\", \"skip_special_tokens\"}", kInput},
+          {"output", "FILE", "standard output", "where results go", kInput},
+          {"skip-special-tokens", "BOOL", "true", "for ids given as arguments", kInput},
+      },
+      hub_flags());
 }
 
 std::vector<FlagSpec> dump_flags() {
@@ -76,13 +82,42 @@ std::vector<FlagSpec> bench_flags() { return concat(bench_workload_flags(), engi
 
 // What packing depends on.
 std::vector<FlagSpec> pack_flags() {
-  constexpr std::string_view kNames[] = {"dtype", "quantization", "threads", "log-level"};
+  constexpr std::string_view kNames[] = {"dtype",    "quantization", "threads",  "log-level",
+                                         "revision", "download-dir", "cache-dir"};
   std::vector<FlagSpec> table = engine_flags();
   std::erase_if(table, [&](const FlagSpec& flag) {
     return std::find(std::begin(kNames), std::end(kNames), flag.name) == std::end(kNames);
   });
   return table;
 }
+
+std::vector<FlagSpec> doctor_flags() {
+  return {{"json", "", "", "one JSON object instead of lines", kInput},
+          {"port", "N", "8000", "the port that serve would listen on", kInput},
+          {"quick", "", "", "leave the measurement of memory bandwidth out", kInput}};
+}
+
+std::vector<FlagSpec> inspect_flags() {
+  return concat({{"json", "", "", "one JSON object instead of lines", kInput},
+                 {"quick", "", "", "leave the measurement of memory bandwidth out, and the speeds with it", kInput}},
+                engine_flags());
+}
+
+std::vector<FlagSpec> help_verb_flags() {
+  return {{"all", "", "", "text: all flags, not the common ones alone", kInput},
+          {"format", "text|man|markdown|bash|zsh|fish", "text",
+           "text or man: of VERB, or of the binary; markdown: docs/flags.md; bash, zsh, fish: completions", kInput},
+          {"write", "DIR", "", "write manual pages and completions into this share/ folder", kInput}};
+}
+FlagSpec log_level_flag() {
+  return {"log-level", "error|warning|info", "info", "what is said on standard error", kInput};
+}
+
+std::vector<FlagSpec> download_flags() { return concat({log_level_flag()}, hub_flags()); }
+
+std::vector<FlagSpec> models_flags() { return concat({{"json", "", "", "as one JSON object", kInput}}, cache_flags()); }
+
+std::vector<FlagSpec> rm_flags() { return concat({{"yes", "", "", "remove without asking", kInput}}, hub_flags()); }
 
 std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/features.md", kInput}}; }
 
@@ -94,31 +129,51 @@ std::vector<FlagSpec> serve_and_engine_flags() { return concat(serve_flags(), en
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table = {
-      {"generate", "MODEL [PROMPT...]", "text in, text out: prompts as arguments or JSON lines", generate_flags,
-       run_generate,
+      {"generate", "MODEL [PROMPT...]",
+       "text in, text out: prompts as arguments, lines of standard input or JSON lines", generate_flags, run_generate,
        "transept generate g2p hello world\n"
+       "transept generate bart-large-cnn/ < articles.txt > summaries.txt\n"
        "transept generate bart-large-cnn/ --input articles.jsonl --output summaries.jsonl --num-beams 4"},
       {"translate", "MODEL [FILE...]", "text files line by line; standard input where there is no FILE, or for -",
-       translate_flags, run_translate, "transept translate opus-mt-en-de/ chapter1.txt --output chapter1.de.txt"},
+       translate_flags, run_translate,
+       "transept translate opus-mt-en-de/ chapter1.txt --output chapter1.de.txt\n"
+       "transept translate nllb-200/ --source-lang eng_Latn --target-lang fra_Latn < in.txt > out.txt"},
       {"transcribe", "MODEL AUDIO...", "speech to text: files, folders, patterns or - to txt, vtt, srt, tsv, json",
        transcribe_and_engine_flags, run_transcribe,
-       "transept transcribe whisper-small/ talk.mp3 --output-format srt --word-timestamps"},
+       "transept transcribe whisper-small/ talk.mp3 --output-format srt --word-timestamps\n"
+       "transept transcribe whisper-small/ recordings/ --output-dir texts --mode batched --resume"},
+      {"serve", "MODEL", "OpenAI-compatible server: completions, transcriptions, a page at /", serve_and_engine_flags,
+       run_serve,
+       "transept serve whisper-small/ --port 8000 --quantization int8\n"
+       "transept serve opus-mt-en-de/ --host 0.0.0.0 --api-key-file keys --served-model-name en-de"},
       {"tokenize", "MODEL [TEXT...]", "ids from text", tokenize_flags, run_tokenize, "transept tokenize g2p hello"},
       {"detokenize", "MODEL [ID...]", "text from ids", detokenize_flags, run_detokenize,
        "transept detokenize g2p 5 6 7"},
+      {"inspect", "MODEL", "what a model is, what is kept as what, memory and speed to expect, what is refused",
+       inspect_flags, run_inspect,
+       "transept inspect g2p\n"
+       "transept inspect whisper-small/ --quantization int8 --json"},
+      {"doctor", "", "what this machine has for inference: what is good, what is not, what to do", doctor_flags,
+       run_doctor, "transept doctor\ntransept doctor --json"},
+      {"pack", "MODEL OUT", "a copy of a model that is mapped and not converted when it is loaded", pack_flags,
+       run_pack, "transept pack g2p packed/ --quantization int8"},
       {"dump", "features|encoder MODEL AUDIO|TEXT|ids.json --output FILE.npy",
        "what the encoder is given, and what it gives, for comparing with a reference", dump_flags, run_dump,
        "transept dump encoder g2p hello --output hidden.npy"},
-      {"pack", "MODEL OUT", "a copy of a model that is mapped and not converted when it is loaded", pack_flags,
-       run_pack, "transept pack g2p packed/ --quantization int8"},
       {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench,
        "transept bench throughput g2p --num-prompts 64"},
       {"bench serve", "URL", "load on an OpenAI-compatible server: latencies, throughput, goodput", bench_serve_flags,
        run_bench_serve, "transept bench serve http://127.0.0.1:8000 --num-prompts 200 --max-concurrency 8"},
-      {"serve", "MODEL", "OpenAI-compatible server: completions, transcriptions, a page at /", serve_and_engine_flags,
-       run_serve, "transept serve whisper-small/ --port 8000 --quantization int8"},
+      {"download", "ORG/NAME[@REV]", "fetch what is read of a model from the hub, and print its folder", download_flags,
+       run_download, "transept download openai/whisper-small"},
+      {"models", "", "what the hub's cache holds, and what of it would run", models_flags, run_models,
+       "transept models --json"},
+      {"rm", "ORG/NAME[@REV]", "remove a model, or one revision of it, from the cache", rm_flags, run_rm,
+       "transept rm openai/whisper-small --yes"},
       {"features", "", "what this version does, and what it refuses and why", features_flags, run_features,
        "transept features"},
+      {"help", "[VERB]", "what a verb takes; manual pages, completions", help_verb_flags, run_help,
+       "transept help transcribe\ntransept help generate --all\ntransept help --format bash"},
   };
   return table;
 }

@@ -17,7 +17,7 @@ struct Verb {
   std::string_view summary;  // one line
   std::vector<FlagSpec> (*flags)();
   int (*run)(const Flags& flags);  // an exit code
-  std::string_view example;        // a command that works, or two with a line break between them
+  std::string_view example;        // a command that works, or several with line breaks between them
 };
 
 const std::vector<Verb>& verbs();
@@ -32,5 +32,11 @@ int run_bench(const Flags& flags);
 int run_pack(const Flags& flags);
 int run_serve(const Flags& flags);
 int run_features(const Flags& flags);
+int run_doctor(const Flags& flags);
+int run_inspect(const Flags& flags);
+int run_help(const Flags& flags);
+int run_download(const Flags& flags);
+int run_models(const Flags& flags);
+int run_rm(const Flags& flags);
 
 }  // namespace transept

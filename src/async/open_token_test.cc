@@ -43,9 +43,8 @@ class OpenTokens : public ::testing::Test {
     options_.blocks.watermark = 0;
     options_.blocks.share_identical_inputs = share;
     options_.max_trace_steps = 1000;
-    engine_ = std::make_unique<LLMEngine>(
-        options_, std::make_unique<FakeModelExecutor>(options_.blocks, InputBatch::Limits{.block_size = 4}), nullptr,
-        clock_);
+    engine_ =
+        std::make_unique<LLMEngine>(options_, std::make_unique<FakeModelExecutor>(options_.blocks), nullptr, clock_);
   }
 
   // Token 1 of 3 is open.

@@ -59,12 +59,11 @@ TEST(AllocationTest, AWarmStepAllocatesNothing) {
           AttentionSetup setup(p, *backend);
           setup.run(context);
           const std::vector<int32_t> ids(static_cast<size_t>(p.num_rows()));
-          ForwardBatch batch{.input_ids = ids};
-          AttentionMetadata& side = type == AttentionType::kDecoder ? batch.self : batch.cross;
-          side = setup.metadata();
+          AttentionMetadata metadata = setup.metadata();
+          ForwardBatch batch{.input_ids = ids, .attention = {&metadata, 1}};
           const int64_t before = num_allocations;
           backend->plan(context, batch);
-          backend->run(context, type, side, setup.args());
+          backend->run(context, type, metadata, setup.args());
           EXPECT_EQ(num_allocations, before) << name << " type " << static_cast<int>(type);
           EXPECT_EQ(arena.num_overflows(), 0);
         }

@@ -204,11 +204,8 @@ class AttentionSetup final {
   // What the next run over metadata() is given. In step memory.
   void plan(Context& context) {
     const std::vector<int32_t> ids(static_cast<size_t>(p_.num_rows()));
-    ForwardBatch batch{.input_ids = ids};
-    AttentionMetadata& side = p_.type == AttentionType::kDecoder ? batch.self : batch.cross;
-    side = metadata_;
+    ForwardBatch batch{.input_ids = ids, .attention = {&metadata_, 1}};
     backend_.plan(context, batch);
-    metadata_.planned = side.planned;
   }
 
   // Everything about the old keys: a run without q.

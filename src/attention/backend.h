@@ -1,5 +1,5 @@
 // The interface of attention: one for encoder self-attention, decoder self-attention and cross-attention, in both
-// phases, with any number of new rows: two block tables and two metadata blocks, one mechanism.
+// phases, with any number of new rows: a block table and a metadata block for each spec, one mechanism.
 //
 // Backends: `reference` (materialises scores and mask; the oracle of the others) and `cpu` (online softmax over
 // blocks). Immutable after construction, so thread-safe: a step's state lies in that step's memory. Several replicas of
@@ -63,15 +63,15 @@ class AttentionBackend {
   // supported kv_dtype.
   virtual size_t block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const = 0;
 
-  // Prepares everything that depends on lengths: on the host, once a step, before any run() of it. The result is
-  // batch.self.planned and batch.cross.planned, in the context's arena until the step's scope ends.
+  // Prepares everything that depends on lengths: on the host, once a step, before any run() of it. The results are
+  // batch.attention[s].planned of each spec with sequences, in the context's arena until the step's scope ends.
   virtual void plan(Context& context, ForwardBatch& batch) const = 0;
 
   // First writes k, v to the cache at metadata.slot_mapping (kDecoder, and kEncoderDecoder if k, v are given), for all
   // sequences. Then computes out = softmax(scale * q.k + bias) v for every row, each sequence over its own keys only,
   // and each row over those of its range where metadata has ranges (kEncoderDecoder). A row without keys gives zeros.
   // The order of reduction over keys depends on key positions and the instruction level: never on the batch, the number
-  // of rows, the block size or the threads. Allocates only from the context's arena. `metadata` of self and cross
+  // of rows, the block size or the threads. Allocates only from the context's arena. A decoder's `metadata`
   // belongs to a batch that plan() has seen (unless run() only writes to the cache). Wrong shapes fail a CHECK.
   virtual void run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                    const AttentionArgs& args) const = 0;

@@ -299,8 +299,7 @@ TEST_P(BackendTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
     sizes.max_kv_len = setup.metadata().max_kv_len;
     sizes.block_size = setup.metadata().block_size;
     const std::vector<int32_t> ids(static_cast<size_t>(p.num_rows()));
-    ForwardBatch batch{.input_ids = ids};
-    (type == AttentionType::kDecoder ? batch.self : batch.cross) = sizes;
+    ForwardBatch batch{.input_ids = ids, .attention = {&sizes, 1}};
     if (type != AttentionType::kEncoder) backend_->plan(dry, batch);
     backend_->run(dry, type, sizes, args);
     EXPECT_EQ(measuring.high_water_bytes(), arena.high_water_bytes());

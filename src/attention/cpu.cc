@@ -341,12 +341,13 @@ size_t CpuBackend::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_
 }
 
 void CpuBackend::plan(Context& context, ForwardBatch& batch) const {
-  for (AttentionMetadata* metadata : {&batch.self, &batch.cross}) {
+  for (AttentionMetadata& metadata : batch.attention) {
+    if (metadata.num_seqs == 0) continue;
     const auto room = context.arena.allocate_span<PlannedItems>(1);
-    const std::span<const AttentionItem> items = items_of(context, *metadata, batch.num_tokens(), kItemRows);
+    const std::span<const AttentionItem> items = items_of(context, metadata, batch.num_tokens(), kItemRows);
     if (context.dry_run) continue;
     room[0].items = items;
-    metadata->planned = room.data();
+    metadata.planned = room.data();
   }
 }
 

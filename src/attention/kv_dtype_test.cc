@@ -93,10 +93,9 @@ std::vector<float> stored(std::string_view backend_name, Isa isa, DType dtype, s
   CpuDevice device{threads, isa};
   Context context{.device = device, .arena = arena};
   const int32_t id = 0;
-  ForwardBatch batch{.input_ids = {&id, 1}};
-  batch.self = metadata;
+  ForwardBatch batch{.input_ids = {&id, 1}, .attention = {&metadata, 1}};
   backend->plan(context, batch);
-  backend->run(context, AttentionType::kDecoder, batch.self, args);
+  backend->run(context, AttentionType::kDecoder, metadata, args);
   return out;
 }
 

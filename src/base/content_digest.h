@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,9 @@ struct ContentDigest {
     return H::combine_contiguous(std::move(state), digest.bytes.data(), digest.bytes.size());
   }
 };
+
+// Returns 64 lower-case hexadecimal digits.
+std::string digest_hex(const ContentDigest& digest);
 
 // Hashes a content piece by piece. Numbers and texts have fixed or prefixed lengths, so different values in the same
 // sequence of calls give different bytes; the kinds of the calls are not hashed. Used by one thread at a time.

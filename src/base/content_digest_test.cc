@@ -11,12 +11,10 @@
 namespace transept {
 namespace {
 
-using testing::printed;
-
 std::string of_bytes(const std::string& content) {
   DigestBuilder builder;
   builder.add_bytes(std::as_bytes(std::span(content)));
-  return printed(builder.finish());
+  return digest_hex(builder.finish());
 }
 
 TEST(ContentDigest, IsSha256) {
@@ -31,7 +29,7 @@ TEST(ContentDigest, IsSha256) {
   for (size_t at = 0; at < long_content.size(); at += 777) {
     in_pieces.add_bytes(std::as_bytes(std::span(long_content).subspan(at, std::min<size_t>(777, 100000 - at))));
   }
-  EXPECT_EQ(printed(in_pieces.finish()), of_long);
+  EXPECT_EQ(digest_hex(in_pieces.finish()), of_long);
 }
 
 // hashlib.sha256(struct.pack("<qq", -2, 3) + b"abc")
@@ -39,7 +37,7 @@ TEST(ContentDigest, NumbersAndTextsAreBytesInOneOrder) {
   DigestBuilder builder;
   builder.add_number(-2);
   builder.add_text("abc");
-  EXPECT_EQ(printed(builder.finish()), "6e3ec60e7539b3207f81ffe833d5ddb702bf58ceefa235baf1a4af117d97ce11");
+  EXPECT_EQ(digest_hex(builder.finish()), "6e3ec60e7539b3207f81ffe833d5ddb702bf58ceefa235baf1a4af117d97ce11");
 }
 
 TEST(ContentDigest, ListsOfTextsAreToldApart) {

@@ -1,13 +1,36 @@
 #include "base/json.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "base/check.h"
 #include "base/utf8.h"
 
 namespace transept {
+
+namespace {
+
+// As Python's repr (Objects/floatobject.c, format 'r'): the shortest digits that read back as the same number, with
+// ".0" where they are whole, and an exponent below -4 and from 16 on.
+void append_python_float(std::string& out, double value) {
+  char text[64];
+  const char* end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific).ptr;
+  const std::string_view scientific(text, static_cast<size_t>(end - text));
+  const int exponent = std::atoi(std::string(scientific.substr(scientific.find('e') + 1)).c_str());
+  if (exponent < -4 || exponent >= 16) {
+    out += scientific;
+    return;
+  }
+  end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed).ptr;
+  const std::string_view fixed(text, static_cast<size_t>(end - text));
+  out += fixed;
+  if (fixed.find('.') == std::string_view::npos) out += ".0";
+}
+
+}  // namespace
 
 Json::Json() : int_(0) {}
 Json::Json(std::nullptr_t) : int_(0) {}
@@ -165,7 +188,7 @@ void Json::dump_to(std::string& out) const {
     case Kind::kBigInt: out += big_int_->digits; break;
     case Kind::kDouble:
       if (std::isfinite(double_)) {
-        append_to(out, double_);
+        append_python_float(out, double_);
       } else {
         out += "null";
       }

@@ -82,8 +82,8 @@ class Json final {
   void push_back(Json value);
 
   // Writes one line, with a space after each ':' and ','. Strings are UTF-8: invalid bytes become U+FFFD, and U+0085,
-  // U+2028 and U+2029 are escaped. NaN and infinities become null. Whole numbers keep every digit; a double has its
-  // shortest form (1.0 is "1"). dump_to() appends.
+  // U+2028 and U+2029 are escaped. NaN and infinities become null. Whole numbers keep every digit; a double is
+  // written as Python's repr (1.0, 1e-05). dump_to() appends.
   std::string dump() const;
   void dump_to(std::string& out) const;
 

@@ -130,6 +130,29 @@ TEST(JsonDump, NumbersThatJsonCannotSayAreNull) {
 
 TEST(JsonDump, InvalidUtf8IsReplaced) { EXPECT_EQ(Json("a\xFF").dump(), "\"a\xEF\xBF\xBD\""); }
 
+// What Python 3.11's json.dumps gives for these.
+TEST(JsonDump, DoublesAreWrittenAsPythonWritesThem) {
+  for (const auto& [value, text] :
+       std::vector<std::pair<double, std::string>>{{0.0, "0.0"},
+                                                   {-0.0, "-0.0"},
+                                                   {3.0, "3.0"},
+                                                   {-2.5, "-2.5"},
+                                                   {100000.0, "100000.0"},
+                                                   {123456.75, "123456.75"},
+                                                   {0.1 + 0.2, "0.30000000000000004"},
+                                                   {0.0001, "0.0001"},
+                                                   {0.00001, "1e-05"},
+                                                   {1.5e-7, "1.5e-07"},
+                                                   {9007199254740993.0, "9007199254740992.0"},
+                                                   {1e15, "1000000000000000.0"},
+                                                   {1e16, "1e+16"},
+                                                   {1.2345678901234568e17, "1.2345678901234568e+17"},
+                                                   {1e300, "1e+300"},
+                                                   {5e-324, "5e-324"}}) {
+    EXPECT_EQ(Json(value).dump(), text);
+  }
+}
+
 TEST(JsonDump, DoublesStayDoubles) {
   EXPECT_EQ(parsed(Json(0.1).dump()).as_double(), 0.1);
   EXPECT_EQ(parsed(Json(1e22).dump()).as_double(), 1e22);

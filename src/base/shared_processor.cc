@@ -14,7 +14,8 @@ SharedProcessor::Duration SharedProcessor::rest_at(const Times& times) {
   if (!window_.has_value()) window_ = times;
   if (const Duration length = times.now - window_->now; length >= kWindow) {
     const auto delay = static_cast<double>((times.run_delay - window_->run_delay).count());
-    if (delay >= kDelayShare * static_cast<double>(length.count())) shared_until_ = times.now + kMemory;
+    num_waited_ = delay >= kDelayShare * static_cast<double>(length.count()) ? num_waited_ + 1 : 0;
+    if (num_waited_ >= (is_shared_ ? 1 : kWindowsToBegin)) shared_until_ = times.now + kMemory;
     window_ = times;
   }
   const bool was_shared = is_shared_;

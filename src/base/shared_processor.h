@@ -28,9 +28,12 @@ class SharedProcessor final {
   // Measured (docs/performance.md, beside busy neighbours): longer work is interrupted more often, shorter work loses
   // more to waking up.
   static constexpr Duration kWork = std::chrono::microseconds(500), kRest = std::chrono::microseconds(300);
-  // A processor counts as shared if this share of a window was waited for; then for kMemory after the last such window.
-  static constexpr Duration kWindow = std::chrono::milliseconds(10), kMemory = std::chrono::milliseconds(100);
+  // A processor counts as shared once this share of kWindowsToBegin consecutive windows was waited for, and then for
+  // kMemory after the last such window. One window is not enough: the short turns of other threads of a quiet machine
+  // fill one now and then, and to rest because of them costs 4 to 8 % of the tokens.
+  static constexpr Duration kWindow = std::chrono::milliseconds(5), kMemory = std::chrono::milliseconds(100);
   static constexpr double kDelayShare = 0.15;
+  static constexpr int kWindowsToBegin = 3;
 
   // Takes the times of a moment between two calls. Returns how long to rest now; zero: not at all.
   Duration rest_at(const Times& times);
@@ -42,6 +45,7 @@ class SharedProcessor final {
   std::optional<Times> window_;  // when it began
   Duration shared_until_{};
   Duration rested_at_{};  // Times::used
+  int num_waited_ = 0;    // consecutive windows of which so much was waited for, up to the last
   bool is_shared_ = false;
 };
 

@@ -1,6 +1,10 @@
 #include "base/sliced_call.h"
 
+#include <system_error>
+#include <utility>
+
 #include "base/check.h"
+#include "base/log.h"
 
 namespace transept {
 
@@ -14,14 +18,25 @@ SlicedCall::~SlicedCall() {
 
 void SlicedCall::begin(std::function<void()> call) {
   CHECK(!is_under_way(), "one call at a time");
-  // First, since it may throw: a call that is set is one that a thread will end.
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  if (!thread_.joinable()) start_thread();
   call_ = std::move(call);
   has_ended_ = is_dropped_ = false;
 }
 
+void SlicedCall::start_thread() {
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    log_warning("a long encode is not sliced: a thread cannot be started: ", error.what());
+  }
+}
+
 bool SlicedCall::run(int64_t num_tasks) {
   CHECK(is_under_way() && num_tasks > 0, "there is no call to run, or nothing of it");
+  if (!thread_.joinable()) {  // whole, on the owner's stack
+    std::exchange(call_, nullptr)();
+    return true;
+  }
   num_tasks_left_ = num_tasks;
   hand_over();
   if (has_ended_) call_ = nullptr;
@@ -30,8 +45,10 @@ bool SlicedCall::run(int64_t num_tasks) {
 
 void SlicedCall::drop() {
   if (!is_under_way()) return;
-  is_dropped_ = true;
-  hand_over();
+  if (thread_.joinable()) {
+    is_dropped_ = true;
+    hand_over();
+  }
   call_ = nullptr;
 }
 

@@ -25,7 +25,8 @@ class SlicedCall final : private ThreadPool::Pauser {
  public:
   static constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-  // Borrows the pool. begin() starts the thread, at the first call.
+  // Borrows the pool. begin() starts the thread, at the first call. If the system gives none, the call runs whole on
+  // the owner's thread, in its first run(), and the next begin() tries again.
   explicit SlicedCall(ThreadPool& pool) : pool_(pool) {}
   // Drops the call that is under way, and joins the thread.
   ~SlicedCall() override;
@@ -50,6 +51,7 @@ class SlicedCall final : private ThreadPool::Pauser {
   void pause() override;
   bool is_dropped() const override { return is_dropped_; }
 
+  void start_thread();
   void hand_over();
   void work();
 

@@ -117,7 +117,7 @@ TEST_P(SlicedCallTest, AnOwnerMayGoBeforeTheCallHasEnded) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, SlicedCallTest, ::testing::Values(1, 2, 4));
 
-enum ChildEnd : int { kAsWanted, kThreadsAreNotLimited, kIsUnderWay };
+enum ChildEnd : int { kAsWanted, kThreadsAreNotLimited, kOtherwise };
 
 // The limit of processes does not hold for root, who becomes nobody: in a child, which ends here.
 [[noreturn]] void begin_without_threads() {
@@ -133,20 +133,18 @@ enum ChildEnd : int { kAsWanted, kThreadsAreNotLimited, kIsUnderWay };
     if (!is_limited) _exit(kThreadsAreNotLimited);
   }
   ThreadPool pool(1);
-  bool has_run = false;
-  {
-    SlicedCall call(pool);
-    try {
-      call.begin([&] { has_run = true; });
-    } catch (const std::system_error&) {
-      if (call.is_under_way()) _exit(kIsUnderWay);
-    }
-    call.drop();
+  int64_t num_ran = 0;
+  SlicedCall call(pool);
+  for (int i = 0; i < 2; ++i) {
+    call.begin([&] { pool.parallel_for(5, [&](int64_t, int) { ++num_ran; }); });
+    if (!call.run(1) || call.is_under_way()) _exit(kOtherwise);
   }
-  _exit(has_run ? kIsUnderWay : kAsWanted);
+  call.begin([&] { ++num_ran; });
+  call.drop();
+  _exit(num_ran == 10 && !call.is_under_way() ? kAsWanted : kOtherwise);
 }
 
-TEST(SlicedCallDeathTest, ACallWhoseThreadCannotStartIsNotWaitedFor) {
+TEST(SlicedCallDeathTest, WithoutAThreadACallRunsWhole) {
   int end = kAsWanted;
   EXPECT_EXIT(
       begin_without_threads(),

@@ -136,7 +136,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill of decoder prompts", .flags = "--max-num-batched-tokens, --enable-chunked-prefill"},
     {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding", .flags = "--speculative-config, --speculative-model, --num-speculative-tokens", .refusal = "speculative decoding is not supported"},
 
-    {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights kept as the checkpoint stores them: float32, bfloat16 or float16", .flags = "--dtype", .others = "model.safetensors"},
+    {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights kept as the checkpoint stores them: float32, bfloat16 or float16", .flags = "--dtype", .others = "model.safetensors, pytorch_model.bin"},
     {.feature = Feature::kInt8Weights, .group = feature_groups::kNumbers, .name = "any checkpoint's weights quantised to int8 while it is loaded", .flags = "--quantization"},
     {.feature = Feature::kQuantization, .group = feature_groups::kNumbers, .name = "checkpoints that are quantised already, and other quantisations", .flags = "--quantization", .others = "config.json: quantization_config", .refusal = "int8 at load time is the only quantisation, of checkpoints that are not quantised yet"},
     {.feature = Feature::kFloat32, .group = feature_groups::kNumbers, .name = "weights kept in float32", .flags = "--dtype"},

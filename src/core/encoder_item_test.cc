@@ -10,8 +10,6 @@
 namespace transept {
 namespace {
 
-using testing::printed;
-
 EncoderItem audio(std::vector<int64_t> shape, std::vector<float> values) {
   auto features = std::make_shared<EncoderFeatures>();
   features->shape = std::move(shape);
@@ -24,9 +22,9 @@ EncoderItem audio(std::vector<int64_t> shape, std::vector<float> values) {
 // each pack("<q", size) + the values by pack("<3i", ..) or pack("<4f", ..).
 TEST(EncoderItemDigest, IsOfSaltModalityShapeAndValues) {
   const EncoderItem ids({1, 2, 300000});
-  EXPECT_EQ(printed(item_digest(ids)), "7cb72bca025ff2a6c50f5b44b1cc37f31396d3a961766db620ca7d08271888d4");
-  EXPECT_EQ(printed(item_digest(ids, "tenant")), "ebe5d2b09204484aa796f97ca202fbaafaec332b841df12030eeb31d2c929a7d");
-  EXPECT_EQ(printed(item_digest(audio({2, 2}, {1, -2, 0.5, 4}))),
+  EXPECT_EQ(digest_hex(item_digest(ids)), "7cb72bca025ff2a6c50f5b44b1cc37f31396d3a961766db620ca7d08271888d4");
+  EXPECT_EQ(digest_hex(item_digest(ids, "tenant")), "ebe5d2b09204484aa796f97ca202fbaafaec332b841df12030eeb31d2c929a7d");
+  EXPECT_EQ(digest_hex(item_digest(audio({2, 2}, {1, -2, 0.5, 4}))),
             "664fd56508a282348435c2b3ed08a51a0f4ebc5ba47c9a0d4d03f3bcf3811649");
 }
 

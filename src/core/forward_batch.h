@@ -13,7 +13,8 @@
 
 namespace transept {
 
-// One per attention: encoder, self, cross. The comment of a field names the types that use it.
+// One of an encoder, and one of each spec of a decoder's KV: self-attention and cross-attention have tables by spec.
+// The comment of a field names the types that use it.
 struct AttentionMetadata {
   int32_t num_seqs = 0;
   int32_t max_query_len = 0;
@@ -29,10 +30,10 @@ struct AttentionMetadata {
   // Type of the blocks (self, cross). Encoder: keys and values are rounded to kInt8 first, or not at all (kFloat32).
   DType kv_dtype = DType::kFloat32;
   View<int32_t> kv_start_loc;  // [num_seqs + 1] rows of dense k, v (encoder)
-  // [num_new_kv] block * block_size + offset: destination of each row of new k, v (self; writing cross KV). Reading
-  // cross KV: empty.
+  // [num_new_kv] block * block_size + offset: destination of each row of new k, v (self; writing cross KV or items'
+  // rows). Reading cross KV: empty.
   View<int64_t> slot_mapping;
-  View<int32_t> group_start_loc;  // [num_groups + 1] runs of sequences that share one cross table (cross only)
+  View<int32_t> group_start_loc;  // [num_groups + 1] runs of sequences that share their cross tables (cross only)
   // [rows of q] keys that each row sees: [key_begin[r], key_end[r]), both within [0, its sequence's seq_len] (cross
   // only). Both empty: every row sees all keys of its sequence. A row with an empty range gives zeros. All keys of a
   // sequence are written, with finite values: a row may multiply those of keys that it does not see by 0.
@@ -42,7 +43,7 @@ struct AttentionMetadata {
 };
 
 // The KV bytes of each decoder layer: uint8 [num_blocks, layer_block_bytes], stride[0] = bytes of a whole block. A
-// block holds all layers of one kind: it belongs to self tables or to one cross table.
+// block holds all layers of one spec: it belongs to tables of that spec.
 struct KvCaches {
   std::span<const std::span<const TensorView>> specs;  // [s][i]: layer ModelSpec::kv[s].layers[i]
 };
@@ -57,13 +58,13 @@ struct LayerHead {
 struct CrossCapture {
   std::span<const LayerHead> heads;  // ascending by layer
   View<int32_t> rows;                // [num_tokens] index of each row in `out`; -1: not requested
-  TensorView out;                    // float32 [heads.size(), requested rows, cross.max_kv_len]
+  TensorView out;                    // float32 [heads.size(), requested rows, max_kv_len of the cross specs]
 };
 
 // Decoder rows whose embedding is a row of an item (EncoderItem::splice_offset) instead of their token's.
 struct Splices {
   View<int32_t> rows;      // packed decoder rows, ascending
-  View<int64_t> slots;     // of each, in blocks of the spec of kind kEncoderRows: block * block_size + offset
+  View<int64_t> slots;     // of each, in blocks of the first spec of kind kEncoderRows: block * block_size + offset
   int32_t block_size = 0;  // rows of a block
 
   bool empty() const { return rows.empty(); }
@@ -73,8 +74,9 @@ struct ForwardBatch {
   View<int32_t> input_ids;    // [num_tokens]
   View<int32_t> positions;    // [ModelSpec::position_axes, num_tokens] of each token, usually its index in its sequence
   View<int32_t> logits_rows;  // [num_logits] rows that are sampled or scored, ascending, distinct
-  AttentionMetadata self;
-  AttentionMetadata cross;
+  // [s]: of the layers of ModelSpec::kv[s]. Specs of kind kEncoderRows: empty (num_seqs == 0). All have the same rows
+  // of q; those of kind kCross have the same keys, in other blocks. AttentionBackend::plan() fills `planned`.
+  std::span<AttentionMetadata> attention;
   KvCaches kv;
   const CrossCapture* capture = nullptr;  // null: not requested
   Splices splices;

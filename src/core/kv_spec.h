@@ -1,5 +1,5 @@
-// The shape of one kind of KV of a model. A model has one spec per kind (ModelSpec::kv), since cross-attention may have
-// other layers and heads than self-attention. A value.
+// The shape of the KV of some layers of a model. A model lists its specs (ModelSpec::kv): layers of one kind and of
+// heads of one shape are one spec, so a model may have several of a kind. Each spec has tables of its own. A value.
 #pragma once
 
 #include <cstdint>

@@ -91,6 +91,7 @@ class DeviceSeam : public ::testing::TestWithParam<std::string> {
     inputs.prompt_token_ids = {1, 2, 3 + which};
     if (spec.encoder_takes_ids()) {
       std::vector<int32_t> ids;
+      ids.reserve(size_t{5} + 3 * static_cast<size_t>(which));
       for (int32_t i = 0; i < 5 + 3 * which; ++i) ids.push_back((7 * which + 3 * i) % spec.encoder_vocab());
       inputs.set_encoder_ids(std::move(ids));
       return inputs;
@@ -185,8 +186,9 @@ TEST_P(DeviceSeam, BlocksMoveThroughTheDevicesMemory) {
   const ExecutorInfo& info = wide->executor().info();
   setup.max_model_len = std::min(24, std::max(info.max_encoder_len, info.max_decoder_len));
   // The largest of the requests, and little more.
-  const int64_t most_cross =
-      ceil_div(std::min(info.max_encoder_len, info.spec.encoder_takes_ids() ? 24 : 4096), info.cross_block_size);
+  const auto cross = static_cast<size_t>(info.spec.find_kv(KvKind::kCross));
+  const int64_t most_cross = ceil_div(std::min(info.max_encoder_len, info.spec.encoder_takes_ids() ? 24 : 4096),
+                                      info.tables[cross].tokens_per_block);
   const uint64_t block_bytes = kPool / static_cast<uint64_t>(info.num_device_blocks);
   setup.pool = static_cast<uint64_t>(most_cross + 14) * block_bytes;
   setup.swap_space = kPool;

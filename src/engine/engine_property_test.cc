@@ -216,10 +216,7 @@ class History final {
  public:
   History(uint64_t seed, FakeModelExecutor::Fault fault, bool is_verbose, Totals& totals)
       : random_(seed), is_verbose_(is_verbose), totals_(totals), options_(random_options()) {
-    InputBatch::Limits limits;
-    limits.block_size = options_.blocks.block_size;
-    limits.cross_block_size = options_.blocks.specs[1].tokens_per_block;
-    auto fake = std::make_unique<FakeModelExecutor>(options_.blocks, limits);
+    auto fake = std::make_unique<FakeModelExecutor>(options_.blocks);
     fake->break_by(fault);
     std::unique_ptr<Executor> executor = std::move(fake);
     if (seed % 2 == 1) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
@@ -244,6 +241,12 @@ class History final {
     if (random_.one_in(3)) options.blocks.specs[1].tokens_per_block = random_.any_of({1, 3, 8, 20});
     const int32_t num_slots = random_.any_of({36, 48, 64, 80, 120, 300});
     options.blocks.num_device_blocks = std::max(num_slots / options.blocks.block_size, 4);
+    // Layers of other heads have tables of their own.
+    for (const TableOwner owner : {TableOwner::kSequence, TableOwner::kGroup}) {
+      if (!random_.one_in(3)) continue;
+      options.blocks.specs.push_back({owner, random_.any_of({0, 2, 5, 16})});
+      options.blocks.num_device_blocks += options.blocks.num_device_blocks / 2;
+    }
     options.blocks.num_host_blocks = random_.one_in(8) ? 0 : random_.draw(1, options.blocks.num_device_blocks);
     options.blocks.watermark = random_.any_of({0.0, 0.0, 0.1});
     options.blocks.share_identical_inputs = random_.one_in(2);
@@ -262,11 +265,15 @@ class History final {
     const BlockSpaceManager::Options& blocks = options_.blocks;
     const Scheduler::Options& scheduler = options_.scheduler;
     const char* const modes[] = {"auto", "recompute", "swap"};
-    return str_cat("block_size ", blocks.block_size, ", of cross tables ", blocks.specs[1].tokens_per_block,
-                   ", device blocks ", blocks.num_device_blocks, ", host blocks ", blocks.num_host_blocks,
-                   ", watermark ", blocks.watermark, ", sharing ", blocks.share_identical_inputs, ", max_num_seqs ",
-                   scheduler.max_num_seqs, ", max_num_batched_tokens ", scheduler.max_num_batched_tokens,
-                   ", max_num_encoder_tokens ", scheduler.max_num_encoder_tokens, ", preemption ",
+    std::string specs;
+    for (const TableSpec& spec : blocks.specs) {
+      specs += str_cat(spec.owner == TableOwner::kGroup ? ", cross " : ", self ", spec.tokens_per_block);
+    }
+    return str_cat("block_size ", blocks.block_size, specs, ", device blocks ", blocks.num_device_blocks,
+                   ", host blocks ", blocks.num_host_blocks, ", watermark ", blocks.watermark, ", sharing ",
+                   blocks.share_identical_inputs, ", max_num_seqs ", scheduler.max_num_seqs,
+                   ", max_num_batched_tokens ", scheduler.max_num_batched_tokens, ", max_num_encoder_tokens ",
+                   scheduler.max_num_encoder_tokens, ", preemption ",
                    modes[static_cast<size_t>(scheduler.preemption_mode)], ", seconds of encodes a step ",
                    options_.encode_slice.seconds);
   }
@@ -325,15 +332,18 @@ class History final {
   // The rule of admission: the worst case, nothing shared.
   bool fits(const RandomRequest& request) const {
     const SamplingParams& params = request.params;
-    const int64_t num_seqs = std::max({params.n, params.best_of, params.num_beams}),
-                  block_size = options_.blocks.block_size, cross_size = options_.blocks.specs[1].tokens_per_block;
+    const int64_t num_seqs = std::max({params.n, params.best_of, params.num_beams});
     const int64_t num_encoder = static_cast<int64_t>(request.inputs.encoder_token_ids().size());
     const int64_t longest = static_cast<int64_t>(request.inputs.prompt_token_ids.size()) + params.max_tokens;
     const int32_t num_blocks = options_.blocks.num_device_blocks;
     const int32_t watermark = static_cast<int32_t>(options_.blocks.watermark * num_blocks);
+    int64_t worst = 0;
+    for (const TableSpec& spec : options_.blocks.specs) {
+      const int64_t size = spec.tokens_per_block > 0 ? spec.tokens_per_block : options_.blocks.block_size;
+      worst += spec.owner == TableOwner::kGroup ? ceil_div(num_encoder, size) : num_seqs * ceil_div(longest, size);
+    }
     return num_seqs <= options_.scheduler.max_num_seqs && num_encoder <= options_.scheduler.max_num_encoder_tokens &&
-           ceil_div(num_encoder, cross_size > 0 ? cross_size : block_size) + num_seqs * ceil_div(longest, block_size) <=
-               num_blocks - watermark;
+           worst <= num_blocks - watermark;
   }
 
   std::string abort() {
@@ -509,8 +519,7 @@ TEST(EngineCounters, OneEncodeForSixteenSamplesAndOneForSixteenBeams) {
     request.params.num_beams = beams ? 16 : 1;
     request.params.temperature = beams ? 0 : 1;
     FakeClock clock;
-    LLMEngine engine(options, std::make_unique<FakeModelExecutor>(options.blocks, InputBatch::Limits{.block_size = 4}),
-                     nullptr, clock);
+    LLMEngine engine(options, std::make_unique<FakeModelExecutor>(options.blocks), nullptr, clock);
     const RequestOutput output = answer_of(engine, request);
     EXPECT_EQ(difference(request, output, decode_obviously(request.inputs, request.params, fake_scores)), "");
     EXPECT_EQ(output.outputs.size(), 16u);
@@ -533,8 +542,7 @@ TEST(EngineProperty, ASearchThatComesToADeadEndStillHasItsHypotheses) {
   request.params.suppress_tokens = {0, 3, 4, 6, 7, 8, 9, 10, 11, 12};
   request.params.bad_words_ids = {{1, 5}, {2, 5}};
   FakeClock clock;
-  LLMEngine engine(options, std::make_unique<FakeModelExecutor>(options.blocks, InputBatch::Limits{.block_size = 4}),
-                   nullptr, clock);
+  LLMEngine engine(options, std::make_unique<FakeModelExecutor>(options.blocks), nullptr, clock);
   const RequestOutput output = answer_of(engine, request);
   EXPECT_EQ(difference(request, output, decode_obviously(request.inputs, request.params, fake_scores)), "");
   EXPECT_EQ(output.outputs.at(0).token_ids, (std::vector<int32_t>{5}));  // transformers 5.23 says so too

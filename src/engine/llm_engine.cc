@@ -12,8 +12,7 @@ LLMEngine::Options LLMEngine::Options::of(const ExecutorInfo& info) {
   options.scheduler.max_num_encoder_tokens = info.max_num_encoder_tokens;
   options.scheduler.max_num_seqs = info.max_num_seqs;
   options.blocks.block_size = info.block_size;
-  options.blocks.specs.clear();
-  for (const KvSpec& kv : info.spec.kv) options.blocks.specs.push_back({kv.owner, info.tokens_per_block(kv.kind)});
+  options.blocks.specs = info.tables;
   options.blocks.num_device_blocks = info.num_device_blocks;
   options.blocks.num_host_blocks = info.num_host_blocks;
   return options;

@@ -28,6 +28,8 @@ StackCase decoder_case(int32_t cross_width) {
           .num_kv_heads = 2,
           .cross_kv_heads = 1,
           .kv_dim = cross_width,
+          .other_kv_heads = {{3, 4}},
+          .other_cross_kv_heads = {{5, 2}},
           .norms_heads = true,
           .head_norm = rms(),
           .rope = {rope_frequencies(6, 100), RopePairs::kHalves, {1, 1, 1}},
@@ -445,6 +447,28 @@ void expect_reference(const Mosaic& mosaic, const Request& request, const Answer
   }
 }
 
+// Two kinds of self-attention, two of cross-attention and the rows that are spliced; blocks of one size.
+TEST_P(MosaicTest, HasTablesOfFiveSpecs) {
+  const std::unique_ptr<LLMEngine> engine = make_engine({});
+  const ExecutorInfo& info = engine->executor().info();
+  std::vector<std::pair<TableOwner, size_t>> owners;
+  for (size_t i = 0; i < info.tables.size(); ++i) {
+    owners.emplace_back(info.tables[i].owner, info.spec.kv[i].layers.size());
+    EXPECT_EQ(info.tables[i].owner, info.spec.kv[i].owner);
+  }
+  EXPECT_EQ(owners, (std::vector<std::pair<TableOwner, size_t>>{{TableOwner::kSequence, 4},
+                                                                {TableOwner::kGroup, 1},
+                                                                {TableOwner::kSequence, 1},
+                                                                {TableOwner::kGroup, 1},
+                                                                {TableOwner::kItem, 1}}));
+  std::vector<int32_t> sizes;
+  for (const TableSpec& spec : info.tables) sizes.push_back(spec.tokens_per_block);
+  EXPECT_EQ(sizes[0], 4) << "most bytes a token: four layers of two heads";
+  EXPECT_GE(sizes[2], 2 * sizes[0]);
+  EXPECT_GE(sizes[3], 3 * sizes[0]);
+  EXPECT_GT(sizes[1], sizes[3]);
+}
+
 TEST_P(MosaicTest, AnswersAreThoseOfTheReference) {
   for (const std::string backend : {"reference", "cpu"}) {
     const std::unique_ptr<LLMEngine> engine = make_engine({.name = backend, .backend = backend});
@@ -464,17 +488,17 @@ TEST_P(MosaicTest, BitsDoNotDependOnHowItIsRun) {
       {.name = "blocks of one token", .block_size = 1, .num_blocks = 4000},
       {.name = "parts", .max_num_batched_tokens = 17},
       {.name = "items in several steps", .max_num_encoder_tokens = 24},
-      {.name = "recompute", .num_blocks = 44, .preemption = PreemptionMode::kRecompute},
-      {.name = "swap", .num_blocks = 44, .num_host_blocks = 200, .preemption = PreemptionMode::kSwap, .shares = false},
+      {.name = "recompute", .num_blocks = 47, .preemption = PreemptionMode::kRecompute},
+      {.name = "swap", .num_blocks = 47, .num_host_blocks = 200, .preemption = PreemptionMode::kSwap, .shares = false},
       {.name = "tiny",
        .max_num_batched_tokens = 20,
        .max_num_encoder_tokens = 24,
-       .num_blocks = 42,
+       .num_blocks = 45,
        .num_host_blocks = 20},
       {.name = "nothing shared", .shares = false},
       {.name = "slices", .slices = true, .starts_late = true},
-      {.name = "slices in a tiny pool", .num_blocks = 44, .slices = true, .starts_late = true},
-      {.name = "loopback", .num_blocks = 50, .num_host_blocks = 40, .loops_back = true},
+      {.name = "slices in a tiny pool", .num_blocks = 47, .slices = true, .starts_late = true},
+      {.name = "loopback", .num_blocks = 53, .num_host_blocks = 40, .loops_back = true},
       {.name = "loopback in slices",
        .max_num_encoder_tokens = 24,
        .loops_back = true,
@@ -483,10 +507,11 @@ TEST_P(MosaicTest, BitsDoNotDependOnHowItIsRun) {
   };
   LLMEngine::Stats sums;
   for (const Circumstances& setup : setups) {
+    SCOPED_TRACE(setup.name);
     const std::unique_ptr<LLMEngine> engine = make_engine(setup);
     const Answers answers = run(*engine, requests_, setup.starts_late ? 3 : 0);
-    EXPECT_EQ(answers.size(), alone.size()) << setup.name;
-    for (const auto& [id, answer] : answers) EXPECT_EQ(answer, alone.at(id)) << setup.name << ": " << id;
+    EXPECT_EQ(answers.size(), alone.size());
+    for (const auto& [id, answer] : answers) EXPECT_EQ(answer, alone.at(id)) << id;
     const LLMEngine::Stats& stats = engine->stats();
     sums.num_preemptions += stats.num_preemptions;
     sums.num_swaps_in += stats.num_swaps_in;

@@ -1,7 +1,8 @@
 // For tests: a model that is no published family and uses what none does yet. Items of two kinds, each with an encoder
 // of its own: rows that are spliced into the decoder's prompt, and rows (of another width) that layers cross. A decoder
 // of grouped heads with norms of heads, rotary positions on three axes and gates; of its six layers the third crosses
-// instead of attending to itself and the last crosses beside it; rows of kind 1 skip the feed-forward of the third.
+// instead of attending to itself and the last crosses beside it; rows of kind 1 skip the feed-forward of the third. The
+// fourth layer's self-attention and the last one's cross-attention have KV heads of other numbers: five specs of KV.
 //
 // logits() is the same in double precision from the request alone: no batch, cache, block or step.
 //

@@ -10,7 +10,7 @@ namespace transept {
 // within a pool.
 using BlockId = int32_t;
 
-// The blocks of a sequence (self) or of a group's encoder input (cross), in order of positions.
+// The blocks of a sequence (self), a group's encoder input (cross) or an item, of one spec, in order of positions.
 using BlockTable = std::vector<BlockId>;
 
 enum class MemoryPool : uint8_t { kDevice, kHost };

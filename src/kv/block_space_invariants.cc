@@ -65,11 +65,12 @@ Status BlockSpaceManager::check_groups() const {
   }
   if (num_listed != sequences_.size()) return broken("a table belongs to no group");
   for (const auto& [seq, table] : sequences_) {
-    if (table.blocks.size() != sequence_specs_.size()) return broken("sequence ", seq.value(), " lacks a spec's table");
-    for (size_t i = 0; i < sequence_specs_.size(); ++i) {
-      if (std::ssize(table.blocks[i]) == num_blocks_for(sequence_specs_[i], table.num_tokens)) continue;
+    if (table.blocks.size() != sequence_specs().size())
+      return broken("sequence ", seq.value(), " lacks a spec's table");
+    for (size_t i = 0; i < sequence_specs().size(); ++i) {
+      if (std::ssize(table.blocks[i]) == num_blocks_for(sequence_specs()[i], table.num_tokens)) continue;
       return broken("sequence ", seq.value(), " of ", table.num_tokens, " tokens has ", table.blocks[i].size(),
-                    " blocks of spec ", sequence_specs_[i]);
+                    " blocks of spec ", sequence_specs()[i]);
     }
   }
   return ok_status();

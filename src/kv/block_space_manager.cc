@@ -51,7 +51,7 @@ BlockSpaceManager::BlockSpaceManager(const Options& options)
   const Status status = options.validate();
   CHECK(status.ok(), error_message(status));
   for (size_t i = 0; i < options.specs.size(); ++i) {
-    if (options.specs[i].owner == TableOwner::kSequence) sequence_specs_.push_back(static_cast<int32_t>(i));
+    specs_of_[static_cast<size_t>(options.specs[i].owner)].push_back(static_cast<int32_t>(i));
   }
 }
 
@@ -60,26 +60,19 @@ int32_t BlockSpaceManager::tokens_per_block(int32_t spec) const {
   return own > 0 ? own : options_.block_size;
 }
 
-int32_t BlockSpaceManager::first_spec(TableOwner owner) const {
-  for (size_t i = 0; i < options_.specs.size(); ++i) {
-    if (options_.specs[i].owner == owner) return static_cast<int32_t>(i);
-  }
-  return -1;
-}
-
 int32_t BlockSpaceManager::num_blocks_for(int32_t spec, int64_t num_tokens) const {
   return static_cast<int32_t>(ceil_div(num_tokens, tokens_per_block(spec)));
 }
 
-int64_t BlockSpaceManager::num_sequence_blocks(int64_t num_tokens) const {
+int64_t BlockSpaceManager::num_blocks_for(TableOwner owner, int64_t num_tokens) const {
   int64_t count = 0;
-  for (const int32_t spec : sequence_specs_) count += ceil_div(num_tokens, tokens_per_block(spec));
+  for (const int32_t spec : specs_of(owner)) count += ceil_div(num_tokens, tokens_per_block(spec));
   return count;
 }
 
 int64_t BlockSpaceManager::num_full_sequence_blocks(int64_t num_tokens) const {
   int64_t count = 0;
-  for (const int32_t spec : sequence_specs_) count += num_tokens / tokens_per_block(spec);
+  for (const int32_t spec : sequence_specs()) count += num_tokens / tokens_per_block(spec);
   return count;
 }
 
@@ -90,7 +83,7 @@ bool BlockSpaceManager::Group::has_shared() const {
 // ---- Admission
 
 int32_t BlockSpaceManager::num_needed_blocks(const Request& request) const {
-  int64_t count = num_sequence_blocks(request.num_tokens);
+  int64_t count = num_blocks_for(TableOwner::kSequence, request.num_tokens);
   for (size_t i = 0; i < request.shared.size(); ++i) {
     if (!shares(request, i)) count += num_blocks_for(request.shared[i].spec, request.shared[i].num_tokens);
   }
@@ -117,7 +110,7 @@ bool BlockSpaceManager::allocate(const Request& request) {
   SequenceTable& table = entry->second;
   table.group_id = request.group_id;
   table.num_tokens = request.num_tokens;
-  for (const int32_t spec : sequence_specs_) {
+  for (const int32_t spec : sequence_specs()) {
     BlockTable& blocks =
         table.blocks.emplace_back(take_table(num_blocks_for(spec, std::max(request.num_tokens, request.max_tokens))));
     for (int32_t i = 0; i < num_blocks_for(spec, request.num_tokens); ++i) {
@@ -139,13 +132,13 @@ bool BlockSpaceManager::allocate(const Request& request) {
 // ---- Growth
 
 bool BlockSpaceManager::writes_shared_block(const SequenceTable& table, size_t sequence_spec) const {
-  return table.num_tokens % tokens_per_block(sequence_specs_[sequence_spec]) != 0 &&
+  return table.num_tokens % tokens_per_block(sequence_specs()[sequence_spec]) != 0 &&
          device_.num_references(table.blocks[sequence_spec].back()) > 1;
 }
 
 int32_t BlockSpaceManager::num_new_blocks(const SequenceTable& table, int32_t num_tokens) const {
-  const int64_t after = num_sequence_blocks(int64_t{table.num_tokens} + num_tokens);
-  return static_cast<int32_t>(after - num_sequence_blocks(table.num_tokens));
+  const int64_t after = num_blocks_for(TableOwner::kSequence, int64_t{table.num_tokens} + num_tokens);
+  return static_cast<int32_t>(after - num_blocks_for(TableOwner::kSequence, table.num_tokens));
 }
 
 bool BlockSpaceManager::can_append_slots(std::span<const SlotRequest> requests) const {
@@ -154,14 +147,14 @@ bool BlockSpaceManager::can_append_slots(std::span<const SlotRequest> requests) 
     if (requests[i].num_tokens == 0) continue;
     const SequenceTable& table = existing(sequences_, requests[i].seq_id, "sequence");
     need += num_new_blocks(table, requests[i].num_tokens);
-    for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
+    for (size_t spec = 0; spec < sequence_specs().size(); ++spec) {
       if (!writes_shared_block(table, spec)) continue;
       // Of r owners that all write into it, the last one finds the block its own: r - 1 copies.
       const BlockId block = table.blocks[spec].back();
       int32_t num_earlier = 0;
       for (size_t j = 0; j < i; ++j) {
         const SequenceTable& other = existing(sequences_, requests[j].seq_id, "sequence");
-        num_earlier += requests[j].num_tokens > 0 && other.num_tokens % tokens_per_block(sequence_specs_[spec]) != 0 &&
+        num_earlier += requests[j].num_tokens > 0 && other.num_tokens % tokens_per_block(sequence_specs()[spec]) != 0 &&
                        other.blocks[spec].back() == block;
       }
       if (num_earlier < device_.num_references(block) - 1) ++need;
@@ -175,7 +168,7 @@ void BlockSpaceManager::append_slots(SeqId seq_id, int32_t num_tokens, std::vect
   if (num_tokens == 0) return;
   SequenceTable& table = existing(sequences_, seq_id, "sequence");
   CHECK(existing(groups_, table.group_id, "group").pool == MemoryPool::kDevice, "a swapped sequence cannot grow");
-  for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
+  for (size_t spec = 0; spec < sequence_specs().size(); ++spec) {
     if (!writes_shared_block(table, spec)) continue;
     BlockId& last = table.blocks[spec].back();
     const BlockId own = take_block(MemoryPool::kDevice);
@@ -184,8 +177,8 @@ void BlockSpaceManager::append_slots(SeqId seq_id, int32_t num_tokens, std::vect
     last = own;
   }
   table.num_tokens += num_tokens;
-  for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
-    while (std::ssize(table.blocks[spec]) < num_blocks_for(sequence_specs_[spec], table.num_tokens)) {
+  for (size_t spec = 0; spec < sequence_specs().size(); ++spec) {
+    while (std::ssize(table.blocks[spec]) < num_blocks_for(sequence_specs()[spec], table.num_tokens)) {
       table.blocks[spec].push_back(take_block(MemoryPool::kDevice));
     }
   }
@@ -212,9 +205,9 @@ void BlockSpaceManager::truncate(SeqId seq_id, int32_t num_tokens) {
   CHECK(num_tokens >= 0 && num_tokens <= table.num_tokens, "truncate to ", num_tokens, " of ", table.num_tokens);
   const MemoryPool pool = existing(groups_, table.group_id, "group").pool;
   table.num_tokens = num_tokens;
-  for (size_t spec = 0; spec < sequence_specs_.size(); ++spec) {
+  for (size_t spec = 0; spec < sequence_specs().size(); ++spec) {
     BlockTable& blocks = table.blocks[spec];
-    while (std::ssize(blocks) > num_blocks_for(sequence_specs_[spec], num_tokens)) {
+    while (std::ssize(blocks) > num_blocks_for(sequence_specs()[spec], num_tokens)) {
       release(pool, blocks.back());
       blocks.pop_back();
     }
@@ -239,7 +232,7 @@ AllocStatus BlockSpaceManager::can_swap_in(GroupId group_id) const {
   const Group& group = existing(groups_, group_id, "group");
   CHECK(group.pool == MemoryPool::kHost);
   const auto num_shared = std::ssize(group.shared) - std::count(group.shared.begin(), group.shared.end(), kNoTable);
-  const int64_t num_growing = std::ssize(group.sequences) * std::ssize(sequence_specs_) + num_shared;
+  const int64_t num_growing = std::ssize(group.sequences) * std::ssize(sequence_specs()) + num_shared;
   const int64_t need = num_distinct_blocks(group) + num_growing;
   if (need > device_.num_total()) return AllocStatus::kNever;
   return num_available_device_blocks() - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;

@@ -13,6 +13,7 @@
 // id is a CHECK unless a function says otherwise.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -144,7 +145,7 @@ class BlockSpaceManager final {
   void take_freed_blocks(BlockMoves& moves);
 
   // Views into the manager, valid until the table changes. Empty: there is no table.
-  // sequence_spec: counts the specs of owner kSequence; i: of Request::shared.
+  // sequence_spec: an index of specs_of(kSequence); i: of Request::shared.
   std::span<const BlockId> get_block_table(SeqId seq_id, size_t sequence_spec = 0) const;
   std::span<const BlockId> get_shared_table(GroupId group_id, size_t i = 0) const;
   bool has_table(SeqId seq_id) const { return sequences_.contains(seq_id); }
@@ -161,12 +162,12 @@ class BlockSpaceManager final {
   int32_t watermark_blocks() const { return watermark_blocks_; }
   int32_t block_size() const { return options_.block_size; }
   int32_t tokens_per_block(int32_t spec) const;
-  // The first spec of this owner; -1: there is none.
-  int32_t first_spec(TableOwner owner) const;
+  // The specs of this owner, as indices of Options::specs, ascending.
+  std::span<const int32_t> specs_of(TableOwner owner) const { return specs_of_[static_cast<size_t>(owner)]; }
   // Blocks of a table of spec `spec` with so many tokens: ceil.
   int32_t num_blocks_for(int32_t spec, int64_t num_tokens) const;
-  // Blocks of a sequence of so many tokens, all specs together; and those of them that are full.
-  int64_t num_sequence_blocks(int64_t num_tokens) const;
+  // Blocks of all tables of one sequence, group or item with so many tokens; and those of a sequence that are full.
+  int64_t num_blocks_for(TableOwner owner, int64_t num_tokens) const;
   int64_t num_full_sequence_blocks(int64_t num_tokens) const;
   // Distinct device blocks in use, by kind, for /debug/state and statistics.
   struct Usage {
@@ -211,6 +212,7 @@ class BlockSpaceManager final {
 
   BlockAllocator& allocator(MemoryPool pool) { return pool == MemoryPool::kDevice ? device_ : host_; }
   const BlockAllocator& allocator(MemoryPool pool) const { return pool == MemoryPool::kDevice ? device_ : host_; }
+  std::span<const int32_t> sequence_specs() const { return specs_of(TableOwner::kSequence); }
   int32_t num_needed_blocks(const Request& request) const;
   int32_t num_available_blocks(const Request& request) const;
   const SharedTable* find_shareable(const SharedRequest& request) const;
@@ -237,7 +239,7 @@ class BlockSpaceManager final {
   Status check_idle_tables() const;
 
   Options options_;
-  std::vector<int32_t> sequence_specs_;  // indices of the specs of owner kSequence
+  std::array<std::vector<int32_t>, kNumTableOwners> specs_of_;  // indices of the specs of each owner
   int32_t watermark_blocks_;
   BlockAllocator device_;
   BlockAllocator host_;

@@ -150,7 +150,7 @@ TEST(BlockSpaceManager, SpecsFillBlocksWithTokensOfTheirOwn) {
   options.specs = {
       {TableOwner::kSequence}, {TableOwner::kGroup, 16}, {TableOwner::kSequence, 2}, {TableOwner::kItem, 3}};
   BlockSpaceManager manager(options);
-  EXPECT_EQ(manager.num_sequence_blocks(5), 2 + 3);
+  EXPECT_EQ(manager.num_blocks_for(TableOwner::kSequence, 5), 2 + 3);
   EXPECT_EQ(manager.num_full_sequence_blocks(5), 1 + 2);
   const Request request{.group_id = GroupId(1),
                         .seq_id = SeqId(1),

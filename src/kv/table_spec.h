@@ -1,6 +1,7 @@
 // What kinds of tables a model's KV needs. A value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace transept {
@@ -11,6 +12,8 @@ enum class TableOwner : uint8_t {
   kGroup,     // one for each encoder input of a group, read by every decoder step (cross-attention)
   kItem,      // one for each item of a group's input, until its rows were used (encoder rows)
 };
+
+inline constexpr size_t kNumTableOwners = 3;
 
 // One kind of table over the one pool of blocks.
 struct TableSpec {

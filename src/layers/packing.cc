@@ -157,6 +157,7 @@ int64_t num_rows(const MatrixToLoad& matrix) {
 PackedMatrix pack(const PackOptions& options, const MatrixToLoad& matrix, const MatrixSources& sources,
                   const PackedFormat& format) {
   PackedMatrix packed(num_rows(matrix), matrix.columns.size(), format, options.pool);
+  if (options.sizes_only) return packed;
   int64_t row = 0;
   for (const SourceRows& part : rows_of(sources, matrix.rows)) {
     pack_rows(part, matrix.columns, row, packed, options.threads);

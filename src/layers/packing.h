@@ -57,6 +57,8 @@ struct PackOptions {
   int64_t least_int8_width = 0;  // layers with fewer inputs or outputs are never int8 (kLeastInt8Width)
   // Take the matrices of a packed folder as they are, whatever `storage` says.
   bool as_packed = false;
+  // Choose formats and take address space, and read no weight: every matrix is zero, and its pages are not in memory.
+  bool sizes_only = false;
   Ranks ranks = {};                            // divide the layers that say how (LinearSpec::split)
   std::vector<PackedLayer>* report = nullptr;  // null: no report
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices

@@ -84,7 +84,7 @@ TEST(LoadReportTest, AsJson) {
   EXPECT_EQ(json.find("audio_seconds_per_s")->as_double(), 15);
   EXPECT_EQ(json.find("tpot_ms")->find("p99")->as_double(), 200);
   EXPECT_EQ(json.find("goodput")->dump(),
-            R"({"limits_ms": {"ttft": 100}, "num_good": 1, "share": 0.25, "requests_per_s": 0.5})");
+            R"({"limits_ms": {"ttft": 100.0}, "num_good": 1, "share": 0.25, "requests_per_s": 0.5})");
 }
 
 TEST(LoadReportTest, NothingMeasuredIsNull) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "media/ffmpeg.h"
 #include "media/ffmpeg_input.h"
 #include "media/ffmpeg_resampler.h"
 
@@ -232,5 +233,7 @@ StatusOr<std::vector<float>> read_all(AudioReader& reader) {
     if (count < kStep) return samples;
   }
 }
+
+Status load_audio_decoders() { return set_up_ffmpeg(); }
 
 }  // namespace transept

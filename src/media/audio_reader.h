@@ -18,6 +18,9 @@
 
 namespace transept {
 
+// Loads FFmpeg's libraries, as the first file does. Errors: kNotFound: one is missing (names it). Thread-safe.
+Status load_audio_decoders();
+
 class AudioReader final {
  public:
   struct Options {

@@ -75,6 +75,7 @@ class Loader final {
         weights_.ignore(copy);
       }
     }
+    weights_.ignore(side + ".version");  // fairseq's: older files have it, and no version of the code reads it
     ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, token_table(side), sizes.vocab_size, config_.d_model));
     ASSIGN_OR_RETURN(Embedding positions, position_table(side + ".embed_positions", sizes.max_positions));
     TokenInput input{std::move(tokens), std::move(positions)};

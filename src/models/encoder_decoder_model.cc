@@ -43,9 +43,9 @@ class EncoderDecoderModel final : public Model {
     state.next_layer = range.end;
   }
 
-  void write_cross_kv(Context& context, const TensorView& rows, const AttentionMetadata& cross, const KvCaches& kv,
-                      LayerRange range) const override {
-    parts_.decoder.write_cross_kv(context, rows, cross, kv, range);
+  void write_cross_kv(Context& context, const TensorView& rows, std::span<const AttentionMetadata> writes,
+                      const KvCaches& kv, LayerRange range) const override {
+    parts_.decoder.write_cross_kv(context, rows, writes, kv, range);
   }
 
   void embed(Context& context, const ForwardBatch& batch, const TensorView& x) const override {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,9 @@ class Model {
   virtual void encode(Context& context, const EncodeBatch& batch, LayerRange range, Activations& state) const = 0;
 
   // Projects `rows` [num_rows, width_of(kCross)], the encoder's, to cross K and V of decoder layers `range`, and writes
-  // row i to slot cross.slot_mapping[i] of the cross spec of kv. Not called for models without such a spec.
-  virtual void write_cross_kv(Context& context, const TensorView& rows, const AttentionMetadata& cross,
+  // row i to slot writes[s].slot_mapping[i] of spec s of each layer. A cross spec whose slot_mapping is empty is
+  // written already: its layers are skipped. writes: [spec().kv.size()]. Not called for models without a cross spec.
+  virtual void write_cross_kv(Context& context, const TensorView& rows, std::span<const AttentionMetadata> writes,
                               const KvCaches& kv, LayerRange range) const = 0;
 
   // A decode is embed(), then decode() over all layers in order, in one call or several, then finish(). Any cut gives

@@ -29,7 +29,7 @@ struct ModelSpec {
   // Rows of the encoder's widest layer for the largest item: the least encoder budget of a step. 0:
   // max_encoder_positions, where a request has one item.
   int32_t max_item_rows = 0;
-  std::vector<KvSpec> kv;               // at most one of each kind
+  std::vector<KvSpec> kv;               // any number of each kind; an index of it is "the spec" everywhere
   std::vector<std::string> modalities;  // keys of multi_modal_data that the encoder takes; empty: it takes ids
   // The cross-attention heads whose mean aligns tokens with encoder positions; ascending by layer. Empty: none known.
   std::vector<LayerHead> alignment_heads;
@@ -42,7 +42,7 @@ struct ModelSpec {
   // Whether one item's rows may be spliced and crossed, too.
   bool has_one_width() const { return encoder_width == 0 || encoder_width == d_model; }
   int32_t widest_encoder_rows() const { return encoder_width > d_model ? encoder_width : d_model; }
-  // The spec of a kind in `kv`; -1: there is none.
+  // The first spec of a kind in `kv`; -1: there is none.
   int32_t find_kv(KvKind kind) const {
     for (size_t i = 0; i < kv.size(); ++i) {
       if (kv[i].kind == kind) return static_cast<int32_t>(i);
@@ -53,8 +53,9 @@ struct ModelSpec {
   // Whether a request without an item to cross means nothing to the model. False for models that cross in some layers
   // alone: those were trained on texts without an image, too.
   bool every_layer_crosses() const {
-    const int32_t cross = find_kv(KvKind::kCross);
-    return cross >= 0 && num_decoder_layers > 0 && kv[static_cast<size_t>(cross)].num_layers() == num_decoder_layers;
+    int32_t num_crossing = 0;
+    for (const KvSpec& spec : kv) num_crossing += spec.kind == KvKind::kCross ? spec.num_layers() : 0;
+    return num_decoder_layers > 0 && num_crossing == num_decoder_layers;
   }
 
   int32_t encoder_vocab() const { return encoder_vocab_size > 0 ? encoder_vocab_size : vocab_size; }

@@ -93,15 +93,18 @@ std::optional<FamilyTraits> family_of(const ModelConfig& config) {
   return FamilyTraits{family->model_type, family->modalities};
 }
 
+Status check_family(const ModelConfig& config) {
+  if (find_family(config) != nullptr) return ok_status();
+  std::vector<std::string> supported;
+  for (const FamilyTraits& known : family_traits()) supported.emplace_back(known.model_type);
+  return unimplemented(config.path, "/config.json: architectures: ", refused_name(config),
+                       " is not supported; supported: ", join(supported, ", "));
+}
+
 StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
                                             const ModelLoadOptions& options) {
+  RETURN_IF_ERROR(check_family(config));
   const Family* family = find_family(config);
-  if (family == nullptr) {
-    std::vector<std::string> supported;
-    for (const FamilyTraits& known : family_traits()) supported.emplace_back(known.model_type);
-    return unimplemented(config.path, "/config.json: architectures: ", refused_name(config),
-                         " is not supported; supported: ", join(supported, ", "));
-  }
   if (!config.model_type.empty() && config.model_type != family->model_type) {
     log_warning(config.path, "/config.json: model_type ", config.model_type, " contradicts architectures; read as ",
                 family->model_type);

@@ -20,6 +20,9 @@ namespace transept {
 StatusOr<std::unique_ptr<Model>> load_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
                                             const ModelLoadOptions& options);
 
+// Returns kUnimplemented if load_model() would refuse the architecture; lists the supported families.
+Status check_family(const ModelConfig& config);
+
 // The properties of a family that the table of capabilities needs.
 struct FamilyTraits {
   std::string_view model_type;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,12 +46,12 @@ struct ModelRequest {
   std::vector<int32_t> decoder_ids;
 };
 
-// Requests side by side in one batch: what a step's views are of.
+// Requests side by side in one batch: what a step's views are of. Each spec has tables of its own.
 class PackedRequests final {
  public:
   static constexpr int32_t kBlockSize = 16;
 
-  explicit PackedRequests(const std::vector<ModelRequest>& requests) {
+  PackedRequests(const std::vector<ModelRequest>& requests, const std::vector<KvSpec>& specs) {
     for (const ModelRequest& request : requests) {
       self_stride_ = std::max(self_stride_, blocks(request.decoder_ids.size()));
       cross_stride_ = std::max(cross_stride_, blocks(static_cast<size_t>(request.content.num_positions())));
@@ -58,7 +59,11 @@ class PackedRequests final {
     for (const ModelRequest& request : requests) add(request);
     rows_.resize(decoder_ids_.size());
     std::iota(rows_.begin(), rows_.end(), 0);
+    lists_.resize(specs.size());
+    for (size_t i = 0; i < specs.size(); ++i) add_spec(specs[i].kind, static_cast<int32_t>(i), lists_[i]);
   }
+  PackedRequests(const PackedRequests&) = delete;  // views of itself
+  PackedRequests& operator=(const PackedRequests&) = delete;
 
   int32_t num_seqs() const { return static_cast<int32_t>(encoder_lens_.size()); }
   int32_t num_blocks() const { return num_blocks_; }
@@ -73,23 +78,11 @@ class PackedRequests final {
     return batch;
   }
 
-  AttentionMetadata cross_write() const {
-    AttentionMetadata write;
-    write.block_size = kBlockSize;
-    write.slot_mapping = cross_slots_;
-    return write;
-  }
+  // Of each spec, to write cross KV.
+  std::span<const AttentionMetadata> cross_writes() const { return cross_writes_; }
 
-  ForwardBatch forward_batch(const KvCaches& kv) const {
-    ForwardBatch batch{decoder_ids_, decoder_positions_, rows_, {}, {}, kv};
-    batch.self = {num_seqs(),    max_decoder_len_, max_decoder_len_, decoder_loc_, contexts_,
-                  decoder_lens_, self_tables_,     self_stride_,     kBlockSize};
-    batch.self.slot_mapping = self_slots_;
-    batch.cross = {num_seqs(),    max_decoder_len_, max_encoder_len_, decoder_loc_, {},
-                   encoder_lens_, cross_tables_,    cross_stride_,    kBlockSize};
-    batch.cross.group_start_loc = groups_;
-    return batch;
-  }
+  // AttentionBackend::plan() fills this object's metadata.
+  ForwardBatch forward_batch(const KvCaches& kv) { return {decoder_ids_, decoder_positions_, rows_, attention_, kv}; }
 
  private:
   static int32_t blocks(size_t tokens) {
@@ -123,11 +116,44 @@ class PackedRequests final {
     }
   }
 
+  struct SpecLists {
+    std::vector<int32_t> tables;
+    std::vector<int64_t> slots;
+  };
+
+  // The same blocks as those of other specs, in another order.
+  void add_spec(KvKind kind, int32_t shift, SpecLists& lists) {
+    const bool is_self = kind == KvKind::kSelf;
+    const auto shifted = [&](int64_t block) { return (block + shift) % num_blocks_; };
+    for (const int32_t block : is_self ? self_tables_ : cross_tables_) {
+      lists.tables.push_back(block < 0 ? block : static_cast<int32_t>(shifted(block)));
+    }
+    for (const int64_t slot : is_self ? self_slots_ : cross_slots_) {
+      lists.slots.push_back(shifted(slot / kBlockSize) * kBlockSize + slot % kBlockSize);
+    }
+    AttentionMetadata& write = cross_writes_.emplace_back();
+    AttentionMetadata& attention = attention_.emplace_back();
+    if (kind == KvKind::kEncoderRows) return;
+    if (is_self) {
+      attention = {num_seqs(),    max_decoder_len_, max_decoder_len_, decoder_loc_, contexts_,
+                   decoder_lens_, lists.tables,     self_stride_,     kBlockSize};
+      attention.slot_mapping = lists.slots;
+      return;
+    }
+    attention = {num_seqs(),    max_decoder_len_, max_encoder_len_, decoder_loc_, {},
+                 encoder_lens_, lists.tables,     cross_stride_,    kBlockSize};
+    attention.group_start_loc = groups_;
+    write.block_size = kBlockSize;
+    write.slot_mapping = lists.slots;
+  }
+
   std::vector<int32_t> encoder_ids_, decoder_ids_, encoder_positions_, decoder_positions_, rows_;
   std::vector<FeaturesView> features_;
   std::vector<int32_t> encoder_lens_, decoder_lens_, contexts_, encoder_loc_ = {0}, decoder_loc_ = {0}, groups_ = {0};
   std::vector<int32_t> self_tables_, cross_tables_;
   std::vector<int64_t> self_slots_, cross_slots_;
+  std::vector<SpecLists> lists_;  // of each spec, as the two below
+  std::vector<AttentionMetadata> attention_, cross_writes_;
   int32_t self_stride_ = 0, cross_stride_ = 0, max_encoder_len_ = 0, max_decoder_len_ = 0, num_blocks_ = 0;
 };
 
@@ -182,7 +208,7 @@ class RunModel final {
     CpuDevice device{threads_, isa_};
     Context context{device, arena_, false, counters};
     const ModelSpec& spec = model.spec();
-    const PackedRequests packed(requests);
+    PackedRequests packed(requests, spec.kv);
     const TestKv kv(spec.kv, attention_, packed.num_blocks());
 
     const EncodeBatch encode = packed.encode_batch();
@@ -192,7 +218,7 @@ class RunModel final {
       move(encoded);
     }
     for (const LayerRange range : stages(cuts.decoder, spec.num_decoder_layers)) {
-      model.write_cross_kv(context, encoded.x, packed.cross_write(), kv.caches(), range);
+      model.write_cross_kv(context, encoded.x, packed.cross_writes(), kv.caches(), range);
     }
 
     ForwardBatch forward = packed.forward_batch(kv.caches());

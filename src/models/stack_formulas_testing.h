@@ -33,6 +33,7 @@ struct StackCase {
   bool has_biases = true, k_has_bias = true, out_has_bias = true;
   int64_t num_heads = 4, num_kv_heads = 0, head_dim = 0;
   int64_t cross_heads = 0, cross_kv_heads = 0, cross_head_dim = 0, kv_dim = 0;  // 0: as self-attention's
+  std::map<size_t, int64_t> other_kv_heads = {}, other_cross_kv_heads = {};     // of these layers
   bool norms_heads = false;
   NormOptions head_norm = {};
   Rope rope = {};
@@ -54,12 +55,14 @@ struct SeenKeys {
 };
 
 // A feed-forward's, an attention's options as the layers are loaded with.
-inline AttentionOptions attention_options(const StackCase& c, const std::string& prefix, bool is_cross) {
+inline AttentionOptions attention_options(const StackCase& c, size_t layer, bool is_cross) {
   AttentionOptions options;
-  options.prefix = prefix;
+  options.prefix = str_cat("layers.", layer, is_cross ? ".cross" : ".self");
   options.dim = c.dim;
   options.num_heads = is_cross && c.cross_heads > 0 ? c.cross_heads : c.num_heads;
   options.num_kv_heads = is_cross && c.cross_kv_heads > 0 ? c.cross_kv_heads : c.num_kv_heads;
+  const std::map<size_t, int64_t>& others = is_cross ? c.other_cross_kv_heads : c.other_kv_heads;
+  if (const auto other = others.find(layer); other != others.end()) options.num_kv_heads = other->second;
   options.head_dim = is_cross && c.cross_head_dim > 0 ? c.cross_head_dim : c.head_dim;
   options.kv_dim = is_cross ? c.kv_dim : 0;
   options.scale = 1.0f / std::sqrt(static_cast<float>(options.width_of_head()));
@@ -84,7 +87,7 @@ class Checkpoint {
     for (size_t i = 0; i < c.layers.size(); ++i) {
       const std::string layer = str_cat("layers.", i);
       for (const bool is_cross : {false, true}) {
-        if (c.layers[i].find(is_cross ? 'c' : 's') != std::string::npos) add_attention(layer, is_cross);
+        if (c.layers[i].find(is_cross ? 'c' : 's') != std::string::npos) add_attention(i, is_cross);
       }
       if (c.layers[i].find('f') == std::string::npos) continue;
       add_matrix(layer + ".up", kHidden, c_.dim, c.has_biases);
@@ -109,14 +112,12 @@ class Checkpoint {
       const std::string layer = str_cat("layers.", i), &has = c_.layers[i];
       TransformerLayer& loaded = parts.layers.emplace_back();
       if (has.find('s') != std::string::npos) {
-        ASSIGN_OR_RETURN(SelfAttention self,
-                         SelfAttention::load(weights, attention_options(c_, layer + ".self", false), packing));
+        ASSIGN_OR_RETURN(SelfAttention self, SelfAttention::load(weights, attention_options(c_, i, false), packing));
         ASSIGN_OR_RETURN(Residual sum, residual(weights, layer + ".self"));
         loaded.self = Sublayer<SelfAttention>{std::move(self), std::move(sum)};
       }
       if (has.find('c') != std::string::npos) {
-        ASSIGN_OR_RETURN(CrossAttention cross,
-                         CrossAttention::load(weights, attention_options(c_, layer + ".cross", true), packing));
+        ASSIGN_OR_RETURN(CrossAttention cross, CrossAttention::load(weights, attention_options(c_, i, true), packing));
         ASSIGN_OR_RETURN(Residual sum, residual(weights, layer + ".cross"));
         loaded.cross = Sublayer<CrossAttention>{std::move(cross), std::move(sum)};
       }
@@ -163,8 +164,8 @@ class Checkpoint {
     add_norm(prefix, c_.dim, c_.norm);
     if (c_.gates != Gates::kNone) add(prefix + ".factor", {c_.gates == Gates::kOne ? 1 : c_.dim}, 0.5f);
   }
-  void add_attention(const std::string& layer, bool is_cross) {
-    const AttentionOptions options = attention_options(c_, layer + (is_cross ? ".cross" : ".self"), is_cross);
+  void add_attention(size_t layer, bool is_cross) {
+    const AttentionOptions options = attention_options(c_, layer, is_cross);
     add_matrix(options.prefix + ".q_proj", options.q_width(), c_.dim, c_.has_biases);
     add_matrix(options.prefix + ".k_proj", options.kv_width(), options.kv_input_dim(), c_.has_biases && c_.k_has_bias);
     add_matrix(options.prefix + ".v_proj", options.kv_width(), options.kv_input_dim(), c_.has_biases);
@@ -204,14 +205,14 @@ class Formulas {
       const std::string layer = str_cat("layers.", i), &has = c_.layers[i];
       if (has.find('s') != std::string::npos) {
         add(x, layer + ".self", [&](const Rows& in) {
-          const AttentionOptions options = attention_options(c_, layer + ".self", false);
+          const AttentionOptions options = attention_options(c_, i, false);
           return attend(options, in, in, c_.is_decoder,
                         c_.num_biases == 0 ? -1 : static_cast<int>(c_.num_biases == 1 ? 0 : i), &positions);
         });
       }
       if (has.find('c') != std::string::npos) {
         add(x, layer + ".cross", [&](const Rows& in) {
-          return attend(attention_options(c_, layer + ".cross", true), in, encoder_rows, false, -1, nullptr, seen);
+          return attend(attention_options(c_, i, true), in, encoder_rows, false, -1, nullptr, seen);
         });
       }
       if (has.find('f') == std::string::npos) continue;

@@ -1,5 +1,6 @@
 #include "models/transformer_stack.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -7,21 +8,6 @@
 
 namespace transept {
 namespace {
-
-// Appends the spec of a kind, unless no layer has it. `get` returns a layer's attention of this kind, or null.
-template <typename Get>
-void add_spec(const std::vector<TransformerLayer>& layers, KvSpec spec, const Get& get, std::vector<KvSpec>& specs) {
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const AttentionHeads* heads = get(layers[i]);
-    if (heads == nullptr) continue;
-    const auto num_heads = static_cast<int32_t>(heads->num_kv_heads()), dim = static_cast<int32_t>(heads->head_dim());
-    CHECK(spec.layers.empty() || (spec.num_kv_heads == num_heads && spec.head_dim == dim));
-    spec.layers.push_back(static_cast<int32_t>(i));
-    spec.num_kv_heads = num_heads;
-    spec.head_dim = dim;
-  }
-  if (!spec.layers.empty()) specs.push_back(std::move(spec));
-}
 
 const AttentionHeads* self_heads(const TransformerLayer& layer) {
   return layer.self.has_value() ? &layer.self->f.heads() : nullptr;
@@ -46,48 +32,50 @@ StatusOr<TransformerStack> TransformerStack::make(StackParts parts, const Attent
 TransformerStack::TransformerStack(StackParts parts, const AttentionBackend& attention)
     : parts_(std::move(parts)), attention_(attention) {
   CHECK(parts_.biases.size() <= 1 || parts_.biases.size() == parts_.layers.size());
-  int32_t num_self = 0, num_cross = 0;
-  for (const TransformerLayer& layer : parts_.layers) {
-    self_places_.push_back(num_self);
-    cross_places_.push_back(num_cross);
-    num_self += layer.self.has_value() ? 1 : 0;
-    num_cross += layer.cross.has_value() ? 1 : 0;
+  self_places_.resize(parts_.layers.size());
+  cross_places_.resize(parts_.layers.size());
+  for (size_t i = 0; i < parts_.layers.size(); ++i) {
+    const auto index = static_cast<int32_t>(i);
+    const AttentionHeads *self = self_heads(parts_.layers[i]), *cross = cross_heads(parts_.layers[i]);
+    if (self != nullptr) self_places_[i] = add_to_spec(KvKind::kSelf, TableOwner::kSequence, *self, index);
+    if (cross != nullptr) cross_places_[i] = add_to_spec(KvKind::kCross, TableOwner::kGroup, *cross, index);
   }
-  cross_spec_ = num_self > 0 ? 1 : 0;  // as kv_specs() lists them
 }
 
-std::vector<KvSpec> TransformerStack::kv_specs() const {
-  std::vector<KvSpec> specs;
-  add_spec(parts_.layers, {.kind = KvKind::kSelf, .owner = TableOwner::kSequence}, self_heads, specs);
-  add_spec(parts_.layers, {.kind = KvKind::kCross, .owner = TableOwner::kGroup}, cross_heads, specs);
-  return specs;
-}
-
-const TensorView& TransformerStack::self_cache(const KvCaches& kv, int32_t index) const {
-  return kv.specs[self_spec_][static_cast<size_t>(self_places_[static_cast<size_t>(index)])];
-}
-
-const TensorView& TransformerStack::cross_cache(const KvCaches& kv, int32_t index) const {
-  return kv.specs[cross_spec_][static_cast<size_t>(cross_places_[static_cast<size_t>(index)])];
+TransformerStack::KvPlace TransformerStack::add_to_spec(KvKind kind, TableOwner owner, const AttentionHeads& heads,
+                                                        int32_t index) {
+  const auto num_heads = static_cast<int32_t>(heads.num_kv_heads()), dim = static_cast<int32_t>(heads.head_dim());
+  auto spec = std::find_if(specs_.begin(), specs_.end(), [&](const KvSpec& known) {
+    return known.kind == kind && known.num_kv_heads == num_heads && known.head_dim == dim;
+  });
+  if (spec == specs_.end()) {
+    specs_.push_back({.kind = kind, .owner = owner, .num_kv_heads = num_heads, .head_dim = dim});
+    spec = specs_.end() - 1;
+  }
+  spec->layers.push_back(index);
+  return {static_cast<size_t>(spec - specs_.begin()), spec->layers.size() - 1};
 }
 
 void TransformerStack::encode(Context& context, const EncodeBatch& batch, LayerRange range, const TensorView& x) const {
-  run(context, {AttentionType::kEncoder, batch.attention}, batch.positions, range, x);
+  run(context, {.encoder = &batch.attention}, batch.positions, range, x);
 }
 
-void TransformerStack::write_cross_kv(Context& context, const TensorView& encoder_rows, const AttentionMetadata& cross,
-                                      const KvCaches& kv, LayerRange range) const {
+void TransformerStack::write_cross_kv(Context& context, const TensorView& encoder_rows,
+                                      std::span<const AttentionMetadata> writes, const KvCaches& kv,
+                                      LayerRange range) const {
   for (int32_t i = range.begin; i < range.end; ++i) {
     if (!layer(i).cross.has_value()) continue;
-    AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, cross};
-    inputs.kv_cache = cross_cache(kv, i);
+    const AttentionMetadata& write = writes[cross_place(i).spec];
+    if (write.slot_mapping.empty()) continue;
+    AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, write};
+    inputs.kv_cache = cross_place(i).cache(kv);
     layer(i).cross->f.write_kv(context, inputs, encoder_rows);
   }
 }
 
 void TransformerStack::decode(Context& context, const ForwardBatch& batch, LayerRange range,
                               const TensorView& x) const {
-  run(context, {AttentionType::kDecoder, batch.self, &batch.cross, batch.kv, batch.capture, batch.row_kinds},
+  run(context, {.attention = batch.attention, .kv = batch.kv, .capture = batch.capture, .row_kinds = batch.row_kinds},
       batch.positions, range, x);
 }
 
@@ -124,8 +112,11 @@ void TransformerStack::run_feed_forward(Context& context, const Step& step, int3
 
 void TransformerStack::run_self(Context& context, const Step& step, int32_t index, const RopeAngles* angles,
                                 const TensorView& x) const {
-  AttentionInputs inputs{attention_, step.type, step.self};
-  if (step.cross != nullptr) inputs.kv_cache = self_cache(step.kv, index);
+  const KvPlace& place = self_place(index);
+  const bool encodes = step.encoder != nullptr;
+  AttentionInputs inputs{attention_, encodes ? AttentionType::kEncoder : AttentionType::kDecoder,
+                         encodes ? *step.encoder : step.attention[place.spec]};
+  if (!encodes) inputs.kv_cache = place.cache(step.kv);
   std::optional<AttentionBias> bias;
   if (!parts_.biases.empty()) {
     bias = parts_.biases[parts_.biases.size() == 1 ? 0 : static_cast<size_t>(index)].bias();
@@ -139,8 +130,9 @@ void TransformerStack::run_self(Context& context, const Step& step, int32_t inde
 }
 
 void TransformerStack::run_cross(Context& context, const Step& step, int32_t index, const TensorView& x) const {
-  AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, *step.cross};
-  inputs.kv_cache = cross_cache(step.kv, index);
+  const KvPlace& place = cross_place(index);
+  AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, step.attention[place.spec]};
+  inputs.kv_cache = place.cache(step.kv);
   LayerCapture capture(step.capture, index);
   inputs.capture = capture.get();
   const Sublayer<CrossAttention>& sublayer = *layer(index).cross;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "attention/backend.h"
@@ -47,21 +48,21 @@ struct StackParts {
 
 class TransformerStack final {
  public:
-  // REQUIRES: self-attentions have KV heads of one shape, and cross-attentions have. Errors: Unimplemented, what the
-  // backend does not support.
+  // Errors: Unimplemented, what the backend does not support.
   static StatusOr<TransformerStack> make(StackParts parts, const AttentionBackend& attention);
 
   int32_t num_layers() const { return static_cast<int32_t>(parts_.layers.size()); }
 
-  // The KV of a decoder's layers: one spec of kind kSelf and one of kind kCross, each only if some layer has it.
-  std::vector<KvSpec> kv_specs() const;
+  // The KV of a decoder's layers: a spec for each kind and shape of heads, in the order in which layers first have it
+  // (of one layer: self, then cross). Lists by spec that are passed to this class begin with these.
+  const std::vector<KvSpec>& kv_specs() const { return specs_; }
 
   // Runs layers `range` of an encoder over x [batch.num_tokens(), dim], in place.
   void encode(Context& context, const EncodeBatch& batch, LayerRange range, const TensorView& x) const;
 
-  // Projects encoder rows [rows, kv_dim] to the cross K and V of layers `range`, and writes them at
-  // cross.slot_mapping.
-  void write_cross_kv(Context& context, const TensorView& encoder_rows, const AttentionMetadata& cross,
+  // Projects encoder rows [rows, kv_dim] to the cross K and V of layers `range`, and writes them at slot_mapping of
+  // writes[s], s the layer's spec. Skips layers whose spec has no slots.
+  void write_cross_kv(Context& context, const TensorView& encoder_rows, std::span<const AttentionMetadata> writes,
                       const KvCaches& kv, LayerRange range) const;
 
   // Runs layers `range` of a decoder over x [batch.num_tokens(), dim], in place.
@@ -75,9 +76,8 @@ class TransformerStack final {
 
   // What a step brings to all layers of a range.
   struct Step {
-    AttentionType type;
-    const AttentionMetadata& self;
-    const AttentionMetadata* cross = nullptr;  // null: an encoder
+    const AttentionMetadata* encoder = nullptr;         // of all layers; null: a decoder
+    std::span<const AttentionMetadata> attention = {};  // of a decoder, by spec
     KvCaches kv = {};
     const CrossCapture* capture = nullptr;
     View<uint8_t> row_kinds = {};
@@ -88,14 +88,19 @@ class TransformerStack final {
   void run_cross(Context& context, const Step& step, int32_t index, const TensorView& x) const;
   void run_feed_forward(Context& context, const Step& step, int32_t index, const TensorView& x) const;
   const TransformerLayer& layer(int32_t index) const { return parts_.layers[static_cast<size_t>(index)]; }
-  // The layer's place among the KV caches of its kind.
-  const TensorView& self_cache(const KvCaches& kv, int32_t index) const;
-  const TensorView& cross_cache(const KvCaches& kv, int32_t index) const;
+  // Where a layer's KV is: its spec, and its place among the spec's layers.
+  struct KvPlace {
+    size_t spec = 0, index = 0;
+    const TensorView& cache(const KvCaches& kv) const { return kv.specs[spec][index]; }
+  };
+  KvPlace add_to_spec(KvKind kind, TableOwner owner, const AttentionHeads& heads, int32_t index);
+  const KvPlace& self_place(int32_t index) const { return self_places_[static_cast<size_t>(index)]; }
+  const KvPlace& cross_place(int32_t index) const { return cross_places_[static_cast<size_t>(index)]; }
 
   StackParts parts_;
   const AttentionBackend& attention_;
-  size_t self_spec_ = 0, cross_spec_ = 1;            // in kv_specs()
-  std::vector<int32_t> self_places_, cross_places_;  // [num_layers]; of a layer without: not read
+  std::vector<KvSpec> specs_;
+  std::vector<KvPlace> self_places_, cross_places_;  // [num_layers]; of a layer without: not read
 };
 
 }  // namespace transept

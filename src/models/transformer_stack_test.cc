@@ -52,6 +52,12 @@ std::vector<StackCase> cases() {
       {.name = "NoCross", .layers = {"sf", "sf"}},
       {.name = "AttentionAlone", .layers = {"s", "c", "f"}},
       {.name = "CrossOfAnotherWidth", .cross_heads = 8, .cross_head_dim = 3, .kv_dim = 20},
+      {.name = "LayersOfOtherHeads",
+       .layers = {"scf", "sf", "scf", "cf", "scf"},
+       .num_kv_heads = 2,
+       .cross_kv_heads = 1,
+       .other_kv_heads = {{1, 4}, {2, 1}, {4, 1}},
+       .other_cross_kv_heads = {{2, 2}, {4, 2}}},
       {.name = "GatedFeedForward", .has_biases = false, .is_gated = true, .activation = Activation::kSilu},
       {.name = "DistanceBiasForAll", .num_biases = 1},
       {.name = "DistanceBiasInEachLayer", .num_biases = 2},
@@ -122,7 +128,7 @@ TEST_P(TransformerStackTest, MatchesTheFormulas) {
   const Formulas formulas(c, checkpoint);
 
   // Two sequences of unequal length in one batch; ids say how many rows there are.
-  const PackedRequests packed({{{{1, 1, 1, 1, 1}}, {1, 1, 1}}, {{{1, 1}}, {1, 1, 1, 1}}});
+  PackedRequests packed({{{{1, 1, 1, 1, 1}}, {1, 1, 1}}, {{{1, 1}}, {1, 1, 1, 1}}}, stack->kv_specs());
   const TestKv kv(stack->kv_specs(), *attention, packed.num_blocks());
   ForwardBatch forward = packed.forward_batch(kv.caches());
   const std::vector<int32_t>&from = packed.encoder_loc(), &to = packed.decoder_loc();
@@ -146,7 +152,7 @@ TEST_P(TransformerStackTest, MatchesTheFormulas) {
   if (c.is_decoder) {
     forward.positions = positions;
     attention->plan(context, forward);
-    stack->write_cross_kv(context, encoder_rows, packed.cross_write(), forward.kv, all);
+    stack->write_cross_kv(context, encoder_rows, packed.cross_writes(), forward.kv, all);
     stack->decode(context, forward, all, x);
   } else {
     EncodeBatch encode = packed.encode_batch();
@@ -185,6 +191,38 @@ TEST(TransformerStack, ReportsTheKvOfItsLayers) {
   EXPECT_EQ(specs[1].head_dim, 3);
   const StackCase decoder_only{.layers = {"sf"}};
   EXPECT_EQ(Checkpoint(decoder_only).stack(packing, *attention)->kv_specs().size(), 1u);
+}
+
+// Layers of equal heads are one spec, in the order in which layers first have it; never across kinds.
+TEST(TransformerStack, ReportsTheKvOfLayersOfOtherHeads) {
+  ThreadPool threads(1);
+  const auto attention = std::move(make_attention_backend("reference")).value();
+  const StackCase some{.layers = {"sf", "scf", "sf", "cf", "scf"},
+                       .num_kv_heads = 2,
+                       .cross_kv_heads = 2,
+                       .other_kv_heads = {{1, 4}, {4, 4}},
+                       .other_cross_kv_heads = {{3, 1}}};
+  const Checkpoint checkpoint(some);
+  const auto stack = checkpoint.stack(PackOptions(threads, std::nullopt, nullptr), *attention);
+  struct Expected {
+    KvKind kind;
+    TableOwner owner;
+    std::vector<int32_t> layers;
+    int32_t num_kv_heads;
+  };
+  const std::vector<Expected> expected = {{KvKind::kSelf, TableOwner::kSequence, {0, 2}, 2},
+                                          {KvKind::kSelf, TableOwner::kSequence, {1, 4}, 4},
+                                          {KvKind::kCross, TableOwner::kGroup, {1, 4}, 2},
+                                          {KvKind::kCross, TableOwner::kGroup, {3}, 1}};
+  ASSERT_EQ(stack->kv_specs().size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const KvSpec& spec = stack->kv_specs()[i];
+    EXPECT_EQ(spec.kind, expected[i].kind) << i;
+    EXPECT_EQ(spec.owner, expected[i].owner) << i;
+    EXPECT_EQ(spec.layers, expected[i].layers) << i;
+    EXPECT_EQ(spec.num_kv_heads, expected[i].num_kv_heads) << i;
+    EXPECT_EQ(spec.head_dim, 6) << i;
+  }
 }
 
 TEST(TransformerStack, RefusesWhatTheBackendLacks) {

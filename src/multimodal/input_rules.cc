@@ -31,9 +31,15 @@ Status InputRules::check_encoder(const EncoderDecoderPrompt& prompt, const Promp
                        "truncate_prompt_tokens cuts token ids, and the encoder input is audio");
   }
   if (!context_.modalities.empty()) {
-    return field_error(prompt.encoder_param,
-                       str_cat("this model (", context_.family, ") encodes ", context_.modalities.front(),
-                               ": give it in multi_modal_data; text and ids beside it are the decoder's"));
+    // Who sends text to it most likely wants something else of it.
+    const std::string_view whole_recordings =
+        context_.modalities.front() == "audio"
+            ? "; whole recordings are for `transept transcribe` and POST /v1/audio/transcriptions"
+            : "";
+    return field_error(
+        prompt.encoder_param,
+        str_cat("this model (", context_.family, ") encodes ", context_.modalities.front(),
+                ": give it in multi_modal_data; text and ids beside it are the decoder's", whole_recordings));
   }
   if (has_content) return ok_status();
   return field_error(

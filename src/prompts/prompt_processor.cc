@@ -99,7 +99,8 @@ Status PromptProcessor::refuse_media(const EncoderDecoderPrompt& prompt) const {
     });
     if (unknown != given.end()) name = unknown->first.substr(0, kMaxShownName);
   }
-  return field_error("multi_modal_data", str_cat("this model (", spec_.family, ") takes no ", name, " input"));
+  return field_error("multi_modal_data", str_cat("this model (", spec_.family, ") takes no ", name,
+                                                 " input: give text or ids as prompt or encoder_prompt"));
 }
 
 Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const Options& options,

@@ -1,5 +1,6 @@
 #include "rank/check_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -56,11 +57,33 @@ class PlanChecker final {
     return check_blocks("freed_host", moves.freed_host, host);
   }
 
-  // Whether a table holds `num_tokens`, in blocks of the pool.
-  Status check_table(std::string_view field, const BlockTable& table, int64_t num_tokens, int64_t block_size) const {
-    RETURN_IF_ERROR(check_blocks(field, table, info_.num_device_blocks));
-    const int64_t least = ceil_div(num_tokens, block_size);
-    return check(field, std::ssize(table), "blocks", least, std::numeric_limits<int32_t>::max());
+  int64_t num_specs(TableOwner owner) const {
+    return std::count_if(info_.tables.begin(), info_.tables.end(),
+                         [&](const TableSpec& spec) { return spec.owner == owner; });
+  }
+  // One table of each spec of the owner, in blocks of the pool; each holds `num_tokens`. may_lack: some of them, but
+  // not all, may be empty.
+  Status check_tables(std::string_view field, std::span<const BlockTable> tables, TableOwner owner, int64_t num_tokens,
+                      bool may_lack = false) const {
+    const int64_t wanted = num_specs(owner);
+    RETURN_IF_ERROR(check(field, std::ssize(tables), "tables", wanted, wanted));
+    size_t next = 0, num_empty = 0;
+    for (const TableSpec& spec : info_.tables) {
+      if (spec.owner != owner) continue;
+      const BlockTable& table = tables[next++];
+      num_empty += table.empty() ? 1 : 0;
+      if (may_lack && table.empty()) continue;
+      RETURN_IF_ERROR(check_blocks(field, table, info_.num_device_blocks));
+      const int64_t least = ceil_div(num_tokens, int64_t{spec.tokens_per_block});
+      RETURN_IF_ERROR(check(field, std::ssize(table), "blocks", least, std::numeric_limits<int32_t>::max()));
+    }
+    return may_lack && num_empty == tables.size() ? refuse(field, "no table is written") : ok_status();
+  }
+  static Status check_none(std::string_view field, std::span<const BlockTable> tables) {
+    return check(field, std::ssize(tables), "tables", 0, 0);
+  }
+  static std::span<const BlockTable> all_of(const Recycled<BlockTable>& tables) {
+    return {tables.begin(), tables.size()};
   }
   Status check_ids(std::string_view field, std::span<const int32_t> ids, int32_t vocab_size) const {
     for (const int32_t id : ids) RETURN_IF_ERROR(check(field, id, "is an id", 0, int64_t{vocab_size} - 1));
@@ -71,23 +94,30 @@ class PlanChecker final {
     RETURN_IF_ERROR(check("num_cross_tokens", group.num_cross_tokens, "positions", 0,
                           has_spec(KvKind::kCross) ? info_.max_encoder_len : 0));
     RETURN_IF_ERROR(check_ids("encoder_token_ids", group.encoder_token_ids, info_.spec.encoder_vocab()));
-    RETURN_IF_ERROR(
-        check_table("cross_block_table", group.cross_block_table, group.num_cross_tokens, info_.cross_block_size));
+    const std::span<const BlockTable> group_tables = all_of(group.group_tables);
+    RETURN_IF_ERROR(group.num_cross_tokens > 0
+                        ? check_tables("group_tables", group_tables, TableOwner::kGroup, group.num_cross_tokens)
+                        : check_none("group_tables", group_tables));
     if (group.seq_data.empty()) return refuse("seq_data", "a group without rows");
-    if (group.seq_data.size() != group.block_tables.size()) return refuse("block_tables", "not one a sequence");
+    const auto num_tables = static_cast<size_t>(num_specs(TableOwner::kSequence));
+    if (group.sequence_tables.size() != group.seq_data.size() * num_tables) {
+      return refuse("sequence_tables", "not one a sequence and spec");
+    }
     for (size_t i = 0; i < group.seq_data.size(); ++i) {
-      RETURN_IF_ERROR(check_sequence(group.seq_data[i], group.block_tables[i]));
+      RETURN_IF_ERROR(check_sequence(group.seq_data[i]));
+      const int64_t num_tokens = group.seq_data[i].context_len + std::ssize(group.seq_data[i].token_ids);
+      RETURN_IF_ERROR(check_tables("sequence_tables", all_of(group.sequence_tables).subspan(i * num_tables, num_tables),
+                                   TableOwner::kSequence, num_tokens));
     }
     RETURN_IF_ERROR(check_ranges(group));
     return check_splices(group);
   }
-  Status check_sequence(const SequenceData& data, const BlockTable& table) {
+  Status check_sequence(const SequenceData& data) {
     const int64_t num_rows = std::ssize(data.token_ids), axes = info_.spec.position_axes;
     RETURN_IF_ERROR(check("context_len", data.context_len, "tokens", 0, info_.max_decoder_len));
     RETURN_IF_ERROR(check("token_ids", num_rows, "rows", 1, int64_t{info_.max_decoder_len} - data.context_len));
     RETURN_IF_ERROR(check("first_logits_row", data.first_logits_row, "is a row", 0, num_rows));
     RETURN_IF_ERROR(check_ids("token_ids", data.token_ids, info_.spec.vocab_size));
-    RETURN_IF_ERROR(check_table("block_table", table, data.context_len + num_rows, info_.block_size));
     const int64_t num_positions = std::ssize(data.positions);
     if (num_positions % axes != 0) return refuse("positions", "not as many on each axis");
     RETURN_IF_ERROR(check("positions", num_positions / axes, "rows", 0, num_rows));
@@ -122,8 +152,8 @@ class PlanChecker final {
       RETURN_IF_ERROR(check("splices", splice.first_row, "is a row", end, num_rows - 1));
       RETURN_IF_ERROR(check("splices", splice.num_rows, "rows", 1, num_rows - splice.first_row));
       RETURN_IF_ERROR(check("splices", splice.first_slot, "is a slot", 0, info_.max_num_encoder_tokens - 1));
-      RETURN_IF_ERROR(check_table("splice block_table", splice.block_table,
-                                  int64_t{splice.first_slot} + splice.num_rows, info_.rows_block_size));
+      RETURN_IF_ERROR(check_tables("splice item_tables", all_of(splice.item_tables), TableOwner::kItem,
+                                   int64_t{splice.first_slot} + splice.num_rows));
       end = int64_t{splice.first_row} + splice.num_rows;
     }
     return ok_status();
@@ -147,17 +177,23 @@ class PlanChecker final {
     if (encode.writes == Consumers::kNone || (encode.writes & encode.consumers) != encode.writes) {
       return refuse("encode writes", "not some of the consumers");
     }
+    RETURN_IF_ERROR(check_writes(encode));
+    return check_input(encode);
+  }
+  // What is written already has no table here.
+  Status check_writes(const PlannedEncode& encode) const {
+    const std::span<const BlockTable> of_group = all_of(encode.group_tables), of_item = all_of(encode.item_tables);
     if (has(encode.writes, Consumers::kCross)) {
       RETURN_IF_ERROR(check("encode cross_begin", encode.cross_begin, "is a position", 0,
                             int64_t{info_.max_encoder_len} - encode.num_positions));
-      RETURN_IF_ERROR(check_table("encode cross_block_table", encode.cross_block_table,
-                                  int64_t{encode.cross_begin} + encode.num_positions, info_.cross_block_size));
+      RETURN_IF_ERROR(check_tables("encode group_tables", of_group, TableOwner::kGroup,
+                                   int64_t{encode.cross_begin} + encode.num_positions, true));
+    } else {
+      RETURN_IF_ERROR(check_none("encode group_tables", of_group));
     }
-    if (has(encode.writes, Consumers::kSplice)) {
-      RETURN_IF_ERROR(
-          check_table("encode rows_block_table", encode.rows_block_table, encode.num_positions, info_.rows_block_size));
-    }
-    return check_input(encode);
+    return has(encode.writes, Consumers::kSplice)
+               ? check_tables("encode item_tables", of_item, TableOwner::kItem, encode.num_positions, true)
+               : check_none("encode item_tables", of_item);
   }
   Status check_input(const PlannedEncode& encode) const {
     if (encode.features.empty()) {

@@ -24,9 +24,13 @@ ExecutorInfo limits() {
   info.max_num_seqs = 3;
   info.max_num_batched_tokens = 4;
   info.max_num_encoder_tokens = 20;
-  info.block_size = info.cross_block_size = 16;
-  info.rows_block_size = 4;
-  info.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}, {KvKind::kEncoderRows}};
+  info.block_size = 16;
+  info.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}, {KvKind::kSelf}, {KvKind::kCross}, {KvKind::kEncoderRows}};
+  info.tables = {{TableOwner::kSequence, 16},
+                 {TableOwner::kGroup, 16},
+                 {TableOwner::kSequence, 2},
+                 {TableOwner::kGroup, 5},
+                 {TableOwner::kItem, 4}};
   info.num_device_blocks = 8;
   info.num_host_blocks = 4;
   return info;
@@ -39,26 +43,28 @@ StepPlan sound_plan() {
     SequenceGroupMetadata& group = plan.scheduled.groups[i];
     group.seq_data[0].context_len = 3;
     group.seq_data[0].token_ids = {7};
+    group.sequence_tables.push() = {5, 6, 7};
     group.num_cross_tokens = 10;
+    group.group_tables.push() = {3, 4};
   }
   PlannedEncode& ids = plan.scheduled.encodes.push();
   ids.token_ids.assign(10, 5);
   ids.num_positions = ids.num_rows = 10;
   ids.consumers = ids.writes = Consumers::kCross;
-  ids.cross_block_table = plan.scheduled.groups[1].cross_block_table;
+  ids.group_tables = plan.scheduled.groups[1].group_tables;
   PlannedEncode& media = plan.scheduled.encodes.push();
   media.features.shape = {2, 3};
   media.features.begin = 1;
   media.num_positions = 8;
   media.num_rows = 10;
   media.consumers = media.writes = Consumers::kCross | Consumers::kSplice;
-  media.cross_block_table = plan.scheduled.groups[2].cross_block_table;
-  media.rows_block_table = {6, 7};
+  media.group_tables = plan.scheduled.groups[2].group_tables;
+  media.item_tables.push() = {6, 7};
   plan.scheduled.bulk.resize(7);
   PlannedSplice& splice = plan.scheduled.groups[2].splices.push();
   splice.num_rows = 1;
   splice.first_slot = 7;
-  splice.block_table = {6, 7};
+  splice.item_tables.push() = {6, 7};
   plan.scheduled.groups[2].ranges = {{0, 0, 0, 1}, {3, 2, 10, 0}};
   plan.scheduled.groups[2].seq_data[0].positions = {2};
   plan.captures.push_back({0, 0, 0, 1});
@@ -75,10 +81,22 @@ TEST(CheckPlan, ASoundOneIsTaken) {
     LongEncode& encode = plan.scheduled.long_encode;
     encode.runs = encode.begins = true;
     encode.encode = plan.scheduled.encodes[is_media ? 1 : 0];
-    encode.encode.cross_block_table = {0};
+    encode.encode.group_tables[0] = {0};
     EXPECT_EQ(check_plan(plan, limits()), ok_status());
-    encode.encode.cross_block_table = {8};
-    EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("encode cross_block_table"));
+    encode.encode.group_tables[0] = {8};
+    EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("encode group_tables"));
+  }
+}
+
+// Another group wrote the others; a step that writes none is not planned.
+TEST(CheckPlan, AnEncodeMayWriteSomeOfTheTables) {
+  for (const size_t written : {size_t{0}, size_t{1}}) {
+    StepPlan plan = sound_plan();
+    Recycled<BlockTable>& tables = plan.scheduled.encodes[0].group_tables;
+    tables[written].clear();
+    EXPECT_EQ(check_plan(plan, limits()), ok_status());
+    tables[1 - written].clear();
+    EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("encode group_tables: no table is written"));
   }
 }
 
@@ -97,11 +115,26 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
       {"copy", [](StepPlan& p) { p.scheduled.moves.copy[0].dst = 8; }},
       {"freed_device", [](StepPlan& p) { p.scheduled.moves.freed_device = {8}; }},
       {"freed_host", [](StepPlan& p) { p.scheduled.moves.freed_host = {4}; }},
-      {"cross_block_table", [&](StepPlan& p) { group(p, 0).cross_block_table = {}; }},
-      {"cross_block_table", [&](StepPlan& p) { group(p, 0).cross_block_table = {-1}; }},
-      {"block_table", [&](StepPlan& p) { group(p, 0).block_tables[0] = {8}; }},
-      {"block_table", [&](StepPlan& p) { group(p, 0).seq_data[0].context_len = 16; }},
-      {"block_tables", [&](StepPlan& p) { group(p, 0).block_tables.push(); }},
+      {"group_tables", [&](StepPlan& p) { group(p, 0).group_tables[0] = {}; }},
+      {"group_tables", [&](StepPlan& p) { group(p, 0).group_tables[0] = {-1}; }},
+      {"group_tables", [&](StepPlan& p) { group(p, 0).group_tables[1] = {3}; }},
+      {"group_tables",
+       [&](StepPlan& p) {
+         group(p, 0).group_tables[1] = {3, 8};
+       }},
+      {"group_tables", [&](StepPlan& p) { group(p, 0).group_tables.pop_back(); }},
+      {"group_tables", [&](StepPlan& p) { group(p, 0).group_tables.push() = {1}; }},
+      {"group_tables", [&](StepPlan& p) { group(p, 0).num_cross_tokens = 0; }},
+      {"sequence_tables", [&](StepPlan& p) { group(p, 0).sequence_tables[0] = {8}; }},
+      {"sequence_tables", [&](StepPlan& p) { group(p, 0).sequence_tables[1] = {5}; }},
+      {"sequence_tables",
+       [&](StepPlan& p) {
+         group(p, 0).sequence_tables[1] = {5, -1};
+       }},
+      {"sequence_tables", [&](StepPlan& p) { group(p, 0).seq_data[0].context_len = 16; }},
+      {"sequence_tables", [&](StepPlan& p) { group(p, 0).seq_data[0].context_len = 6; }},
+      {"sequence_tables", [&](StepPlan& p) { group(p, 0).sequence_tables.push(); }},
+      {"sequence_tables", [&](StepPlan& p) { group(p, 0).sequence_tables.pop_back(); }},
       {"context_len", [&](StepPlan& p) { group(p, 0).seq_data[0].context_len = -1; }},
       {"token_ids", [&](StepPlan& p) { group(p, 0).seq_data[0].token_ids.clear(); }},
       {"token_ids", [&](StepPlan& p) { group(p, 0).seq_data[0].token_ids = {1000}; }},
@@ -114,7 +147,7 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
        }},
       {"num_cross_tokens", [&](StepPlan& p) { group(p, 0).num_cross_tokens = 65; }},
       {"encoder_token_ids", [&](StepPlan& p) { group(p, 0).encoder_token_ids = {1000}; }},
-      {"seq_data", [&](StepPlan& p) { group(p, 0).seq_data.clear(), group(p, 0).block_tables.clear(); }},
+      {"seq_data", [&](StepPlan& p) { group(p, 0).seq_data.clear(), group(p, 0).sequence_tables.clear(); }},
       {"positions",
        [&](StepPlan& p) {
          group(p, 0).seq_data[0].positions = {1, 2};
@@ -132,11 +165,12 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
       {"splices", [&](StepPlan& p) { group(p, 2).splices[0].num_rows = 0; }},
       {"splices", [&](StepPlan& p) { group(p, 2).splices[0].first_slot = -1; }},
       {"splices", [&](StepPlan& p) { group(p, 2).splices.push() = PlannedSplice(group(p, 2).splices[0]); }},
-      {"splice block_table", [&](StepPlan& p) { group(p, 2).splices[0].first_slot = 8; }},
-      {"splice block_table",
+      {"splice item_tables", [&](StepPlan& p) { group(p, 2).splices[0].first_slot = 8; }},
+      {"splice item_tables",
        [&](StepPlan& p) {
-         group(p, 2).splices[0].block_table = {6, 8};
+         group(p, 2).splices[0].item_tables[0] = {6, 8};
        }},
+      {"splice item_tables", [&](StepPlan& p) { group(p, 2).splices[0].item_tables.clear(); }},
       {"encode token_ids", [&](StepPlan& p) { encode(p, 0).token_ids[3] = -1; }},
       {"encode token_ids", [&](StepPlan& p) { encode(p, 0).token_ids.pop_back(); }},
       {"encode num_positions", [&](StepPlan& p) { encode(p, 0).num_positions = 0; }},
@@ -147,9 +181,15 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
       {"encode writes", [&](StepPlan& p) { encode(p, 0).writes = Consumers::kSplice; }},
       {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = -1; }},
       {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = 55; }},
-      {"encode cross_block_table", [&](StepPlan& p) { encode(p, 0).cross_begin = 7; }},
-      {"encode cross_block_table", [&](StepPlan& p) { encode(p, 0).cross_block_table.clear(); }},
-      {"encode rows_block_table", [&](StepPlan& p) { encode(p, 1).rows_block_table.pop_back(); }},
+      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross_begin = 7; }},
+      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross_begin = 1; }},
+      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).group_tables.clear(); }},
+      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).group_tables.pop_back(); }},
+      {"encode group_tables", [&](StepPlan& p) { encode(p, 1).writes = Consumers::kSplice; }},
+      {"encode item_tables", [&](StepPlan& p) { encode(p, 1).item_tables[0].pop_back(); }},
+      {"encode item_tables", [&](StepPlan& p) { encode(p, 1).item_tables[0].clear(); }},
+      {"encode item_tables", [&](StepPlan& p) { encode(p, 0).item_tables.push() = {1}; }},
+      {"encode item_tables", [&](StepPlan& p) { encode(p, 1).writes = Consumers::kCross; }},
       {"shape",
        [&](StepPlan& p) {
          encode(p, 1).features.shape = {0, 3};
@@ -206,11 +246,13 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
 TEST(CheckPlan, WhatTheModelHasNoPlaceForIsRefused) {
   ExecutorInfo info = limits();
   info.spec.kv.pop_back();
+  info.tables.pop_back();
   EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("splices"));
   StepPlan plan = sound_plan();
   plan.scheduled.groups[2].splices.clear();
   EXPECT_THAT(error_message(check_plan(plan, info)), HasSubstr("encode consumers"));
-  info.spec.kv = {{KvKind::kSelf}};
+  info.spec.kv = {{KvKind::kSelf}, {KvKind::kSelf}};
+  info.tables = {{TableOwner::kSequence, 16}, {TableOwner::kSequence, 2}};
   EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("num_cross_tokens"));
 }
 

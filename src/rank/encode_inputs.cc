@@ -4,47 +4,75 @@
 
 namespace transept {
 
-EncodeInputs::EncodeInputs(const Limits& limits) : limits_(limits) {
+EncodeInputs::EncodeInputs(const Limits& limits)
+    : limits_(limits), slots_(limits.tables.size()), table_writes_(limits.tables.size()) {
   const auto num_tokens = static_cast<size_t>(limits.max_num_tokens);
   for (std::vector<int32_t>* list : {&ids_, &positions_, &seq_lens_, &start_loc_}) list->reserve(num_tokens + 1);
-  cross_slots_.reserve(num_tokens);
+  for (size_t spec = 0; spec < slots_.size(); ++spec) {
+    if (limits.tables[spec].owner == TableOwner::kGroup) slots_[spec].reserve(num_tokens);
+  }
   clear();
 }
 
 void EncodeInputs::clear() {
   for (std::vector<int32_t>* list : {&ids_, &positions_, &seq_lens_, &start_loc_}) list->clear();
-  cross_slots_.clear();
-  row_slots_.clear();
+  for (std::vector<int64_t>& slots : slots_) slots.clear();
   features_.clear();
   values_.clear();
   groups_.clear();
   blocks_.clear();
-  writes_ = Consumers::kNone;
   batch_.num_rows = 0;
   start_loc_.push_back(0);
+}
+
+// Calls then(spec, table) for each spec: the table that the item is written to, empty if there is none.
+template <typename F>
+void EncodeInputs::for_each_spec(const PlannedEncode& encode, F then) const {
+  static const BlockTable kNoTable;
+  size_t num_group_specs = 0, num_item_specs = 0;
+  for (size_t spec = 0; spec < limits_.tables.size(); ++spec) {
+    const TableOwner owner = limits_.tables[spec].owner;
+    if (owner == TableOwner::kSequence) continue;
+    const Recycled<BlockTable>& tables = owner == TableOwner::kGroup ? encode.group_tables : encode.item_tables;
+    const size_t index = owner == TableOwner::kGroup ? num_group_specs++ : num_item_specs++;
+    then(spec, index < tables.size() ? tables[index] : kNoTable);
+  }
+}
+
+bool EncodeInputs::takes(const PlannedEncode& encode) const {
+  if (empty()) return true;
+  bool is_alike = encode.consumers == batch_.consumers;
+  for_each_spec(encode,
+                [&](size_t spec, const BlockTable& table) { is_alike &= table.empty() == slots_[spec].empty(); });
+  return is_alike;
+}
+
+bool EncodeInputs::writes(TableOwner owner) const {
+  for (size_t spec = 0; spec < slots_.size(); ++spec) {
+    if (limits_.tables[spec].owner == owner && !slots_[spec].empty()) return true;
+  }
+  return false;
 }
 
 void EncodeInputs::add(const PlannedEncode& encode, std::span<const float> bulk) {
   batch_.consumers = encode.consumers;
   batch_.num_rows += encode.num_rows;
-  writes_ = encode.writes;
   groups_.push_back(encode.group_id);
   ids_.insert(ids_.end(), encode.token_ids.begin(), encode.token_ids.end());
   if (!encode.features.empty()) {
     features_.push_back(encode.features);
     values_.push_back(bulk.subspan(static_cast<size_t>(encode.features.begin), encode.features.num_values()));
   }
-  const auto add_slots = [&](const BlockTable& table, int32_t first, int32_t block_size, std::vector<int64_t>& slots) {
+  for_each_spec(encode, [&](size_t spec, const BlockTable& table) {
+    if (table.empty()) return;
+    const int32_t block_size = limits_.tables[spec].tokens_per_block;
+    const int32_t first = limits_.tables[spec].owner == TableOwner::kGroup ? encode.cross_begin : 0;
     for (int32_t i = first; i < first + encode.num_positions; ++i) {
       const int64_t block = table[static_cast<size_t>(i / block_size)];
-      slots.push_back(block * block_size + i % block_size);
+      slots_[spec].push_back(block * block_size + i % block_size);
     }
     blocks_.insert(blocks_.end(), table.begin(), table.end());
-  };
-  if (has(writes_, Consumers::kCross)) {
-    add_slots(encode.cross_block_table, encode.cross_begin, limits_.cross_block_size, cross_slots_);
-  }
-  if (has(writes_, Consumers::kSplice)) add_slots(encode.rows_block_table, 0, limits_.rows_block_size, row_slots_);
+  });
   for (int32_t i = 0; i < encode.num_positions; ++i) positions_.push_back(i);
   seq_lens_.push_back(encode.num_positions);
   start_loc_.push_back(static_cast<int32_t>(positions_.size()));
@@ -63,13 +91,15 @@ void EncodeInputs::finish() {
   attention.num_seqs = static_cast<int32_t>(seq_lens_.size());
   attention.query_start_loc = attention.kv_start_loc = start_loc_;
   attention.seq_lens = seq_lens_;
-  attention.block_size = limits_.cross_block_size;
   attention.kv_dtype = limits_.encoder_kv_dtype;
   attention.max_query_len = attention.max_kv_len = max_len;
-  cross_write_.block_size = limits_.cross_block_size;
-  cross_write_.kv_dtype = limits_.kv_dtype;
-  cross_write_.slot_mapping = cross_slots_;
-  cross_write_.max_kv_len = max_len;
+  for (size_t spec = 0; spec < slots_.size(); ++spec) {
+    AttentionMetadata& write = table_writes_[spec];
+    write.block_size = limits_.tables[spec].tokens_per_block;
+    write.kv_dtype = limits_.kv_dtype;
+    write.slot_mapping = slots_[spec];
+    write.max_kv_len = max_len;
+  }
 }
 
 }  // namespace transept

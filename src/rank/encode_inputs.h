@@ -1,5 +1,6 @@
 // Items packed end to end, as the encoder and the writers of its rows read them: all with the same consumers, and with
-// rows that go to the same tables. Owns all but the values of media. Buffers grow to the largest use. Not thread-safe.
+// rows that go to tables of the same specs. Owns all but the values of media. Buffers grow to the largest use. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "core/forward_batch.h"
 #include "kv/block.h"
+#include "kv/table_spec.h"
 #include "scheduling/scheduler_outputs.h"
 
 namespace transept {
@@ -16,8 +18,7 @@ class EncodeInputs final {
  public:
   struct Limits {
     int32_t max_num_tokens = 0;
-    int32_t cross_block_size = 0;
-    int32_t rows_block_size = 0;               // of items' own tables
+    std::vector<TableSpec> tables = {};        // of each spec, with its tokens a block
     DType kv_dtype = DType::kFloat32;          // of the cross cache
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
   };
@@ -26,9 +27,7 @@ class EncodeInputs final {
 
   void clear();
   // Whether add() may take the item beside those that are here.
-  bool takes(const PlannedEncode& encode) const {
-    return empty() || (encode.consumers == batch_.consumers && encode.writes == writes_);
-  }
+  bool takes(const PlannedEncode& encode) const;
   // `bulk`: SchedulerOutputs::bulk, or values that stand for it; borrowed until clear(). REQUIRES: takes(encode).
   void add(const PlannedEncode& encode, std::span<const float> bulk);
   // Fills the views below. Call after the last add().
@@ -36,28 +35,30 @@ class EncodeInputs final {
 
   bool empty() const { return seq_lens_.empty(); }
   const EncodeBatch& batch() const { return batch_; }
-  Consumers writes() const { return writes_; }
-  // Where the cross K and V of the rows go: slot_mapping by packed row. REQUIRES: writes() has kCross.
-  const AttentionMetadata& cross_write() const { return cross_write_; }
-  // Where the rows themselves go, by packed row; empty unless writes() has kSplice.
-  View<int64_t> row_slots() const { return row_slots_; }
+  // Whether some table of the owner is written.
+  bool writes(TableOwner owner) const;
+  // [s]: where what becomes of the rows goes in tables of spec s, cross K and V or the rows themselves: slot_mapping by
+  // packed row. Empty slot_mapping: no table of this spec is written.
+  std::span<const AttentionMetadata> table_writes() const { return table_writes_; }
   // The tables that are written, one after another.
   const BlockTable& blocks() const { return blocks_; }
   // Whose item each is, in the order of the batch.
   std::span<const GroupId> groups() const { return groups_; }
 
  private:
+  template <typename F>
+  void for_each_spec(const PlannedEncode& encode, F then) const;
+
   Limits limits_;
   std::vector<int32_t> ids_, positions_, seq_lens_, start_loc_;
-  std::vector<int64_t> cross_slots_, row_slots_;
+  std::vector<std::vector<int64_t>> slots_;  // of each spec
   std::vector<PlannedFeatures> features_;
   std::vector<std::span<const float>> values_;
   std::vector<FeaturesView> views_;
   std::vector<GroupId> groups_;
   BlockTable blocks_;
-  Consumers writes_ = Consumers::kNone;
   EncodeBatch batch_;
-  AttentionMetadata cross_write_;
+  std::vector<AttentionMetadata> table_writes_;  // of each spec
 };
 
 }  // namespace transept

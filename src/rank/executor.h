@@ -11,6 +11,7 @@
 
 #include "base/isa.h"
 #include "base/status.h"
+#include "kv/table_spec.h"
 #include "layers/packing.h"
 #include "models/model_spec.h"
 #include "rank/step_plan.h"
@@ -29,11 +30,12 @@ struct ExecutorInfo {
   int32_t max_num_batched_tokens = 0;
   int32_t max_num_encoder_tokens = 0;
   // The KV cache.
-  int32_t block_size = 0;        // tokens of a block of a self table
-  int32_t cross_block_size = 0;  // of a cross table
-  int32_t rows_block_size = 0;   // rows of a block of an item's own table; 0: the model splices none
+  int32_t block_size = 0;         // tokens of a block of the first spec of sequences
+  std::vector<TableSpec> tables;  // of each of spec.kv, with its tokens a block
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
+  uint64_t block_bytes = 0;
+  uint64_t step_bytes = 0;  // of the largest step: its arenas, and the rows of its encodes
   DType kv_dtype = DType::kFloat32;
   std::optional<WeightFormat> weight_storage;  // asked for all matrices; unset: as the checkpoint stores each
   Isa isa = Isa::kGeneric;
@@ -41,10 +43,6 @@ struct ExecutorInfo {
   std::string attention_backend;
   std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
   std::vector<std::string> report;         // what start-up found and chose, a line each (blocks, tokens, bytes)
-
-  int32_t tokens_per_block(KvKind kind) const {
-    return kind == KvKind::kSelf ? block_size : kind == KvKind::kCross ? cross_block_size : rows_block_size;
-  }
 };
 
 struct ExecutorStats {

@@ -8,7 +8,10 @@ namespace transept::testing {
 
 class FakeExecutor final : public Executor {
  public:
-  FakeExecutor() { info_.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}}; }
+  FakeExecutor() {
+    info_.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}};
+    info_.tables = {{TableOwner::kSequence}, {TableOwner::kGroup}};
+  }
 
   static constexpr int32_t kVocabSize = 50;
 

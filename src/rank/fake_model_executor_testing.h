@@ -1,14 +1,13 @@
 // For tests: an executor whose model is fake and everything around it real. The step's plan goes through InputBatch.
-// KvStorage applies the moves and holds the "KV", one word per token, in the slots that the metadata names. Rows go
-// through select_row with its edits and choice. The scores of a row are a hash of what is read back through the two
-// block tables. So a wrong table, a missing copy, a block used too early, an encoder that did not run or another
-// sequence's row changes the answer. fake_scores() of the same tokens gives the scores to expect, from the request
-// alone.
+// KvStorage applies the moves and holds the "KV", one word per token and spec, in the slots that the metadata names.
+// Rows go through select_row with its edits and choice. The scores of a row are a hash of what is read back through the
+// block tables of all specs, which must agree. So a wrong table, a missing copy, a block used too early, an encoder
+// that did not run or another sequence's row changes the answer. fake_scores() of the same tokens gives the scores to
+// expect, from the request alone.
 //
 // Compiled into the tests of this folder only (fake_model_executor_testlib.cc). Not thread-safe.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -41,7 +40,8 @@ class FakeModelExecutor final : public Executor {
   // What a test may break, to show that the fault is noticed.
   enum class Fault { kNone, kLosesCopies, kLosesSwapIns, kSkipsEncodes, kForgetsCrossTable, kReadsOneSlotLess };
 
-  FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits);
+  // Any number of specs of sequences and of groups, at least one of each.
+  explicit FakeModelExecutor(const BlockSpaceManager::Options& blocks);
 
   const ExecutorInfo& info() const override { return info_; }
   Status submit(const StepPlan& plan) override;
@@ -54,16 +54,18 @@ class FakeModelExecutor final : public Executor {
   void apply_moves();
   void encode();
   void encode(const EncodeInputs& inputs);
+  void write_encoded(const EncodeInputs& inputs, size_t row, uint64_t word);
   void encode_long(StepOutput& output);
   void write_rows();
   uint64_t read(int32_t seq, int32_t num_tokens) const;
+  uint64_t read_word(TableOwner owner, int32_t seq, int32_t position) const;
+  const AttentionMetadata& attention_of(TableOwner owner) const;
   void select_rows(SampleOutput& output);
   void capture_rows(std::vector<CapturedRows>& captured);
   void capture_row(const CapturePlan& plan, int32_t head, int32_t row, CapturedRows& rows);
   uint64_t& slot(size_t spec, int64_t index) const;
 
   ExecutorInfo info_;
-  std::array<int32_t, 2> block_sizes_;  // of self and cross tables
   InputBatch batch_;
   EncodeInputs long_encode_;      // under way, unless empty
   int64_t num_long_encoded_ = 0;  // of its positions

@@ -13,8 +13,6 @@
 namespace transept::testing {
 namespace {
 
-constexpr size_t kSelf = 0, kCross = 1;  // the specs of the fake model
-
 uint64_t mix(uint64_t state, uint64_t value) {
   state = (state ^ value) * 0x9E3779B97F4A7C15u;
   return state ^ (state >> 29);
@@ -46,6 +44,16 @@ uint64_t state_of(std::span<const int32_t> encoder, std::span<const int32_t> dec
   return state;
 }
 
+// The specs of a pool, each with its tokens a block.
+InputBatch::Limits limits_of(const BlockSpaceManager::Options& blocks) {
+  InputBatch::Limits limits;
+  limits.tables = blocks.specs;
+  for (TableSpec& spec : limits.tables) {
+    if (spec.tokens_per_block == 0) spec.tokens_per_block = blocks.block_size;
+  }
+  return limits;
+}
+
 }  // namespace
 
 std::vector<float> fake_scores(std::span<const int32_t> encoder, std::span<const int32_t> decoder) {
@@ -63,15 +71,18 @@ std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int3
   return row;
 }
 
-FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, const InputBatch::Limits& limits)
-    : block_sizes_{blocks.block_size, limits.tokens_per_cross_block()}, batch_(limits), long_encode_(limits.encodes()) {
+FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks)
+    : batch_(limits_of(blocks)), long_encode_(limits_of(blocks).encodes()) {
   info_.num_device_blocks = blocks.num_device_blocks;
   info_.num_host_blocks = blocks.num_host_blocks;
   info_.spec.alignment_heads.resize(kFakeAlignmentHeads);
   info_.spec.vocab_size = kFakeVocabSize;
-  info_.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}};
-  info_.block_size = block_sizes_[kSelf];
-  info_.cross_block_size = block_sizes_[kCross];
+  info_.tables = limits_of(blocks).tables;
+  info_.block_size = blocks.block_size;
+  for (const TableSpec& spec : info_.tables) {
+    info_.spec.kv.push_back(
+        {.kind = spec.owner == TableOwner::kGroup ? KvKind::kCross : KvKind::kSelf, .owner = spec.owner});
+  }
   for (int32_t* limit : {&info_.max_encoder_len, &info_.max_decoder_len, &info_.max_num_seqs,
                          &info_.max_num_batched_tokens, &info_.max_num_encoder_tokens}) {
     *limit = ModelSpec::kNoLimit;
@@ -79,16 +90,19 @@ FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, c
   KvStorage::Layout layout;
   layout.num_device_blocks = blocks.num_device_blocks;
   layout.num_host_blocks = blocks.num_host_blocks;
-  for (const int32_t size : block_sizes_) layout.specs.push_back({1, static_cast<size_t>(size) * sizeof(uint64_t)});
+  for (const TableSpec& spec : info_.tables) {
+    layout.specs.push_back({1, static_cast<size_t>(spec.tokens_per_block) * sizeof(uint64_t)});
+  }
   kv_ = std::move(KvStorage::create(layout).value());
 }
 
 uint64_t& FakeModelExecutor::slot(size_t spec, int64_t index) const {
   const TensorView& layer = kv_->layers(spec)[0];
-  const int64_t block = index / block_sizes_[spec];
+  const int32_t block_size = info_.tables[spec].tokens_per_block;
+  const int64_t block = index / block_size;
   CHECK(index >= 0 && block < info_.num_device_blocks, "slot ", index, " lies outside the pool");
   std::byte* begin = static_cast<std::byte*>(layer.raw) + block * layer.stride[0];
-  return reinterpret_cast<uint64_t*>(begin)[index % block_sizes_[spec]];
+  return reinterpret_cast<uint64_t*>(begin)[index % block_size];
 }
 
 Status FakeModelExecutor::submit(const StepPlan& plan) {
@@ -129,9 +143,15 @@ void FakeModelExecutor::encode(const EncodeInputs& inputs) {
     const size_t begin = static_cast<size_t>(batch.attention.query_start_loc[s]);
     const size_t end = static_cast<size_t>(batch.attention.query_start_loc[s + 1]);
     const std::span<const int32_t> input = batch.input_ids.subspan(begin, end - begin);
-    for (size_t row = begin; row < end; ++row) {
-      slot(kCross, inputs.cross_write().slot_mapping[row]) = encoded(input, row - begin);
-    }
+    for (size_t row = begin; row < end; ++row) write_encoded(inputs, row, encoded(input, row - begin));
+  }
+}
+
+// To the tables that are not written yet.
+void FakeModelExecutor::write_encoded(const EncodeInputs& inputs, size_t row, uint64_t word) {
+  for (size_t spec = 0; spec < info_.tables.size(); ++spec) {
+    const View<int64_t> slots = inputs.table_writes()[spec].slot_mapping;
+    if (!slots.empty()) slot(spec, slots[row]) = word;
   }
 }
 
@@ -156,7 +176,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
   output.encode_seconds += static_cast<double>(end - num_long_encoded_);
   for (; num_long_encoded_ < end; ++num_long_encoded_) {
     const auto row = static_cast<size_t>(num_long_encoded_);
-    slot(kCross, long_encode_.cross_write().slot_mapping[row]) = encoded(batch.input_ids, row);
+    write_encoded(long_encode_, row, encoded(batch.input_ids, row));
   }
   if (end < batch.num_tokens()) return;
   output.long_encode_ended = true;
@@ -168,29 +188,50 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
 void FakeModelExecutor::write_rows() {
   const ForwardBatch& batch = batch_.forward();
   for (size_t row = 0; row < batch.input_ids.size(); ++row) {
-    slot(kSelf, batch.self.slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
+    for (size_t spec = 0; spec < info_.tables.size(); ++spec) {
+      if (info_.tables[spec].owner != TableOwner::kSequence) continue;
+      slot(spec, batch.attention[spec].slot_mapping[row]) = self_word(batch.input_ids[row], batch.positions[row]);
+    }
   }
+}
+
+// Of the first spec of the owner; what tables do not determine is the same of all.
+const AttentionMetadata& FakeModelExecutor::attention_of(TableOwner owner) const {
+  const auto spec = std::find_if(info_.tables.begin(), info_.tables.end(),
+                                 [&](const TableSpec& table) { return table.owner == owner; });
+  return batch_.forward().attention[static_cast<size_t>(spec - info_.tables.begin())];
+}
+
+// What the owner's tables hold for a position: the word of all specs, or none of theirs if they differ.
+uint64_t FakeModelExecutor::read_word(TableOwner owner, int32_t seq, int32_t position) const {
+  std::optional<uint64_t> word;
+  for (size_t spec = 0; spec < info_.tables.size(); ++spec) {
+    if (info_.tables[spec].owner != owner) continue;
+    const AttentionMetadata& metadata = batch_.forward().attention[spec];
+    CHECK(metadata.block_size == info_.tables[spec].tokens_per_block);
+    const int32_t place = seq * metadata.max_blocks_per_seq + position / metadata.block_size;
+    const int64_t block = metadata.block_tables[static_cast<size_t>(place)];
+    const uint64_t found = slot(spec, block * metadata.block_size + position % metadata.block_size);
+    if (word.has_value() && *word != found) return mix(*word, found);
+    word = found;
+  }
+  return *word;
 }
 
 // What a sequence's row sees of the encoder's input and of its own first num_tokens tokens.
 uint64_t FakeModelExecutor::read(int32_t seq, int32_t num_tokens) const {
-  const ForwardBatch& batch = batch_.forward();
-  const auto word = [&](const AttentionMetadata& metadata, size_t spec, int32_t i) {
-    CHECK(metadata.block_size == block_sizes_[spec]);
-    const int32_t place = seq * metadata.max_blocks_per_seq + i / metadata.block_size;
-    const int64_t block = metadata.block_tables[static_cast<size_t>(place)];
-    return slot(spec, block * metadata.block_size + i % metadata.block_size);
-  };
   uint64_t state = 1;
-  const int32_t num_cross = fault_ == Fault::kForgetsCrossTable ? 0 : batch.cross.seq_lens[static_cast<size_t>(seq)];
-  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, word(batch.cross, kCross, i));
+  const bool forgets_cross = fault_ == Fault::kForgetsCrossTable;
+  const int32_t num_cross = forgets_cross ? 0 : attention_of(TableOwner::kGroup).seq_lens[static_cast<size_t>(seq)];
+  for (int32_t i = 0; i < num_cross; ++i) state = mix(state, read_word(TableOwner::kGroup, seq, i));
   if (fault_ == Fault::kReadsOneSlotLess) --num_tokens;
-  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, word(batch.self, kSelf, i));
+  for (int32_t i = 0; i < num_tokens; ++i) state = mix(state, read_word(TableOwner::kSequence, seq, i));
   return state;
 }
 
 void FakeModelExecutor::select_rows(SampleOutput& output) {
   const ForwardBatch& batch = batch_.forward();
+  const AttentionMetadata& self = attention_of(TableOwner::kSequence);
   const std::span<const RowRequest> requests = batch_.row_requests();
   CpuDevice device{threads_};
   const Context context{device, arena_};
@@ -199,9 +240,9 @@ void FakeModelExecutor::select_rows(SampleOutput& output) {
   int32_t seq = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     const int32_t row = batch.logits_rows[static_cast<size_t>(requests[i].hidden_row)];
-    while (batch.self.query_start_loc[static_cast<size_t>(seq) + 1] <= row) ++seq;
-    const int32_t first_row = batch.self.query_start_loc[static_cast<size_t>(seq)];
-    const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
+    while (self.query_start_loc[static_cast<size_t>(seq) + 1] <= row) ++seq;
+    const int32_t first_row = self.query_start_loc[static_cast<size_t>(seq)];
+    const int32_t context_len = self.context_lens[static_cast<size_t>(seq)];
     const uint64_t state = read(seq, context_len + row - first_row + 1);
     std::vector<float> scores = scores_of(state);
     RowSample& sample = output.rows[i];
@@ -209,7 +250,7 @@ void FakeModelExecutor::select_rows(SampleOutput& output) {
     output.top.resize(output.top.size() + static_cast<size_t>(num_top_entries(requests[i], kFakeVocabSize)));
     select_row(context, requests[i], scores, scratch_, sample,
                std::span(output.top).subspan(static_cast<size_t>(sample.top_begin)));
-    const int32_t num_cross = batch.cross.seq_lens[static_cast<size_t>(seq)];
+    const int32_t num_cross = attention_of(TableOwner::kGroup).seq_lens[static_cast<size_t>(seq)];
     if (batch_.captured_row(i) < 0 || num_cross == 0) continue;
     const int32_t captured = batch_.capture_rows()[static_cast<size_t>(row)];
     CHECK(captured == batch_.captured_row(i) && captured < batch_.num_captured_rows());
@@ -230,14 +271,14 @@ void FakeModelExecutor::capture_rows(std::vector<CapturedRows>& captured) {
 
 // Of a decoder-only request: nothing.
 void FakeModelExecutor::capture_row(const CapturePlan& plan, int32_t head, int32_t row, CapturedRows& rows) {
-  const ForwardBatch& batch = batch_.forward();
+  const AttentionMetadata& self = attention_of(TableOwner::kSequence);
   const int32_t first_row = batch_.first_row(plan.group_idx, plan.seq_idx), packed_row = first_row + row;
-  const auto seq = std::find(batch.self.query_start_loc.begin(), batch.self.query_start_loc.end(), first_row) -
-                   batch.self.query_start_loc.begin();
-  const int32_t num_positions = batch.cross.seq_lens[static_cast<size_t>(seq)];
+  const auto seq =
+      std::find(self.query_start_loc.begin(), self.query_start_loc.end(), first_row) - self.query_start_loc.begin();
+  const int32_t num_positions = attention_of(TableOwner::kGroup).seq_lens[static_cast<size_t>(seq)];
   if (num_positions == 0) return;
   CHECK(batch_.capture_rows()[static_cast<size_t>(packed_row)] >= 0, "the row is not captured");
-  const int32_t context_len = batch.self.context_lens[static_cast<size_t>(seq)];
+  const int32_t context_len = self.context_lens[static_cast<size_t>(seq)];
   const uint64_t state = read(static_cast<int32_t>(seq), context_len + row + 1);
   const auto source = static_cast<int32_t>(state % static_cast<uint64_t>(num_positions));
   const std::vector<float> seen = fake_cross_attention(head, source, num_positions);

@@ -1,6 +1,7 @@
 #include "rank/input_batch.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -22,27 +23,26 @@ int64_t slot(const BlockTable& table, int32_t position, int32_t block_size) {
 
 }  // namespace
 
-void InputBatch::MetadataBuffers::reserve(int64_t max_seqs, int64_t max_tokens, int64_t max_blocks) {
-  for (std::vector<int32_t>* list : {&query_start_loc, &context_lens, &seq_lens, &kv_start_loc, &group_start_loc}) {
-    list->reserve(static_cast<size_t>(max_seqs) + 1);
-  }
-  block_tables.reserve(static_cast<size_t>(max_seqs * max_blocks));
-  slot_mapping.reserve(static_cast<size_t>(max_tokens));
-}
-
-void InputBatch::MetadataBuffers::clear() {
-  for (std::vector<int32_t>* list :
-       {&query_start_loc, &context_lens, &seq_lens, &block_tables, &kv_start_loc, &group_start_loc}) {
-    list->clear();
-  }
-  slot_mapping.clear();
-}
-
-InputBatch::InputBatch(const Limits& limits) : limits_(limits) {
+InputBatch::InputBatch(const Limits& limits)
+    : limits_(limits), tables_(limits.tables.size()), attention_(limits.tables.size()) {
   encodes_.emplace_back(limits.encodes());
   const int64_t seqs = limits.max_num_seqs, rows = limits.max_num_tokens;
-  self_.reserve(seqs, rows, ceil_div(limits.max_decoder_len, limits.block_size));
-  cross_.reserve(seqs, 0, ceil_div(limits.max_encoder_len, limits.tokens_per_cross_block()));
+  std::array<size_t, kNumTableOwners> num_of_owner = {};
+  for (size_t spec = 0; spec < tables_.size(); ++spec) {
+    const auto& [owner, block_size] = limits.tables[spec];
+    tables_[spec].index = num_of_owner[static_cast<size_t>(owner)]++;
+    if (owner == TableOwner::kItem) {
+      if (rows_block_size_ == 0) rows_block_size_ = block_size;
+      continue;
+    }
+    const bool is_self = owner == TableOwner::kSequence;
+    const int64_t most_blocks = ceil_div(is_self ? limits.max_decoder_len : limits.max_encoder_len, block_size);
+    tables_[spec].block_tables.reserve(static_cast<size_t>(seqs * most_blocks));
+    if (is_self) tables_[spec].slot_mapping.reserve(static_cast<size_t>(rows));
+  }
+  for (std::vector<int32_t>* list : {&query_start_loc_, &context_lens_, &self_lens_, &cross_lens_, &group_start_loc_}) {
+    list->reserve(static_cast<size_t>(seqs) + 1);
+  }
   captured_rows_.reserve(static_cast<size_t>(std::max(rows, seqs)));
   for (std::vector<int32_t>* list : {&input_ids_, &logits_rows_}) list->reserve(static_cast<size_t>(rows));
   positions_.reserve(static_cast<size_t>(rows * limits.position_axes));
@@ -79,53 +79,66 @@ void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
   positions_.clear();
   first_rows_.clear();
   first_seq_.clear();
-  self_.clear();
-  cross_.clear();
+  for (std::vector<int32_t>* list : {&query_start_loc_, &context_lens_, &self_lens_, &cross_lens_, &group_start_loc_}) {
+    list->clear();
+  }
   max_query_len_ = max_self_len_ = max_cross_len_ = 0;
   for (std::vector<int32_t>* list : {&key_begin_, &key_end_, &splice_rows_}) list->clear();
   row_kinds_.clear();
   splice_slots_.clear();
-  size_t self_stride = 0, cross_stride = 0, num_rows = 0;
+  set_strides(scheduled);
+  size_t num_rows = 0;
   bool has_ranges = false;
   for (const SequenceGroupMetadata& group : scheduled.groups) {
-    cross_stride = std::max(cross_stride, group.cross_block_table.size());
-    for (const BlockTable& table : group.block_tables) self_stride = std::max(self_stride, table.size());
     for (const SequenceData& seq : group.seq_data) num_rows += seq.token_ids.size();
     has_ranges |= !group.ranges.empty();
   }
   positions_.resize(num_rows * static_cast<size_t>(limits_.position_axes));
-  self_.query_start_loc.push_back(0);
-  cross_.group_start_loc.push_back(0);
+  query_start_loc_.push_back(0);
+  group_start_loc_.push_back(0);
   const SequenceGroupMetadata* previous = nullptr;
   for (const SequenceGroupMetadata& group : scheduled.groups) {
-    first_seq_.push_back(size32(self_.seq_lens.size()));
+    first_seq_.push_back(size32(self_lens_.size()));
     for (size_t i = 0; i < group.seq_data.size(); ++i) {
       const int32_t first_row = size32(input_ids_.size());
-      add_sequence(group, i, size32(self_stride), size32(cross_stride));
+      add_sequence(group, i);
       add_positions(group.seq_data[i], first_row, num_rows);
       if (has_ranges) add_ranges(group, group.seq_data[i]);
       if (i == 0) add_splices(group, first_row);
     }
-    // Neighbours that share a cross table read it together.
-    const bool shares = previous != nullptr && !group.cross_block_table.empty() &&
-                        group.cross_block_table == previous->cross_block_table;
-    if (shares) cross_.group_start_loc.pop_back();
-    cross_.group_start_loc.push_back(size32(self_.seq_lens.size()));
+    // Neighbours that share their cross tables read them together.
+    const bool shares =
+        previous != nullptr && !group.group_tables.empty() && group.group_tables == previous->group_tables;
+    if (shares) group_start_loc_.pop_back();
+    group_start_loc_.push_back(size32(self_lens_.size()));
     previous = &group;
   }
-  cross_.query_start_loc = self_.query_start_loc;
+  for (size_t spec = 0; spec < attention_.size(); ++spec) attention_[spec] = view(spec);
   forward_.input_ids = input_ids_;
   forward_.positions = positions_;
-  forward_.self = view(self_, size32(self_stride), limits_.block_size);
-  forward_.self.max_query_len = max_query_len_;
-  forward_.self.max_kv_len = max_self_len_;
-  forward_.cross = view(cross_, size32(cross_stride), limits_.tokens_per_cross_block());
-  forward_.cross.max_query_len = max_query_len_;
-  forward_.cross.max_kv_len = max_cross_len_;
-  forward_.cross.key_begin = key_begin_;
-  forward_.cross.key_end = key_end_;
+  forward_.attention = attention_;
   forward_.row_kinds = row_kinds_;
-  forward_.splices = {splice_rows_, splice_slots_, limits_.rows_block_size};
+  forward_.splices = {splice_rows_, splice_slots_, rows_block_size_};
+}
+
+// As wide as the longest table of the step.
+void InputBatch::set_strides(const SchedulerOutputs& scheduled) {
+  for (size_t spec = 0; spec < tables_.size(); ++spec) {
+    SpecTables& tables = tables_[spec];
+    tables.block_tables.clear();
+    tables.slot_mapping.clear();
+    size_t most = 0;
+    for (const SequenceGroupMetadata& group : scheduled.groups) {
+      if (limits_.tables[spec].owner == TableOwner::kGroup && !group.group_tables.empty()) {
+        most = std::max(most, group.group_tables[tables.index].size());
+      }
+      if (limits_.tables[spec].owner != TableOwner::kSequence) continue;
+      for (size_t i = 0; i < group.seq_data.size(); ++i) {
+        most = std::max(most, group.sequence_table(i, tables.index).size());
+      }
+    }
+    tables.stride = size32(most);
+  }
 }
 
 // Axis by axis: [position_axes, rows of the step].
@@ -158,31 +171,44 @@ void InputBatch::add_splices(const SequenceGroupMetadata& group, int32_t first_r
   for (const PlannedSplice& splice : group.splices) {
     for (int32_t i = 0; i < splice.num_rows; ++i) {
       splice_rows_.push_back(first_row + splice.first_row + i);
-      splice_slots_.push_back(slot(splice.block_table, splice.first_slot + i, limits_.rows_block_size));
+      splice_slots_.push_back(slot(splice.item_tables[0], splice.first_slot + i, rows_block_size_));
     }
   }
 }
 
-void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride,
-                              int32_t cross_stride) {
+void InputBatch::add_sequence(const SequenceGroupMetadata& group, size_t seq_idx) {
   const SequenceData& seq = group.seq_data[seq_idx];
-  const BlockTable& table = group.block_tables[seq_idx];
   const int32_t first_row = size32(input_ids_.size());
   const int32_t num_rows = size32(seq.token_ids.size());
   first_rows_.push_back(first_row);
   input_ids_.insert(input_ids_.end(), seq.token_ids.begin(), seq.token_ids.end());
-  for (int32_t i = 0; i < num_rows; ++i) {
-    self_.slot_mapping.push_back(slot(table, seq.context_len + i, limits_.block_size));
-  }
-  self_.context_lens.push_back(seq.context_len);
-  self_.seq_lens.push_back(seq.context_len + num_rows);
-  self_.query_start_loc.push_back(first_row + num_rows);
-  append_table(table, self_stride, self_.block_tables);
-  cross_.seq_lens.push_back(group.num_cross_tokens);
-  append_table(group.cross_block_table, cross_stride, cross_.block_tables);
+  context_lens_.push_back(seq.context_len);
+  self_lens_.push_back(seq.context_len + num_rows);
+  query_start_loc_.push_back(first_row + num_rows);
+  cross_lens_.push_back(group.num_cross_tokens);
+  add_tables(group, seq_idx);
   max_query_len_ = std::max(max_query_len_, num_rows);
   max_self_len_ = std::max(max_self_len_, seq.context_len + num_rows);
   max_cross_len_ = std::max(max_cross_len_, group.num_cross_tokens);
+}
+
+void InputBatch::add_tables(const SequenceGroupMetadata& group, size_t seq_idx) {
+  const SequenceData& seq = group.seq_data[seq_idx];
+  for (size_t spec = 0; spec < tables_.size(); ++spec) {
+    SpecTables& tables = tables_[spec];
+    const auto& [owner, block_size] = limits_.tables[spec];
+    if (owner == TableOwner::kSequence) {
+      const BlockTable& table = group.sequence_table(seq_idx, tables.index);
+      append_table(table, tables.stride, tables.block_tables);
+      for (int32_t i = 0; i < size32(seq.token_ids.size()); ++i) {
+        tables.slot_mapping.push_back(slot(table, seq.context_len + i, block_size));
+      }
+    } else if (owner == TableOwner::kGroup) {
+      static const BlockTable kNoTable;
+      append_table(group.group_tables.empty() ? kNoTable : group.group_tables[tables.index], tables.stride,
+                   tables.block_tables);
+    }
+  }
 }
 
 void InputBatch::build_requests(const StepPlan& plan, const GroupShortlists* shortlists) {
@@ -232,20 +258,29 @@ int32_t InputBatch::capture_row(int32_t packed_row) {
   return place;
 }
 
-AttentionMetadata InputBatch::view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq,
-                                   int32_t block_size) const {
+AttentionMetadata InputBatch::view(size_t spec) const {
+  const auto& [owner, block_size] = limits_.tables[spec];
   AttentionMetadata metadata;
-  metadata.num_seqs = size32(buffers.seq_lens.size());
-  metadata.query_start_loc = buffers.query_start_loc;
-  metadata.context_lens = buffers.context_lens;
-  metadata.seq_lens = buffers.seq_lens;
-  metadata.block_tables = buffers.block_tables;
-  metadata.max_blocks_per_seq = max_blocks_per_seq;
+  if (owner == TableOwner::kItem) return metadata;
+  metadata.num_seqs = size32(self_lens_.size());
+  metadata.max_query_len = max_query_len_;
+  metadata.query_start_loc = query_start_loc_;
+  metadata.block_tables = tables_[spec].block_tables;
+  metadata.max_blocks_per_seq = tables_[spec].stride;
   metadata.block_size = block_size;
   metadata.kv_dtype = limits_.kv_dtype;
-  metadata.kv_start_loc = buffers.kv_start_loc;
-  metadata.slot_mapping = buffers.slot_mapping;
-  metadata.group_start_loc = buffers.group_start_loc;
+  if (owner == TableOwner::kSequence) {
+    metadata.max_kv_len = max_self_len_;
+    metadata.context_lens = context_lens_;
+    metadata.seq_lens = self_lens_;
+    metadata.slot_mapping = tables_[spec].slot_mapping;
+  } else {
+    metadata.max_kv_len = max_cross_len_;
+    metadata.seq_lens = cross_lens_;
+    metadata.group_start_loc = group_start_loc_;
+    metadata.key_begin = key_begin_;
+    metadata.key_end = key_end_;
+  }
   return metadata;
 }
 

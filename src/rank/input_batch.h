@@ -1,5 +1,5 @@
-// Turns a step's plan into what models and kernels read: packed ids, positions and the two metadata blocks, in buffers
-// whose addresses never change. Owned by the model runner. Not thread-safe.
+// Turns a step's plan into what models and kernels read: packed ids, positions and a metadata block for each spec, in
+// buffers whose addresses never change. Owned by the model runner. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,14 @@ class InputBatch final {
     int32_t max_num_seqs = 0;
     int32_t max_num_tokens = 0;  // decoder rows per step
     int32_t max_num_encoder_tokens = 0;
-    int32_t max_encoder_len = 0;   // of one input
-    int32_t max_decoder_len = 0;   // of one sequence
-    int32_t block_size = 0;        // of self tables
-    int32_t cross_block_size = 0;  // of cross tables; 0: the same
-    int32_t rows_block_size = 0;   // of items' own tables; 0: the model splices none
+    int32_t max_encoder_len = 0;         // of one input
+    int32_t max_decoder_len = 0;         // of one sequence
+    std::vector<TableSpec> tables = {};  // of each spec, with its tokens a block
     int32_t position_axes = 1;
     DType kv_dtype = DType::kFloat32;          // of self and cross
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
 
-    int32_t tokens_per_cross_block() const { return cross_block_size > 0 ? cross_block_size : block_size; }
-    EncodeInputs::Limits encodes() const {
-      return {max_num_encoder_tokens, tokens_per_cross_block(), rows_block_size, kv_dtype, encoder_kv_dtype};
-    }
+    EncodeInputs::Limits encodes() const { return {max_num_encoder_tokens, tables, kv_dtype, encoder_kv_dtype}; }
   };
 
   explicit InputBatch(const Limits& limits);
@@ -40,7 +35,10 @@ class InputBatch final {
   // requests have subsets.
   void build(const StepPlan& plan, const KvCaches& kv, const GroupShortlists* shortlists = nullptr);
 
+  // AttentionBackend::plan() may fill what forward().attention refers to.
   const ForwardBatch& forward() const { return forward_; }
+  // The most positions that a sequence of the step crosses: max_kv_len of every cross spec. 0: none crosses any.
+  int32_t max_cross_len() const { return max_cross_len_; }
   // The items that are encoded whole in this step, in batches of one kind each.
   std::span<const EncodeInputs> encodes() const { return std::span(encodes_).first(num_encodes_); }
   std::span<const RowRequest> row_requests() const { return row_requests_; }
@@ -57,28 +55,30 @@ class InputBatch final {
   }
 
  private:
-  // Memory of one AttentionMetadata.
-  struct MetadataBuffers {
-    std::vector<int32_t> query_start_loc, context_lens, seq_lens, block_tables, kv_start_loc, group_start_loc;
-    std::vector<int64_t> slot_mapping;
-
-    void reserve(int64_t max_seqs, int64_t max_tokens, int64_t max_blocks);
-    void clear();
+  // What the attentions of one spec do not have in common with others. Of owner kItem: unused.
+  struct SpecTables {
+    std::vector<int32_t> block_tables;
+    std::vector<int64_t> slot_mapping;  // of owner kSequence
+    int32_t stride = 0;                 // places of a sequence in block_tables
+    size_t index = 0;                   // among the specs of the same owner
   };
 
   void build_encodes(const SchedulerOutputs& scheduled);
   EncodeInputs& batch_for(const PlannedEncode& encode);
   void build_rows(const SchedulerOutputs& scheduled);
-  void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx, int32_t self_stride, int32_t cross_stride);
+  void set_strides(const SchedulerOutputs& scheduled);
+  void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx);
+  void add_tables(const SequenceGroupMetadata& group, size_t seq_idx);
   void add_positions(const SequenceData& seq, int32_t first_row, size_t num_rows_of_step);
   void add_ranges(const SequenceGroupMetadata& group, const SequenceData& seq);
   void add_splices(const SequenceGroupMetadata& group, int32_t first_row);
   void build_requests(const StepPlan& plan, const GroupShortlists* shortlists);
   void build_captures(const StepPlan& plan);
   int32_t capture_row(int32_t packed_row);
-  AttentionMetadata view(const MetadataBuffers& buffers, int32_t max_blocks_per_seq, int32_t block_size) const;
+  AttentionMetadata view(size_t spec) const;
 
   Limits limits_;
+  int32_t rows_block_size_ = 0;  // of the first spec of items; 0: the model splices none
   std::vector<int32_t> input_ids_, positions_, logits_rows_;
   std::vector<EncodeInputs> encodes_;  // the first num_encodes_ are in use
   size_t num_encodes_ = 0;
@@ -90,7 +90,9 @@ class InputBatch final {
   std::vector<RowRequest> row_requests_;
   std::vector<int32_t> capture_rows_, captured_rows_;
   int32_t num_captured_rows_ = 0;
-  MetadataBuffers self_, cross_;
+  std::vector<int32_t> query_start_loc_, context_lens_, self_lens_, cross_lens_, group_start_loc_;
+  std::vector<SpecTables> tables_;            // of each spec
+  std::vector<AttentionMetadata> attention_;  // of each spec: views of the above
   int32_t max_query_len_ = 0, max_self_len_ = 0, max_cross_len_ = 0;
   ForwardBatch forward_;
 };

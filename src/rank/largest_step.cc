@@ -7,17 +7,13 @@
 namespace transept {
 namespace {
 
-// Tables of these plans point to block 0: nobody reads or writes through them.
-BlockTable table(int32_t num_tokens, int32_t block_size) {
-  return BlockTable(static_cast<size_t>(ceil_div(num_tokens, block_size)), 0);
-}
-
 class LargestSteps final {
  public:
-  LargestSteps(const InputBatch::Limits& limits, Consumers consumers, bool has_cross)
+  LargestSteps(const InputBatch::Limits& limits, Consumers consumers)
       : limits_(limits),
         consumers_(consumers),
-        has_cross_(has_cross),
+        has_cross_(std::any_of(limits.tables.begin(), limits.tables.end(),
+                               [](const TableSpec& spec) { return spec.owner == TableOwner::kGroup; })),
         // What is spliced only fits into a prompt.
         longest_item_(std::min(has(consumers, Consumers::kCross) ? limits.max_encoder_len : limits.max_decoder_len,
                                limits.max_num_encoder_tokens)) {}
@@ -47,13 +43,14 @@ class LargestSteps final {
     return plan;
   }
 
-  // Many short prompts with short encoder inputs: as many sequences as there can be, everywhere.
+  // Many short prompts with short encoder inputs: as many sequences as there can be, and all rows of the step.
   StepPlan short_prompts() const {
     StepPlan plan;
-    const int32_t rows = std::max(1, std::min(limits_.max_num_tokens / limits_.max_num_seqs, limits_.max_decoder_len));
-    const int32_t encoder_rows =
-        std::max(1, std::min(limits_.max_num_encoder_tokens / limits_.max_num_seqs, longest_item_));
-    for (int32_t i = 0; i < limits_.max_num_seqs; ++i) add_group({0, rows, encoder_rows, true}, plan);
+    for (int32_t i = 0; i < limits_.max_num_seqs; ++i) {
+      const int32_t rows = std::min(share(limits_.max_num_tokens, i), limits_.max_decoder_len);
+      const int32_t encoder_rows = std::min(share(limits_.max_num_encoder_tokens, i), longest_item_);
+      add_group({0, rows, encoder_rows, true}, plan);
+    }
     return plan;
   }
 
@@ -63,6 +60,19 @@ class LargestSteps final {
     int32_t num_encoder_rows;  // that are encoded; 0: none, and the cross table is the longest
     bool all_logits;
   };
+
+  // Of the i-th of max_num_seqs sequences, at least 1.
+  int32_t share(int32_t total, int32_t i) const {
+    return std::max(1, total / limits_.max_num_seqs + (i < total % limits_.max_num_seqs ? 1 : 0));
+  }
+
+  // A table of each spec of the owner. They point to block 0: nobody reads or writes through them.
+  void add_tables(TableOwner owner, int32_t num_tokens, Recycled<BlockTable>& tables) const {
+    for (const TableSpec& spec : limits_.tables) {
+      if (spec.owner != owner) continue;
+      tables.push().assign(static_cast<size_t>(ceil_div(num_tokens, spec.tokens_per_block)), 0);
+    }
+  }
 
   void add_group(const Group& wanted, StepPlan& plan) const {
     SequenceGroupMetadata& group = plan.scheduled.groups.push();
@@ -76,12 +86,12 @@ class LargestSteps final {
       planned.group_idx = static_cast<int32_t>(plan.scheduled.groups.size()) - 1;
       planned.row = row;
     }
-    group.block_tables.push() = table(wanted.context_len + wanted.num_rows, limits_.block_size);
+    add_tables(TableOwner::kSequence, wanted.context_len + wanted.num_rows, group.sequence_tables);
     const bool encodes = wanted.num_encoder_rows > 0 && consumers_ != Consumers::kNone;
     if (has_cross_) {
       const bool is_new = encodes && has(consumers_, Consumers::kCross);
       group.num_cross_tokens = is_new ? wanted.num_encoder_rows : limits_.max_encoder_len;
-      group.cross_block_table = table(group.num_cross_tokens, limits_.tokens_per_cross_block());
+      add_tables(TableOwner::kGroup, group.num_cross_tokens, group.group_tables);
     }
     if (encodes) add_encode(wanted.num_encoder_rows, plan);
   }
@@ -91,10 +101,8 @@ class LargestSteps final {
     encode.token_ids.assign(static_cast<size_t>(num_rows), 0);
     encode.num_positions = encode.num_rows = num_rows;
     encode.consumers = encode.writes = consumers_;
-    if (has(consumers_, Consumers::kCross)) {
-      encode.cross_block_table = table(num_rows, limits_.tokens_per_cross_block());
-    }
-    if (has(consumers_, Consumers::kSplice)) encode.rows_block_table = table(num_rows, limits_.rows_block_size);
+    if (has(consumers_, Consumers::kCross)) add_tables(TableOwner::kGroup, num_rows, encode.group_tables);
+    if (has(consumers_, Consumers::kSplice)) add_tables(TableOwner::kItem, num_rows, encode.item_tables);
   }
 
   const InputBatch::Limits& limits_;
@@ -105,8 +113,8 @@ class LargestSteps final {
 
 }  // namespace
 
-std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits, Consumers consumers, bool has_cross) {
-  const LargestSteps steps(limits, consumers, has_cross);
+std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits, Consumers consumers) {
+  const LargestSteps steps(limits, consumers);
   std::vector<StepPlan> plans;
   plans.push_back(steps.prompts());
   plans.push_back(steps.decodes());

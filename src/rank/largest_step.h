@@ -9,8 +9,8 @@
 namespace transept {
 
 // Returns several plans, since no single step is the largest everywhere: few long prompts that use all rows and want
-// all logits; as many decoding sequences as may run, each at its longest; as many short prompts. Both plans of prompts
-// have a full load of items of these consumers. has_cross: the model has cross-attention.
-std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits, Consumers consumers, bool has_cross);
+// all logits; as many decoding sequences as may run, each at its longest; as many short prompts, which use all rows
+// between them. Both plans of prompts have a full load of items of these consumers.
+std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits, Consumers consumers);
 
 }  // namespace transept

@@ -83,6 +83,7 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config, const std::sha
   PackOptions packing(of_all.has_value() ? *of_all : threads_, options_.weight_storage, &packed_layers_);
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = options_.as_packed;
+  packing.sizes_only = options_.sizes_only;
   const auto make_model = options_.make_model != nullptr ? options_.make_model : load_model;
   ASSIGN_OR_RETURN(model_, make_model(config, weights, {packing, *attention_}));
   char line[256];
@@ -99,14 +100,9 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config, const std::sha
 }
 
 Status EncoderDecoderModelRunner::settle_limits() {
-  info_.block_size = info_.cross_block_size = options_.block_size;
-  for (const KvSpec& kv : spec().kv) {
-    switch (kv.kind) {
-      case KvKind::kSelf: info_.block_size = tokens_per_block(kv); break;
-      case KvKind::kCross: info_.cross_block_size = tokens_per_block(kv); break;
-      case KvKind::kEncoderRows: info_.rows_block_size = tokens_per_block(kv); break;
-    }
-  }
+  for (const KvSpec& kv : spec().kv) info_.tables.push_back({kv.owner, tokens_per_block(kv)});
+  const int32_t self = spec().find_kv(KvKind::kSelf);
+  info_.block_size = self < 0 ? options_.block_size : info_.tables[static_cast<size_t>(self)].tokens_per_block;
   const int32_t positions = std::max(spec().max_encoder_positions, spec().max_decoder_positions);
   const bool unlimited = positions == ModelSpec::kNoLimit;
   const std::optional<int32_t> asked = options_.max_model_len;
@@ -176,9 +172,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           options_.max_num_encoder_tokens,
           info_.max_encoder_len,
           info_.max_decoder_len,
-          info_.block_size,
-          info_.cross_block_size,
-          info_.rows_block_size,
+          info_.tables,
           spec().position_axes,
           options_.kv_dtype,
           has_int8_layers() ? DType::kInt8 : DType::kFloat32};
@@ -214,7 +208,7 @@ Status EncoderDecoderModelRunner::size_arena() {
   const std::vector<std::span<const TensorView>> layers(views.begin(), views.end());
   StepOutput output;
   for (const Consumers consumers : kinds_of_items()) {
-    for (const StepPlan& plan : largest_steps(batch_limits(), consumers, spec().find_kv(KvKind::kCross) >= 0)) {
+    for (const StepPlan& plan : largest_steps(batch_limits(), consumers)) {
       Context context = make_context(measuring, true);
       Context encode_context = make_context(options_.has_long_encodes ? measuring_encodes : measuring, true);
       batch_->build(plan, {layers});
@@ -223,6 +217,7 @@ Status EncoderDecoderModelRunner::size_arena() {
   }
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
   RETURN_IF_ERROR(check_step_memory(encoder_bytes + step_bytes + apart));
+  info_.step_bytes = encoder_bytes + step_bytes + apart;
   arena_ = std::make_unique<Arena>(step_bytes, device_->memory());
   if (options_.has_long_encodes) prepare_long_encodes(apart);
   report_.push_back(str_cat("step memory: ", format_bytes(step_bytes + apart), " for ", options_.max_num_batched_tokens,
@@ -286,10 +281,12 @@ Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   const auto blocks_of_request = [&](int32_t most_tokens) {
-    const int64_t self = ceil_div(std::min(info_.max_decoder_len, most_tokens), info_.block_size);
-    const int64_t cross = ceil_div(std::min(info_.max_encoder_len, most_tokens), info_.cross_block_size);
-    const int32_t rows_size = info_.rows_block_size;  // of what is spliced into one prompt
-    return self + cross + (rows_size > 0 ? ceil_div(std::min(info_.max_decoder_len, most_tokens), rows_size) : 0);
+    int64_t count = 0;
+    for (const TableSpec& spec : info_.tables) {  // what is spliced into a prompt is no longer than the prompt
+      const int32_t most = spec.owner == TableOwner::kGroup ? info_.max_encoder_len : info_.max_decoder_len;
+      count += ceil_div(std::min(most, most_tokens), spec.tokens_per_block);
+    }
+    return count;
   };
   const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
@@ -319,6 +316,7 @@ Status EncoderDecoderModelRunner::size_kv() {
   // More host blocks than device blocks could never be filled.
   const int64_t host_blocks = std::min<int64_t>(
       static_cast<int64_t>(std::min(options_.swap_space / num_replicas / block_bytes, kMaxKvBlocks)), num_blocks);
+  info_.block_bytes = block_bytes;
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
   RETURN_IF_ERROR(make_kv());
@@ -411,7 +409,7 @@ void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidde
   CrossCapture capture;
   if (batch_->num_captured_rows() > 0 && !context.dry_run) {
     const int64_t num_heads = static_cast<int64_t>(spec().alignment_heads.size());
-    const int64_t num_rows = batch_->num_captured_rows(), num_keys = forward.cross.max_kv_len;
+    const int64_t num_rows = batch_->num_captured_rows(), num_keys = batch_->max_cross_len();
     float* const room = make_capture_room(static_cast<size_t>(num_heads * num_rows * num_keys));
     capture.heads = spec().alignment_heads;
     capture.rows = batch_->capture_rows();
@@ -443,7 +441,7 @@ void EncoderDecoderModelRunner::fetch_captured() {
 // For each row that asks, the key with the largest probability in the mean of the alignment heads; the first of equals.
 void EncoderDecoderModelRunner::write_alignments(StepOutput& output) const {
   const size_t num_rows = static_cast<size_t>(batch_->num_captured_rows());
-  const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
+  const size_t num_keys = static_cast<size_t>(batch_->max_cross_len());
   std::vector<float> sums(num_keys);
   for (size_t i = 0; i < output.samples.rows.size(); ++i) {
     if (batch_->captured_row(i) < 0 || num_keys == 0) continue;  // a decoder-only request attends to nothing
@@ -463,7 +461,7 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
   output.captured.clear();
   if (plan.captures.empty()) return;
   const size_t num_heads = spec().alignment_heads.size(), num_rows = static_cast<size_t>(batch_->num_captured_rows());
-  const size_t num_keys = static_cast<size_t>(batch_->forward().cross.max_kv_len);
+  const size_t num_keys = static_cast<size_t>(batch_->max_cross_len());
   for (const CapturePlan& capture : plan.captures) {
     const SequenceGroupMetadata& group = plan.scheduled.groups[static_cast<size_t>(capture.group_idx)];
     const size_t num_positions = static_cast<size_t>(group.num_cross_tokens);
@@ -491,14 +489,14 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
   state.x = TensorView(encoder_buffer_.data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
   model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
   // Only a capture reads the rows from here on, besides those they are written for.
-  if (has(inputs.writes(), Consumers::kCross)) {
-    model_->write_cross_kv(context, state.x, inputs.cross_write(), batch_->forward().kv,
-                           {0, spec().num_decoder_layers});
+  const KvCaches& kv = batch_->forward().kv;
+  if (inputs.writes(TableOwner::kGroup)) {
+    model_->write_cross_kv(context, state.x, inputs.table_writes(), kv, {0, spec().num_decoder_layers});
   }
-  if (has(inputs.writes(), Consumers::kSplice)) {
-    const auto rows_spec = static_cast<size_t>(spec().find_kv(KvKind::kEncoderRows));
-    write_row_slots(context, state.x, inputs.row_slots(), info_.rows_block_size,
-                    batch_->forward().kv.specs[rows_spec][0]);
+  for (size_t i = 0; i < kv.specs.size(); ++i) {
+    const AttentionMetadata& write = inputs.table_writes()[i];
+    if (spec().kv[i].kind != KvKind::kEncoderRows || write.slot_mapping.empty()) continue;
+    write_row_slots(context, state.x, write.slot_mapping, write.block_size, kv.specs[i][0]);
   }
 }
 

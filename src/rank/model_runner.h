@@ -34,6 +34,7 @@ class EncoderDecoderModelRunner final {
     std::string attention_backend = "auto";
     std::optional<WeightFormat> weight_storage;  // of matrices; unset: as the checkpoint stores each
     bool as_packed = false;                      // a packed folder's matrices are used as they are
+    bool sizes_only = false;                     // matrices are not read (PackOptions::sizes_only); no step may run
     int32_t block_size = 16;
     DType kv_dtype = DType::kFloat32;  // of self and cross KV
     int32_t max_num_seqs = 64;

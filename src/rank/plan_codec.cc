@@ -139,6 +139,11 @@ void describe_row(A& archive, Row& row) {
   describe_edits(archive, row.edits);
 }
 
+template <typename A, typename Tables>
+void describe_tables(A& archive, const char* name, Tables& tables) {
+  archive.list(name, tables, 1, [name](auto& a, auto& table) { a.value(name, table); });
+}
+
 template <typename A, typename Encode>
 void describe_encode(A& archive, Encode& encode) {
   archive.value("encode group_id", encode.group_id);
@@ -151,9 +156,9 @@ void describe_encode(A& archive, Encode& encode) {
   archive.value("encode num_rows", encode.num_rows);
   archive.consumers("encode consumers", encode.consumers);
   archive.consumers("encode writes", encode.writes);
-  archive.value("encode cross_block_table", encode.cross_block_table);
+  describe_tables(archive, "encode group_tables", encode.group_tables);
   archive.value("encode cross_begin", encode.cross_begin);
-  archive.value("encode rows_block_table", encode.rows_block_table);
+  describe_tables(archive, "encode item_tables", encode.item_tables);
 }
 
 template <typename A, typename Group>
@@ -170,9 +175,9 @@ void describe_group(A& archive, Group& group) {
     a.value("positions", data.positions);
     a.value("position_delta", data.position_delta);
   });
-  archive.list("block_tables", group.block_tables, 1, [](auto& a, auto& table) { a.value("block_table", table); });
+  describe_tables(archive, "sequence_tables", group.sequence_tables);
   archive.value("num_cross_tokens", group.num_cross_tokens);
-  archive.value("cross_block_table", group.cross_block_table);
+  describe_tables(archive, "group_tables", group.group_tables);
   archive.value("encoder_token_ids", group.encoder_token_ids);
   archive.list("ranges", group.ranges, kLeastRange, [](auto& a, auto& range) {
     a.value("first_token", range.first_token);
@@ -184,7 +189,7 @@ void describe_group(A& archive, Group& group) {
     a.value("splice first_row", splice.first_row);
     a.value("splice num_rows", splice.num_rows);
     a.value("splice first_slot", splice.first_slot);
-    a.value("splice block_table", splice.block_table);
+    describe_tables(a, "splice item_tables", splice.item_tables);
   });
 }
 

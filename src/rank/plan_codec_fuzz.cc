@@ -18,9 +18,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   info.spec.vocab_size = 1000;
   info.max_encoder_len = info.max_decoder_len = info.max_num_encoder_tokens = info.max_num_batched_tokens = 1 << 12;
   info.max_num_seqs = 64;
-  info.block_size = info.cross_block_size = 16;
-  info.rows_block_size = 32;
-  info.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}, {KvKind::kEncoderRows}};
+  info.block_size = 16;
+  info.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}, {KvKind::kSelf}, {KvKind::kEncoderRows}, {KvKind::kCross}};
+  info.tables = {{TableOwner::kSequence, 16},
+                 {TableOwner::kGroup, 16},
+                 {TableOwner::kSequence, 64},
+                 {TableOwner::kItem, 32},
+                 {TableOwner::kGroup, 64}};
   info.num_device_blocks = info.num_host_blocks = 1 << 12;
   (void)check_plan(plan, info);
   return 0;

@@ -7,7 +7,7 @@
 
 namespace transept::testing {
 
-// Each of `num_seqs` requests decodes one token; tables of so many blocks.
+// Each of `num_seqs` requests decodes one token; tables of so many blocks, one spec of each owner.
 inline StepPlan decode_plan_of(int32_t num_seqs, int32_t self_blocks, int32_t cross_blocks) {
   StepPlan plan;
   plan.step = 1000;
@@ -25,8 +25,8 @@ inline StepPlan decode_plan_of(int32_t num_seqs, int32_t self_blocks, int32_t cr
     data.context_len = 16 * self_blocks - 5;
     data.token_ids = {300 * i + 7};
     data.sampled = true;
-    group.block_tables.push() = table(self_blocks);
-    group.cross_block_table = table(cross_blocks);
+    group.sequence_tables.push() = table(self_blocks);
+    group.group_tables.push() = table(cross_blocks);
     group.num_cross_tokens = 16 * cross_blocks - 3;
     RowPlan& row = plan.rows.push();
     row.group_idx = i;
@@ -87,9 +87,9 @@ class RandomPlans final {
     encode.num_rows = any();
     encode.consumers = static_cast<Consumers>(bits() % 256);
     encode.writes = static_cast<Consumers>(bits() % 256);
-    fill(encode.cross_block_table);
+    times(3, [&] { fill(encode.group_tables.push()); });
     encode.cross_begin = any();
-    fill(encode.rows_block_table);
+    times(3, [&] { fill(encode.item_tables.push()); });
   }
   void fill(SequenceGroupMetadata& group) {
     group.group_id = GroupId(number());
@@ -105,9 +105,9 @@ class RandomPlans final {
       fill(data.positions);
       data.position_delta = any();
     });
-    times(3, [&] { fill(group.block_tables.push()); });
+    times(3, [&] { fill(group.sequence_tables.push()); });
     group.num_cross_tokens = any();
-    fill(group.cross_block_table);
+    times(3, [&] { fill(group.group_tables.push()); });
     fill(group.encoder_token_ids);
     times(3, [&] { group.ranges.push_back({any(), any(), any(), static_cast<uint8_t>(bits() % 256)}); });
     times(2, [&] {
@@ -115,7 +115,7 @@ class RandomPlans final {
       splice.first_row = any();
       splice.num_rows = any();
       splice.first_slot = any();
-      fill(splice.block_table);
+      times(3, [&] { fill(splice.item_tables.push()); });
     });
   }
   void fill(SchedulerOutputs& scheduled) {

@@ -26,7 +26,7 @@ TEST(ResultJson, WritesAPlainResult) {
             R"({"id": "r1", "encoder_prompt": "in", "encoder_prompt_token_ids": [0, 5, 2], "prompt": null, )"
             R"("prompt_token_ids": [2, 0], "outputs": [{"index": 0, "text": "out", "token_ids": [7, 2], )"
             R"("cumulative_logprob": -1.25, "logprobs": null, "finish_reason": "stop", "stop_reason": null}], )"
-            R"("metrics": {"queue_s": 0, "encode_s": 0.5, "first_token_s": null, "total_s": 2}})");
+            R"("metrics": {"queue_s": 0.0, "encode_s": 0.5, "first_token_s": null, "total_s": 2.0}})");
 }
 
 TEST(ResultJson, BeamsHaveTheScoreThatRanksThem) {
@@ -35,7 +35,7 @@ TEST(ResultJson, BeamsHaveTheScoreThatRanksThem) {
   EXPECT_EQ(to_json("r1", output, token_text).dump().find("beam_score"), std::string::npos);
   one.cumulative_logprob = -3;
   one.beam_score = -0.75;
-  EXPECT_NE(to_json("r1", output, token_text).dump().find(R"("cumulative_logprob": -3, "beam_score": -0.75, )"),
+  EXPECT_NE(to_json("r1", output, token_text).dump().find(R"("cumulative_logprob": -3.0, "beam_score": -0.75, )"),
             std::string::npos);
 }
 

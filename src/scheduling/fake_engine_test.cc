@@ -131,29 +131,50 @@ Texts reference_texts(const FakeRequest& request) {
 
 // ---- The model
 
+FakeModel::FakeModel(const BlockSpaceManager::Options& options) {
+  for (const TableSpec& spec : options.specs) {
+    const auto size = static_cast<size_t>(spec.tokens_per_block > 0 ? spec.tokens_per_block : options.block_size);
+    tokens_per_block_[static_cast<size_t>(spec.owner)].push_back(size);
+    block_size_ = std::max(block_size_, size);
+  }
+  device_.assign(block_size_ * static_cast<size_t>(options.num_device_blocks), kPoison);
+  host_.assign(block_size_ * static_cast<size_t>(options.num_host_blocks), kPoison);
+}
+
+FakeModel::Tables FakeModel::tables_of(const SequenceGroupMetadata& group, size_t seq_idx) {
+  const size_t count = group.sequence_tables.size() / group.seq_data.size();
+  return Tables(group.sequence_tables.begin(), group.sequence_tables.size()).subspan(seq_idx * count, count);
+}
+
+// An empty table is not to be written.
+void FakeModel::write(TableOwner owner, Tables tables, size_t position, uint64_t word) {
+  const std::vector<size_t>& sizes = tokens_per_block_[static_cast<size_t>(owner)];
+  CHECK(tables.size() == sizes.size() && !tables.empty(), "not one table of each spec");
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i].empty()) continue;
+    const auto block = static_cast<size_t>(tables[i].at(position / sizes[i]));
+    device_.at(block * block_size_ + position % sizes[i]) = word;
+  }
+}
+
+uint64_t FakeModel::read(TableOwner owner, Tables tables, size_t position) {
+  const std::vector<size_t>& sizes = tokens_per_block_[static_cast<size_t>(owner)];
+  CHECK(tables.size() == sizes.size() && !tables.empty(), "not one table of each spec");
+  uint64_t word = 0;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const auto block = static_cast<size_t>(tables[i].at(position / sizes[i]));
+    const uint64_t found = device_.at(block * block_size_ + position % sizes[i]);
+    if (i == 0) word = found;
+    CHECK(found == word, "tables of two specs differ at position ", position);
+  }
+  return word;
+}
+
 namespace {
 
-// Fills the sizes of each spec, and returns the largest.
-size_t tokens_per_block(const BlockSpaceManager::Options& options, std::vector<size_t>& sizes) {
-  for (size_t spec = 0; spec < options.specs.size() && spec < sizes.size(); ++spec) {
-    const int32_t own = options.specs[spec].tokens_per_block;
-    if (own > 0) sizes[spec] = static_cast<size_t>(own);
-  }
-  return *std::max_element(sizes.begin(), sizes.end());
-}
+std::span<const BlockTable> all_of(const Recycled<BlockTable>& tables) { return {tables.begin(), tables.size()}; }
 
 }  // namespace
-
-FakeModel::FakeModel(const BlockSpaceManager::Options& options)
-    : tokens_per_block_(3, static_cast<size_t>(options.block_size)),
-      block_size_(tokens_per_block(options, tokens_per_block_)),
-      device_(block_size_ * static_cast<size_t>(options.num_device_blocks), kPoison),
-      host_(block_size_ * static_cast<size_t>(options.num_host_blocks), kPoison) {}
-
-uint64_t& FakeModel::slot(Spec spec, const BlockTable& table, size_t position) {
-  const size_t size = tokens_per_block_[spec];
-  return device_.at(static_cast<size_t>(table.at(position / size)) * block_size_ + position % size);
-}
 
 void FakeModel::apply(const BlockMoves& moves) {
   const auto transfer = [this](const Slots& from, Slots& to, const std::vector<BlockCopy>& copies) {
@@ -183,9 +204,9 @@ void FakeModel::encode(const PlannedEncode& encode, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     const uint64_t row = encoded(encode.token_ids, i);
     if (has(encode.writes, Consumers::kCross)) {
-      slot(kCross, encode.cross_block_table, static_cast<size_t>(encode.cross_begin) + i) = row;
+      write(TableOwner::kGroup, all_of(encode.group_tables), static_cast<size_t>(encode.cross_begin) + i, row);
     }
-    if (has(encode.writes, Consumers::kSplice)) slot(kRows, encode.rows_block_table, i) = row;
+    if (has(encode.writes, Consumers::kSplice)) write(TableOwner::kItem, all_of(encode.item_tables), i, row);
   }
 }
 
@@ -219,7 +240,7 @@ void FakeModel::write_rows(const SequenceGroupMetadata& group) {
     const SequenceData& seq = group.seq_data[s];
     for (size_t i = 0; i < seq.token_ids.size(); ++i) {
       const size_t position = static_cast<size_t>(seq.context_len) + i;
-      slot(kSelf, group.block_tables[s], position) = self_slot(seq.token_ids[i], position);
+      write(TableOwner::kSequence, tables_of(group, s), position, self_slot(seq.token_ids[i], position));
     }
     for (size_t i = 0; s == 0 && i < group.splices.size(); ++i) splice(group.splices[i], group);
   }
@@ -228,12 +249,12 @@ void FakeModel::write_rows(const SequenceGroupMetadata& group) {
 void FakeModel::splice(const PlannedSplice& splice, const SequenceGroupMetadata& group) {
   CHECK(splice.first_row + splice.num_rows <= static_cast<int32_t>(group.seq_data[0].token_ids.size()));
   for (int32_t i = 0; i < splice.num_rows; ++i) {
-    const uint64_t row =
-        slot(kRows, splice.block_table, static_cast<size_t>(splice.first_slot) + static_cast<size_t>(i));
+    const uint64_t row = read(TableOwner::kItem, all_of(splice.item_tables),
+                              static_cast<size_t>(splice.first_slot) + static_cast<size_t>(i));
     CHECK(row != kPoison, "poison in a row of group ", group.group_id.value());
     const auto position = static_cast<size_t>(group.seq_data[0].context_len) + static_cast<size_t>(splice.first_row) +
                           static_cast<size_t>(i);
-    slot(kSelf, group.block_tables[0], position) = spliced_slot(row, position);
+    write(TableOwner::kSequence, tables_of(group, 0), position, spliced_slot(row, position));
     ++num_spliced_rows_;
   }
 }
@@ -242,12 +263,12 @@ uint64_t FakeModel::read(const SequenceGroupMetadata& group, size_t seq_idx) {
   const SequenceData& seq = group.seq_data[seq_idx];
   uint64_t state = 1;
   for (size_t i = 0; i < static_cast<size_t>(group.num_cross_tokens); ++i) {
-    const uint64_t cross = slot(kCross, group.cross_block_table, i);
+    const uint64_t cross = read(TableOwner::kGroup, all_of(group.group_tables), i);
     CHECK(cross != kPoison, "poison in a cross block of group ", group.group_id.value());
     state = mix(state, cross);
   }
   for (size_t i = 0; i < static_cast<size_t>(seq.context_len) + seq.token_ids.size(); ++i) {
-    const uint64_t self = slot(kSelf, group.block_tables[seq_idx], i);
+    const uint64_t self = read(TableOwner::kSequence, tables_of(group, seq_idx), i);
     CHECK(self != kPoison && (self & 0xFFFFFFFFu) == i, "sequence ", seq.seq_id.value(), " misses token ", i);
     state = mix(state, self);
   }
@@ -410,18 +431,41 @@ TEST(FakeModelDeathTest, NoticesAWrongTable) {
   SequenceData& seq = group.seq_data.push();
   seq.token_ids = {5, 6};
   seq.sampled = true;
-  group.block_tables.push() = {1};
+  group.sequence_tables.push() = {1};
   EXPECT_EQ(model.execute(plan).size(), 1u);
   seq.context_len = 2;
-  group.block_tables[0] = {1, 2};
+  group.sequence_tables[0] = {1, 2};
   EXPECT_EQ(model.execute(plan).size(), 1u);
-  group.block_tables[0] = {2, 3};
+  group.sequence_tables[0] = {2, 3};
   EXPECT_DEATH(model.execute(plan), "misses token 0");
-  group.block_tables[0] = {0, 3};
+  group.sequence_tables[0] = {0, 3};
   EXPECT_DEATH(model.execute(plan), "misses token 0");
-  group.block_tables[0] = {1, 2};
+  group.sequence_tables[0] = {1, 2};
   plan.moves.freed_device = {1};
   EXPECT_DEATH(model.execute(plan), "misses token 0");
+}
+
+TEST(FakeModelDeathTest, NoticesTablesOfTheWrongSpec) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  FakeModel model({.block_size = 2,
+                   .specs = {{TableOwner::kSequence}, {TableOwner::kGroup}, {TableOwner::kSequence, 3}},
+                   .num_device_blocks = 6});
+  SchedulerOutputs plan;
+  SequenceGroupMetadata& group = plan.groups.push();
+  SequenceData& seq = group.seq_data.push();
+  seq.token_ids = {5, 6, 7};
+  seq.sampled = true;
+  group.sequence_tables.push() = {1, 2};
+  EXPECT_DEATH(model.execute(plan), "not one table of each spec");
+  group.sequence_tables.push() = {3};
+  EXPECT_EQ(model.execute(plan).size(), 1u);
+  seq.context_len = 3;
+  group.sequence_tables[0] = {1, 2, 0};
+  group.sequence_tables[1] = {4, 5};
+  EXPECT_DEATH(model.execute(plan), "tables of two specs differ at position 0");
+  group.sequence_tables[0] = {3, 2, 0};
+  group.sequence_tables[1] = {1, 4};
+  EXPECT_DEATH(model.execute(plan), "tables of two specs differ");
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // For tests: an engine with the real scheduler and a fake model whose correct answer is known. The model stores tokens
 // in the slots of the block pools, in the place of KV. The next token is a hash of the slots that it reads through the
 // plan's tables; a token that is spliced has a word of its item's row. So a wrong table, a missing copy, a block used
-// too early or a missing encode changes the text. Specs: sequences, cross tables, items' rows.
+// too early or a missing encode changes the text. Any specs: every table of an owner holds the same, which is checked.
 // reference_texts() computes the correct text from the request alone. Not thread-safe.
 #pragma once
 
+#include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,11 +60,13 @@ class FakeModel final {
   void write_rows(const SequenceGroupMetadata& group);
   void splice(const PlannedSplice& splice, const SequenceGroupMetadata& group);
   uint64_t read(const SequenceGroupMetadata& group, size_t seq_idx);
-  enum Spec : size_t { kSelf, kCross, kRows };
-  uint64_t& slot(Spec spec, const BlockTable& table, size_t position);
+  using Tables = std::span<const BlockTable>;  // of one owner: one of each of its specs
+  static Tables tables_of(const SequenceGroupMetadata& group, size_t seq_idx);
+  void write(TableOwner owner, Tables tables, size_t position, uint64_t word);
+  uint64_t read(TableOwner owner, Tables tables, size_t position);
 
-  std::vector<size_t> tokens_per_block_;  // of each spec
-  size_t block_size_;                     // words: the most of them
+  std::array<std::vector<size_t>, kNumTableOwners> tokens_per_block_;  // of each spec of each owner
+  size_t block_size_ = 0;                                              // words: the most of them
   Slots device_;
   Slots host_;
   size_t pace_ = 3;

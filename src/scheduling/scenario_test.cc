@@ -3,6 +3,7 @@
 //
 //   pool device=16 host=16 block=4 watermark=0 tokens=64 encoder_tokens=64 seqs=4 mode=auto|recompute|swap share=0
 //        [cross=8] [rows=8]       tokens of a block of a cross table, rows of one of an item's own; as block if absent
+//        [self2=8] [cross2=8] [rows2=8]   a second spec of the owner, with so many
 //   add g1 decoder=4 encoder=4 max=8 [n=2] [beams=2] [hash=7] [logprobs=1] [score=1] -> ok | what the error says
 //                 [items=c4,s3@1~7]  instead of encoder: four rows that are crossed; three that are spliced from token
 //                                    1 on, with digest 7; cs: both
@@ -18,6 +19,7 @@
 //   pin 7 | unpin 7               inputs with this hash
 //   abort g1 -> yes | no
 //   plan g1 -> self 1+1 cross 1 encoder 4 logits 0      blocks a sequence, cross blocks, encoder ids, first logits rows
+//           (self 4:1+4:1 cross 2:1: of two specs each)
 //   expect free_device=16 free_host=16 pinned=0 running=0 waiting=0 swapped=0 tokens=16 encoder=16 encodes=2 hits=1
 //   finish -> ok                  steps until nothing is left; then no block is in use
 #include <gtest/gtest.h>
@@ -25,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 
 #include "base/content_digest_testing.h"
 #include "base/source_dir_testing.h"
@@ -73,6 +76,12 @@ class Runner {
     blocks.specs = {{TableOwner::kSequence},
                     {TableOwner::kGroup, line.number("cross", 0)},
                     {TableOwner::kItem, line.number("rows", 0)}};
+    const auto add_second = [&](TableOwner owner, const std::string& name) {
+      if (const int32_t size = line.number(name, 0); size > 0) blocks.specs.push_back({owner, size});
+    };
+    add_second(TableOwner::kSequence, "self2");
+    add_second(TableOwner::kGroup, "cross2");
+    add_second(TableOwner::kItem, "rows2");
     blocks.watermark = std::stod(line.option("watermark").value_or("0"));
     blocks.share_identical_inputs = line.number("share", 0) != 0;
     blocks.track_freed_blocks = true;
@@ -223,12 +232,23 @@ class Runner {
     for (const SequenceGroupMetadata& group : engine_->plan().groups) {
       if (group.group_id != id) continue;
       std::vector<std::string> self, logits;
-      for (const BlockTable& table : group.block_tables) self.push_back(str_cat(table.size()));
-      for (const SequenceData& seq : group.seq_data) logits.push_back(str_cat(seq.first_logits_row));
-      return str_cat("self ", join(self, "+"), " cross ", group.cross_block_table.size(), " encoder ",
+      const size_t num_specs = group.sequence_tables.size() / group.seq_data.size();
+      for (size_t i = 0; i < group.seq_data.size(); ++i) {
+        self.push_back(sizes({group.sequence_tables.begin() + i * num_specs, num_specs}));
+        logits.push_back(str_cat(group.seq_data[i].first_logits_row));
+      }
+      return str_cat("self ", join(self, "+"), " cross ",
+                     sizes({group.group_tables.begin(), group.group_tables.size()}), " encoder ",
                      group.num_cross_tokens, " logits ", join(logits, "+"));
     }
     return "none";
+  }
+
+  // Of one owner's tables, spec by spec.
+  static std::string sizes(std::span<const BlockTable> tables) {
+    std::vector<std::string> all;
+    for (const BlockTable& table : tables) all.push_back(str_cat(table.size()));
+    return all.empty() ? "0" : join(all, ":");
   }
 
   void expect(ScenarioLine& line) const {

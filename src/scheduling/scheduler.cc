@@ -150,13 +150,21 @@ bool Scheduler::may_encode(int32_t num_rows, const Budget& budget, const Schedul
   return num_rows <= budget.encoder_tokens || outputs.encodes.empty();
 }
 
+// Whether all of these tables are there already.
+bool Scheduler::shares(const BlockSpaceManager::Request& request, TableRange tables) const {
+  for (size_t i = tables.begin; i < tables.end; ++i) {
+    if (!blocks_.shares(request, i)) return false;
+  }
+  return true;
+}
+
 // Whether the first of the items that a new group must encode itself may begin in this step; true: there is none.
 bool Scheduler::may_begin_encodes(const SequenceGroup& group, const BlockSpaceManager::Request& request,
                                   const Budget& budget, const SchedulerOutputs& outputs) const {
   for (size_t i = 0; i < group.items_.size(); ++i) {
     const Consumers consumers = group.items_[i].consumers;
-    const bool crosses = has(consumers, Consumers::kCross) && !blocks_.shares(request, 0);
-    const bool splices = has(consumers, Consumers::kSplice) && !blocks_.shares(request, group.rows_table(i));
+    const bool crosses = has(consumers, Consumers::kCross) && !shares(request, group_tables(group));
+    const bool splices = has(consumers, Consumers::kSplice) && !shares(request, item_tables(group, i));
     if (crosses || splices) return may_encode(group.items_[i].num_rows(), budget, outputs);
   }
   return true;
@@ -230,21 +238,21 @@ BlockSpaceManager::Request Scheduler::admission_request(const SequenceGroup& gro
   request.seq_id = first->id();
   request.num_tokens = num_common;
   request.max_tokens = static_cast<int32_t>(group.max_tokens_per_seq());
-  if (group.num_cross_tokens() > 0) {
-    request.shared.push_back(
-        {.spec = cross_spec_, .num_tokens = group.num_cross_tokens(), .digest = group.cross_digest()});
-  }
+  const auto add_shared = [&](TableOwner owner, int32_t num_tokens, const std::optional<ContentDigest>& digest) {
+    for (const int32_t spec : blocks_.specs_of(owner)) request.shared.push_back({spec, num_tokens, digest});
+  };
+  if (group.num_cross_tokens() > 0) add_shared(TableOwner::kGroup, group.num_cross_tokens(), group.cross_digest());
   for (size_t i = 0; i < group.items().size(); ++i) {
     if (!has(group.items()[i].consumers, Consumers::kSplice)) continue;
-    request.shared.push_back(
-        {.spec = rows_spec_, .num_tokens = group.items()[i].num_positions(), .digest = group.rows_digest(i)});
+    add_shared(TableOwner::kItem, group.items()[i].num_positions(), group.rows_digest(i));
   }
   const int64_t num_full = blocks_.num_full_sequence_blocks(num_common);
   int64_t num_tails = 0;
   for (const auto& seq : group.seqs()) {
-    if (!seq->is_finished()) num_tails += blocks_.num_sequence_blocks(seq->num_tokens()) - num_full;
+    if (!seq->is_finished()) num_tails += blocks_.num_blocks_for(TableOwner::kSequence, seq->num_tokens()) - num_full;
   }
-  request.num_blocks_ahead = static_cast<int32_t>(num_tails - (blocks_.num_sequence_blocks(num_common) - num_full));
+  const int64_t num_first = blocks_.num_blocks_for(TableOwner::kSequence, num_common);
+  request.num_blocks_ahead = static_cast<int32_t>(num_tails - (num_first - num_full));
   return request;
 }
 
@@ -298,15 +306,18 @@ void Scheduler::choose_rows(const SequenceGroup& group, int32_t max_rows) {
 void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   for (const auto& [seq_id, num_tokens] : slots_) blocks_.append_slots(seq_id, num_tokens, outputs.moves.copy);
 
+  const std::span<const int32_t> specs = blocks_.specs_of(TableOwner::kSequence);
   SequenceGroupMetadata& metadata = outputs.groups.push();
   metadata.group_id = group.group_id();
   for (const Rows& rows : rows_) {
     SequenceData& data = metadata.seq_data.push();
     fill_sequence_data(group, rows, data);
-    const std::span<const BlockId> table = blocks_.get_block_table(rows.seq->id());
-    BlockTable& table_copy = metadata.block_tables.push();
-    table_copy.reserve(static_cast<size_t>(blocks_.num_sequence_blocks(group.max_tokens_per_seq())));
-    table_copy.assign(table.begin(), table.end());
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const std::span<const BlockId> table = blocks_.get_block_table(rows.seq->id(), i);
+      BlockTable& table_copy = metadata.sequence_tables.push();
+      table_copy.reserve(static_cast<size_t>(blocks_.num_blocks_for(specs[i], group.max_tokens_per_seq())));
+      table_copy.assign(table.begin(), table.end());
+    }
     metadata.is_prompt |= data.context_len < rows.seq->num_prompt_tokens();
     outputs.num_decoder_tokens += rows.count;
     budget.tokens -= rows.count;
@@ -315,15 +326,30 @@ void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutput
   plan_items(group, metadata);
 }
 
+void Scheduler::fill_tables(GroupId id, TableRange tables, Recycled<BlockTable>& filled) const {
+  for (size_t i = tables.begin; i < tables.end; ++i) {
+    const std::span<const BlockId> table = blocks_.get_shared_table(id, i);
+    CHECK(!table.empty(), "rows of an item that was freed");
+    filled.push().assign(table.begin(), table.end());
+  }
+}
+
+// The others stay empty: another group has written them.
+void Scheduler::fill_unwritten_tables(GroupId id, TableRange tables, Recycled<BlockTable>& filled) const {
+  for (size_t i = tables.begin; i < tables.end; ++i) {
+    BlockTable& table_copy = filled.push();
+    if (!blocks_.needs_write(id, i)) continue;
+    const std::span<const BlockId> table = blocks_.get_shared_table(id, i);
+    table_copy.assign(table.begin(), table.end());
+  }
+}
+
 // What the new rows read of the items.
 void Scheduler::plan_items(const SequenceGroup& group, SequenceGroupMetadata& metadata) const {
   metadata.ranges.assign(group.layout().ranges.begin(), group.layout().ranges.end());
   if (group.items().empty()) return;
   metadata.num_cross_tokens = group.num_cross_tokens();
-  if (group.num_cross_tokens() > 0) {
-    const std::span<const BlockId> cross = blocks_.get_shared_table(group.group_id());
-    metadata.cross_block_table.assign(cross.begin(), cross.end());
-  }
+  fill_tables(group.group_id(), group_tables(group), metadata.group_tables);
   if (!group.was_computed_) metadata.encoder_token_ids = group.items().front().token_ids;
   if (!group.has_rows_) return;
   // Sequences fork behind the prompt, so only the first one feeds rows of it.
@@ -338,9 +364,7 @@ void Scheduler::plan_items(const SequenceGroup& group, SequenceGroupMetadata& me
     splice.first_row = first - begin;
     splice.num_rows = last - first;
     splice.first_slot = first - item.splice_offset;
-    const std::span<const BlockId> table = blocks_.get_shared_table(group.group_id(), group.rows_table(i));
-    CHECK(!table.empty(), "rows of an item that was freed");
-    splice.block_table.assign(table.begin(), table.end());
+    fill_tables(group.group_id(), item_tables(group, i), splice.item_tables);
   }
 }
 
@@ -356,13 +380,11 @@ void Scheduler::fill_encode(const SequenceGroup& group, size_t index, Consumers 
   encode.consumers = item.consumers;
   encode.writes = writes;
   if (has(writes, Consumers::kCross)) {
-    const std::span<const BlockId> table = blocks_.get_shared_table(group.group_id());
-    encode.cross_block_table.assign(table.begin(), table.end());
+    fill_unwritten_tables(group.group_id(), group_tables(group), encode.group_tables);
     encode.cross_begin = num_cross_positions(std::span(group.items()).first(index));
   }
   if (has(writes, Consumers::kSplice)) {
-    const std::span<const BlockId> table = blocks_.get_shared_table(group.group_id(), group.rows_table(index));
-    encode.rows_block_table.assign(table.begin(), table.end());
+    fill_unwritten_tables(group.group_id(), item_tables(group, index), encode.item_tables);
   }
   if (const EncoderFeatures* features = item.features.get(); features != nullptr) {
     encode.features.shape = features->shape;

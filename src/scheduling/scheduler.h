@@ -68,9 +68,9 @@ class Scheduler final {
   // Errors: as check_admission(). REQUIRES: its id is not in use.
   Status add_seq_group(std::unique_ptr<SequenceGroup> group);
   // Checks whether such a group can ever be admitted. Errors: kInvalidArgument, with both counts: the worst case
-  // (blocks of all items' tables + sequences x ceil((prompt + max_tokens) / block_size), nothing shared) exceeds the
-  // device blocks less the watermark; more sequences than max_num_seqs; an item of more rows than
-  // max_num_encoder_tokens.
+  // (blocks of all items' tables + sequences x ceil((prompt + max_tokens) / tokens a block) of each sequence spec,
+  // nothing shared) exceeds the device blocks less the watermark; more sequences than max_num_seqs; an item of more
+  // rows than max_num_encoder_tokens.
   Status check_admission(std::span<const EncoderItem> items, int64_t max_tokens_per_seq, int64_t num_seqs) const;
 
   // Frees a group in any state, and its blocks (a shared or pinned cross table stays). May be called between schedule()
@@ -97,7 +97,7 @@ class Scheduler final {
   void finish_sequence(SequenceGroup& group, SeqId seq_id, FinishReason reason);
   // Frees a sequence and its blocks (a beam that is dropped).
   void remove_sequence(SequenceGroup& group, SeqId seq_id);
-  // Keeps the cross table of inputs with this digest after their last group has ended, while there is room. Call
+  // Keeps the cross tables of inputs with this digest after their last group has ended, while there is room. Call
   // between steps.
   void pin_input(const ContentDigest& digest) { blocks_.pin(digest); }
   void unpin_input(const ContentDigest& digest) { blocks_.unpin(digest); }
@@ -130,6 +130,10 @@ class Scheduler final {
     int32_t seqs = 0;
     bool is_beside = false;  // a sequence decodes: set_max_encoder_tokens_beside limits encoder_tokens
   };
+  // Shared tables of a group, [begin, end) of BlockSpaceManager::Request::shared.
+  struct TableRange {
+    size_t begin = 0, end = 0;
+  };
   struct Rows {  // a sequence feeds its next `count` tokens
     Sequence* seq = nullptr;
     int32_t count = 0;
@@ -146,6 +150,13 @@ class Scheduler final {
                          const SchedulerOutputs& outputs) const;
   bool plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_long_encode(const Budget& budget, SchedulerOutputs& outputs);
+  TableRange group_tables(const SequenceGroup& group) const;
+  TableRange item_tables(const SequenceGroup& group, size_t item) const;
+  bool needs_write(GroupId id, TableRange tables) const;
+  void begin_writes(GroupId id, TableRange tables);
+  bool shares(const BlockSpaceManager::Request& request, TableRange tables) const;
+  void fill_tables(GroupId id, TableRange tables, Recycled<BlockTable>& filled) const;
+  void fill_unwritten_tables(GroupId id, TableRange tables, Recycled<BlockTable>& filled) const;
   Consumers missing_writes(const SequenceGroup& group, size_t item) const;
   bool has_missing_writes(const SequenceGroup& group) const;
   void begin_item(SequenceGroup& group, size_t item, Consumers writes);
@@ -174,7 +185,6 @@ class Scheduler final {
 
   Options options_;
   BlockSpaceManager blocks_;
-  int32_t cross_spec_, rows_spec_;  // of cross tables and of items' rows, among the specs of blocks_; -1: there is none
   const Clock& clock_;
   absl::flat_hash_map<GroupId, std::unique_ptr<SequenceGroup>> groups_;
   Queue waiting_, running_, swapped_;

@@ -23,11 +23,7 @@ Status Scheduler::Options::validate() const {
 }
 
 Scheduler::Scheduler(const Options& options, const BlockSpaceManager::Options& block_options, const Clock& clock)
-    : options_(options),
-      blocks_(block_options),
-      cross_spec_(blocks_.first_spec(TableOwner::kGroup)),
-      rows_spec_(blocks_.first_spec(TableOwner::kItem)),
-      clock_(clock) {
+    : options_(options), blocks_(block_options), clock_(clock) {
   const Status status = options.validate();
   CHECK(status.ok(), error_message(status));
 }
@@ -46,11 +42,12 @@ Status Scheduler::check_admission(std::span<const EncoderItem> items, int64_t ma
       return invalid_argument("the encoder input has ", item.num_rows(), " tokens; max_num_encoder_tokens is ",
                               options_.max_num_encoder_tokens);
     }
-    if (has(item.consumers, Consumers::kSplice)) rows += blocks_.num_blocks_for(rows_spec_, item.num_positions());
+    if (has(item.consumers, Consumers::kSplice)) {
+      rows += blocks_.num_blocks_for(TableOwner::kItem, item.num_positions());
+    }
   }
-  const int64_t num_cross = num_cross_positions(items);
-  const int64_t encoder = rows + (num_cross > 0 ? blocks_.num_blocks_for(cross_spec_, num_cross) : 0);
-  const int64_t self = blocks_.num_sequence_blocks(max_tokens_per_seq);
+  const int64_t encoder = rows + blocks_.num_blocks_for(TableOwner::kGroup, num_cross_positions(items));
+  const int64_t self = blocks_.num_blocks_for(TableOwner::kSequence, max_tokens_per_seq);
   const int64_t available = blocks_.num_device_blocks() - blocks_.watermark_blocks();
   if (encoder + num_seqs * self <= available) return ok_status();
   return invalid_argument("the request may need ", encoder + num_seqs * self, " KV blocks of ", blocks_.block_size(),
@@ -61,17 +58,18 @@ Status Scheduler::check_admission(std::span<const EncoderItem> items, int64_t ma
 
 // Says how many tokens a block of the encoder's side holds, if that is another number than on the decoder's side.
 std::string Scheduler::encoder_block_text(std::span<const EncoderItem> items) const {
-  const int32_t cross = cross_spec_ < 0 ? 0 : blocks_.tokens_per_block(cross_spec_);
-  const int32_t rows = rows_spec_ < 0 ? 0 : blocks_.tokens_per_block(rows_spec_);
   std::string text;
-  const auto add = [&](Consumers consumer, int32_t num_tokens, std::string_view what) {
+  const auto add = [&](Consumers consumer, TableOwner owner, std::string_view what) {
     const bool has_some =
         std::any_of(items.begin(), items.end(), [&](const EncoderItem& item) { return has(item.consumers, consumer); });
-    if (!has_some || num_tokens == blocks_.block_size()) return;
-    text += str_cat(text.empty() ? ", whose blocks hold " : " and ", num_tokens, " ", what);
+    for (const int32_t spec : blocks_.specs_of(owner)) {
+      const int32_t num_tokens = blocks_.tokens_per_block(spec);
+      if (!has_some || num_tokens == blocks_.block_size()) continue;
+      text += str_cat(text.empty() ? ", whose blocks hold " : " and ", num_tokens, " ", what);
+    }
   };
-  add(Consumers::kCross, cross, "tokens");
-  add(Consumers::kSplice, rows, "rows");
+  add(Consumers::kCross, TableOwner::kGroup, "tokens");
+  add(Consumers::kSplice, TableOwner::kItem, "rows");
   return text.empty() ? "" : text + ",";
 }
 
@@ -143,15 +141,40 @@ void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_
 
 // ---- Items
 
+// One table of each group spec, if the group crosses anything.
+Scheduler::TableRange Scheduler::group_tables(const SequenceGroup& group) const {
+  return {0, group.num_cross_tokens() > 0 ? blocks_.specs_of(TableOwner::kGroup).size() : 0};
+}
+
+// One table of each item spec, behind those of the group and of the items before it. REQUIRES: the item is spliced.
+Scheduler::TableRange Scheduler::item_tables(const SequenceGroup& group, size_t item) const {
+  const size_t num_specs = blocks_.specs_of(TableOwner::kItem).size();
+  const size_t begin = group_tables(group).end + group.num_spliced_before(item) * num_specs;
+  return {begin, begin + num_specs};
+}
+
+bool Scheduler::needs_write(GroupId id, TableRange tables) const {
+  for (size_t i = tables.begin; i < tables.end; ++i) {
+    if (blocks_.needs_write(id, i)) return true;
+  }
+  return false;
+}
+
+void Scheduler::begin_writes(GroupId id, TableRange tables) {
+  for (size_t i = tables.begin; i < tables.end; ++i) {
+    if (blocks_.needs_write(id, i)) blocks_.begin_write(id, i);
+  }
+}
+
 // The consumers whose table still waits for this item's rows.
 Consumers Scheduler::missing_writes(const SequenceGroup& group, size_t item) const {
   const Consumers consumers = group.items_[item].consumers;
   Consumers missing = Consumers::kNone;
   const bool is_unwritten = group.item_states_[item] == SequenceGroup::ItemState::kUnwritten;
-  if (has(consumers, Consumers::kCross) && is_unwritten && blocks_.needs_write(group.group_id(), 0)) {
+  if (has(consumers, Consumers::kCross) && is_unwritten && needs_write(group.group_id(), group_tables(group))) {
     missing = missing | Consumers::kCross;
   }
-  if (has(consumers, Consumers::kSplice) && blocks_.needs_write(group.group_id(), group.rows_table(item))) {
+  if (has(consumers, Consumers::kSplice) && needs_write(group.group_id(), item_tables(group, item))) {
     missing = missing | Consumers::kSplice;
   }
   return missing;
@@ -164,7 +187,7 @@ bool Scheduler::has_missing_writes(const SequenceGroup& group) const {
   return false;
 }
 
-// The planned step writes the item's rows to the tables of these consumers. The cross table is complete with the last
+// The planned step writes the item's rows to the tables of these consumers. The cross tables are complete with the last
 // of the items that are crossed.
 void Scheduler::begin_item(SequenceGroup& group, size_t item, Consumers writes) {
   if (has(writes, Consumers::kCross)) {
@@ -174,9 +197,9 @@ void Scheduler::begin_item(SequenceGroup& group, size_t item, Consumers writes) 
       is_last &= !has(group.items_[i].consumers, Consumers::kCross) ||
                  group.item_states_[i] != SequenceGroup::ItemState::kUnwritten;
     }
-    if (is_last) blocks_.begin_write(group.group_id(), 0);
+    if (is_last) begin_writes(group.group_id(), group_tables(group));
   }
-  if (has(writes, Consumers::kSplice)) blocks_.begin_write(group.group_id(), group.rows_table(item));
+  if (has(writes, Consumers::kSplice)) begin_writes(group.group_id(), item_tables(group, item));
   encoding_.push_back(group.group_id());
 }
 
@@ -219,7 +242,8 @@ void Scheduler::free_used_rows(SequenceGroup& group, int32_t num_computed) {
     const EncoderItem& item = group.items_[i];
     if (!has(item.consumers, Consumers::kSplice)) continue;
     if (num_computed >= item.splice_offset + item.num_positions()) {
-      blocks_.free_shared(group.group_id(), group.rows_table(i));
+      const TableRange tables = item_tables(group, i);
+      for (size_t table = tables.begin; table < tables.end; ++table) blocks_.free_shared(group.group_id(), table);
     } else {
       group.has_rows_ = true;
     }

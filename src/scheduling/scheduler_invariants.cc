@@ -66,16 +66,20 @@ Status Scheduler::check_group(const SequenceGroup& group) const {
   return ok_status();
 }
 
-// The cross table is there as long as the group has blocks; an item's own table until its rows were used.
+// The cross tables are there as long as the group has blocks; an item's own tables until its rows were used.
 Status Scheduler::check_items(const SequenceGroup& group) const {
   const bool has_blocks = group.state() != SequenceGroup::State::kWaiting;
-  const auto check_table = [&](size_t table, int32_t spec, int32_t num_tokens, bool may_be_freed) {
-    const size_t count = blocks_.get_shared_table(group.group_id(), table).size();
-    const size_t expected = has_blocks ? static_cast<size_t>(blocks_.num_blocks_for(spec, num_tokens)) : 0;
-    if (count == expected || (may_be_freed && count == 0)) return ok_status();
-    return broken(group, "table ", table, " has ", count, " blocks instead of ", expected);
+  const auto check_tables = [&](TableRange tables, TableOwner owner, int32_t num_tokens, bool may_be_freed) {
+    for (size_t i = tables.begin; i < tables.end; ++i) {
+      const int32_t spec = blocks_.specs_of(owner)[i - tables.begin];
+      const size_t count = blocks_.get_shared_table(group.group_id(), i).size();
+      const size_t expected = has_blocks ? static_cast<size_t>(blocks_.num_blocks_for(spec, num_tokens)) : 0;
+      if (count == expected || (may_be_freed && count == 0)) continue;
+      return broken(group, "table ", i, " has ", count, " blocks instead of ", expected);
+    }
+    return ok_status();
   };
-  if (group.num_cross_tokens() > 0) RETURN_IF_ERROR(check_table(0, cross_spec_, group.num_cross_tokens(), false));
+  RETURN_IF_ERROR(check_tables(group_tables(group), TableOwner::kGroup, group.num_cross_tokens(), false));
   int32_t computed = 0;
   for (const auto& seq : group.seqs()) {
     if (!seq->is_finished()) computed = std::max(computed, seq->num_computed_tokens());
@@ -84,9 +88,10 @@ Status Scheduler::check_items(const SequenceGroup& group) const {
     const EncoderItem& item = group.items()[i];
     if (!has(item.consumers, Consumers::kSplice)) continue;
     const bool was_used = computed >= item.splice_offset + item.num_positions();
-    RETURN_IF_ERROR(
-        check_table(group.rows_table(i), rows_spec_, item.num_positions(), was_used || group.is_finished()));
-    if (was_used && !blocks_.get_shared_table(group.group_id(), group.rows_table(i)).empty()) {
+    const TableRange tables = item_tables(group, i);
+    RETURN_IF_ERROR(check_tables(tables, TableOwner::kItem, item.num_positions(), was_used || group.is_finished()));
+    for (size_t table = tables.begin; was_used && table < tables.end; ++table) {
+      if (blocks_.get_shared_table(group.group_id(), table).empty()) continue;
       return broken(group, "item ", i, " keeps rows that were used");
     }
   }

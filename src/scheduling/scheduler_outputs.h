@@ -1,6 +1,8 @@
 // The scheduler's part of a step's plan: the new rows of each sequence, their block tables, and the block moves that
 // come first. A value without pointers, so that a rank can be another process. Refilling it reuses the memory of its
 // vectors, so a steady decode step allocates nothing. Owned by the engine; not thread-safe.
+//
+// Tables are lists by spec: one table for each spec of their owner (TableSpec::owner), in the order of ModelSpec::kv.
 #pragma once
 
 #include <cstdint>
@@ -72,28 +74,29 @@ struct PlannedEncode {
   int32_t num_rows = 0;       // of its widest layer
   Consumers consumers = Consumers::kNone;
   Consumers writes = Consumers::kNone;  // of the consumers those whose table is not written yet
-  BlockTable cross_block_table;         // of the group; empty unless `writes` has kCross
-  int32_t cross_begin = 0;              // position of row 0 in it
-  BlockTable rows_block_table;          // of the item; empty unless `writes` has kSplice
+  // Of the group; no tables unless `writes` has kCross. An empty one is written already, as another group's.
+  Recycled<BlockTable> group_tables;
+  int32_t cross_begin = 0;           // position of row 0 in each of group_tables
+  Recycled<BlockTable> item_tables;  // of the item, likewise; no tables unless `writes` has kSplice
 
   void clear() {
     token_ids.clear();
     features.clear();
-    cross_block_table.clear();
+    group_tables.clear();
     cross_begin = 0;
-    rows_block_table.clear();
+    item_tables.clear();
   }
   bool operator==(const PlannedEncode&) const = default;
 };
 
 // New rows of a group's first sequence that take the rows of an item instead of their tokens' embeddings.
 struct PlannedSplice {
-  int32_t first_row = 0;   // of the sequence's new rows
-  int32_t num_rows = 0;    // > 0
-  int32_t first_slot = 0;  // of the item's rows
-  BlockTable block_table;  // of the item
+  int32_t first_row = 0;             // of the sequence's new rows
+  int32_t num_rows = 0;              // > 0
+  int32_t first_slot = 0;            // of the item's rows
+  Recycled<BlockTable> item_tables;  // of the item
 
-  void clear() { block_table.clear(); }
+  void clear() { item_tables.clear(); }
   bool operator==(const PlannedSplice&) const = default;
 };
 
@@ -101,22 +104,26 @@ struct SequenceGroupMetadata {
   GroupId group_id;
   bool is_prompt = false;  // some new rows are of a decoder prompt (first run or recompute)
   Recycled<SequenceData> seq_data;
-  Recycled<BlockTable>
-      block_tables;              // block_tables[i] is the self table of seq_data[i], slots of the new rows included
-  int32_t num_cross_tokens = 0;  // positions of the cross table; 0: the group crosses nothing
-  BlockTable cross_block_table;  // empty: the group crosses nothing
+  // All tables of seq_data[0], then those of seq_data[1]: sequence_table(). Slots of the new rows included.
+  Recycled<BlockTable> sequence_tables;
+  int32_t num_cross_tokens = 0;       // positions of each of group_tables; 0: the group crosses nothing
+  Recycled<BlockTable> group_tables;  // no tables: the group crosses nothing
   // Ids of the first item, until the group's first step was computed; empty later, and for media. A rank that needs
   // them later keeps what it derives from them.
   std::vector<int32_t> encoder_token_ids;
   std::vector<RowRange> ranges;     // DecoderLayout::ranges
   Recycled<PlannedSplice> splices;  // ascending by first_row; of seq_data[0]
 
+  // spec_idx counts the specs of owner kSequence.
+  const BlockTable& sequence_table(size_t seq_idx, size_t spec_idx) const {
+    return sequence_tables[seq_idx * (sequence_tables.size() / seq_data.size()) + spec_idx];
+  }
   void clear() {
     is_prompt = false;
     seq_data.clear();
-    block_tables.clear();
+    sequence_tables.clear();
     num_cross_tokens = 0;
-    cross_block_table.clear();
+    group_tables.clear();
     encoder_token_ids.clear();
     ranges.clear();
     splices.clear();

@@ -83,7 +83,7 @@ TEST(Scheduler, PlansValues) {
   EXPECT_THAT(plan.encodes[0].token_ids, ElementsAre(4, 5, 6, 7));
   EXPECT_EQ(plan.encodes[0].num_positions, 4);
   EXPECT_EQ(plan.encodes[0].writes, Consumers::kCross);
-  EXPECT_EQ(plan.encodes[0].cross_block_table, group.cross_block_table);
+  EXPECT_EQ(plan.encodes[0].group_tables, group.group_tables);
   EXPECT_EQ(scheduler.find(GroupId(1))->first_scheduled_time() - TimePoint(), std::chrono::seconds(3));
 
   feed_ones(scheduler, plan);

@@ -22,10 +22,10 @@ SequenceGroup::SequenceGroup(const Init& init)
   if (shares_items_ && num_cross_tokens_ > 0) cross_digest_ = transept::cross_digest(items_);
 }
 
-size_t SequenceGroup::rows_table(size_t item) const {
-  size_t table = num_cross_tokens_ > 0 ? 1 : 0;
-  for (size_t i = 0; i < item; ++i) table += has(items_[i].consumers, Consumers::kSplice) ? 1 : 0;
-  return table;
+size_t SequenceGroup::num_spliced_before(size_t item) const {
+  size_t count = 0;
+  for (size_t i = 0; i < item; ++i) count += has(items_[i].consumers, Consumers::kSplice) ? 1 : 0;
+  return count;
 }
 
 std::optional<ContentDigest> SequenceGroup::rows_digest(size_t item) const {

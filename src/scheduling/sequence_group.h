@@ -57,12 +57,11 @@ class SequenceGroup final {
   const std::vector<EncoderItem>& items() const { return items_; }
   const DecoderLayout& layout() const { return layout_; }
   bool shares_items() const { return shares_items_; }
-  // Positions of the cross table: slots. 0: the group crosses nothing, and has none.
+  // Positions of each cross table: slots. 0: the group crosses nothing, and has none.
   int32_t num_cross_tokens() const { return num_cross_tokens_; }
-  // The group's shared tables, as BlockSpaceManager::Request lists them: the cross table, if there is one, then one for
-  // each item that is spliced. Not to be called for an item that is not.
-  size_t rows_table(size_t item) const;
-  // The digest of the cross table or of an item's rows; unset: they are shared with none.
+  // Items before this one that are spliced: those whose own tables come before its own.
+  size_t num_spliced_before(size_t item) const;
+  // The digest of the cross tables or of an item's rows; unset: they are shared with none.
   const std::optional<ContentDigest>& cross_digest() const { return cross_digest_; }
   std::optional<ContentDigest> rows_digest(size_t item) const;
   // Whether some item is not encoded yet. The group feeds no row until all are.
@@ -88,7 +87,7 @@ class SequenceGroup final {
   std::optional<GroupId> continues_;
   State state_ = State::kWaiting;
   std::vector<std::unique_ptr<Sequence>> seqs_;
-  // Of an item: whether its rows of the cross table are written. (Those of its own table: the block manager knows.)
+  // Of an item: whether its rows of the cross tables are written. (Those of its own table: the block manager knows.)
   enum class ItemState : uint8_t { kUnwritten, kBegun, kWritten };
   std::vector<EncoderItem> items_;
   std::vector<ItemState> item_states_;

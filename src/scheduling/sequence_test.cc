@@ -100,8 +100,8 @@ TEST(SequenceGroup, AnEncoderInputNeedNotBeIds) {
   EXPECT_EQ(group.items()[0].features, features);
 }
 
-// The cross table comes first, then one table for each item that is spliced.
-TEST(SequenceGroup, ListsTheTablesOfItsItems) {
+// Those that are spliced have tables of their own, in order.
+TEST(SequenceGroup, CountsItsSplicedItems) {
   SequenceGroup::Init init;
   init.inputs.prompt_token_ids = {1, 2, 3, 4};
   init.inputs.items = {EncoderItem({1}), EncoderItem({2, 2}), EncoderItem({3, 3, 3})};
@@ -109,13 +109,13 @@ TEST(SequenceGroup, ListsTheTablesOfItsItems) {
   init.inputs.items[1].consumers = Consumers::kCross;
   const SequenceGroup crossed(init);
   EXPECT_EQ(crossed.num_cross_tokens(), 2);
-  EXPECT_EQ(crossed.rows_table(0), 1u);
-  EXPECT_EQ(crossed.rows_table(2), 2u);
+  EXPECT_EQ(crossed.num_spliced_before(0), 0u);
+  EXPECT_EQ(crossed.num_spliced_before(2), 1u);
   init.inputs.items[1].consumers = Consumers::kSplice;
   const SequenceGroup spliced(init);
   EXPECT_EQ(spliced.num_cross_tokens(), 0);
-  EXPECT_EQ(spliced.rows_table(0), 0u);
-  EXPECT_EQ(spliced.rows_table(2), 2u);
+  EXPECT_EQ(spliced.num_spliced_before(0), 0u);
+  EXPECT_EQ(spliced.num_spliced_before(2), 2u);
   EXPECT_EQ(spliced.rows_digest(1), std::nullopt) << "shared with none";
 }
 

@@ -311,15 +311,12 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   const std::chrono::duration<double> age(call->responder->seconds());
   call->arrival = context.clock.now() - std::chrono::duration_cast<Duration>(age);
   const RouteKind kind = taken.route->kind;
-  WorkPool& pool = kind == RouteKind::kSpeech   ? context.transcribers
-                   : kind == RouteKind::kTokens ? context.tokenizers
-                                                : context.workers;
-  const bool is_long = kind == RouteKind::kWork && call->http.body.size() > kLongBodyBytes;
-  pool.post(
-      [&context, route = taken.route, call = std::move(call)] {
-        if (!call->responder->is_gone()) route->work(context, call);
-      },
-      is_long ? WorkPool::Length::kLong : WorkPool::Length::kShort);
+  WorkPool& pool = kind == RouteKind::kSpeech                ? context.transcribers
+                   : call->http.body.size() > kLongBodyBytes ? context.long_workers
+                                                             : context.workers;
+  pool.post([&context, route = taken.route, call = std::move(call)] {
+    if (!call->responder->is_gone()) route->work(context, call);
+  });
 }
 
 HttpResponse ApiService::answer_info(const HttpRequest& request) const {

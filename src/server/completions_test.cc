@@ -204,8 +204,8 @@ TEST(CompletionErrors, TheLogHasWhatABegunStreamDoesNotTell) {
                      {}, clock);
   const ServerContext& c = house.context();
   const ServerContext context{
-      c.options, c.model,   broken,       c.speech,  c.why_no_speech, c.admission, c.incoming,        c.metrics,
-      c.log,     c.workers, c.tokenizers, c.answers, c.transcribers,  c.clock,     c.start_time_unix, c.state};
+      c.options, c.model,   broken,         c.speech,  c.why_no_speech, c.admission, c.incoming,        c.metrics,
+      c.log,     c.workers, c.long_workers, c.answers, c.transcribers,  c.clock,     c.start_time_unix, c.state};
   const auto client = std::make_shared<testing::Client>();
   const ApiCallPtr call = testing::make_call(
       context, R"({"prompt": "hello", "stream": true, "max_tokens": 20, "ignore_eos": true})", client);

@@ -109,8 +109,8 @@ TEST(InfoRoutes, AServerWhoseEngineFailedIsNotReadyAndSaysNoMore) {
       std::make_unique<LLMEngine>(options, std::make_unique<testing::GatedExecutor>(gate), nullptr, clock), {}, clock);
   const ServerContext& c = house.context();
   const ServerContext context{
-      c.options, c.model,   broken,       c.speech,  c.why_no_speech, c.admission, c.incoming,        c.metrics,
-      c.log,     c.workers, c.tokenizers, c.answers, c.transcribers,  c.clock,     c.start_time_unix, c.state};
+      c.options, c.model,   broken,         c.speech,  c.why_no_speech, c.admission, c.incoming,        c.metrics,
+      c.log,     c.workers, c.long_workers, c.answers, c.transcribers,  c.clock,     c.start_time_unix, c.state};
   EXPECT_EQ(get_health_ready(context).status, 200);
 
   RequestSpec spec;

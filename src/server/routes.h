@@ -11,8 +11,8 @@ namespace transept {
 
 enum class RouteKind : uint8_t {
   kInfo,    // answered on the I/O thread
-  kWork,    // on a thread of ServerContext::workers, with a place in the queue
-  kTokens,  // on a thread of ServerContext::tokenizers, with a place in the queue
+  kWork,    // on a thread of ServerContext::workers or long_workers, with a place in the queue
+  kTokens,  // the same, without the engine
   kSpeech,  // on a thread of ServerContext::transcribers, with a place in the queue
 };
 

@@ -45,8 +45,9 @@ void Server::serve(LoadedModel model) {
   const Status why_no_speech = speech.status();
   if (speech.ok()) speech_.emplace(std::move(speech).value());
   const int num_workers = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
-  workers_ = std::make_unique<WorkPool>(num_workers, num_workers / 2);
-  tokenizers_ = std::make_unique<WorkPool>(1);
+  workers_ = std::make_unique<WorkPool>(num_workers);
+  // Half of the processors are left, so that a thread that wakes finds one.
+  long_workers_ = std::make_unique<WorkPool>(num_workers / 2, WorkPool::Priority::kLow);
   answers_ = std::make_unique<WorkPool>(2);
   transcribers_ = std::make_unique<WorkPool>(speech_.has_value() ? options_.max_transcriptions : 1);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -60,7 +61,7 @@ void Server::serve(LoadedModel model) {
                                  .metrics = metrics_,
                                  .log = log_,
                                  .workers = *workers_,
-                                 .tokenizers = *tokenizers_,
+                                 .long_workers = *long_workers_,
                                  .answers = *answers_,
                                  .transcribers = *transcribers_,
                                  .clock = clock_,
@@ -90,7 +91,7 @@ void Server::stop() {
   model_.give_back(engine_->stop_all());
   transcribers_->stop();
   workers_->stop();
-  tokenizers_->stop();
+  long_workers_->stop();
   answers_->stop();
 }
 

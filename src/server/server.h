@@ -54,7 +54,7 @@ class Server final {
   AccessLog log_;
   ServerMetrics metrics_;
   ApiService service_;
-  std::unique_ptr<WorkPool> workers_, tokenizers_, answers_, transcribers_;
+  std::unique_ptr<WorkPool> workers_, long_workers_, answers_, transcribers_;
   LoadedModel model_;
   std::unique_ptr<AsyncEngine> engine_;
   std::optional<SpeechModel> speech_;

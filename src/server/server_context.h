@@ -60,8 +60,8 @@ struct ServerContext {
   IncomingRequests& incoming;
   ServerMetrics& metrics;
   const AccessLog& log;
-  WorkPool& workers;       // parse bodies and tokenise prompts
-  WorkPool& tokenizers;    // run /tokenize and /detokenize, so that megabytes of text delay no prompt
+  WorkPool& workers;       // parse bodies, tokenise prompts
+  WorkPool& long_workers;  // the same of long bodies, with a low priority: megabytes of text delay no short prompt
   WorkPool& answers;       // format the engine's outputs
   WorkPool& transcribers;  // each thread runs one transcription at a time, as a whole
   const Clock& clock;

@@ -1,6 +1,6 @@
 // POST /v1/score and /v1/translate, which run on threads of `context.workers`; POST /tokenize and /detokenize, which
-// run on threads of `context.tokenizers`. Each handler answers `call`, now or through the engine's callbacks.
-// Thread-safe.
+// run on threads of `context.workers` or `long_workers`. Each handler answers `call`, now or through the engine's
+// callbacks. Thread-safe.
 #pragma once
 
 #include "server/server_context.h"

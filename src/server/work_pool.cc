@@ -1,26 +1,35 @@
 #include "server/work_pool.h"
 
+#include <sys/resource.h>
+
 #include <exception>
 #include <utility>
 
-#include "base/check.h"
 #include "base/log.h"
 
 namespace transept {
+namespace {
 
-WorkPool::WorkPool(int num_threads, int num_for_short) {
-  CHECK(num_for_short < num_threads || num_threads == 0);
+// Linux gives a thread 110 parts of a processor where one that is ten steps less nice has 1024.
+constexpr int kLowerBy = 10;
+
+// Of the calling thread alone, which is what Linux takes a process for here.
+void lower_priority() { ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kLowerBy); }
+
+}  // namespace
+
+WorkPool::WorkPool(int num_threads, Priority priority) {
   for (int i = 0; i < num_threads; ++i) {
-    threads_.emplace_back([this, does_long = i >= num_for_short] { run(does_long); });
+    threads_.emplace_back([this, priority] { run(priority); });
   }
 }
 
-void WorkPool::post(std::function<void()> task, Length length) {
+void WorkPool::post(std::function<void()> task) {
   {
     const MutexLock lock(mutex_);
     if (!stop_) {
-      (length == Length::kLong ? long_ : short_).push_back({std::move(task), ++num_posted_});
-      wake_some();
+      tasks_.push_back(std::move(task));
+      changed_.notify_one();
       return;
     }
   }
@@ -31,8 +40,7 @@ void WorkPool::stop() {
   {
     const MutexLock lock(mutex_);
     stop_ = true;
-    for_short_.changed.notify_all();
-    for_all_.changed.notify_all();
+    changed_.notify_all();
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -40,40 +48,22 @@ void WorkPool::stop() {
 
 size_t WorkPool::num_waiting() const {
   const MutexLock lock(mutex_);
-  return short_.size() + long_.size();
+  return tasks_.size();
 }
 
-std::deque<WorkPool::Task>* WorkPool::next(bool does_long) {
-  const bool has_long = does_long && !long_.empty();
-  if (short_.empty()) return has_long ? &long_ : nullptr;
-  return has_long && long_.front().number < short_.front().number ? &long_ : &short_;
-}
-
-// One thread for each kind of task at most. A thread that has taken a task wakes the next, if there are more: so nobody
-// sleeps beside a task that it could do, and no task wakes a thread in vain.
-void WorkPool::wake_some() {
-  const bool short_is_seen_to = short_.empty() || for_short_.num_threads > 0;
-  if (!short_.empty() && for_short_.num_threads > 0) for_short_.changed.notify_one();
-  if ((!long_.empty() || !short_is_seen_to) && for_all_.num_threads > 0) for_all_.changed.notify_one();
-}
-
-std::function<void()> WorkPool::take(bool does_long) {
+std::function<void()> WorkPool::take() {
   const MutexLock lock(mutex_);
-  Sleepers& sleepers = does_long ? for_all_ : for_short_;
-  std::deque<Task>* tasks = next(does_long);
-  ++sleepers.num_threads;
-  for (; !stop_ && tasks == nullptr; tasks = next(does_long)) sleepers.changed.wait(mutex_);
-  --sleepers.num_threads;
-  if (tasks == nullptr) return nullptr;
-  std::function<void()> task = std::move(tasks->front().run);
-  tasks->pop_front();
-  wake_some();
+  while (!stop_ && tasks_.empty()) changed_.wait(mutex_);
+  if (tasks_.empty()) return nullptr;
+  std::function<void()> task = std::move(tasks_.front());
+  tasks_.pop_front();
   return task;
 }
 
-void WorkPool::run(bool does_long) {
+void WorkPool::run(Priority priority) {
+  if (priority == Priority::kLow) lower_priority();
   // What a task holds goes without the lock.
-  while (std::function<void()> task = take(does_long)) {
+  while (std::function<void()> task = take()) {
     // A task that finds no memory is given up, and with it its request (its Responder answers 500): the others go on.
     try {
       task();

@@ -25,36 +25,31 @@ int64_t num_sleeps() {
 
 // Of 32 threads that wait, one wakes for a task and goes to sleep again, and so does this one.
 TEST(WorkPool, ATaskWakesOneThread) {
-  for (const auto length : {WorkPool::Length::kShort, WorkPool::Length::kLong}) {
-    WorkPool pool(32, 16);
-    const auto one = [&] {
-      std::promise<void> ran;
-      pool.post([&] { ran.set_value(); }, length);
-      ran.get_future().wait();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // whoever woke in vain sleeps again
-    };
-    one();
-    const int64_t before = num_sleeps();
-    for (int i = 0; i < 100; ++i) one();
-    EXPECT_LT(num_sleeps() - before, 100 * 8);
-  }
+  WorkPool pool(32);
+  const auto one = [&] {
+    std::promise<void> ran;
+    pool.post([&] { ran.set_value(); });
+    ran.get_future().wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a thread that woke in vain sleeps again
+  };
+  one();
+  const int64_t before = num_sleeps();
+  for (int i = 0; i < 100; ++i) one();
+  EXPECT_LT(num_sleeps() - before, 100 * 8);
 }
 
-// Tasks that come before anybody has woken: each finds a thread of its own, of either kind.
-TEST(WorkPool, NobodySleepsBesideATask) {
+// Tasks that come before a thread has woken: each finds a thread of its own.
+TEST(WorkPool, NoThreadSleepsBesideATask) {
   for (int round = 0; round < 100; ++round) {
-    WorkPool pool(4, 2);
+    WorkPool pool(4);
     if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // all sleep
     std::atomic<int> num_running = 0;
     std::promise<void> all_run;
     for (int i = 0; i < 4; ++i) {
-      const bool is_long = round % 4 < 2 && i < 2;
-      pool.post(
-          [&] {
-            if (++num_running == 4) all_run.set_value();
-            while (num_running < 4) std::this_thread::yield();
-          },
-          is_long ? WorkPool::Length::kLong : WorkPool::Length::kShort);
+      pool.post([&] {
+        if (++num_running == 4) all_run.set_value();
+        while (num_running < 4) std::this_thread::yield();
+      });
     }
     const bool met = all_run.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready;
     EXPECT_TRUE(met);
@@ -104,61 +99,34 @@ TEST(WorkPool, FirstComeFirstServed) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST(WorkPool, ShortTasksOvertakeLongOnes) {
-  WorkPool pool(2, 1);
-  std::promise<void> gate;
-  const std::shared_future<void> opened = gate.get_future().share();
-  std::atomic<int> num_long = 0;
-  for (int i = 0; i < 3; ++i) {
-    pool.post(
-        [&num_long, opened] {
-          opened.wait();
-          ++num_long;
-        },
-        WorkPool::Length::kLong);
-  }
-  std::promise<void> ran;
-  pool.post([&] { ran.set_value(); });
-  EXPECT_EQ(ran.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  EXPECT_EQ(num_long, 0);
-  gate.set_value();
-  pool.stop();
-  EXPECT_EQ(num_long, 3);
-}
-
-TEST(WorkPool, AThreadForBothTakesThemAsTheyCame) {
-  std::vector<int> order;
-  WorkPool pool(1);
-  std::promise<void> gate;
-  pool.post([&] { gate.get_future().wait(); });
-  for (int i = 0; i < 20; ++i) {
-    pool.post([&order, i] { order.push_back(i); }, i % 3 == 0 ? WorkPool::Length::kLong : WorkPool::Length::kShort);
-  }
-  gate.set_value();
-  pool.stop();
-  ASSERT_EQ(order.size(), 20u);
-  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-}
-
-// As many tasks as there are threads that may do them run at once: each post wakes somebody. The tasks meet, which they
-// could not if one of them waited for another's end.
+// As many tasks as there are threads run at once: each post wakes a thread. The tasks meet, which they could not if one
+// of them waited for another's end.
 TEST(WorkPool, EveryPostWakesAThread) {
-  WorkPool pool(4, 1);
+  WorkPool pool(4);
   for (int round = 0; round < 200; ++round) {
-    const bool is_long = round % 2 == 1;
-    const int num_tasks = is_long ? 3 : 4;
-    const auto meeting = std::make_shared<std::latch>(num_tasks + 1);
-    for (int i = 0; i < num_tasks; ++i) {
-      pool.post([meeting] { meeting->arrive_and_wait(); },
-                is_long ? WorkPool::Length::kLong : WorkPool::Length::kShort);
-    }
+    const auto meeting = std::make_shared<std::latch>(5);
+    for (int i = 0; i < 4; ++i) pool.post([meeting] { meeting->arrive_and_wait(); });
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (pool.num_waiting() > 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     const size_t num_waiting = pool.num_waiting();
     for (size_t i = 0; i < num_waiting; ++i) meeting->count_down();  // so that the test ends
-    ASSERT_EQ(num_waiting, 0u) << "a task waits, and nobody was woken for it; round " << round;
+    ASSERT_EQ(num_waiting, 0u) << "a task waits, and no thread was woken for it; round " << round;
     meeting->arrive_and_wait();
   }
+}
+
+// Only the threads of a pool with a low priority have one.
+TEST(WorkPool, LowPriorityIsThatOfItsThreads) {
+  const auto nice_of = [](WorkPool::Priority priority) {
+    WorkPool pool(1, priority);
+    std::promise<int> nice;
+    pool.post([&] { nice.set_value(::getpriority(PRIO_PROCESS, 0)); });
+    return nice.get_future().get();
+  };
+  const int own = ::getpriority(PRIO_PROCESS, 0);
+  EXPECT_EQ(nice_of(WorkPool::Priority::kNormal), own);
+  EXPECT_EQ(nice_of(WorkPool::Priority::kLow), std::min(19, own + 10));
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), own);
 }
 
 }  // namespace

@@ -77,9 +77,9 @@ TEST(SubtitlesTest, JsonHasTheReferencesKeysInOrder) {
   segment.words = {{" Hé", 30.5, 31, 0.25}};
   const Transcript transcript = {.text = " Hé", .language = "fr", .segments = {segment}, .has_words = true};
   EXPECT_EQ(write_transcript(transcript, TranscriptFormat::kJson),
-            R"({"text": " Hé", "segments": [{"id": 3, "seek": 3000, "start": 30.5, "end": 31, "text": " Hé", )"
-            R"("tokens": [50364, 7], "temperature": 0, "avg_logprob": 0, "compression_ratio": 0, )"
-            R"("no_speech_prob": null, "words": [{"word": " Hé", "start": 30.5, "end": 31, "probability": 0.25}]}], )"
+            R"({"text": " Hé", "segments": [{"id": 3, "seek": 3000, "start": 30.5, "end": 31.0, "text": " Hé", )"
+            R"("tokens": [50364, 7], "temperature": 0.0, "avg_logprob": 0.0, "compression_ratio": 0.0, )"
+            R"("no_speech_prob": null, "words": [{"word": " Hé", "start": 30.5, "end": 31.0, "probability": 0.25}]}], )"
             R"("language": "fr"})");
 }
 

@@ -4,7 +4,9 @@ namespace transept {
 
 StatusOr<SpeechModel> SpeechModel::of(const LoadedModel& model, AsyncEngine& engine) {
   if (model.media->audio() == nullptr) {
-    return unimplemented(model.config.model, ": a ", model.model_config.model_type, " model does not take audio");
+    return unimplemented(
+        model.config.model, ": a ", model.model_config.model_type,
+        " model does not take audio; text is for `transept translate`, `transept generate` and POST /v1/completions");
   }
   if (model.tokenizer == nullptr) {
     return invalid_argument(model.config.model, ": a transcript needs the model's tokenizer, and the folder has none");

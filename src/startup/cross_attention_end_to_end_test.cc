@@ -315,9 +315,7 @@ TEST_F(CrossAttentionTest, WhatCannotBeIsRefused) {
   options.blocks = {.block_size = 16, .num_device_blocks = 2000, .num_host_blocks = 0, .watermark = 0};
   options.scheduler.max_num_encoder_tokens = 10000;
   FakeClock clock;
-  LLMEngine engine(options,
-                   std::make_unique<testing::FakeModelExecutor>(options.blocks, InputBatch::Limits{.block_size = 16}),
-                   nullptr, clock);
+  LLMEngine engine(options, std::make_unique<testing::FakeModelExecutor>(options.blocks), nullptr, clock);
   Request request{"r", {}, {}};
   request.inputs.set_encoder_ids(std::vector<int32_t>(static_cast<size_t>(6000), 1));
   request.inputs.prompt_token_ids.assign(6000, 1);

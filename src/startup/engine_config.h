@@ -35,6 +35,7 @@ struct EngineConfig {
   double watermark = 0.01;
   bool share_identical_inputs = true;
   uint64_t seed = 0;
+  bool sizes_only = false;  // the plan of memory alone: no weight is read, and no step may run
   bool debug_poison = false;
   bool debug_loopback_plans = false;  // LoopbackExecutor
   size_t max_trace_steps = 0;

@@ -10,6 +10,7 @@
 #include "rank/local_executor.h"
 #include "rank/loopback_executor.h"
 #include "startup/features.h"
+#include "startup/recognise_model.h"
 #include "startup/replica_cpus.h"
 #include "startup/shortlist_file.h"
 #include "startup/weight_storage.h"
@@ -49,21 +50,6 @@ Status with_folder(const Status& status, const std::string& dir) {
   return error_message(status).starts_with(dir) ? status : with_prefix(status, dir);
 }
 
-}  // namespace
-
-// A LoRA adapter is a folder without config.json: its name says more than the missing file does.
-StatusOr<ModelConfig> read_model_config(const std::string& dir) {
-  StatusOr<ModelConfig> config = ModelConfig::load(dir);
-  std::error_code error;
-  const std::string adapter = dir + "/adapter_config.json";
-  if (absl::IsNotFound(config.status()) && std::filesystem::exists(adapter, error)) {
-    return unimplemented(adapter, ": ", feature_row(Feature::kLora).refusal);
-  }
-  return config;
-}
-
-namespace {
-
 StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
   if (name == "auto") return PreemptionMode::kAuto;
   if (name == "recompute") return PreemptionMode::kRecompute;
@@ -98,6 +84,7 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   options.attention_backend = config.attention_backend;
   options.weight_storage = types.weights;
   options.as_packed = types.as_packed;
+  options.sizes_only = config.sizes_only;
   options.block_size = config.block_size;
   options.kv_dtype = types.kv;
   options.max_num_seqs = config.max_num_seqs;
@@ -129,7 +116,9 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const Ex
 
 }  // namespace
 
-StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
+namespace {
+
+StatusOr<LoadedTokenizer> load_checked_tokenizer(const std::string& model_dir) {
   LoadedTokenizer loaded;
   ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(model_dir));
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model_dir, hints(loaded.model_config));
@@ -137,8 +126,6 @@ StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
   loaded.tokenizer = std::move(tokenizer).value();
   return loaded;
 }
-
-namespace {
 
 Status load_speech_tokens(LoadedModel& loaded) {
   const auto token_id = [&](std::string_view spelling) {
@@ -177,7 +164,7 @@ Status make_engines(const EngineConfig& config, const Choices& choices,
 StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& clock) {
   LoadedModel loaded;
   loaded.config = config;
-  ASSIGN_OR_RETURN(loaded.model_config, read_model_config(config.model));
+  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(config.model));
   RETURN_IF_ERROR(check_features(config, loaded.model_config));
   ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
@@ -236,9 +223,17 @@ void LoadedModel::give_back(std::vector<std::unique_ptr<LLMEngine>> engines) {
   more_engines = std::move(engines);
 }
 
+StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
+  StatusOr<LoadedTokenizer> loaded = load_checked_tokenizer(model_dir);
+  if (!loaded.ok()) return explain_model_error(loaded.status(), model_dir);
+  return loaded;
+}
+
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
   StatusOr<LoadedModel> loaded = load_checked(config, clock);
-  if (!loaded.ok()) return blame_environment(loaded.status(), config.from_environment);
+  if (!loaded.ok()) {
+    return blame_environment(explain_model_error(loaded.status(), config.model), config.from_environment);
+  }
   return loaded;
 }
 

@@ -42,10 +42,8 @@ struct LoadedTokenizer {
 };
 StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir);
 
-// Reads config.json of a model's folder. Errors say what the folder may be instead.
-StatusOr<ModelConfig> read_model_config(const std::string& model_dir);
-
-// Errors: whatever is wrong in the folder's files or the flags, by name. Borrows the clock.
+// Errors: whatever is wrong in the folder's files or the flags, by name; or what the folder is instead of a model
+// (startup/recognise_model.h). Borrows the clock.
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock);
 
 }  // namespace transept

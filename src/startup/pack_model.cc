@@ -9,11 +9,13 @@
 #include <filesystem>
 
 #include "attention/backends.h"
+#include "base/disk_sync.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "layers/pack_file.h"
 #include "models/registry.h"
 #include "startup/features.h"
+#include "startup/recognise_model.h"
 #include "startup/weight_storage.h"
 
 namespace transept {
@@ -38,15 +40,6 @@ bool holds_weights(std::string_view name) {
     if (name.ends_with(ending)) return true;
   }
   return false;
-}
-
-// Waits until the disk has a file, or a folder's names.
-Status put_on_disk(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool is_there = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // some file systems sync no folders
-  const int why = errno;
-  if (fd >= 0) ::close(fd);
-  return is_there ? ok_status() : invalid_argument(path.string(), ": cannot be written: ", std::strerror(why));
 }
 
 // A folder that is removed again unless it was moved to where it belongs.
@@ -114,10 +107,8 @@ fs::path folder_path(const std::string& name) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-}  // namespace
-
-StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
-  ASSIGN_OR_RETURN(const ModelConfig model_config, read_model_config(config.model));
+StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
+  ASSIGN_OR_RETURN(const ModelConfig model_config, ModelConfig::load(config.model));
   RETURN_IF_ERROR(check_features(config, model_config));
   ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
   if (weights->pack_tag() != nullptr) {
@@ -142,6 +133,14 @@ StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& 
   result.storage = storage_text(layers);
   RETURN_IF_ERROR(folder.finish());
   return result;
+}
+
+}  // namespace
+
+StatusOr<PackedModel> pack_model(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
+  StatusOr<PackedModel> packed = pack_checked(config, out, goes_on);
+  if (!packed.ok()) return explain_model_error(packed.status(), config.model);
+  return packed;
 }
 
 }  // namespace transept

@@ -11,21 +11,6 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;
 
-// Bytes of an element, 0: not a type that is known (sub-byte types have no bytes of their own).
-int64_t element_bytes(std::string_view dtype) {
-  struct Row {
-    std::string_view name;
-    int64_t bytes;
-  };
-  constexpr Row kRows[] = {{"F32", 4},     {"BF16", 2}, {"F16", 2}, {"F64", 8},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
-                           {"F8_E8M0", 1}, {"I64", 8},  {"I32", 4}, {"I16", 2},  {"I8", 1},      {"U64", 8},
-                           {"U32", 4},     {"U16", 2},  {"U8", 1},  {"BOOL", 1}, {"C64", 8}};
-  for (const Row& row : kRows) {
-    if (row.name == dtype) return row.bytes;
-  }
-  return 0;
-}
-
 // A header's entry before its offsets are believed.
 struct Entry {
   std::string name;
@@ -155,7 +140,7 @@ StatusOr<std::vector<Entry>> read_entries(std::string_view header, std::string_v
 
 // The size that dtype and shape demand is the size that the offsets span.
 Status check_size(const Entry& entry, std::string_view file) {
-  const int64_t element = element_bytes(entry.dtype);
+  const int64_t element = safetensors_dtype_bytes(entry.dtype);
   if (element == 0) return tensor_error(file, entry.name, str_cat("dtype ", entry.dtype, " is not supported"));
   std::optional<int64_t> bytes = element;
   for (const int64_t dim : entry.shape) {
@@ -220,6 +205,20 @@ StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::
     return invalid_argument(file, ": the tensors end at byte ", offset, " of ", data_bytes, " data bytes");
   }
   return tensors;
+}
+
+int64_t safetensors_dtype_bytes(std::string_view dtype) {
+  struct Row {
+    std::string_view name;
+    int64_t bytes;
+  };
+  constexpr Row kRows[] = {{"F32", 4},     {"BF16", 2}, {"F16", 2}, {"F64", 8},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+                           {"F8_E8M0", 1}, {"I64", 8},  {"I32", 4}, {"I16", 2},  {"I8", 1},      {"U64", 8},
+                           {"U32", 4},     {"U16", 2},  {"U8", 1},  {"BOOL", 1}, {"C64", 8}};
+  for (const Row& row : kRows) {
+    if (row.name == dtype) return row.bytes;
+  }
+  return 0;
 }
 
 std::string_view safetensors_dtype(DType dtype) {

@@ -30,13 +30,18 @@ struct SafetensorsTensor {
 // The format's spelling of the type.
 std::string_view safetensors_dtype(DType dtype);
 
+// Bytes of an element of a type that the format names, 0: none that is known (types of less than a byte have no bytes
+// of their own).
+int64_t safetensors_dtype_bytes(std::string_view dtype);
+
 // The members of a file's "__metadata__" for this program: those whose keys begin with kOwnMetadata.
 inline constexpr std::string_view kOwnMetadata = "transept.";
 using SafetensorsMetadata = std::map<std::string, std::string, std::less<>>;
 
 // Returns all tensors of a file, in the order of their data. Views live as long as `bytes`; the header bounds the
-// memory. Errors begin with `file` and name the tensor and the reason (see the list at WeightMap::open). `metadata` is
-// filled unless null.
+// memory. `metadata` is filled unless null. Errors begin with `file` and name the tensor and the reason: a header over
+// 100 MB, not JSON, or not beginning with '{'; over 100,000 tensors; offsets that are not contiguous from 0 or do not
+// end with the file; a size that is not shape x dtype; an unsupported dtype; a repeated tensor.
 StatusOr<std::vector<SafetensorsTensor>> parse_safetensors(std::span<const std::byte> bytes, std::string_view file,
                                                            SafetensorsMetadata* metadata = nullptr);
 

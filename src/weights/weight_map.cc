@@ -5,26 +5,14 @@
 #include <map>
 #include <optional>
 
-#include "base/checked_math.h"
 #include "base/mmap_file.h"
-#include "weights/json_scanner.h"
+#include "weights/checkpoint_files.h"
+#include "weights/strides.h"
 #include "weights/tensor_matrix.h"
+#include "weights/torch_file.h"
 
 namespace transept {
 namespace {
-
-constexpr std::string_view kSingleFile = "model.safetensors";
-constexpr std::string_view kIndexFile = "model.safetensors.index.json";
-constexpr size_t kMaxShards = 10'000;
-
-std::string path_in(const std::string& dir, std::string_view name) {
-  return (std::filesystem::path(dir) / name).string();
-}
-
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
 
 // The types that get() serves.
 std::optional<DType> float_type(std::string_view dtype) {
@@ -32,45 +20,6 @@ std::optional<DType> float_type(std::string_view dtype) {
   if (dtype == "BF16") return DType::kBFloat16;
   if (dtype == "F16") return DType::kFloat16;
   return std::nullopt;
-}
-
-using Index = std::map<std::string, std::string, std::less<>>;  // tensor -> shard
-
-// A shard is a plain file name: anything else could leave the folder.
-Status check_shard_name(std::string_view shard) {
-  const bool is_plain = !shard.empty() && shard != "." && shard != ".." &&
-                        shard.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
-  return is_plain
-             ? ok_status()
-             : invalid_argument("the shard \"", shard.substr(0, 200), "\" is not the name of a file in the folder");
-}
-
-Status read_shard_of(JsonScanner& json, std::string tensor, Index& index) {
-  ASSIGN_OR_RETURN(std::string shard, json.string());
-  RETURN_IF_ERROR(check_shard_name(shard));
-  if (index.size() == kMaxSafetensorsTensors) {
-    return invalid_argument("more than the ", kMaxSafetensorsTensors, " tensors allowed");
-  }
-  const auto [place, is_new] = index.emplace(std::move(tensor), std::move(shard));
-  return is_new ? ok_status() : invalid_argument("tensor \"", place->first.substr(0, 200), "\" stands twice");
-}
-
-StatusOr<Index> parse_index(std::string_view text) {
-  if (text.size() > kMaxSafetensorsHeaderBytes) {
-    return invalid_argument(text.size(), " bytes are over the ", kMaxSafetensorsHeaderBytes, " allowed");
-  }
-  Index index;
-  bool has_map = false;
-  JsonScanner json(text);
-  RETURN_IF_ERROR(json.members([&](const std::string& key) {
-    if (key != "weight_map") return json.skip();
-    if (has_map) return invalid_argument("weight_map stands twice");
-    has_map = true;
-    return json.members([&](std::string tensor) { return read_shard_of(json, std::move(tensor), index); });
-  }));
-  RETURN_IF_ERROR(json.end());
-  if (!has_map) return invalid_argument("weight_map is missing");
-  return index;
 }
 
 }  // namespace
@@ -82,6 +31,9 @@ struct WeightMap::Impl {
     const MmapFile* file = nullptr;
     bool is_known = false;  // read or ignored
     bool is_read = false;   // for WeightUse::kRead
+    // In elements; empty: the data is dense.
+    std::vector<int64_t> strides;
+    std::vector<std::byte> gathered;  // what `view` views if the tensor was gathered
 
     Status error(std::string_view reason) const {
       return with_param(invalid_argument(file->path(), ": tensor \"", view.name, "\": ", reason), view.name);
@@ -90,7 +42,19 @@ struct WeightMap::Impl {
       if (std::ranges::equal(view.shape, expected)) return ok_status();
       return error(str_cat("shape ", shape_text(view.shape), ", expected ", shape_text(expected)));
     }
-    WeightView weight(DType dtype) const { return {view.name, dtype, view.shape, view.data, file}; }
+    // REQUIRES: of floats.
+    WeightView weight() const {
+      return {view.name, *float_type(view.dtype), view.shape, view.data, gathered.empty() ? file : nullptr};
+    }
+    // From here on the data is dense.
+    void gather() {
+      if (strides.empty()) return;
+      const auto width = static_cast<size_t>(safetensors_dtype_bytes(view.dtype));
+      gathered = transept::gather(view.data, width, view.shape, strides);
+      file->release_pages(view.data);  // not in memory twice
+      view.data = gathered;
+      strides.clear();
+    }
   };
 
   std::vector<std::unique_ptr<MmapFile>> files;
@@ -100,61 +64,72 @@ struct WeightMap::Impl {
   std::optional<PackTag> pack_tag;
   std::unique_ptr<MatrixReader> reader;  // or null
 
-  Status add_file(const std::string& path) {
+  Status add_file(const std::string& path, CheckpointForm form) {
     ASSIGN_OR_RETURN(std::unique_ptr<MmapFile> file, MmapFile::open(path));
-    SafetensorsMetadata metadata;
-    ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> views, parse_safetensors(file->bytes(), path, &metadata));
-    StatusOr<std::optional<PackTag>> tag = parse_pack_tag(metadata);
-    if (!tag.ok()) return with_prefix(tag.status(), str_cat(path, ": __metadata__"));
-    if (tag->has_value() && pack_tag.has_value()) return invalid_argument(path, ": a packed model is one file");
-    if (tag->has_value()) {
-      pack_tag = std::move(tag).value();
-      file->prefer_large_pages();
+    ASSIGN_OR_RETURN(std::vector<StoredTensor> stored,
+                     form == CheckpointForm::kTorch ? parse_torch_file(file->bytes(), path) : read_safetensors(*file));
+    if (stored.size() > kMaxCheckpointTensors - std::min(tensors.size(), kMaxCheckpointTensors)) {
+      return invalid_argument(path, ": more than the ", kMaxCheckpointTensors, " tensors allowed");
     }
-    if (views.size() > kMaxSafetensorsTensors - std::min(tensors.size(), kMaxSafetensorsTensors)) {
-      return invalid_argument(path, ": more than the ", kMaxSafetensorsTensors, " tensors allowed");
-    }
-    for (SafetensorsTensor& view : views) {
-      const std::string name = view.name;
-      const auto [place, is_new] = tensors.try_emplace(name, Tensor{std::move(view), file.get()});
+    for (StoredTensor& one : stored) {
+      const std::string name = one.view.name;
+      const auto [place, is_new] = tensors.try_emplace(name);
       if (!is_new) {
         return with_param(
             invalid_argument(path, ": tensor \"", name, "\" stands in ", place->second.file->path(), " too"), name);
       }
+      place->second.view = std::move(one.view);
+      place->second.file = file.get();
+      place->second.strides = std::move(one.strides);
     }
     files.push_back(std::move(file));
     return ok_status();
   }
 
-  Status add_shards(const std::string& dir, const std::string& index_path) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<MmapFile> text, MmapFile::open(index_path));
-    StatusOr<Index> index = parse_index(text->text());
-    if (!index.ok()) return with_prefix(index.status(), index_path);
+  StatusOr<std::vector<StoredTensor>> read_safetensors(const MmapFile& file) {
+    SafetensorsMetadata metadata;
+    ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> views, parse_safetensors(file.bytes(), file.path(), &metadata));
+    StatusOr<std::optional<PackTag>> tag = parse_pack_tag(metadata);
+    if (!tag.ok()) return with_prefix(tag.status(), str_cat(file.path(), ": __metadata__"));
+    if (tag->has_value() && pack_tag.has_value()) return invalid_argument(file.path(), ": a packed model is one file");
+    if (tag->has_value()) {
+      pack_tag = std::move(tag).value();
+      file.prefer_large_pages();
+    }
+    std::vector<StoredTensor> stored;
+    stored.reserve(views.size());
+    for (SafetensorsTensor& view : views) stored.push_back({std::move(view), {}});
+    return stored;
+  }
 
-    std::vector<std::string> shards;
-    for (const auto& [tensor, shard] : *index) shards.push_back(shard);
-    std::sort(shards.begin(), shards.end());
-    shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
-    if (shards.size() > kMaxShards) {
-      return invalid_argument(index_path, ": ", shards.size(), " shards are over the ", kMaxShards, " allowed");
-    }
-    for (const std::string& shard : shards) {
-      const std::string path = path_in(dir, shard);
-      if (!exists(path)) return not_found(index_path, ": the shard ", shard, " is missing");
-      RETURN_IF_ERROR(add_file(path));
-    }
-    for (const auto& [tensor, shard] : *index) {
-      const auto found = tensors.find(tensor);
-      if (found == tensors.end() || found->second.file->path() != path_in(dir, shard)) {
-        return with_param(invalid_argument(index_path, ": tensor \"", tensor, "\" is not in its shard ", shard),
-                          tensor);
-      }
+  Status add_files(const CheckpointFiles& found) {
+    source = found.source;
+    for (const std::string& path : found.paths) RETURN_IF_ERROR(add_file(path, found.form));
+    for (const auto& [name, path] : found.places) {
+      const auto tensor = tensors.find(name);
+      if (tensor != tensors.end() && tensor->second.file->path() == path) continue;
+      const std::string shard = std::filesystem::path(path).filename().string();
+      return with_param(invalid_argument(source, ": tensor \"", name, "\" is not in its shard ", shard), name);
     }
     return ok_status();
   }
 
   Status missing(std::string_view name) const {
     return with_param(not_found(source, ": tensor \"", name, "\" is missing"), name);
+  }
+
+  // The tensor, marked as read.
+  StatusOr<Tensor*> read_floats(std::string_view name, std::initializer_list<int64_t> shape, WeightUse use) {
+    Tensor* tensor = find(name);
+    if (tensor == nullptr) return missing(name);
+    if (!float_type(tensor->view.dtype).has_value()) {
+      return tensor->error(
+          str_cat("dtype ", tensor->view.dtype, " is not a floating-point type that is read (F32, BF16, F16)"));
+    }
+    RETURN_IF_ERROR(tensor->check_shape(shape));
+    tensor->is_known = true;
+    tensor->is_read |= use == WeightUse::kRead;
+    return tensor;
   }
 
   // As it is spelled, with the prefix, or without it.
@@ -171,21 +146,9 @@ WeightMap::WeightMap(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 WeightMap::~WeightMap() = default;
 
 StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir) {
+  ASSIGN_OR_RETURN(const CheckpointFiles found, find_checkpoint(dir));
   auto impl = std::make_unique<Impl>();
-  const std::string single = path_in(dir, kSingleFile);
-  const std::string index = path_in(dir, kIndexFile);
-  if (exists(single)) {
-    impl->source = single;
-    RETURN_IF_ERROR(impl->add_file(single));
-  } else if (exists(index)) {
-    impl->source = index;
-    RETURN_IF_ERROR(impl->add_shards(dir, index));
-  } else {
-    const bool has_pickle = exists(path_in(dir, "pytorch_model.bin"));
-    return not_found(
-        dir, ": no ", kSingleFile, " and no ", kIndexFile,
-        has_pickle ? "; pytorch_model.bin is never read (it can run code): convert it to safetensors" : "");
-  }
+  RETURN_IF_ERROR(impl->add_files(found));
   return std::unique_ptr<WeightMap>(new WeightMap(std::move(impl)));
 }
 
@@ -205,17 +168,9 @@ bool WeightMap::contains(std::string_view name) const {
 bool WeightMap::has_tensor(std::string_view name) const { return impl_->find(name) != nullptr; }
 
 StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list<int64_t> shape, WeightUse use) {
-  Impl::Tensor* tensor = impl_->find(name);
-  if (tensor == nullptr) return impl_->missing(name);
-  const std::optional<DType> dtype = float_type(tensor->view.dtype);
-  if (!dtype.has_value()) {
-    return tensor->error(
-        str_cat("dtype ", tensor->view.dtype, " is not a floating-point type that is read (F32, BF16, F16)"));
-  }
-  RETURN_IF_ERROR(tensor->check_shape(shape));
-  tensor->is_known = true;
-  tensor->is_read |= use == WeightUse::kRead;
-  return tensor->weight(*dtype);
+  ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
+  tensor->gather();
+  return tensor->weight();
 }
 
 StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name, std::initializer_list<int64_t> shape,
@@ -224,8 +179,13 @@ StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name,
   int64_t k = 1;
   for (const int64_t dim : std::span(shape).subspan(1)) k *= dim;
   if (impl_->reader != nullptr && impl_->reader->has(*this, name)) return impl_->reader->open(*this, name, n, k, use);
-  ASSIGN_OR_RETURN(WeightView view, get(name, shape, use));
-  return std::unique_ptr<MatrixSource>(std::make_unique<TensorMatrix>(std::move(view), use == WeightUse::kRead));
+  ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
+  // What steps read is gathered once; what is packed is gathered on its way.
+  if (use == WeightUse::kRead) tensor->gather();
+  if (!tensor->strides.empty()) {
+    return std::unique_ptr<MatrixSource>(std::make_unique<StridedMatrix>(tensor->weight(), tensor->strides));
+  }
+  return std::unique_ptr<MatrixSource>(std::make_unique<TensorMatrix>(tensor->weight(), use == WeightUse::kRead));
 }
 
 const PackTag* WeightMap::pack_tag() const { return impl_->pack_tag.has_value() ? &*impl_->pack_tag : nullptr; }
@@ -238,6 +198,7 @@ StatusOr<std::span<const std::byte>> WeightMap::get_bytes(std::string_view name,
   RETURN_IF_ERROR(tensor->check_shape(shape));
   tensor->is_known = true;
   tensor->is_read |= use == WeightUse::kRead;
+  tensor->gather();
   return tensor->view.data;
 }
 

@@ -1,6 +1,8 @@
-// The tensors of a checkpoint by name, mapped from safetensors files: never copied, only viewed. A layer asks for a
-// tensor, or for a matrix in whatever form the checkpoint has it, by name and shape, and converts or packs it straight
-// from the mapping. Afterwards the map tells which tensors are unused.
+// The tensors of a checkpoint by name, mapped from safetensors files or files of torch.save: viewed, and not copied. A
+// layer asks for a tensor, or for a matrix in whatever form the checkpoint has it, by name and shape, and converts or
+// packs it straight from the mapping. Afterwards the map tells which tensors are unused. A tensor of torch.save whose
+// elements do not lie in row-major order is gathered into memory of the map when it is asked for, except a matrix that
+// is packed: its rows are gathered on their way.
 //
 // Owns the mappings: views and sources live as long as the map. Not thread-safe (asking for a tensor marks it as read).
 #pragma once
@@ -25,11 +27,9 @@ namespace transept {
 
 class WeightMap final {
  public:
-  // Opens DIR/model.safetensors, or the shards of DIR/model.safetensors.index.json. Errors name file, tensor and
-  // reason: no such file; a header over 100 MB, not JSON, or not beginning with '{'; over 100,000 tensors; offsets that
-  // are not contiguous from 0 or do not end with the file; a size that is not shape x dtype; an unsupported dtype; a
-  // repeated tensor; an index that names a missing shard or a tensor that its shard lacks; a shard path that leaves the
-  // folder.
+  // Opens the files of find_checkpoint(): safetensors, or files of torch.save. Errors name file, tensor and reason:
+  // those of find_checkpoint(), parse_safetensors() and parse_torch_file(); over kMaxCheckpointTensors tensors; a
+  // tensor that stands in two files; one that its shard lacks.
   static StatusOr<std::unique_ptr<WeightMap>> open(const std::string& dir);
   ~WeightMap();
 

@@ -12,6 +12,7 @@
 #include "base/folder_testing.h"
 #include "base/source_dir_testing.h"
 #include "weights/safetensors_testing.h"
+#include "weights/torch_file_testing.h"
 
 namespace transept {
 namespace {
@@ -118,6 +119,73 @@ TEST(WeightMap, ReadsShards) {
   EXPECT_THAT((*map)->unread(), ElementsAre("unlisted"));
 }
 
+// ---- Files of torch.save
+
+testing::TestStorage storage(std::string key, const std::vector<float>& values) {
+  return {std::move(key), "FloatStorage", std::ssize(values), bytes_of(values)};
+}
+
+TEST(WeightMap, ReadsFilesOfTorch) {
+  const std::vector<testing::TestTorchTensor> tensors = {{"w", 0, 0, {2, 3}, {3, 1}},
+                                                         {"transposed", 0, 0, {3, 2}, {1, 3}},
+                                                         {"bias", 0, 1, {2}, {3}},
+                                                         {"tied", 0, 0, {2, 3}, {3, 1}}};
+  const std::vector<testing::TestStorage> storages = {storage("0", {1, 2, 3, 4, 5, 6})};
+  for (const std::string& file : {testing::torch_zip(tensors, storages), testing::torch_legacy(tensors, storages)}) {
+    const TestFolder dir;
+    dir.write("pytorch_model.bin", file);
+    const auto map = WeightMap::open(dir.path());
+    ASSERT_TRUE(map.ok()) << map.status().message();
+    EXPECT_EQ((*map)->source(), dir.path() + "/pytorch_model.bin");
+    EXPECT_EQ((*map)->main_format(), kFloat32Format);
+    const auto w = (*map)->get("w", {2, 3}), tied = (*map)->get("tied", {2, 3});
+    ASSERT_TRUE(w.ok() && tied.ok());
+    EXPECT_EQ(w->data.data(), tied->data.data()) << "one storage, viewed";
+    EXPECT_NE(w->file, nullptr);
+    EXPECT_THAT((*map)->unread(), ElementsAre("bias", "transposed"));
+    const auto bias = (*map)->get("bias", {2});
+    EXPECT_THAT(to_floats(*bias), ElementsAre(2, 5));
+    EXPECT_EQ(bias->file, nullptr) << "gathered";
+    for (const WeightUse use : {WeightUse::kPacked, WeightUse::kRead, WeightUse::kPacked}) {
+      const auto matrix = (*map)->matrix("transposed", {3, 2}, use);
+      ASSERT_TRUE(matrix.ok()) << matrix.status().message();
+      std::vector<float> rows(4);
+      (*matrix)->read_rows(1, 2, {0, 2}, rows);
+      EXPECT_THAT(rows, ElementsAre(2, 5, 3, 6));
+    }
+    for (const SafetensorsTensor& tensor : (*map)->read_tensors()) {
+      int64_t elements = 1;
+      for (const int64_t dim : tensor.shape) elements *= dim;
+      EXPECT_EQ(tensor.data.size(), static_cast<size_t>(elements) * 4) << tensor.name << ": dense, as a file has it";
+    }
+    EXPECT_FALSE((*map)->get("w", {3, 2}).ok());
+  }
+}
+
+TEST(WeightMap, ReadsShardsOfTorch) {
+  const TestFolder dir;
+  dir.write("s1.bin", testing::torch_zip({{"a", 0, 0, {1}, {1}}}, {storage("0", {1})}));
+  dir.write("s2.bin", testing::torch_legacy({{"b", 0, 1, {2}, {1}}}, {storage("0", {1, 2, 3})}));
+  dir.write("pytorch_model.bin.index.json", R"({"weight_map": {"a": "s1.bin", "b": "s2.bin"}})");
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok()) << map.status().message();
+  EXPECT_THAT(to_floats(*(*map)->get("a", {1})), ElementsAre(1));
+  EXPECT_THAT(to_floats(*(*map)->get("b", {2})), ElementsAre(2, 3));
+  dir.write("pytorch_model.bin.index.json", R"({"weight_map": {"a": "s1.bin", "b": "s1.bin"}})");
+  EXPECT_THAT(error_message(WeightMap::open(dir.path()).status()), HasSubstr("\"b\" is not in its shard s1.bin"));
+  dir.write("pytorch_model.bin.index.json", R"({"weight_map": {"a": "s1.bin", "b": "s3.bin"}})");
+  EXPECT_THAT(error_message(WeightMap::open(dir.path()).status()), HasSubstr("the shard s3.bin is missing"));
+}
+
+TEST(WeightMap, SafetensorsGoBeforeFilesOfTorch) {
+  const TestFolder dir;
+  dir.write("pytorch_model.bin", "this is never opened");
+  dir.write("model.safetensors", safetensors_bytes({floats("a", {5})}));
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok()) << map.status().message();
+  EXPECT_THAT(to_floats(*(*map)->get("a", {1})), ElementsAre(5));
+}
+
 TEST(WeightMap, RefusesDamagedIndexes) {
   struct Case {
     std::string index, reason;
@@ -162,7 +230,7 @@ TEST(WeightMap, NamesTheFileThatIsMissingOrDamaged) {
   EXPECT_THAT(error_message(map.status()), HasSubstr(dir.path()));
   dir.write("pytorch_model.bin", "x");
   map = WeightMap::open(dir.path());
-  EXPECT_THAT(error_message(map.status()), HasSubstr("convert it to safetensors"));
+  EXPECT_THAT(error_message(map.status()), HasSubstr(dir.path() + "/pytorch_model.bin: is no file of torch.save"));
   dir.write("model.safetensors", "");
   map = WeightMap::open(dir.path());
   EXPECT_THAT(error_message(map.status()), HasSubstr(dir.path() + "/model.safetensors"));

@@ -8,15 +8,13 @@ The clients come from PyPI and npm; where they cannot be installed, their tests 
 `N passed, N failed, N skipped`.
 """
 import argparse
-import filecmp
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from harness import BUILD, HERE, ROOT
-
-MINUTES = 10  # for one installation
+from packages import install, is_copy, prepare_venv
 
 
 def main():
@@ -39,12 +37,7 @@ def main():
 
 def prepare_python(skips):
     """The interpreter that has the packages; this one, which has none, if they cannot be installed."""
-    wanted, venv = HERE / "requirements.txt", BUILD / "venv"
-    python, installed = venv / "bin" / "python", venv / "requirements.txt"
-    if is_copy(wanted, installed) and python.exists():
-        return python
-    steps = ([sys.executable, "-m", "venv", "--clear", str(venv)], [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(wanted)])
-    return python if install("pip", steps, wanted, installed, skips) else Path(sys.executable)
+    return prepare_venv(HERE / "requirements.txt", BUILD / "venv", skips) or Path(sys.executable)
 
 
 def prepare_node(skips):
@@ -60,32 +53,6 @@ def prepare_node(skips):
     shutil.copy(wanted, folder / "package.json")
     step = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
     return folder if install("npm", (step,), wanted, installed, skips) else None
-
-
-def first_error(done):
-    """Of what a tool said, the line that says most."""
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else f"exit code {done.returncode}")
-
-
-def is_copy(wanted, installed):
-    return installed.exists() and filecmp.cmp(wanted, installed, shallow=False)
-
-
-def install(tool, steps, wanted, installed, skips):
-    """Whether the steps went well; notes what was installed, or why it was not."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    for step in steps:
-        try:
-            done = subprocess.run(step, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60 * MINUTES)
-            problem = [first_error(done)] if done.returncode else []
-        except (OSError, subprocess.TimeoutExpired) as why:
-            problem = [str(why)]
-        if problem:
-            skips.append(f"{tool} could not install {wanted.name}: {problem[0][:200]}")
-            return False
-    shutil.copy(wanted, installed)
-    return True
 
 
 if __name__ == "__main__":

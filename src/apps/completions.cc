@@ -1,0 +1,214 @@
+// Completion scripts of bash, zsh and fish (help_pages.h).
+#include <algorithm>
+
+#include "apps/help_pages.h"
+#include "apps/help_text.h"
+#include "base/strings.h"
+
+namespace transept {
+namespace {
+
+enum class ValueKind : uint8_t { kNone, kWords, kFiles, kOther };
+
+std::string words_of(const FlagSpec& flag) {
+  if (flag.value_name == "BOOL" || flag.value_name == "[BOOL]") return "true false";
+  std::string words;
+  for (const std::string_view word : choices(flag)) words += str_cat(words.empty() ? "" : " ", word);
+  return words;
+}
+
+ValueKind value_kind(const FlagSpec& flag) {
+  if (flag.value_name.empty()) return ValueKind::kNone;
+  if (!words_of(flag).empty()) return ValueKind::kWords;
+  const bool is_path = flag.value_name.starts_with("FILE") || flag.value_name.starts_with("DIR");
+  return is_path ? ValueKind::kFiles : ValueKind::kOther;
+}
+
+// What is completed: no refused flags.
+std::vector<FlagSpec> flags_of(const Verb& verb) {
+  std::vector<FlagSpec> table = verb.flags();
+  table.insert(table.end(), help_flags().begin(), help_flags().end());
+  std::erase_if(table, [](const FlagSpec& flag) { return !flag.refusal.empty(); });
+  return table;
+}
+
+std::string verb_words() {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.name.find(' ') == std::string_view::npos) names.emplace_back(verb.name);
+  }
+  return join(names, " ");
+}
+
+// In single quotes, which a quote of the text ends for a moment.
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+// fish has escapes within single quotes.
+std::string fish_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+// A description between the brackets of _arguments, where brackets and colons end it.
+std::string zsh_description(const FlagSpec& flag) {
+  std::string out;
+  for (const char c : flag.help) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// "--dtype|-x" of the flags that `kind` is the kind of, as a pattern of case; "": there are none.
+std::string bash_pattern(const std::vector<FlagSpec>& table, ValueKind kind) {
+  std::vector<std::string> names;
+  for (const FlagSpec& flag : table) {
+    if (value_kind(flag) != kind || flag.value_name.starts_with('[')) continue;
+    names.push_back("--" + flag.name);
+    if (flag.letter != 0) names.push_back(str_cat("-", flag.letter));
+  }
+  return join(names, "|");
+}
+
+std::string bash_verb(const Verb& verb) {
+  const std::vector<FlagSpec> table = flags_of(verb);
+  std::vector<std::string> names;
+  std::string out = str_cat("    ", shell_quoted(verb.name), ")\n      case $prev in\n");
+  for (const FlagSpec& flag : table) {
+    names.push_back("--" + flag.name);
+    if (value_kind(flag) != ValueKind::kWords || flag.value_name.starts_with('[')) continue;
+    const std::string letter = flag.letter == 0 ? "" : str_cat("|-", flag.letter);
+    out += str_cat("        --", flag.name, letter, ") COMPREPLY=($(compgen -W '", words_of(flag),
+                   "' -- \"$cur\")); return ;;\n");
+  }
+  if (const std::string files = bash_pattern(table, ValueKind::kFiles); !files.empty()) {
+    out += str_cat("        ", files, ") return ;;\n");
+  }
+  if (const std::string others = bash_pattern(table, ValueKind::kOther); !others.empty()) {
+    out += str_cat("        ", others, ") compopt +o default 2>/dev/null; return ;;\n");
+  }
+  const std::string arguments =
+      verb.name == "help" ? str_cat("      COMPREPLY=($(compgen -W '", verb_words(), "' -- \"$cur\"))\n") : "";
+  return str_cat(out, "      esac\n", arguments, "      flags='", join(names, " "), "' ;;\n");
+}
+
+}  // namespace
+
+// Files are completed by `complete -o default`, wherever COMPREPLY stays empty.
+std::string bash_completion() {
+  std::string out = str_cat(R"(# bash completion of transept. Printed by transept help --format bash.
+_transept() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]:-} flags=
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W ')",
+                            verb_words(), R"(' -- "$cur"))
+    return
+  fi
+  if [[ $verb == bench && ${COMP_WORDS[2]:-} == serve && $COMP_CWORD -gt 2 ]]; then verb='bench serve'; fi
+  case $verb in
+)");
+  for (const Verb& verb : verbs()) out += bash_verb(verb);
+  return out + R"(  esac
+  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$cur")); fi
+}
+complete -o default -F _transept transept
+)";
+}
+
+std::string zsh_completion() {
+  std::string out =
+      "#compdef transept\n# Printed by transept help --format zsh.\n_transept() {\n  local -a verbs\n  verbs=(\n";
+  for (const Verb& verb : verbs()) {
+    if (verb.name.find(' ') != std::string_view::npos) continue;
+    out += str_cat("    ", shell_quoted(str_cat(verb.name, ":", verb.summary)), "\n");
+  }
+  out += R"(  )
+  if (( CURRENT == 2 )); then
+    _describe verb verbs
+    return
+  fi
+  local verb=$words[2]
+  if [[ $verb == bench && $words[3] == serve ]] && (( CURRENT > 3 )); then
+    verb='bench serve'
+    shift words
+    (( CURRENT-- ))
+  fi
+  shift words
+  (( CURRENT-- ))
+  case $verb in
+)";
+  for (const Verb& verb : verbs()) {
+    out += str_cat("    ", shell_quoted(verb.name), ")\n      _arguments");
+    for (const FlagSpec& flag : flags_of(verb)) {
+      std::string action;
+      switch (value_kind(flag)) {
+        case ValueKind::kNone: break;
+        case ValueKind::kWords: action = str_cat(":value:(", words_of(flag), ")"); break;
+        case ValueKind::kFiles: action = ":file:_files"; break;
+        case ValueKind::kOther: action = ":value:"; break;
+      }
+      if (flag.value_name.starts_with('[')) action.insert(0, ":");
+      const std::string text = str_cat("[", zsh_description(flag), "]", action),
+                        repeats = flag.is_repeatable ? "*" : "";
+      out += str_cat(" \\\n        ", shell_quoted(str_cat(repeats, "--", flag.name, text)));
+      if (flag.letter != 0) out += str_cat(" ", shell_quoted(str_cat(repeats, "-", flag.letter, text)));
+    }
+    out += verb.name == "help" ? str_cat(" \\\n        '*:verb:(", verb_words(), ")' ;;\n")
+                               : std::string(" \\\n        '*:argument:_files' ;;\n");
+  }
+  return out +
+         "  esac\n}\nif [ \"$funcstack[1]\" = _transept ]; then\n  _transept \"$@\"\nelse\n  compdef _transept "
+         "transept\nfi\n";
+}
+
+std::string fish_completion() {
+  std::string out = R"(# fish completion of transept. Printed by transept help --format fish.
+function __transept_verb
+    set -l words (commandline -opc)
+    set -e words[1]
+    set -l verb $words[1]
+    if test "$words[1] $words[2]" = "bench serve"
+        set verb "bench serve"
+    end
+    test "$verb" = "$argv[1]"
+end
+)";
+  for (const Verb& verb : verbs()) {
+    if (verb.name.find(' ') == std::string_view::npos) {
+      out += str_cat("complete -c transept -f -n \"__transept_verb ''\" -a ", verb.name, " -d ",
+                     fish_quoted(verb.summary), "\n");
+    }
+    const std::string begin =
+        str_cat("complete -c transept -n ", fish_quoted(str_cat("__transept_verb '", verb.name, "'")));
+    if (verb.name == "help") out += str_cat(begin, " -f -a '", verb_words(), "'\n");
+    for (const FlagSpec& flag : flags_of(verb)) {
+      out += str_cat(begin, " -l ", flag.name, flag.letter == 0 ? "" : str_cat(" -s ", flag.letter));
+      const bool is_switch = flag.value_name.starts_with('[');
+      switch (is_switch ? ValueKind::kNone : value_kind(flag)) {
+        case ValueKind::kNone: break;
+        case ValueKind::kWords: out += str_cat(" -x -a ", fish_quoted(words_of(flag))); break;
+        case ValueKind::kFiles: out += " -r -F"; break;
+        case ValueKind::kOther: out += " -x"; break;
+      }
+      out += str_cat(" -d ", fish_quoted(flag.help), "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace transept

@@ -1,0 +1,58 @@
+#include "apps/hub_flags.h"
+
+#include <filesystem>
+
+#include "base/environment.h"
+#include "base/quoted.h"
+
+namespace transept {
+namespace {
+
+constexpr const char* kHub = "Model files";
+
+}  // namespace
+
+std::vector<FlagSpec> cache_flags() {
+  return {
+      {"download-dir", "DIR", "huggingface_hub's cache",
+       "where models that are named ORG/NAME lie and are fetched to (docs/hub.md)", kHub},
+      {"cache-dir", "DIR", "", "the same, by huggingface_hub's name", kHub},
+  };
+}
+
+std::vector<FlagSpec> hub_flags() {
+  std::vector<FlagSpec> table = {
+      {"revision", "REV", "main", "branch, tag or commit of a model that is named ORG/NAME; as ORG/NAME@REV", kHub}};
+  for (FlagSpec& flag : cache_flags()) table.push_back(std::move(flag));
+  return table;
+}
+
+StatusOr<HubSettings> hub_settings(const Flags& flags) {
+  ASSIGN_OR_RETURN(HubSettings settings, HubSettings::from_environment());
+  const auto first = flags.text("download-dir"), second = flags.text("cache-dir");
+  if (first.has_value() && second.has_value() && *first != *second) {
+    return blame_environment(
+        invalid_argument("--download-dir ", *first, ": --cache-dir is the same flag, and says ", *second),
+        flags.from_environment());
+  }
+  if (first.has_value() || second.has_value()) settings.cache_dir = first.has_value() ? *first : *second;
+  // Links and messages hold for a process that stands elsewhere, too.
+  std::error_code error;
+  const std::filesystem::path whole =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(settings.cache_dir), error);
+  if (!error && !whole.empty()) settings.cache_dir = whole.string();
+  while (settings.cache_dir.size() > 1 && settings.cache_dir.ends_with('/')) settings.cache_dir.pop_back();
+  return settings;
+}
+
+StatusOr<RepoName> repo_argument(const Flags& flags) {
+  if (flags.positional().size() != 1) {
+    return invalid_argument(flags.positional().empty() ? "which model?" : "one model at a time", ": give ORG/NAME");
+  }
+  const std::string& name = flags.positional()[0];
+  if (!has_repo_form(name))
+    return invalid_argument("model ", transept::quoted(name), ": expected ORG/NAME or ORG/NAME@REV");
+  return parse_repo_name(name, flags.text_or("revision", ""));
+}
+
+}  // namespace transept

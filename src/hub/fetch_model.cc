@@ -1,0 +1,192 @@
+#include "hub/fetch_model.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/input_file.h"
+#include "base/mutex.h"
+#include "hub/cache_layout.h"
+#include "hub/fetch_blob.h"
+#include "hub/hub_client.h"
+
+namespace transept {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSpareBytes = int64_t{64} << 20;  // of the disk, for everything else
+
+// Clients, each with a connection that is kept, and the threads that use them.
+class Workers final {
+ public:
+  static StatusOr<Workers> create(const HubSettings& settings, const FetchOptions& options, FetchControl& control) {
+    Workers workers(control);
+    for (int i = 0; i < options.num_workers; ++i) {
+      ASSIGN_OR_RETURN(std::unique_ptr<HubClient> client, HubClient::create(settings, control, options.max_tries));
+      workers.clients_.push_back(std::move(client));
+    }
+    return workers;
+  }
+
+  HubClient& first() { return *clients_.front(); }
+
+  // Calls `run` for every index below `count`, several at once, until one fails. Returns the first error.
+  Status for_each(size_t count, const std::function<Status(HubClient&, size_t)>& run) {
+    std::atomic<size_t> next = 0;
+    Mutex mutex;
+    Status first_error;
+    const auto work = [&](HubClient& client) {
+      for (size_t i = next++; i < count && !control_.is_stopped(); i = next++) {
+        Status status = run(client, i);
+        if (status.ok()) continue;
+        const MutexLock lock(mutex);
+        if (first_error.ok()) first_error = std::move(status);
+        control_.stop();
+      }
+    };
+    std::vector<std::thread> threads;
+    const size_t num_threads = std::min(clients_.size(), count);
+    for (size_t i = 1; i < num_threads; ++i) threads.emplace_back([&, i] { work(*clients_[i]); });
+    work(first());
+    for (std::thread& thread : threads) thread.join();
+    return first_error;
+  }
+
+ private:
+  explicit Workers(FetchControl& control) : control_(control) {}
+
+  FetchControl& control_;
+  std::vector<std::unique_ptr<HubClient>> clients_;
+};
+
+class ModelFetch final {
+ public:
+  ModelFetch(const RepoName& repo, const HubSettings& settings, const FetchOptions& options, Workers& workers,
+             FetchControl& control)
+      : repo_(repo), cache_(settings.cache_dir, repo.id), options_(options), workers_(workers), control_(control) {}
+
+  StatusOr<FetchedModel> run() {
+    ASSIGN_OR_RETURN(const RepoInfo info, workers_.first().info(repo_));
+    commit_ = info.commit;
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths, list(info));
+    const StatusOr<SelectedFiles> selected = select_files(paths, options_.parts);
+    if (!selected.ok()) return with_prefix(selected.status(), repo_.text());
+    RETURN_IF_ERROR(cache_.make_folders(commit_));
+    RETURN_IF_ERROR(fetch(selected->small));
+    const std::string folder = cache_.snapshot(commit_);
+    if (options_.accept) RETURN_IF_ERROR(options_.accept(folder));
+    ASSIGN_OR_RETURN(const std::vector<std::string> weights, weights_of(*selected, paths));
+    RETURN_IF_ERROR(fetch(weights));
+    RETURN_IF_ERROR(cache_.write_ref(repo_.revision, commit_));
+    return FetchedModel{.commit = commit_, .snapshot = folder, .num_bytes = num_bytes_};
+  }
+
+ private:
+  // The cache keeps a commit's listing: it never changes.
+  StatusOr<std::vector<std::string>> list(const RepoInfo& info) {
+    std::optional<std::vector<ListedFile>> files = cache_.read_tree(commit_);
+    if (!files.has_value()) {
+      ASSIGN_OR_RETURN(files, workers_.first().tree(repo_, commit_));
+      if (!files.has_value()) return info.paths;
+      RETURN_IF_ERROR(cache_.write_tree(commit_, *files));
+    }
+    std::vector<std::string> paths;
+    for (const ListedFile& file : *files) {
+      paths.push_back(file.path);
+      if (file.lfs_size.has_value()) large_sizes_[file.path] = *file.lfs_size;
+    }
+    return paths;
+  }
+
+  StatusOr<std::vector<std::string>> weights_of(const SelectedFiles& selected, const std::vector<std::string>& paths) {
+    if (selected.index.empty()) return selected.weights;
+    ASSIGN_OR_RETURN(const std::string text, read_file(cache_.pointer(commit_, selected.index), kMaxAnswerBytes));
+    StatusOr<std::vector<std::string>> shards = parse_shards(text);
+    if (!shards.ok()) return with_prefix(shards.status(), str_cat(repo_.text(), ": ", selected.index));
+    const std::set<std::string, std::less<>> listed(paths.begin(), paths.end());
+    for (const std::string& shard : *shards) {
+      if (!listed.contains(shard)) {
+        return invalid_argument(repo_.text(), ": ", selected.index, " names the shard ", shard,
+                                ", which the repository has not");
+      }
+    }
+    return shards;
+  }
+
+  bool is_there(const std::string& file) const {
+    if (!cache_.has_file(commit_, file)) return false;
+    const auto large = large_sizes_.find(file);
+    std::error_code error;
+    return large == large_sizes_.end() ||
+           fs::file_size(cache_.pointer(commit_, file), error) == static_cast<uintmax_t>(large->second);
+  }
+
+  Status fetch(const std::vector<std::string>& files) {
+    std::vector<FetchTask> tasks;
+    for (const std::string& file : files) {
+      if (!is_there(file)) tasks.push_back({.file = file, .remote = {}});
+    }
+    RETURN_IF_ERROR(
+        workers_.for_each(tasks.size(), [&](HubClient& client, size_t i) { return ask(client, tasks[i]); }));
+    RETURN_IF_ERROR(check_space(tasks));
+    // The largest first, so that none begins when the others have ended.
+    std::sort(tasks.begin(), tasks.end(), [](const FetchTask& a, const FetchTask& b) {
+      return a.remote.size.value_or(0) > b.remote.size.value_or(0);
+    });
+    return workers_.for_each(tasks.size(), [&](HubClient& client, size_t i) {
+      return fetch_blob(client, repo_, cache_, commit_, tasks[i]);
+    });
+  }
+
+  Status ask(HubClient& client, FetchTask& task) {
+    ASSIGN_OR_RETURN(std::optional<RemoteFile> remote, client.head(repo_, commit_, task.file));
+    if (!remote.has_value()) {
+      RETURN_IF_ERROR(cache_.mark_missing(commit_, task.file));
+      return not_found(repo_.text(), ": ", task.file, " is listed, and the hub has it not (404)");
+    }
+    task.remote = std::move(*remote);
+    return ok_status();
+  }
+
+  Status check_space(const std::vector<FetchTask>& tasks) {
+    int64_t total = 0, missing = 0;
+    for (const FetchTask& task : tasks) {
+      const int64_t size = std::min(task.remote.size.value_or(0), INT64_MAX / 2 - total);
+      total += size;
+      missing += std::min(missing_bytes(cache_, task), size);
+    }
+    control_.add_total(total);
+    num_bytes_ += missing;
+    std::error_code error;
+    const fs::space_info space = fs::space(cache_.folder(), error);
+    if (error || missing == 0 || space.available >= static_cast<uintmax_t>(missing + kSpareBytes)) return ok_status();
+    return resource_exhausted(repo_.text(), ": ", format_bytes(static_cast<uint64_t>(missing)), " are to come, and ",
+                              cache_.folder(), " has room for ", format_bytes(space.available),
+                              ": free some (transept rm MODEL), or name another disk with --download-dir");
+  }
+
+  const RepoName& repo_;
+  const CacheRepo cache_;
+  const FetchOptions& options_;
+  Workers& workers_;
+  FetchControl& control_;
+  std::string commit_;
+  std::map<std::string, int64_t> large_sizes_;
+  int64_t num_bytes_ = 0;
+};
+
+}  // namespace
+
+StatusOr<FetchedModel> fetch_model(const HubSettings& settings, const RepoName& repo, const FetchOptions& options) {
+  FetchControl control(options.on_progress);
+  ASSIGN_OR_RETURN(Workers workers, Workers::create(settings, options, control));
+  return ModelFetch(repo, settings, options, workers, control).run();
+}
+
+}  // namespace transept

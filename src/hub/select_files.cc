@@ -1,0 +1,128 @@
+#include "hub/select_files.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/json.h"
+#include "base/quoted.h"
+#include "hub/repo_listing.h"
+#include "hub/repo_name.h"
+
+namespace transept {
+namespace {
+
+constexpr size_t kMaxShards = 10'000;
+constexpr std::string_view kConfig = "config.json";
+
+// Besides config.json. The last three are looked for by name alone, to say what a model is.
+constexpr std::string_view kSmallFiles[] = {
+    "generation_config.json",
+    "preprocessor_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+    "source.spm",
+    "target.spm",
+    "target_vocab.json",
+    "vocab.txt",
+    "tekken.json",
+    "adapter_config.json",
+};
+
+constexpr std::string_view kVocabularies[] = {"tokenizer.json",          "vocab.json",      "spiece.model",
+                                              "sentencepiece.bpe.model", "tokenizer.model", "source.spm"};
+
+// Each with the index of its shards, the preferred first.
+struct WeightForm {
+  std::string_view single, index;
+};
+constexpr WeightForm kWeightForms[] = {{"model.safetensors", "model.safetensors.index.json"},
+                                       {"pytorch_model.bin", "pytorch_model.bin.index.json"}};
+
+bool is_shortlist(std::string_view name) { return name.starts_with("lex") && name.ends_with(".s2t.bin"); }
+
+bool contains(std::span<const std::string> paths, std::string_view name) {
+  return std::find(paths.begin(), paths.end(), name) != paths.end();
+}
+
+// What a user may recognise, for messages: at most six files of the top folder.
+std::string some_of(std::span<const std::string> paths) {
+  std::vector<std::string> shown;
+  for (const std::string& path : paths) {
+    if (path.find('/') != std::string::npos || path.starts_with('.') || path.ends_with(".md")) continue;
+    if (shown.size() == 6) {
+      shown.emplace_back("...");
+      break;
+    }
+    shown.push_back(path);
+  }
+  return shown.empty() ? "nothing else" : join(shown, ", ");
+}
+
+}  // namespace
+
+StatusOr<SelectedFiles> select_files(std::span<const std::string> paths, ModelParts parts) {
+  if (!contains(paths, kConfig)) {
+    return not_found("the repository has no config.json, so it holds no model as transformers publishes them; it has ",
+                     some_of(paths));
+  }
+  SelectedFiles selected;
+  selected.small.emplace_back(kConfig);
+  for (const std::string_view name : kSmallFiles) {
+    if (contains(paths, name)) selected.small.emplace_back(name);
+  }
+  if (parts == ModelParts::kTokenizer) return selected;
+  for (const std::string& path : paths) {
+    if (is_shortlist(path) && is_plain_file_name(path)) selected.small.push_back(path);
+  }
+  for (const WeightForm& form : kWeightForms) {
+    if (contains(paths, form.single)) {
+      selected.weights.emplace_back(form.single);
+      return selected;
+    }
+    if (contains(paths, form.index)) {
+      selected.index = form.index;
+      selected.small.emplace_back(form.index);
+      return selected;
+    }
+  }
+  return not_found("the repository has no weights that are read (model.safetensors or pytorch_model.bin); it has ",
+                   some_of(paths));
+}
+
+StatusOr<std::vector<std::string>> parse_shards(std::string_view index_json) {
+  ASSIGN_OR_RETURN(const Json index, Json::parse(index_json, {.max_bytes = kMaxAnswerBytes}));
+  const Json* map = index.find("weight_map");
+  if (map == nullptr || !map->is_object()) return invalid_argument("weight_map: expected an object");
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : map->as_object()) {
+    if (!shard.is_string() || !is_plain_file_name(shard.as_string())) {
+      return invalid_argument("weight_map: the shard of ", quoted(tensor), " is ",
+                              shard.is_string() ? quoted(shard.as_string()) : shard.kind_name(),
+                              ": expected a file's name of letters, digits, '.', '_' and '-'");
+    }
+    shards.insert(shard.as_string());
+    if (shards.size() > kMaxShards) return invalid_argument("more than the ", kMaxShards, " shards allowed");
+  }
+  if (shards.empty()) return invalid_argument("weight_map: it names no shard");
+  return std::vector<std::string>(shards.begin(), shards.end());
+}
+
+std::vector<std::string> expected_files(std::string_view model_type) {
+  std::vector<std::string> files = {"generation_config.json", "tokenizer_config.json"};
+  if (model_type == "whisper" || model_type == "moonshine") files.emplace_back("preprocessor_config.json");
+  return files;
+}
+
+bool has_vocabulary(std::span<const std::string> files) {
+  return std::any_of(std::begin(kVocabularies), std::end(kVocabularies),
+                     [&](std::string_view name) { return contains(files, name); });
+}
+
+}  // namespace transept

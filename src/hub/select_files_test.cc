@@ -1,0 +1,71 @@
+#include "hub/select_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace transept {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using Names = std::vector<std::string>;
+
+SelectedFiles select(const Names& names, ModelParts parts = ModelParts::kAll) {
+  return select_files(names, parts).value();
+}
+
+TEST(SelectFilesTest, WhatAFolderIsReadFor) {
+  const SelectedFiles selected =
+      select({".gitattributes", "README.md", "config.json", "vocab.json", "merges.txt", "onnx/config.json",
+              "lex.50.50.ende.s2t.bin", "model.safetensors", "tf_model.h5", "tokenizer.json"});
+  EXPECT_THAT(selected.small, UnorderedElementsAre("config.json", "vocab.json", "merges.txt", "tokenizer.json",
+                                                   "lex.50.50.ende.s2t.bin"));
+  EXPECT_THAT(selected.weights, ElementsAre("model.safetensors"));
+  EXPECT_EQ(selected.index, "");
+}
+
+TEST(SelectFilesTest, OneFormOfWeights) {
+  const Names all = {"pytorch_model.bin.index.json", "pytorch_model.bin", "model.safetensors.index.json",
+                     "model.safetensors"};
+  const auto chosen = [&](size_t count) {
+    Names names(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+    names.emplace_back("config.json");
+    const SelectedFiles selected = select(names);
+    return selected.weights.empty() ? selected.index : selected.weights.at(0);
+  };
+  for (size_t count = 1; count <= all.size(); ++count) EXPECT_EQ(chosen(count), all[count - 1]);
+  EXPECT_THAT(select({"config.json", "pytorch_model.bin.index.json"}).small,
+              UnorderedElementsAre("config.json", "pytorch_model.bin.index.json"));
+}
+
+TEST(SelectFilesTest, ATokenizerNeedsNoWeights) {
+  const SelectedFiles selected =
+      select({"config.json", "spiece.model", "model.safetensors", "lex.s2t.bin"}, ModelParts::kTokenizer);
+  EXPECT_THAT(selected.small, UnorderedElementsAre("config.json", "spiece.model"));
+  EXPECT_THAT(selected.weights, IsEmpty());
+  EXPECT_TRUE(select_files(Names{"config.json"}, ModelParts::kTokenizer).ok());
+}
+
+TEST(SelectFilesTest, WhatIsThereInstead) {
+  const auto message = [](const Names& names) { return error_message(select_files(names, ModelParts::kAll).status()); };
+  EXPECT_THAT(message({"a.gguf", "README.md", "x/y"}), HasSubstr("it has a.gguf"));
+  EXPECT_THAT(message({}), HasSubstr("nothing else"));
+  EXPECT_THAT(message({"config.json", "tf_model.h5"}), HasSubstr("tf_model.h5"));
+  EXPECT_THAT(message({"1", "2", "3", "4", "5", "6", "7", "8"}), HasSubstr("5, 6, ..."));
+}
+
+TEST(SelectFilesTest, Shards) {
+  EXPECT_THAT(*parse_shards(R"({"metadata": {}, "weight_map": {"a": "2.bin", "b": "1.bin", "c": "2.bin"}})"),
+              ElementsAre("1.bin", "2.bin"));
+  for (const char* text :
+       {"", "{}", R"({"weight_map": []})", R"({"weight_map": {}})", R"({"weight_map": {"a": 1}})",
+        R"({"weight_map": {"a": "../x"}})", R"({"weight_map": {"a": "/x"}})", R"({"weight_map": {"a": "x/y"}})",
+        R"({"weight_map": {"a": ""}})", R"({"weight_map": {"a": ".x"}})"}) {
+    EXPECT_FALSE(parse_shards(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,32 @@
+#include "startup/check_folder.h"
+
+#include "models/registry.h"
+#include "startup/engine_config.h"
+#include "startup/features.h"
+#include "startup/recognise_model.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+namespace {
+
+Status check_config(const std::string& model_dir) {
+  ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::load(model_dir));
+  RETURN_IF_ERROR(check_family(config));
+  EngineConfig defaults;
+  defaults.model = model_dir;
+  return check_features(defaults, config);
+}
+
+}  // namespace
+
+Status check_model_config(const std::string& model_dir) {
+  return explain_model_error(check_config(model_dir), model_dir);
+}
+
+Status check_model_folder(const std::string& model_dir) {
+  RETURN_IF_ERROR(check_model_config(model_dir));
+  return explain_model_error(WeightMap::open(model_dir).status(), model_dir);
+}
+
+}  // namespace transept

@@ -1,0 +1,172 @@
+#include "startup/recognise_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/input_file.h"
+#include "core/capabilities.h"
+#include "core/config_file.h"
+#include "startup/recognise_file.h"
+#include "weights/checkpoint_files.h"
+
+namespace transept {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxFiles = 1000;
+
+// Paths of the regular files of a folder, sorted.
+std::vector<std::string> files_of(const fs::path& dir) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(dir, error), end; !error && at != end && paths.size() < kMaxFiles;
+       at.increment(error)) {
+    std::error_code ignored;
+    if (fs::is_regular_file(at->path(), ignored)) paths.push_back(at->path().string());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
+
+// "org/name", as hubs have it, and no path of somebody's disk.
+bool is_hub_name(std::string_view name) {
+  return std::ranges::count(name, '/') == 1 && !name.starts_with('/') && !name.ends_with('/') &&
+         !name.starts_with('.') && name.find_first_of(" \t\\:") == std::string_view::npos;
+}
+
+std::string name_in_json(const std::string& path, std::string_view key) {
+  const StatusOr<Json> json = read_json_object(path);
+  const Json* value = json.ok() ? json->find(key) : nullptr;
+  return value != nullptr && value->is_string() && is_hub_name(value->as_string()) ? value->as_string() : "";
+}
+
+// `base_model` in the front matter of a model card: "base_model: org/name", or a list below it.
+std::string name_in_card(const std::string& path) {
+  constexpr size_t kMaxCardBytes = size_t{1} << 20;
+  const StatusOr<std::string> card = read_file(path, kMaxCardBytes);
+  if (!card.ok() || !card->starts_with("---")) return "";
+  bool is_list = false;
+  bool is_first = true;
+  for (const std::string_view line : split(*card, '\n')) {
+    if (!std::exchange(is_first, false) && line.starts_with("---")) break;
+    std::string_view value = trim(line);
+    if (is_list && value.starts_with('-')) {
+      value = trim(value.substr(1));
+    } else if (line.starts_with("base_model:")) {
+      value = trim(value.substr(std::string_view("base_model:").size()));
+      is_list = value.empty();
+    } else {
+      is_list = false;
+      continue;
+    }
+    if (is_hub_name(value)) return std::string(value);
+  }
+  return "";
+}
+
+// The hub's name of the model that a folder was made from; "": no file says it.
+std::string original_of(const std::string& dir) {
+  std::string name = name_in_json(dir + "/adapter_config.json", "base_model_name_or_path");
+  if (name.empty()) name = name_in_card(dir + "/README.md");
+  if (name.empty()) name = name_in_json(dir + "/config.json", "_name_or_path");
+  return name;
+}
+
+std::string advice(const RecognisedFile& file, const std::string& original) {
+  switch (file.kind) {
+    case FileKind::kLfsPointer: return "run `git lfs pull` in its folder, or fetch the file itself";
+    case FileKind::kWebPage: return "fetch the file itself; the link was one to a page about it, or asked for a login";
+    case FileKind::kSafetensors: return "give the folder that holds it, config.json and the tokenizer's files";
+    case FileKind::kTorch:
+      return "what is read is a folder with config.json, the tokenizer's files, and model.safetensors or "
+             "pytorch_model.bin as transformers saves them";
+    default: break;
+  }
+  return str_cat("take the folder of the original model in Hugging Face layout",
+                 original.empty() ? "" : str_cat(", ", original));
+}
+
+Status recognised(const std::string& path, const RecognisedFile& file, const std::string& dir_original) {
+  const std::string original = file.original.empty() ? dir_original : file.original;
+  return invalid_argument(path, ": is ", file.what, "; ", advice(file, original));
+}
+
+// A file whose name stands in the message and that is none of a model's.
+std::optional<Status> explain_named_file(std::string_view message, const std::string& dir) {
+  for (const std::string& path : files_of(dir)) {
+    if (message.find(file_name(path)) == std::string_view::npos) continue;
+    const std::optional<RecognisedFile> file = recognise_file(path);
+    const bool is_none = file.has_value() && (file->kind == FileKind::kLfsPointer || file->kind == FileKind::kWebPage);
+    if (is_none) return recognised(path, *file, "");
+  }
+  return std::nullopt;
+}
+
+// "model-00001-of-00003.safetensors"
+bool is_shard(std::string_view name) {
+  const size_t of = name.find("-of-");
+  return of != std::string_view::npos && (name.ends_with(".safetensors") || name.ends_with(".bin"));
+}
+
+bool has_file(const std::string& dir, std::string_view name) {
+  std::error_code ignored;
+  return fs::exists(fs::path(dir) / name, ignored);
+}
+
+// An adapter has weights, but not those of a model.
+std::optional<Status> explain_adapter(const std::string& dir) {
+  if (!has_file(dir, "adapter_config.json")) return std::nullopt;
+  const std::string original = original_of(dir);
+  return unimplemented(dir, "/adapter_config.json: ", feature_row(Feature::kLora).refusal,
+                       original.empty() ? "" : str_cat("; the model is ", original));
+}
+
+// REQUIRES: no weights that are read.
+std::optional<Status> explain_folder(const std::string& dir) {
+  const std::string original = original_of(dir);
+  std::vector<std::string> paths = files_of(dir);
+  for (const std::string& path : files_of(fs::path(dir) / "onnx")) paths.push_back(path);
+  std::optional<RecognisedFile> best;
+  std::string best_path;
+  for (const std::string& path : paths) {
+    if (is_shard(file_name(path))) {
+      return not_found(dir, ": has the shard ", file_name(path), " and no index of shards; get ",
+                       path.ends_with(".bin") ? "pytorch_model.bin.index.json" : "model.safetensors.index.json");
+    }
+    std::optional<RecognisedFile> file = recognise_file(path);
+    if (!file.has_value() || file->kind == FileKind::kSafetensors) continue;
+    if (best.has_value() && best->kind <= file->kind) continue;
+    best = std::move(file);
+    best_path = path;
+  }
+  if (!best.has_value()) return std::nullopt;
+  return recognised(best_path, *best, original);
+}
+
+}  // namespace
+
+Status explain_model_error(Status status, const std::string& dir) {
+  if (status.ok()) return status;
+  std::optional<Status> better = explain_named_file(error_message(status), dir);
+  const bool has_weights = has_checkpoint(dir);
+  if (!better.has_value() && (!has_weights || !has_file(dir, "config.json"))) better = explain_adapter(dir);
+  if (!better.has_value() && !has_weights) better = explain_folder(dir);
+  return better.value_or(std::move(status));
+}
+
+Status model_is_file(const std::string& path) {
+  const std::optional<RecognisedFile> file = recognise_file(path);
+  if (!file.has_value()) {
+    return invalid_argument("model ", path, ": is a file; give the folder that holds config.json");
+  }
+  const std::string folder = fs::path(path).parent_path().string();
+  return recognised(str_cat("model ", path), *file, original_of(folder.empty() ? "." : folder));
+}
+
+}  // namespace transept
