@@ -6,13 +6,13 @@
 #include "apps/model_source.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
+#include "startup/engine_ranges.h"
 #include "startup/recognise_model.h"
 
 namespace transept {
 namespace {
 
 constexpr const char* kEngine = "Engine";
-constexpr int64_t kMaxCount = 1 << 24;
 constexpr const char* kMemory = "Memory and batching";
 
 // vLLM's name of a feature that the table refuses.
@@ -110,14 +110,14 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   config.isa = flags.text_or("isa", config.isa);
   config.cpu_affinity = flags.text_or("cpu-affinity", config.cpu_affinity);
   config.preemption_mode = flags.text_or("preemption-mode", config.preemption_mode);
-  const auto count = [&](std::string_view name, int32_t& target, int64_t min, int64_t max = kMaxCount) -> Status {
+  const auto count = [&](std::string_view name, int32_t& target, int64_t min, int64_t max = kMaxEngineCount) -> Status {
     ASSIGN_OR_RETURN(const int64_t value, flags.integer(name, min, max, target));
     target = static_cast<int32_t>(value);
     return ok_status();
   };
-  RETURN_IF_ERROR(count("threads", config.threads, 1, 1024));
-  RETURN_IF_ERROR(count("block-size", config.block_size, 1, 1024));
-  RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, 65536));
+  RETURN_IF_ERROR(count("threads", config.threads, 1, kMaxThreads));
+  RETURN_IF_ERROR(count("block-size", config.block_size, 1, kMaxBlockSize));
+  RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, kMaxNumSeqs));
   RETURN_IF_ERROR(count("max-num-batched-tokens", config.max_num_batched_tokens, 1));
   RETURN_IF_ERROR(count("max-num-encoder-tokens", config.max_num_encoder_tokens, 1));
   config.encode_slice = flags.text_or("encode-slice", config.encode_slice);
@@ -129,7 +129,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   ASSIGN_OR_RETURN(config.kv_cache_memory, flags.bytes("kv-cache-memory"));
   ASSIGN_OR_RETURN(const std::optional<uint64_t> swap_space, flags.bytes("swap-space"));
   config.swap_space = swap_space.value_or(config.swap_space);
-  ASSIGN_OR_RETURN(config.watermark, flags.number("watermark", 0, 0.99, config.watermark));
+  ASSIGN_OR_RETURN(config.watermark, flags.number("watermark", 0, kMaxWatermark, config.watermark));
   const std::string share = flags.text_or("share-identical-inputs", "on");
   if (share != "on" && share != "off") {
     return blame_environment(invalid_argument("--share-identical-inputs ", share, ": expected on or off"),

@@ -12,11 +12,14 @@
 #include "apps/engine_flags.h"
 #include "apps/help_text.h"
 #include "apps/verbs.h"
+#include "base/scoped_variable_testing.h"
 #include "core/capabilities.h"
 #include "request/field_table.h"
 
 namespace transept {
 namespace {
+
+using transept::testing::ScopedVariable;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -31,20 +34,6 @@ const std::vector<FlagSpec>& table() {
   };
   return flags;
 }
-
-// Sets a variable for as long as it lives.
-class ScopedVariable final {
- public:
-  ScopedVariable(std::string name, const std::string& value) : name_(std::move(name)) {
-    ::setenv(name_.c_str(), value.c_str(), 1);
-  }
-  ~ScopedVariable() { ::unsetenv(name_.c_str()); }
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
-
- private:
-  std::string name_;
-};
 
 std::string refusal(const std::vector<std::string>& arguments) {
   const StatusOr<Flags> flags = Flags::parse(table(), arguments);

@@ -9,7 +9,7 @@
 
 #include "apps/help_text.h"
 #include "apps/verbs.h"
-#include "apps/whisper_alias.h"
+#include "startup/whisper_alias.h"
 
 namespace transept {
 namespace {

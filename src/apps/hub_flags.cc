@@ -1,7 +1,5 @@
 #include "apps/hub_flags.h"
 
-#include <filesystem>
-
 #include "base/environment.h"
 #include "base/quoted.h"
 
@@ -36,12 +34,7 @@ StatusOr<HubSettings> hub_settings(const Flags& flags) {
         flags.from_environment());
   }
   if (first.has_value() || second.has_value()) settings.cache_dir = first.has_value() ? *first : *second;
-  // Links and messages hold for a process that stands elsewhere, too.
-  std::error_code error;
-  const std::filesystem::path whole =
-      std::filesystem::weakly_canonical(std::filesystem::absolute(settings.cache_dir), error);
-  if (!error && !whole.empty()) settings.cache_dir = whole.string();
-  while (settings.cache_dir.size() > 1 && settings.cache_dir.ends_with('/')) settings.cache_dir.pop_back();
+  settings.make_cache_dir_absolute();
   return settings;
 }
 

@@ -14,6 +14,7 @@
 #include "capi/model_options.h"
 #include "capi/new_request.h"
 #include "capi/option_table.h"
+#include "startup/engine_ranges.h"
 
 namespace transept {
 namespace {
@@ -23,11 +24,11 @@ constexpr size_t kTokenizeOptionsV1 = sizeof(transept_tokenize_options);
 constexpr uint32_t kTokenizeFlags = TRANSEPT_TOKENIZE_DECODER_SIDE | TRANSEPT_TOKENIZE_NO_SPECIAL_TOKENS;
 
 struct LoadOptions {
-  EngineConfig config;
+  ModelOptions config;
   AsyncEngine::Options engine;
 };
 
-StatusOr<LoadOptions> load_options(const std::string& folder, const transept_model_options* given) {
+StatusOr<LoadOptions> load_options(const transept_model_options* given) {
   transept_model_options options{};
   if (given != nullptr) {
     ASSIGN_OR_RETURN(options, read_struct(given, kModelOptionsV1, "options"));
@@ -35,9 +36,10 @@ StatusOr<LoadOptions> load_options(const std::string& folder, const transept_mod
   ASSIGN_OR_RETURN(const std::string_view json, read_text(options.options_json, "options_json"));
   ASSIGN_OR_RETURN(const Json object, parse_options(json, "options_json"));
   LoadOptions load;
-  ASSIGN_OR_RETURN(load.config, engine_config_of(folder, object));
-  if (options.threads < 0 || options.threads > 1024) {
-    return field_error("threads", str_cat("threads must be a whole number from 0 to 1024, not ", options.threads));
+  ASSIGN_OR_RETURN(load.config, model_options_of(object));
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return field_error("threads",
+                       str_cat("threads must be a whole number from 0 to ", kMaxThreads, ", not ", options.threads));
   }
   if (options.threads > 0) load.config.threads = options.threads;
   if (options.max_queued_requests < 0) {
@@ -96,14 +98,15 @@ transept_code give_json(const transept_model* model, char** json, transept_error
 
 using namespace transept;  // NOLINT: the functions below are C's
 
-transept_code transept_model_load(const char* folder, const transept_model_options* options, transept_model** model,
+transept_code transept_model_load(const char* name, const transept_model_options* options, transept_model** model,
                                   transept_error** error) {
   if (model != nullptr) *model = nullptr;
   return at_border(error, [&]() -> Status {
-    RETURN_IF_ERROR(require(folder, "folder"));
+    RETURN_IF_ERROR(require(name, "name"));
     RETURN_IF_ERROR(require(model, "model"));
     use_quiet_log();
-    ASSIGN_OR_RETURN(const LoadOptions load, load_options(folder, options));
+    ASSIGN_OR_RETURN(LoadOptions load, load_options(options));
+    ASSIGN_OR_RETURN(load.config.model, model_folder_of(name, load.config));
     auto handle = std::make_unique<transept_model>();
     ASSIGN_OR_RETURN(handle->shared, SharedModel::load(load.config, load.engine));
     *model = handle.release();

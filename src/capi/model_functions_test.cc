@@ -3,9 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "base/allocation_count_testing.h"
 #include "base/folder_testing.h"
 #include "base/log.h"
+#include "base/scoped_variable_testing.h"
 #include "capi/capi_testing.h"
 
 namespace transept::testing {
@@ -39,7 +42,7 @@ TEST_F(ModelFunctions, LoadingSaysWhatIsWrong) {
   EXPECT_EQ(transept_model_load(empty.path().c_str(), nullptr, &model, error_.out()), TRANSEPT_NOT_FOUND);
   EXPECT_THAT(error_.message(), HasSubstr("config.json"));
   EXPECT_EQ(transept_model_load(nullptr, nullptr, &model, error_.out()), TRANSEPT_INVALID_ARGUMENT);
-  EXPECT_EQ(error_.field(), "folder");
+  EXPECT_EQ(error_.field(), "name");
   const std::string folder = model_dir("bart-float32");
   EXPECT_EQ(transept_model_load(folder.c_str(), nullptr, nullptr, error_.out()), TRANSEPT_INVALID_ARGUMENT);
   EXPECT_EQ(error_.field(), "model");
@@ -59,6 +62,29 @@ TEST_F(ModelFunctions, LoadingSaysWhatIsWrong) {
   EXPECT_EQ(transept_model_load(folder.c_str(), &options, &model, error_.out()), TRANSEPT_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message(), HasSubstr("float7"));
   EXPECT_EQ(model, nullptr);
+}
+
+TEST_F(ModelFunctions, NamesOfBundledModelsAndOfTheHubAreFound) {
+  const ScopedVariable bundled("TRANSEPT_MODELS", str_cat(source_dir(), "/tests/models"));
+  const ScopedVariable offline("HF_HUB_OFFLINE", "1");
+  EXPECT_NE(load_model("bart-float32"), nullptr);
+  const TestFolder cache;
+  const std::string repo = "models--some--bart/", commit(40, 'a');
+  for (const char* folder : {"refs", "snapshots"}) {
+    std::filesystem::create_directories(str_cat(cache.path(), "/", repo, folder));
+  }
+  cache.write(repo + "refs/main", commit);
+  cache.write(repo + "refs/v1", commit);
+  std::filesystem::create_directory_symlink(model_dir("bart-float32"),
+                                            str_cat(cache.path(), "/", repo, "snapshots/", commit));
+  const std::string options = str_cat(R"({"download_dir": ")", cache.path(), R"(")");
+  EXPECT_NE(load_model("some/bart", options + "}"), nullptr);
+  EXPECT_NE(load_model("some/bart", options + R"(, "revision": "v1"})"), nullptr);
+  transept_model* model = nullptr;
+  EXPECT_EQ(transept_model_load("some/other", nullptr, &model, error_.out()), TRANSEPT_NOT_FOUND);
+  EXPECT_THAT(error_.message(), HasSubstr("HF_HUB_OFFLINE"));
+  EXPECT_EQ(transept_model_load("nowhere", nullptr, &model, error_.out()), TRANSEPT_NOT_FOUND);
+  EXPECT_THAT(error_.message(), HasSubstr("bundled: "));
 }
 
 TEST_F(ModelFunctions, NullHandlesAreRefusedOrNothing) {

@@ -1,59 +1,73 @@
 #include "capi/model_options.h"
 
 #include "capi/option_table.h"
+#include "startup/engine_ranges.h"
+#include "startup/find_model.h"
 
 namespace transept {
 namespace {
 
-constexpr double kMaxCount = 1 << 24;
 constexpr double kMaxBytes = 9e18;
 
 template <auto member>
-OptionSlot slot(EngineConfig& config) {
+OptionSlot slot(ModelOptions& config) {
   return &(config.*member);
 }
 
-using C = EngineConfig;
-constexpr OptionRow<EngineConfig> kRows[] = {
+using C = ModelOptions;
+constexpr OptionRow<ModelOptions> kRows[] = {
     {"attention_backend", slot<&C::attention_backend>},
-    {"block_size", slot<&C::block_size>, 1, 1024},
+    {"block_size", slot<&C::block_size>, 1, kMaxBlockSize},
     {"cpu_affinity", slot<&C::cpu_affinity>},
     {"device", slot<&C::device>},
+    {"download_dir", slot<&C::download_dir>},
     {"dtype", slot<&C::dtype>},
     {"encode_slice", slot<&C::encode_slice>},
     {"isa", slot<&C::isa>},
     {"kv_cache_dtype", slot<&C::kv_cache_dtype>},
     {"kv_cache_memory", slot<&C::kv_cache_memory>, 0, kMaxBytes},
-    {"max_model_len", slot<&C::max_model_len>, 1, kMaxCount},
-    {"max_num_batched_tokens", slot<&C::max_num_batched_tokens>, 1, kMaxCount},
-    {"max_num_encoder_tokens", slot<&C::max_num_encoder_tokens>, 1, kMaxCount},
-    {"max_num_seqs", slot<&C::max_num_seqs>, 1, 65536},
+    {"max_model_len", slot<&C::max_model_len>, 1, kMaxEngineCount},
+    {"max_num_batched_tokens", slot<&C::max_num_batched_tokens>, 1, kMaxEngineCount},
+    {"max_num_encoder_tokens", slot<&C::max_num_encoder_tokens>, 1, kMaxEngineCount},
+    {"max_num_seqs", slot<&C::max_num_seqs>, 1, kMaxNumSeqs},
     {"preemption_mode", slot<&C::preemption_mode>},
     {"quantization", slot<&C::quantization>},
-    {"replicas", slot<&C::replicas>, 1, 1024},
+    {"replicas", slot<&C::replicas>, 1, kMaxReplicas},
+    {"revision", slot<&C::revision>},
     {"seed", slot<&C::seed>, 0, kMaxBytes},
     {"share_identical_inputs", slot<&C::share_identical_inputs>},
     {"shortlist", slot<&C::shortlist>},
     {"swap_space", slot<&C::swap_space>, 0, kMaxBytes},
-    {"threads", slot<&C::threads>, 0, 1024},
+    {"threads", slot<&C::threads>, 0, kMaxThreads},
     {"watermark", slot<&C::watermark>},
 };
 
 }  // namespace
 
-StatusOr<EngineConfig> engine_config_of(const std::string& folder, const Json& options) {
-  EngineConfig config;
-  config.model = folder;
+StatusOr<ModelOptions> model_options_of(const Json& options) {
+  ModelOptions config;
   RETURN_IF_ERROR(read_options(options, kRows, "a model", config));
   const Json* quantization = options.find("quantization");
   config.quantization_given = quantization != nullptr && !quantization->is_null();
-  if (!(config.watermark >= 0 && config.watermark <= 0.99)) {
+  if (!(config.watermark >= 0 && config.watermark <= kMaxWatermark)) {
     return field_error("watermark", str_cat("watermark must be a number from 0 to 0.99, not ", config.watermark));
   }
 #ifdef TRANSEPT_POISON
   config.debug_poison = true;
 #endif
   return config;
+}
+
+StatusOr<std::string> model_folder_of(const std::string& name, const ModelOptions& options) {
+  FindModelOptions find;
+  find.revision = options.revision;
+  find.hub_settings = [&]() -> StatusOr<HubSettings> {
+    ASSIGN_OR_RETURN(HubSettings settings, HubSettings::from_environment());
+    if (!options.download_dir.empty()) settings.cache_dir = options.download_dir;
+    settings.make_cache_dir_absolute();
+    return settings;
+  };
+  return find_model(name, find);
 }
 
 }  // namespace transept

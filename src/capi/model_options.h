@@ -1,4 +1,4 @@
-// The options of transept_model_load as the engine's configuration. A pure function: thread-safe.
+// The model and the options of transept_model_load as the engine's configuration. Functions: thread-safe.
 #pragma once
 
 #include <string>
@@ -9,9 +9,18 @@
 
 namespace transept {
 
+// `model` is not set.
+struct ModelOptions : EngineConfig {
+  std::string revision;      // of a model of the hub; "": as its name says, else main
+  std::string download_dir;  // the hub's cache; "": huggingface_hub's
+};
+
 // `options`: an object with the options that transept.h lists, which are the engine's flags with underscores and have
 // their defaults. Errors (kInvalidArgument) name the option: unknown, of another kind, out of range. load_engine checks
 // words.
-StatusOr<EngineConfig> engine_config_of(const std::string& folder, const Json& options);
+StatusOr<ModelOptions> model_options_of(const Json& options);
+
+// The folder of a folder's, a bundled model's or a hub's name. Fetches what is not in the cache. Errors: find_model's.
+StatusOr<std::string> model_folder_of(const std::string& name, const ModelOptions& options);
 
 }  // namespace transept

@@ -9,18 +9,17 @@ namespace {
 
 Json json(std::string_view text) { return Json::parse(text).value(); }
 
-Status model_error(std::string_view text) { return engine_config_of("m", json(text)).status(); }
+Status model_error(std::string_view text) { return model_options_of(json(text)).status(); }
 Status speech_error(std::string_view text) { return transcribe_options_of(json(text)).status(); }
 
 TEST(Options, OfAModel) {
   const EngineConfig defaults;
-  const EngineConfig plain = engine_config_of("folder", Json::object()).value();
-  EXPECT_EQ(plain.model, "folder");
+  const ModelOptions plain = model_options_of(Json::object()).value();
   EXPECT_EQ(plain.block_size, defaults.block_size);
   EXPECT_FALSE(plain.quantization_given);
-  const EngineConfig config = engine_config_of("folder", json(R"({"block_size": 8, "dtype": "bfloat16",
+  const ModelOptions config = model_options_of(json(R"({"block_size": 8, "dtype": "bfloat16",
       "kv_cache_memory": 5000000000, "max_model_len": 40, "quantization": "none", "seed": 9, "threads": 3.0,
-      "share_identical_inputs": false, "watermark": 0.5, "swap_space": null})"))
+      "share_identical_inputs": false, "watermark": 0.5, "swap_space": null, "revision": "v1", "download_dir": "d"})"))
                                   .value();
   EXPECT_EQ(config.block_size, 8);
   EXPECT_EQ(config.dtype, "bfloat16");
@@ -32,6 +31,8 @@ TEST(Options, OfAModel) {
   EXPECT_FALSE(config.share_identical_inputs);
   EXPECT_EQ(config.watermark, 0.5);
   EXPECT_EQ(config.swap_space, defaults.swap_space);
+  EXPECT_EQ(config.revision, "v1");
+  EXPECT_EQ(config.download_dir, "d");
 }
 
 TEST(Options, ErrorsNameWhatIsWrong) {

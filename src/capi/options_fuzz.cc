@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(error_param(options.status()) == "options_json");
     return 0;
   }
-  if (const StatusOr<EngineConfig> config = engine_config_of("folder", *options); config.ok()) {
+  if (const StatusOr<ModelOptions> config = model_options_of(*options); config.ok()) {
     require(config->block_size >= 1 && config->block_size <= 1024);
     require(config->max_num_seqs >= 1 && config->replicas >= 1 && config->replicas <= 1024);
     require(config->threads >= 0 && config->max_model_len.value_or(1) >= 1);

@@ -125,16 +125,19 @@ typedef struct transept_model_options {
   size_t struct_size;
   int32_t threads;              // compute threads of each replica; 0: the processors, divided among the replicas
   int32_t max_queued_requests;  // requests that wait for their first step; 0: 512
-  // An object with any of: attention_backend, block_size, cpu_affinity, device, dtype, encode_slice, isa,
+  // An object with any of: attention_backend, block_size, cpu_affinity, device, download_dir, dtype, encode_slice, isa,
   // kv_cache_dtype, kv_cache_memory (bytes), max_model_len, max_num_batched_tokens, max_num_encoder_tokens,
-  // max_num_seqs, preemption_mode, quantization, replicas, seed, share_identical_inputs, shortlist, swap_space (bytes),
-  // threads, watermark. The meaning and the defaults are those of the flags of `transept generate`.
+  // max_num_seqs, preemption_mode, quantization, replicas, revision, seed, share_identical_inputs, shortlist,
+  // swap_space (bytes), threads, watermark. The meaning and the defaults are those of the flags of `transept generate`.
   transept_text options_json;
 } transept_model_options;
 
-// Loads a folder in Hugging Face's layout and starts its threads. `options` may be NULL. Any thread. Errors: what is
-// wrong with the folder or an option, by name.
-TRANSEPT_API transept_code transept_model_load(const char* folder, const transept_model_options* options,
+// Loads a model and starts its threads. `name` is a folder in Hugging Face's layout, a bundled model, ORG/NAME[@REV] of
+// the hub, or a short name of openai-whisper's ("tiny"). A model of the hub that is not whole in its cache is fetched
+// first, which takes as long as it takes (docs/hub.md; HF_HUB_OFFLINE=1 forbids it). `options` may be NULL. Any thread.
+// Errors: what is wrong with the name, the folder or an option; UNAVAILABLE (the hub cannot be reached),
+// PERMISSION_DENIED (the hub wants a token), DATA_LOSS (a file came with other bytes than the hub says).
+TRANSEPT_API transept_code transept_model_load(const char* name, const transept_model_options* options,
                                                transept_model** model, transept_error** error);
 
 // Refuses new requests from here on (UNAVAILABLE), and waits until those in flight have ended. Any thread. Errors:

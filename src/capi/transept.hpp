@@ -402,14 +402,15 @@ struct ModelOptions {
 // callback.
 class Model {
  public:
-  explicit Model(const std::string& folder, const ModelOptions& options = ModelOptions()) {
+  // `name`: a folder, a bundled model, ORG/NAME[@REV] of the hub, which may be fetched.
+  explicit Model(const std::string& name, const ModelOptions& options = ModelOptions()) {
     transept_model_options given = transept_model_options();
     given.struct_size = sizeof given;
     given.threads = options.threads;
     given.max_queued_requests = options.max_queued_requests;
     given.options_json = detail::text(options.json);
     transept_model* handle = nullptr;
-    detail::call(transept_model_load, folder.c_str(), &given, &handle);
+    detail::call(transept_model_load, name.c_str(), &given, &handle);
     handle_.reset(handle);
   }
 

@@ -147,4 +147,11 @@ StatusOr<HubSettings> HubSettings::from_environment() {
   });
 }
 
+void HubSettings::make_cache_dir_absolute() {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(std::filesystem::absolute(cache_dir), error);
+  if (!error && !whole.empty()) cache_dir = whole.string();
+  while (cache_dir.size() > 1 && cache_dir.ends_with('/')) cache_dir.pop_back();
+}
+
 }  // namespace transept

@@ -28,6 +28,9 @@ struct HubSettings {
   // to 86400; a token with a space or control character inside (the token is never shown).
   static StatusOr<HubSettings> from(const Getter& variable);
   static StatusOr<HubSettings> from_environment();
+
+  // Links and messages then hold for a process that stands elsewhere, too.
+  void make_cache_dir_absolute();
 };
 
 // Replaces a leading "~" by the home folder, then $NAME and ${NAME} by variables; unknown ones stay.

@@ -1,4 +1,4 @@
-#include "apps/whisper_alias.h"
+#include "startup/whisper_alias.h"
 
 #include <utility>
 
