@@ -58,7 +58,7 @@ class ThreadTimes final {
   ThreadTimes(const ThreadTimes&) = delete;
   ThreadTimes& operator=(const ThreadTimes&) = delete;
 
-  // Some 0.7 us. REQUIRES: the calling thread made it.
+  // 0.7 to 2.3 us. REQUIRES: the calling thread made it.
   SharedProcessor::Times read() const;
 
  private:
