@@ -110,7 +110,8 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
 Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   const TimePoint begin = clock_.now();
   const size_t num_outputs_before = outputs.size();
-  if (!plan()) return ok_status();
+  if (!plan()) return check_progress();
+  num_empty_steps_ = 0;
   RETURN_IF_ERROR(execute());
   update(outputs);
   count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
@@ -128,6 +129,16 @@ bool LLMEngine::plan() {
   plan_.num_long_encode_tasks = encode_pacer_.slice_tasks();
   output_processor_.plan_rows(plan_);
   return true;
+}
+
+// Nothing runs between two steps, so what cannot be planned now never can. An error ends the requests; without it they
+// and their callers would wait for ever.
+Status LLMEngine::check_progress() {
+  num_empty_steps_ = has_unfinished_requests() ? num_empty_steps_ + 1 : 0;
+  if (num_empty_steps_ < kMaxEmptySteps) return ok_status();
+  return absl::InternalError(str_cat("the scheduler finds nothing to run for ", num_unfinished_requests(),
+                                     " unfinished requests, with ", scheduler_.blocks().get_num_free_device_blocks(),
+                                     " of ", scheduler_.blocks().num_device_blocks(), " KV blocks free"));
 }
 
 Status LLMEngine::execute() {

@@ -76,8 +76,11 @@ class LLMEngine final {
   StatusOr<RequestOutput> abort_request(const std::string& request_id);
 
   // Runs one step. Appends to `outputs` the requests that finished, and the unfinished pieces of streamed requests:
-  // merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then.
+  // merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then. kInternal: requests wait, and
+  // the scheduler has planned nothing for kMaxEmptySteps steps.
   Status step(std::vector<RequestOutput>& outputs);
+
+  static constexpr int32_t kMaxEmptySteps = 1000;
 
   bool has_unfinished_requests() const { return scheduler_.has_unfinished(); }
   size_t num_unfinished_requests() const { return requests_.size(); }
@@ -112,6 +115,7 @@ class LLMEngine final {
   Status add_group(InputStage::Request request, const Continued* continued = nullptr);
   Status reopen(InputStage::Request request, const RequestOutput& opened);
   bool plan();
+  Status check_progress();
   Status execute();
   void update(std::vector<RequestOutput>& outputs);
   void count_inputs();
@@ -130,6 +134,7 @@ class LLMEngine final {
   StepTrace trace_;
   Stats stats_;
   uint64_t next_group_id_ = 1;
+  int32_t num_empty_steps_ = 0;  // in a row, while requests waited
 };
 
 }  // namespace transept
