@@ -30,13 +30,87 @@ void for_each_run(std::span<const int64_t> shape, std::span<const int64_t> strid
   }
 }
 
-void copy_run(const std::byte* from, size_t width, int64_t stride, int64_t count, std::byte* to) {
-  if (stride == 1) {
-    std::memcpy(to, from, static_cast<size_t>(count) * width);
+// A part of a tensor seen as a matrix: its first axis are the rows, the others together the columns.
+struct Block {
+  IndexRange rows, columns;
+};
+
+// A block is copied in tiles that fit in a core's cache: a line of the file that holds elements of several rows is read
+// once for all of them.
+constexpr int64_t kTileRows = 64, kTileColumns = 64;
+constexpr size_t kMaxElementBytes = 8;
+constexpr int64_t kLineBytes = 64;
+constexpr int64_t kLookAhead = 16;  // columns; those of a transposed matrix are too far apart for the processor to guess
+
+template <typename Element>
+void copy_elements(const std::byte* from, int64_t from_stride, int64_t count, std::byte* to, int64_t to_stride) {
+  for (int64_t i = 0; i < count; ++i) {
+    Element element;
+    std::memcpy(&element, from + i * from_stride * static_cast<int64_t>(sizeof element), sizeof element);
+    std::memcpy(to + i * to_stride * static_cast<int64_t>(sizeof element), &element, sizeof element);
+  }
+}
+
+// Copies `count` elements of `width` bytes; strides in elements.
+void copy_elements(size_t width, const std::byte* from, int64_t from_stride, int64_t count, std::byte* to,
+                   int64_t to_stride) {
+  switch (width) {
+    case 1: return copy_elements<uint8_t>(from, from_stride, count, to, to_stride);
+    case 2: return copy_elements<uint16_t>(from, from_stride, count, to, to_stride);
+    case 4: return copy_elements<uint32_t>(from, from_stride, count, to, to_stride);
+    default: break;
+  }
+  const auto size = static_cast<int64_t>(width);
+  for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_stride * size, from + i * from_stride * size, width);
+}
+
+// Fills a tile, whose rows are kTileColumns elements apart, in the order in which the elements lie.
+void read_tile(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
+               std::span<const int64_t> strides, const Block& block, std::byte* tile) {
+  const auto bytes = static_cast<int64_t>(width);
+  const int64_t row_stride = strides.front(), num_rows = block.rows.size(), num_columns = block.columns.size();
+  const std::byte* first = data.data() + block.rows.begin * row_stride * bytes;
+  std::array<int64_t, kTileColumns> offsets;  // of the columns, in bytes
+  for_each_run(shape.subspan(1), strides.subspan(1), block.columns.begin, num_columns,
+               [&](int64_t element, int64_t stride, int64_t size, int64_t done) {
+                 for (int64_t i = 0; i < size; ++i) {
+                   offsets[static_cast<size_t>(done + i)] = (element + i * stride) * bytes;
+                 }
+               });
+  const auto column = [&](int64_t j) { return first + offsets[static_cast<size_t>(j)]; };
+  if (row_stride > strides.back()) {
+    for_each_run(shape.subspan(1), strides.subspan(1), block.columns.begin, num_columns,
+                 [&](int64_t /*element*/, int64_t stride, int64_t size, int64_t done) {
+                   for (int64_t i = 0; i < num_rows; ++i) {
+                     copy_elements(width, column(done) + i * row_stride * bytes, stride, size,
+                                   tile + (i * kTileColumns + done) * bytes, 1);
+                   }
+                 });
     return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(to + static_cast<size_t>(i) * width, from + static_cast<size_t>(i * stride) * width, width);
+  for (int64_t j = 0; j < num_columns; ++j) {
+    if (row_stride == 1 && j + kLookAhead < num_columns) {
+      for (int64_t at = 0; at < num_rows * bytes; at += kLineBytes) __builtin_prefetch(column(j + kLookAhead) + at);
+    }
+    copy_elements(width, column(j), row_stride, num_rows, tile + j * bytes, kTileColumns);
+  }
+}
+
+// Calls take(row, column, bytes) for pieces of rows of the block, which together are all of it.
+template <typename Take>
+void for_each_piece(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
+                    std::span<const int64_t> strides, const Block& block, const Take& take) {
+  std::array<std::byte, kTileRows * kTileColumns * kMaxElementBytes> tile;
+  for (int64_t row = block.rows.begin; row < block.rows.end; row += kTileRows) {
+    const IndexRange rows{row, std::min(row + kTileRows, block.rows.end)};
+    for (int64_t column = block.columns.begin; column < block.columns.end; column += kTileColumns) {
+      const IndexRange columns{column, std::min(column + kTileColumns, block.columns.end)};
+      read_tile(data, width, shape, strides, {rows, columns}, tile.data());
+      for (int64_t i = rows.begin; i < rows.end; ++i) {
+        const size_t at = static_cast<size_t>((i - row) * kTileColumns) * width;
+        take(i, column, std::span<const std::byte>(tile).subspan(at, static_cast<size_t>(columns.size()) * width));
+      }
+    }
   }
 }
 
@@ -77,12 +151,13 @@ bool is_dense(std::span<const int64_t> shape, std::span<const int64_t> strides) 
 
 std::vector<std::byte> gather(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
                               std::span<const int64_t> strides) {
-  const int64_t count = num_elements(shape).value();
-  std::vector<std::byte> out(static_cast<size_t>(count) * width);
-  for_each_run(shape, strides, 0, count, [&](int64_t element, int64_t stride, int64_t size, int64_t done) {
-    copy_run(data.data() + static_cast<size_t>(element) * width, width, stride, size,
-             out.data() + static_cast<size_t>(done) * width);
-  });
+  if (shape.empty()) return {data.begin(), data.end()};
+  const int64_t rows = shape.front(), columns = num_elements(shape.subspan(1)).value();
+  std::vector<std::byte> out(static_cast<size_t>(rows * columns) * width);
+  for_each_piece(data, width, shape, strides, {{0, rows}, {0, columns}},
+                 [&](int64_t row, int64_t column, std::span<const std::byte> piece) {
+                   std::ranges::copy(piece, out.begin() + (row * columns + column) * static_cast<int64_t>(width));
+                 });
   return out;
 }
 
@@ -95,21 +170,12 @@ void StridedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, 
   DCHECK(begin >= 0 && count >= 0 && count <= n() - begin && columns.begin >= 0 && columns.end <= k());
   DCHECK(std::ssize(out) == count * columns.size());
   const size_t width = dtype_bytes(tensor_.dtype);
-  constexpr int64_t kChunk = 256;
-  std::array<std::byte, kChunk * sizeof(float)> chunk;
-  float* to = out.data();
-  for (int64_t row = begin; row < begin + count; ++row) {
-    const auto read = [&](int64_t element, int64_t stride, int64_t size, int64_t /*done*/) {
-      for (int64_t i = 0; i < size; i += kChunk) {
-        const int64_t part = std::min(kChunk, size - i);
-        copy_run(tensor_.data.data() + static_cast<size_t>(element + i * stride) * width, width, stride, part,
-                 chunk.data());
-        widen_bytes(tensor_.dtype, chunk.data(), {to, static_cast<size_t>(part)});
-        to += part;
-      }
-    };
-    for_each_run(tensor_.shape, strides_, row * k() + columns.begin, columns.size(), read);
-  }
+  for_each_piece(tensor_.data, width, tensor_.shape, strides_, {{begin, begin + count}, columns},
+                 [&](int64_t row, int64_t column, std::span<const std::byte> piece) {
+                   const int64_t at = (row - begin) * columns.size() + column - columns.begin;
+                   widen_bytes(tensor_.dtype, piece.data(),
+                               out.subspan(static_cast<size_t>(at), piece.size() / width));
+                 });
 }
 
 // Rows lie among each other: their pages leave memory together.

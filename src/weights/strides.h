@@ -28,8 +28,8 @@ bool is_dense(std::span<const int64_t> shape, std::span<const int64_t> strides);
 std::vector<std::byte> gather(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
                               std::span<const int64_t> strides);
 
-// Such a tensor of floats as a matrix, gathered row by row when it is packed. Its first axis are the outputs, the
-// others together the inputs. Reading allocates nothing.
+// Such a tensor of floats as a matrix, gathered when it is packed. Its first axis are the outputs, the others together
+// the inputs. Reading allocates nothing. Many rows at a time are faster: those of a transposed matrix share lines.
 class StridedMatrix final : public MatrixSource {
  public:
   // tensor.data: the elements of strided_span.
