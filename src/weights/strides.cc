@@ -40,7 +40,8 @@ struct Block {
 constexpr int64_t kTileRows = 64, kTileColumns = 64;
 constexpr size_t kMaxElementBytes = 8;
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kLookAhead = 16;  // columns; those of a transposed matrix are too far apart for the processor to guess
+constexpr int64_t kLookAhead =
+    16;  // columns; those of a transposed matrix are too far apart for the processor to guess
 
 template <typename Element>
 void copy_elements(const std::byte* from, int64_t from_stride, int64_t count, std::byte* to, int64_t to_stride) {
@@ -173,8 +174,7 @@ void StridedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, 
   for_each_piece(tensor_.data, width, tensor_.shape, strides_, {{begin, begin + count}, columns},
                  [&](int64_t row, int64_t column, std::span<const std::byte> piece) {
                    const int64_t at = (row - begin) * columns.size() + column - columns.begin;
-                   widen_bytes(tensor_.dtype, piece.data(),
-                               out.subspan(static_cast<size_t>(at), piece.size() / width));
+                   widen_bytes(tensor_.dtype, piece.data(), out.subspan(static_cast<size_t>(at), piece.size() / width));
                  });
 }
 
