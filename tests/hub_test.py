@@ -276,6 +276,11 @@ class RefusalTest(HubCase):
         self.assertNotIn("other", said.replace("another", ""), "tokens are never shown")
         self.assertIn("token from HF_TOKEN is refused (401)", self.refused("download", "acme/g2p", HF_TOKEN="wrong"))
         self.assertIn("disabled", self.refused("download", "acme/off"))
+        # A terminal obeys control characters: what a hub says has none.
+        self.hub.fail("GET /api/models/acme/g2p", status=403, headers={"X-Error-Message": "\x1b]0;title\x07\x1b[2J"})
+        said = self.refused("download", "acme/g2p")
+        self.assertIn(r'"\x1b]0;title\x07\x1b[2J"', said)
+        self.assertFalse([c for c in said if c < " " and c != "\n"], said)
         for name in ("acme/private", "acme/gated"):
             self.download(name, HF_TOKEN="secret")
 
@@ -355,7 +360,7 @@ class RefusalTest(HubCase):
         add_g2p(self.hub)
         for location in ("file:///etc/passwd", "ftp://127.0.0.1/x", "http://user@127.0.0.1/x"):
             self.hub.fail("GET .*model.safetensors", times=1, status=302, headers={"Location": location})
-            self.refused("download", "acme/g2p")
+            self.assertIn("acme/g2p: model.safetensors: ", self.refused("download", "acme/g2p"))
         self.hub.fail("GET .*model.safetensors", times=100, status=302, headers={"Location": "/acme/g2p/resolve/main/model.safetensors"})
         self.assertIn("redirects", self.refused("download", "acme/g2p"))
 
@@ -562,7 +567,8 @@ class VerbsTest(HubCase):
         self.assertEqual(code, 0)
         self.assertNotIn("\r", err)
         self.assertLess(len(err.splitlines()), 3)
-        self.assertEqual(self.run_hub("download", "acme/other", "--log-level", "warning")[2], "")
+        for quiet in (["--log-level", "warning"], ["-q"], ["--quiet"]):
+            self.assertEqual(self.run_hub("download", "acme/other", *quiet)[2], "")
 
 
 if __name__ == "__main__":

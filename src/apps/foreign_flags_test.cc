@@ -158,7 +158,7 @@ TEST(ForeignFlags, UnderscoresEqualsSignsAndCaseDoNotMatter) {
   EXPECT_EQ(texts({"--compute_type", "int8", "--dtype", "float32", "--fp16", "True"}), "float16 int8 -");
   EXPECT_EQ(error_message(parse(verb, {"--compute_type", "int4"}).status()),
             "--compute-type int4: one of default, auto, float32, float16, bfloat16, int8, int8_float32, int8_float16, "
-            "int8_bfloat16, int16");
+            "int8_bfloat16");
 }
 
 TEST(ForeignFlags, AModelByFlagComesBeforeTheOtherArguments) {

@@ -150,16 +150,23 @@ bool is_dense(std::span<const int64_t> shape, std::span<const int64_t> strides) 
   return true;
 }
 
-std::vector<std::byte> gather(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
-                              std::span<const int64_t> strides) {
-  if (shape.empty()) return {data.begin(), data.end()};
+void gather(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
+            std::span<const int64_t> strides, std::span<std::byte> out, ThreadPool* threads) {
+  if (out.empty()) return;
+  if (shape.empty()) return void(std::ranges::copy(data, out.begin()));
   const int64_t rows = shape.front(), columns = num_elements(shape.subspan(1)).value();
-  std::vector<std::byte> out(static_cast<size_t>(rows * columns) * width);
-  for_each_piece(data, width, shape, strides, {{0, rows}, {0, columns}},
-                 [&](int64_t row, int64_t column, std::span<const std::byte> piece) {
-                   std::ranges::copy(piece, out.begin() + (row * columns + column) * static_cast<int64_t>(width));
-                 });
-  return out;
+  CHECK(width <= kMaxElementBytes && out.size() == static_cast<size_t>(rows * columns) * width);
+  const auto run = [&](int64_t task, int) {
+    const IndexRange some{task * kTileRows, std::min(rows, (task + 1) * kTileRows)};
+    for_each_piece(data, width, shape, strides, {some, {0, columns}},
+                   [&](int64_t row, int64_t column, std::span<const std::byte> piece) {
+                     std::memcpy(out.data() + static_cast<size_t>(row * columns + column) * width, piece.data(),
+                                 piece.size());
+                   });
+  };
+  const int64_t num_tasks = ceil_div(rows, kTileRows);
+  if (threads != nullptr) return threads->parallel_for(num_tasks, run);
+  for (int64_t task = 0; task < num_tasks; ++task) run(task, 0);
 }
 
 StridedMatrix::StridedMatrix(WeightView tensor, std::vector<int64_t> strides)
@@ -177,6 +184,8 @@ void StridedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, 
                    widen_bytes(tensor_.dtype, piece.data(), out.subspan(static_cast<size_t>(at), piece.size() / width));
                  });
 }
+
+int64_t StridedMatrix::rows_at_once() const { return strides_.front() < strides_.back() ? kTileRows : 1; }
 
 // Rows lie among each other: their pages leave memory together.
 void StridedMatrix::release_rows(int64_t begin, int64_t count) const {

@@ -10,6 +10,16 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
+// By one thread and by three.
+std::vector<std::byte> gather(std::span<const std::byte> data, size_t width, const Dims& shape, const Dims& strides) {
+  std::vector<std::byte> alone(static_cast<size_t>(num_elements(shape).value()) * width), together(alone.size());
+  transept::gather(data, width, shape, strides, alone, nullptr);
+  ThreadPool threads(3);
+  transept::gather(data, width, shape, strides, together, &threads);
+  EXPECT_EQ(alone, together);
+  return alone;
+}
+
 TEST(Strides, CountElementsAndReach) {
   EXPECT_EQ(num_elements(Dims{}), 1);
   EXPECT_EQ(num_elements(Dims{2, 3, 0}), 0);
