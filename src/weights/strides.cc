@@ -65,6 +65,55 @@ void copy_elements(size_t width, const std::byte* from, int64_t from_stride, int
   for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_stride * size, from + i * from_stride * size, width);
 }
 
+// 16 bytes of elements, which every processor has registers for.
+using Words = uint32_t __attribute__((vector_size(16)));
+using Halves = uint16_t __attribute__((vector_size(16)));
+
+void interleave(const Words& a, const Words& b, Words& low, Words& high) {
+  low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+}
+
+void interleave(const Halves& a, const Halves& b, Halves& low, Halves& high) {
+  low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+  high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
+// Copies a square of as many rows and columns as a vector has elements. `column(j)`: where those of column j lie, one
+// behind the other. Rows of `to` are kTileColumns apart.
+template <typename Vector, typename Column>
+void transpose_square(const Column& column, std::byte* to) {
+  constexpr size_t kWidth = sizeof(Vector{}[0]), kSide = sizeof(Vector) / kWidth;
+  Vector lines[kSide], turned[kSide];
+  for (size_t j = 0; j < kSide; ++j) std::memcpy(&lines[j], column(static_cast<int64_t>(j)), sizeof lines[j]);
+  for (size_t done = 1; done < kSide; done *= 2) {
+    for (size_t i = 0; i < kSide / 2; ++i) {
+      interleave(lines[i], lines[i + kSide / 2], turned[2 * i], turned[2 * i + 1]);
+    }
+    std::copy_n(turned, kSide, lines);
+  }
+  for (size_t i = 0; i < kSide; ++i) std::memcpy(to + i * kTileColumns * kWidth, &lines[i], sizeof lines[i]);
+}
+
+// Fills as much of a tile as squares do, and returns which part that is. column(j): where the rows of column j lie, one
+// behind the other.
+template <typename Vector, typename Column>
+Block transpose_squares(const Column& column, const Block& block, std::byte* tile) {
+  constexpr int64_t kWidth = sizeof(Vector{}[0]), kSide = sizeof(Vector) / kWidth;
+  const int64_t rows = block.rows.size() / kSide * kSide, columns = block.columns.size() / kSide * kSide;
+  for (int64_t j = 0; j < columns; j += kSide) {
+    const int64_t next = j + kLookAhead;
+    for (int64_t ahead = next; ahead < std::min(next + kSide, block.columns.size()); ++ahead) {
+      for (int64_t at = 0; at < rows * kWidth; at += kLineBytes) __builtin_prefetch(column(ahead) + at);
+    }
+    for (int64_t i = 0; i < rows; i += kSide) {
+      transpose_square<Vector>([&](int64_t k) { return column(j + k) + i * kWidth; },
+                               tile + (i * kTileColumns + j) * kWidth);
+    }
+  }
+  return {{0, rows}, {0, columns}};
+}
+
 // Fills a tile, whose rows are kTileColumns elements apart, in the order in which the elements lie.
 void read_tile(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
                std::span<const int64_t> strides, const Block& block, std::byte* tile) {
@@ -89,11 +138,13 @@ void read_tile(std::span<const std::byte> data, size_t width, std::span<const in
                  });
     return;
   }
+  Block done;
+  if (row_stride == 1 && width == 4) done = transpose_squares<Words>(column, block, tile);
+  if (row_stride == 1 && width == 2) done = transpose_squares<Halves>(column, block, tile);
   for (int64_t j = 0; j < num_columns; ++j) {
-    if (row_stride == 1 && j + kLookAhead < num_columns) {
-      for (int64_t at = 0; at < num_rows * bytes; at += kLineBytes) __builtin_prefetch(column(j + kLookAhead) + at);
-    }
-    copy_elements(width, column(j), row_stride, num_rows, tile + j * bytes, kTileColumns);
+    const int64_t i = j < done.columns.end ? done.rows.end : 0;
+    copy_elements(width, column(j) + i * row_stride * bytes, row_stride, num_rows - i,
+                  tile + (i * kTileColumns + j) * bytes, kTileColumns);
   }
 }
 
