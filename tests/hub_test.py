@@ -351,6 +351,11 @@ class RefusalTest(HubCase):
             self.hub.faults.clear()
         self.assertFalse(list(self.folder.rglob("*evil")) and [p for p in self.folder.rglob("*evil*") if "models--acme--evil" not in str(p)])
 
+    def test_an_answer_without_end(self):
+        add_g2p(self.hub)
+        self.hub.fail("GET /api/", body=lambda body: body + b" " * (65 << 20))
+        self.assertIn("over the 67108864 bytes allowed", self.refused("download", "acme/g2p"))
+
     def test_a_shard_that_is_not_there(self):
         index = json.dumps({"weight_map": {"a": "model-1.safetensors"}}).encode()
         self.hub.add("acme/less", {"config.json": files_of(G2P)["config.json"], "model.safetensors.index.json": index})
@@ -361,7 +366,15 @@ class RefusalTest(HubCase):
         for location in ("file:///etc/passwd", "ftp://127.0.0.1/x", "http://user@127.0.0.1/x"):
             self.hub.fail("GET .*model.safetensors", times=1, status=302, headers={"Location": location})
             self.assertIn("acme/g2p: model.safetensors: ", self.refused("download", "acme/g2p"))
-        self.hub.fail("GET .*model.safetensors", times=100, status=302, headers={"Location": "/acme/g2p/resolve/main/model.safetensors"})
+        # Ten are followed, that to the other host among them, and no more.
+        again = {"Location": "/acme/g2p/resolve/main/model.safetensors"}
+        for faults, requests in ((9, 10), (10, 12)):  # of one try, and of a second one
+            name = f"acme/after{faults}"
+            add_g2p(self.hub, name)
+            self.hub.fail(f"GET .*{name}.*model.safetensors", times=faults, status=302, headers={"Location": f"/{name}/resolve/main/model.safetensors"})
+            self.download(name)
+            self.assertEqual(len(self.hub.requests("GET", f"{name}/resolve", "hub")) - 5, requests, faults)
+        self.hub.fail("GET .*model.safetensors", times=100, status=302, headers=again)
         self.assertIn("redirects", self.refused("download", "acme/g2p"))
 
     def test_space_is_checked_first(self):

@@ -34,7 +34,7 @@ FLIPS = {" == ": " != ", " != ": " == ", " < ": " <= ", " <= ": " < ", " > ": " 
          "std::min(": "std::max(", "std::max(": "std::min(", "if (": "if (false && ("}
 FLIP = re.compile("|".join(re.escape(text) for text in sorted(FLIPS, key=len, reverse=True)))
 # The compiler's own conditions, and assertions, which are tests themselves.
-NO_CONDITION = re.compile(r"\s*(#|static_assert|assert\(|TRANSEPT_D?CHECK|template|requires|using )")
+NO_CONDITION = re.compile(r"\s*(#|static_assert|assert\(|D?CHECK\(|template|requires|using )")
 DECLARATION = re.compile(r"(const )?(auto|[\w:]+(<[^=]*>)?)[ &*]+\w+ = ")
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
