@@ -276,6 +276,11 @@ class RefusalTest(HubCase):
         self.assertNotIn("other", said.replace("another", ""), "tokens are never shown")
         self.assertIn("token from HF_TOKEN is refused (401)", self.refused("download", "acme/g2p", HF_TOKEN="wrong"))
         self.assertIn("disabled", self.refused("download", "acme/off"))
+        # A terminal obeys control characters: what a hub says has none.
+        self.hub.fail("GET /api/models/acme/g2p", status=403, headers={"X-Error-Message": "\x1b]0;title\x07\x1b[2J"})
+        said = self.refused("download", "acme/g2p")
+        self.assertIn(r'"\x1b]0;title\x07\x1b[2J"', said)
+        self.assertFalse([c for c in said if c < " " and c != "\n"], said)
         for name in ("acme/private", "acme/gated"):
             self.download(name, HF_TOKEN="secret")
 
@@ -346,6 +351,11 @@ class RefusalTest(HubCase):
             self.hub.faults.clear()
         self.assertFalse(list(self.folder.rglob("*evil")) and [p for p in self.folder.rglob("*evil*") if "models--acme--evil" not in str(p)])
 
+    def test_an_answer_without_end(self):
+        add_g2p(self.hub)
+        self.hub.fail("GET /api/", body=lambda body: body + b" " * (65 << 20))
+        self.assertIn("over the 67108864 bytes allowed", self.refused("download", "acme/g2p"))
+
     def test_a_shard_that_is_not_there(self):
         index = json.dumps({"weight_map": {"a": "model-1.safetensors"}}).encode()
         self.hub.add("acme/less", {"config.json": files_of(G2P)["config.json"], "model.safetensors.index.json": index})
@@ -355,8 +365,16 @@ class RefusalTest(HubCase):
         add_g2p(self.hub)
         for location in ("file:///etc/passwd", "ftp://127.0.0.1/x", "http://user@127.0.0.1/x"):
             self.hub.fail("GET .*model.safetensors", times=1, status=302, headers={"Location": location})
-            self.refused("download", "acme/g2p")
-        self.hub.fail("GET .*model.safetensors", times=100, status=302, headers={"Location": "/acme/g2p/resolve/main/model.safetensors"})
+            self.assertIn("acme/g2p: model.safetensors: ", self.refused("download", "acme/g2p"))
+        # Ten are followed, that to the other host among them, and no more.
+        again = {"Location": "/acme/g2p/resolve/main/model.safetensors"}
+        for faults, requests in ((9, 10), (10, 12)):  # of one try, and of a second one
+            name = f"acme/after{faults}"
+            add_g2p(self.hub, name)
+            self.hub.fail(f"GET .*{name}.*model.safetensors", times=faults, status=302, headers={"Location": f"/{name}/resolve/main/model.safetensors"})
+            self.download(name)
+            self.assertEqual(len(self.hub.requests("GET", f"{name}/resolve", "hub")) - 5, requests, faults)
+        self.hub.fail("GET .*model.safetensors", times=100, status=302, headers=again)
         self.assertIn("redirects", self.refused("download", "acme/g2p"))
 
     def test_space_is_checked_first(self):
@@ -562,7 +580,8 @@ class VerbsTest(HubCase):
         self.assertEqual(code, 0)
         self.assertNotIn("\r", err)
         self.assertLess(len(err.splitlines()), 3)
-        self.assertEqual(self.run_hub("download", "acme/other", "--log-level", "warning")[2], "")
+        for quiet in (["--log-level", "warning"], ["-q"], ["--quiet"]):
+            self.assertEqual(self.run_hub("download", "acme/other", *quiet)[2], "")
 
 
 if __name__ == "__main__":

@@ -122,11 +122,20 @@ class InspectTest(unittest.TestCase):
         self.assertIs(speed["is_estimate"], True)
         self.assertAlmostEqual(speed["least_step_seconds"] * speed["bandwidth_bytes_per_s"], speed["decoder_bytes_per_step"], delta=1)
         self.assertLess(speed["decoder_bytes_per_step"], report["memory"]["weights_bytes"])
+        # Of keys and values of every layer, in both attentions, at 128 tokens on either side; blocks may be larger.
+        config = json.loads((MODEL / "config.json").read_text())
+        kv = report["memory"]["kv_cache_bytes_of_longest_request"]
+        self.assertEqual(speed["longest_kv_bytes_per_step"], kv)
+        exact = 2 * 128 * 2 * config["decoder_layers"] * config["d_model"] * {"float32": 4, "bfloat16": 2, "float16": 2}[report["memory"]["kv_cache_dtype"]]
+        self.assertTrue(exact <= kv <= 1.5 * exact, (exact, kv))
+        self.assertAlmostEqual(speed["longest_least_step_seconds"] * speed["bandwidth_bytes_per_s"], speed["decoder_bytes_per_step"] + kv, delta=1)
+        self.assertAlmostEqual(speed["longest_tokens_per_s_of_one_sequence"] * speed["longest_least_step_seconds"], 1)
         code, out, err = run("inspect", "g2p")
         self.assertEqual((code, err), (0, ""))
         for line in ("family: ", "longest: ", "weights: ", "memory: ", "speed: ", "refused: "):
             self.assertRegex(out, rf"(?m)^{line}")
         self.assertIn("an estimate: ", out)
+        self.assertRegex(out, r"of the KV cache, too: at most \d+ tokens/s")
         self.assertIn("not estimated", run("inspect", "g2p", "--quick")[1])
 
     def test_weights_are_not_read(self):

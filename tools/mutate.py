@@ -27,14 +27,14 @@ EXPLAINED = ROOT / "tests" / "mutants.txt"
 # As shipped: the compiler cache has these objects, and tests that run models are twenty times faster than without optimisation.
 BUILD = ["-DCMAKE_BUILD_TYPE=Release", "-DTRANSEPT_BUILD_BENCH=OFF"]
 # Folders whose tests start the binary, too.
-BINARY_TESTS = {"apps": ["cli_test", "help_test", "pack_test", "transcribe_test"]}
+BINARY_TESTS = {"apps": ["cli_test", "help_test", "pack_test", "transcribe_test"], "hub": ["hub_test"]}
 TEST_SECONDS = 240
 FLIPS = {" == ": " != ", " != ": " == ", " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " && ": " || ", " || ": " && ",
          "return true;": "return false;", "return false;": "return true;", " + 1": " + 0", " - 1": " - 0",
          "std::min(": "std::max(", "std::max(": "std::min(", "if (": "if (false && ("}
 FLIP = re.compile("|".join(re.escape(text) for text in sorted(FLIPS, key=len, reverse=True)))
 # The compiler's own conditions, and assertions, which are tests themselves.
-NO_CONDITION = re.compile(r"\s*(#|static_assert|assert\(|TRANSEPT_D?CHECK|template|requires|using )")
+NO_CONDITION = re.compile(r"\s*(#|static_assert|assert\(|D?CHECK\(|template|requires|using )")
 DECLARATION = re.compile(r"(const )?(auto|[\w:]+(<[^=]*>)?)[ &*]+\w+ = ")
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 

@@ -26,6 +26,15 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
 
 }  // namespace
 
+FlagSpec quiet_flag(std::string group) {
+  return {.name = "quiet",
+          .value_name = "[BOOL]",
+          .default_text = "false",
+          .help = "errors alone, and no progress",
+          .group = std::move(group),
+          .letter = 'q'};
+}
+
 std::vector<FlagSpec> engine_flags() {
   std::vector<FlagSpec> table = {
       {"dtype", "auto|float32|bfloat16|float16", "auto",
@@ -55,12 +64,7 @@ std::vector<FlagSpec> engine_flags() {
       {"seed", "N", "0", "seed of requests that name none", kEngine},
       {"log-level", "error|warning|info", "warning; in serve info", "info: what the engine tells of itself, too",
        kEngine},
-      {.name = "quiet",
-       .value_name = "[BOOL]",
-       .default_text = "false",
-       .help = "errors alone, and no progress",
-       .group = kEngine,
-       .letter = 'q'},
+      quiet_flag(kEngine),
       {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
       {"kv-cache-memory", "SIZE", "what the largest load can use", "bytes of the KV cache, e.g. 512MiB", kMemory},
       {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},

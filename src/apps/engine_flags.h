@@ -10,6 +10,7 @@
 namespace transept {
 
 std::vector<FlagSpec> engine_flags();
+FlagSpec quiet_flag(std::string group);
 
 // REQUIRES: the first positional argument is the model. Errors: a flag out of range, by name; those of
 // resolve_model, which fetches a model that is not here.

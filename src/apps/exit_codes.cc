@@ -2,13 +2,13 @@
 
 #include <cstdio>
 
-#include "base/strings.h"
+#include "base/quoted.h"
 
 namespace transept {
 
 int usage_error(std::string_view verb, const Status& status) {
   std::fprintf(stderr, "transept %.*s: %s\n", static_cast<int>(verb.size()), verb.data(),
-               error_message(status).c_str());
+               printable(error_message(status)).c_str());
   if (absl::IsInvalidArgument(status)) {
     std::fprintf(stderr, "transept %.*s --help shows what it takes\n", static_cast<int>(verb.size()), verb.data());
   }

@@ -1,5 +1,5 @@
-// How far a download is, on standard error: a bar with a rate on a terminal, a log line every few seconds elsewhere;
-// nothing with --log-level warning or HF_HUB_DISABLE_PROGRESS_BARS. Used by one thread at a time.
+// How far a download is, on standard error: a bar with a rate on a terminal, a log line every few seconds elsewhere
+// (none with --log-level warning). Nothing with --quiet or HF_HUB_DISABLE_PROGRESS_BARS. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -106,7 +106,9 @@ bool is_about(const ForeignFlag& row, const std::string& value) {
 
 Status unknown_value(const GivenFlag& given) {
   std::vector<std::string> values;
-  for (const ForeignFlag* row : given.rows) values.emplace_back(row->value);
+  for (const ForeignFlag* row : given.rows) {
+    if (row->kind != ForeignFlag::Kind::kRefused) values.emplace_back(row->value);
+  }
   return invalid_argument(given.name, " ", *given.value, ": one of ", join(values, ", "));
 }
 

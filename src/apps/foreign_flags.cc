@@ -28,7 +28,8 @@ constexpr ForeignFlag refused(std::string_view tool, std::string_view spellings,
 }
 
 constexpr std::string_view kNoSpeakers = "speakers are not told apart";
-constexpr std::string_view kCutAtPauses = "the voice detector has no settings; --mode batched cuts at pauses";
+constexpr std::string_view kCutAtPauses =
+    "the voice detector has no settings; --vad-filter leaves pauses of over 2 s out";
 constexpr std::string_view kClips = "give --clip-timestamps START,END in seconds";
 
 // A value of a flag that has a row for every value comes before that row.
@@ -51,8 +52,6 @@ constexpr ForeignFlag kRows[] = {
     stands(kFaster, "--compute-type", "TYPE", "int8_bfloat16", "--dtype=bfloat16 --quantization=int8"),
     refused(kFaster, "--compute-type", "TYPE", "there are no products in 16-bit integers; --dtype float16 is as small",
             "", "int16"),
-    stands(kFaster, "--vad-filter", "[BOOL]", "true", "--mode=batched", kSpeech),
-    stands(kFaster, "--vad-filter", "[BOOL]", "false", "--mode=sequential", kSpeech),
     stands(kFaster, "--batched", "[BOOL]", "true", "--mode=batched", kSpeech),
     stands(kFaster, "--batched", "[BOOL]", "false", "--mode=sequential", kSpeech),
     refused(kFaster, "--vad-threshold --vad-min-speech-duration-ms --vad-max-speech-duration-s", "X", kCutAtPauses,
@@ -121,7 +120,7 @@ constexpr ForeignFlag kRows[] = {
     refused(kCpp, "--suppress-regex", "TEXT", "--suppress-tokens takes ids", kSpeech),
     refused(kCpp, "--grammar --grammar-rule", "TEXT", "structured output is not supported", kSpeech),
     stands(kCpp, "-dtw --dtw", "MODEL", "", "--word-timestamps", kSpeech),
-    stands(kCpp, "--vad", "", "", "--mode=batched", kSpeech),
+    stands(kCpp, "--vad", "", "", "--vad-filter", kSpeech),
     nothing(kCpp, "-vm --vad-model", "FILE", "the voice detector is built in", kSpeech),
     refused(kCpp, "-ls --log-score", "", "--output-format json has avg_logprob of every segment", kSpeech),
 

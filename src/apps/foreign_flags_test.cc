@@ -144,15 +144,21 @@ TEST(ForeignFlags, UnderscoresEqualsSignsAndCaseDoNotMatter) {
   };
   EXPECT_EQ(texts({"--compute_type", "int8_float16"}), "float16 int8 -");
   EXPECT_EQ(texts({"--compute-type=INT8_FLOAT16"}), "float16 int8 -");
-  EXPECT_EQ(texts({"--vad_filter", "True"}), "- - batched");
-  EXPECT_EQ(texts({"--vad_filter"}), "- - batched");
-  EXPECT_EQ(texts({"--vad-filter=0"}), "- - sequential");
+  EXPECT_EQ(texts({"--batched", "True"}), "- - batched");
+  EXPECT_EQ(texts({"--batched=0"}), "- - sequential");
+  const auto filters = [&](const std::vector<std::string>& arguments) {
+    const StatusOr<Flags> flags = parse(verb, arguments);
+    return flags.ok() && flags->boolean("vad-filter", false).value() && !flags->has("mode");
+  };
+  EXPECT_TRUE(filters({"--vad_filter", "True"}));
+  EXPECT_TRUE(filters({"--vad"}));
+  EXPECT_FALSE(filters({"--vad_filter", "False"}));
   EXPECT_EQ(texts({"--dtype", "half"}), "float16 - -");
   EXPECT_EQ(texts({"--dtype", "bfloat16"}), "bfloat16 - -");
   EXPECT_EQ(texts({"--compute_type", "int8", "--dtype", "float32", "--fp16", "True"}), "float16 int8 -");
   EXPECT_EQ(error_message(parse(verb, {"--compute_type", "int4"}).status()),
             "--compute-type int4: one of default, auto, float32, float16, bfloat16, int8, int8_float32, int8_float16, "
-            "int8_bfloat16, int16");
+            "int8_bfloat16");
 }
 
 TEST(ForeignFlags, AModelByFlagComesBeforeTheOtherArguments) {

@@ -56,6 +56,10 @@ uint64_t bytes_of(const std::vector<PackedLayer>& layers, bool of_encode) {
   return bytes;
 }
 
+uint64_t longest_kv_bytes(const ExecutorInfo& info) {
+  return static_cast<uint64_t>(longest_blocks(info)) * info.block_bytes;
+}
+
 Json memory_json(const ExecutorInfo& info) {
   const uint64_t weights = bytes_of(info.packed_layers, true) + bytes_of(info.packed_layers, false);
   const auto pool = static_cast<uint64_t>(info.num_device_blocks) * info.block_bytes;
@@ -64,22 +68,28 @@ Json memory_json(const ExecutorInfo& info) {
   memory.set("step_bytes", info.step_bytes);
   memory.set("kv_cache_bytes", pool);
   memory.set("kv_cache_dtype", dtype_name(info.kv_dtype));
-  memory.set("kv_cache_bytes_of_longest_request", static_cast<uint64_t>(longest_blocks(info)) * info.block_bytes);
+  memory.set("kv_cache_bytes_of_longest_request", longest_kv_bytes(info));
   memory.set("swap_bytes", static_cast<uint64_t>(info.num_host_blocks) * info.block_bytes);
   memory.set("total_bytes", weights + info.step_bytes + pool);
   return memory;
 }
 
+// A step reads the decoder's weights once, and the keys and values that the sequence has by then: next to none of a
+// short text, all of its tables at the end of the longest one.
 Json speed_json(const ExecutorInfo& info, double bandwidth) {
   const uint64_t bytes = bytes_of(info.packed_layers, false);
   if (bandwidth <= 0 || bytes == 0) return {};
   const double seconds = static_cast<double>(bytes) / bandwidth;
+  const double longest = static_cast<double>(bytes + longest_kv_bytes(info)) / bandwidth;
   Json speed = Json::object();
   speed.set("is_estimate", true);
   speed.set("bandwidth_bytes_per_s", bandwidth);
   speed.set("decoder_bytes_per_step", bytes);
   speed.set("least_step_seconds", seconds);
   speed.set("tokens_per_s_of_one_sequence", 1 / seconds);
+  speed.set("longest_kv_bytes_per_step", longest_kv_bytes(info));
+  speed.set("longest_least_step_seconds", longest);
+  speed.set("longest_tokens_per_s_of_one_sequence", 1 / longest);
   return speed;
 }
 
@@ -140,7 +150,10 @@ std::string speed_lines(const Json& speed) {
                       " at the measured ", number(speed.find("bandwidth_bytes_per_s")->as_double() / 1e9),
                       " GB/s, so takes ", number(step * 1e3), " ms or more")) +
          line("", str_cat("at most ", number(speed.find("tokens_per_s_of_one_sequence")->as_double()),
-                          " tokens/s of one sequence; a batch shares the step. Measure: transept bench"));
+                          " tokens/s of one sequence; a batch shares the step. Measure: transept bench")) +
+         line("", str_cat("at the end of the longest request a step reads ",
+                          format_bytes(whole(speed, "longest_kv_bytes_per_step")), " of the KV cache, too: at most ",
+                          number(speed.find("longest_tokens_per_s_of_one_sequence")->as_double()), " tokens/s"));
 }
 
 }  // namespace

@@ -84,6 +84,8 @@ std::vector<FlagSpec> long_audio_flags() {
        kLongAudio},
       {"batch-size", "N", "8", "batched: windows of one file at a time", kLongAudio},
       {"condition-on-previous-text", "[BOOL]", "true", "sequential: a window sees the text before it", kLongAudio},
+      {"vad-filter", "[BOOL]", "false", "sequential: pauses of over 2 s are not decoded; batched decodes none anyway",
+       kLongAudio},
   };
 }
 
@@ -182,6 +184,7 @@ void read_speech(Reader& read, const Flags& flags, TranscribeOptions& options) {
   }
   read.integer("batch-size", 1, 256, 1, options.batch_size);
   read.boolean("condition-on-previous-text", options.condition_on_previous_text);
+  read.boolean("vad-filter", options.vad_filter);
 }
 
 void read_decoding(Reader& read, const Flags& flags, TranscribeOptions& options) {

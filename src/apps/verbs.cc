@@ -113,7 +113,7 @@ FlagSpec log_level_flag() {
   return {"log-level", "error|warning|info", "info", "what is said on standard error", kInput};
 }
 
-std::vector<FlagSpec> download_flags() { return concat({log_level_flag()}, hub_flags()); }
+std::vector<FlagSpec> download_flags() { return concat({log_level_flag(), quiet_flag(kInput)}, hub_flags()); }
 
 std::vector<FlagSpec> models_flags() { return concat({{"json", "", "", "as one JSON object", kInput}}, cache_flags()); }
 

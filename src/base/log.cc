@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/log_sink.h"
+#include "base/quoted.h"
 
 namespace transept {
 namespace {
@@ -22,7 +23,7 @@ void set_log_sink(LogSink sink) { current_sink.store(sink, std::memory_order_rel
 void write_log(LogLevel level, std::string_view message) {
   if (const LogSink sink = current_sink.load(std::memory_order_relaxed); sink != nullptr) return sink(level, message);
   const char* prefix = level == LogLevel::kError ? "error: " : level == LogLevel::kWarning ? "warning: " : "";
-  const std::string line = str_cat(prefix, message, "\n");
+  const std::string line = str_cat(prefix, printable(message), "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

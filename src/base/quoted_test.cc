@@ -16,5 +16,12 @@ TEST(Quoted, ShortTextsAreWholeAndLongOnesAreCutBehindACharacter) {
   EXPECT_EQ(quoted("\xff\xff\xff", 2), "\"\uFFFD\uFFFD...\" (3 bytes)");
 }
 
+// A terminal obeys them: colours, titles, what was printed before.
+TEST(Quoted, ControlCharactersAreEscapes) {
+  EXPECT_EQ(quoted("a\x1b[31m\x07\x7f\u009b\u00a0\r\n\t"), "\"a\\x1b[31m\\x07\\x7f\\x9b\u00a0\\x0d\\n\\t\"");
+  EXPECT_EQ(quoted(std::string("\0\x1b", 2), 1), "\"\\x00...\" (2 bytes)");
+  EXPECT_EQ(printable("\xc3\xa4 \x1b]0;x\x07\n\tb\xff\xc2\x85"), "\u00e4 \\x1b]0;x\\x07\n\tb\uFFFD\\x85");
+}
+
 }  // namespace
 }  // namespace transept

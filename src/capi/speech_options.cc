@@ -61,6 +61,7 @@ constexpr OptionRow<Speech> kRows[] = {
     {"task", slot<&O::task>},
     {"temperature", slot<&O::temperature>},
     {"temperature_increment_on_fallback", slot<&O::temperature_increment>},
+    {"vad_filter", slot<&O::vad_filter>},
     {"without_timestamps", slot<&O::without_timestamps>},
     {"word_timestamps", slot<&O::word_timestamps>},
 };

@@ -90,10 +90,11 @@ StatusOr<Transfer::Reply> HubClient::send(const RepoName& repo, std::string_view
     last_headers_ = reply->headers;
     if (is_success(*reply) || is_missing_file(*reply)) return reply;
     if (!is_redirect(*reply)) return hub_error(settings_, repo, file, *reply);
-    ASSIGN_OR_RETURN(std::string target, redirect_target(request.url, *find_header(reply->headers, "Location")));
-    ASSIGN_OR_RETURN(const std::string target_origin, url_origin(target));
+    StatusOr<std::string> target = redirect_target(request.url, *find_header(reply->headers, "Location"));
+    if (!target.ok()) return with_prefix(target.status(), str_cat(repo.id, file.empty() ? "" : ": ", file));
+    ASSIGN_OR_RETURN(const std::string target_origin, url_origin(*target));
     if (redirects == Redirects::kFollowOwn && target_origin != own) return reply;
-    request.url = std::move(target);
+    request.url = *std::move(target);
   }
   return absl::UnavailableError(str_cat(repo.id, ": ", file, ": more than ", kMaxRedirects, " redirects"));
 }
@@ -181,7 +182,7 @@ StatusOr<std::optional<RemoteFile>> HubClient::head(const RepoName& repo, const 
   RemoteFile found;
   found.etag = normalized_etag(*etag);
   if (!is_blob_name(found.etag)) {
-    return invalid_argument(repo.id, ": ", file, ": the ETag ", quoted(*etag), " cannot name a file");
+    return invalid_argument(repo.id, ": ", file, ": the ETag ", quoted(found.etag), " cannot name a file");
   }
   found.size = size_header(reply, "X-Linked-Size");
   if (!found.size.has_value() && !is_redirect(reply)) found.size = size_header(reply, "Content-Length");

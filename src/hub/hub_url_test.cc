@@ -20,6 +20,14 @@ TEST(HubUrlTest, UrlsOfTheInterface) {
   EXPECT_EQ(tree_url("https://h", repo, "abc"), "https://h/api/models/org/name/tree/abc?recursive=true&expand=false");
 }
 
+// The unreserved characters of RFC 3986, 2.3, and their neighbours.
+TEST(HubUrlTest, UnreservedCharactersStayAndTheirNeighboursDoNot) {
+  EXPECT_EQ(percent_encoded("azAZ09-._~"), "azAZ09-._~");
+  EXPECT_EQ(percent_encoded("/:@[`{,^}"), "%2F%3A%40%5B%60%7B%2C%5E%7D");
+  EXPECT_EQ(percent_encoded("a/b:", "/"), "a/b%3A");
+  EXPECT_EQ(percent_encoded("\xC3\xA4 \x7F"), "%C3%A4%20%7F");
+}
+
 TEST(HubUrlTest, Origins) {
   EXPECT_EQ(*url_origin("https://Host/a?b"), "https://host:443");
   EXPECT_EQ(*url_origin("HTTP://host"), "http://host:80");

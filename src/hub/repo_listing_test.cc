@@ -1,5 +1,6 @@
 #include "hub/repo_listing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace transept {
@@ -70,6 +71,9 @@ TEST(RepoListingTest, TheCopyIsHuggingfaceHubs) {
                                              "  \"model.safetensors\": {\n   \"size\": 5,\n   \"blob_id\": \"o1\",\n"
                                              "   \"lfs_sha256\": \"",
                                              kSha256, "\",\n   \"lfs_size\": 5\n  }\n }\n}"));
+  large.xet_hash = std::string(64, 'b');
+  EXPECT_THAT(tree_copy({large}), ::testing::EndsWith(str_cat("\n   \"lfs_size\": 5,\n   \"xet_hash\": \"",
+                                                              *large.xet_hash, "\"\n  }\n }\n}")));
   EXPECT_EQ(tree_copy({}), "{\n \"format_version\": 1,\n \"files\": {}\n}");
 }
 

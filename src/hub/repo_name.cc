@@ -109,6 +109,8 @@ std::string normalized_etag(std::string_view header) {
   return std::string(etag);
 }
 
-bool is_blob_name(std::string_view etag) { return is_name(etag, kMaxBlobName) && etag.front() != '.'; }
+bool is_blob_name(std::string_view etag) {
+  return is_name(etag, kMaxBlobName) && etag.front() != '.' && !etag.ends_with(".incomplete");
+}
 
 }  // namespace transept

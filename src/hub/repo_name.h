@@ -46,7 +46,7 @@ bool is_sha256(std::string_view text);  // 64 lower-case hex digits
 
 // The name of a blob by its ETag header, as huggingface_hub makes it: without a leading W/ and the quotes.
 std::string normalized_etag(std::string_view header);
-// 1 to 128 letters, digits, '.', '_' and '-', not first a '.'.
+// 1 to 128 letters, digits, '.', '_' and '-', not first a '.', and not the name of a part of a blob (".incomplete").
 bool is_blob_name(std::string_view etag);
 
 }  // namespace transept

@@ -75,7 +75,8 @@ TEST(RepoNameTest, EtagsBecomeNamesOfBlobs) {
   EXPECT_EQ(normalized_etag(""), "");
   EXPECT_EQ(normalized_etag("W/W/\"x\"\""), "x");
   EXPECT_TRUE(is_blob_name("a16a55-3"));
-  for (const char* etag : {"", ".", "..", "../a", "a/b", "a b", "a\"b"}) EXPECT_FALSE(is_blob_name(etag)) << etag;
+  for (const char* etag : {"", ".", "..", "../a", "a/b", "a b", "a\"b", "a.incomplete"})
+    EXPECT_FALSE(is_blob_name(etag)) << etag;
 }
 
 TEST(RepoNameTest, HashesAreLowerCase) {

@@ -50,10 +50,10 @@ TEST(SelectFilesTest, ATokenizerNeedsNoWeights) {
 
 TEST(SelectFilesTest, WhatIsThereInstead) {
   const auto message = [](const Names& names) { return error_message(select_files(names, ModelParts::kAll).status()); };
-  EXPECT_THAT(message({"a.gguf", "README.md", "x/y"}), HasSubstr("it has a.gguf"));
+  EXPECT_THAT(message({"README.md", ".gitattributes", "x/y", "a.gguf"}), ::testing::EndsWith("it has a.gguf"));
+  EXPECT_THAT(message({"1", "2", "3", "4", "5", "6", "7"}), ::testing::EndsWith("it has 1, 2, 3, 4, 5, 6, ..."));
   EXPECT_THAT(message({}), HasSubstr("nothing else"));
   EXPECT_THAT(message({"config.json", "tf_model.h5"}), HasSubstr("tf_model.h5"));
-  EXPECT_THAT(message({"1", "2", "3", "4", "5", "6", "7", "8"}), HasSubstr("5, 6, ..."));
 }
 
 TEST(SelectFilesTest, Shards) {

@@ -133,15 +133,16 @@ void pack_some(const SourceRows& part, IndexRange columns, int64_t row, PackedMa
   packed.set_codes(row, count, codes, scales);
 }
 
-// Packs rows of one source behind `row`: a task for each panel's worth of rows, so that threads do not share the cache
-// lines of a panel more than at its ends.
+// Packs rows of one source behind `row`: a task for each panel's worth of rows, or several, so that threads do not
+// share the cache lines of a panel more than at its ends.
 void pack_rows(const SourceRows& part, IndexRange columns, int64_t row, PackedMatrix& packed, ThreadPool& threads) {
   const int64_t row_bytes = std::max<int64_t>(part.source->k() * part.source->format().bits / 8, 1);
-  const int64_t step = round_up(std::max(kPackBytes / row_bytes, kPanelColumns), kPanelColumns);
+  const int64_t task_rows = round_up(part.source->rows_at_once(), kPanelColumns);
+  const int64_t step = round_up(std::max(kPackBytes / row_bytes, task_rows), task_rows);
   for (int64_t from = part.rows.begin; from < part.rows.end; from += step) {
     const int64_t to = std::min(part.rows.end, from + step);
-    threads.parallel_for(ceil_div(to - from, kPanelColumns), [&](int64_t task, int) {
-      const int64_t begin = from + task * kPanelColumns, end = std::min(to, begin + kPanelColumns);
+    threads.parallel_for(ceil_div(to - from, task_rows), [&](int64_t task, int) {
+      const int64_t begin = from + task * task_rows, end = std::min(to, begin + task_rows);
       pack_some({part.source, {begin, end}}, columns, row + begin - part.rows.begin, packed);
     });
     part.source->release_rows(from, to - from);

@@ -85,7 +85,10 @@ Status EncoderDecoderModelRunner::load(const ModelConfig& config, const std::sha
   packing.as_packed = options_.as_packed;
   packing.sizes_only = options_.sizes_only;
   const auto make_model = options_.make_model != nullptr ? options_.make_model : load_model;
-  ASSIGN_OR_RETURN(model_, make_model(config, weights, {packing, *attention_}));
+  weights->set_threads(&packing.threads);
+  StatusOr<std::unique_ptr<Model>> model = make_model(config, weights, {packing, *attention_});
+  weights->set_threads(nullptr);
+  ASSIGN_OR_RETURN(model_, std::move(model));
   char line[256];
   std::snprintf(line, sizeof line,
                 "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights loaded in %.2f s",

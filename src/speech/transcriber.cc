@@ -14,6 +14,7 @@
 #include "speech/clip_runner.h"
 #include "speech/silent_windows.h"
 #include "speech/speech_spans.h"
+#include "speech/spoken_audio.h"
 #include "speech/window_decoder.h"
 
 namespace transept {
@@ -30,6 +31,7 @@ class Run final {
 
  private:
   Status settle_language(std::span<const FrameRange> clips, std::span<const FrameRange> windows);
+  StatusOr<std::vector<float>> spoken_rows(int64_t begin, int64_t end);
   Status run_sequential(std::span<const FrameRange> clips);
   Status run_batched(std::span<const FrameRange> windows);
   Status run_window(const FrameRange& window, bool is_first, std::vector<float> rows, std::vector<Segment>& segments);
@@ -48,6 +50,7 @@ class Run final {
   std::unique_ptr<AudioWindows> windows_;
   std::unique_ptr<WindowDecoder> decoder_;
   std::optional<SilentWindows> silence_;  // none: no window is passed over
+  std::optional<SpokenAudio> spoken_;     // none: clips are decoded as they are
   Transcript transcript_;
 };
 
@@ -58,7 +61,7 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   mode_ = options_.mode.value_or(has_timestamps ? TranscribeMode::kSequential : TranscribeMode::kBatched);
   AudioWindows::Options reading;
   reading.max_seconds = options_.max_audio_seconds;
-  reading.find_voice = mode_ == TranscribeMode::kBatched || options_.skip_silence;
+  reading.find_voice = mode_ == TranscribeMode::kBatched || options_.skip_silence || options_.vad_filter;
   reading.before_read = [this] { return check_limits(); };
   ASSIGN_OR_RETURN(windows_, AudioWindows::open(audio, *model_.audio, reading));
   if (!windows_->warning().empty() && observer_.on_warning) observer_.on_warning(windows_->warning());
@@ -67,8 +70,12 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   transcript_.duration = windows_->seconds();
   if (observer_.on_duration) observer_.on_duration(transcript_.duration);
   transcript_.has_words = options_.word_timestamps;
-  if (options_.skip_silence) silence_.emplace(windows_->voice());
   const bool is_batched = mode_ == TranscribeMode::kBatched;
+  if (options_.vad_filter && !is_batched) {
+    spoken_.emplace(windows_->voice(), clips);
+  } else if (options_.skip_silence) {
+    silence_.emplace(windows_->voice());
+  }
   const std::vector<FrameRange> windows = is_batched ? voiced_windows(clips) : clips;
   RETURN_IF_ERROR(settle_language(clips, windows));
   transcript_.language = decoder_->language();
@@ -91,11 +98,14 @@ Status Run::settle_language(std::span<const FrameRange> clips, std::span<const F
   const bool is_short = windows_->num_frames() < kWindowFrames && windows.size() == 1;
   const bool is_all = clips.size() == 1 && clips[0] == FrameRange{0, windows_->num_frames()};
   std::vector<LanguageGuess> guesses;
-  if (is_short && is_all) {
+  if (spoken_.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<float> rows, spoken_rows(0, std::min(kWindowFrames, spoken_->num_frames())));
+    ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
+  } else if (is_short && is_all) {
     ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(windows[0].begin, windows[0].end));
     ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
   }
-  if (guesses.empty() || guesses.front().probability < options_.sure_language) {
+  if (guesses.empty() || (!spoken_.has_value() && guesses.front().probability < options_.sure_language)) {
     ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(*begin, *begin + kWindowFrames));
     ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
   }
@@ -105,6 +115,7 @@ Status Run::settle_language(std::span<const FrameRange> clips, std::span<const F
 
 // The frame from which on the language is told; none: nobody speaks in the clips.
 std::optional<int64_t> Run::language_frame(std::span<const FrameRange> clips) const {
+  if (spoken_.has_value()) return spoken_->num_frames() > 0 ? std::optional<int64_t>(0) : std::nullopt;
   if (!silence_.has_value()) return 0;
   const auto spoken = std::ranges::find_if(clips, [&](const FrameRange& clip) { return !silence_->is_silent(clip); });
   if (spoken == clips.end()) return std::nullopt;
@@ -124,14 +135,32 @@ ClipRunner::Options Run::runner_options() const {
   return options;
 }
 
+// Rows of the joined audio.
+StatusOr<std::vector<float>> Run::spoken_rows(int64_t begin, int64_t end) {
+  std::vector<float> rows;
+  for (const FrameRange& part : spoken_->parts({begin, end})) {
+    ASSIGN_OR_RETURN(const std::vector<float> more, windows_->rows(part.begin, part.end));
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  return rows;
+}
+
 Status Run::run_sequential(std::span<const FrameRange> clips) {
   ClipRunner::Options options = runner_options();
-  options.on_segments = [this](std::span<Segment> segments) { add_segments(segments); };
-  options.on_seek = [this](int64_t frame) { progress(frame); };
+  options.on_segments = [this](std::span<Segment> segments) {
+    if (spoken_.has_value()) std::ranges::for_each(segments, [&](Segment& one) { spoken_->restore_times(one); });
+    add_segments(segments);
+  };
+  options.on_seek = [this](int64_t frame) { progress(spoken_.has_value() ? spoken_->file_frame(frame) : frame); };
   const auto features = [this](int64_t begin, int64_t end) -> StatusOr<std::shared_ptr<const EncoderFeatures>> {
-    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(begin, end));
+    ASSIGN_OR_RETURN(const std::vector<float> rows,
+                     spoken_.has_value() ? spoken_rows(begin, end) : windows_->rows(begin, end));
     return windows_->features(rows);
   };
+  if (spoken_.has_value()) {
+    options.num_frames = spoken_->num_frames();
+    clips = spoken_->clips();
+  }
   return ClipRunner(*decoder_, features, std::move(options)).run(clips);
 }
 

@@ -125,7 +125,9 @@ StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string
   std::vector<PackedLayer> layers;
   PackOptions packing(threads, types.weights, &layers);
   packing.least_int8_width = kLeastInt8Width;
+  weights->set_threads(&threads);
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, load_model(model_config, weights, {packing, *attention}));
+  weights->set_threads(nullptr);
   const fs::path file = folder.path() / kWeightsFile;
   RETURN_IF_ERROR(write_pack_file(file.string(), *weights, layers, packing.storage, goes_on));
   std::error_code ignored;

@@ -44,6 +44,9 @@ class MatrixSource {
   // process's memory until it is read again.
   virtual void release_rows(int64_t /*begin*/, int64_t /*count*/) const {}
 
+  // How many neighbouring rows are read fastest together.
+  virtual int64_t rows_at_once() const { return 1; }
+
   // This matrix as codes; null: it gives numbers alone.
   virtual const CodedMatrix* coded() const { return nullptr; }
 

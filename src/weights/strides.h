@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "weights/matrix_source.h"
 #include "weights/weight_view.h"
 
@@ -24,12 +25,13 @@ std::optional<int64_t> strided_span(std::span<const int64_t> shape, std::span<co
 // Whether elements lie in row-major order without gaps. REQUIRES: as strided_span, which does not overflow.
 bool is_dense(std::span<const int64_t> shape, std::span<const int64_t> strides);
 
-// The elements in row-major order. data: those of strided_span, of `width` bytes each.
-std::vector<std::byte> gather(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
-                              std::span<const int64_t> strides);
+// Writes the elements in row-major order. data: those of strided_span, of `width` bytes each, at most 8. threads: may
+// be null. REQUIRES: the size of `out`.
+void gather(std::span<const std::byte> data, size_t width, std::span<const int64_t> shape,
+            std::span<const int64_t> strides, std::span<std::byte> out, ThreadPool* threads);
 
-// Such a tensor of floats as a matrix, gathered row by row when it is packed. Its first axis are the outputs, the
-// others together the inputs. Reading allocates nothing.
+// Such a tensor of floats as a matrix, gathered when it is packed. Its first axis are the outputs, the others together
+// the inputs. Reading allocates nothing.
 class StridedMatrix final : public MatrixSource {
  public:
   // tensor.data: the elements of strided_span.
@@ -37,6 +39,8 @@ class StridedMatrix final : public MatrixSource {
 
   void read_rows(int64_t begin, int64_t count, IndexRange columns, std::span<float> out) const override;
   void release_rows(int64_t begin, int64_t count) const override;
+  // Rows of a transposed matrix lie in the same lines.
+  int64_t rows_at_once() const override;
 
  private:
   WeightView tensor_;

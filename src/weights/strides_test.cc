@@ -10,6 +10,16 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
+// By one thread and by three.
+std::vector<std::byte> gather(std::span<const std::byte> data, size_t width, const Dims& shape, const Dims& strides) {
+  std::vector<std::byte> alone(static_cast<size_t>(num_elements(shape).value()) * width), together(alone.size());
+  transept::gather(data, width, shape, strides, alone, nullptr);
+  ThreadPool threads(3);
+  transept::gather(data, width, shape, strides, together, &threads);
+  EXPECT_EQ(alone, together);
+  return alone;
+}
+
 TEST(Strides, CountElementsAndReach) {
   EXPECT_EQ(num_elements(Dims{}), 1);
   EXPECT_EQ(num_elements(Dims{2, 3, 0}), 0);
@@ -49,7 +59,30 @@ TEST(Strides, GatherInRowMajorOrder) {
   EXPECT_EQ(gather(std::as_bytes(std::span(storage)).first(2), 2, Dims{}, Dims{}).size(), 2u);
 }
 
-// Rows longer than the chunk that is read at once, in every float type's width.
+// Rows and columns that end within a tile, and elements that lie in either order.
+TEST(Strides, GatherBeyondATile) {
+  for (const auto& [shape, strides] : std::vector<std::pair<Dims, Dims>>{{{130}, {3}},
+                                                                         {{130, 70}, {1, 131}},
+                                                                         {{70, 130}, {300, 2}},
+                                                                         {{70, 3, 50}, {1, 71, 220}},
+                                                                         {{70, 50, 3}, {400, 4, 200}},
+                                                                         {{66, 2, 2, 33}, {0, 7, 3, 11}},
+                                                                         {{1, 65, 2}, {INT64_MAX, 1, 65}}}) {
+    const int64_t span = strided_span(shape, strides).value();
+    std::vector<uint16_t> storage(static_cast<size_t>(span));
+    for (size_t i = 0; i < storage.size(); ++i) storage[i] = static_cast<uint16_t>(i * 40503);
+    std::vector<uint16_t> want;
+    for (int64_t i = 0; i < num_elements(shape).value(); ++i) {
+      int64_t rest = i, element = 0;
+      for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) element += rest % shape[axis] * strides[axis];
+      want.push_back(storage[static_cast<size_t>(element)]);
+    }
+    const std::vector<std::byte> got = gather(std::as_bytes(std::span(storage)), 2, shape, strides);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(got.data()), got.size()), testing::bytes_of(want)) << shape[0];
+  }
+}
+
+// Rows longer than a tile, in every float type's width.
 TEST(StridedMatrix, ReadsAnyRowsAndColumns) {
   const int64_t n = 5, rest = 300, inner = 2;  // [n, rest, inner], the last axis outermost in memory
   std::vector<float> storage;

@@ -49,7 +49,8 @@ Dense dense(const StoredTensor& tensor) {
   std::string data(reinterpret_cast<const char*>(tensor.view.data.data()), tensor.view.data.size());
   if (!tensor.strides.empty()) {
     const auto width = static_cast<size_t>(safetensors_dtype_bytes(tensor.view.dtype));
-    const std::vector<std::byte> all = gather(tensor.view.data, width, tensor.view.shape, tensor.strides);
+    std::vector<std::byte> all(static_cast<size_t>(num_elements(tensor.view.shape).value()) * width);
+    gather(tensor.view.data, width, tensor.view.shape, tensor.strides, all, nullptr);
     data.assign(reinterpret_cast<const char*>(all.data()), all.size());
   }
   return {tensor.view.dtype, tensor.view.shape, data};

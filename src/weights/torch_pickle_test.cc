@@ -152,6 +152,7 @@ TEST(TorchPickle, RefusesWhatIsNoPickleOfItsOwn) {
                   "a"),
               HasSubstr("there is no list"));
   EXPECT_THAT(why("h\x05"), HasSubstr("memo 5 is empty"));
+  EXPECT_THAT(why(std::string("Nq\x00h\x01", 5)), HasSubstr("memo 1 is empty")) << "the place behind the last";
   EXPECT_THAT(why("q\x05"), HasSubstr("there is no value"));
   EXPECT_THAT(why("Nr" + number_bytes(uint32_t{1'000'000})), HasSubstr("memo 1000000 is over the 1000000 allowed"));
   EXPECT_EQ(why("Nr" + number_bytes(uint32_t{999'999})), "read");

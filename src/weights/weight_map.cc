@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/mmap_file.h"
+#include "tensor/page_buffer.h"
 #include "weights/checkpoint_files.h"
 #include "weights/strides.h"
 #include "weights/tensor_matrix.h"
@@ -13,6 +14,8 @@
 
 namespace transept {
 namespace {
+
+constexpr size_t kGatheredBytes = size_t{2} << 20;  // of memory at a time; larger tensors have their own
 
 // The types that get() serves.
 std::optional<DType> float_type(std::string_view dtype) {
@@ -26,6 +29,8 @@ std::optional<DType> float_type(std::string_view dtype) {
 
 struct WeightMap::Impl {
   DeviceMemory* memory = &host_memory();
+  ThreadPool* threads = nullptr;
+  PagePool gathered{kGatheredBytes};
   struct Tensor {
     SafetensorsTensor view;
     const MmapFile* file = nullptr;
@@ -33,7 +38,7 @@ struct WeightMap::Impl {
     bool is_read = false;   // for WeightUse::kRead
     // In elements; empty: the data is dense.
     std::vector<int64_t> strides;
-    std::vector<std::byte> gathered;  // what `view` views if the tensor was gathered
+    std::span<std::byte> gathered;  // what `view` views if the tensor was gathered
 
     Status error(std::string_view reason) const {
       return with_param(invalid_argument(file->path(), ": tensor \"", view.name, "\": ", reason), view.name);
@@ -47,10 +52,12 @@ struct WeightMap::Impl {
       return {view.name, *float_type(view.dtype), view.shape, view.data, gathered.empty() ? file : nullptr};
     }
     // From here on the data is dense.
-    void gather() {
+    void gather(PagePool& pool, ThreadPool* threads) {
       if (strides.empty()) return;
       const auto width = static_cast<size_t>(safetensors_dtype_bytes(view.dtype));
-      gathered = transept::gather(view.data, width, view.shape, strides);
+      const auto count = static_cast<size_t>(num_elements(view.shape).value());  // checked when the file was read
+      gathered = pool.allocate(count * width);
+      transept::gather(view.data, width, view.shape, strides, gathered, threads);
       file->release_pages(view.data);  // not in memory twice
       view.data = gathered;
       strides.clear();
@@ -156,6 +163,8 @@ DeviceMemory& WeightMap::memory() const { return *impl_->memory; }
 
 void WeightMap::set_memory(DeviceMemory& memory) { impl_->memory = &memory; }
 
+void WeightMap::set_threads(ThreadPool* threads) { impl_->threads = threads; }
+
 void WeightMap::set_optional_prefix(std::string prefix) { impl_->prefix = std::move(prefix); }
 
 void WeightMap::set_matrix_reader(std::unique_ptr<MatrixReader> reader) { impl_->reader = std::move(reader); }
@@ -169,7 +178,7 @@ bool WeightMap::has_tensor(std::string_view name) const { return impl_->find(nam
 
 StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list<int64_t> shape, WeightUse use) {
   ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
-  tensor->gather();
+  tensor->gather(impl_->gathered, impl_->threads);
   return tensor->weight();
 }
 
@@ -181,7 +190,7 @@ StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name,
   if (impl_->reader != nullptr && impl_->reader->has(*this, name)) return impl_->reader->open(*this, name, n, k, use);
   ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
   // What steps read is gathered once; what is packed is gathered on its way.
-  if (use == WeightUse::kRead) tensor->gather();
+  if (use == WeightUse::kRead) tensor->gather(impl_->gathered, impl_->threads);
   if (!tensor->strides.empty()) {
     return std::unique_ptr<MatrixSource>(std::make_unique<StridedMatrix>(tensor->weight(), tensor->strides));
   }
@@ -198,7 +207,7 @@ StatusOr<std::span<const std::byte>> WeightMap::get_bytes(std::string_view name,
   RETURN_IF_ERROR(tensor->check_shape(shape));
   tensor->is_known = true;
   tensor->is_read |= use == WeightUse::kRead;
-  tensor->gather();
+  tensor->gather(impl_->gathered, impl_->threads);
   return tensor->view.data;
 }
 

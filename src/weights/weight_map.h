@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "tensor/device.h"
 #include "tensor/weight_format.h"
 #include "weights/matrix_reader.h"
@@ -36,6 +37,9 @@ class WeightMap final {
   // The memory that layers put in what they read here. Not the files' own: views and sources are the host's.
   DeviceMemory& memory() const;
   void set_memory(DeviceMemory& memory);  // before anything is loaded; the default is the host's
+
+  // What gathers tensors from here on. Borrowed; null, the default: the calling thread alone.
+  void set_threads(ThreadPool* threads);
 
   // From here on, a name matches with or without this prefix in the files (BART: "model.").
   void set_optional_prefix(std::string prefix);

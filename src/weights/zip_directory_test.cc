@@ -105,6 +105,7 @@ TEST(ZipDirectory, RefusesHeadersThatLie) {
   EXPECT_THAT(why(changed(zip_bytes({{"a", "x", 0, 0, true}}), kCentral, 42, uint32_t{0xFFFFFFFF})),
               HasSubstr("zip64 field is too short"));
   EXPECT_THAT(why(changed(good, kCentral, 30, uint16_t{0xFFFF})), HasSubstr("is cut off"));
+  EXPECT_THAT(why(changed(good, kCentral, 34, uint16_t{1})), HasSubstr("is on another disk"));
 }
 
 TEST(ZipDirectory, RefusesEntriesOverOthers) {

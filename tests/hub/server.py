@@ -226,7 +226,8 @@ class Handler(BaseHTTPRequestHandler):
         self.body(content, {"ETag": f'"{md5(content)}"', **self.fault.headers})
 
     def json(self, value, headers=None):
-        self.reply(200, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})})
+        content = json.dumps(value).encode()
+        self.reply(200, self.fault.body(content) if self.fault.body else content, {"Content-Type": "application/json", **(headers or {})})
 
     def body(self, content, headers):
         """A file's bytes, or the range of them that was asked for."""
