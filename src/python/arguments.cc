@@ -37,7 +37,7 @@ RequestArguments::RequestArguments(nb::handle encoder, nb::handle decoder, std::
 
 bool RequestArguments::read_ids(nb::handle object, IdView& view) {
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
-    view.copy = nb::cast<std::vector<std::int32_t>>(object);
+    if (!nb::try_cast(object, view.copy)) throw nb::type_error("ids of a prompt are whole numbers of 32 bits");
     view.data = view.copy.empty() ? &kNoId : view.copy.data();
     view.size = view.copy.size();
     return true;

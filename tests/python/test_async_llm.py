@@ -3,19 +3,20 @@ import asyncio
 import threading
 import unittest
 
-from common_python import BART
+from common_python import MODELS
 
 import transept
 from transept import AsyncEngineArgs, AsyncLLM, RequestOutputKind, SamplingParams
 
-LONG = dict(max_tokens=90, ignore_eos=True, temperature=0)
+T5 = MODELS / "t5-float32"
+LONG = dict(max_tokens=1500, ignore_eos=True, temperature=0)
 
 
 class Async(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.llm = AsyncLLM.from_engine_args(AsyncEngineArgs(model=BART, threads=1))
-        (cls.whole,) = transept.LLM(BART, threads=1).generate("a b c", SamplingParams(**LONG))
+        cls.llm = AsyncLLM.from_engine_args(AsyncEngineArgs(model=T5, threads=1))
+        (cls.whole,) = transept.LLM(T5, threads=1).generate("a b c", SamplingParams(**LONG))
 
     @classmethod
     def tearDownClass(cls):
@@ -108,7 +109,7 @@ class Async(unittest.TestCase):
         answers = {}
 
         def run(i):
-            answers[i] = asyncio.run(self.outputs(max_tokens=90))[-1].outputs[0].text
+            answers[i] = asyncio.run(self.outputs(max_tokens=1500))[-1].outputs[0].text
 
         threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
         for thread in threads:
@@ -119,7 +120,7 @@ class Async(unittest.TestCase):
 
     def test_shutdown_ends_requests(self):
         async def main():
-            llm = AsyncLLM(BART, threads=1)
+            llm = AsyncLLM(T5, threads=1)
             self.assertTrue(llm.is_running)
             stream = llm.generate("a", SamplingParams(**LONG))
             await stream.__anext__()
