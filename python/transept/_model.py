@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from . import _core
-from .errors import TranseptError, UnsupportedError
+from .errors import InvalidArgumentError, TranseptError, UnsupportedError
 
 _LOG_LEVELS = {"error": 0, "warning": 1, "info": 2}
 _open: weakref.WeakSet[EngineModel] = weakref.WeakSet()
@@ -57,8 +57,12 @@ class Vocabulary:
     """Tokens by their spelling, of one side of a model."""
 
     def __init__(self, model: EngineModel, decoder_side: bool) -> None:
-        size: int = model.info["vocab_size"]
-        self.tokens = [model.core.token_spelling(token_id, decoder_side) for token_id in range(size)]
+        self.tokens: list[str] = []
+        try:
+            while True:
+                self.tokens.append(model.core.token_spelling(len(self.tokens), decoder_side))
+        except InvalidArgumentError:  # past the last id
+            pass
         self._ids = {token: token_id for token_id, token in reversed(list(enumerate(self.tokens))) if token}
 
     def get(self, token: str) -> Optional[int]:
@@ -103,9 +107,11 @@ class Tokenizer:
     def convert_tokens_to_ids(self, tokens: Sequence[str], *, decoder_side: bool = True) -> list[int]:
         return self._model.vocabulary(decoder_side).ids(tokens)
 
-    def tokenize(self, text: str, add_special_tokens: bool = False, **languages: str) -> list[str]:
+    def tokenize(
+        self, text: str, add_special_tokens: bool = False, *, source_lang: str = "", target_lang: str = ""
+    ) -> list[str]:
         """The spellings of encode()'s ids."""
-        ids = self.encode(text, add_special_tokens, **languages)
+        ids = self.encode(text, add_special_tokens, source_lang=source_lang, target_lang=target_lang)
         return self.convert_ids_to_tokens(ids, decoder_side=False)
 
     def __call__(self, text: str, add_special_tokens: bool = True) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Union
 
 from . import _core
 from ._model import EngineModel, Tokenizer
+from ._progress import tqdm_class
 from ._requests import run_in_order
 from .engine_args import engine_args
 from .inputs import EncodedInput, Ids, Parts, PromptType, decoder_of, is_one_prompt, parts_of
@@ -150,15 +151,13 @@ def _one_each(
 
 
 def _with_bar(
-    results: Iterable[_core.Result], total: int, use_tqdm: Union[bool, Callable[..., Any]]
+    results: Iterable[_core.Result], total: int, use_tqdm: Union[bool, Callable[..., Any], None]
 ) -> Iterator[_core.Result]:
     """A bar of tqdm, where it is installed."""
     if use_tqdm is True:
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
+        use_tqdm = tqdm_class()
+        if use_tqdm is None:
             return iter(results)
-        use_tqdm = tqdm
     assert callable(use_tqdm)
     shown: Iterator[_core.Result] = iter(use_tqdm(results, total=total, desc="Processed prompts"))
     return shown

@@ -32,7 +32,7 @@ def read_logprobs(entries: Optional[list[Optional[dict[str, Any]]]]) -> Optional
     """From the JSON of docs/api.md."""
     if entries is None:
         return None
-    return [entry and {int(token): Logprob(**value) for token, value in entry.items()} for entry in entries]
+    return [None if entry is None else {int(token): Logprob(**e) for token, e in entry.items()} for entry in entries]
 
 
 def sample_logprobs(entries: Optional[list[Optional[dict[str, Any]]]]) -> Optional[SampleLogprobs]:

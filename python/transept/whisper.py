@@ -14,6 +14,7 @@ import numpy.typing as npt
 from . import _core
 from ._foreign import check_foreign, refuse_unless
 from ._model import EngineModel, Tokenizer, check_device, types_of, with_revision
+from ._progress import tqdm_class
 from .errors import UnsupportedError
 from .whisper_options import (
     check_options,
@@ -201,10 +202,8 @@ class WhisperModel:
         windows without speech. Ctrl-C in the reader ends it within a step.
         """
         call = _Call("WhisperModel.transcribe", {k: v for k, v in locals().items() if k not in ("self", "audio")})
-        more = {"mode": None, "skip_silence": vad_filter}
-        if self._model.info["has_speech_tokens"]:
-            more["mode"] = "sequential"
-        return call.run(self, audio, {**call.fallbacks(), **more})
+        mode = "sequential" if self._model.info["has_speech_tokens"] else "auto"
+        return call.run(self, audio, {**call.fallbacks(), "mode": mode, "skip_silence": vad_filter})
 
     def detect_language(
         self,
@@ -295,6 +294,14 @@ class BatchedInferencePipeline:
         return call.run(self.model, audio, {**first, **unused, **more})
 
 
+# Options that the engine has by the same names.
+_SAME = (
+    ("beam_size", "best_of", "condition_on_previous_text", "prefix", "without_timestamps", "word_timestamps")
+    + ("prepend_punctuations", "append_punctuations", "hallucination_silence_threshold", "hotwords")
+    + ("compression_ratio_threshold", "no_speech_threshold")
+)
+
+
 class _Call:
     """One transcription's arguments, checked."""
 
@@ -309,10 +316,7 @@ class _Call:
         return fallback_of(self.callee, self.temperatures)
 
     def run(self, model: WhisperModel, audio: Any, more: dict[str, Any]) -> tuple[Iterator[Segment], TranscriptionInfo]:
-        same = ("beam_size", "best_of", "condition_on_previous_text", "prefix", "without_timestamps", "word_timestamps")
-        same += ("prepend_punctuations", "append_punctuations", "hallucination_silence_threshold", "hotwords")
-        same += ("compression_ratio_threshold", "no_speech_threshold")
-        options = {name: self.given[name] for name in same}
+        options = {name: self.given[name] for name in _SAME}
         options["patience"] = None if self.given["patience"] == 1 else self.given["patience"]
         options["logprob_threshold"] = self.given["log_prob_threshold"]
         options["suppress_tokens"] = suppressed(self.given["suppress_tokens"])
@@ -364,8 +368,5 @@ def _bar(job: _core.Transcription, log_progress: bool) -> Any:
     """A bar of tqdm over seconds of audio, where it is installed."""
     if not log_progress:
         return None
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=math.ceil(job.duration() or 0), unit="seconds", position=0)
+    tqdm = tqdm_class()
+    return tqdm and tqdm(total=math.ceil(job.duration() or 0), unit="seconds", position=0)

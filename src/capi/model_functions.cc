@@ -73,7 +73,8 @@ StatusOr<TokenizeOptions> tokenize_options(const transept_tokenize_options* give
 
 // The model's vocabulary may be larger than the tokenizer's: such ids are legal, and have no text.
 int64_t id_limit(const SharedModel& model, const Tokenizer& tokenizer) {
-  return std::max<int64_t>(model.model().model_config.vocab_size, tokenizer.vocab_size());
+  const LoadedModel& loaded = model.model();
+  return std::max<int64_t>({loaded.model_config.vocab_size, loaded.info.spec.vocab_size, tokenizer.vocab_size()});
 }
 
 Status check_ids(std::span<const int32_t> ids, int64_t vocab_size) {

@@ -97,7 +97,7 @@ def run(llm, requests, is_score):
     except (transept.TranseptError, TypeError, ValueError):
         for i, prompt, params in good:  # one by one, to see whose error it is
             try:
-                output = (llm.score(prompt, sampling_params=params) if is_score else llm.generate(prompt, params))[0]
+                output = (llm.score([prompt], sampling_params=params) if is_score else llm.generate([prompt], params))[0]
                 results[i] = result_of(requests[i], output)
             except (transept.TranseptError, TypeError, ValueError) as error:
                 results[i] = error_of(requests[i], error)
