@@ -15,7 +15,9 @@ constexpr double kDefaultSeconds = 4 * 60 * 60;
 
 }  // namespace
 
-StatusOr<transept_audio> read_audio_struct(const transept_audio* audio) { return read_struct(audio, kAudioV1, "audio"); }
+StatusOr<transept_audio> read_audio_struct(const transept_audio* audio) {
+  return read_struct(audio, kAudioV1, "audio");
+}
 
 StatusOr<AudioSource> audio_source(const transept_audio& audio) {
   if ((audio.path != nullptr) + (audio.bytes != nullptr) + (audio.samples != nullptr) != 1) {

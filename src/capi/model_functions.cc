@@ -197,8 +197,8 @@ transept_code transept_detokenize(const transept_model* model, const int32_t* id
   });
 }
 
-transept_code transept_token_spelling(const transept_model* model, int32_t id, uint32_t flags, char** text, size_t* size,
-                                      transept_error** error) {
+transept_code transept_token_spelling(const transept_model* model, int32_t id, uint32_t flags, char** text,
+                                      size_t* size, transept_error** error) {
   if (text != nullptr) *text = nullptr;
   if (size != nullptr) *size = 0;
   return at_border(error, [&]() -> Status {

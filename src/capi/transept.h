@@ -184,8 +184,8 @@ TRANSEPT_API transept_code transept_detokenize(const transept_model* model, cons
                                                transept_error** error);
 
 // Gives the spelling of a token in the vocabulary, zero-terminated ("" where the id has none); transept_free it. Tokens
-// are pieces of text with the marks of the tokenizer ("\xe2\x96\x81word", "<s>"). `size` may be NULL. Any thread. Errors:
-// INVALID_ARGUMENT (flags other than TRANSEPT_TOKENIZE_DECODER_SIDE; an id outside the vocabulary),
+// are pieces of text with the marks of the tokenizer ("\xe2\x96\x81word", "<s>"). `size` may be NULL. Any thread.
+// Errors: INVALID_ARGUMENT (flags other than TRANSEPT_TOKENIZE_DECODER_SIDE; an id outside the vocabulary),
 // FAILED_PRECONDITION (no tokenizer).
 TRANSEPT_API transept_code transept_token_spelling(const transept_model* model, int32_t id, uint32_t flags, char** text,
                                                    size_t* size, transept_error** error);

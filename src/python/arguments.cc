@@ -55,8 +55,7 @@ void RequestArguments::set_encoder(nb::handle encoder) {
     request_.prompt = {text.data(), text.size()};
   } else if (nb::isinstance<EncodedInput>(encoder)) {
     request_.encoded = nb::cast<EncodedInput&>(encoder).encoded.get();
-  } else if (nb::isinstance<nb::tuple>(encoder) && nb::len(encoder) == 2 &&
-             nb::try_cast(encoder[0], samples_, false)) {
+  } else if (nb::isinstance<nb::tuple>(encoder) && nb::len(encoder) == 2 && nb::try_cast(encoder[0], samples_, false)) {
     request_.samples = samples_.data();
     request_.num_samples = samples_.size();
     request_.sampling_rate = nb::cast<std::int32_t>(encoder[1]);

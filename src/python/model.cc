@@ -73,9 +73,9 @@ PythonModel load_model(const std::string& name, const std::string& json, std::in
   return {std::move(load->model)};
 }
 
-std::unique_ptr<RunningRequest> submit(const PythonModel& self, nb::handle encoder, nb::handle decoder,
-                                       nb::str fields, std::uint32_t flags, double timeout,
-                                       std::shared_ptr<Notifier> notifier, std::int64_t key) {
+std::unique_ptr<RunningRequest> submit(const PythonModel& self, nb::handle encoder, nb::handle decoder, nb::str fields,
+                                       std::uint32_t flags, double timeout, std::shared_ptr<Notifier> notifier,
+                                       std::int64_t key) {
   RequestArguments arguments(encoder, decoder, utf8_of(fields), flags, timeout);
   return std::make_unique<RunningRequest>(self.model, arguments.get(), std::move(notifier), key);
 }
@@ -123,8 +123,9 @@ nb::object spelling(const PythonModel& self, std::int32_t id, bool decoder_side)
 void define_models(nb::module_& module) {
   using M = PythonModel;
   const nb::call_guard<nb::gil_scoped_release> no_gil;
-  nb::class_<EncodedInput>(module, "Encoded")
-      .def_prop_ro("num_positions", [](const EncodedInput& input) { return input.encoded.num_positions(); });
+  nb::class_<EncodedInput>(module, "Encoded").def_prop_ro("num_positions", [](const EncodedInput& input) {
+    return input.encoded.num_positions();
+  });
   nb::class_<M>(module, "Model")
       .def("submit", &submit, nb::arg("encoder").none(), nb::arg("decoder").none(), nb::arg("fields") = "",
            nb::arg("flags") = 0, nb::arg("timeout") = 0.0, nb::arg("notifier").none() = nb::none(), nb::arg("key") = 0)
@@ -134,10 +135,14 @@ void define_models(nb::module_& module) {
       .def("detokenize", &detokenize, nb::arg("ids"), nb::arg("skip_special_tokens"))
       .def("token_spelling", &spelling, nb::arg("id"), nb::arg("decoder_side"))
       .def("transcribe", &transcribe, nb::arg("audio"), nb::arg("language"), nb::arg("task"), nb::arg("options"))
-      .def("info", [](const M& self) { return self.model->info(); }, no_gil)
-      .def("stats", [](const M& self) { return self.model->stats(); }, no_gil)
-      .def("stop", [](const M& self) { self.model->stop(); }, no_gil)
-      .def("drain", [](const M& self, double timeout) { self.model->drain(timeout); }, nb::arg("timeout"), no_gil);
+      .def(
+          "info", [](const M& self) { return self.model->info(); }, no_gil)
+      .def(
+          "stats", [](const M& self) { return self.model->stats(); }, no_gil)
+      .def(
+          "stop", [](const M& self) { self.model->stop(); }, no_gil)
+      .def(
+          "drain", [](const M& self, double timeout) { self.model->drain(timeout); }, nb::arg("timeout"), no_gil);
   module.def("load", &load_model, nb::arg("model"), nb::arg("options"), nb::arg("threads"),
              nb::arg("max_queued_requests"));
 }

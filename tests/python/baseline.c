@@ -1,5 +1,5 @@
-/* What the same work takes in C: baseline MODEL COUNT [AUDIO]. Prints the median microseconds of a request, or the seconds of a
-   transcription. */
+/* What the same work takes in C: baseline MODEL COUNT [AUDIO]. Prints the median microseconds of a request, or the
+   seconds of a transcription. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
     if (argc > 3) {
       transept_audio audio = {.struct_size = sizeof audio, .path = argv[3]};
       transept_transcribe_options how = {.struct_size = sizeof how, .language = transept_str("en")};
-      how.options_json = transept_str("{\"beam_size\": 1, \"temperature_increment_on_fallback\": null, \"sure_language\": 0}");
+      how.options_json =
+          transept_str("{\"beam_size\": 1, \"temperature_increment_on_fallback\": null, \"sure_language\": 0}");
       transept_transcript* transcript = NULL;
       if (transept_transcribe(model, &audio, &how, &transcript, NULL) != TRANSEPT_OK) return 1;
       transept_transcript_free(transcript);
