@@ -28,7 +28,7 @@ class EngineModel:
 
     def __init__(self, model: Union[str, os.PathLike[str]], options: dict[str, Any], max_queued_requests: int = 0) -> None:
         given = {name: value for name, value in options.items() if value is not None}
-        self.core = _core.load(os.fspath(model), json.dumps(given), 0, max_queued_requests)
+        self.core: _core.Model = _core.load(os.fspath(model), json.dumps(given), 0, max_queued_requests)
         self.info: dict[str, Any] = json.loads(self.core.info())
         self._vocabularies: dict[bool, Vocabulary] = {}
         _open.add(self)

@@ -39,18 +39,26 @@ def run_in_order(
         pending.clear()  # aborts
 
 
-def submit_patiently(model: EngineModel, part: Parts, fields: str, flags: int) -> _core.Stream:
+def submit_patiently(
+    model: EngineModel, part: Parts, fields: str, flags: int, timeout: float = 0.0
+) -> _core.Stream:
     """Waits while the queue is full."""
     while True:
         try:
-            return model.core.submit(part.encoder, part.decoder, fields, flags)
+            return model.core.submit(part.encoder, part.decoder, fields, flags, timeout)
         except ResourceExhaustedError:
             time.sleep(_FULL_QUEUE_SECONDS)
 
 
 def _oldest(pending: collections.deque[_core.Stream]) -> _core.Result:
     """The oldest request's result, when it is there."""
-    result = pending[0].next()
+    result = whole(pending[0])
     pending.popleft()
+    return result
+
+
+def whole(stream: _core.Stream) -> _core.Result:
+    """Waits for the result of a request that is not streamed."""
+    result = stream.next()
     assert result is not None, "without a timeout a result comes"
     return result

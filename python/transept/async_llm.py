@@ -96,7 +96,7 @@ class AsyncLLM:
         pieces = _Pieces(name, params)
         try:
             stream = self._model.core.submit(
-                part.encoder, part.decoder, fields_json(params, part.fields), flags, timeout, bell.notifier, key
+                part.encoder, part.decoder, fields_json(params.to_json(), part.fields), flags, timeout, bell.notifier, key
             )
             self._running[name] = stream
             while not stream.has_ended:
@@ -173,9 +173,9 @@ class _Pieces:
 
     def output_of(self, result: _core.Result) -> RequestOutput:
         output = RequestOutput(self._request_id, result)
-        if self._joins:
-            output.outputs = [self._joined(piece) for piece in output.outputs]
-        return output
+        if not self._joins:
+            return output
+        return RequestOutput(self._request_id, result, [self._joined(piece) for piece in output.outputs])
 
     def _joined(self, piece: CompletionOutput) -> CompletionOutput:
         index = piece.index

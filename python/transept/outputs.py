@@ -122,9 +122,14 @@ class RequestOutput:
     def __init__(self, request_id: str, result: _core.Result, outputs: Optional[list[CompletionOutput]] = None) -> None:
         self.request_id = request_id
         self._result = result
-        self.outputs: list[CompletionOutput] = (
-            [CompletionOutput(*result.output(i), result) for i in range(len(result))] if outputs is None else outputs
-        )
+        self._outputs = outputs
+
+    @property
+    def outputs(self) -> list[CompletionOutput]:
+        if self._outputs is None:
+            result = self._result
+            self._outputs = [CompletionOutput(*result.output(i), result) for i in range(len(result))]
+        return self._outputs
 
     @property
     def finished(self) -> bool:
@@ -183,7 +188,7 @@ class ScoreOutput:
 
     def __init__(self, request_id: str, result: _core.Result) -> None:
         self.request_id = request_id
-        self.score = result.score  # the sum over the prompt's tokens but the first
+        self.score: float = result.score  # the sum over the prompt's tokens but the first
         self._result = result
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -103,24 +102,25 @@ class SamplingParams:
 
     def to_json(self) -> str:
         """The fields of docs/api.md as one object."""
-        values = self.__dict__
-        key = tuple(itertools.islice(values.values(), len(_NAMES)))
-        kept: Optional[tuple[tuple[Any, ...], str]] = values.get("_kept")
-        if kept is not None and kept[0] == key:
-            return kept[1]
-        given = {name: values[name] for name in _NAMES if values[name] is not None and name != "output_kind"}
-        text = json.dumps({name: _plain(value) for name, value in given.items()})
-        if all(isinstance(value, (int, float, str)) for value in given.values()):  # what nobody changes inside
-            self._kept = (key, text)
-        return text
+        members = [  # numbers without json.dumps: a request often comes with parameters of its own
+            f'"{name}": {value!r}' if type(value) in _NUMBERS else f'"{name}": {json.dumps(_plain(value))}'
+            for name, value in self.__dict__.items()
+            if value is not None and name != "output_kind"
+        ]
+        return "{" + ", ".join(members) + "}"
 
 
-_NAMES: Final = tuple(field.name for field in fields(SamplingParams))
+_NUMBERS: Final = (int, float)
+_NAMES: Final = frozenset(field.name for field in fields(SamplingParams))
 _init = SamplingParams.__init__
 
 
 def _init_and_judge(self: SamplingParams, *args: Any, **given: Any) -> None:
-    """As the dataclass, and says of vLLM's other fields what becomes of them."""
+    """As the dataclass, and says of vLLM's other fields what becomes of them. Sets what is given alone: a request often
+    comes with parameters of its own, and the class has the defaults."""
+    if not args and _NAMES.issuperset(given):
+        self.__dict__.update(given)
+        return
     foreign = {name: given.pop(name) for name in list(given) if name in _HARMLESS or name in _REFUSED}
     check_foreign("SamplingParams", foreign, _HARMLESS, _REFUSED)
     _init(self, *args, **given)

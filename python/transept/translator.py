@@ -417,7 +417,9 @@ class _Search:
         decoder = None
         if prefix:
             decoder = self._translator._with_start(self._model.vocabulary(True).ids(prefix))
-        return Parts(encoder, decoder, {}), json.dumps({**self._fields, **(more or {})})
+        most = self._model.info["max_decoder_len"] - (2 if decoder is None else len(decoder))
+        limit = {"max_tokens": min(self._fields["max_tokens"], max(most, 1))}
+        return Parts(encoder, decoder, {}), json.dumps({**self._fields, **limit, **(more or {})})
 
     def result(self, result: _core.Result) -> TranslationResult:
         spell = self._model.vocabulary(True).tokens

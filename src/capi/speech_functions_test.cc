@@ -228,7 +228,7 @@ TEST_F(SpeechFunctions, CallbacksHearAsItGoes) {
 
 TEST_F(SpeechFunctions, SegmentsKnowTheirWindow) {
   ASSERT_EQ(run(), TRANSEPT_OK) << error_.message();
-  const Json json = parse_json(written(transcript_.get(), "json")).value();
+  const Json json = Json::parse(written(transcript_.get(), "json")).value();
   const Json::Array& wanted = json.find("segments")->as_array();
   ASSERT_EQ(wanted.size(), transept_transcript_num_segments(transcript_.get()));
   for (size_t i = 0; i < wanted.size(); ++i) {

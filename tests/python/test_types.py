@@ -14,21 +14,21 @@ EXAMPLES = ROOT / "examples" / "python"
 
 
 def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=os.environ["TRANSEPT_SCRATCH"])
+    """Of the environment's own interpreter, as pyright finds it."""
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, "-m", *map(str, command)], capture_output=True, text=True, cwd=os.environ["TRANSEPT_SCRATCH"], env=environment)
     return done.returncode, (done.stdout + done.stderr)[-3000:]
 
 
 class Types(unittest.TestCase):
     def test_mypy(self):
-        self.assertEqual(run(sys.executable, "-m", "mypy", "--strict", PACKAGE)[0], 0, run(sys.executable, "-m", "mypy", "--strict", PACKAGE)[1])
-        for example in sorted(EXAMPLES.glob("*.py")):
-            code, said = run(sys.executable, "-m", "mypy", "--strict", example)
+        for what in (("-p", "transept"), *((example,) for example in sorted(EXAMPLES.glob("*.py")))):
+            code, said = run("mypy", "--strict", *what)
             self.assertEqual(code, 0, said)
 
     def test_pyright(self):
-        python = ("--pythonpath", sys.executable)
-        for command in ((*python, PACKAGE), (*python, EXAMPLES), (*python, "--verifytypes", "transept", "--ignoreexternal")):
-            code, said = run(sys.executable, "-m", "pyright", *command)
+        for command in ((PACKAGE,), (EXAMPLES,), ("--verifytypes", "transept", "--ignoreexternal")):
+            code, said = run("pyright", *command)
             self.assertEqual(code, 0, said)
 
 
