@@ -73,14 +73,14 @@ PythonModel load_model(const std::string& name, const std::string& json, std::in
   return {std::move(load->model)};
 }
 
-std::unique_ptr<RunningRequest> submit(const PythonModel& self, nb::handle encoder, nb::handle decoder, nb::str fields,
-                                       std::uint32_t flags, double timeout, std::shared_ptr<Notifier> notifier,
-                                       std::int64_t key) {
+std::unique_ptr<RunningRequest> submit(const PythonModel& self, nb::handle encoder, nb::handle decoder,
+                                       const nb::str& fields, std::uint32_t flags, double timeout,
+                                       std::shared_ptr<Notifier> notifier, std::int64_t key) {
   RequestArguments arguments(encoder, decoder, utf8_of(fields), flags, timeout);
   return std::make_unique<RunningRequest>(self.model, arguments.get(), std::move(notifier), key);
 }
 
-std::unique_ptr<EncodedInput> encode(const PythonModel& self, nb::handle encoder, nb::str fields) {
+std::unique_ptr<EncodedInput> encode(const PythonModel& self, nb::handle encoder, const nb::str& fields) {
   RequestArguments arguments(encoder, nb::none(), utf8_of(fields), 0, 0);
   transept_encoded* encoded = nullptr;
   {
@@ -90,8 +90,8 @@ std::unique_ptr<EncodedInput> encode(const PythonModel& self, nb::handle encoder
   return std::make_unique<EncodedInput>(EncodedInput{self.model, transept::Encoded(encoded)});
 }
 
-std::vector<std::int32_t> tokenize(const PythonModel& self, nb::str text, bool decoder_side, bool add_special_tokens,
-                                   std::string source_lang, std::string target_lang) {
+std::vector<std::int32_t> tokenize(const PythonModel& self, const nb::str& text, bool decoder_side,
+                                   bool add_special_tokens, std::string source_lang, std::string target_lang) {
   transept::TokenizeOptions options;
   options.decoder_side = decoder_side;
   options.add_special_tokens = add_special_tokens;

@@ -1,5 +1,5 @@
-/* What the same work takes in C: baseline MODEL COUNT [AUDIO]. Prints the median seconds of a request or a transcription,
-   and the median of those that this thread computed. */
+/* What the same work takes in C: baseline MODEL COUNT [AUDIO]. Prints the median seconds of a request or a
+   transcription, and the median of those that this thread computed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
