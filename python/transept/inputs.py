@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, TypedDict, Union
@@ -117,10 +118,11 @@ def _singleton(prompt: Any, name: str) -> Any:
         if prompt.ndim != 1 or not np.issubdtype(prompt.dtype, np.integer):
             raise TypeError(f"{name}: ids are an array of integers of one dimension")
         return ids_array(prompt)
-    if isinstance(prompt, (list, tuple)):
-        return [int(token_id) for token_id in prompt] if prompt and not isinstance(prompt[0], int) else prompt
     if isinstance(prompt, Sequence):
-        return [int(token_id) for token_id in prompt]
+        try:
+            return [operator.index(token_id) for token_id in prompt]
+        except TypeError:
+            raise TypeError(f"{name}: ids are whole numbers") from None
     raise TypeError(f"{name}: a {type(prompt).__name__} is no prompt")
 
 

@@ -29,7 +29,7 @@ def prompt_of(request):
         raise transept.InvalidArgumentError("prompt is missing", "prompt")
     prompt = request["prompt"]
     if request.get("decoder_prompt") is None:
-        return prompt
+        return prompt if isinstance(prompt, (str, dict)) else {"encoder_prompt": prompt}
     if isinstance(prompt, dict) and "decoder_prompt" in prompt:
         raise transept.InvalidArgumentError("two decoder prompts", "decoder_prompt")
     if isinstance(prompt, dict) and "encoder_prompt" in prompt:
@@ -77,7 +77,7 @@ def result_of(request, output):
 
 
 def error_of(request, error):
-    field = getattr(error, "field", "") or None
+    field = getattr(error, "field", "") or str(error).partition(":")[0]
     return {"id": request["id"], "error": {"message": str(error), "type": type(error).__name__, "param": field, "code": None}}
 
 

@@ -67,7 +67,7 @@ class Llm(unittest.TestCase):
         self.assertEqual(output.prompt_token_ids, wanted["prompt_token_ids"])
 
     def test_forms_that_are_none(self):
-        bad = [({}, ValueError), ({"decoder_prompt": "a"}, ValueError), ({"promt": "a"}, ValueError), ([], ValueError), ({"prompt": 3}, TypeError)]
+        bad = [({}, ValueError), ({"decoder_prompt": "a"}, ValueError), ({"promt": "a"}, ValueError), ([], ValueError), ({"prompt": 3}, TypeError), ([4.5, 2], TypeError), (["a", 2], TypeError)]
         bad += [({"encoder_prompt": "a", "decoder_prompt": {"multi_modal_data": {}}}, ValueError), (np.zeros((2, 2), np.int32), Exception)]
         for prompt, error in bad:
             with self.assertRaises(error, msg=repr(prompt)):
