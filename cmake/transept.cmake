@@ -122,3 +122,13 @@ function(transept_library)
     endforeach()
   endif()
 endfunction()
+
+# The same for the extension module of Python that the folder is: transept_python_module(_core DEPS base capi). Python and
+# nanobind are found already.
+function(transept_python_module name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(TRANSFORM ARG_DEPS PREPEND transept_ OUTPUT_VARIABLE deps)
+  nanobind_add_module(${name} STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS ${sources})
+  target_link_libraries(${name} PRIVATE ${deps})
+endfunction()

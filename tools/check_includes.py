@@ -17,11 +17,11 @@ from repo import ROOT
 # < or ", and what is included.
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FLOOR_ROW = re.compile(r"^\|\s*F(\d+)\s*\|([^|]*)\|", re.MULTILINE)
-LIBRARY = re.compile(r"transept_library\(([^)]*)\)")
+LIBRARY = re.compile(r"transept_(?:library|python_module)\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test(_avx512_vnni)?|testlib|bench|fuzz)\.cc|_testing\.h)$")
 WRAPPED = {"nlohmann/": "base", "openssl/": "base", "utf8proc.h": "text/unicode", "pcre2.h": "text/unicode", "libavformat/": "media", "libavcodec/": "media",
            "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech",
-           "boost/": "net", "curl/": "hub", "prometheus/": "server", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
+           "boost/": "net", "curl/": "hub", "prometheus/": "server", "nanobind/": "python", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
 OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")
 
 

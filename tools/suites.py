@@ -144,6 +144,11 @@ def library_tests(binary, log):
     return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)
 
 
+def python_package_tests(binary, log, name_filter=""):
+    """tests/python/run.py: the wheel and what it installs. Installs from PyPI what is missing."""
+    return run_suite([sys.executable, "tests/python/run.py", "--transept", str(binary), "--filter", name_filter], log)
+
+
 def hub_tests(binary, log, name_filter=""):
     """tests/hub/run.py: the binary beside huggingface_hub, over one hub. Installs from PyPI what is missing."""
     return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)

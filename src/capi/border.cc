@@ -31,6 +31,14 @@ struct OwnedError : transept_error {
   const std::string message_text, field_text;
 };
 
+template <typename T>
+T* copy_of(std::span<const T> values) {
+  auto* copy = static_cast<T*>(std::malloc(std::max<size_t>(values.size_bytes(), 1)));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::ranges::copy(values, copy);
+  return copy;
+}
+
 }  // namespace
 
 Status forked_error(std::string_view message) {
@@ -105,12 +113,8 @@ char* copy_text(std::string_view text) {
   return copy;
 }
 
-int32_t* copy_ids(std::span<const int32_t> ids) {
-  auto* copy = static_cast<int32_t*>(std::malloc(std::max<size_t>(ids.size_bytes(), 1)));
-  if (copy == nullptr) throw std::bad_alloc();
-  std::ranges::copy(ids, copy);
-  return copy;
-}
+int32_t* copy_ids(std::span<const int32_t> ids) { return copy_of(ids); }
+float* copy_samples(std::span<const float> samples) { return copy_of(samples); }
 
 }  // namespace transept
 

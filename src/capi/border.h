@@ -98,5 +98,6 @@ inline transept_text as_text(std::string_view text) { return {text.data(), text.
 // Returns a copy for transept_free, with a zero byte behind it. Throws std::bad_alloc.
 char* copy_text(std::string_view text);
 int32_t* copy_ids(std::span<const int32_t> ids);
+float* copy_samples(std::span<const float> samples);
 
 }  // namespace transept

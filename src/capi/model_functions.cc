@@ -74,6 +74,11 @@ StatusOr<TokenizeOptions> tokenize_options(const transept_tokenize_options* give
 }
 
 // The model's vocabulary may be larger than the tokenizer's: such ids are legal, and have no text.
+int64_t id_limit(const SharedModel& model, const Tokenizer& tokenizer) {
+  const LoadedModel& loaded = model.model();
+  return std::max<int64_t>({loaded.model_config.vocab_size, loaded.info.spec.vocab_size, tokenizer.vocab_size()});
+}
+
 Status check_ids(std::span<const int32_t> ids, int64_t vocab_size) {
   const auto bad = std::ranges::find_if(ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
   if (bad == ids.end()) return ok_status();
@@ -186,12 +191,32 @@ transept_code transept_detokenize(const transept_model* model, const int32_t* id
     RETURN_IF_ERROR(require(text, "text"));
     ASSIGN_OR_RETURN(const std::span<const int32_t> given, read_array(ids, num_ids, "ids"));
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(*shared));
-    RETURN_IF_ERROR(
-        check_ids(given, std::max<int64_t>(shared->model().model_config.vocab_size, tokenizer->vocab_size())));
+    RETURN_IF_ERROR(check_ids(given, id_limit(*shared, *tokenizer)));
     const SharedModel::Call call(shared);
     const std::string decoded = tokenizer->decode(given, skip_special_tokens != 0);
     *text = copy_text(decoded);
     if (size != nullptr) *size = decoded.size();
+    return ok_status();
+  });
+}
+
+transept_code transept_token_spelling(const transept_model* model, int32_t id, uint32_t flags, char** text,
+                                      size_t* size, transept_error** error) {
+  if (text != nullptr) *text = nullptr;
+  if (size != nullptr) *size = 0;
+  return at_border(error, [&]() -> Status {
+    ASSIGN_OR_RETURN(const std::shared_ptr<SharedModel> shared, model_of(model));
+    RETURN_IF_ERROR(require(text, "text"));
+    if ((flags & ~uint32_t{TRANSEPT_TOKENIZE_DECODER_SIDE}) != 0) {
+      return field_error("flags", "flags has bits other than TRANSEPT_TOKENIZE_DECODER_SIDE");
+    }
+    ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(*shared));
+    RETURN_IF_ERROR(check_ids({&id, 1}, id_limit(*shared, *tokenizer)));
+    const SharedModel::Call call(shared);
+    const TokenizerSide side = flags == 0 ? TokenizerSide::kEncoder : TokenizerSide::kDecoder;
+    const std::string spelling = tokenizer->side_token_to_string(id, side);
+    *text = copy_text(spelling);
+    if (size != nullptr) *size = spelling.size();
     return ok_status();
   });
 }

@@ -137,6 +137,35 @@ TEST_F(ModelFunctions, TokenizesWithOptions) {
   EXPECT_EQ(transept_tokenize(model_, {" ", 1}, &options, &ids, &num_ids, error_.out()), TRANSEPT_INVALID_ARGUMENT);
 }
 
+TEST_F(ModelFunctions, SpellsTokensAsTheReference) {
+  const std::vector<Json> wanted = golden_lines("bart-float32/tokenize_expected.jsonl");
+  size_t num_tokens = 0;
+  for (const Json& line : wanted) {
+    const Json* tokens = line.find("tokens");
+    if (tokens == nullptr) continue;
+    for (size_t i = 0; i < tokens->as_array().size(); ++i) {
+      const auto id = static_cast<int32_t>(line.find("token_ids")->as_array()[i].as_double());
+      char* text = nullptr;
+      size_t size = 0;
+      ASSERT_EQ(transept_token_spelling(model_, id, TRANSEPT_TOKENIZE_DECODER_SIDE, &text, &size, error_.out()),
+                TRANSEPT_OK)
+          << error_.message();
+      const Owned<char> owner(text);
+      EXPECT_EQ(std::string(text, size), tokens->as_array()[i].as_string());
+      ++num_tokens;
+    }
+  }
+  EXPECT_GT(num_tokens, 100u);
+  char* text = nullptr;
+  EXPECT_EQ(transept_token_spelling(model_, -1, 0, &text, nullptr, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(error_.field(), "ids");
+  EXPECT_EQ(transept_token_spelling(model_, 1 << 30, 0, &text, nullptr, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(transept_token_spelling(model_, 1, 2, &text, nullptr, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(error_.field(), "flags");
+  EXPECT_EQ(transept_token_spelling(model_, 1, 0, nullptr, nullptr, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(text, nullptr);
+}
+
 TEST_F(ModelFunctions, DetokenizesAsTheReference) {
   const std::vector<Json> given = golden_lines("bart-float32/detokenize.jsonl");
   const std::vector<Json> wanted = golden_lines("bart-float32/detokenize_expected.jsonl");

@@ -1,5 +1,7 @@
 #include "capi/model_json.h"
 
+#include <utility>
+
 #include "base/isa.h"
 #include "base/system_memory.h"
 #include "capi/transept.h"
@@ -14,11 +16,22 @@ Json model_info_json(const SharedModel& shared) {
   json.set("model", model.config.model);
   json.set("model_type", model.model_config.model_type);
   json.set("vocab_size", info.spec.vocab_size);
+  Json::Array ends;
+  for (const int32_t id : model.generation.eos_token_ids) ends.emplace_back(id);
+  json.set("eos_token_ids", Json(std::move(ends)));
+  const std::optional<int32_t> start = model.generation.decoder_start_token_id;
+  json.set("decoder_start_token_id", start.has_value() ? Json(*start) : Json());
   json.set("encoder_width", model.model_config.width);
   json.set("max_encoder_len", info.max_encoder_len);
   json.set("max_decoder_len", info.max_decoder_len);
   json.set("has_tokenizer", shared.tokenizer() != nullptr);
   json.set("takes_audio", model.media->audio() != nullptr);
+  Json::Array languages;
+  if (model.speech_tokens != nullptr) {
+    for (const SpeechTokens::Language& language : model.speech_tokens->languages) languages.emplace_back(language.code);
+  }
+  json.set("has_speech_tokens", model.speech_tokens != nullptr);
+  json.set("languages", Json(std::move(languages)));  // of speech
   json.set("has_alignment_heads", !info.spec.alignment_heads.empty());
   json.set("isa", isa_name(info.isa));
   json.set("threads", info.num_threads);

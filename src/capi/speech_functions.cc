@@ -1,9 +1,12 @@
 // Transcripts of transept.h.
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "capi/audio_argument.h"
 #include "capi/border.h"
 #include "capi/callback_scope.h"
 #include "capi/handles.h"
@@ -14,25 +17,8 @@
 namespace transept {
 namespace {
 
-constexpr size_t kAudioV1 = sizeof(transept_audio);
-constexpr size_t kTranscribeOptionsV1 = sizeof(transept_transcribe_options);
+constexpr size_t kTranscribeOptionsV1 = offsetof(transept_transcribe_options, on_duration);
 constexpr size_t kSegmentV1 = sizeof(transept_segment);
-constexpr int32_t kDefaultRate = 16000;
-
-StatusOr<AudioSource> audio_source(const transept_audio& audio) {
-  if ((audio.path != nullptr) + (audio.bytes != nullptr) + (audio.samples != nullptr) != 1) {
-    return field_error("audio", "audio: give one of path, bytes and samples");
-  }
-  if (audio.path != nullptr) {
-    ASSIGN_OR_RETURN(AudioBytes bytes, AudioBytes::from_file(audio.path));
-    return AudioSource(std::move(bytes));
-  }
-  if (audio.bytes != nullptr) {
-    return AudioSource(AudioBytes(nullptr, {static_cast<const uint8_t*>(audio.bytes), audio.num_bytes}));
-  }
-  const int32_t rate = audio.sampling_rate == 0 ? kDefaultRate : audio.sampling_rate;
-  return AudioSource(AudioSamples(nullptr, {audio.samples, audio.num_samples}, rate));
-}
 
 StatusOr<TranscribeOptions> options_of(const transept_transcribe_options& given) {
   ASSIGN_OR_RETURN(const std::string_view json, read_text(given.options_json, "options_json"));
@@ -68,7 +54,15 @@ transept_segment segment_of(const Segment& segment, std::span<const transept_wor
   out.compression_ratio = segment.compression_ratio;
   out.no_speech_prob = segment.no_speech_prob;
   out.id = segment.id;
+  out.seek = static_cast<int32_t>(std::min<int64_t>(segment.seek, INT32_MAX));
   return out;
+}
+
+std::vector<transept_language> languages_of(const std::vector<LanguageGuess>& guesses) {
+  std::vector<transept_language> languages;
+  languages.reserve(guesses.size());
+  for (const LanguageGuess& guess : guesses) languages.push_back({as_text(guess.code), guess.probability});
+  return languages;
 }
 
 // What ends a transcription early.
@@ -96,10 +90,16 @@ TranscribeObserver observer_of(const transept_transcribe_options& given, Stop& s
   if (given.on_progress != nullptr) {
     observer.on_progress = [&given, call](double done, double all) { call(given.on_progress, given.data, done, all); };
   }
-  if (given.on_language != nullptr) {
+  if (given.on_duration != nullptr) {
+    observer.on_duration = [&given, call](double seconds) { call(given.on_duration, given.data, seconds); };
+  }
+  if (given.on_language != nullptr || given.on_languages != nullptr) {
     observer.on_language = [&given, call](const std::vector<LanguageGuess>& guesses) {
       if (guesses.empty()) return;
-      call(given.on_language, given.data, as_text(guesses.front().code), guesses.front().probability);
+      const LanguageGuess& best = guesses.front();
+      if (given.on_language != nullptr) call(given.on_language, given.data, as_text(best.code), best.probability);
+      const std::vector<transept_language> all = languages_of(guesses);
+      if (given.on_languages != nullptr) call(given.on_languages, given.data, all.data(), all.size());
     };
   }
   return observer;
@@ -139,7 +139,7 @@ transept_code transept_transcribe(transept_model* model, const transept_audio* a
     ASSIGN_OR_RETURN(const std::shared_ptr<SharedModel> shared, model_of(model));
     RETURN_IF_ERROR(require(transcript, "transcript"));
     RETURN_IF_ERROR(CallbackScope::check_may_wait());
-    ASSIGN_OR_RETURN(const transept_audio read_audio, read_struct(audio, kAudioV1, "audio"));
+    ASSIGN_OR_RETURN(const transept_audio read_audio, read_audio_struct(audio));
     transept_transcribe_options given{};
     if (options != nullptr) {
       ASSIGN_OR_RETURN(given, read_struct(options, kTranscribeOptionsV1, "options"));

@@ -174,7 +174,8 @@ struct Heard {
   std::vector<std::string> segments = {};
   size_t num_words = 0;
   int num_progress = 0, num_languages = 0;
-  double done = 0, all = 0;
+  double done = 0, all = 0, duration = 0, sum_of_probabilities = 0;
+  std::string best_language = {};
   int32_t stop_at_segment = INT32_MAX;
 };
 
@@ -200,7 +201,22 @@ TEST_F(SpeechFunctions, CallbacksHearAsItGoes) {
     static_cast<Heard*>(data)->num_languages += code.size == 2 && probability > 0;
     return 0;
   };
+  options_.on_duration = [](void* data, double seconds) -> int32_t {
+    auto& own = *static_cast<Heard*>(data);
+    EXPECT_EQ(own.num_progress + own.num_languages, 0);  // the first news
+    own.duration += seconds;
+    return 0;
+  };
+  options_.on_languages = [](void* data, const transept_language* languages, size_t count) -> int32_t {
+    auto& own = *static_cast<Heard*>(data);
+    own.best_language += to_string(languages[0].code);
+    for (size_t i = 0; i < count; ++i) own.sum_of_probabilities += languages[i].probability;
+    return 0;
+  };
   ASSERT_EQ(run(), TRANSEPT_OK) << error_.message();
+  EXPECT_EQ(heard.duration, 40);
+  EXPECT_EQ(heard.best_language, to_string(transept_transcript_language(transcript_.get())));
+  EXPECT_NEAR(heard.sum_of_probabilities, 1, 1e-3);
   EXPECT_EQ(heard.segments.size(), transept_transcript_num_segments(transcript_.get()));
   EXPECT_GT(heard.num_words, 0u);
   EXPECT_EQ(heard.num_languages, 1);
@@ -208,6 +224,41 @@ TEST_F(SpeechFunctions, CallbacksHearAsItGoes) {
   EXPECT_EQ(heard.done, 40);
   EXPECT_EQ(heard.all, 40);
   EXPECT_NE(written(transcript_.get(), "srt", R"({"max_words_per_line": 1})"), written(transcript_.get(), "srt"));
+}
+
+TEST_F(SpeechFunctions, SegmentsKnowTheirWindow) {
+  ASSERT_EQ(run(), TRANSEPT_OK) << error_.message();
+  const Json json = Json::parse(written(transcript_.get(), "json")).value();
+  const Json::Array& wanted = json.find("segments")->as_array();
+  ASSERT_EQ(wanted.size(), transept_transcript_num_segments(transcript_.get()));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    transept_segment segment = {sizeof segment};
+    ASSERT_EQ(transept_transcript_get_segment(transcript_.get(), i, &segment, nullptr), TRANSEPT_OK);
+    EXPECT_EQ(segment.seek, static_cast<int32_t>(wanted[i].find("seek")->as_double()));
+  }
+}
+
+TEST_F(SpeechFunctions, DecodesAudio) {
+  const std::string wav = wav_of(sound());
+  transept_audio audio = {sizeof audio};
+  audio.bytes = wav.data();
+  audio.num_bytes = wav.size();
+  float* samples = nullptr;
+  size_t size = 0;
+  ASSERT_EQ(transept_decode_audio(&audio, 0, 0, &samples, &size, error_.out()), TRANSEPT_OK) << error_.message();
+  const Owned<float> owner(samples);
+  ASSERT_EQ(size, sound().size());
+  for (size_t i = 0; i < size; ++i) ASSERT_NEAR(samples[i], sound()[i], 1.0 / 32768);
+  float* others = nullptr;
+  ASSERT_EQ(transept_decode_audio(&audio, 8000, 0, &others, &size, error_.out()), TRANSEPT_OK) << error_.message();
+  const Owned<float> others_owner(others);
+  EXPECT_EQ(size, sound().size() / 2);
+  EXPECT_EQ(transept_decode_audio(&audio, 7, 0, &others, &size, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(transept_decode_audio(&audio, 0, 1, &others, &size, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(others, nullptr);
+  EXPECT_EQ(size, 0u);
+  EXPECT_EQ(transept_decode_audio(nullptr, 0, 0, &others, &size, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(transept_decode_audio(&audio, 0, 0, nullptr, &size, error_.out()), TRANSEPT_INVALID_ARGUMENT);
 }
 
 TEST_F(SpeechFunctions, ACallbackStopsTheTranscription) {

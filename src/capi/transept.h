@@ -91,7 +91,7 @@ static inline transept_text transept_str(const char* string) {
 // The version of the library that runs, which may differ from TRANSEPT_VERSION. Any thread.
 TRANSEPT_API const char* transept_version(void);
 
-// Frees what a function gave as `char**` or `int32_t**`. NULL is allowed. Any thread.
+// Frees what a function gave as `char**`, `int32_t**` or `float**`. NULL is allowed. Any thread.
 TRANSEPT_API void transept_free(void* memory);
 
 // ---- Log
@@ -185,6 +185,13 @@ TRANSEPT_API transept_code transept_tokenize(const transept_model* model, transe
 TRANSEPT_API transept_code transept_detokenize(const transept_model* model, const int32_t* ids, size_t num_ids,
                                                int32_t skip_special_tokens, char** text, size_t* size,
                                                transept_error** error);
+
+// Gives the spelling of a token in the vocabulary, zero-terminated ("" where the id has none); transept_free it. Tokens
+// are pieces of text with the marks of the tokenizer ("\xe2\x96\x81word", "<s>"). `size` may be NULL. Any thread.
+// Errors: INVALID_ARGUMENT (flags other than TRANSEPT_TOKENIZE_DECODER_SIDE; an id outside the vocabulary),
+// FAILED_PRECONDITION (no tokenizer).
+TRANSEPT_API transept_code transept_token_spelling(const transept_model* model, int32_t id, uint32_t flags, char** text,
+                                                   size_t* size, transept_error** error);
 
 // ---- Requests
 
@@ -332,6 +339,12 @@ typedef struct transept_audio {
   int32_t sampling_rate;  // of samples, hertz; 0: 16000
 } transept_audio;
 
+// Decodes audio to mono samples at `sampling_rate` hertz (0: 16000), as transept_transcribe reads it; transept_free
+// them. Longer audio than `max_seconds` (0: 4 hours) is an error. Needs no model. Any thread. Errors: INVALID_ARGUMENT
+// (audio that cannot be read; a rate out of range), NOT_FOUND (the file; FFmpeg's libraries, for path and bytes).
+TRANSEPT_API transept_code transept_decode_audio(const transept_audio* audio, int32_t sampling_rate, double max_seconds,
+                                                 float** samples, size_t* num_samples, transept_error** error);
+
 typedef struct transept_word {
   transept_text word;  // with its leading space, where the language writes them
   double start, end;   // seconds from the beginning of the audio
@@ -348,7 +361,13 @@ typedef struct transept_segment {
   size_t num_words;
   double temperature, avg_logprob, compression_ratio, no_speech_prob;  // of its window
   int32_t id;
+  int32_t seek;  // the frame of 0.01 s at which its window begins
 } transept_segment;
+
+typedef struct transept_language {
+  transept_text code;
+  double probability;  // among the model's languages
+} transept_language;
 
 typedef struct transept_transcribe_options {
   size_t struct_size;
@@ -367,6 +386,9 @@ typedef struct transept_transcribe_options {
   int32_t (*on_segment)(void* data, const transept_segment* segment);  // in order, once final
   int32_t (*on_progress)(void* data, double done_seconds, double all_seconds);
   int32_t (*on_language)(void* data, transept_text code, double probability);  // once, if it is detected
+  int32_t (*on_duration)(void* data, double seconds);                          // once, before the others
+  // Once, if the language is detected: the guesses, most probable first.
+  int32_t (*on_languages)(void* data, const transept_language* languages, size_t num_languages);
 } transept_transcribe_options;
 
 typedef struct transept_transcript transept_transcript;

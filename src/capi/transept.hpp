@@ -325,6 +325,16 @@ class Audio {
   transept_audio audio_ = transept_audio();
 };
 
+// Mono samples at `sampling_rate` hertz.
+inline std::vector<float> decode_audio(const Audio& audio, std::int32_t sampling_rate = 16000, double max_seconds = 0) {
+  const transept_audio source = audio.get();
+  float* samples = nullptr;
+  std::size_t size = 0;
+  detail::call(transept_decode_audio, &source, sampling_rate, max_seconds, &samples, &size);
+  const detail::Handle<float> owner(samples);
+  return std::vector<float>(samples, samples + size);
+}
+
 // One segment. Points into its transcript, or into what its callback was given.
 struct Segment {
   explicit Segment(const transept_segment& segment)
@@ -337,7 +347,8 @@ struct Segment {
         temperature(segment.temperature),
         avg_logprob(segment.avg_logprob),
         compression_ratio(segment.compression_ratio),
-        no_speech_prob(segment.no_speech_prob) {}
+        no_speech_prob(segment.no_speech_prob),
+        seek(segment.seek) {}
 
   std::int32_t id;
   std::string_view text;
@@ -345,6 +356,7 @@ struct Segment {
   Span<std::int32_t> token_ids;
   Span<transept_word> words;
   double temperature, avg_logprob, compression_ratio, no_speech_prob;
+  std::int32_t seek;
 };
 
 class Transcript {
@@ -384,6 +396,8 @@ struct TranscribeOptions {
   std::function<bool(const Segment&)> on_segment = {};
   std::function<bool(double done_seconds, double all_seconds)> on_progress = {};
   std::function<bool(std::string_view code, double probability)> on_language = {};
+  std::function<bool(double seconds)> on_duration = {};
+  std::function<bool(Span<transept_language>)> on_languages = {};
 };
 
 struct TokenizeOptions {
@@ -477,6 +491,16 @@ class Model {
     return std::string(text, size);
   }
 
+  // The spelling of a token; "" where the id has none.
+  std::string token_spelling(std::int32_t id, bool decoder_side = true) const {
+    const std::uint32_t flags = decoder_side ? TRANSEPT_TOKENIZE_DECODER_SIDE : 0;
+    char* text = nullptr;
+    std::size_t size = 0;
+    detail::call(transept_token_spelling, handle_.get(), id, flags, &text, &size);
+    const detail::Handle<char> owner(text);
+    return std::string(text, size);
+  }
+
   Transcript transcribe(const Audio& audio, const TranscribeOptions& options = TranscribeOptions()) {
     Listener listener{options, {}};
     const transept_audio source = audio.get();
@@ -531,6 +555,18 @@ class Model {
         given.on_language = [](void* data, transept_text code, double probability) -> std::int32_t {
           auto& own = *static_cast<Listener*>(data);
           return own.caught.run([&] { return own.options.on_language(detail::view(code), probability); });
+        };
+      }
+      if (options.on_duration) {
+        given.on_duration = [](void* data, double seconds) -> std::int32_t {
+          auto& own = *static_cast<Listener*>(data);
+          return own.caught.run([&] { return own.options.on_duration(seconds); });
+        };
+      }
+      if (options.on_languages) {
+        given.on_languages = [](void* data, const transept_language* languages, std::size_t size) -> std::int32_t {
+          auto& own = *static_cast<Listener*>(data);
+          return own.caught.run([&] { return own.options.on_languages({languages, size}); });
         };
       }
       return given;

@@ -1,0 +1,160 @@
+"""A loaded model, which the faces share: loading, ends at exit, the tokenizer."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import weakref
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+from . import _core
+from .errors import InvalidArgumentError, TranseptError, UnsupportedError
+
+_LOG_LEVELS = {"error": 0, "warning": 1, "info": 2}
+_open: weakref.WeakSet[EngineModel] = weakref.WeakSet()
+
+
+def set_log_level(level: str) -> None:
+    """Log lines up to `level` ("error", "warning", "info") go to standard error. By default: "warning"."""
+    if level not in _LOG_LEVELS:
+        raise ValueError(f"level {level!r} is unknown; one of {', '.join(_LOG_LEVELS)}")
+    _core.set_log_level(_LOG_LEVELS[level])
+
+
+class EngineModel:
+    """A model with its engine's threads. Any thread may use it."""
+
+    def __init__(self, model: Union[str, os.PathLike[str]], options: dict[str, Any], max_queued_requests: int = 0) -> None:
+        given = {name: value for name, value in options.items() if value is not None}
+        self.core: _core.Model = _core.load(os.fspath(model), json.dumps(given), 0, max_queued_requests)
+        self.info: dict[str, Any] = json.loads(self.core.info())
+        self._vocabularies: dict[bool, Vocabulary] = {}
+        _open.add(self)
+
+    def stats(self) -> dict[str, Any]:
+        stats: dict[str, Any] = json.loads(self.core.stats())
+        return stats
+
+    def vocabulary(self, decoder_side: bool) -> Vocabulary:
+        if decoder_side not in self._vocabularies:
+            self._vocabularies[decoder_side] = Vocabulary(self, decoder_side)
+        return self._vocabularies[decoder_side]
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Engines end before the interpreter does."""
+    for model in list(_open):
+        try:
+            model.core.stop()
+        except TranseptError:  # a fork's child has nothing to stop
+            pass
+
+
+class Vocabulary:
+    """Tokens by their spelling, of one side of a model."""
+
+    def __init__(self, model: EngineModel, decoder_side: bool) -> None:
+        self.tokens: list[str] = []
+        try:
+            while True:
+                self.tokens.append(model.core.token_spelling(len(self.tokens), decoder_side))
+        except InvalidArgumentError:  # past the last id
+            pass
+        self._ids = {token: token_id for token_id, token in reversed(list(enumerate(self.tokens))) if token}
+
+    def get(self, token: str) -> Optional[int]:
+        return self._ids.get(token)
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """Unknown tokens are <unk>'s. Raises KeyError if the vocabulary has none."""
+        found = [self._ids.get(token) for token in tokens]
+        if None not in found:
+            return [token_id for token_id in found if token_id is not None]
+        unknown = self._ids.get("<unk>", self._ids.get("[UNK]"))
+        if unknown is None:
+            missing = next(token for token in tokens if token not in self._ids)
+            raise KeyError(f"the vocabulary has no token {missing!r}, and none for unknown ones")
+        return [unknown if token_id is None else token_id for token_id in found]
+
+
+class Tokenizer:
+    """The model's tokenizer. Any thread may use it."""
+
+    def __init__(self, model: EngineModel) -> None:
+        self._model = model
+
+    def encode(
+        self,
+        text: str,
+        add_special_tokens: bool = True,
+        *,
+        source_lang: str = "",
+        target_lang: str = "",
+        decoder_side: bool = False,
+    ) -> list[int]:
+        return self._model.core.tokenize(text, decoder_side, add_special_tokens, source_lang, target_lang)
+
+    def decode(self, token_ids: Union[int, Sequence[int]], skip_special_tokens: bool = False) -> str:
+        ids = [token_ids] if isinstance(token_ids, int) else [int(token_id) for token_id in token_ids]
+        return self._model.core.detokenize(ids, skip_special_tokens)
+
+    def convert_ids_to_tokens(self, token_ids: Sequence[int], *, decoder_side: bool = True) -> list[str]:
+        return [self._model.core.token_spelling(int(token_id), decoder_side) for token_id in token_ids]
+
+    def convert_tokens_to_ids(self, tokens: Sequence[str], *, decoder_side: bool = True) -> list[int]:
+        return self._model.vocabulary(decoder_side).ids(tokens)
+
+    def tokenize(
+        self, text: str, add_special_tokens: bool = False, *, source_lang: str = "", target_lang: str = ""
+    ) -> list[str]:
+        """The spellings of encode()'s ids."""
+        ids = self.encode(text, add_special_tokens, source_lang=source_lang, target_lang=target_lang)
+        return self.convert_ids_to_tokens(ids, decoder_side=False)
+
+    def __call__(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return self.encode(text, add_special_tokens)
+
+    @property
+    def eos_token_id(self) -> Optional[int]:
+        ends: list[int] = self._model.info["eos_token_ids"]
+        return ends[0] if ends else None
+
+    @property
+    def vocab_size(self) -> int:
+        size: int = self._model.info["vocab_size"]
+        return size
+
+    def __len__(self) -> int:
+        return self.vocab_size
+
+
+def with_revision(model: Union[str, os.PathLike[str]], revision: Optional[str]) -> str:
+    """MODEL of a hub's model at a revision. A folder has none."""
+    name = os.fspath(model)
+    return f"{name}@{revision}" if revision is not None and not os.path.isdir(name) else name
+
+
+def types_of(callee: str, compute_type: str) -> dict[str, str]:
+    """CTranslate2's compute types as dtype and quantization."""
+    known: dict[str, dict[str, str]] = {
+        "default": {},
+        "auto": {"quantization": "auto"},
+        "float32": {"dtype": "float32"},
+        "float16": {"dtype": "float16"},
+        "bfloat16": {"dtype": "bfloat16"},
+        "int8": {"quantization": "int8"},
+        "int8_float32": {"quantization": "int8"},
+    }
+    if compute_type not in known:
+        raise UnsupportedError(
+            f"{callee}: compute_type={compute_type!r} is not supported; one of {', '.join(known)}", "compute_type"
+        )
+    return known[compute_type]
+
+
+def check_device(callee: str, device: str) -> None:
+    if device not in ("auto", "cpu"):
+        raise UnsupportedError(f"{callee}: device={device!r} is not supported; models run on processors", "device")

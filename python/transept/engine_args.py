@@ -1,0 +1,111 @@
+"""Arguments of an engine, in vLLM's names."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Any, Final, Optional, Union
+
+from ._foreign import check_foreign
+from ._model import EngineModel, check_device, with_revision
+
+_GIB = 1024**3
+
+# Of vLLM's arguments: those that change no answer here.
+HARMLESS: Final = frozenset(
+    {
+        "allowed_local_media_path",
+        "async_scheduling",
+        "compilation_config",
+        "config_format",
+        "cpu_offload_gb",
+        "disable_custom_all_reduce",
+        "disable_log_requests",
+        "disable_log_stats",
+        "enable_chunked_prefill",
+        "enable_log_requests",
+        "enable_prefix_caching",
+        "enforce_eager",
+        "gpu_memory_utilization",
+        "limit_mm_per_prompt",
+        "load_format",
+        "max_seq_len_to_capture",
+        "skip_mm_profiling",
+        "tokenizer_mode",
+        "trust_remote_code",
+        "usage_context",
+    }
+)
+# Those that would, with the value that changes nothing.
+REFUSED: Final[dict[str, Any]] = {
+    "data_parallel_size": 1,
+    "enable_lora": False,
+    "guided_decoding_backend": None,
+    "hf_config_path": None,
+    "hf_overrides": None,
+    "hf_token": None,
+    "kv_transfer_config": None,
+    "logits_processors": None,
+    "mm_processor_kwargs": None,
+    "override_generation_config": None,
+    "pipeline_parallel_size": 1,
+    "skip_tokenizer_init": False,
+    "speculative_config": None,
+    "task": "auto",
+    "tensor_parallel_size": 1,
+    "tokenizer": None,
+    "tokenizer_revision": None,
+}
+
+
+@dataclass
+class EngineArgs:
+    """What a model is loaded with. None is the default of `transept generate`'s flag of the name (docs/flags.md)."""
+
+    model: Union[str, os.PathLike[str]]
+    revision: Optional[str] = None
+    dtype: Optional[str] = None
+    quantization: Optional[str] = None
+    kv_cache_dtype: Optional[str] = None
+    kv_cache_memory_bytes: Optional[int] = None
+    swap_space: Optional[float] = None  # GiB, as in vLLM
+    block_size: Optional[int] = None
+    max_model_len: Optional[int] = None
+    max_num_seqs: Optional[int] = None
+    max_num_batched_tokens: Optional[int] = None
+    seed: Optional[int] = None
+    device: str = "auto"
+    # Transept's.
+    attention_backend: Optional[str] = None
+    cpu_affinity: Optional[str] = None
+    encode_slice: Optional[str] = None
+    isa: Optional[str] = None
+    max_num_encoder_tokens: Optional[int] = None
+    max_queued_requests: int = 0  # 0: 512
+    preemption_mode: Optional[str] = None
+    replicas: Optional[int] = None
+    share_identical_inputs: Optional[bool] = None
+    shortlist: Optional[str] = None
+    threads: Optional[int] = None
+    watermark: Optional[float] = None
+
+    def load(self) -> EngineModel:
+        check_device("LLM", self.device)
+        ours = {"model", "revision", "device", "kv_cache_memory_bytes", "swap_space", "max_queued_requests"}
+        options = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
+        options["kv_cache_memory"] = self.kv_cache_memory_bytes
+        options["swap_space"] = None if self.swap_space is None else int(self.swap_space * _GIB)
+        return EngineModel(with_revision(self.model, self.revision), options, self.max_queued_requests)
+
+
+_NAMES: Final = frozenset(field.name for field in fields(EngineArgs))
+
+
+def engine_args(callee: str, model: Union[str, os.PathLike[str]], given: dict[str, Any]) -> EngineArgs:
+    """Of keyword arguments. Raises TypeError for unknown names, UnsupportedError for vLLM's that are not here."""
+    check_foreign(callee, {name: value for name, value in given.items() if name not in _NAMES}, HARMLESS, REFUSED)
+    return EngineArgs(model, **{name: value for name, value in given.items() if name in _NAMES})
+
+
+class AsyncEngineArgs(EngineArgs):
+    """The same: vLLM's name beside AsyncLLM."""

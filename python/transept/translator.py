@@ -1,0 +1,435 @@
+"""Translator: tokens in, tokens out, in CTranslate2's names."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Optional, TypeVar, Union
+
+from . import _core
+from ._foreign import refuse_unless
+from ._model import EngineModel, Tokenizer, check_device, types_of
+from ._requests import run_in_order, submit_patiently
+from .errors import InvalidArgumentError, UnsupportedError
+from .inputs import Parts
+
+Tokens = Sequence[str]
+
+
+@dataclass
+class TranslationResult:
+    """The answers to one source, best first, as tokens; the target prefix is part of them, the end is not."""
+
+    hypotheses: list[list[str]]
+    scores: list[float] = field(default_factory=list)  # with return_scores
+    attention: list[list[list[float]]] = field(default_factory=list)  # never
+    logits: list[list[Any]] = field(default_factory=list)  # never
+
+    def __len__(self) -> int:
+        return len(self.hypotheses)
+
+
+@dataclass
+class ScoringResult:
+    """A target's tokens, its end included, and the log-probability of each."""
+
+    tokens: list[str]
+    log_probs: list[float]
+
+
+@dataclass
+class GenerationStepResult:
+    """A token as it was generated."""
+
+    step: int
+    batch_id: int
+    token_id: int
+    hypothesis_id: int
+    token: str
+    log_prob: Optional[float]  # with return_log_prob
+    is_last: bool
+    logits: None = None
+
+
+R = TypeVar("R")
+
+
+class _AsyncResult(Generic[R]):
+    """A result that is being made."""
+
+    def __init__(self, stream: _core.Stream, make: Any) -> None:
+        self._stream: Optional[_core.Stream] = stream
+        self._make = make
+        self._core_result: Optional[_core.Result] = None
+
+    def done(self) -> bool:
+        """Whether result() would not wait."""
+        if self._core_result is None and self._stream is not None:
+            self._core_result = self._stream.next(0.0)
+        return self._core_result is not None
+
+    def result(self) -> R:
+        """Waits. Raises the error of the request."""
+        if self._core_result is None:
+            assert self._stream is not None
+            self._core_result = self._stream.next()
+        made: R = self._make(self._core_result)
+        return made
+
+
+class AsyncTranslationResult(_AsyncResult[TranslationResult]):
+    """A translation that is being made."""
+
+
+class AsyncScoringResult(_AsyncResult[ScoringResult]):
+    """A score that is being computed."""
+
+
+class Translator:
+    """A model that translates tokens. Any number of threads may use it; their requests share the engine's batch.
+
+    `model_path`: a folder in Hugging Face's layout (not a converted one), the name of a bundled model, or ORG/NAME of
+    the hub. `inter_threads` engines share the weights; each has `intra_threads` threads (0: the processors, divided).
+    """
+
+    def __init__(
+        self,
+        model_path: Union[str, "os.PathLike[str]"],
+        device: str = "auto",
+        *,
+        device_index: Union[int, list[int]] = 0,
+        compute_type: str = "default",
+        inter_threads: int = 1,
+        intra_threads: int = 0,
+        max_queued_batches: int = 0,
+        flash_attention: bool = False,
+        tensor_parallel: bool = False,
+        files: None = None,
+    ) -> None:
+        check_device("Translator", device)
+        refuse_unless("Translator", "files", files, None)
+        refuse_unless("Translator", "tensor_parallel", tensor_parallel, False)
+        options: dict[str, Any] = dict(types_of("Translator", compute_type))
+        if inter_threads != 1:
+            options["replicas"] = inter_threads
+        if intra_threads:
+            options["threads"] = intra_threads
+        self._model = EngineModel(model_path, options)
+        self._compute_type = compute_type
+        self._replicas = inter_threads
+
+    # ---- Translating
+
+    def translate_batch(
+        self,
+        source: Sequence[Tokens],
+        target_prefix: Optional[Sequence[Optional[Tokens]]] = None,
+        *,
+        max_batch_size: int = 0,
+        batch_type: str = "examples",
+        asynchronous: bool = False,
+        beam_size: int = 2,
+        patience: float = 1,
+        num_hypotheses: int = 1,
+        length_penalty: float = 1,
+        coverage_penalty: float = 0,
+        repetition_penalty: float = 1,
+        no_repeat_ngram_size: int = 0,
+        disable_unk: bool = False,
+        suppress_sequences: Optional[Sequence[Tokens]] = None,
+        end_token: None = None,
+        return_end_token: bool = False,
+        prefix_bias_beta: float = 0,
+        max_input_length: int = 1024,
+        max_decoding_length: int = 256,
+        min_decoding_length: int = 1,
+        use_vmap: bool = False,
+        return_scores: bool = False,
+        return_logits_vocab: bool = False,
+        return_attention: bool = False,
+        return_alternatives: bool = False,
+        min_alternative_expansion_prob: float = 0,
+        sampling_topk: int = 1,
+        sampling_topp: float = 1,
+        sampling_temperature: float = 1,
+        replace_unknowns: bool = False,
+        callback: None = None,
+    ) -> Any:
+        """Translates a batch of tokens: list[TranslationResult], in order; list[AsyncTranslationResult] if `asynchronous`.
+
+        Sources are encoded as they are: their special tokens are the caller's. docs/python.md says what each argument
+        does here; `max_batch_size` and `batch_type` mean nothing, since requests are batched as they come.
+        """
+        given = dict(locals())
+        search = _Search(self, given)
+        prefixes = itertools.repeat(None) if target_prefix is None else target_prefix
+        if target_prefix is not None and len(target_prefix) != len(source):
+            raise InvalidArgumentError(f"{len(source)} sources and {len(target_prefix)} prefixes", "target_prefix")
+        requests = [search.request(tokens, prefix) for tokens, prefix in zip(source, prefixes)]
+        if asynchronous:
+            return [AsyncTranslationResult(submit_patiently(self._model, part, fields, 0), search.result) for part, fields in requests]
+        return [search.result(result) for result in run_in_order(self._model, requests, 0)]
+
+    def translate_iterable(
+        self,
+        source: Iterable[Tokens],
+        target_prefix: Optional[Iterable[Optional[Tokens]]] = None,
+        max_batch_size: int = 32,
+        batch_type: str = "examples",
+        **kwargs: Any,
+    ) -> Iterator[TranslationResult]:
+        """Translates a stream of tokens, in order, in memory that does not grow with it. Other arguments:
+        translate_batch's."""
+        refuse_unless("translate_iterable", "asynchronous", kwargs.pop("asynchronous", False), False)
+        pairs = zip(source, itertools.repeat(None) if target_prefix is None else target_prefix)
+        ahead: list[AsyncTranslationResult] = []
+        for tokens, prefix in pairs:
+            ahead += self.translate_batch([tokens], [prefix], asynchronous=True, **kwargs)
+            if len(ahead) >= max(32, max_batch_size):
+                yield ahead.pop(0).result()
+        for pending in ahead:
+            yield pending.result()
+
+    def generate_tokens(
+        self,
+        source: Tokens,
+        target_prefix: Optional[Tokens] = None,
+        *,
+        max_decoding_length: int = 256,
+        min_decoding_length: int = 1,
+        sampling_topk: int = 1,
+        sampling_topp: float = 1,
+        sampling_temperature: float = 1,
+        return_log_prob: bool = False,
+        return_logits_vocab: bool = False,
+        repetition_penalty: float = 1,
+        no_repeat_ngram_size: int = 0,
+        disable_unk: bool = False,
+        suppress_sequences: Optional[Sequence[Tokens]] = None,
+        end_token: None = None,
+        max_input_length: int = 1024,
+        use_vmap: bool = False,
+    ) -> Iterator[GenerationStepResult]:
+        """Yields tokens as they are generated, by the greedy search or by sampling."""
+        search = _Search(self, {**_DEFAULTS, **locals(), "beam_size": 1})
+        part, fields = search.request(source, target_prefix, {"logprobs": 0} if return_log_prob else {})
+        stream = submit_patiently(self._model, part, fields, _core.STREAM)
+        spell = self._model.vocabulary(True).tokens
+        step = 0
+        while not stream.has_ended:
+            piece = stream.next()
+            if piece is None or len(piece) == 0:
+                continue
+            _, _, ids, _, _, reason = piece.output(0)
+            entries = json.loads(piece.json())["outputs"][0]["logprobs"] if return_log_prob else None
+            for i, token_id in enumerate(ids):
+                log_prob = None if entries is None else entries[i][str(token_id)]["logprob"]
+                is_last = reason is not None and i == len(ids) - 1
+                yield GenerationStepResult(step, 0, token_id, 0, spell[token_id], log_prob, is_last)
+                step += 1
+
+    # ---- Scoring
+
+    def score_batch(
+        self,
+        source: Sequence[Tokens],
+        target: Sequence[Tokens],
+        *,
+        max_batch_size: int = 0,
+        batch_type: str = "examples",
+        max_input_length: int = 1024,
+        offset: int = 0,
+        asynchronous: bool = False,
+    ) -> Any:
+        """The log-probabilities of each target's tokens and its end: list[ScoringResult], or list[AsyncScoringResult]."""
+        if len(source) != len(target):
+            raise InvalidArgumentError(f"{len(source)} sources and {len(target)} targets", "target")
+        refuse_unless("score_batch", "offset", offset, 0, "take the rest of log_probs")
+        end = self._end()
+        requests = []
+        for tokens, wanted in zip(source, target):
+            ids = [*self._model.vocabulary(True).ids(wanted), end]
+            encoder = self._source_ids(tokens, max_input_length)
+            requests.append((Parts(encoder, self._with_start(ids), {}), json.dumps({"prompt_logprobs": 0})))
+        if asynchronous:
+            return [AsyncScoringResult(submit_patiently(self._model, part, fields, _core.SCORE), self._scoring) for part, fields in requests]
+        return [self._scoring(result) for result in run_in_order(self._model, requests, _core.SCORE)]
+
+    def score_iterable(
+        self,
+        source: Iterable[Tokens],
+        target: Iterable[Tokens],
+        max_batch_size: int = 64,
+        batch_type: str = "examples",
+        **kwargs: Any,
+    ) -> Iterator[ScoringResult]:
+        """score_batch() of a stream."""
+        for tokens, wanted in zip(source, target):
+            yield from self.score_batch([tokens], [wanted], **kwargs)
+
+    def _scoring(self, result: _core.Result) -> ScoringResult:
+        ids = result.decoder_ids[1:]
+        entries = json.loads(result.json())["prompt_logprobs"][1:]
+        spell = self._model.vocabulary(True).tokens
+        return ScoringResult(
+            [spell[token_id] for token_id in ids],
+            [entry[str(token_id)]["logprob"] for entry, token_id in zip(entries, ids)],
+        )
+
+    # ---- What it is
+
+    def get_tokenizer(self) -> Tokenizer:
+        return Tokenizer(self._model)
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def device_index(self) -> list[int]:
+        return [0]
+
+    @property
+    def compute_type(self) -> str:
+        return self._compute_type
+
+    @property
+    def num_translators(self) -> int:
+        return self._replicas
+
+    @property
+    def num_active_batches(self) -> int:
+        """Requests that run or wait."""
+        stats = self._model.stats()
+        active: int = stats["num_running"] + stats["num_waiting"] + stats["num_swapped"] + stats["num_queued"]
+        return active
+
+    @property
+    def num_queued_batches(self) -> int:
+        queued: int = self._model.stats()["num_queued"]
+        return queued
+
+    @property
+    def tensor_parallel(self) -> bool:
+        return False
+
+    def shutdown(self) -> None:
+        """Ends the engine after its step, and frees its memory."""
+        self._model.core.stop()
+
+    # ---- Requests
+
+    def _source_ids(self, tokens: Tokens, max_input_length: int) -> list[int]:
+        ids = self._model.vocabulary(False).ids(tokens)
+        return ids[:max_input_length] if max_input_length > 0 else ids
+
+    def _end(self) -> int:
+        ends: list[int] = self._model.info["eos_token_ids"]
+        if not ends:
+            raise UnsupportedError("the model has no end token")
+        return ends[0]
+
+    def _with_start(self, ids: list[int]) -> list[int]:
+        """The decoder's start once: a target that begins with its spelling has it twice, as in CTranslate2."""
+        start: Optional[int] = self._model.info["decoder_start_token_id"]
+        return ids if start is None else [start, *ids]
+
+
+# translate_batch's, for generate_tokens.
+_DEFAULTS: dict[str, Any] = {
+    "coverage_penalty": 0,
+    "length_penalty": 1,
+    "min_alternative_expansion_prob": 0,
+    "num_hypotheses": 1,
+    "patience": 1,
+    "prefix_bias_beta": 0,
+    "replace_unknowns": False,
+    "return_alternatives": False,
+    "return_attention": False,
+    "return_end_token": False,
+    "return_scores": False,
+    "callback": None,
+}
+# What would change results and is not there, with the value that changes nothing.
+_REFUSED: dict[str, Any] = {
+    "patience": 1,
+    "coverage_penalty": 0,
+    "end_token": None,
+    "prefix_bias_beta": 0,
+    "use_vmap": False,
+    "return_logits_vocab": False,
+    "return_attention": False,
+    "return_alternatives": False,
+    "min_alternative_expansion_prob": 0,
+    "replace_unknowns": False,
+    "callback": None,
+}
+
+
+class _Search:
+    """The arguments of one call as a request's fields, and its results as tokens."""
+
+    def __init__(self, translator: Translator, given: dict[str, Any]) -> None:
+        for name, accepted in _REFUSED.items():
+            refuse_unless("Translator", name, given[name], accepted)
+        self._translator = translator
+        self._model: EngineModel = translator._model
+        self._given = given
+        self._beam_size: int = given["beam_size"]
+        self._fields = self._make_fields()
+        self._ends = frozenset(self._model.info["eos_token_ids"])
+
+    def _make_fields(self) -> dict[str, Any]:
+        given = self._given
+        fields: dict[str, Any] = {
+            "max_tokens": given["max_decoding_length"],
+            "min_tokens": given["min_decoding_length"],
+            "n": given["num_hypotheses"],
+            "repetition_penalty": given["repetition_penalty"],
+            "no_repeat_ngram_size": given["no_repeat_ngram_size"],
+            "temperature": 0,
+        }
+        sampled = given["sampling_topk"] != 1
+        if self._beam_size > 1:
+            if sampled:
+                raise UnsupportedError("Translator: sampling_topk needs beam_size=1", "sampling_topk")
+            fields.update(num_beams=self._beam_size, length_penalty=given["length_penalty"], early_stopping=True)
+        elif sampled:
+            fields.update(temperature=given["sampling_temperature"], top_k=given["sampling_topk"])
+            fields["top_p"] = given["sampling_topp"]
+        else:
+            fields["num_beams"] = 1
+        vocabulary = self._model.vocabulary(True)
+        unknown = vocabulary.get("<unk>") if given["disable_unk"] else None
+        if unknown is not None:
+            fields["suppress_tokens"] = [unknown]
+        if given["suppress_sequences"]:
+            fields["bad_words_ids"] = [vocabulary.ids(tokens) for tokens in given["suppress_sequences"]]
+        return fields
+
+    def request(
+        self, tokens: Tokens, prefix: Optional[Tokens], more: Optional[dict[str, Any]] = None
+    ) -> tuple[Parts, str]:
+        encoder = self._translator._source_ids(tokens, self._given["max_input_length"])
+        decoder = None
+        if prefix:
+            decoder = self._translator._with_start(self._model.vocabulary(True).ids(prefix))
+        most = self._model.info["max_decoder_len"] - (2 if decoder is None else len(decoder))
+        limit = {"max_tokens": min(self._fields["max_tokens"], max(most, 1))}
+        return Parts(encoder, decoder, {}), json.dumps({**self._fields, **limit, **(more or {})})
+
+    def result(self, result: _core.Result) -> TranslationResult:
+        spell = self._model.vocabulary(True).tokens
+        prefix = result.decoder_ids[1:]
+        hypotheses, scores = [], []
+        for i in range(len(result)):
+            _, _, ids, logprob, beam_score, _ = result.output(i)
+            length = max(len(ids), 1)
+            if ids and ids[-1] in self._ends and not self._given["return_end_token"]:
+                ids = ids[:-1]
+            hypotheses.append([spell[token_id] for token_id in (*prefix, *ids)])
+            scores.append(beam_score if beam_score == beam_score else logprob / length ** self._given["length_penalty"])
+        return TranslationResult(hypotheses, scores if self._given["return_scores"] else [])

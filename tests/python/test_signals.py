@@ -1,0 +1,147 @@
+"""Ctrl-C, forks, the end of the process: each in a process of its own."""
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import unittest
+
+from common_python import MODELS, WHISPER
+
+T5 = MODELS / "t5-float32"
+HEAD = """
+import os, signal, sys, threading, time
+import numpy as np
+import transept
+from transept import LLM, SamplingParams, WhisperModel
+"""
+
+
+def run(body, **options):
+    """A program's output; its errors are failures of the test."""
+    done = subprocess.run([sys.executable, "-c", HEAD + textwrap.dedent(body)], capture_output=True, text=True, timeout=120, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"exit code {done.returncode}: {done.stdout[-500:]}{done.stderr[-2000:]}")
+    return done.stdout.split()
+
+
+class Interrupts(unittest.TestCase):
+    """The time from the signal to the exception. A step takes some 0.1 ms here; a wait looks every 20 ms."""
+
+    def seconds(self, setup, call):
+        return float(run(f"""
+            {setup}
+            sent = []
+            def interrupt():
+                time.sleep(0.5)
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Thread(target=interrupt).start()
+            try:
+                {call}
+                print("no interrupt")
+            except KeyboardInterrupt:
+                print(time.monotonic() - sent[0])
+        """)[0])
+
+    def test_generate(self):
+        setup = f"llm = LLM({str(T5)!r}, threads=1)"
+        call = "llm.generate(['a'] * 40, SamplingParams(max_tokens=8000, ignore_eos=True, temperature=0))"
+        self.assertLess(self.seconds(setup, call), 0.2)
+
+    def test_the_model_goes_on_after_it(self):
+        self.assertEqual(run(f"""
+            llm = LLM({str(T5)!r}, threads=1)
+            long = SamplingParams(max_tokens=8000, ignore_eos=True, temperature=0)
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            try:
+                llm.generate(['a'] * 40, long)
+            except KeyboardInterrupt:
+                pass
+            assert len(llm.generate('b', SamplingParams(max_tokens=5, ignore_eos=True))[0].outputs[0].token_ids) == 5
+            time.sleep(0.1)
+            print(llm.stats()["num_running"])
+        """), ["0"])
+
+    def test_transcribe(self):
+        setup = f"model = WhisperModel({str(WHISPER)!r}, cpu_threads=1); audio = np.random.default_rng(1).normal(0, .1, 16000 * 3000).astype(np.float32)"
+        self.assertLess(self.seconds(setup, "list(model.transcribe(audio, language='en')[0])"), 0.5)
+
+    def test_a_handler_runs_while_a_call_waits(self):
+        self.assertEqual(run(f"""
+            llm = LLM({str(T5)!r}, threads=1)
+            seen = []
+            signal.signal(signal.SIGALRM, lambda *_: seen.append(llm.stats()["num_running"]))
+            signal.setitimer(signal.ITIMER_REAL, 0.1, 0.05)
+            llm.generate(['a'] * 40, SamplingParams(max_tokens=2000, ignore_eos=True, temperature=0))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            print(len(seen) > 0 and max(seen) > 0)
+        """), ["True"])
+
+
+class Forks(unittest.TestCase):
+    def test_a_child_is_refused_by_name(self):
+        self.assertEqual(run(f"""
+            llm = LLM({str(T5)!r}, threads=1)
+            model = WhisperModel({str(WHISPER)!r}, cpu_threads=1)
+            (handle,) = llm.encode("a b c")
+            segments, _ = model.transcribe(np.zeros(16000 * 100, np.float32), language="en")
+            child = os.fork()
+            if child == 0:
+                kinds = []
+                for call in (lambda: llm.generate("a"), lambda: llm.get_tokenizer().encode("a"), lambda: llm.generate(handle),
+                             lambda: model.transcribe(np.zeros(160, np.float32)), lambda: next(segments), lambda: llm.shutdown()):
+                    try:
+                        call()
+                        kinds.append("none")
+                    except transept.ForkedError as error:
+                        kinds.append(error.code)
+                del handle, segments
+                fresh = LLM({str(T5)!r}, threads=1)
+                fresh.generate("a", SamplingParams(max_tokens=3))
+                print(*kinds, flush=True)
+                sys.exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            llm.generate(handle, SamplingParams(max_tokens=3))  # the parent goes on
+            print("parent")
+        """), ["forked"] * 6 + ["parent"])
+
+
+class Ends(unittest.TestCase):
+    def test_a_process_ends_whatever_is_left(self):
+        self.assertEqual(run(f"""
+            llm = LLM({str(T5)!r}, threads=1)
+            model = WhisperModel({str(WHISPER)!r}, cpu_threads=1)
+            segments, _ = model.transcribe(np.zeros(16000 * 100, np.float32), language="en")
+            stream = llm._model.core.submit("a", None, '{{"max_tokens": 8000, "ignore_eos": true}}')
+            threading.Thread(target=lambda: llm.generate("b", SamplingParams(max_tokens=100)), daemon=True).start()
+            print("end")
+        """), ["end"])
+
+    def test_objects_are_freed_in_any_order(self):
+        self.assertEqual(run(f"""
+            import gc
+            llm = LLM({str(T5)!r}, threads=1)
+            (handle,) = llm.encode("a b c")
+            (output,) = llm.generate(handle, SamplingParams(max_tokens=3))
+            stream = llm._model.core.submit("a", None, '{{"max_tokens": 8000, "ignore_eos": true}}')
+            del llm
+            gc.collect()
+            del handle, stream
+            gc.collect()
+            assert output.outputs[0].text is not None and output.prompt_token_ids
+            print("end")
+        """), ["end"])
+
+    def test_ctrl_c_ends_a_load(self):
+        body = HEAD + "print('begin', flush=True)\nLLM(sys.argv[1])\n"
+        process = subprocess.Popen([sys.executable, "-c", body, str(T5)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertIn(process.returncode, (0, 1, -signal.SIGINT))  # not a crash
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""Translator: tokens in and out, scores, streams; CTranslate2's answers where it is installed."""
+import json
+import subprocess
+import unittest
+
+from common_python import BINARY, MODELS
+
+import transept
+from transept import Translator
+
+MODEL = MODELS / "marian-two-vocabularies"
+LINES = ["Nobody is overtaken for ever.", "The ship leaves tomorrow", "a"]
+
+
+class Translate(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.translator = Translator(MODEL, intra_threads=1)
+        tokenizer = cls.translator.get_tokenizer()
+        cls.sources = [tokenizer.convert_ids_to_tokens(tokenizer.encode(line), decoder_side=False) for line in LINES]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.translator.shutdown()
+
+    def wanted(self, *flags):
+        """Ids of the binary's answers: the oracle."""
+        done = subprocess.run([str(BINARY), "generate", str(MODEL), *LINES, "--json", *flags], capture_output=True, text=True, check=True)
+        return [[o["token_ids"] for o in json.loads(line)["outputs"]] for line in done.stdout.splitlines()]
+
+    def spelled(self, ids):
+        ends = self.translator._model.info["eos_token_ids"]
+        return self.translator.get_tokenizer().convert_ids_to_tokens(ids[:-1] if ids and ids[-1] in ends else ids)
+
+    def test_translates_as_the_binary_does(self):
+        for beams in (1, 3):
+            flags = ["--num-beams", str(beams), "--max-tokens", "12", "--min-tokens", "1", "--early-stopping", "true", "--length-penalty", "1"]
+            wanted = [[self.spelled(ids) for ids in answers] for answers in self.wanted(*flags)]
+            results = self.translator.translate_batch(self.sources, beam_size=beams, max_decoding_length=12)
+            self.assertEqual([r.hypotheses for r in results], wanted)
+            later = self.translator.translate_batch(self.sources, beam_size=beams, max_decoding_length=12, asynchronous=True)
+            self.assertEqual([r.result().hypotheses for r in later], wanted)
+            self.assertTrue(all(r.done() for r in later))
+            stream = self.translator.translate_iterable(iter(self.sources * 30), beam_size=beams, max_decoding_length=12)
+            self.assertEqual([r.hypotheses for r in stream], wanted * 30)
+
+    def test_several_hypotheses_have_scores(self):
+        (result,) = self.translator.translate_batch(self.sources[:1], beam_size=4, num_hypotheses=4, return_scores=True, max_decoding_length=10)
+        self.assertEqual(len(result), 4)
+        self.assertEqual(result.scores, sorted(result.scores, reverse=True))
+        self.assertEqual(self.translator.translate_batch(self.sources[:1], max_decoding_length=10)[0].scores, [])
+
+    def test_a_prefix_is_part_of_the_answer(self):
+        (free,) = self.translator.translate_batch(self.sources[:1], beam_size=1, max_decoding_length=8)
+        prefix = free.hypotheses[0][:3]
+        (result,) = self.translator.translate_batch(self.sources[:1], [prefix], beam_size=1, max_decoding_length=5)
+        self.assertEqual(result.hypotheses[0][:8], free.hypotheses[0][:8])
+        with self.assertRaises(ValueError):
+            self.translator.translate_batch(self.sources, [prefix])
+
+    def test_tokens_as_they_come(self):
+        (wanted,) = self.translator.translate_batch(self.sources[:1], beam_size=1, max_decoding_length=9)
+        steps = list(self.translator.generate_tokens(self.sources[0], max_decoding_length=9, return_log_prob=True))
+        self.assertEqual([s.token for s in steps if s.token_id not in self.translator._model.info["eos_token_ids"]], wanted.hypotheses[0])
+        self.assertEqual([s.step for s in steps], list(range(len(steps))))
+        self.assertEqual([s.is_last for s in steps], [False] * (len(steps) - 1) + [True])
+        self.assertTrue(all(s.log_prob <= 0 for s in steps))
+
+    def test_scores_are_those_of_the_answer(self):
+        (result,) = self.translator.translate_batch(self.sources[:1], beam_size=1, max_decoding_length=9, return_scores=True)
+        (score,) = self.translator.score_batch(self.sources[:1], [result.hypotheses[0]])
+        self.assertEqual(score.tokens[:-1], result.hypotheses[0])
+        self.assertEqual(len(score.log_probs), len(score.tokens))
+        steps = list(self.translator.generate_tokens(self.sources[0], max_decoding_length=9, return_log_prob=True))
+        for step, log_prob in zip(steps, score.log_probs):
+            self.assertAlmostEqual(step.log_prob, log_prob, 3)
+        self.assertEqual([s.tokens for s in self.translator.score_iterable(self.sources[:1], [result.hypotheses[0]])], [score.tokens])
+
+    def test_refused_arguments(self):
+        for arguments in (dict(patience=2), dict(coverage_penalty=1), dict(use_vmap=True), dict(return_attention=True), dict(sampling_topk=5)):
+            with self.assertRaises(transept.UnsupportedError, msg=str(arguments)) as caught:
+                self.translator.translate_batch(self.sources, **arguments)
+            self.assertEqual(caught.exception.field, next(iter(arguments)))
+        with self.assertRaises(TypeError):
+            self.translator.translate_batch(self.sources, beams=3)
+        with self.assertRaises(transept.UnsupportedError):
+            Translator(MODEL, compute_type="int16")
+
+    def test_sampling_and_bans(self):
+        drawn = self.translator.translate_batch(self.sources[:1], beam_size=1, sampling_topk=0, max_decoding_length=6)
+        self.assertTrue(drawn[0].hypotheses[0])
+        (free,) = self.translator.translate_batch(self.sources[:1], beam_size=1, max_decoding_length=6)
+        first = free.hypotheses[0][:1]
+        (banned,) = self.translator.translate_batch(self.sources[:1], beam_size=1, max_decoding_length=6, suppress_sequences=[first], disable_unk=True)
+        self.assertNotIn(first[0], banned.hypotheses[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
