@@ -144,6 +144,11 @@ def library_tests(binary, log):
     return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)
 
 
+def package_tests(log):
+    """tests/package/run.py: what ./dev package makes, lived with in fresh roots."""
+    return run_suite([sys.executable, "tests/package/run.py"], log)
+
+
 def hub_tests(binary, log, name_filter=""):
     """tests/hub/run.py: the binary beside huggingface_hub, over one hub. Installs from PyPI what is missing."""
     return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)
