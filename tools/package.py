@@ -128,12 +128,18 @@ def debian_tree(folder):
     (debian / "commit").write_text(f"-DTRANSEPT_COMMIT={name} -DTRANSEPT_COMMIT_DATE={day}\n")
 
 
+def compiler_cache():
+    """The environment, in which ccache finds its cache: debhelper gives the build another home."""
+    cache = shutil.which("ccache") and subprocess.run(["ccache", "--get-config", "cache_dir"], capture_output=True, text=True).stdout.strip()
+    return {**os.environ, **({"CCACHE_DIR": cache} if cache else {})}
+
+
 def build_deb(out):
     source = out / "deb" / "source"
     for old in (out / "deb").glob("*.*deb"):
         old.unlink()
     debian_tree(source)
-    run("dpkg-buildpackage", "--build=binary", "--no-sign", "--unsigned-changes", f"--jobs={jobs()}", cwd=source)
+    run("dpkg-buildpackage", "--build=binary", "--unsigned-changes", f"--jobs={jobs()}", cwd=source, env=compiler_cache())
     made = sorted((out / "deb").glob("*.deb"))
     for path in made:
         shutil.copy(path, out)

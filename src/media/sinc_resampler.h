@@ -1,6 +1,6 @@
-// Changes the sampling rate of mono floats without FFmpeg: a sinc under a Kaiser window, 16 zero crossings to each side,
-// beta 9, cut off at 0.97 of the lower rate's half, as swresample's default. Owned by a reader; used by one thread at a
-// time. Source: Smith, Digital Audio Resampling (CCRMA, 2020).
+// Changes the sampling rate of mono floats without FFmpeg: a sinc under a Kaiser window, 16 zero crossings to each
+// side, beta 9, cut off at 0.97 of the lower rate's half, as swresample's default. Owned by a reader; used by one
+// thread at a time. Source: Smith, Digital Audio Resampling (CCRMA, 2020).
 #pragma once
 
 #include <cstdint>

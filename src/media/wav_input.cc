@@ -86,8 +86,8 @@ Status WavInput::read_format(size_t offset, size_t size) {
   if (format == kExtensible) format = little(head + 24, 2);  // the first bytes of the GUID
   const uint32_t channels = little(head + 2, 2), rate = little(head + 4, 4), bits = little(head + 14, 2);
   is_float_ = format == kFloat;
-  const bool is_known = format == kPcm ? bits == 8 || bits == 16 || bits == 24 || bits == 32
-                                       : is_float_ && (bits == 32 || bits == 64);
+  const bool is_known =
+      format == kPcm ? bits == 8 || bits == 16 || bits == 24 || bits == 32 : is_float_ && (bits == 32 || bits == 64);
   if (!is_known) {
     return invalid_argument("has WAV's format ", format, " with ", bits, " bits, which is not read ", kWithoutFfmpeg);
   }

@@ -1,6 +1,6 @@
-// Reads WAV files without FFmpeg, where that is not installed: integers of 8, 16, 24 and 32 bits and floats of 32 and 64,
-// one channel or two, RIFF with or without WAVE_FORMAT_EXTENSIBLE. The input is untrusted. Owned by a reader; used by one
-// thread at a time. Source: Multimedia Programming Interface and Data Specifications 1.0 (IBM, Microsoft, 1991).
+// Reads WAV files without FFmpeg, where that is not installed: integers of 8, 16, 24 and 32 bits and floats of 32 and
+// 64, one channel or two, RIFF with or without WAVE_FORMAT_EXTENSIBLE. The input is untrusted. Owned by a reader; used
+// by one thread at a time. Source: Multimedia Programming Interface and Data Specifications 1.0 (IBM, Microsoft, 1991).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// WAV without FFmpeg gives the samples that FFmpeg gives, at the file's rate and at others; what it cannot read is refused
-// with the reason.
+// WAV without FFmpeg gives the samples that FFmpeg gives, at the file's rate and at others; what it cannot read is
+// refused with the reason.
 #include "media/wav_input.h"
 
 #include <gmock/gmock.h>
