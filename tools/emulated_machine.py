@@ -42,7 +42,7 @@ def fetch():
     done = CACHE / "fetched"
     if done.exists():
         return
-    print("amx: fetching Bochs from deb.debian.org into .cache/amx_emulator (once)", flush=True)
+    print("amx: fetching Bochs from Debian's archive into .cache/amx_emulator (once)", flush=True)
     folder = CACHE / SUITE
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)

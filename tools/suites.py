@@ -149,6 +149,11 @@ def python_package_tests(binary, log, name_filter=""):
     return run_suite([sys.executable, "tests/python/run.py", "--transept", str(binary), "--filter", name_filter], log)
 
 
+def package_tests(log):
+    """tests/package/run.py: what ./dev package makes, lived with in fresh roots."""
+    return run_suite([sys.executable, "tests/package/run.py"], log)
+
+
 def hub_tests(binary, log, name_filter=""):
     """tests/hub/run.py: the binary beside huggingface_hub, over one hub. Installs from PyPI what is missing."""
     return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)

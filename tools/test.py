@@ -35,6 +35,7 @@ def main():
         if options.preset == "release":
             runs.append(("library", suites.library_tests(binary, log)))
             runs.append(("Python package", suites.python_package_tests(binary, log)))
+            runs.append(("packages", suites.package_tests(log)))
             runs.append(("instructions", suites.instruction_counts(log)))
     total = suites.Result()
     for name, result in runs:

@@ -201,7 +201,7 @@ MachineCheck check_ffmpeg() {
   if (!loaded.ok()) {
     check.state = State::kWrong;
     check.found = error_message(loaded);
-    check.remedy = "transcribe reads no audio without them: install FFmpeg's libraries (Debian: apt install ffmpeg)";
+    check.remedy = "transcribe reads WAV alone without them: install them (Debian 12: apt install ffmpeg)";
   }
   return check;
 }

@@ -7,6 +7,8 @@
 #include "media/ffmpeg.h"
 #include "media/ffmpeg_input.h"
 #include "media/ffmpeg_resampler.h"
+#include "media/sinc_resampler.h"
+#include "media/wav_input.h"
 
 namespace transept {
 namespace {
@@ -54,6 +56,7 @@ class AudioReader::Impl {
   Impl(const Options& options, bool in_16_bit)
       : options_(options),
         max_samples_(std::min(9e15, std::floor(options.max_seconds * options.sampling_rate))),
+        in_16_bit_(in_16_bit),
         resampler_(options.sampling_rate, in_16_bit) {}
 
   Status open(AudioBytes audio);
@@ -65,17 +68,24 @@ class AudioReader::Impl {
   std::string warning() const;
 
  private:
+  Status open_plain(AudioBytes audio);
   Status fill();
+  Status fill_plain();
   Status convert_slice();
   Status next_block();
   Status check_length() const;
 
   Options options_;
   double max_samples_;
+  bool in_16_bit_;
   AudioInfo info_;
-  std::unique_ptr<FfmpegInput> input_;  // null: raw_
+  std::unique_ptr<FfmpegInput> input_;  // null: wav_ or raw_
   AudioSamples raw_;
   FfmpegResampler resampler_;
+
+  // Without FFmpeg. Null: with it, or the samples pass unchanged.
+  std::unique_ptr<WavInput> wav_;
+  std::unique_ptr<SincResampler> plain_resampler_;
 
   SampleBlock block_;  // of input_'s frame or of raw_; from slice_begin_ on it is still to convert
   int slice_begin_ = 0;
@@ -92,6 +102,8 @@ class AudioReader::Impl {
 };
 
 Status AudioReader::Impl::open(AudioBytes audio) {
+  // The answer without FFmpeg names what is missing, unless the file is one that needs none of it.
+  if (!set_up_ffmpeg().ok() && is_wav(audio)) return open_plain(std::move(audio));
   ASSIGN_OR_RETURN(input_, FfmpegInput::open(std::move(audio)));
   info_ = input_->info();
   if (input_->duration_is_from_header() && info_.duration_seconds > options_.max_seconds + kHeaderSlack) {
@@ -103,10 +115,25 @@ Status AudioReader::Impl::open(AudioBytes audio) {
   return invalid_argument("holds no sound", why.empty() ? "" : ": ", why);
 }
 
+Status AudioReader::Impl::open_plain(AudioBytes audio) {
+  ASSIGN_OR_RETURN(wav_, WavInput::open(std::move(audio)));
+  info_ = wav_->info();
+  if (info_.duration_seconds > options_.max_seconds) return too_long(info_.duration_seconds, options_.max_seconds);
+  plain_resampler_ = std::make_unique<SincResampler>(info_.sampling_rate, options_.sampling_rate);
+  RETURN_IF_ERROR(fill());
+  return ready_.empty() ? invalid_argument("holds no sound") : ok_status();
+}
+
 Status AudioReader::Impl::open(AudioSamples audio) {
   RETURN_IF_ERROR(check_samples(audio));
   raw_ = std::move(audio);
-  mono_.set_default(1);
+  if (raw_.sampling_rate() == options_.sampling_rate) {
+    // Nothing to convert.
+  } else if (set_up_ffmpeg().ok()) {
+    mono_.set_default(1);
+  } else {
+    plain_resampler_ = std::make_unique<SincResampler>(raw_.sampling_rate(), options_.sampling_rate);
+  }
   info_ = {.container = "samples", .codec = "float", .sampling_rate = raw_.sampling_rate(), .num_channels = 1};
   info_.duration_seconds = static_cast<double>(raw_.samples().size()) / raw_.sampling_rate();
   if (info_.duration_seconds > options_.max_seconds) return too_long(info_.duration_seconds, options_.max_seconds);
@@ -137,11 +164,33 @@ Status AudioReader::Impl::fill() {
   ready_.clear();
   ready_begin_ = 0;
   while (ready_.empty() && !ended_) {
+    if (plain_resampler_ != nullptr) {
+      RETURN_IF_ERROR(fill_plain());
+      continue;
+    }
     if (slice_begin_ == block_.num_samples) RETURN_IF_ERROR(next_block());
     RETURN_IF_ERROR(ended_ ? resampler_.flush(ready_) : convert_slice());
   }
   num_converted_ += static_cast<int64_t>(ready_.size());
   return check_length();
+}
+
+// The same without FFmpeg: the input's next block at the output's rate, or the end.
+Status AudioReader::Impl::fill_plain() {
+  std::vector<float> block;
+  if (wav_ != nullptr) {
+    RETURN_IF_ERROR(wav_->next(block).status());
+    ended_ = block.empty();
+  } else {
+    RETURN_IF_ERROR(next_block());
+    const float* samples = reinterpret_cast<const float*>(raw_plane_);
+    block.assign(samples, samples + block_.num_samples);
+  }
+  ended_ ? plain_resampler_->flush(ready_) : plain_resampler_->convert(block, ready_);
+  for (float& x : ready_) {
+    if (in_16_bit_) x = std::clamp(std::round(x * 32768.0f), -32768.0f, 32767.0f) / 32768.0f;
+  }
+  return ok_status();
 }
 
 Status AudioReader::Impl::convert_slice() {
@@ -178,8 +227,10 @@ Status AudioReader::Impl::next_block() {
 
 Status AudioReader::Impl::check_length() const {
   // Resampling may add a few samples to raw ones, whose number was checked.
-  if (input_ == nullptr || static_cast<double>(num_converted_) <= max_samples_) return ok_status();
-  if (input_->duration_is_from_header() && info_.duration_seconds > options_.max_seconds) {
+  if ((input_ == nullptr && wav_ == nullptr) || static_cast<double>(num_converted_) <= max_samples_) {
+    return ok_status();
+  }
+  if (input_ != nullptr && input_->duration_is_from_header() && info_.duration_seconds > options_.max_seconds) {
     return too_long(info_.duration_seconds, options_.max_seconds);
   }
   return invalid_argument("lasts more than ", options_.max_seconds, " s, which is the limit");

@@ -2,7 +2,8 @@
 // not grow with its length. The only public header over FFmpeg: it exposes no type of FFmpeg, and only .cc files and
 // internal headers of this folder include those. The input is untrusted: containers and codecs are on allow-lists,
 // nothing but the given bytes is ever opened (no protocol, no playlist, no external reference), and decoding enforces
-// the limit of length.
+// the limit of length. Without FFmpeg's libraries WAV of one or two channels is read (wav_input.h), and rates are
+// changed by sinc_resampler.h.
 //
 // Owned by the caller; used by one thread at a time. Different readers are independent.
 #pragma once
@@ -31,8 +32,8 @@ class AudioReader final {
   // Finds the container and the first audio track, and decodes until the first sample, so unreadable input fails here.
   // Errors: kInvalidArgument for options out of range, no audio, a container or codec that is not accepted, no audio
   // track, a rate or number of channels out of range, no sample, a length by the header more than a second above
-  // max_seconds, or unreadable bytes; kUnimplemented if FFmpeg lacks the decoder; kNotFound if FFmpeg is not installed;
-  // kResourceExhausted without memory. Messages give the reason; the caller adds the name.
+  // max_seconds, or unreadable bytes; kUnimplemented if FFmpeg lacks the decoder; kNotFound if FFmpeg is not installed
+  // and the file is no WAV; kResourceExhausted without memory. Messages give the reason; the caller adds the name.
   static StatusOr<std::unique_ptr<AudioReader>> open(AudioBytes audio, const Options& options);
 
   // Reads raw samples, of which it takes no copy. At options.sampling_rate they pass unchanged; otherwise they are

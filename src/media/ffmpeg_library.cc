@@ -8,6 +8,9 @@ namespace {
 #define TRANSEPT_TEXT_OF(x) #x
 #define TRANSEPT_TEXT(x) TRANSEPT_TEXT_OF(x)
 
+// FFmpeg's versions and libavutil's: 5 has 57, 6 has 58, and so on.
+constexpr int kFfmpegVersion = LIBAVUTIL_VERSION_MAJOR - 52;
+
 // The handle stays for the whole process, as with libraries that are linked.
 StatusOr<void*> open_library(std::string_view name) {
   // Where the build found it, and else wherever the system has it.
@@ -15,7 +18,11 @@ StatusOr<void*> open_library(std::string_view name) {
   if (handle == nullptr) handle = ::dlopen(std::string(name).c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle != nullptr) return handle;
   // Not the loader's own words: they name folders, and a server's clients read this.
-  return absl::NotFoundError(str_cat("audio cannot be decoded: FFmpeg's ", name, " cannot be loaded"));
+  return absl::NotFoundError(str_cat(
+      "audio cannot be decoded: FFmpeg's ", name, " cannot be loaded; needed is FFmpeg ", kFfmpegVersion,
+      " (libavformat.so." TRANSEPT_TEXT(LIBAVFORMAT_VERSION_MAJOR) ", libavcodec.so." TRANSEPT_TEXT(
+          LIBAVCODEC_VERSION_MAJOR) ", libswresample.so." TRANSEPT_TEXT(LIBSWRESAMPLE_VERSION_MAJOR),
+      "; Debian 12: apt install libavformat59 libavcodec59 libswresample4). WAV of one or two channels needs none"));
 }
 
 template <typename Function>
