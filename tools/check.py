@@ -181,6 +181,7 @@ def steps(base, slow, fuzz_seconds):
         Step("huggingface_hub", lambda: with_log("hub", lambda log: suites.hub_tests(suites.binary_of("release"), log)), slow=True),
         Step("page", lambda: with_log("page", suites.page_tests), slow=True),
         Step("library", lambda: with_log("library", lambda log: suites.library_tests(suites.binary_of("release"), log)), slow=True),
+        Step("documentation", lambda: with_log("documentation", lambda log: suites.documentation(suites.binary_of("release"), log)), slow=True),
         Step("instructions", lambda: with_log("instructions", suites.instruction_counts), slow=True),
     ]
 

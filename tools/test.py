@@ -34,6 +34,7 @@ def main():
         runs.append(("page", suites.page_tests(log)))
         if options.preset == "release":
             runs.append(("library", suites.library_tests(binary, log)))
+            runs.append(("documentation", suites.documentation(binary, log)))
             runs.append(("instructions", suites.instruction_counts(log)))
     total = suites.Result()
     for name, result in runs:
