@@ -9,6 +9,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parent.parent
 # Files outside docs/ that are pages or pictures of the site: path from the root -> path in the site.
 OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md",
+           "examples/README.md": "examples.md",
            "bench/README.md": "bench/method.md", "bench/RESULTS.md": "bench/RESULTS.md",
            **{path.relative_to(ROOT).as_posix(): path.relative_to(ROOT).as_posix() for path in (ROOT / "bench" / "plots").glob("*.svg")}}
 ORIGIN = {site: path for path, site in OUTSIDE.items()}
@@ -26,6 +27,7 @@ def on_config(config):
     developers += [{"Contributing": "contributing.md"}, {"Security": "security.md"}, {"Changes": "changelog.md"},
                    {"Results": "bench/RESULTS.md"}, {"Method of measuring": "bench/method.md"}]
     next(section for section in config.nav if "Start" in section)["Start"] = [{"Index": "index.md"}, {"README": "readme.md"}]
+    next(section["Guides"] for section in config.nav if "Guides" in section).append({"Examples": "examples.md"})
     return config
 
 

@@ -39,10 +39,11 @@ def developers_pages(nav):
 
 
 def users_pages(root=ROOT):
-    """Paths of README.md, CONTRIBUTING.md, SECURITY.md and all pages below docs/ that are not in the developers' section."""
+    """Paths of README.md, CONTRIBUTING.md, SECURITY.md, the examples' page and all pages below docs/ that are not in the
+    developers' section."""
     apart = tuple(developers_pages((root / "mkdocs.yml").read_text(encoding="utf-8")))
     below = [path for path in sorted((root / "docs").rglob("*.md")) if not path.relative_to(root / "docs").as_posix().startswith(apart)]
-    return [path for path in sorted(root.glob("*.md")) if path.name not in NO_PAGES] + below
+    return [path for path in sorted(root.glob("*.md")) if path.name not in NO_PAGES] + [root / "examples" / "README.md"] + below
 
 
 def problems_of(page, text):

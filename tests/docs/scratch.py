@@ -3,6 +3,7 @@ repository under the names that the pages use. Standard library only."""
 import contextlib
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -99,7 +100,8 @@ class Servers:
         self.binary, self.folder, self.running = binary, folder, {}
 
     def address_for(self, text):
-        model = SPEECH if "/v1/audio" in text or "audio." in text else self.folder / "facebook/m2m100_418M" if "_lang" in text else TEXT
+        speech = re.search(r"/v1/audio|audio\.|\.mp3", text)
+        model = SPEECH if speech else self.folder / "facebook/m2m100_418M" if "_lang" in text else TEXT
         if model not in self.running:
             self.running[model] = serving.Server(self.binary, model, *self.NAMES)
         return f"127.0.0.1:{self.running[model].port}"
@@ -123,6 +125,7 @@ def fill(folder, page, binary):
     (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n" for request in REQUESTS), encoding="utf-8")
     (folder / "keys").write_text("a-long-random-key\n", encoding="utf-8")
     (folder / "home").mkdir()
+    (folder / "examples").symlink_to(ROOT / "examples")
     curl = folder / "bin" / "curl"
     curl.parent.mkdir()
     curl.write_text(f'#!/bin/sh\nexec {shutil.which("curl")} --fail-with-body --silent --show-error "$@"\n', encoding="utf-8")
