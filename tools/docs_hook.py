@@ -68,6 +68,18 @@ def translated(match, page):
     return f"{mark}[{text}]({posixpath.relpath(site, posixpath.dirname(page) or '.')}{anchor or ''})"
 
 
+def plain_pipes(text):
+    """Code in tables without the backslashes before its pipes, which mkdocs would show."""
+    row = lambda match: re.sub(r"`[^`\n]*`", lambda code: code[0].replace("\\|", "|"), match[0])
+    return re.sub(r"^\|.*$", row, text, flags=re.M)
+
+
+def deeper(text):
+    """Lists inside lists, which mkdocs reads with four spaces and everything else with two."""
+    return re.sub(r"^  (?=\S)", "    ", text, flags=re.M)
+
+
 def on_page_markdown(markdown, page, **_):
     parts = FENCED.split(markdown)
-    return "".join(part if part.lstrip().startswith("```") else LINK.sub(lambda match: translated(match, page.file.src_uri), part) for part in parts)
+    return "".join(part if part.lstrip().startswith("```") else
+                   deeper(plain_pipes(LINK.sub(lambda match: translated(match, page.file.src_uri), part))) for part in parts)
