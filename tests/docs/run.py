@@ -57,7 +57,7 @@ class Page:
     def run(self, command, text=""):
         done = subprocess.run(command, cwd=self.folder, env=self.environment, input=text, capture_output=True, text=True, timeout=TIMEOUT)
         if done.returncode != 0:
-            raise Failed(f"exit code {done.returncode}: {(done.stderr or done.stdout)[-1500:]}")
+            raise Failed(f"exit code {done.returncode}: {done.stderr[-1500:]}{done.stdout[-500:]}")
         return done.stdout
 
     def bash(self, block):

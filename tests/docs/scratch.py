@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import sys
+import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,19 +93,20 @@ def local_hub(folder):
 
 
 class Servers:
-    """Of text, translation and speech, each started when a block first needs it. Blocks name 127.0.0.1:8000."""
+    """Of text, translation and speech, each started when a block first needs it; for the threads of all pages. Blocks name 127.0.0.1:8000."""
     NAMES = ["--served-model-name", "whisper-1", "--served-model-name", "opus-mt-en-de", "--served-model-name", "MODEL",
              "--served-model-name", "bart-large-cnn", "--served-model-name", "whisper-small"]
 
     def __init__(self, binary, folder):
-        self.binary, self.folder, self.running = binary, folder, {}
+        self.binary, self.folder, self.running, self.lock = binary, folder, {}, threading.Lock()
 
     def address_for(self, text):
         speech = re.search(r"/v1/audio|audio\.|\.mp3", text)
         model = SPEECH if speech else self.folder / "facebook/m2m100_418M" if "_lang" in text else TEXT
-        if model not in self.running:
-            self.running[model] = serving.Server(self.binary, model, *self.NAMES)
-        return f"127.0.0.1:{self.running[model].port}"
+        with self.lock:
+            if model not in self.running:
+                self.running[model] = serving.Server(self.binary, model, *self.NAMES)
+            return f"127.0.0.1:{self.running[model].port}"
 
     def close(self):
         for server in self.running.values():
