@@ -140,7 +140,8 @@ def fill(folder, page, binary):
 
 
 def environment(folder, hub):
-    """Of a block: nothing that this machine sets of hubs, proxies and Transept holds."""
+    """Of a block: nothing that this machine sets of hubs, proxies and Transept holds. `inspect` measures no bandwidth."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGING", "TRANSFORMERS_", "XDG_", "TRANSEPT_"))
             and not key.lower().endswith("_proxy")}
-    return {**kept, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home"), "HF_ENDPOINT": hub.url, "LC_ALL": "C.UTF-8"}
+    return {**kept, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home"), "HF_ENDPOINT": hub.url, "LC_ALL": "C.UTF-8",
+            "TRANSEPT_QUICK": "true"}
