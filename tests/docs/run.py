@@ -2,12 +2,14 @@
 """The code blocks of the pages for users, run as they are printed: tests/docs/run.py [--transept BINARY] [--only KIND] [--filter WORD].
 
 The blocks of a page run in order in one folder (scratch.py). Kinds: `binary` (bash, console, json; needs the transept
-binary), `openai` (Python with the official client, from PyPI in build/clients) and `library` (C, C++, CMake; against
-the library as it is installed from the folder of the binary). Prints how many run and how many are marked as not;
+binary), `openai` (Python with the official client, from PyPI in build/clients), `module` (Python that imports transept;
+--python names an interpreter that has it, else they are skipped) and `library` (C, C++, CMake; against the library as it
+is installed from the folder of the binary). --all: also blocks that are marked as not run, of a kind given. Prints how many run and how many are marked as not;
 closes with `N passed, N failed, N skipped`.
 """
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,7 @@ import library_blocks
 import scratch
 from packages import prepare_venv
 
-KINDS = ("binary", "openai", "library")
+KINDS = ("binary", "openai", "module", "library")
 TIMEOUT = 120  # seconds of one block
 ADDRESS = "127.0.0.1:8000"
 
@@ -36,7 +38,9 @@ class Failed(Exception):
 def kind_of(block):
     if block.language in ("c", "cpp", "cmake") or "pkg-config" in block.text:
         return "library"
-    return "openai" if block.language == "python" else "binary"
+    if block.language == "python":
+        return "module" if re.search(r"^(?:import|from) transept\b", block.text, re.M) else "openai"
+    return "binary"
 
 
 class Page:
@@ -87,7 +91,8 @@ class Page:
                      "".join(json.dumps(request) + "\n" for request in requests))
 
     def python(self, block):
-        self.run([str(self.tools["openai"]), "-c", block.text.replace(ADDRESS, self.servers.address_for(block.text))])
+        text = block.text.replace(ADDRESS, self.servers.address_for(block.text)) if ADDRESS in block.text else block.text
+        self.run([str(self.tools[kind_of(block)]), "-c", text])
 
     def http(self, block):
         raise Failed("no test sends blocks of http: print a curl line")
@@ -130,9 +135,13 @@ def run_blocks(chosen, tools, workers):
                 servers.close()
 
 
-def find_tools(binary, kinds, folder, skips):
+def find_tools(binary, kinds, python, folder, skips):
     """What runs each kind; a kind that cannot run here is left out of the result, with the reason in skips."""
     tools = {"binary": binary}
+    if python:
+        tools["module"] = python
+    else:
+        skips.append("--python names no interpreter that has the Python module")
     if "openai" in kinds:
         found = prepare_venv(ROOT / "tests" / "clients" / "requirements.txt", ROOT / "build" / "clients" / "venv", skips)
         tools.update({"openai": found} if found else {})
@@ -151,6 +160,8 @@ def counts(every):
 def main():
     parser = argparse.ArgumentParser(prog="tests/docs/run.py")
     parser.add_argument("--transept", type=Path, default=ROOT / "build" / "release" / "transept")
+    parser.add_argument("--python", type=Path, help="an interpreter that has the Python module")
+    parser.add_argument("--all", action="store_true", help="also blocks that are marked as not run")
     parser.add_argument("--only", choices=KINDS, action="append")
     parser.add_argument("--filter", default="", help="only blocks whose PAGE:LINE contains this")
     parser.add_argument("--jobs", type=int, default=2)
@@ -163,8 +174,8 @@ def main():
         return
     skips = []
     with tempfile.TemporaryDirectory(prefix="transept-docs-tools-") as folder:
-        tools = find_tools(options.transept.resolve(), options.only or KINDS, Path(folder), skips)
-        chosen = [b for b in every if b.reason is None and kind_of(b) in (options.only or KINDS) and options.filter in b.name]
+        tools = find_tools(options.transept.resolve(), options.only or KINDS, options.python, Path(folder), skips)
+        chosen = [b for b in every if (b.reason is None or options.all) and kind_of(b) in (options.only or KINDS) and options.filter in b.name]
         outcomes = run_blocks([block for block in chosen if kind_of(block) in tools], tools, options.jobs)
     for block, why in outcomes:
         if why is not None:
