@@ -147,8 +147,7 @@ class Unit(unittest.TestCase):
         page = (ROOT / "docs" / "deployment.md").read_text()
         section = page.split("## systemd", 1)[1].split("\n## ", 1)[0]
         block = section.split("The unit:\n\n", 1)[1]
-        shown = re.match(r"(?:    .*\n|\n(?=    ))+", block)[0]
-        self.assertEqual("".join(line[4:] or "\n" for line in shown.splitlines(keepends=True)), unit)
+        self.assertEqual(re.match(r"```ini\n(.*?)```\n", block, re.S)[1], unit)
 
 
 if __name__ == "__main__":

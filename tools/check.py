@@ -183,6 +183,7 @@ def steps(base, slow, fuzz_seconds):
         Step("library", lambda: with_log("library", lambda log: suites.library_tests(suites.binary_of("release"), log)), slow=True),
         Step("Python package", lambda: with_log("python-package", lambda log: suites.python_package_tests(suites.binary_of("release"), log)), slow=True),
         Step("packages", lambda: with_log("packages", suites.package_tests), slow=True),
+        Step("documentation", lambda: with_log("documentation", lambda log: suites.documentation(suites.binary_of("release"), log)), slow=True),
         Step("instructions", lambda: with_log("instructions", suites.instruction_counts), slow=True),
     ]
 

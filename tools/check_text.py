@@ -17,6 +17,9 @@ SKIP_REASON = re.compile(r"shared|processor|device|level|kernel|privilege|root",
 MACHINE_PATH = re.compile("(?<![A-Za-z0-9_.])/(?:" + "|".join(["ho" + "me/", "ro" + "ot/", "wo" + "rk/", "tm" + "p/w/", "Us" + "ers/"]) + ")")
 # Of pages for people. A cell that is longer is a paragraph, and wants a list. Pages that programs print are not ours to wrap.
 MAX_PAGE_WIDTH, MAX_CELL, PRINTED_PAGES = 160, 140, ("docs/features.md", "docs/flags.md", "bench/RESULTS.md")
+# Hosts of packages: a page says "Debian's archive" or "PyPI", and a tool takes the address that this machine's settings have.
+PACKAGE_HOST = re.compile("|".join(["debian" + r"\.org", "py" + r"pi\.org", "python" + r"hosted\.org", "npm" + r"js\.(org|com)",
+                                    "crates" + r"\.io", "anaconda" + r"\.(org|com)"]))
 LEFT_OVER = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
 
 
@@ -29,6 +32,8 @@ def problems_of(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if MACHINE_PATH.search(line):
             yield f"{path}:{number}: a path of one machine: {line.strip()[:80]}"
+        if PACKAGE_HOST.search(line):
+            yield f"{path}:{number}: the name of a package host: {line.strip()[:80]}"
         if path.suffix in CODE and path.name != "check_text_test.py":
             if DISABLED.search(line) and path.name != "check_text.py":
                 yield f"{path}:{number}: a test that is switched off: {line.strip()[:80]}"

@@ -28,6 +28,11 @@ class Text(unittest.TestCase):
         self.assertEqual(count("docs/a.md", "see /ho" + "me/me/x\n"), 1)
         self.assertEqual(count("docs/a.md", "see src/home/x and build/work/\n"), 0)
 
+    def test_names_of_package_hosts(self):
+        self.assertEqual(count("docs/a.md", "from deb.deb" + "ian.org\n"), 1)
+        self.assertEqual(count("tools/a.py", "# py" + "pi.org\n"), 1)
+        self.assertEqual(count("docs/a.md", "from Debian's archive, PyPI and npm\n"), 0)
+
     def test_left_undone(self):
         self.assertEqual(count("src/a/x.cc", "// TO" + "DO: later\n"), 1)
 

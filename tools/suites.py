@@ -11,6 +11,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import docs
 from repo import ROOT, jobs
 
 
@@ -154,6 +155,17 @@ def package_tests(log):
     return run_suite([sys.executable, "tests/package/run.py"], log)
 
 
+def documentation(binary, log):
+    """./dev docs, and tests/docs/run.py: the site without a dead link, and every code block of the pages for users that runs."""
+    skips = []
+    if docs.prepare(skips) is None:
+        site = Result(skipped=1, notes=[f"skipped: the documentation site: {skips[0]}"])
+    else:
+        built = run_logged([sys.executable, "tools/docs.py"], log)
+        site = Result(passed=int(built), failed=int(not built), notes=[] if built else ["failed: the documentation site"])
+    return combined(site, run_suite([sys.executable, "tests/docs/run.py", "--transept", str(binary)], log))
+
+
 def hub_tests(binary, log, name_filter=""):
     """tests/hub/run.py: the binary beside huggingface_hub, over one hub. Installs from PyPI what is missing."""
     return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)
@@ -182,7 +194,7 @@ def read_closing_line(output, code):
     lines = output.strip().splitlines() or [""]
     numbers = {word.split()[1]: int(word.split()[0]) for word in lines[-1].split(", ") if word.count(" ") == 1 and word[0].isdigit()}
     result = Result(numbers.get("passed", 0), numbers.get("failed", 0), numbers.get("skipped", 0))
-    result.notes = [line for line in lines if line.startswith("skipped:")]
+    result.notes = [line for line in lines if line.startswith(("skipped:", "note:"))]
     for line in lines:
         if line.startswith("seconds: "):  # `seconds: NAME 1.5, NAME 2.0`
             result.seconds.update({part.rsplit(" ", 1)[0]: float(part.rsplit(" ", 1)[1]) for part in line[9:].split(", ")})

@@ -36,6 +36,7 @@ def main():
             runs.append(("library", suites.library_tests(binary, log)))
             runs.append(("Python package", suites.python_package_tests(binary, log)))
             runs.append(("packages", suites.package_tests(log)))
+            runs.append(("documentation", suites.documentation(binary, log)))
             runs.append(("instructions", suites.instruction_counts(log)))
     total = suites.Result()
     for name, result in runs:

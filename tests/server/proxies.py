@@ -40,12 +40,11 @@ http {{
 
 
 def block(section):
-    """The first indented block of a section of the page."""
+    """The first block of a section of the page."""
     text = PAGE.read_text(encoding="utf-8").split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
-    found = re.search(r"(?:^(?: {4}.*)?\n)+", text.lstrip("\n"), re.M)
-    lines = [line[4:] for line in found[0].strip("\n").splitlines()]
-    assert lines, f"{PAGE}: no block under {section}"
-    return "\n".join(lines) + "\n"
+    found = re.search(r"^```\w+\n(.*?)^```$", text, re.M | re.S)
+    assert found, f"{PAGE}: no block under {section}"
+    return found[1]
 
 
 def changed(text, *pairs):
