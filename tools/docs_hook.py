@@ -13,8 +13,6 @@ OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "SECU
            "bench/README.md": "bench/method.md", "bench/RESULTS.md": "bench/RESULTS.md",
            **{path.relative_to(ROOT).as_posix(): path.relative_to(ROOT).as_posix() for path in (ROOT / "bench" / "plots").glob("*.svg")}}
 ORIGIN = {site: path for path, site in OUTSIDE.items()}
-# Pages that the nav names and other branches bring. Each is an empty page until its file exists; then its line here goes.
-COMING = {}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"^( *```.*?^ *```)$", re.M | re.S)
 
@@ -41,9 +39,6 @@ def on_files(files, config):
             files.append(File.generated(config, site, content=(ROOT / path).read_text(encoding="utf-8")))
         else:
             files.append(File(site, str(ROOT), config.site_dir, config.use_directory_urls))
-    for name, title in COMING.items():
-        if not (ROOT / "docs" / name).exists():
-            files.append(File.generated(config, name, content=f"# {title}\n\nThis page is not written yet.\n"))
     return files
 
 
@@ -52,7 +47,7 @@ def place_in_site(target):
     if target in OUTSIDE:
         return OUTSIDE[target]
     inside = target.removeprefix("docs/")
-    return inside if inside != target and (inside in COMING or (ROOT / target).is_file()) else None
+    return inside if inside != target and ((ROOT / target).is_file()) else None
 
 
 def translated(match, page):

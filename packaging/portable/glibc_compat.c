@@ -1,5 +1,5 @@
-// What the libraries that are linked in take from a glibc newer than 2.28, written with what 2.28 has. Hidden, so that no
-// other library of the process sees it. A function that is missing here is an error of the linker, with its name.
+// What the libraries that are linked in take from a glibc newer than 2.28, written with what 2.28 has. Hidden, so that
+// no other library of the process sees it. A function that is missing here is an error of the linker, with its name.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,8 +45,8 @@ uint32_t arc4random(void) {
   return bits;
 }
 
-// glibc 2.30. Where there is none, the time that is left is waited for on the clock that there is. If that clock was set
-// meanwhile, the wait may end early; those who wait look again, as they must.
+// glibc 2.30. Where there is none, the time that is left is waited for on the clock that there is. If that clock was
+// set meanwhile, the wait may end early; those who wait look again, as they must.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const struct timespec* until) {
   typedef int (*Function)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
@@ -78,8 +78,8 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
   return is_over ? ETIMEDOUT : 0;
 }
 
-// glibc 2.35: which library holds an address, and its table of frames: how GCC 12's unwinder finds its way when something
-// is thrown. Before, it walked over the libraries, as this does.
+// glibc 2.35: which library holds an address, and its table of frames: how GCC 12's unwinder finds its way when
+// something is thrown. Before, it walked over the libraries, as this does.
 struct Search {
   ElfW(Addr) address;
   struct dl_find_object* out;

@@ -131,12 +131,6 @@ class Tokenizer:
         return self.vocab_size
 
 
-def with_revision(model: Union[str, os.PathLike[str]], revision: Optional[str]) -> str:
-    """MODEL of a hub's model at a revision. A folder has none."""
-    name = os.fspath(model)
-    return f"{name}@{revision}" if revision is not None and not os.path.isdir(name) else name
-
-
 def types_of(callee: str, compute_type: str) -> dict[str, str]:
     """CTranslate2's compute types as dtype and quantization."""
     known: dict[str, dict[str, str]] = {

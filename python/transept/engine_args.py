@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Optional, Union
 
 from ._foreign import check_foreign
-from ._model import EngineModel, check_device, with_revision
+from ._model import EngineModel, check_device
 
 _GIB = 1024**3
 
@@ -43,7 +43,6 @@ REFUSED: Final[dict[str, Any]] = {
     "guided_decoding_backend": None,
     "hf_config_path": None,
     "hf_overrides": None,
-    "hf_token": None,
     "kv_transfer_config": None,
     "logits_processors": None,
     "mm_processor_kwargs": None,
@@ -64,6 +63,8 @@ class EngineArgs:
 
     model: Union[str, os.PathLike[str]]
     revision: Optional[str] = None
+    download_dir: Optional[str] = None
+    hf_token: Optional[str] = None
     dtype: Optional[str] = None
     quantization: Optional[str] = None
     kv_cache_dtype: Optional[str] = None
@@ -91,11 +92,11 @@ class EngineArgs:
 
     def load(self) -> EngineModel:
         check_device("LLM", self.device)
-        ours = {"model", "revision", "device", "kv_cache_memory_bytes", "swap_space", "max_queued_requests"}
+        ours = {"model", "device", "kv_cache_memory_bytes", "swap_space", "max_queued_requests"}
         options = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
         options["kv_cache_memory"] = self.kv_cache_memory_bytes
         options["swap_space"] = None if self.swap_space is None else int(self.swap_space * _GIB)
-        return EngineModel(with_revision(self.model, self.revision), options, self.max_queued_requests)
+        return EngineModel(self.model, options, self.max_queued_requests)
 
 
 _NAMES: Final = frozenset(field.name for field in fields(EngineArgs))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._foreign import check_foreign, refuse_unless
-from ._model import EngineModel, Tokenizer, check_device, types_of, with_revision
+from ._model import EngineModel, Tokenizer, check_device, types_of
 from ._progress import tqdm_class
 from .errors import UnsupportedError
 from .whisper_options import (
@@ -115,17 +115,16 @@ class WhisperModel:
         """
         check_device("WhisperModel", device)
         refuse_unless("WhisperModel", "files", files, None)
-        if not os.path.isdir(model_size_or_path):
-            refuse_unless("WhisperModel", "download_root", download_root, None, "set HF_HUB_CACHE")
-            refuse_unless("WhisperModel", "local_files_only", local_files_only, False, "set HF_HUB_OFFLINE=1")
-            refuse_unless("WhisperModel", "use_auth_token", use_auth_token, None, "set HF_TOKEN")
         harmless = frozenset({"inter_threads", "max_queued_batches", "flash_attention"})
         check_foreign("WhisperModel", {k: v for k, v in engine_options.items() if k not in _ENGINE_OPTIONS}, harmless, {})
         options = {name: value for name, value in engine_options.items() if name in _ENGINE_OPTIONS}
         options.update(types_of("WhisperModel", compute_type))
         if cpu_threads:
             options["threads"] = cpu_threads
-        self._model = EngineModel(with_revision(model_size_or_path, revision), options)
+        options.update(revision=revision, download_dir=download_root, local_files_only=local_files_only)
+        if isinstance(use_auth_token, str):
+            options["hf_token"] = use_auth_token
+        self._model = EngineModel(model_size_or_path, options)
         if not self._model.info["takes_audio"]:
             self._model.core.stop()
             kind = self._model.info["model_type"]

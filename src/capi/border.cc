@@ -59,6 +59,7 @@ transept_code code_of(const Status& status) {
     case absl::StatusCode::kDeadlineExceeded: return TRANSEPT_DEADLINE_EXCEEDED;
     case absl::StatusCode::kCancelled: return TRANSEPT_CANCELLED;
     case absl::StatusCode::kDataLoss: return TRANSEPT_DATA_LOSS;
+    case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied: return TRANSEPT_PERMISSION_DENIED;
     case absl::StatusCode::kFailedPrecondition:
       return status.GetPayload(kForked).has_value() ? TRANSEPT_FORKED : TRANSEPT_FAILED_PRECONDITION;

@@ -66,7 +66,6 @@ TEST_F(ModelFunctions, LoadingSaysWhatIsWrong) {
 
 TEST_F(ModelFunctions, NamesOfBundledModelsAndOfTheHubAreFound) {
   const ScopedVariable bundled("TRANSEPT_MODELS", str_cat(source_dir(), "/tests/models"));
-  const ScopedVariable offline("HF_HUB_OFFLINE", "1");
   EXPECT_NE(load_model("bart-float32"), nullptr);
   const TestFolder cache;
   const std::string repo = "models--some--bart/", commit(40, 'a');
@@ -81,7 +80,9 @@ TEST_F(ModelFunctions, NamesOfBundledModelsAndOfTheHubAreFound) {
   EXPECT_NE(load_model("some/bart", options + "}"), nullptr);
   EXPECT_NE(load_model("some/bart", options + R"(, "revision": "v1"})"), nullptr);
   transept_model* model = nullptr;
-  EXPECT_EQ(transept_model_load("some/other", nullptr, &model, error_.out()), TRANSEPT_NOT_FOUND);
+  transept_model_options local = {sizeof local};
+  local.options_json = transept_str(R"({"local_files_only": true})");
+  EXPECT_EQ(transept_model_load("some/other", &local, &model, error_.out()), TRANSEPT_NOT_FOUND);
   EXPECT_THAT(error_.message(), HasSubstr("HF_HUB_OFFLINE"));
   EXPECT_EQ(transept_model_load("nowhere", nullptr, &model, error_.out()), TRANSEPT_NOT_FOUND);
   EXPECT_THAT(error_.message(), HasSubstr("bundled: "));

@@ -23,9 +23,11 @@ constexpr OptionRow<ModelOptions> kRows[] = {
     {"download_dir", slot<&C::download_dir>},
     {"dtype", slot<&C::dtype>},
     {"encode_slice", slot<&C::encode_slice>},
+    {"hf_token", slot<&C::hf_token>},
     {"isa", slot<&C::isa>},
     {"kv_cache_dtype", slot<&C::kv_cache_dtype>},
     {"kv_cache_memory", slot<&C::kv_cache_memory>, 0, kMaxBytes},
+    {"local_files_only", slot<&C::local_files_only>},
     {"max_model_len", slot<&C::max_model_len>, 1, kMaxEngineCount},
     {"max_num_batched_tokens", slot<&C::max_num_batched_tokens>, 1, kMaxEngineCount},
     {"max_num_encoder_tokens", slot<&C::max_num_encoder_tokens>, 1, kMaxEngineCount},
@@ -65,6 +67,8 @@ StatusOr<std::string> model_folder_of(const std::string& name, const ModelOption
     ASSIGN_OR_RETURN(HubSettings settings, HubSettings::from_environment());
     if (!options.download_dir.empty()) settings.cache_dir = options.download_dir;
     settings.make_cache_dir_absolute();
+    if (options.local_files_only) settings.is_offline = true;
+    if (!options.hf_token.empty()) RETURN_IF_ERROR(settings.use_token(options.hf_token, "the option hf_token"));
     return settings;
   };
   return find_model(name, find);

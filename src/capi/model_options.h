@@ -11,8 +11,10 @@ namespace transept {
 
 // `model` is not set.
 struct ModelOptions : EngineConfig {
-  std::string revision;      // of a model of the hub; "": as its name says, else main
-  std::string download_dir;  // the hub's cache; "": huggingface_hub's
+  std::string revision;           // of a model of the hub; "": as its name says, else main
+  std::string download_dir;       // the hub's cache; "": huggingface_hub's
+  std::string hf_token;           // of the hub; "": what the environment says
+  bool local_files_only = false;  // nothing is fetched
 };
 
 // `options`: an object with the options that transept.h lists, which are the engine's flags with underscores and have

@@ -19,7 +19,8 @@ TEST(Options, OfAModel) {
   EXPECT_FALSE(plain.quantization_given);
   const ModelOptions config = model_options_of(json(R"({"block_size": 8, "dtype": "bfloat16",
       "kv_cache_memory": 5000000000, "max_model_len": 40, "quantization": "none", "seed": 9, "threads": 3.0,
-      "share_identical_inputs": false, "watermark": 0.5, "swap_space": null, "revision": "v1", "download_dir": "d"})"))
+      "share_identical_inputs": false, "watermark": 0.5, "swap_space": null, "revision": "v1", "download_dir": "d",
+      "hf_token": "t", "local_files_only": true})"))
                                   .value();
   EXPECT_EQ(config.block_size, 8);
   EXPECT_EQ(config.dtype, "bfloat16");
@@ -33,6 +34,8 @@ TEST(Options, OfAModel) {
   EXPECT_EQ(config.swap_space, defaults.swap_space);
   EXPECT_EQ(config.revision, "v1");
   EXPECT_EQ(config.download_dir, "d");
+  EXPECT_EQ(config.hf_token, "t");
+  EXPECT_TRUE(config.local_files_only);
 }
 
 TEST(Options, ErrorsNameWhatIsWrong) {

@@ -65,23 +65,16 @@ std::string clean_token(std::string_view text) {
 Status read_token(const Variables& variables, const std::string& home, HubSettings& settings) {
   if (variables.is_on("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return ok_status();
   if (const auto given = variables.first({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})) {
-    settings.token = clean_token(given->value);
-    settings.token_from = given->name;
+    RETURN_IF_ERROR(settings.use_token(given->value, given->name));
   }
-  if (settings.token.empty()) {
-    settings.token_from = variables.path({"HF_TOKEN_PATH"}, home + "/token");
-    std::error_code error;
-    if (std::filesystem::is_regular_file(settings.token_from, error)) {
-      ASSIGN_OR_RETURN(const std::string text, read_file(settings.token_from, kMaxTokenBytes));
-      settings.token = clean_token(text);
-    }
+  if (!settings.token.empty()) return ok_status();
+  const std::string path = variables.path({"HF_TOKEN_PATH"}, home + "/token");
+  std::error_code error;
+  std::string text;
+  if (std::filesystem::is_regular_file(path, error)) {
+    ASSIGN_OR_RETURN(text, read_file(path, kMaxTokenBytes));
   }
-  for (const char c : settings.token) {
-    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7F) {
-      return invalid_argument(settings.token_from, ": the token holds a space, a control character or no ASCII");
-    }
-  }
-  return ok_status();
+  return settings.use_token(text, path);
 }
 
 Status read_seconds(const Variables& variables, const char* name, std::chrono::seconds& target) {
@@ -145,6 +138,17 @@ StatusOr<HubSettings> HubSettings::from_environment() {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
+}
+
+Status HubSettings::use_token(std::string_view text, const std::string& from) {
+  token = clean_token(text);
+  token_from = from;
+  for (const char c : token) {
+    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7F) {
+      return invalid_argument(from, ": the token holds a space, a control character or no ASCII");
+    }
+  }
+  return ok_status();
 }
 
 void HubSettings::make_cache_dir_absolute() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -29,6 +30,8 @@ struct HubSettings {
   static StatusOr<HubSettings> from(const Getter& variable);
   static StatusOr<HubSettings> from_environment();
 
+  // Sets token, without the ends of lines and spaces around it, and token_from. Errors: from()'s of a token.
+  Status use_token(std::string_view text, const std::string& from);
   // Links and messages then hold for a process that stands elsewhere, too.
   void make_cache_dir_absolute();
 };
