@@ -164,7 +164,8 @@ class CliTest(unittest.TestCase):
         self.assertAlmostEqual(result["score"], sum(values), places=4)
 
     def test_stats_show_continuous_batching(self):
-        long = {"id": "long", "prompt": "word", "max_tokens": 100, "ignore_eos": True}
+        # With 16 beams, so that it takes longer than the short one can take to be read on a busy machine.
+        long = {"id": "long", "prompt": "word", "max_tokens": 100, "ignore_eos": True, "num_beams": 16}
         short = {"id": "short", "prompt": "word", "max_tokens": 2}
         path = self.write("in.jsonl", long, {**long, "id": "long2"}, short)
         stats = self.scratch / "stats.json"

@@ -52,12 +52,12 @@ struct WeightMap::Impl {
       return {view.name, *float_type(view.dtype), view.shape, view.data, gathered.empty() ? file : nullptr};
     }
     // From here on the data is dense.
-    void gather(PagePool& pool, ThreadPool* threads) {
+    void gather(PagePool& pages, ThreadPool* workers) {
       if (strides.empty()) return;
       const auto width = static_cast<size_t>(safetensors_dtype_bytes(view.dtype));
       const auto count = static_cast<size_t>(num_elements(view.shape).value());  // checked when the file was read
-      gathered = pool.allocate(count * width);
-      transept::gather(view.data, width, view.shape, strides, gathered, threads);
+      gathered = pages.allocate(count * width);
+      transept::gather(view.data, width, view.shape, strides, gathered, workers);
       file->release_pages(view.data);  // not in memory twice
       view.data = gathered;
       strides.clear();

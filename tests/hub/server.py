@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import re
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -74,6 +75,13 @@ def md5(content):
     return hashlib.md5(content).hexdigest()
 
 
+class Server(ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """A client that goes in the middle of an answer is a case, and no error to print."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Hub:
     def __init__(self, page_size=1000, has_tree=True):
         self.repos, self.faults, self.log = {}, [], []
@@ -83,7 +91,7 @@ class Hub:
         self.url = self.address("hub")
 
     def listen(self, host):
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"hub": self, "host": host}))
+        server = Server(("127.0.0.1", 0), type("Handler", (Handler,), {"hub": self, "host": host}))
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return server
