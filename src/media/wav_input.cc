@@ -70,7 +70,8 @@ Status WavInput::read_chunks() {
       const size_t frame = sample_bytes_ * static_cast<size_t>(info_.num_channels);
       position_ = offset;
       end_ = offset + size / frame * frame;
-      info_.duration_seconds = static_cast<double>(size / frame) / info_.sampling_rate;
+      const uint64_t num_frames = size / frame;
+      info_.duration_seconds = static_cast<double>(num_frames) / info_.sampling_rate;
       return ok_status();
     }
     offset += size + size % 2;
