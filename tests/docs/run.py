@@ -174,7 +174,7 @@ def main():
         return
     skips = []
     with tempfile.TemporaryDirectory(prefix="transept-docs-tools-") as folder:
-        tools = find_tools(options.transept.resolve(), options.only or KINDS, options.python, Path(folder), skips)
+        tools = find_tools(options.transept.resolve(), options.only or KINDS, options.python and options.python.absolute(), Path(folder), skips)
         chosen = [b for b in every if (b.reason is None or options.all) and kind_of(b) in (options.only or KINDS) and options.filter in b.name]
         outcomes = run_blocks([block for block in chosen if kind_of(block) in tools], tools, options.jobs)
     for block, why in outcomes:

@@ -92,11 +92,16 @@ def goldens(tally, python):
     driver = BUILD / "transept"
     driver.write_text(f"#!{python}\n" + (HERE / "generate.py").read_text(encoding="utf-8"), encoding="utf-8")
     driver.chmod(driver.stat().st_mode | stat.S_IXUSR)
-    _, said = call(sys.executable, ROOT / "tests" / "golden.py", "--quick", "--transept", driver)
-    numbers = re.fullmatch(r"(\d+) passed, (\d+) failed", (said.strip().splitlines() or [""])[-1])
+    run_suite(tally, "goldens through LLM", ROOT / "tests" / "golden.py", "--quick", "--transept", driver)
+
+
+def run_suite(tally, name, *command):
+    """Another suite's script, which closes with `N passed, N failed`."""
+    _, said = call(sys.executable, *command)
+    numbers = re.match(r"(\d+) passed, (\d+) failed", (said.strip().splitlines() or [""])[-1])
     passed, failed = map(int, numbers.groups()) if numbers else (0, 1)
     tally.passed, tally.failed = tally.passed + passed, tally.failed + failed
-    print(f"goldens through LLM: {passed} passed, {failed} failed", *([said[-3000:]] if failed else []), sep="\n", flush=True)
+    print(f"{name}: {passed} passed, {failed} failed", *([said[-3000:]] if failed else []), sep="\n", flush=True)
 
 
 def main():
@@ -136,6 +141,8 @@ def main():
         run_module(tally, python, module, environment, options.filter)
     if not options.filter:
         goldens(tally, python)
+        run_suite(tally, "code blocks of the pages", ROOT / "tests" / "docs" / "run.py", "--all", "--only", "module",
+                  "--python", python, "--transept", options.transept.resolve())
     return finish(tally)
 
 
