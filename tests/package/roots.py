@@ -63,7 +63,7 @@ class Root:
 
     def __init__(self, folder):
         self.path = folder
-        self.variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
+        self.variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root",
                           "DEBIAN_FRONTEND": "noninteractive"}
         self.binds = {}  # {folder of this machine: folder of the root}
         self.user = "0:0"
