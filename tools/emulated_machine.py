@@ -12,6 +12,9 @@ import time
 
 from repo import ROOT
 
+sys.path.insert(0, str(ROOT / "packaging"))
+import debian_source  # noqa: E402
+
 CACHE = ROOT / ".cache" / "amx_emulator"
 SUITE = "trixie"
 EMULATOR = ["bochs", "bochs-term", "bochsbios", "vgabios"]
@@ -48,7 +51,7 @@ def fetch():
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "status").touch()
     key = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    (folder / "sources.list").write_text(f"deb [signed-by={key}] http://deb.debian.org/debian {SUITE} main\n")
+    (folder / "sources.list").write_text(f"deb [signed-by={key}] {debian_source.mirror()} {SUITE} main\n")
     apt("update")
     apt("install", "--yes", "--download-only", "--no-install-recommends", *EMULATOR)
     (CACHE / "root").mkdir(exist_ok=True)

@@ -2,7 +2,6 @@
 and mmdebstrap; the hosts are those of this machine's own apt sources."""
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -37,15 +36,6 @@ def run(command, wanted=0, **options):
     return done.stdout, done.stderr
 
 
-def mirror():
-    """Where this machine has Debian's archive from."""
-    for entry in debian_source.source_stanzas(debian_source.machine_sources()):
-        found = re.search(r"(?m)^URIs: *(\S+/debian/?)(?:\s|$)", entry)
-        if found:
-            return found[1]
-    raise Failed("no entry of Debian's archive in /etc/apt")
-
-
 def archive_of(suite):
     """The root of a release as a tar file, made once."""
     path = CACHE / f"{suite}.tar"
@@ -53,7 +43,7 @@ def archive_of(suite):
         CACHE.mkdir(parents=True, exist_ok=True)
         made = path.with_suffix(".part.tar")
         made.unlink(missing_ok=True)
-        run(["mmdebstrap", "--variant=minbase", suite, made, mirror()])
+        run(["mmdebstrap", "--variant=minbase", suite, made, debian_source.mirror()])
         made.rename(path)
     return path
 
