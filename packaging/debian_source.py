@@ -43,6 +43,14 @@ def machine_sources():
     return [(path.name, path.read_text()) for path in files if path.exists()]
 
 
+def mirror():
+    """Where this machine has Debian's archive from."""
+    for entry in source_stanzas(machine_sources()):
+        if found := re.search(r"(?m)^URIs: *(\S+/debian/?)(?:\s|$)", entry):
+            return found[1]
+    sys.exit("debian_source: no entry of Debian's archive in /etc/apt")
+
+
 def fetch(package, folder):
     source, version = installed(package)
     unpacked = folder / f"{source}_{version}"

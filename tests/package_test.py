@@ -4,6 +4,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,6 +140,23 @@ class Containerfile(unittest.TestCase):
 
     def test_lines_are_joined_and_comments_dropped(self):
         self.assertEqual(containerfile.instructions("# x\nRUN a \\\n  # no\n  && b\nUSER 1\n"), [("RUN", "a    && b"), ("USER", "1")])
+
+
+class Mirror(unittest.TestCase):
+    def mirror_of(self, *files):
+        with unittest.mock.patch.object(debian_source, "machine_sources", return_value=list(files)):
+            return debian_source.mirror()
+
+    def test_the_mirror_is_that_of_the_machines_sources(self):
+        lines = "deb http://mirror.example/debian-security bookworm-security main\ndeb [arch=amd64] http://mirror.example/debian bookworm main\n"
+        self.assertEqual(self.mirror_of(("sources.list", lines)), "http://mirror.example/debian")
+        stanza = "Types: deb\nURIs: http://b.example/debian/\nSuites: bookworm\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+        self.assertEqual(self.mirror_of(("node.list", "deb http://node.example/node_20.x nodistro main\n"), ("debian.sources", stanza)),
+                         "http://b.example/debian/")
+
+    def test_without_an_entry_it_says_so(self):
+        with self.assertRaisesRegex(SystemExit, "no entry of Debian's archive"):
+            self.mirror_of(("sources.list", "deb http://archive.example/ubuntu noble main\n"))
 
 
 class Unit(unittest.TestCase):

@@ -3,7 +3,7 @@ import unittest
 
 import amx_emulator
 from amx_emulator import END, NEEDED, Comparison, flags_of, missing, name_of
-from emulated_machine import READ, SECTORS, archive_of, disk_of
+from emulated_machine import READ, SECTORS, disk_of
 
 DEFINED = ["tdpbusd of ff and 80 from 0: right", "int8 m 1 #0a", "bfloat16 m 1 #0b 40000000 3f800000", END]
 ERRING = ["tdpbusd of ff and 80 from 0: WRONG, 1 for 2", "int8 m 1 #0c", "bfloat16 m 1 #0b 40000000 3f800000", END]
@@ -66,11 +66,6 @@ class Building(unittest.TestCase):
     def test_what_a_processor_lacks_is_named(self):
         self.assertEqual(missing("flags : fpu " + " ".join(NEEDED)), [])
         self.assertEqual(missing("flags : avx512f avx512bw avx512dq avx512vl avx512_vnni_other"), ["avx512_vnni"])
-
-    def test_bochs_comes_from_the_archive_that_this_system_uses(self):
-        listed = "http://mirror.example/debian-security/\nhttps://node.example/node_20.x/\nhttp://mirror.example/debian/\nhttp://b.example/debian\n"
-        self.assertEqual(archive_of(listed), "http://mirror.example/debian/")
-        self.assertIsNone(archive_of("http://archive.example/ubuntu/\n"))
 
     def test_a_disk_has_room_for_every_reading(self):
         for size in (512, 513, 512 + READ, 512 + READ + 1, SECTORS, 600000):

@@ -12,6 +12,9 @@ import time
 
 from repo import ROOT
 
+sys.path.insert(0, str(ROOT / "packaging"))
+import debian_source  # noqa: E402
+
 CACHE = ROOT / ".cache" / "amx_emulator"
 SUITE = "trixie"
 EMULATOR = ["bochs", "bochs-term", "bochsbios", "vgabios"]
@@ -37,16 +40,6 @@ def apt(*arguments):
     run(["apt-get", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}")), *arguments], cwd=folder)
 
 
-def archive_of(listed):
-    """The address of Debian's archive among those of this system's sources, one a line; it has all suites. None: there is none."""
-    return next((address for address in listed.split() if address.rstrip("/").endswith("/debian")), None)
-
-
-def archive():
-    found = archive_of(run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]))
-    return found or sys.exit("amx: this system's sources of apt name no archive of Debian's (an address that ends in /debian)")
-
-
 def fetch():
     """Bochs with what it needs in CACHE/root; nothing where that was done before."""
     done = CACHE / "fetched"
@@ -58,7 +51,7 @@ def fetch():
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "status").touch()
     key = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    (folder / "sources.list").write_text(f"deb [signed-by={key}] {archive()} {SUITE} main\n")
+    (folder / "sources.list").write_text(f"deb [signed-by={key}] {debian_source.mirror()} {SUITE} main\n")
     apt("update")
     apt("install", "--yes", "--download-only", "--no-install-recommends", *EMULATOR)
     (CACHE / "root").mkdir(exist_ok=True)

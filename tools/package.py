@@ -151,7 +151,7 @@ def build_deb(out):
 def build_wheel(out):
     if not (ROOT / "tools" / "wheel.py").exists():
         sys.exit("package: this tree makes no wheel (no tools/wheel.py)")
-    # For glibc's floor, with everything linked in: manylinux_2_28.
+    # For glibc's floor, with everything linked in: no library of the system is grafted.
     return [Path(importlib.import_module("wheel").build_wheel(out, cmake_arguments=("-DTRANSEPT_PORTABLE=ON",)))]
 
 

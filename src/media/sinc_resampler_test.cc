@@ -16,9 +16,8 @@ float tone(double hertz, int rate, int64_t i) {
 }
 
 std::vector<float> tones(double hertz, int rate, int count) {
-  std::vector<float> samples;
-  samples.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) samples.push_back(tone(hertz, rate, i));
+  std::vector<float> samples(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) samples[static_cast<size_t>(i)] = tone(hertz, rate, i);
   return samples;
 }
 

@@ -68,9 +68,9 @@ Status WavInput::read_chunks() {
     if (is_tag(head, "data")) {
       if (sample_bytes_ == 0) return invalid_argument("has samples before their format");
       const size_t frame = sample_bytes_ * static_cast<size_t>(info_.num_channels);
+      const size_t num_frames = size / frame;
       position_ = offset;
-      end_ = offset + size / frame * frame;
-      const uint64_t num_frames = size / frame;
+      end_ = offset + num_frames * frame;
       info_.duration_seconds = static_cast<double>(num_frames) / info_.sampling_rate;
       return ok_status();
     }
