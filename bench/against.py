@@ -1,7 +1,8 @@
 """Two transept binaries over the same workloads: what a change did to speed. ./dev bench --against BINARY calls it.
 
 Rounds alternate and turn round (this, that; that, this; ..), so that what a machine does over minutes meets both. A ratio is the
-median of the rounds' ratios, this build over BINARY: above 1, this build is better.
+median of the rounds' ratios, this build over BINARY: above 1, this build is better. With --control each round runs BINARY once more:
+the ratio of BINARY over itself shows this machine's noise.
 """
 import statistics
 import sys
@@ -14,13 +15,15 @@ LEAST = 0.98  # of the headline: what a change that is not about speed may cost
 
 
 def round_ratios(options, work, model, number):
-    """{figure: this build over options.against} of one round."""
+    """[{figure: this build over options.against}] of one round; with options.control also the binary over itself."""
     seed, figures = work["seed"] * 1000 + number, {}
-    binaries = [transept_side.BINARY, options.against]
-    for binary in binaries if number % 2 == 0 else reversed(binaries):
-        figures[binary] = compare.run_transept(options, work, model, seed, binary)[0]
-    ours, theirs = (figures[binary] for binary in binaries)
-    return {name: compare.ratio(ours[name], theirs[name], more) for name, more in compare.RATIOS.items() if name in ours and name in theirs}
+    binaries = [transept_side.BINARY, options.against] + [options.against] * options.control
+    runs = list(enumerate(binaries))
+    for run, binary in runs if number % 2 == 0 else reversed(runs):
+        figures[run] = compare.run_transept(options, work, model, seed, binary)[0]
+    ours, theirs, *again = (figures[run] for run in range(len(binaries)))
+    return [{name: compare.ratio(run[name], theirs[name], more) for name, more in compare.RATIOS.items() if name in run and name in theirs}
+            for run in (ours, *again)]
 
 
 def medians(rounds):
@@ -45,14 +48,19 @@ def compare_binaries(options):
             print(f"{work['name']}: skipped: needs a real Whisper folder (--model) and the clip (--audio)")
             continue
         work = compare.fit_tiny(work) if options.tiny else work
-        found = medians([round_ratios(options, work, model, number) for number in range(options.rounds)])
+        found, *control = map(medians, zip(*[round_ratios(options, work, model, number) for number in range(options.rounds)]))
         headline = compare.HEADLINE[work["task"]][0]
-        print(f"{work['name']}: " + ", ".join(f"{name} {middle:.3f} ({least:.3f} to {most:.3f})" for name, (middle, least, most) in found.items()),
-              flush=True)
+        print(f"{work['name']}: {words(found)}", flush=True)
+        for itself in control:
+            print(f"  control, over itself: {words(itself)}", flush=True)
         if found[headline][0] < LEAST:
             slower.append(f"{work['name']} {found[headline][0]:.3f}")
     print(f"{headline_words(slower)} (least: {LEAST})")
     return 1 if slower else 0
+
+
+def words(found):
+    return ", ".join(f"{name} {middle:.3f} ({least:.3f} to {most:.3f})" for name, (middle, least, most) in found.items())
 
 
 def headline_words(slower):

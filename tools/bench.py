@@ -69,6 +69,7 @@ def main():
     parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else")
     parser.add_argument("--against", type=Path, metavar="BINARY", help="the workloads through this transept binary too, in alternating rounds: "
                         "the ratio of each figure, and nothing else")
+    parser.add_argument("--control", action="store_true", help="with --against: BINARY over itself too, which shows the machine's noise")
     compare.add_options(parser)
     parser.add_argument("--options", action="help", help="this list")  # ./dev has --help
     options = parser.parse_args()

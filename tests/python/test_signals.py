@@ -9,8 +9,10 @@ import unittest
 from common_python import MODELS, WHISPER
 
 T5 = MODELS / "t5-float32"
+# A shell's background job ignores SIGINT, and so do its children: the programs ask for Python's own handler.
 HEAD = """
 import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import transept
 from transept import LLM, SamplingParams, WhisperModel
