@@ -2,7 +2,7 @@
 // what 5.1's do for layouts without or with positions, which are all that 4 has. Thread-safe.
 #pragma once
 
-#include "media/ffmpeg_library.h"
+#include "media/ffmpeg_functions.h"
 
 namespace transept {
 
