@@ -196,12 +196,13 @@ MachineCheck check_port(uint16_t port) {
 
 MachineCheck check_ffmpeg() {
   const Status loaded = load_audio_decoders();
-  MachineCheck check{.name = "ffmpeg", .found = "FFmpeg's libraries are there: audio of every container can be read"};
-  check.data = {{"is_there", loaded.ok()}};
+  const std::string version = audio_decoders_version();
+  MachineCheck check{.name = "ffmpeg", .found = str_cat("FFmpeg ", version, ": audio of every container can be read")};
+  check.data = {{"is_there", loaded.ok()}, {"version", version}};
   if (!loaded.ok()) {
     check.state = State::kWrong;
     check.found = error_message(loaded);
-    check.remedy = "transcribe reads WAV alone without them: install them (Debian 12: apt install ffmpeg)";
+    check.remedy = "transcribe reads WAV alone without them: install them (Debian and Ubuntu: apt install ffmpeg)";
   }
   return check;
 }

@@ -92,6 +92,7 @@ class AudioReader::Impl {
   const uint8_t* raw_plane_ = nullptr;
   size_t raw_begin_ = 0;
   ChannelLayout mono_;
+  AVChannelLayout frame_layout_{};  // a view of the frame's, as block_
   bool ended_ = false;
 
   std::vector<float> ready_;  // converted; from ready_begin_ on not yet read
@@ -220,8 +221,9 @@ Status AudioReader::Impl::next_block() {
   ASSIGN_OR_RETURN(const AVFrame* frame, input_->next_frame());
   ended_ = frame == nullptr;
   if (ended_) return ok_status();
-  block_ = {frame->extended_data, frame->nb_samples, static_cast<AVSampleFormat>(frame->format), frame->sample_rate,
-            &frame->ch_layout};
+  frame_layout_ = frame_layout(*frame);
+  block_ = {frame->extended_data, frame->nb_samples, static_cast<AVSampleFormat>(frame->format), frame_rate(*frame),
+            &frame_layout_};
   return ok_status();
 }
 
@@ -286,5 +288,7 @@ StatusOr<std::vector<float>> read_all(AudioReader& reader) {
 }
 
 Status load_audio_decoders() { return set_up_ffmpeg(); }
+
+std::string audio_decoders_version() { return set_up_ffmpeg().ok() ? ffmpeg_version() : ""; }
 
 }  // namespace transept

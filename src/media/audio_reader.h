@@ -22,6 +22,9 @@ namespace transept {
 // Loads FFmpeg's libraries, as the first file does. Errors: kNotFound: one is missing (names it). Thread-safe.
 Status load_audio_decoders();
 
+// Which FFmpeg they are: "5.1.6-0+deb12u1"; "" without them. Thread-safe.
+std::string audio_decoders_version();
+
 class AudioReader final {
  public:
   struct Options {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "media/ffmpeg4.h"
 
 namespace transept {
 namespace {
@@ -40,6 +41,18 @@ std::string ffmpeg_error(int code) {
   char words[AV_ERROR_MAX_STRING_SIZE] = {};
   ffmpeg().av_strerror(code, words, sizeof words);
   return words;
+}
+
+std::string ffmpeg_version() { return ffmpeg().av_version_info(); }
+
+int frame_rate(const AVFrame& frame) { return field<int>(&frame, ffmpeg().release->frame.sample_rate); }
+
+int frame_channels(const AVFrame& frame) { return field<int>(&frame, ffmpeg().release->frame.num_channels); }
+
+AVChannelLayout frame_layout(const AVFrame& frame) {
+  const FfmpegRelease& release = *ffmpeg().release;
+  if (release.has_channel_layouts()) return field<AVChannelLayout>(&frame, release.frame.layout);
+  return layout_of_mask(field<uint64_t>(&frame, release.frame.layout), frame_channels(frame));
 }
 
 }  // namespace transept

@@ -33,6 +33,14 @@ Status set_up_ffmpeg();
 // Returns the reason of an FFmpeg error code, for people: "its data is damaged".
 std::string ffmpeg_error(int code);
 
+// Which FFmpeg is in use, for people: "5.1.6-0+deb12u1". REQUIRES: load_ffmpeg() has succeeded.
+std::string ffmpeg_version();
+
+// Of a decoded frame. The layout is a view of the frame's, which stays its owner.
+int frame_rate(const AVFrame& frame);
+int frame_channels(const AVFrame& frame);
+AVChannelLayout frame_layout(const AVFrame& frame);
+
 // Owns a channel layout.
 class ChannelLayout final {
  public:

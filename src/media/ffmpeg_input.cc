@@ -33,13 +33,21 @@ constexpr int64_t kMaxSilentSteps = 200'000;  // packets more than frames: damag
 // Floats beyond this are no sound (full scale is 1), and larger ones would overflow where they become integers.
 constexpr float kMaxMagnitude = 1024;
 
-bool is_accepted(AVCodecID id) { return std::find(std::begin(kCodecs), std::end(kCodecs), id) != std::end(kCodecs); }
+// Of kCodecs, which are 5.1's ids, in the FFmpeg that is loaded.
+AVCodecID loaded_id(AVCodecID id) {
+  if (id != AV_CODEC_ID_PCM_S64LE && id != AV_CODEC_ID_PCM_S64BE) return id;
+  return static_cast<AVCodecID>(ffmpeg().release->pcm_s64le + (id == AV_CODEC_ID_PCM_S64BE));
+}
+
+bool is_accepted(AVCodecID id) {
+  return std::any_of(std::begin(kCodecs), std::end(kCodecs), [&](AVCodecID known) { return loaded_id(known) == id; });
+}
 
 // The decoders of kCodecs by name, for FFmpeg itself to hold to as well.
 std::string decoder_names() {
   std::string names;
   for (const AVCodecID id : kCodecs) {
-    if (const AVCodec* decoder = ffmpeg().avcodec_find_decoder(id))
+    if (const AVCodec* decoder = ffmpeg().avcodec_find_decoder(loaded_id(id)))
       names += str_cat(names.empty() ? "" : ",", decoder->name);
   }
   return names;
@@ -59,7 +67,7 @@ void make_finite(T* samples, int64_t count) {
 template <typename T>
 void make_finite(AVFrame& frame) {
   const auto format = static_cast<AVSampleFormat>(frame.format);
-  const int channels = frame.ch_layout.nb_channels;
+  const int channels = frame_channels(frame);
   const int planes = ffmpeg().av_sample_fmt_is_planar(format) ? channels : 1;
   for (int i = 0; i < planes; ++i) {
     make_finite(reinterpret_cast<T*>(frame.extended_data[i]), int64_t{frame.nb_samples} * (channels / planes));
@@ -154,10 +162,11 @@ Status FfmpegInput::open_container(AudioBytes audio) {
   info_.container = format->name;
 
   context->pb = io_.get();
-  context->flags |= AVFMT_FLAG_CUSTOM_IO;
-  context->io_open = refuse_to_open;
-  context->max_streams = kMaxTracks;
-  context->probesize = kMaxAnalyseBytes;
+  const FfmpegRelease::Format& fields = ffmpeg().release->format;
+  field<int>(context, fields.flags) |= AVFMT_FLAG_CUSTOM_IO;
+  field<decltype(context->io_open)>(context, fields.io_open) = refuse_to_open;
+  field<int>(context, fields.max_streams) = kMaxTracks;
+  field<int64_t>(context, fields.probesize) = kMaxAnalyseBytes;
   AVDictionary* settings = nullptr;
   ffmpeg().av_dict_set(&settings, "format_whitelist", kContainers, 0);
   ffmpeg().av_dict_set(&settings, "codec_whitelist", decoder_names().c_str(), 0);
@@ -175,12 +184,13 @@ Status FfmpegInput::open_container(AudioBytes audio) {
 Status FfmpegInput::choose_track() {
   const int analysed = ffmpeg().avformat_find_stream_info(container_.get(), nullptr);
   RETURN_IF_ERROR(source_->failure);
+  const FfmpegRelease::Stream& fields = ffmpeg().release->stream;
   for (unsigned i = 0; i < container_->nb_streams; ++i) {
     AVStream* track = container_->streams[i];
-    if (track_ == nullptr && track->codecpar->codec_type == AVMEDIA_TYPE_AUDIO) {
+    if (track_ == nullptr && field<AVCodecParameters*>(track, fields.codecpar)->codec_type == AVMEDIA_TYPE_AUDIO) {
       track_ = track;
     } else {
-      track->discard = AVDISCARD_ALL;
+      field<AVDiscard>(track, fields.discard) = AVDISCARD_ALL;
     }
   }
   if (track_ == nullptr) {
@@ -191,7 +201,8 @@ Status FfmpegInput::choose_track() {
 }
 
 Status FfmpegInput::open_decoder() {
-  const AVCodecParameters& parameters = *track_->codecpar;
+  const FfmpegRelease& release = *ffmpeg().release;
+  const AVCodecParameters& parameters = *field<AVCodecParameters*>(track_, release.stream.codecpar);
   info_.codec = ffmpeg().avcodec_get_name(parameters.codec_id);
   if (parameters.codec_id == AV_CODEC_ID_NONE) return invalid_argument("holds audio in a coding that is not known");
   if (!is_accepted(parameters.codec_id)) {
@@ -199,34 +210,40 @@ Status FfmpegInput::open_decoder() {
   }
   const AVCodec* codec = ffmpeg().avcodec_find_decoder(parameters.codec_id);
   if (codec == nullptr) return unimplemented("this build of FFmpeg does not decode '", info_.codec, "'");
-  if (parameters.sample_rate != 0 &&
-      (parameters.sample_rate < kMinSamplingRate || parameters.sample_rate > kMaxSamplingRate)) {
-    return invalid_argument("has a sampling rate of ", parameters.sample_rate, " Hz; accepted are ", kMinSamplingRate,
-                            " to ", kMaxSamplingRate);
+  const int rate = field<int>(&parameters, release.parameters.sample_rate);
+  if (rate != 0 && (rate < kMinSamplingRate || rate > kMaxSamplingRate)) {
+    return invalid_argument("has a sampling rate of ", rate, " Hz; accepted are ", kMinSamplingRate, " to ",
+                            kMaxSamplingRate);
   }
-  const int channels = parameters.ch_layout.nb_channels;
+  const int channels = field<int>(&parameters, release.parameters.num_channels);
   if (channels < 0 || channels > kMaxAudioChannels) {
     return invalid_argument("has ", channels, " channels; accepted are 1 to ", kMaxAudioChannels);
   }
   decoder_.reset(ffmpeg().avcodec_alloc_context3(codec));
   if (decoder_ == nullptr) return resource_exhausted("no memory to decode with");
   int code = ffmpeg().avcodec_parameters_to_context(decoder_.get(), &parameters);
-  decoder_->pkt_timebase = track_->time_base;
-  decoder_->thread_count = 1;
+  field<AVRational>(decoder_.get(), release.codec.pkt_timebase) = field<AVRational>(track_, release.stream.time_base);
+  field<int>(decoder_.get(), release.codec.thread_count) = 1;
   if (code >= 0) code = ffmpeg().avcodec_open2(decoder_.get(), codec, nullptr);
   if (code < 0) return invalid_argument("cannot be decoded as ", info_.codec, ": ", ffmpeg_error(code));
   return ok_status();
 }
 
 void FfmpegInput::read_info() {
-  info_.sampling_rate = decoder_->sample_rate;
-  info_.num_channels = decoder_->ch_layout.nb_channels;
-  if (track_->duration != AV_NOPTS_VALUE) {
-    info_.duration_seconds = static_cast<double>(track_->duration) * av_q2d(track_->time_base);
-  } else if (container_->duration != AV_NOPTS_VALUE) {
-    info_.duration_seconds = static_cast<double>(container_->duration) / AV_TIME_BASE;
+  const FfmpegRelease& release = *ffmpeg().release;
+  info_.sampling_rate = field<int>(decoder_.get(), release.codec.sample_rate);
+  info_.num_channels = field<int>(decoder_.get(), release.codec.num_channels);
+  const auto of_track = field<int64_t>(track_, release.stream.duration);
+  const auto of_container = field<int64_t>(container_.get(), release.format.duration);
+  if (of_track != AV_NOPTS_VALUE) {
+    info_.duration_seconds =
+        static_cast<double>(of_track) * av_q2d(field<AVRational>(track_, release.stream.time_base));
+  } else if (of_container != AV_NOPTS_VALUE) {
+    info_.duration_seconds = static_cast<double>(of_container) / AV_TIME_BASE;
   }
-  duration_is_from_header_ = container_->duration_estimation_method != AVFMT_DURATION_FROM_BITRATE;
+  duration_is_from_header_ =
+      field<AVDurationEstimationMethod>(container_.get(), release.format.duration_estimation_method) !=
+      AVFMT_DURATION_FROM_BITRATE;
   // Headers of streams that were never closed claim gigabytes. Where the size of a sample is fixed, the file's own size
   // says how much there can be.
   const double bits = ffmpeg().av_get_exact_bits_per_sample(decoder_->codec_id);
@@ -261,7 +278,7 @@ Status FfmpegInput::send_packet() {
   ffmpeg().av_packet_unref(packet_.get());
   const int code = ffmpeg().av_read_frame(container_.get(), packet_.get());
   RETURN_IF_ERROR(source_->failure);
-  if (code >= 0 && packet_->stream_index != track_->index) return ok_status();
+  if (code >= 0 && packet_->stream_index != field<int>(track_, ffmpeg().release->stream.index)) return ok_status();
   if (++num_silent_steps_ > kMaxSilentSteps) {
     return invalid_argument("has more than ", kMaxSilentSteps, " packets that hold no sound");
   }
@@ -280,8 +297,9 @@ Status FfmpegInput::send_packet() {
 // Whether the decoder's frame is one that may go on; its floats are made finite.
 bool FfmpegInput::accept_frame() {
   AVFrame& frame = *frame_;
-  if (frame.sample_rate < kMinSamplingRate || frame.sample_rate > kMaxSamplingRate) return false;
-  if (frame.ch_layout.nb_channels < 1 || frame.ch_layout.nb_channels > kMaxAudioChannels) return false;
+  const int rate = frame_rate(frame), channels = frame_channels(frame);
+  if (rate < kMinSamplingRate || rate > kMaxSamplingRate) return false;
+  if (channels < 1 || channels > kMaxAudioChannels) return false;
   const AVSampleFormat format = ffmpeg().av_get_packed_sample_fmt(static_cast<AVSampleFormat>(frame.format));
   if (format != AV_SAMPLE_FMT_FLT && format != AV_SAMPLE_FMT_DBL) return true;
   if (ffmpeg().av_frame_make_writable(&frame) < 0) return false;

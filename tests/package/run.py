@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What ./dev package makes, as users live with it: tests/package/run.py [--only tarball,deb,image,sbom] [--packages DIR]. Makes
+"""What ./dev package makes, as users live with it: tests/package/run.py [--only tarball,ffmpeg,deb,image,sbom] [--packages DIR]. Makes
 the packages (or takes those of DIR), then: the tarball in a root of Debian 11; the Debian packages in a fresh Debian 12,
 installed, used, removed and purged; each line of the Containerfile in such roots, and its health check against the server;
 every SBOM by spdx-tools. Needs root and mmdebstrap, else it is skipped and says so. Closes with `N passed, N failed, N skipped`."""
@@ -31,7 +31,10 @@ SOUNDS = ROOT / "src" / "media" / "testdata"
 WHISPER = "whisper-transcribes"
 OLD, NEW = "bullseye", "bookworm"
 WORDS = "encoder decoder transformers"
-SUITES = ("tarball", "deb", "image", "sbom")
+FFMPEG = {"bullseye": ("4.3", "libavformat58 libavcodec58 libavutil56 libswresample3"),
+          "bookworm": ("5.1", "libavformat59 libavcodec59 libavutil57 libswresample4"),
+          "trixie": ("7.1", "libavformat61 libavcodec61 libavutil59 libswresample5")}
+SUITES = ("tarball", "ffmpeg", "deb", "image", "sbom")
 MOST_EXPOSED = 20  # systemd-analyze security: tenths, of 100
 
 
@@ -153,6 +156,20 @@ def test_tarball(tally, archive, scratch):
                        f"gcc -o translate {top}/share/doc/transept/examples/c/translate.c $(pkg-config --cflags --libs transept)")
             got = root.shell(f"cd /tmp && printf '{WORDS}\\n' | LD_LIBRARY_PATH={top}/lib ./translate {top}/share/transept/models/g2p '{{}}'")[0]
             require(got == here("generate", "g2p", WORDS), got)
+
+
+def test_ffmpeg(tally, archive, scratch):
+    """The tarball with the FFmpeg of each release of Debian that has a known one."""
+    for suite, (version, libraries) in FFMPEG.items():
+        with tally.case(f"tarball in {suite}: audio by FFmpeg {version}"), roots.fresh(suite, scratch) as root:
+            program = f"{unpack(archive, root)}/bin/transept"
+            give_models(root)
+            root.shell(f"apt-get update -q && apt-get install -yq --no-install-recommends {libraries}")
+            require(f"FFmpeg {version}" in root.run(program, "doctor")[0], f"doctor does not name FFmpeg {version}")
+            for sound in ("s16.wav", "mono.mp3"):
+                transcript(root, program, sound)
+                same_transcript(root, sound)
+    tally.skip("FFmpeg 6 and 8 are in no release of Debian", 2)
 
 
 # ---- Debian packages
@@ -323,10 +340,12 @@ def main():
             scratch = Path(folder)
             if not options.packages:
                 with tally.case("./dev package"):
-                    kinds = [kind for kind, suites in (("tarball", {"tarball", "sbom"}), ("deb", {"deb", "sbom"})) if suites & set(wanted)]
+                    kinds = [kind for kind, suites in (("tarball", {"tarball", "ffmpeg", "sbom"}), ("deb", {"deb", "sbom"})) if suites & set(wanted)]
                     run(["./dev", "package", *kinds, "--out", packages], cwd=ROOT) if kinds else None
             if "tarball" in wanted:
                 test_tarball(tally, next(packages.glob("*.tar.gz")), scratch)
+            if "ffmpeg" in wanted:
+                test_ffmpeg(tally, next(packages.glob("*.tar.gz")), scratch)
             if "deb" in wanted:
                 test_deb(tally, packages, scratch)
             if "image" in wanted:
