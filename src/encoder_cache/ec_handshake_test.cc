@@ -46,6 +46,7 @@ std::string text(const EcSenderOutput& output) {
 template <typename Outputs>
 std::string lines(Outputs& outputs) {
   std::vector<std::string> texts;
+  texts.reserve(outputs.size());
   for (const auto& output : outputs) texts.push_back(text(output));
   outputs.clear();
   return join(texts, "; ");
@@ -312,6 +313,16 @@ TEST_F(EcReceiverTableTest, ClientGone) {
   let_go(1);
   EXPECT_EQ(cache_->num_used_slots(), 2);
   EXPECT_EQ(table_->num_transfers(), 2u);
+}
+
+TEST_F(EcReceiverTableTest, AClaimIsOfTheInputsThatItCounts) {
+  for (uint32_t input = 0; input < 3; ++input) announce(meta("r", input, input, 2));
+  for (const uint64_t reservation : {1, 2}) complete(reservation);
+  EXPECT_TRUE(claim("r", 1));
+  EXPECT_EQ(table_->find_receiver({"r", 0})->state(), EcReceiverState::kClaimed);
+  EXPECT_EQ(table_->find_receiver({"r", 1})->state(), EcReceiverState::kInjected);
+  EXPECT_FALSE(claim("r", 3));
+  EXPECT_EQ(table_->find_receiver({"r", 1})->state(), EcReceiverState::kInjected) << "all, or none";
 }
 
 TEST_F(EcReceiverTableTest, UnclaimedIsGivenUp) {

@@ -14,7 +14,7 @@ EcIntake::Answer EcIntake::take(const EcChunk& chunk) {
   if (entry == open_.end() || entry->second.key != chunk.key || entry->second.total != chunk.total) return {};
   Open& open = entry->second;
   const uint64_t size = chunk.bytes.size();
-  if (size == 0 || chunk.offset >= open.total || size > open.total - chunk.offset) return {};
+  if (size == 0 || chunk.offset > open.total || size > open.total - chunk.offset) return {};
   if (chunk.offset > open.num_here) return {Verdict::kGap};
   if (chunk.offset + size <= open.num_here) return {Verdict::kHere};
   const size_t skip = open.num_here - chunk.offset;

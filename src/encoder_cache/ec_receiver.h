@@ -104,7 +104,7 @@ class EcReceiver final {
   const EcKey& key() const { return meta_.key; }
 
  private:
-  bool apply(EcReceiverEvent event, TimePoint now, std::vector<EcReceiverAction>& actions);
+  void apply(EcReceiverEvent event, TimePoint now, std::vector<EcReceiverAction>& actions);
 
   InstanceId from_;  // the sender of the newest attempt
   EcMeta meta_;      // of the newest attempt

@@ -74,7 +74,7 @@ void EcReceiverTable::admit(const InstanceId& from, const EcMeta& meta, TimePoin
   }
   Entry& entry = entries_.try_emplace(input, Entry{EcReceiver(from, meta, now, options_.times)}).first->second;
   move_to(entry, Entry::List::kWaiting);
-  set_timer(entry);
+  timers_.move(input, entry.timer, entry.receiver.next_time());
   const bool is_first = waiting_.size() == 1;
   if (is_first && give_room(entry, now, outputs)) return;
   outputs.push_back(message(Kind::kAllocation, from, meta.key, EcVerdict::kWait));
@@ -195,8 +195,8 @@ void EcReceiverTable::abort(const std::string& request_id, TimePoint now, Output
 // ---- Time
 
 void EcReceiverTable::on_time(TimePoint now, Outputs& outputs) {
-  while (!timers_.empty() && timers_.begin()->first <= now) {
-    const EcInput input = timers_.begin()->second;
+  while (timers_.next_time() <= now) {
+    const EcInput input = timers_.next();
     Entry& entry = entries_.at(input);
     if (entry.receiver.is_forgotten(now)) {
       forget(input);
@@ -205,8 +205,6 @@ void EcReceiverTable::on_time(TimePoint now, Outputs& outputs) {
     }
   }
 }
-
-TimePoint EcReceiverTable::next_time() const { return timers_.empty() ? TimePoint::max() : timers_.begin()->first; }
 
 // ---- Entries
 
@@ -224,7 +222,7 @@ void EcReceiverTable::settle(Entry& entry, const Actions& actions, Outputs& outp
   } else {
     move_to(entry, entry.receiver.has_room() ? Entry::List::kNone : Entry::List::kWaiting);
   }
-  set_timer(entry);
+  timers_.move(input_of(entry.receiver.key()), entry.timer, entry.receiver.next_time());
   if (tombstones_.size() > options_.max_tombstones) forget(EcInput(tombstones_.front()));
 }
 
@@ -276,20 +274,11 @@ void EcReceiverTable::move_to(Entry& entry, Entry::List list) {
   entry.place = target.insert(target.end(), input_of(entry.receiver.key()));
 }
 
-void EcReceiverTable::set_timer(Entry& entry) {
-  const TimePoint time = entry.receiver.next_time();
-  if (time == entry.timer) return;
-  const EcInput input = input_of(entry.receiver.key());
-  if (entry.timer != TimePoint::max()) timers_.erase({entry.timer, input});
-  entry.timer = time;
-  if (time != TimePoint::max()) timers_.emplace(time, input);
-}
-
 // REQUIRES: it is over.
 void EcReceiverTable::forget(const EcInput& input) {
   Entry& entry = entries_.at(input);
   move_to(entry, Entry::List::kNone);
-  timers_.erase({entry.timer, input});
+  timers_.move(input, entry.timer, TimePoint::max());
   entries_.erase(input);
 }
 
@@ -312,7 +301,7 @@ Status EcReceiverTable::check_invariants() const {
     num_listed += list != Entry::List::kNone ? 1 : 0;
     if (entry.timer != receiver.next_time()) return broken("has a wrong timer");
     num_timed += entry.timer != TimePoint::max() ? 1 : 0;
-    if (entry.timer != TimePoint::max() && !timers_.contains({entry.timer, input})) return broken("has lost its timer");
+    if (entry.timer != TimePoint::max() && !timers_.has(input, entry.timer)) return broken("has lost its timer");
     const EcReceiverState state = receiver.state();
     const bool has_sink = state == EcReceiverState::kReserved || state == EcReceiverState::kReceiving ||
                           state == EcReceiverState::kClosing || state == EcReceiverState::kReopening;

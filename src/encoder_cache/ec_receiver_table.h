@@ -14,13 +14,13 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "encoder_cache/ec_receiver.h"
+#include "encoder_cache/ec_timers.h"
 #include "encoder_cache/encoder_cache_manager.h"
 
 namespace transept {
@@ -81,7 +81,7 @@ class EcReceiverTable final {
   void abort(const std::string& request_id, TimePoint now, Outputs& outputs);
 
   void on_time(TimePoint now, Outputs& outputs);
-  TimePoint next_time() const;  // when to call it at the latest; TimePoint::max(): never
+  TimePoint next_time() const { return timers_.next_time(); }  // when to call it at the latest; TimePoint::max(): never
 
   // What is known of an input; null: nothing. Valid until the next call.
   const EcReceiver* find_receiver(const EcInput& input) const;
@@ -111,7 +111,6 @@ class EcReceiverTable final {
   void settle(Entry& entry, const Actions& actions, Outputs& outputs);
   void perform(Entry& entry, EcReceiverAction action, Outputs& outputs);
   void move_to(Entry& entry, Entry::List list);
-  void set_timer(Entry& entry);
   void forget(const EcInput& input);
 
   EncoderCacheManager& cache_;
@@ -121,7 +120,7 @@ class EcReceiverTable final {
   absl::flat_hash_map<uint64_t, EcInput> sinks_;
   std::list<EcInput> waiting_;     // in order of arrival
   std::list<EcInput> tombstones_;  // in order of their ends
-  std::set<std::pair<TimePoint, EcInput>> timers_;
+  EcTimers timers_;
 };
 
 }  // namespace transept

@@ -1,10 +1,9 @@
 #include "encoder_cache/ec_sender.h"
 
-#include <array>
-#include <iterator>
 #include <utility>
 
 #include "base/check.h"
+#include "encoder_cache/ec_transitions.h"
 
 namespace transept {
 namespace {
@@ -13,73 +12,59 @@ using S = EcSenderState;
 using E = EcSenderEvent;
 using A = EcSenderAction;
 
-constexpr unsigned in(S state) { return 1u << static_cast<unsigned>(state); }
-constexpr unsigned kAnyLive = in(S::kQueued) | in(S::kAnnounced) | in(S::kGranted) | in(S::kSending) | in(S::kSent);
-
-struct Transition {
-  unsigned from;
-  E event;
-  S to;
-  std::array<A, 3> actions = {};
-  int num_actions = 0;
-};
-
-constexpr Transition on(unsigned from, E event, S to) { return {from, event, to}; }
-constexpr Transition on(unsigned from, E event, S to, A a) { return {from, event, to, {a}, 1}; }
-constexpr Transition on(unsigned from, E event, S to, A a, A b) { return {from, event, to, {a, b}, 2}; }
-constexpr Transition on(unsigned from, E event, S to, A a, A b, A c) { return {from, event, to, {a, b, c}, 3}; }
+constexpr unsigned kAnyLive = in(S::kQueued, S::kAnnounced, S::kGranted, S::kSending, S::kSent);
 
 // The first row that fits is taken; none: the event means nothing in that state. kAllocated leads to kGranted; where
 // the encode has ended already, kEncoded follows at once.
-constexpr Transition kTransitions[] = {
-    on(in(S::kQueued), E::kStart, S::kAnnounced, A::kSendMetadata),
-    on(in(S::kAnnounced), E::kAllocated, S::kGranted),
-    on(in(S::kGranted), E::kEncoded, S::kSending, A::kSendCache),
-    on(in(S::kSending), E::kSendDone, S::kSent),
+constexpr EcTransition<S, E, A> kTransitions[] = {
+    {in(S::kQueued), E::kStart, S::kAnnounced, {A::kSendMetadata}},
+    {in(S::kAnnounced), E::kAllocated, S::kGranted},
+    {in(S::kGranted), E::kEncoded, S::kSending, {A::kSendCache}},
+    {in(S::kSending), E::kSendDone, S::kSent},
 
     // The output is there, by these bytes or by others: also before the allocation was heard of.
-    on(in(S::kSending), E::kHit, S::kDone, A::kStopSending, A::kAnswer),
-    on(in(S::kSending), E::kInjected, S::kDone, A::kStopSending, A::kAnswer),
-    on(kAnyLive, E::kHit, S::kDone, A::kAnswer),
-    on(kAnyLive, E::kInjected, S::kDone, A::kAnswer),
+    {in(S::kSending), E::kHit, S::kDone, {A::kStopSending, A::kAnswer}},
+    {in(S::kSending), E::kInjected, S::kDone, {A::kStopSending, A::kAnswer}},
+    {kAnyLive, E::kHit, S::kDone, {A::kAnswer}},
+    {kAnyLive, E::kInjected, S::kDone, {A::kAnswer}},
 
     // Said again. A grant that waits for its encode is renewed by the announcement.
-    on(in(S::kAnnounced), E::kAgain, S::kAnnounced, A::kSendMetadata),
-    on(in(S::kGranted), E::kAgain, S::kGranted, A::kSendMetadata),
-    on(in(S::kSent), E::kAgain, S::kSent, A::kSendQuery),
-    on(in(S::kSent), E::kUnfinished, S::kSending, A::kSendCache),
+    {in(S::kAnnounced), E::kAgain, S::kAnnounced, {A::kSendMetadata}},
+    {in(S::kGranted), E::kAgain, S::kGranted, {A::kSendMetadata}},
+    {in(S::kSent), E::kAgain, S::kSent, {A::kSendQuery}},
+    {in(S::kSent), E::kUnfinished, S::kSending, {A::kSendCache}},
 
     // A new attempt.
-    on(in(S::kAnnounced), E::kGone, S::kAnnounced, A::kSendMetadata),
-    on(in(S::kGranted), E::kGone, S::kAnnounced, A::kSendMetadata),
-    on(in(S::kSent), E::kGone, S::kAnnounced, A::kSendMetadata),
-    on(in(S::kSending), E::kGone, S::kAnnounced, A::kStopSending, A::kSendMetadata),
-    on(in(S::kSending), E::kStalled, S::kAnnounced, A::kStopSending, A::kSendMetadata),
-    on(in(S::kSending), E::kSendFailed, S::kAnnounced, A::kSendMetadata),
-    on(in(S::kSending), E::kAttemptsOver, S::kFailed, A::kStopSending, A::kSendCancel, A::kAnswer),
-    on(kAnyLive, E::kAttemptsOver, S::kFailed, A::kSendCancel, A::kAnswer),
+    {in(S::kAnnounced), E::kGone, S::kAnnounced, {A::kSendMetadata}},
+    {in(S::kGranted), E::kGone, S::kAnnounced, {A::kSendMetadata}},
+    {in(S::kSent), E::kGone, S::kAnnounced, {A::kSendMetadata}},
+    {in(S::kSending), E::kGone, S::kAnnounced, {A::kStopSending, A::kSendMetadata}},
+    {in(S::kSending), E::kStalled, S::kAnnounced, {A::kStopSending, A::kSendMetadata}},
+    {in(S::kSending), E::kSendFailed, S::kAnnounced, {A::kSendMetadata}},
+    {in(S::kSending), E::kAttemptsOver, S::kFailed, {A::kStopSending, A::kSendCancel, A::kAnswer}},
+    {kAnyLive, E::kAttemptsOver, S::kFailed, {A::kSendCancel, A::kAnswer}},
 
     // The receiver has nothing that a cancel would end.
-    on(in(S::kSending), E::kNever, S::kFailed, A::kStopSending, A::kAnswer),
-    on(in(S::kSending), E::kIncompatible, S::kFailed, A::kStopSending, A::kAnswer),
-    on(in(S::kSending), E::kCancelled, S::kFailed, A::kStopSending, A::kAnswer),
-    on(kAnyLive, E::kNever, S::kFailed, A::kAnswer),
-    on(kAnyLive, E::kIncompatible, S::kFailed, A::kAnswer),
-    on(kAnyLive, E::kCancelled, S::kFailed, A::kAnswer),
+    {in(S::kSending), E::kNever, S::kFailed, {A::kStopSending, A::kAnswer}},
+    {in(S::kSending), E::kIncompatible, S::kFailed, {A::kStopSending, A::kAnswer}},
+    {in(S::kSending), E::kCancelled, S::kFailed, {A::kStopSending, A::kAnswer}},
+    {kAnyLive, E::kNever, S::kFailed, {A::kAnswer}},
+    {kAnyLive, E::kIncompatible, S::kFailed, {A::kAnswer}},
+    {kAnyLive, E::kCancelled, S::kFailed, {A::kAnswer}},
 
     // Given up. Nothing was said of a transfer in the queue.
-    on(in(S::kQueued), E::kAbort, S::kFailed, A::kAnswer),
-    on(in(S::kQueued), E::kDeadline, S::kFailed, A::kAnswer),
-    on(in(S::kQueued), E::kPeerGone, S::kFailed, A::kAnswer),
-    on(in(S::kSending), E::kAbort, S::kFailed, A::kStopSending, A::kSendCancel, A::kAnswer),
-    on(in(S::kSending), E::kDeadline, S::kFailed, A::kStopSending, A::kSendCancel, A::kAnswer),
-    on(in(S::kSending), E::kPeerGone, S::kFailed, A::kStopSending, A::kSendCancel, A::kAnswer),
-    on(in(S::kSending), E::kOutboxFull, S::kFailed, A::kStopSending, A::kAnswer),
-    on(kAnyLive, E::kAbort, S::kFailed, A::kSendCancel, A::kAnswer),
-    on(kAnyLive, E::kDeadline, S::kFailed, A::kSendCancel, A::kAnswer),
-    on(kAnyLive, E::kPeerGone, S::kFailed, A::kSendCancel, A::kAnswer),
-    on(kAnyLive, E::kNoAnswer, S::kFailed, A::kSendCancel, A::kAnswer),
-    on(kAnyLive, E::kOutboxFull, S::kFailed, A::kAnswer),
+    {in(S::kQueued), E::kAbort, S::kFailed, {A::kAnswer}},
+    {in(S::kQueued), E::kDeadline, S::kFailed, {A::kAnswer}},
+    {in(S::kQueued), E::kPeerGone, S::kFailed, {A::kAnswer}},
+    {in(S::kSending), E::kAbort, S::kFailed, {A::kStopSending, A::kSendCancel, A::kAnswer}},
+    {in(S::kSending), E::kDeadline, S::kFailed, {A::kStopSending, A::kSendCancel, A::kAnswer}},
+    {in(S::kSending), E::kPeerGone, S::kFailed, {A::kStopSending, A::kSendCancel, A::kAnswer}},
+    {in(S::kSending), E::kOutboxFull, S::kFailed, {A::kStopSending, A::kAnswer}},
+    {kAnyLive, E::kAbort, S::kFailed, {A::kSendCancel, A::kAnswer}},
+    {kAnyLive, E::kDeadline, S::kFailed, {A::kSendCancel, A::kAnswer}},
+    {kAnyLive, E::kPeerGone, S::kFailed, {A::kSendCancel, A::kAnswer}},
+    {kAnyLive, E::kNoAnswer, S::kFailed, {A::kSendCancel, A::kAnswer}},
+    {kAnyLive, E::kOutboxFull, S::kFailed, {A::kAnswer}},
 };
 
 E event_of(EcVerdict verdict, E good) {
@@ -157,7 +142,6 @@ void EcSender::note_answer(E event, TimePoint now, std::vector<EcSenderAction>& 
   }
   if (event == E::kWait && state_ == S::kAnnounced) return retry_.push_back(now);
   if (event == E::kAllocated && state_ == S::kGranted) return retry_.restart_at(now + times_.renewal());
-  if (event != E::kAllocated) return;
   apply(event, now, actions);
   if (state_ == S::kGranted && is_encoded_) apply(E::kEncoded, now, actions);
 }
@@ -174,13 +158,12 @@ void EcSender::next_attempt(E event, TimePoint now, std::vector<EcSenderAction>&
 }
 
 void EcSender::apply(E event, TimePoint now, std::vector<EcSenderAction>& actions) {
-  for (const Transition& row : kTransitions) {
-    if (row.event != event || (row.from & in(state_)) == 0) continue;
-    actions.insert(actions.end(), row.actions.begin(), row.actions.begin() + row.num_actions);
-    state_ = row.to;
-    if (is_over()) end_ = event;
-    return set_timers(event, now);
-  }
+  const auto* const row = find_transition(kTransitions, state_, event);
+  if (row == nullptr) return;
+  actions.insert(actions.end(), row->actions().begin(), row->actions().end());
+  state_ = row->to;
+  if (is_over()) end_ = event;
+  set_timers(event, now);
 }
 
 // ---- Time

@@ -91,12 +91,8 @@ void EcSenderTable::on_peer_gone(const InstanceId& peer, TimePoint now, Outputs&
 // ---- Time
 
 void EcSenderTable::on_time(TimePoint now, Outputs& outputs) {
-  while (!timers_.empty() && timers_.begin()->first <= now) {
-    step(entries_.at(timers_.begin()->second), E::kTime, now, outputs);
-  }
+  while (timers_.next_time() <= now) step(entries_.at(timers_.next()), E::kTime, now, outputs);
 }
-
-TimePoint EcSenderTable::next_time() const { return timers_.empty() ? TimePoint::max() : timers_.begin()->first; }
 
 // ---- Entries
 
@@ -125,16 +121,9 @@ void EcSenderTable::settle(Entry& entry, const Actions& actions, TimePoint now, 
     if (action == A::kAnswer) output.status = sender.status();
     outputs.push_back(std::move(output));
   }
-  set_timer(entry, sender.next_time());
-  if (sender.is_over()) entries_.erase(input_of(sender.key()));
-}
-
-void EcSenderTable::set_timer(Entry& entry, TimePoint time) {
-  if (time == entry.timer) return;
-  const EcInput input = input_of(entry.sender.key());
-  if (entry.timer != TimePoint::max()) timers_.erase({entry.timer, input});
-  entry.timer = time;
-  if (time != TimePoint::max()) timers_.emplace(time, input);
+  const EcInput input = input_of(sender.key());
+  timers_.move(input, entry.timer, sender.next_time());
+  if (sender.is_over()) entries_.erase(input);
 }
 
 }  // namespace transept

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "encoder_cache/ec_sender.h"
+#include "encoder_cache/ec_timers.h"
 
 namespace transept {
 
@@ -56,7 +56,7 @@ class EcSenderTable final {
   void on_peer_gone(const InstanceId& peer, TimePoint now, Outputs& outputs);
 
   void on_time(TimePoint now, Outputs& outputs);
-  TimePoint next_time() const;  // when to call it at the latest; TimePoint::max(): never
+  TimePoint next_time() const { return timers_.next_time(); }  // when to call it at the latest; TimePoint::max(): never
 
   size_t num_transfers() const { return entries_.size(); }
 
@@ -71,13 +71,12 @@ class EcSenderTable final {
   Entry* find_asked(const InstanceId& from, const EcKey& key);
   void step(Entry& entry, EcSenderEvent event, TimePoint now, Outputs& outputs);
   void settle(Entry& entry, const Actions& actions, TimePoint now, Outputs& outputs);
-  void set_timer(Entry& entry, TimePoint time);
 
   Options options_;
   bool is_path_away_ = false;
   uint64_t num_added_ = 0;
   std::map<EcInput, Entry> entries_;  // a request's stand together; entries do not move
-  std::set<std::pair<TimePoint, EcInput>> timers_;
+  EcTimers timers_;
 };
 
 }  // namespace transept

@@ -150,6 +150,8 @@ TEST(EcSender, EveryStateAndEvent) {
       const std::string what = str_cat("state ", state, ", event ", static_cast<int>(event));
       EXPECT_EQ(driver.sender.state(), row == rows.end() ? from : row->second.to) << what;
       EXPECT_EQ(actions, row == rows.end() ? Actions{} : row->second.actions) << what;
+      const bool is_new_attempt = event == E::kGone || event == E::kStalled || event == E::kSendFailed;
+      EXPECT_EQ(driver.sender.key().attempt, is_new_attempt && row != rows.end() ? 5u : 4u) << what;
       EXPECT_EQ(driver.sender.next_time() == TimePoint::max(), driver.sender.is_over()) << what;
     }
   }

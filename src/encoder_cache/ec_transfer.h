@@ -23,7 +23,8 @@ struct EcInput {
   uint32_t input_id = 0;
 
   bool operator==(const EcInput&) const = default;
-  auto operator<=>(const EcInput&) const = default;
+  // clang-tidy 14 takes the 0 that `a < b` compares with for a null pointer.
+  auto operator<=>(const EcInput&) const = default;  // NOLINT(modernize-use-nullptr)
   template <typename H>
   friend H AbslHashValue(H state, const EcInput& input) {
     return H::combine(std::move(state), input.request_id, input.input_id);
