@@ -143,7 +143,7 @@ class World {
   void wake(I& instance, TimePoint time, F run) {
     if (time >= instance.wake_at) return;
     instance.wake_at = time;
-    at(time - clock_.now(), [this, &instance, time, run] {
+    at(time - clock_.now(), [&instance, time, run] {
       if (instance.wake_at != time) return;
       instance.wake_at = TimePoint::max();
       run();
