@@ -27,8 +27,8 @@ inline constexpr size_t kMaxEcNameBytes = 128;  // of a request id and an instan
 
 // A process of one start: a restarted instance has the same name and another incarnation.
 struct InstanceId {
-  std::string name;           // 1 to kMaxEcNameBytes of [A-Za-z0-9._:-]
-  uint64_t incarnation = 0;   // drawn at random at start
+  std::string name;          // 1 to kMaxEcNameBytes of [A-Za-z0-9._:-]
+  uint64_t incarnation = 0;  // drawn at random at start
 
   bool operator==(const InstanceId&) const = default;
   template <typename H>
@@ -101,8 +101,8 @@ std::string_view name(EcVerdict verdict);  // "allocated", "hit", ..
 struct EcAllocation {
   EcKey key;
   EcVerdict verdict = EcVerdict::kGone;
-  uint64_t reservation = 0;   // kAllocated: a secret that chunks must name; else 0
-  std::string bulk_address;   // kAllocated: where chunks go; else empty
+  uint64_t reservation = 0;  // kAllocated: a secret that chunks must name; else 0
+  std::string bulk_address;  // kAllocated: where chunks go; else empty
 
   bool operator==(const EcAllocation&) const = default;
 };
