@@ -17,6 +17,7 @@ Status BlockSpaceManager::check_invariants() const {
   RETURN_IF_ERROR(check_groups());
   RETURN_IF_ERROR(check_shared_tables());
   RETURN_IF_ERROR(check_idle_tables());
+  RETURN_IF_ERROR(check_reservations());
 
   std::vector<int32_t> device(static_cast<size_t>(device_.num_total()));
   std::vector<int32_t> host(static_cast<size_t>(host_.num_total()));
@@ -38,6 +39,12 @@ Status BlockSpaceManager::check_invariants() const {
     for (const int64_t key : group.shared) {
       if (key == kNoTable || !seen.insert(key).second) continue;
       if (!count(group.pool, shared_tables_.at(key).blocks)) return broken("group ", id.value(), ": no such block");
+    }
+  }
+  for (const auto& [id, key] : reservations_) {
+    if (!seen.insert(key).second) continue;
+    if (!count(MemoryPool::kDevice, shared_tables_.at(key).blocks)) {
+      return broken("reservation ", id.value(), ": no such block");
     }
   }
   for (const auto& [key, table] : shared_tables_) {
@@ -84,11 +91,12 @@ Status BlockSpaceManager::check_shared_tables() const {
       const auto table = shared_tables_.find(key);
       if (table == shared_tables_.end()) return broken("group ", id.value(), " has lost a shared table");
       if (table->second.num_owners > 1 && group.pool != MemoryPool::kDevice) {
-        return broken("group ", id.value(), ": a table of several groups was swapped");
+        return broken("group ", id.value(), ": a table of several owners was swapped");
       }
       ++owners[key];
     }
   }
+  for (const auto& [id, key] : reservations_) ++owners[key];
   for (const auto& [key, table] : shared_tables_) {
     const auto entry = owners.find(key);
     if ((entry == owners.end() ? 0 : entry->second) != table.num_owners) {
@@ -109,8 +117,8 @@ Status BlockSpaceManager::check_shared_tables() const {
   return ok_status();
 }
 
-// Exactly the tables without an owner are idle, each once in the order both ways, and each is there because a pin wants
-// it and can find it.
+// Exactly the tables without an owner are idle, each once in the order both ways, and each is there because a pin or
+// its spec wants it, and can be found.
 Status BlockSpaceManager::check_idle_tables() const {
   int64_t num_idle = 0, num_blocks = 0, before = kNoTable;
   const auto num_tables = static_cast<int64_t>(shared_tables_.size());
@@ -121,7 +129,7 @@ Status BlockSpaceManager::check_idle_tables() const {
     const SharedTable& table = entry->second;
     if (!table.is_idle || table.num_owners > 0) return broken("idle table ", key, " is not idle");
     if (table.idle_before != before) return broken("idle table ", key, " is out of order");
-    if (!is_kept(key, table)) return broken("idle table ", key, " is kept without a pin");
+    if (!is_kept(key, table)) return broken("idle table ", key, " may not stay");
     num_blocks += std::ssize(table.blocks);
     before = key;
     key = table.idle_after;
@@ -131,6 +139,33 @@ Status BlockSpaceManager::check_idle_tables() const {
   const auto num_unowned = std::count_if(shared_tables_.begin(), shared_tables_.end(),
                                          [](const auto& entry) { return entry.second.num_owners == 0; });
   if (num_unowned != num_idle) return broken("a shared table has no owner and is not idle");
+  return ok_status();
+}
+
+// What was written is found by its digest; what was not is its reservation's alone.
+Status BlockSpaceManager::check_reservations() const {
+  absl::flat_hash_map<int64_t, int32_t> counts;
+  int64_t num_blocks = 0;
+  for (const auto& [id, key] : reservations_) {
+    const auto entry = shared_tables_.find(key);
+    if (entry == shared_tables_.end()) return broken("reservation ", id.value(), " has lost its table");
+    const SharedTable& table = entry->second;
+    if (++counts[key] == 1) num_blocks += std::ssize(table.blocks);
+    if (table.state == WriteState::kBegun) return broken("reservation ", id.value(), " is written by a step");
+    const auto offer = offered_.find({*table.digest, table.spec});
+    const bool is_found = offer != offered_.end() && offer->second == key;
+    if (is_found != (table.state == WriteState::kWritten)) {
+      return broken("reservation ", id.value(), is_found ? " is found unwritten" : " is written and not found");
+    }
+    if (!is_found && table.num_owners > 1) return broken("reservation ", id.value(), " shares what is not written");
+  }
+  for (const auto& [key, table] : shared_tables_) {
+    const auto entry = counts.find(key);
+    if (table.num_reservations == (entry == counts.end() ? 0 : entry->second)) continue;
+    return broken("shared table ", key, " counts ", table.num_reservations, " reservations");
+  }
+  if (num_blocks != num_reserved_blocks_) return broken("reservations count ", num_reserved_blocks_, " blocks");
+  if (num_blocks > options_.max_reserved_blocks) return broken("reservations hold more than their cap");
   return ok_status();
 }
 

@@ -37,6 +37,10 @@ Status BlockSpaceManager::Options::validate() const {
   if (num_host_blocks < 0) {
     return field_error("num_host_blocks", str_cat("must be at least 0, is ", num_host_blocks));
   }
+  if (max_reserved_blocks < 0 || max_reserved_blocks > num_device_blocks) {
+    return field_error("max_reserved_blocks",
+                       str_cat("must be 0 to num_device_blocks, is ", max_reserved_blocks, " of ", num_device_blocks));
+  }
   if (!(watermark >= 0 && watermark < 1)) {
     return field_error("watermark", str_cat("must be at least 0 and below 1, is ", watermark));
   }
@@ -58,6 +62,10 @@ BlockSpaceManager::BlockSpaceManager(const Options& options)
 int32_t BlockSpaceManager::tokens_per_block(int32_t spec) const {
   const int32_t own = options_.specs.at(static_cast<size_t>(spec)).tokens_per_block;
   return own > 0 ? own : options_.block_size;
+}
+
+bool BlockSpaceManager::keeps_unused(int32_t spec) const {
+  return options_.keep_unused_items && options_.specs.at(static_cast<size_t>(spec)).owner == TableOwner::kItem;
 }
 
 int32_t BlockSpaceManager::num_blocks_for(int32_t spec, int64_t num_tokens) const {
@@ -92,7 +100,7 @@ int32_t BlockSpaceManager::num_needed_blocks(const Request& request) const {
 
 AllocStatus BlockSpaceManager::can_allocate(const Request& request) const {
   const int64_t need = int64_t{num_needed_blocks(request)} + request.num_blocks_ahead;
-  if (device_.num_total() - need < watermark_blocks_) return AllocStatus::kNever;
+  if (device_.num_total() - options_.max_reserved_blocks - need < watermark_blocks_) return AllocStatus::kNever;
   return num_available_blocks(request) - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;
 }
 
@@ -234,7 +242,7 @@ AllocStatus BlockSpaceManager::can_swap_in(GroupId group_id) const {
   const auto num_shared = std::ssize(group.shared) - std::count(group.shared.begin(), group.shared.end(), kNoTable);
   const int64_t num_growing = std::ssize(group.sequences) * std::ssize(sequence_specs()) + num_shared;
   const int64_t need = num_distinct_blocks(group) + num_growing;
-  if (need > device_.num_total()) return AllocStatus::kNever;
+  if (need > device_.num_total() - options_.max_reserved_blocks) return AllocStatus::kNever;
   return num_available_device_blocks() - need >= watermark_blocks_ ? AllocStatus::kOk : AllocStatus::kLater;
 }
 
@@ -341,6 +349,7 @@ void BlockSpaceManager::reset() {
     for (const SeqId seq : sequences) free(seq);
     free_shared(group_id);
   }
+  while (!reservations_.empty()) free(reservations_.begin()->first);
   while (idle_longest_ != kNoTable) drop_shared(idle_longest_, MemoryPool::kDevice);
   device_.reset();
   host_.reset();
@@ -396,15 +405,17 @@ bool BlockSpaceManager::is_swapped(GroupId group_id) const {
 BlockSpaceManager::Usage BlockSpaceManager::device_usage() const {
   Usage usage;
   absl::flat_hash_set<int64_t> seen;
+  const auto count = [&](int64_t key) {
+    if (key == kNoTable || !seen.insert(key).second) return;
+    const SharedTable& table = shared_tables_.at(key);
+    const bool is_item = options_.specs[static_cast<size_t>(table.spec)].owner == TableOwner::kItem;
+    (is_item ? usage.items : usage.cross) += static_cast<int32_t>(table.blocks.size());
+  };
   for (const auto& [id, group] : groups_) {
     if (group.pool != MemoryPool::kDevice) continue;
-    for (const int64_t key : group.shared) {
-      if (key == kNoTable || !seen.insert(key).second) continue;
-      const SharedTable& table = shared_tables_.at(key);
-      const bool is_item = options_.specs[static_cast<size_t>(table.spec)].owner == TableOwner::kItem;
-      (is_item ? usage.items : usage.cross) += static_cast<int32_t>(table.blocks.size());
-    }
+    for (const int64_t key : group.shared) count(key);
   }
+  for (const auto& [id, key] : reservations_) count(key);
   usage.pinned = num_idle_blocks_;
   usage.self = device_.num_total() - num_available_device_blocks() - usage.cross - usage.items;
   return usage;

@@ -4,9 +4,12 @@
 // all sequences of the group, and by other groups with the same input if sharing is on. Holds ids, counts and digests
 // only: no tensor, no Sequence, no byte of KV.
 //
-// A shared table of a pinned input stays when its last group ends. It is then idle: its blocks count as available, and
-// an allocation that finds no free block evicts the table that has been idle longest, of whatever spec. So a pin never
-// causes a refusal, a delay or a preemption.
+// A shared table of a pinned input, or of an item if unused ones are kept, stays when its last owner ends. It is then
+// idle: its blocks count as available, and an allocation that finds no free block evicts the table that has been idle
+// longest, of whatever spec. So a pin never causes a refusal, a delay or a preemption.
+//
+// A reservation owns a shared table beside the groups: of an input whose rows come from another process, from before
+// their first byte is sent until a group has them (encoder_cache/).
 //
 // Names are vLLM's; testdata/ has the rules as examples. No empty block is reserved: a sequence of n tokens has
 // ceil(n / tokens_per_block) blocks of each spec. Owned by the scheduler. Not thread-safe (engine thread). An unknown
@@ -31,6 +34,8 @@
 
 namespace transept {
 
+using ReservationId = StrongId<struct ReservationTag, uint64_t>;
+
 enum class AllocStatus : uint8_t {
   kOk,     // there is room now
   kLater,  // there is no room now
@@ -48,6 +53,8 @@ class BlockSpaceManager final {
     int32_t num_host_blocks = 0;
     double watermark = 0.01;              // share of the device blocks that admission and swapping in leave free
     bool share_identical_inputs = false;  // between groups with equal digests; groups of a pinned input always share
+    bool keep_unused_items = false;       // items' written tables stay after their last owner, as if all were pinned
+    int32_t max_reserved_blocks = 0;      // of device blocks, what reservations may hold; groups are sized without them
     bool track_freed_blocks = false;      // fills BlockMoves::freed_device and freed_host
     std::optional<uint64_t> shuffle_seed = std::nullopt;  // of the order of allocation
 
@@ -81,7 +88,7 @@ class BlockSpaceManager final {
   explicit BlockSpaceManager(const Options& options);
 
   // need = blocks of the shared tables that are not shares() + blocks of the sequence + num_blocks_ahead.
-  // kNever: total - need < watermark; kOk: available - need >= watermark; else kLater.
+  // kNever: total - need < watermark + max_reserved_blocks; kOk: available - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
   // Whether request.shared[i] names an existing table that is written, or that this step writes before it is read.
   bool shares(const Request& request, size_t i) const;
@@ -106,6 +113,24 @@ class BlockSpaceManager final {
   // the digest is pinned already, or not pinned.
   void pin(const ContentDigest& digest);
   void unpin(const ContentDigest& digest);
+
+  // Reservations of items' tables by digest. REQUIRES: wanted.digest, num_tokens > 0, keeps_unused(wanted.spec). A
+  // written table of this digest is joined, and must have as many tokens (find_written()); else a table is made, which
+  // is not found before finish_reservation().
+  // kNever: more than max_reserved_blocks. kLater: the cap, or the pool less the watermark, has no room now. A table
+  // that another reservation or a group has costs the pool nothing, and the cap nothing if a reservation has it.
+  AllocStatus can_reserve(const SharedRequest& wanted) const;
+  AllocStatus can_reserve_blocks(int32_t num_blocks) const;  // of a table that is made
+  // REQUIRES: can_reserve() is kOk.
+  ReservationId reserve(const SharedRequest& wanted);
+  bool is_written(ReservationId id) const;  // false also: there is no such reservation
+  // All rows are in the table. If an equal table was written in the meantime, the reservation has that one afterwards,
+  // and its own blocks are free. False: a table of this digest and of another length was written in the meantime, and
+  // this one stays unwritten. REQUIRES: has_reservation(id).
+  bool finish_reservation(ReservationId id);
+  bool has_reservation(ReservationId id) const { return reservations_.contains(id); }
+  // The tokens of the written table that reserve() would join; 0: there is none.
+  int32_t find_written(const ContentDigest& digest, int32_t spec) const;
 
   // Whether all of these sequences can grow now, copies of shared last blocks included. Ignores the watermark, which
   // keeps blocks free for this.
@@ -133,9 +158,10 @@ class BlockSpaceManager final {
   // REQUIRES: can_swap_out().
   void swap_out(GroupId group_id, std::vector<BlockCopy>& moves);
 
-  // Release the blocks to their pool. No-ops if there is no such table. A shared table stays if other groups use it, or
-  // if it is pinned (idle).
+  // Release the blocks to their pool. No-ops if there is no such table. A shared table stays if it has other owners, or
+  // if it is pinned or keeps_unused() (idle).
   void free(SeqId seq_id);
+  void free(ReservationId id);
   void free_shared(GroupId group_id);            // all of the group's
   void free_shared(GroupId group_id, size_t i);  // Request::shared[i] of the group: rows that were used
   // Frees all tables, idle ones too. Pins stay.
@@ -148,6 +174,7 @@ class BlockSpaceManager final {
   // sequence_spec: an index of specs_of(kSequence); i: of Request::shared.
   std::span<const BlockId> get_block_table(SeqId seq_id, size_t sequence_spec = 0) const;
   std::span<const BlockId> get_shared_table(GroupId group_id, size_t i = 0) const;
+  std::span<const BlockId> get_reserved_table(ReservationId id) const;
   bool has_table(SeqId seq_id) const { return sequences_.contains(seq_id); }
   int32_t num_slots(SeqId seq_id) const;    // tokens that the table has slots for; 0: there is no table
   bool is_swapped(GroupId group_id) const;  // false also for a group without tables
@@ -160,8 +187,12 @@ class BlockSpaceManager final {
   int32_t num_host_blocks() const { return host_.num_total(); }
   // Options::watermark of the device blocks, rounded down.
   int32_t watermark_blocks() const { return watermark_blocks_; }
+  int32_t max_reserved_blocks() const { return options_.max_reserved_blocks; }
+  // Distinct blocks of tables that reservations hold, alone or beside groups.
+  int32_t num_reserved_blocks() const { return num_reserved_blocks_; }
   int32_t block_size() const { return options_.block_size; }
   int32_t tokens_per_block(int32_t spec) const;
+  bool keeps_unused(int32_t spec) const;  // Options::keep_unused_items, and it is a spec of items
   // The specs of this owner, as indices of Options::specs, ascending.
   std::span<const int32_t> specs_of(TableOwner owner) const { return specs_of_[static_cast<size_t>(owner)]; }
   // Blocks of a table of spec `spec` with so many tokens: ceil.
@@ -172,15 +203,16 @@ class BlockSpaceManager final {
   // Distinct device blocks in use, by kind, for /debug/state and statistics.
   struct Usage {
     int32_t self = 0;    // of sequences
-    int32_t cross = 0;   // owner kGroup, of tables that groups use
-    int32_t items = 0;   // owner kItem, of tables that groups use
-    int32_t pinned = 0;  // of idle tables, which only a pin keeps
+    int32_t cross = 0;   // owner kGroup, of tables that groups or reservations use
+    int32_t items = 0;   // owner kItem, of tables that groups or reservations use
+    int32_t pinned = 0;  // of idle tables
   };
   Usage device_usage() const;
 
   // Checks that reference counts equal the references of the tables, every table has the blocks of its tokens, no
-  // table of several groups is swapped, and a table without a group is pinned and counted as idle. Errors: kInternal,
-  // saying what is wrong. For tests and debug runs.
+  // table of several owners is swapped, a table without an owner may stay and is counted as idle, and reservations hold
+  // no more than their cap and find what was written. Errors: kInternal, saying what is wrong. For tests and debug
+  // runs.
   Status check_invariants() const;
 
  private:
@@ -193,7 +225,8 @@ class BlockSpaceManager final {
   static constexpr int64_t kNoTable = -1;
   struct SharedTable {
     int32_t spec = 0;
-    int32_t num_owners = 0;  // 0: idle
+    int32_t num_owners = 0;  // groups and reservations; 0: idle
+    int32_t num_reservations = 0;
     int32_t num_tokens = 0;
     WriteState state = WriteState::kUnwritten;
     std::optional<ContentDigest> digest;
@@ -216,7 +249,11 @@ class BlockSpaceManager final {
   int32_t num_needed_blocks(const Request& request) const;
   int32_t num_available_blocks(const Request& request) const;
   const SharedTable* find_shareable(const SharedRequest& request) const;
+  const SharedTable* find_written_table(const ContentDigest& digest, int32_t spec) const;
+  AllocStatus reserve_status(int32_t num_of_cap, int32_t num_of_pool) const;
+  void count_reservation(SharedTable& table, int32_t change);
   int64_t join_shared(const SharedRequest& request);
+  int64_t make_shared_table(const SharedRequest& request);
   int64_t add_shared(const SharedRequest& request);
   void release_shared(int64_t key, MemoryPool pool);
   void drop_shared(int64_t key, MemoryPool pool);
@@ -237,6 +274,7 @@ class BlockSpaceManager final {
   Status check_groups() const;
   Status check_shared_tables() const;
   Status check_idle_tables() const;
+  Status check_reservations() const;
 
   Options options_;
   std::array<std::vector<int32_t>, kNumTableOwners> specs_of_;  // indices of the specs of each owner
@@ -246,13 +284,16 @@ class BlockSpaceManager final {
   absl::flat_hash_map<SeqId, SequenceTable> sequences_;
   absl::flat_hash_map<GroupId, Group> groups_;
   absl::flat_hash_map<int64_t, SharedTable> shared_tables_;
-  absl::flat_hash_map<OfferKey, int64_t> offered_;  // shared tables on the device that may be shared
+  absl::flat_hash_map<ReservationId, int64_t> reservations_;  // and the keys of their tables
+  absl::flat_hash_map<OfferKey, int64_t> offered_;            // shared tables on the device that may be shared
   absl::flat_hash_set<ContentDigest> pinned_;
   // The order of idle tables, of all specs: which table has been idle longest, and which shortest.
   int64_t idle_longest_ = kNoTable, idle_shortest_ = kNoTable;
   int32_t num_idle_blocks_ = 0;         // blocks of idle tables
   std::vector<int64_t> being_written_;  // keys of shared tables; some may be freed already
   int64_t next_shared_ = 0;
+  uint64_t next_reservation_ = 1;
+  int32_t num_reserved_blocks_ = 0;
   std::vector<BlockId> freed_device_;
   std::vector<BlockId> freed_host_;
   std::vector<BlockTable> spare_tables_;  // empty; kept to reuse their memory

@@ -28,6 +28,9 @@ TEST(BlockSpaceManager, RefusesBadOptions) {
   EXPECT_EQ(param([](auto& o) { o.specs = {{TableOwner::kGroup}}; }), "specs");
   EXPECT_EQ(param([](auto& o) { o.num_device_blocks = 0; }), "num_device_blocks");
   EXPECT_EQ(param([](auto& o) { o.num_host_blocks = -1; }), "num_host_blocks");
+  EXPECT_EQ(param([](auto& o) { o.max_reserved_blocks = -1; }), "max_reserved_blocks");
+  EXPECT_EQ(param([](auto& o) { o.max_reserved_blocks = 8; }), "");
+  EXPECT_EQ(param([](auto& o) { o.max_reserved_blocks = 9; }), "max_reserved_blocks");
   EXPECT_EQ(param([](auto& o) { o.watermark = 1; }), "watermark");
   EXPECT_EQ(param([](auto& o) { o.watermark = std::numeric_limits<double>::quiet_NaN(); }), "watermark");
 }
@@ -241,6 +244,52 @@ TEST(BlockSpaceManager, TheLongestIdleTableIsEvictedFirstOfWhateverSpec) {
   EXPECT_TRUE(manager.check_invariants().ok()) << manager.check_invariants();
 }
 
+// A group whose table a reservation has stays on the device: rows that are about to be read by another do not move.
+TEST(BlockSpaceManager, AReservedTableIsNotSwapped) {
+  BlockSpaceManager::Options options = small_options();
+  options.specs[1].owner = TableOwner::kItem;
+  options.keep_unused_items = true;
+  options.max_reserved_blocks = 2;
+  BlockSpaceManager manager(options);
+  const BlockSpaceManager::SharedRequest wanted{.num_tokens = 8, .digest = testing::digest_of(1)};
+  const ReservationId id = manager.reserve(wanted);
+  EXPECT_FALSE(manager.is_written(id));
+  EXPECT_TRUE(manager.finish_reservation(id));
+  EXPECT_TRUE(manager.finish_reservation(id)) << "told twice";
+  EXPECT_TRUE(manager.is_written(id));
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4, .shared = {wanted}});
+  EXPECT_EQ(manager.get_reserved_table(id).data(), manager.get_shared_table(GroupId(1)).data());
+  EXPECT_EQ(manager.device_usage().items, 2);
+  EXPECT_FALSE(manager.can_swap_out(GroupId(1)));
+  manager.free(id);
+  EXPECT_FALSE(manager.has_reservation(id));
+  EXPECT_FALSE(manager.is_written(id));
+  EXPECT_TRUE(manager.get_reserved_table(id).empty());
+  EXPECT_TRUE(manager.can_swap_out(GroupId(1)));
+  std::vector<BlockCopy> moves;
+  manager.swap_out(GroupId(1), moves);
+  EXPECT_EQ(manager.find_written(*wanted.digest, 1), 0) << "a table on the host is not found";
+  EXPECT_EQ(manager.can_swap_in(GroupId(1)), AllocStatus::kOk);
+  EXPECT_TRUE(manager.check_invariants().ok()) << manager.check_invariants();
+}
+
+// What reservations may take is no room to come back to.
+TEST(BlockSpaceManager, AGroupIsSwappedInWithoutTheReservedBlocks) {
+  BlockSpaceManager::Options options = small_options();
+  options.specs[1].owner = TableOwner::kItem;
+  options.keep_unused_items = true;
+  options.max_reserved_blocks = 3;
+  BlockSpaceManager manager(options);
+  for (const uint64_t i : {1, 2}) {  // of 4 and 5 blocks, and one more for its table
+    manager.allocate({.group_id = GroupId(i), .seq_id = SeqId(i), .num_tokens = 16});
+    std::vector<BlockCopy> moves;
+    if (i == 2) manager.append_slots(SeqId(2), 1, moves);
+    manager.swap_out(GroupId(i), moves);
+    EXPECT_EQ(manager.can_swap_in(GroupId(i)), i == 1 ? AllocStatus::kOk : AllocStatus::kNever);
+    manager.free(SeqId(i));
+  }
+}
+
 TEST(BlockSpaceManagerDeathTest, CatchesMisuse) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   BlockSpaceManager manager(small_options());
@@ -253,6 +302,8 @@ TEST(BlockSpaceManagerDeathTest, CatchesMisuse) {
   EXPECT_DEATH(manager.truncate(SeqId(1), 5), "truncate to 5 of 4");
   EXPECT_DEATH(manager.swap_in(GroupId(1), moves), "kHost");
   EXPECT_DEATH(manager.begin_write(GroupId(1), 0), "group 1: a shared table is written once");
+  EXPECT_DEATH(manager.reserve({.num_tokens = 4, .digest = testing::digest_of(1)}), "found by its digest");
+  EXPECT_DEATH(manager.finish_reservation(ReservationId(9)), "reservation 9 has no table");
   manager.swap_out(GroupId(1), moves);
   EXPECT_DEATH(manager.append_slots(SeqId(1), 1, moves), "a swapped sequence cannot grow");
 }

@@ -12,7 +12,8 @@ namespace transept {
 // The table of this digest and spec that another group, or a pin, has brought to the device. Null: none.
 const BlockSpaceManager::SharedTable* BlockSpaceManager::find_shareable(const SharedRequest& request) const {
   if (!request.digest) return nullptr;
-  if (!options_.share_identical_inputs && !pinned_.contains(*request.digest)) return nullptr;
+  const bool may_share = options_.share_identical_inputs || keeps_unused(request.spec);
+  if (!may_share && !pinned_.contains(*request.digest)) return nullptr;
   const auto entry = offered_.find({*request.digest, request.spec});
   return entry == offered_.end() ? nullptr : &shared_tables_.at(entry->second);
 }
@@ -55,7 +56,8 @@ int64_t BlockSpaceManager::join_shared(const SharedRequest& request) {
   return key;
 }
 
-int64_t BlockSpaceManager::add_shared(const SharedRequest& request) {
+// A new table with one owner. It is not found by its digest.
+int64_t BlockSpaceManager::make_shared_table(const SharedRequest& request) {
   CHECK(request.num_tokens > 0, "a shared table of no tokens");
   const int64_t key = next_shared_++;
   SharedTable table;
@@ -66,8 +68,13 @@ int64_t BlockSpaceManager::add_shared(const SharedRequest& request) {
   const int32_t num_blocks = num_blocks_for(request.spec, request.num_tokens);
   table.blocks = take_table(num_blocks);
   for (int32_t i = 0; i < num_blocks; ++i) table.blocks.push_back(take_block(MemoryPool::kDevice));
-  offer_for_sharing(key, table);
   shared_tables_.emplace(key, std::move(table));
+  return key;
+}
+
+int64_t BlockSpaceManager::add_shared(const SharedRequest& request) {
+  const int64_t key = make_shared_table(request);
+  offer_for_sharing(key, shared_tables_.at(key));
   return key;
 }
 
@@ -81,7 +88,7 @@ void BlockSpaceManager::withdraw_from_sharing(int64_t key, const SharedTable& ta
   if (entry != offered_.end() && entry->second == key) offered_.erase(entry);
 }
 
-// A group lets go of a table, which lies in `pool`; the last one that does leaves it idle, or frees it.
+// An owner lets go of a table, which lies in `pool`; the last one that does leaves it idle, or frees it.
 void BlockSpaceManager::release_shared(int64_t key, MemoryPool pool) {
   if (key == kNoTable) return;
   SharedTable& table = shared_tables_.at(key);
@@ -157,6 +164,7 @@ void BlockSpaceManager::unpin(const ContentDigest& digest) {
   for (size_t spec = 0; spec < options_.specs.size(); ++spec) {
     const auto entry = offered_.find({digest, static_cast<int32_t>(spec)});
     if (entry == offered_.end() || !shared_tables_.at(entry->second).is_idle) continue;
+    if (keeps_unused(static_cast<int32_t>(spec))) continue;
     drop_shared(entry->second, MemoryPool::kDevice);
   }
 }
@@ -164,7 +172,8 @@ void BlockSpaceManager::unpin(const ContentDigest& digest) {
 // Whether a table without an owner stays. One that lies on the host, or beside another of its digest, could not be
 // found.
 bool BlockSpaceManager::is_kept(int64_t key, const SharedTable& table) const {
-  if (!table.digest || table.state == WriteState::kUnwritten || !pinned_.contains(*table.digest)) return false;
+  if (!table.digest || table.state == WriteState::kUnwritten) return false;
+  if (!keeps_unused(table.spec) && !pinned_.contains(*table.digest)) return false;
   const auto entry = offered_.find({*table.digest, table.spec});
   return entry != offered_.end() && entry->second == key;
 }

@@ -86,11 +86,14 @@ class History {
       if (const Status status = check(); !status.ok()) return with_prefix(status, str_cat("after ", operation, ": "));
     }
     while (!groups_.empty()) free_group(groups_.begin()->first);
+    while (!reservations_.empty()) free_reservation(reservations_.begin()->first);
     RETURN_IF_ERROR(manager_.check_invariants());
     if (manager_.num_available_device_blocks() != options_.num_device_blocks) {
       return absl::InternalError("blocks are neither free nor idle");
     }
     for (uint64_t input = 0; input < 1300; ++input) manager_.unpin(testing::digest_of(input));
+    RETURN_IF_ERROR(manager_.check_invariants());
+    if (options_.keep_unused_items) manager_.reset();
     if (manager_.get_num_free_device_blocks() != options_.num_device_blocks ||
         manager_.get_num_free_host_blocks() != options_.num_host_blocks) {
       return absl::InternalError("blocks are lost");
@@ -99,6 +102,7 @@ class History {
   }
 
   int num_shared_idle() const { return num_shared_idle_; }
+  int num_injected() const { return num_injected_; }
 
  private:
   static constexpr int32_t kMaxPerBlock = 7;
@@ -135,6 +139,8 @@ class History {
       options.specs = {{TableOwner::kSequence, draw(0, kMaxPerBlock)}, {TableOwner::kGroup, draw(0, kMaxPerBlock)}};
       if (draw(0, 1) == 1) options.specs.push_back({TableOwner::kSequence, draw(0, kMaxPerBlock)});
       if (draw(0, 1) == 1) options.specs.push_back({TableOwner::kItem, draw(0, kMaxPerBlock)});
+      options.keep_unused_items = draw(0, 2) > 0;
+      if (options.keep_unused_items) options.max_reserved_blocks = draw(2, options.num_device_blocks / 2);
     }
     options.share_identical_inputs = draw(0, 1) == 1;
     options.track_freed_blocks = true;
@@ -143,7 +149,7 @@ class History {
   }
 
   std::string_view step() {
-    switch (draw(0, 15)) {
+    switch (draw(0, 18)) {
       case 0:
       case 1: return allocate();
       case 2:
@@ -159,6 +165,9 @@ class History {
       case 12: return write_late();
       case 13: return free_some_group();
       case 14: return free_one_table();
+      case 15:
+      case 16: return reserve();
+      case 17: return change_reservation();
       default: return draw(0, 60) == 0 ? reset() : append();
     }
   }
@@ -250,6 +259,55 @@ class History {
     return "allocate";
   }
 
+  // Rows that another process will send, and what follows: they come, or they do not.
+  std::string_view reserve() {
+    const int32_t spec = static_cast<int32_t>(options_.specs.size()) - 1;
+    if (!manager_.keeps_unused(spec)) return "nothing";
+    SharedModel table = draw_shared(spec);
+    const auto num_tokens = static_cast<int32_t>(table.content.size());
+    const BlockSpaceManager::SharedRequest wanted{spec, num_tokens, table.hash};
+    const int32_t available = manager_.num_available_device_blocks(), reserved = manager_.num_reserved_blocks();
+    table.written = manager_.find_written(*table.hash, spec) > 0;
+    if (manager_.can_reserve(wanted) != AllocStatus::kOk) return "refused reserve";
+    const ReservationId id = manager_.reserve(wanted);
+    EXPECT_EQ(manager_.is_written(id), table.written);
+    // Of the pool it takes its blocks, unless somebody had them; of the cap, unless another reservation had them.
+    const auto num_blocks = static_cast<int32_t>(manager_.get_reserved_table(id).size());
+    EXPECT_EQ(num_blocks, (num_tokens + per_block(spec) - 1) / per_block(spec));
+    const int32_t taken = available - manager_.num_available_device_blocks();
+    const int32_t counted = manager_.num_reserved_blocks() - reserved;
+    EXPECT_TRUE(taken == num_blocks || (taken == 0 && table.written));
+    EXPECT_TRUE(counted == num_blocks || (counted == 0 && table.written));
+    EXPECT_GE(manager_.num_available_device_blocks(), taken == 0 ? 0 : manager_.watermark_blocks());
+    reservations_.emplace(id, std::move(table));
+    return "reserve";
+  }
+
+  std::string_view change_reservation() {
+    if (reservations_.empty()) return "nothing";
+    const auto entry =
+        std::next(reservations_.begin(), static_cast<int64_t>(random_() % static_cast<uint64_t>(reservations_.size())));
+    if (draw(0, 2) == 0 || entry->second.written) {
+      free_reservation(entry->first);
+      return "free reservation";
+    }
+    contents_.write(table_of(entry->first, entry->second), 0, entry->second.content);
+    entry->second.written = true;
+    EXPECT_TRUE(manager_.finish_reservation(entry->first));
+    ++num_injected_;
+    return "finish reservation";
+  }
+
+  void free_reservation(ReservationId id) {
+    manager_.free(id);
+    if (draw(0, 3) == 0) manager_.free(id);
+    reservations_.erase(id);
+  }
+
+  Contents::Table table_of(ReservationId id, const SharedModel& table) const {
+    return {manager_.get_reserved_table(id), per_block(table.spec), static_cast<uint64_t>(table.spec)};
+  }
+
   void begin_writes(GroupId id, size_t num_tables) {
     for (size_t i = 0; i < num_tables; ++i) {
       if (manager_.needs_write(id, i)) manager_.begin_write(id, i);
@@ -264,7 +322,9 @@ class History {
         if (!group.swapped && !table.freed && table.spec == wanted.spec && table.hash == wanted.hash) return false;
       }
     }
-    return true;
+    return std::ranges::none_of(reservations_, [&](const auto& entry) {
+      return entry.second.spec == wanted.spec && entry.second.hash == wanted.hash;
+    });
   }
 
   // Rows that were used.
@@ -435,11 +495,16 @@ class History {
   std::string_view reset() {
     manager_.reset();
     groups_.clear();
+    reservations_.clear();
     return "reset";
   }
 
   Status check() {
     RETURN_IF_ERROR(manager_.check_invariants());
+    for (const auto& [id, table] : reservations_) {
+      if (!table.written || contents_.holds(MemoryPool::kDevice, table_of(id, table), table.content)) continue;
+      return absl::InternalError(str_cat("wrong content of reservation ", id.value()));
+    }
     for (const auto& [id, group] : groups_) {
       const MemoryPool pool = group.swapped ? MemoryPool::kHost : MemoryPool::kDevice;
       for (size_t i = 0; i < group.shared.size(); ++i) {
@@ -462,21 +527,25 @@ class History {
   BlockSpaceManager manager_;
   Contents contents_;
   std::map<GroupId, GroupModel> groups_;
+  std::map<ReservationId, SharedModel> reservations_;
   BlockMoves moves_;
   std::vector<std::function<void()>> pending_;
   uint64_t next_id_ = 1;
   int num_shared_idle_ = 0;
+  int num_injected_ = 0;
 };
 
 TEST(BlockSpaceManager, RandomHistoriesKeepEveryContent) {
-  int num_shared_idle = 0;
+  int num_shared_idle = 0, num_injected = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     History history(seed);
     const Status status = history.run(400);
     ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
     num_shared_idle += history.num_shared_idle();
+    num_injected += history.num_injected();
   }
   EXPECT_GT(num_shared_idle, 200);
+  EXPECT_GT(num_injected, 100);
 }
 
 }  // namespace

@@ -16,6 +16,10 @@
 //   pool ... specs=seq:4,group:16,item:2                 owners, and the tokens of a block
 //   allocate g1 decoder=4 tables=1:16:7,2:3              shared tables: spec, tokens, hash
 //   shared g1 1 -> block ids          free_shared g1 1   of the second of them
+//   pool ... keep=1 reserved=5                           unused items stay; what reservations may hold
+//   reserve r1 tokens=8 hash=7 [spec=1] -> new | joined | later | never
+//   finish r1 -> yes | no             free r1            reserved r1 -> block ids
+//   written 7 [spec=1] -> tokens
 #include <gtest/gtest.h>
 
 #include <map>
@@ -87,6 +91,11 @@ class Runner {
     if (command == "pin") return manager_->pin(hash_of(line.next())), "";
     if (command == "unpin") return manager_->unpin(hash_of(line.next())), "";
     if (command == "awaits") return manager_->awaits_shared(request(line)) ? "yes" : "no";
+    if (command == "reserve" || command == "finish" || command == "reserved") return reservation(command, line);
+    if (command == "written") {
+      const ContentDigest hash = hash_of(line.next());
+      return str_cat(manager_->find_written(hash, line.number("spec", 1)));
+    }
     if (command.find("write") != std::string::npos) return write(command, line);
     return swap(command, line);
   }
@@ -101,6 +110,8 @@ class Runner {
     options.block_size = line.number("block", 16);
     options.watermark = std::stod(line.option("watermark").value_or("0"));
     options.share_identical_inputs = line.number("share", 0) != 0;
+    options.max_reserved_blocks = line.number("reserved", 0);
+    options.keep_unused_items = line.number("keep", 0) != 0;
     if (const auto specs = line.option("specs")) {
       options.specs.clear();
       for (const std::string_view part : split(*specs, ',')) options.specs.push_back(spec_of(std::string(part)));
@@ -110,12 +121,12 @@ class Runner {
 
   // "seq:4", "group:16", "item"
   static TableSpec spec_of(const std::string& text) {
-    const size_t colon = text.find(':');
-    const std::string owner = text.substr(0, colon);
+    const std::vector<std::string_view> parts = split(text, ':');
+    const std::string_view owner = parts.at(0);
     CHECK(owner == "seq" || owner == "group" || owner == "item", "no such owner: ", owner);
     TableSpec spec;
     spec.owner = owner == "seq" ? TableOwner::kSequence : owner == "group" ? TableOwner::kGroup : TableOwner::kItem;
-    if (colon != std::string::npos) spec.tokens_per_block = std::stoi(text.substr(colon + 1));
+    if (parts.size() > 1) spec.tokens_per_block = std::stoi(std::string(parts[1]));
     return spec;
   }
 
@@ -220,7 +231,20 @@ class Runner {
     return "";
   }
 
+  std::string reservation(const std::string& command, ScenarioLine& line) {
+    const std::string name = line.next();
+    if (command == "reserved") return listed(manager_->get_reserved_table(reservations_[name]));
+    if (command == "finish") return manager_->finish_reservation(reservations_[name]) ? "yes" : "no";
+    const BlockSpaceManager::SharedRequest wanted{line.number("spec", 1), line.number("tokens", 0),
+                                                  hash_of(*line.option("hash"))};
+    const AllocStatus status = manager_->can_reserve(wanted);
+    if (status != AllocStatus::kOk) return name_of(status);
+    reservations_[name] = manager_->reserve(wanted);
+    return manager_->is_written(reservations_[name]) ? "joined" : "new";
+  }
+
   std::string free(const std::string& name) {
+    if (name.starts_with('r')) return manager_->free(reservations_[name]), "";
     if (name.find('.') != std::string::npos) {
       manager_->free(seq_of(name));
     } else {
@@ -248,6 +272,7 @@ class Runner {
                                                    {"self", manager_->device_usage().self},
                                                    {"cross", manager_->device_usage().cross},
                                                    {"items", manager_->device_usage().items},
+                                                   {"reserved", manager_->num_reserved_blocks()},
                                                    {"watermark", manager_->watermark_blocks()}};
     for (const auto& [name, value] : line.all_options()) {
       const auto entry = actual.find(name);
@@ -261,6 +286,7 @@ class Runner {
 
   std::unique_ptr<BlockSpaceManager> manager_;
   std::map<GroupId, std::set<SeqId>> seqs_;
+  std::map<std::string, ReservationId> reservations_;
 };
 
 TEST(BlockSpaceManagerScenarios, EveryFile) {

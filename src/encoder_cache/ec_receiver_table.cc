@@ -1,0 +1,321 @@
+#include "encoder_cache/ec_receiver_table.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace transept {
+namespace {
+
+using E = EcReceiverEvent;
+using A = EcReceiverAction;
+using Kind = EcReceiverOutput::Kind;
+
+EcReceiverOutput message(Kind kind, const InstanceId& to, const EcKey& key, EcVerdict verdict) {
+  EcReceiverOutput output;
+  output.kind = kind;
+  output.to = to;
+  output.key = key;
+  output.verdict = verdict;
+  return output;
+}
+
+}  // namespace
+
+EcReceiverTable::EcReceiverTable(EncoderCacheManager& cache, Options options, std::function<uint64_t()> draw)
+    : cache_(cache), options_(std::move(options)), draw_(std::move(draw)) {}
+
+EcReceiverTable::Entry* EcReceiverTable::find(const EcInput& input) {
+  const auto entry = entries_.find(input);
+  return entry == entries_.end() ? nullptr : &entry->second;
+}
+
+const EcReceiver* EcReceiverTable::find_receiver(const EcInput& input) const {
+  const auto entry = entries_.find(input);
+  return entry == entries_.end() ? nullptr : &entry->second.receiver;
+}
+
+// ---- What peers say
+
+bool EcReceiverTable::is_compatible(const EcMeta& meta) const {
+  return meta.model == options_.model && meta.width == options_.width && meta.dtype == options_.dtype &&
+         !cache_.contradicts(meta);
+}
+
+void EcReceiverTable::on_metadata(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs) {
+  const EcInput input = input_of(meta.key);
+  Entry* entry = find(input);
+  // What is over begins again with a newer attempt.
+  if (entry != nullptr && entry->receiver.is_over() && entry->receiver.is_newer(meta.key)) {
+    forget(input);
+    entry = nullptr;
+  }
+  if (entry == nullptr) return admit(from, meta, now, outputs);
+  EcVerdict refusal = EcVerdict::kGone;
+  if (!entry->receiver.is_over() && (!is_compatible(meta) || !entry->receiver.has_same_output(meta))) {
+    refusal = EcVerdict::kIncompatible;
+  } else if (Actions actions; entry->receiver.on_metadata(from, meta, now, actions)) {
+    return settle(*entry, actions, outputs);
+  }
+  outputs.push_back(message(Kind::kAllocation, from, meta.key, refusal));
+}
+
+// An announcement of an input that is not known here.
+void EcReceiverTable::admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs) {
+  const EcInput input = input_of(meta.key);
+  const auto refuse = [&](EcVerdict verdict) {
+    outputs.push_back(message(Kind::kAllocation, from, meta.key, verdict));
+  };
+  if (!is_compatible(meta)) return refuse(EcVerdict::kIncompatible);
+  if (cache_.has_use(input)) return refuse(EcVerdict::kHit);  // its request found an equal output itself
+  if (cache_.can_allocate_disag(meta) == AllocStatus::kNever) return refuse(EcVerdict::kNever);
+  if (num_transfers() >= options_.max_transfers || waiting_.size() >= options_.max_waiting) {
+    return refuse(EcVerdict::kBusy);
+  }
+  Entry& entry = entries_.try_emplace(input, Entry{EcReceiver(from, meta, now, options_.times)}).first->second;
+  move_to(entry, Entry::List::kWaiting);
+  timers_.move(input, entry.timer, entry.receiver.next_time());
+  const bool is_first = waiting_.size() == 1;
+  if (is_first && give_room(entry, now, outputs)) return;
+  outputs.push_back(message(Kind::kAllocation, from, meta.key, EcVerdict::kWait));
+}
+
+void EcReceiverTable::on_query(const InstanceId& from, const EcKey& key, TimePoint now, Outputs& outputs) {
+  Entry* entry = find(input_of(key));
+  if (entry != nullptr && entry->receiver.is_sender(from, key)) return step(*entry, E::kQuery, now, outputs);
+  outputs.push_back(message(Kind::kInjection, from, key, EcVerdict::kGone));
+}
+
+// A cancel that overtook its announcement is remembered, so that the announcement takes no room.
+void EcReceiverTable::on_cancel(const InstanceId& from, const EcKey& key, TimePoint now, Outputs& outputs) {
+  const EcInput input = input_of(key);
+  Entry* entry = find(input);
+  if (entry != nullptr) {
+    if (entry->receiver.is_sender(from, key)) step(*entry, E::kCancel, now, outputs);
+    return;
+  }
+  Entry& added =
+      entries_.try_emplace(input, Entry{EcReceiver::cancelled(from, key, now, options_.times)}).first->second;
+  settle(added, {}, outputs);
+}
+
+// ---- Room
+
+// Returns false if there is none now. REQUIRES: the entry is the first that waits.
+bool EcReceiverTable::give_room(Entry& entry, TimePoint now, Outputs& outputs) {
+  const EcMeta& meta = entry.receiver.meta();
+  // An equal output may have come since the announcement, or a larger one of the same digest.
+  if (cache_.contradicts(meta)) {
+    step(entry, E::kMismatch, now, outputs);
+    return true;
+  }
+  switch (cache_.can_allocate_disag(meta)) {
+    case AllocStatus::kLater: return false;
+    case AllocStatus::kNever: step(entry, E::kNever, now, outputs); return true;
+    case AllocStatus::kOk: break;
+  }
+  cache_.allocate_disag(meta);
+  step(entry, cache_.is_written(input_of(meta.key)) ? E::kHit : E::kRoom, now, outputs);
+  return true;
+}
+
+void EcReceiverTable::allocate_waiting(TimePoint now, int32_t max_given, Outputs& outputs) {
+  for (; max_given > 0 && !waiting_.empty(); --max_given) {
+    if (!give_room(entries_.at(waiting_.front()), now, outputs)) return;
+  }
+}
+
+// ---- What the receiving thread says
+
+void EcReceiverTable::on_chunk(uint64_t reservation, TimePoint now) {
+  const auto sink = sinks_.find(reservation);
+  if (sink == sinks_.end()) return;
+  Outputs none;
+  step(entries_.at(sink->second), E::kChunk, now, none);
+}
+
+void EcReceiverTable::on_complete(uint64_t reservation, TimePoint now, Outputs& outputs) {
+  const auto sink = sinks_.find(reservation);
+  if (sink == sinks_.end()) return;
+  const EcInput input = sink->second;
+  Entry& entry = entries_.at(input);
+  const EcReceiverState state = entry.receiver.state();
+  // One that is being closed is not taken any more; that it has let go follows.
+  if (state != EcReceiverState::kReserved && state != EcReceiverState::kReceiving) return;
+  sinks_.erase(sink);
+  entry.reservation = 0;
+  step(entry, cache_.mark_written(input) ? E::kComplete : E::kMismatch, now, outputs);
+}
+
+void EcReceiverTable::on_sink_closed(uint64_t reservation, TimePoint now, Outputs& outputs) {
+  const auto sink = sinks_.find(reservation);
+  if (sink == sinks_.end()) return;
+  Entry& entry = entries_.at(sink->second);
+  sinks_.erase(sink);
+  entry.reservation = 0;
+  step(entry, E::kLetGo, now, outputs);
+}
+
+// ---- What the request does
+
+bool EcReceiverTable::claim(const std::string& request_id, int32_t num_inputs, TimePoint now, Outputs& outputs) {
+  if (!cache_.has_cached_inputs(request_id, num_inputs)) return false;
+  for (int32_t i = 0; i < num_inputs; ++i) {
+    Entry* entry = find({request_id, static_cast<uint32_t>(i)});
+    if (entry == nullptr) continue;
+    // The request found an equal output itself while the announcement waited.
+    step(*entry, E::kHit, now, outputs);
+    step(*entry, E::kClaim, now, outputs);
+  }
+  return true;
+}
+
+void EcReceiverTable::consume(const EcInput& input, TimePoint now) {
+  Entry* entry = find(input);
+  if (entry == nullptr || entry->receiver.is_over()) return cache_.free_encoder_input(input);
+  Outputs none;
+  step(*entry, E::kConsume, now, none);
+}
+
+void EcReceiverTable::abort(const std::string& request_id, TimePoint now, Outputs& outputs) {
+  std::vector<EcInput> inputs;
+  for (auto entry = entries_.lower_bound({request_id, 0}); entry != entries_.end(); ++entry) {
+    if (entry->first.request_id != request_id) break;
+    if (!entry->second.receiver.is_over()) inputs.push_back(entry->first);
+  }
+  for (const EcInput& input : inputs) step(entries_.at(input), E::kAbort, now, outputs);
+  // Uses that began at the manager end now; what a sink still holds is released when it has let go.
+  for (const uint32_t input_id : cache_.inputs_of(request_id)) {
+    const EcInput input{request_id, input_id};
+    const Entry* entry = find(input);
+    if (entry == nullptr || !entry->receiver.has_room()) cache_.free_encoder_input(input);
+  }
+}
+
+// ---- Time
+
+void EcReceiverTable::on_time(TimePoint now, Outputs& outputs) {
+  while (timers_.next_time() <= now) {
+    const EcInput input = timers_.next();
+    Entry& entry = entries_.at(input);
+    if (entry.receiver.is_forgotten(now)) {
+      forget(input);
+    } else {
+      step(entry, E::kTime, now, outputs);
+    }
+  }
+}
+
+// ---- Entries
+
+void EcReceiverTable::step(Entry& entry, E event, TimePoint now, Outputs& outputs) {
+  Actions actions;
+  entry.receiver.on(event, now, actions);
+  settle(entry, actions, outputs);
+}
+
+// Does what a transition says, then brings lists and timers in line with the state. May forget old tombstones.
+void EcReceiverTable::settle(Entry& entry, const Actions& actions, Outputs& outputs) {
+  for (const A action : actions) perform(entry, action, outputs);
+  if (entry.receiver.is_over()) {
+    move_to(entry, Entry::List::kTombstones);
+  } else {
+    move_to(entry, entry.receiver.has_room() ? Entry::List::kNone : Entry::List::kWaiting);
+  }
+  timers_.move(input_of(entry.receiver.key()), entry.timer, entry.receiver.next_time());
+  if (tombstones_.size() > options_.max_tombstones) forget(EcInput(tombstones_.front()));
+}
+
+void EcReceiverTable::perform(Entry& entry, A action, Outputs& outputs) {
+  const EcReceiver& receiver = entry.receiver;
+  const auto say = [&](Kind kind, EcVerdict verdict) {
+    outputs.push_back(message(kind, receiver.from(), receiver.key(), verdict));
+  };
+  switch (action) {
+    case A::kSendAllocated:
+      say(Kind::kAllocation, EcVerdict::kAllocated);
+      outputs.back().reservation = entry.reservation;
+      outputs.back().bulk_address = options_.bulk_address;
+      return;
+    case A::kSendHit: return say(Kind::kAllocation, EcVerdict::kHit);
+    case A::kSendWait: return say(Kind::kAllocation, EcVerdict::kWait);
+    case A::kSendNever: return say(Kind::kAllocation, EcVerdict::kNever);
+    case A::kSendGone: return say(Kind::kAllocation, EcVerdict::kGone);
+    case A::kSendInjected: return say(Kind::kInjection, EcVerdict::kAllocated);
+    case A::kSendNotInjected: return say(Kind::kInjection, EcVerdict::kGone);
+    case A::kSendMismatch: return say(Kind::kInjection, EcVerdict::kIncompatible);
+    case A::kSendCancel: return say(Kind::kCancel, EcVerdict::kGone);
+    case A::kTellReady: return say(Kind::kReady, EcVerdict::kAllocated);
+    case A::kOpenSink:
+      // 0 is no reservation, and a number that is open is somebody else's secret.
+      do {
+        entry.reservation = draw_();
+      } while (entry.reservation == 0 || sinks_.contains(entry.reservation));
+      sinks_.emplace(entry.reservation, input_of(receiver.key()));
+      say(Kind::kOpenSink, EcVerdict::kAllocated);
+      outputs.back().reservation = entry.reservation;
+      outputs.back().num_bytes = ec_payload_bytes(receiver.meta());
+      return;
+    case A::kCloseSink:
+      say(Kind::kCloseSink, EcVerdict::kGone);
+      outputs.back().reservation = entry.reservation;
+      return;
+    case A::kRelease: return cache_.free_encoder_input(input_of(receiver.key()));
+  }
+}
+
+void EcReceiverTable::move_to(Entry& entry, Entry::List list) {
+  if (entry.list == list) return;
+  if (entry.list == Entry::List::kWaiting) waiting_.erase(entry.place);
+  if (entry.list == Entry::List::kTombstones) tombstones_.erase(entry.place);
+  entry.list = list;
+  if (list == Entry::List::kNone) return;
+  std::list<EcInput>& target = list == Entry::List::kWaiting ? waiting_ : tombstones_;
+  entry.place = target.insert(target.end(), input_of(entry.receiver.key()));
+}
+
+// REQUIRES: it is over.
+void EcReceiverTable::forget(const EcInput& input) {
+  Entry& entry = entries_.at(input);
+  move_to(entry, Entry::List::kNone);
+  timers_.move(input, entry.timer, TimePoint::max());
+  entries_.erase(input);
+}
+
+// ---- Invariants
+
+Status EcReceiverTable::check_invariants() const {
+  size_t num_listed = 0, num_timed = 0, num_sinks = 0;
+  for (const auto& [input, entry] : entries_) {
+    const EcReceiver& receiver = entry.receiver;
+    const auto broken = [&, where = &input](std::string_view what) {
+      return absl::InternalError(str_cat("input ", where->input_id, " of ", where->request_id, ": ", what));
+    };
+    if (input != input_of(receiver.key())) return broken("has another key");
+    const bool waits = receiver.state() == EcReceiverState::kWaiting;
+    const Entry::List list = waits                ? Entry::List::kWaiting
+                             : receiver.is_over() ? Entry::List::kTombstones
+                                                  : Entry::List::kNone;
+    if (entry.list != list) return broken("is in a wrong list");
+    if (list != Entry::List::kNone && *entry.place != input) return broken("has a wrong place");
+    num_listed += list != Entry::List::kNone ? 1 : 0;
+    if (entry.timer != receiver.next_time()) return broken("has a wrong timer");
+    num_timed += entry.timer != TimePoint::max() ? 1 : 0;
+    if (entry.timer != TimePoint::max() && !timers_.has(input, entry.timer)) return broken("has lost its timer");
+    const EcReceiverState state = receiver.state();
+    const bool has_sink = state == EcReceiverState::kReserved || state == EcReceiverState::kReceiving ||
+                          state == EcReceiverState::kClosing || state == EcReceiverState::kReopening;
+    if (has_sink != (entry.reservation != 0)) return broken("has a wrong sink");
+    num_sinks += has_sink ? 1 : 0;
+    if (has_sink && !sinks_.contains(entry.reservation)) return broken("has lost its sink");
+    if (receiver.has_room() && !cache_.has_use(input)) return broken("has lost its room");
+    const bool is_here = state == EcReceiverState::kInjected || state == EcReceiverState::kClaimed;
+    if (receiver.has_room() && cache_.is_written(input) != is_here) return broken("is not what its room is");
+  }
+  if (num_listed != waiting_.size() + tombstones_.size()) return absl::InternalError("a list has what is not here");
+  if (num_timed != timers_.size()) return absl::InternalError("a timer of nobody");
+  if (num_sinks != sinks_.size()) return absl::InternalError("a sink of nobody");
+  return ok_status();
+}
+
+}  // namespace transept

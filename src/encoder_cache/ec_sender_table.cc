@@ -1,0 +1,129 @@
+#include "encoder_cache/ec_sender_table.h"
+
+#include <utility>
+
+namespace transept {
+
+using E = EcSenderEvent;
+using A = EcSenderAction;
+
+EcSenderTable::EcSenderTable(const Options& options) : options_(options) {}
+
+// ---- What the engine says
+
+Status EcSenderTable::add(const InstanceId& to, EcMeta meta, TimePoint now, Outputs& outputs) {
+  const EcInput input = input_of(meta.key);
+  const auto what = [&] { return str_cat("encoder output ", input.input_id, " of request ", input.request_id); };
+  if (entries_.contains(input)) return absl::AlreadyExistsError(str_cat(what(), ": is in flight"));
+  if (entries_.size() >= options_.max_transfers) {
+    return resource_exhausted(what(), ": ", entries_.size(), " outputs are in flight");
+  }
+  const uint64_t seed = options_.seed + ++num_added_;
+  Entry entry{to, EcSender(std::move(meta), now, options_.times, seed)};
+  Entry& added = entries_.emplace(input, std::move(entry)).first->second;
+  if (is_path_away_) step(added, E::kPathAway, now, outputs);
+  step(added, E::kStart, now, outputs);
+  return ok_status();
+}
+
+void EcSenderTable::on_encoded(const EcInput& input, TimePoint now, Outputs& outputs) {
+  const auto entry = entries_.find(input);
+  if (entry != entries_.end()) step(entry->second, E::kEncoded, now, outputs);
+}
+
+void EcSenderTable::abort(const std::string& request_id, TimePoint now, Outputs& outputs) {
+  auto entry = entries_.lower_bound({request_id, 0});
+  while (entry != entries_.end() && entry->first.request_id == request_id) {
+    Entry& aborted = (entry++)->second;  // a transfer that is over is erased
+    step(aborted, E::kAbort, now, outputs);
+  }
+}
+
+// ---- What peers and the transport say
+
+EcSenderTable::Entry* EcSenderTable::find_asked(const InstanceId& from, const EcKey& key) {
+  const auto entry = entries_.find(input_of(key));
+  return entry == entries_.end() || entry->second.to.name != from.name ? nullptr : &entry->second;
+}
+
+void EcSenderTable::on_allocation(const InstanceId& from, const EcAllocation& allocation, TimePoint now,
+                                  Outputs& outputs) {
+  Entry* entry = find_asked(from, allocation.key);
+  if (entry == nullptr) return;
+  Actions actions;
+  entry->sender.on_allocation(allocation, now, actions);
+  settle(*entry, actions, now, outputs);
+}
+
+void EcSenderTable::on_injection(const InstanceId& from, const EcInjection& injection, TimePoint now,
+                                 Outputs& outputs) {
+  Entry* entry = find_asked(from, injection.key);
+  if (entry == nullptr) return;
+  Actions actions;
+  entry->sender.on_injection(injection, now, actions);
+  settle(*entry, actions, now, outputs);
+}
+
+void EcSenderTable::on_cancel(const InstanceId& from, const EcKey& key, TimePoint now, Outputs& outputs) {
+  Entry* entry = find_asked(from, key);
+  if (entry != nullptr && entry->sender.key() == key) step(*entry, E::kCancelled, now, outputs);
+}
+
+void EcSenderTable::on_transport(E event, const EcKey& key, TimePoint now, Outputs& outputs) {
+  const auto entry = entries_.find(input_of(key));
+  if (entry == entries_.end() || entry->second.sender.key() != key) return;
+  step(entry->second, event, now, outputs);
+}
+
+void EcSenderTable::on_path(bool is_away, TimePoint now) {
+  is_path_away_ = is_away;
+  Outputs none;
+  for (auto& [input, entry] : entries_) step(entry, is_away ? E::kPathAway : E::kPathBack, now, none);
+}
+
+void EcSenderTable::on_peer_gone(const InstanceId& peer, TimePoint now, Outputs& outputs) {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    Entry& asked = (entry++)->second;
+    if (asked.to == peer) step(asked, E::kPeerGone, now, outputs);
+  }
+}
+
+// ---- Time
+
+void EcSenderTable::on_time(TimePoint now, Outputs& outputs) {
+  while (timers_.next_time() <= now) step(entries_.at(timers_.next()), E::kTime, now, outputs);
+}
+
+// ---- Entries
+
+void EcSenderTable::step(Entry& entry, E event, TimePoint now, Outputs& outputs) {
+  Actions actions;
+  entry.sender.on(event, now, actions);
+  settle(entry, actions, now, outputs);
+}
+
+// Says what a transition did, and erases the entry if it is over.
+void EcSenderTable::settle(Entry& entry, const Actions& actions, TimePoint now, Outputs& outputs) {
+  const EcSender& sender = entry.sender;
+  for (const A action : actions) {
+    EcSenderOutput output;
+    output.action = action;
+    output.to = entry.to;
+    if (action == A::kSendMetadata) {
+      output.meta = sender.meta(now);
+    } else {
+      output.meta.key = sender.key();
+    }
+    if (action == A::kSendCache) {
+      output.reservation = sender.reservation();
+      output.bulk_address = sender.bulk_address();
+    }
+    if (action == A::kAnswer) output.status = sender.status();
+    outputs.push_back(std::move(output));
+  }
+  const EcInput input = input_of(sender.key());
+  timers_.move(input, entry.timer, sender.next_time());
+  if (sender.is_over()) entries_.erase(input);
+}
+
+}  // namespace transept
