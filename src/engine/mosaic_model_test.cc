@@ -115,15 +115,18 @@ StatusOr<std::unique_ptr<Model>> Mosaic::make(const std::shared_ptr<WeightMap>& 
   spec.max_decoder_positions = kMaxDecoder;
   spec.max_item_rows = 12 * kRowsAPosition;
   spec.modalities = {"image"};
-  ASSIGN_OR_RETURN(Encoder cross, make_encoder(cross_));
-  ASSIGN_OR_RETURN(Encoder splice, make_encoder(splice_));
-  ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(*weights, "tokens", kVocab, kDim));
-  ASSIGN_OR_RETURN(TransformerStack decoder, decoder_.stack(options.packing, options.attention));
-  ASSIGN_OR_RETURN(LmHead head, LmHead::load(*weights, "head", kVocab, kDim, {}, options.packing));
-  return make_encoder_decoder_model(
-      {std::move(spec), std::move(cross.input), std::move(cross.stack), TokenInput{std::move(tokens)},
-       std::move(decoder), std::move(head), true, std::move(splice)},
-      weights);
+  EncoderDecoderParts parts{.spec = std::move(spec), .splices_rows = true};
+  if (has_encoder(options.part)) {
+    ASSIGN_OR_RETURN(parts.encoder, make_encoder(cross_));
+    ASSIGN_OR_RETURN(parts.splice_encoder, make_encoder(splice_));
+  }
+  if (has_decoder(options.part)) {
+    ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(*weights, "tokens", kVocab, kDim));
+    ASSIGN_OR_RETURN(TransformerStack decoder, decoder_.stack(options.packing, options.attention));
+    ASSIGN_OR_RETURN(LmHead head, LmHead::load(*weights, "head", kVocab, kDim, {}, options.packing));
+    parts.decoder = Decoder{TokenInput{std::move(tokens)}, std::move(decoder), std::move(head)};
+  }
+  return make_encoder_decoder_model(std::move(parts), weights);
 }
 
 std::shared_ptr<const EncoderFeatures> Mosaic::features(int32_t num_positions, uint32_t seed) {
