@@ -21,6 +21,7 @@
 #include "models/run_model_testing.h"
 #include "models/tiny_bart_testing.h"
 #include "models/tiny_t5_testing.h"
+#include "ops/cpu_device.h"
 #include "weights/safetensors_testing.h"
 #include "weights/torch_file_testing.h"
 
@@ -315,6 +316,29 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, ModelParts,
                          [](const auto& test) {
                            return testing::test_name(std::get<0>(test.param) + "_" + std::get<1>(test.param));
                          });
+
+// Executors refuse such plans; a model that is asked all the same ends the process with a reason, and reads nothing.
+TEST(ModelPartDeathTest, WhatIsNotLoadedIsNotRun) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TestFolder dir;
+  TinyBart().write(dir);
+  const auto attention = std::move(make_attention_backend("reference")).value();
+  RunModel run(*attention);
+  const Runs runs{run.threads(), *attention};
+  const Loaded encoder = load_part(dir.path(), ModelPart::kEncoder, std::nullopt, runs);
+  const Loaded decoder = load_part(dir.path(), ModelPart::kDecoder, std::nullopt, runs);
+  CpuDevice device{run.threads(), Isa::kGeneric};
+  Arena arena(1 << 12);
+  Context context{device, arena};
+  Activations state;
+  EXPECT_DEATH(decoder.model->encode(context, {}, {0, 0}, state), "the decoder's part encodes nothing");
+  const char* const no_decoder = "the encoder's part decodes nothing";
+  EXPECT_DEATH(encoder.model->write_cross_kv(context, {}, {}, {}, {0, 0}), no_decoder);
+  EXPECT_DEATH(encoder.model->embed(context, {}, {}), no_decoder);
+  EXPECT_DEATH(encoder.model->decode(context, {}, {0, 0}, state), no_decoder);
+  EXPECT_DEATH(encoder.model->finish(context, {}, state, {}), no_decoder);
+  EXPECT_DEATH(encoder.model->lm_head(), no_decoder);
+}
 
 // The pages of one mapping that lie entirely in some tensors cannot be read while this lives: a read ends the process.
 class ForbiddenPages final {
