@@ -59,8 +59,9 @@ class EncoderDecoderModel final : public Model {
   void finish(Context& context, const ForwardBatch& batch, const Activations& state,
               const TensorView& hidden) const override {
     DCHECK(state.next_layer == spec().num_decoder_layers, "a decode is finished behind its last layer");
+    const TransformerStack& stack = decoder().stack;
     gather_rows(context, state.x, batch.logits_rows, hidden);
-    decoder().stack.normalize(context, hidden);
+    stack.normalize(context, hidden);
   }
 
  private:
