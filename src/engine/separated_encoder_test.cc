@@ -5,7 +5,9 @@
 
 #include <string>
 
+#include "attention/backends.h"
 #include "engine/family_requests_testing.h"
+#include "engine/mosaic_model_testing.h"
 #include "rank/checking_device_testing.h"
 #include "rank/separated_executor_testing.h"
 
@@ -91,6 +93,27 @@ TEST_P(SeparatedEncoder, RanksSayWhatTheyHave) {
     EXPECT_LT(part->packed_layers.size(), whole.packed_layers.size());
   }
   EXPECT_EQ(encoder.packed_layers.size() + decoder.packed_layers.size(), whole.packed_layers.size());
+}
+
+// Two encoders, whose rows are spliced or crossed: both are the encoder's part, and no table is.
+TEST(SeparatedEncoders, OfTwoKindsAreOnePart) {
+  const testing::Mosaic mosaic(testing::Mosaic::kDim);
+  ThreadPool threads(1);
+  const auto attention = std::move(make_attention_backend("reference")).value();
+  const auto spec_of = [&](ModelPart part) {
+    std::shared_ptr<WeightMap> weights = WeightMap::open(mosaic.folder()).value();
+    return mosaic.make(weights, {threads, *attention, part}).value()->spec();
+  };
+  const ModelSpec whole = spec_of(ModelPart::kWhole), encoders = spec_of(ModelPart::kEncoder),
+                  decoder = spec_of(ModelPart::kDecoder);
+  EXPECT_EQ(whole.kv.size(), 5u);
+  EXPECT_EQ(decoder.kv.size(), 5u);
+  EXPECT_TRUE(encoders.kv.empty());
+  for (const ModelSpec& spec : {whole, encoders, decoder}) {
+    EXPECT_EQ(spec.consumers(), Consumers::kCross | Consumers::kSplice);
+  }
+  EXPECT_EQ(encoders.num_encoder_layers, whole.num_encoder_layers);
+  EXPECT_EQ(decoder.num_encoder_layers, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEncoder, ::testing::ValuesIn(testing::folders()),
