@@ -15,6 +15,7 @@
 #include "models/encoder_decoder_model.h"
 #include "rank/local_executor.h"
 #include "rank/loopback_executor.h"
+#include "rank/separated_executor_testing.h"
 
 namespace transept::testing {
 namespace {
@@ -115,15 +116,18 @@ StatusOr<std::unique_ptr<Model>> Mosaic::make(const std::shared_ptr<WeightMap>& 
   spec.max_decoder_positions = kMaxDecoder;
   spec.max_item_rows = 12 * kRowsAPosition;
   spec.modalities = {"image"};
-  ASSIGN_OR_RETURN(Encoder cross, make_encoder(cross_));
-  ASSIGN_OR_RETURN(Encoder splice, make_encoder(splice_));
-  ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(*weights, "tokens", kVocab, kDim));
-  ASSIGN_OR_RETURN(TransformerStack decoder, decoder_.stack(options.packing, options.attention));
-  ASSIGN_OR_RETURN(LmHead head, LmHead::load(*weights, "head", kVocab, kDim, {}, options.packing));
-  return make_encoder_decoder_model(
-      {std::move(spec), std::move(cross.input), std::move(cross.stack), TokenInput{std::move(tokens)},
-       std::move(decoder), std::move(head), true, std::move(splice)},
-      weights);
+  EncoderDecoderParts parts{.spec = std::move(spec), .splices_rows = true};
+  if (has_encoder(options.part)) {
+    ASSIGN_OR_RETURN(parts.encoder, make_encoder(cross_));
+    ASSIGN_OR_RETURN(parts.splice_encoder, make_encoder(splice_));
+  }
+  if (has_decoder(options.part)) {
+    ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(*weights, "tokens", kVocab, kDim));
+    ASSIGN_OR_RETURN(TransformerStack decoder, decoder_.stack(options.packing, options.attention));
+    ASSIGN_OR_RETURN(LmHead head, LmHead::load(*weights, "head", kVocab, kDim, {}, options.packing));
+    parts.decoder = Decoder{TokenInput{std::move(tokens)}, std::move(decoder), std::move(head)};
+  }
+  return make_encoder_decoder_model(std::move(parts), weights);
 }
 
 std::shared_ptr<const EncoderFeatures> Mosaic::features(int32_t num_positions, uint32_t seed) {
@@ -224,7 +228,7 @@ struct Circumstances {
   int32_t max_num_encoder_tokens = 128;
   int32_t num_blocks = 600, num_host_blocks = 0;
   PreemptionMode preemption = PreemptionMode::kAuto;
-  bool shares = true, loops_back = false, slices = false, starts_late = false;
+  bool shares = true, loops_back = false, slices = false, starts_late = false, is_separated = false;
   std::string backend = "cpu";
 };
 
@@ -326,12 +330,16 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
     options.has_long_encodes = setup.slices;
     ModelConfig config;
     config.path = mosaic_.folder();
-    StatusOr<std::unique_ptr<WeightMap>> weights = WeightMap::open(config.path);
-    CHECK(weights.ok(), error_message(weights.status()));
-    StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> runner =
-        EncoderDecoderModelRunner::create(config, std::move(weights).value(), options);
-    CHECK(runner.ok(), error_message(runner.status()));
-    LLMEngine::Options engine = LLMEngine::Options::of((*runner)->info());
+    std::unique_ptr<Executor> executor;
+    if (setup.is_separated) {
+      executor = testing::SeparatedExecutor::create(config, options).value();
+    } else {
+      auto runner = EncoderDecoderModelRunner::create(config, WeightMap::open(config.path).value(), options);
+      CHECK(runner.ok(), error_message(runner.status()));
+      executor = std::make_unique<LocalExecutor>(std::move(runner).value());
+    }
+    if (setup.loops_back) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
+    LLMEngine::Options engine = LLMEngine::Options::of(executor->info());
     engine.scheduler.preemption_mode = setup.preemption;
     engine.blocks.num_device_blocks = std::min(setup.num_blocks, engine.blocks.num_device_blocks);
     engine.blocks.num_host_blocks = std::min(setup.num_host_blocks, engine.blocks.num_host_blocks);
@@ -340,8 +348,6 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
     engine.blocks.track_freed_blocks = true;
     engine.blocks.shuffle_seed = 7;
     if (setup.slices) engine.encode_slice = {EncodeSliceOptions::Mode::kFixed, 1e-6};
-    std::unique_ptr<Executor> executor = std::make_unique<LocalExecutor>(std::move(runner).value());
-    if (setup.loops_back) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
     return std::make_unique<LLMEngine>(engine, std::move(executor), nullptr, clock_);
   }
 
@@ -504,6 +510,14 @@ TEST_P(MosaicTest, BitsDoNotDependOnHowItIsRun) {
        .loops_back = true,
        .slices = true,
        .starts_late = true},
+      {.name = "separated encoder", .is_separated = true},
+      {.name = "separated encoder in a tiny pool",
+       .max_num_encoder_tokens = 24,
+       .num_blocks = 47,
+       .num_host_blocks = 20,
+       .slices = true,
+       .starts_late = true,
+       .is_separated = true},
   };
   LLMEngine::Stats sums;
   for (const Circumstances& setup : setups) {

@@ -10,28 +10,59 @@ namespace {
 
 using Side = BartLikeConfig::Side;
 
+constexpr std::string_view kOutputBias = "final_logits_bias";
+
 class Loader final {
  public:
   Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
          const ModelLoadOptions& options)
-      : traits_(traits), config_(config), weights_(weights), packing_(options.packing), attention_(options.attention) {}
+      : traits_(traits),
+        config_(config),
+        weights_(weights),
+        packing_(options.packing),
+        attention_(options.attention),
+        part_(options.part) {}
 
   StatusOr<EncoderDecoderParts> load(std::unique_ptr<EncoderInput> encoder_input) {
-    CHECK(traits_.encodes_media == (encoder_input != nullptr));
-    if (encoder_input == nullptr) {
-      ASSIGN_OR_RETURN(TokenInput tokens, input("encoder", config_.encoder, traits_.encoder_embedding_norm));
-      encoder_input = std::make_unique<TokenEncoderInput>(std::move(tokens));
+    CHECK((traits_.encodes_media && has_encoder(part_)) == (encoder_input != nullptr));
+    skip_other_part();
+    EncoderDecoderParts parts{.spec = spec()};
+    if (has_encoder(part_)) {
+      ASSIGN_OR_RETURN(parts.encoder, encoder(std::move(encoder_input)));
     }
-    ASSIGN_OR_RETURN(TokenInput decoder_input, input("decoder", config_.decoder, traits_.decoder_embedding_norm));
-    ASSIGN_OR_RETURN(LmHead head, lm_head());
-    ASSIGN_OR_RETURN(TransformerStack encoder, stack("encoder", config_.encoder));
-    ASSIGN_OR_RETURN(TransformerStack decoder, stack("decoder", config_.decoder));
-    return EncoderDecoderParts{
-        spec(),         std::move(encoder_input), std::move(encoder), std::move(decoder_input), std::move(decoder),
-        std::move(head)};
+    if (has_decoder(part_)) {
+      ASSIGN_OR_RETURN(parts.decoder, decoder());
+    }
+    return parts;
   }
 
  private:
+  // A tied output layer is packed by the name of the table, which encoders may read.
+  void skip_other_part() {
+    if (!has_encoder(part_)) weights_.ignore_below("encoder.");
+    if (has_decoder(part_)) return;
+    weights_.ignore_below("decoder.");
+    weights_.ignore_below(traits_.output_layer);
+    weights_.ignore(kOutputBias);
+    if (config_.tie_word_embeddings) weights_.ignore_below(str_cat(token_table("decoder"), kPackedPanels));
+  }
+
+  StatusOr<Encoder> encoder(std::unique_ptr<EncoderInput> media) {
+    if (media == nullptr) {
+      ASSIGN_OR_RETURN(TokenInput tokens, input("encoder", config_.encoder, traits_.encoder_embedding_norm));
+      media = std::make_unique<TokenEncoderInput>(std::move(tokens));
+    }
+    ASSIGN_OR_RETURN(TransformerStack layers, stack("encoder", config_.encoder));
+    return Encoder{std::move(media), std::move(layers)};
+  }
+
+  StatusOr<Decoder> decoder() {
+    ASSIGN_OR_RETURN(TokenInput tokens, input("decoder", config_.decoder, traits_.decoder_embedding_norm));
+    ASSIGN_OR_RETURN(LmHead head, lm_head());
+    ASSIGN_OR_RETURN(TransformerStack layers, stack("decoder", config_.decoder));
+    return Decoder{std::move(tokens), std::move(layers), std::move(head)};
+  }
+
   ModelSpec spec() const {
     const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
     const Side& decoder = config_.decoder;
@@ -133,8 +164,8 @@ class Loader final {
   StatusOr<LmHead> lm_head() {
     const int64_t vocab_size = config_.decoder.vocab_size;
     std::vector<float> bias;
-    if (weights_.contains("final_logits_bias")) {
-      ASSIGN_OR_RETURN(const WeightView view, weights_.get("final_logits_bias", {1, vocab_size}));
+    if (weights_.contains(kOutputBias)) {
+      ASSIGN_OR_RETURN(const WeightView view, weights_.get(kOutputBias, {1, vocab_size}));
       bias = to_floats(view);
     }
     const bool tied = config_.tie_word_embeddings;
@@ -170,6 +201,7 @@ class Loader final {
   WeightMap& weights_;
   const PackOptions& packing_;
   const AttentionBackend& attention_;
+  const ModelPart part_;
 };
 
 }  // namespace

@@ -23,9 +23,10 @@ class EncoderInput;
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,
                                                 std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options);
 
-// Reads every layer by BART's names. encoder_input: the media input of a family with traits.encodes_media; else null,
-// and the encoder reads tokens and positions. Errors: kUnimplemented: the attention backend does not support the heads;
-// kNotFound: a missing tensor; kInvalidArgument: a misshapen one (both by name).
+// Reads every layer of options.part by BART's names. encoder_input: the media input of a family with
+// traits.encodes_media where the part has the encoder; else null, and an encoder reads tokens and positions. Errors:
+// kUnimplemented: the attention backend does not support the heads; kNotFound: a missing tensor; kInvalidArgument: a
+// misshapen one (both by name).
 StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
                                                    std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                                    const ModelLoadOptions& options);

@@ -1,5 +1,5 @@
-// The Model of every family: an input and a stack for each side, and an output layer. A family loads the parts and
-// computes nothing. Immutable after loading, so thread-safe as far as Model is.
+// The Model of every family: an input and a stack for each side, and an output layer. A family loads one side or both
+// and computes nothing. Immutable after loading, so thread-safe as far as Model is.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,20 @@ struct Encoder {
   TransformerStack stack;
 };
 
-struct EncoderDecoderParts {
-  ModelSpec spec;  // numbers of layers and `kv` are the stacks', whatever stands here
-  std::unique_ptr<EncoderInput> encoder_input;
-  TransformerStack encoder;
-  TokenInput decoder_input;
-  TransformerStack decoder;
+struct Decoder {
+  TokenInput input;
+  TransformerStack stack;
   LmHead lm_head;
+};
+
+// A side that is absent is not loaded: at least one is there.
+struct EncoderDecoderParts {
+  ModelSpec spec;  // the part, numbers of layers and `kv` are those of what is here, whatever stands in it
+  std::optional<Encoder> encoder = {};
+  std::optional<Decoder> decoder = {};
   bool splices_rows = false;  // the decoder's prompt takes rows of items: `kv` gets a spec of kind kEncoderRows
   // Of items that are spliced, where they have an encoder of their own (CogAgent's small picture); none: `encoder`.
+  // REQUIRES: `encoder` is there.
   std::optional<Encoder> splice_encoder = {};
 };
 

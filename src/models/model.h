@@ -33,6 +33,8 @@ struct Activations {
   int32_t next_layer = 0;  // layers below it have run; encode() and decode() set it to range.end
 };
 
+// A model may be one part of a checkpoint (ModelSpec::part). encode() REQUIRES a part that has the encoder, all other
+// methods but spec() one that has the decoder. Executors refuse plans that want more (rank/executor.h).
 class Model {
  public:
   virtual ~Model() = default;
@@ -73,6 +75,8 @@ class Model {
 struct ModelLoadOptions {
   PackOptions packing;                // made of a thread pool alone: every matrix as the checkpoint stores it
   const AttentionBackend& attention;  // must outlive the model
+  // Tensors of the other part are not read, and need not be there.
+  ModelPart part = ModelPart::kWhole;
 };
 
 }  // namespace transept

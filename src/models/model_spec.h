@@ -11,8 +11,17 @@
 
 namespace transept {
 
+// What of a model is loaded (decision 32). The encoder's part is all that makes the rows of items, projectors of
+// spliced rows among it. The decoder's part is the rest: the decoder with its cross projections of K and V, and the
+// output layer. A table of embeddings belongs to each part that reads it.
+enum class ModelPart : uint8_t { kWhole, kEncoder, kDecoder };
+
+constexpr bool has_encoder(ModelPart part) { return part != ModelPart::kDecoder; }
+constexpr bool has_decoder(ModelPart part) { return part != ModelPart::kEncoder; }
+
 struct ModelSpec {
-  std::string family;  // "bart"
+  std::string family;                  // "bart"
+  ModelPart part = ModelPart::kWhole;  // what is not loaded has no layers, and the encoder alone no `kv`
   int32_t d_model = 0;
   int32_t vocab_size = 0;          // of the decoder
   int32_t encoder_vocab_size = 0;  // 0: the same (Marian may have two)
@@ -29,7 +38,9 @@ struct ModelSpec {
   // Rows of the encoder's widest layer for the largest item: the least encoder budget of a step. 0:
   // max_encoder_positions, where a request has one item.
   int32_t max_item_rows = 0;
-  std::vector<KvSpec> kv;               // any number of each kind; an index of it is "the spec" everywhere
+  std::vector<KvSpec> kv;  // any number of each kind; an index of it is "the spec" everywhere
+  // What decoders do with rows of items, as the family states it where `kv` does not say: of an encoder alone.
+  Consumers encoded_for = Consumers::kCross;
   std::vector<std::string> modalities;  // keys of multi_modal_data that the encoder takes; empty: it takes ids
   // The cross-attention heads whose mean aligns tokens with encoder positions; ascending by layer. Empty: none known.
   std::vector<LayerHead> alignment_heads;
@@ -42,6 +53,12 @@ struct ModelSpec {
   // Whether one item's rows may be spliced and crossed, too.
   bool has_one_width() const { return encoder_width == 0 || encoder_width == d_model; }
   int32_t widest_encoder_rows() const { return encoder_width > d_model ? encoder_width : d_model; }
+  // What the decoder does with rows of items: kNone, one, or both.
+  Consumers consumers() const {
+    if (!has_decoder(part)) return encoded_for;
+    return (find_kv(KvKind::kCross) >= 0 ? Consumers::kCross : Consumers::kNone) |
+           (find_kv(KvKind::kEncoderRows) >= 0 ? Consumers::kSplice : Consumers::kNone);
+  }
   // The first spec of a kind in `kv`; -1: there is none.
   int32_t find_kv(KvKind kind) const {
     for (size_t i = 0; i < kv.size(); ++i) {

@@ -143,25 +143,47 @@ class WaveInput final : public EncoderInput {
 class Loader final {
  public:
   Loader(const MoonshineConfig& config, WeightMap& weights, const ModelLoadOptions& options)
-      : config_(config), weights_(weights), packing_(options.packing), attention_(options.attention) {}
+      : config_(config),
+        weights_(weights),
+        packing_(options.packing),
+        attention_(options.attention),
+        part_(options.part) {}
 
   StatusOr<EncoderDecoderParts> load() {
-    ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, WaveInput::load(config_.hidden_size, weights_, packing_));
-    const std::string table = config_.tied && !weights_.contains(kTable) ? kOutput : kTable;
-    ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, table, config_.vocab_size, config_.hidden_size));
-    if (config_.tied) weights_.ignore(kOutput);
-    ASSIGN_OR_RETURN(LmHead head, LmHead::load(weights_, config_.tied ? table : kOutput, config_.vocab_size,
-                                               config_.hidden_size, {}, packing_));
-    ASSIGN_OR_RETURN(TransformerStack encoder, stack("encoder", "encoder.layer_norm"));
-    ASSIGN_OR_RETURN(TransformerStack decoder, stack("decoder", "decoder.norm"));
-    return EncoderDecoderParts{
-        spec(),         std::move(input), std::move(encoder), {.tokens = std::move(tokens)}, std::move(decoder),
-        std::move(head)};
+    EncoderDecoderParts parts{.spec = spec()};
+    if (has_encoder(part_)) {
+      ASSIGN_OR_RETURN(parts.encoder, encoder());
+    } else {
+      weights_.ignore_below("encoder.");
+    }
+    if (has_decoder(part_)) {
+      ASSIGN_OR_RETURN(parts.decoder, decoder());
+    } else {
+      weights_.ignore_below("decoder.");
+      weights_.ignore_below(kOutput);
+    }
+    return parts;
   }
 
  private:
   static constexpr const char* kTable = "decoder.embed_tokens.weight";
   static constexpr const char* kOutput = "proj_out.weight";
+
+  StatusOr<Encoder> encoder() {
+    ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, WaveInput::load(config_.hidden_size, weights_, packing_));
+    ASSIGN_OR_RETURN(TransformerStack layers, stack("encoder", "encoder.layer_norm"));
+    return Encoder{std::move(input), std::move(layers)};
+  }
+
+  StatusOr<Decoder> decoder() {
+    const std::string table = config_.tied && !weights_.contains(kTable) ? kOutput : kTable;
+    ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, table, config_.vocab_size, config_.hidden_size));
+    if (config_.tied) weights_.ignore(kOutput);
+    ASSIGN_OR_RETURN(LmHead head, LmHead::load(weights_, config_.tied ? table : kOutput, config_.vocab_size,
+                                               config_.hidden_size, {}, packing_));
+    ASSIGN_OR_RETURN(TransformerStack layers, stack("decoder", "decoder.norm"));
+    return Decoder{{.tokens = std::move(tokens)}, std::move(layers), std::move(head)};
+  }
 
   ModelSpec spec() const {
     const auto i32 = [](int64_t value) { return static_cast<int32_t>(value); };
@@ -243,6 +265,7 @@ class Loader final {
   WeightMap& weights_;
   const PackOptions& packing_;
   const AttentionBackend& attention_;
+  const ModelPart part_;
 };
 
 }  // namespace

@@ -12,8 +12,9 @@
 
 namespace transept {
 
-// Loads the model that config.architectures names, or, if that is empty, config.model_type. The model keeps `weights`.
-// Warns, by name, of every tensor that no layer reads. Errors: kUnimplemented: an unsupported architecture (lists the
+// Loads options.part of the model that config.architectures names, or, if that is empty, config.model_type. The model
+// keeps `weights`. Warns, by name, of every tensor that no layer reads, unless its name says that it is the part's that
+// was not asked for. Errors: kUnimplemented: an unsupported architecture (lists the
 // supported families), or heads that the attention backend does not support; kNotFound: a missing weight, by name;
 // kInvalidArgument, naming file and field, or tensor: a config field that is missing or out of range, a misshapen
 // weight.

@@ -204,6 +204,12 @@ class RunModel final {
   // Encodes each input, all of them packed in one batch, and feeds each one's decoder ids in one piece.
   std::vector<Output> run(const Model& model, const std::vector<Request>& requests, OpCounters* counters = nullptr,
                           const Cuts& cuts = {}) {
+    return run_parts(model, model, requests, counters, cuts);
+  }
+
+  // The same by two models: what encodes the inputs, and what decodes over their rows.
+  std::vector<Output> run_parts(const Model& encoder, const Model& model, const std::vector<Request>& requests,
+                                OpCounters* counters = nullptr, const Cuts& cuts = {}) {
     Arena::Scope scope(arena_);
     CpuDevice device{threads_, isa_};
     Context context{device, arena_, false, counters};
@@ -213,8 +219,8 @@ class RunModel final {
 
     const EncodeBatch encode = packed.encode_batch();
     Activations encoded{arena_.tensor(DType::kFloat32, {encode.num_tokens(), spec.d_model})};
-    for (const LayerRange range : stages(cuts.encoder, spec.num_encoder_layers)) {
-      model.encode(context, encode, range, encoded);
+    for (const LayerRange range : stages(cuts.encoder, encoder.spec().num_encoder_layers)) {
+      encoder.encode(context, encode, range, encoded);
       move(encoded);
     }
     for (const LayerRange range : stages(cuts.decoder, spec.num_decoder_layers)) {

@@ -11,6 +11,8 @@
 namespace transept {
 namespace {
 
+constexpr const char* kOutput = "lm_head.weight";
+
 // What the members of the family disagree about.
 struct Variant {
   std::string_view family;
@@ -55,7 +57,7 @@ Status read_head(const ConfigReader& reader, const Variant& variant, const Weigh
   const bool says_scale = reader.has("scale_decoder_outputs");
   const bool is_silent_5 = version.starts_with("5.") && variant.family != "t5" && t5.tied;
   if (is_silent_5 && !says_scale) t5.scale_output = variant.scaled_by_transformers_5;
-  if ((is_silent_5 || says_scale) && weights.contains("lm_head.weight")) t5.tied = false;
+  if ((is_silent_5 || says_scale) && weights.contains(kOutput)) t5.tied = false;
   return ok_status();
 }
 
@@ -91,7 +93,8 @@ class T5Loader final {
         variant_(variant),
         weights_(weights),
         packing_(options.packing),
-        attention_(options.attention) {
+        attention_(options.attention),
+        part_(options.part) {
     // One table, which checkpoints hold under one of these names or all (MADLAD-400: only as the decoder's).
     for (const char* name : {"decoder.embed_tokens.weight", "encoder.embed_tokens.weight", "shared.weight"}) {
       if (weights_.contains(name)) table_ = name;
@@ -99,20 +102,35 @@ class T5Loader final {
     }
     // A table that published T5 checkpoints have and no version of the code reads.
     weights_.ignore("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight");
+    skip_other_part();
   }
 
   StatusOr<EncoderDecoderParts> load() {
     ASSIGN_OR_RETURN(Embedding tokens, Embedding::load(weights_, table_, config_.vocab_size, config_.d_model));
-    auto encoder_input = std::make_unique<TokenEncoderInput>(TokenInput{.tokens = tokens});
-    ASSIGN_OR_RETURN(TransformerStack encoder, stack("encoder", config_.encoder_layers));
-    ASSIGN_OR_RETURN(TransformerStack decoder, stack("decoder", config_.decoder_layers));
-    ASSIGN_OR_RETURN(LmHead head, lm_head());
-    return EncoderDecoderParts{
-        spec(),         std::move(encoder_input), std::move(encoder), {.tokens = std::move(tokens)}, std::move(decoder),
-        std::move(head)};
+    EncoderDecoderParts parts{.spec = spec()};
+    if (has_encoder(part_)) {
+      ASSIGN_OR_RETURN(TransformerStack encoder, stack("encoder", config_.encoder_layers));
+      auto input = std::make_unique<TokenEncoderInput>(TokenInput{.tokens = tokens});
+      parts.encoder = Encoder{std::move(input), std::move(encoder)};
+    }
+    if (has_decoder(part_)) {
+      ASSIGN_OR_RETURN(TransformerStack decoder, stack("decoder", config_.decoder_layers));
+      ASSIGN_OR_RETURN(LmHead head, lm_head());
+      parts.decoder = Decoder{{.tokens = std::move(tokens)}, std::move(decoder), std::move(head)};
+    }
+    return parts;
   }
 
  private:
+  // A tied output layer is packed by the name of the table, which encoders read.
+  void skip_other_part() {
+    if (!has_encoder(part_)) weights_.ignore_below("encoder.");
+    if (has_decoder(part_)) return;
+    weights_.ignore_below("decoder.");
+    weights_.ignore_below(kOutput);
+    weights_.ignore_below(str_cat(table_, kPackedPanels));
+  }
+
   ModelSpec spec() const {
     ModelSpec spec;
     spec.family = variant_.family;
@@ -142,9 +160,8 @@ class T5Loader final {
   }
 
   StatusOr<LmHead> lm_head() {
-    if (config_.tied) weights_.ignore("lm_head.weight");
-    return LmHead::load(weights_, config_.tied ? table_ : "lm_head.weight", config_.vocab_size, config_.d_model, {},
-                        packing_);
+    if (config_.tied) weights_.ignore(kOutput);
+    return LmHead::load(weights_, config_.tied ? table_ : kOutput, config_.vocab_size, config_.d_model, {}, packing_);
   }
 
   StatusOr<Norm> norm(const std::string& prefix, float scale = 1) {
@@ -223,6 +240,7 @@ class T5Loader final {
   WeightMap& weights_;
   const PackOptions& packing_;
   const AttentionBackend& attention_;
+  const ModelPart part_;
   std::string table_ = "shared.weight";
 };
 

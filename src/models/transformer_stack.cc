@@ -30,7 +30,7 @@ StatusOr<TransformerStack> TransformerStack::make(StackParts parts, const Attent
 }
 
 TransformerStack::TransformerStack(StackParts parts, const AttentionBackend& attention)
-    : parts_(std::move(parts)), attention_(attention) {
+    : parts_(std::move(parts)), attention_(&attention) {
   CHECK(parts_.biases.size() <= 1 || parts_.biases.size() == parts_.layers.size());
   self_places_.resize(parts_.layers.size());
   cross_places_.resize(parts_.layers.size());
@@ -67,7 +67,7 @@ void TransformerStack::write_cross_kv(Context& context, const TensorView& encode
     if (!layer(i).cross.has_value()) continue;
     const AttentionMetadata& write = writes[cross_place(i).spec];
     if (write.slot_mapping.empty()) continue;
-    AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, write};
+    AttentionInputs inputs{*attention_, AttentionType::kEncoderDecoder, write};
     inputs.kv_cache = cross_place(i).cache(kv);
     layer(i).cross->f.write_kv(context, inputs, encoder_rows);
   }
@@ -114,7 +114,7 @@ void TransformerStack::run_self(Context& context, const Step& step, int32_t inde
                                 const TensorView& x) const {
   const KvPlace& place = self_place(index);
   const bool encodes = step.encoder != nullptr;
-  AttentionInputs inputs{attention_, encodes ? AttentionType::kEncoder : AttentionType::kDecoder,
+  AttentionInputs inputs{*attention_, encodes ? AttentionType::kEncoder : AttentionType::kDecoder,
                          encodes ? *step.encoder : step.attention[place.spec]};
   if (!encodes) inputs.kv_cache = place.cache(step.kv);
   std::optional<AttentionBias> bias;
@@ -131,7 +131,7 @@ void TransformerStack::run_self(Context& context, const Step& step, int32_t inde
 
 void TransformerStack::run_cross(Context& context, const Step& step, int32_t index, const TensorView& x) const {
   const KvPlace& place = cross_place(index);
-  AttentionInputs inputs{attention_, AttentionType::kEncoderDecoder, step.attention[place.spec]};
+  AttentionInputs inputs{*attention_, AttentionType::kEncoderDecoder, step.attention[place.spec]};
   inputs.kv_cache = place.cache(step.kv);
   LayerCapture capture(step.capture, index);
   inputs.capture = capture.get();

@@ -98,7 +98,7 @@ class TransformerStack final {
   const KvPlace& cross_place(int32_t index) const { return cross_places_[static_cast<size_t>(index)]; }
 
   StackParts parts_;
-  const AttentionBackend& attention_;
+  const AttentionBackend* attention_;  // never null; a reference could not be assigned
   std::vector<KvSpec> specs_;
   std::vector<KvPlace> self_places_, cross_places_;  // [num_layers]; of a layer without: not read
 };

@@ -125,7 +125,10 @@ StatusOr<std::unique_ptr<Model>> load_whisper(const ModelConfig& config, std::sh
     sizes.scale_embedding = false;
   }
   weights->set_optional_prefix("model.");
-  ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input, MelInput::load(reader, sizes, *weights, options.packing));
+  std::unique_ptr<EncoderInput> input;
+  if (has_encoder(options.part)) {
+    ASSIGN_OR_RETURN(input, MelInput::load(reader, sizes, *weights, options.packing));
+  }
   ASSIGN_OR_RETURN(EncoderDecoderParts parts,
                    load_bart_like_parts(kTraits, sizes, std::move(input), *weights, options));
   parts.spec.modalities = {"audio"};

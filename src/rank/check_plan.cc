@@ -7,6 +7,7 @@
 
 #include "base/checked_math.h"
 #include "base/strings.h"
+#include "rank/check_part.h"
 
 namespace transept {
 namespace {
@@ -166,15 +167,19 @@ class PlanChecker final {
     RETURN_IF_ERROR(check("encode num_positions", encode.num_positions, "positions", 1, info_.max_num_encoder_tokens));
     RETURN_IF_ERROR(
         check("encode num_rows", encode.num_rows, "rows", encode.num_positions, info_.max_num_encoder_tokens));
+    // Where no table says it: an encoder has positions for so many.
+    if (!has_decoder(info_.spec.part) && has(encode.consumers, Consumers::kCross)) {
+      RETURN_IF_ERROR(check("encode num_positions", encode.num_positions, "positions", 1, info_.max_encoder_len));
+    }
     RETURN_IF_ERROR(check_ids("encode token_ids", encode.token_ids, info_.spec.encoder_vocab()));
-    const auto known = (has_spec(KvKind::kCross) ? Consumers::kCross : Consumers::kNone) |
-                       (has_spec(KvKind::kEncoderRows) ? Consumers::kSplice : Consumers::kNone);
+    const Consumers known = info_.spec.consumers();
     const bool is_of_two_widths =
         encode.consumers == (Consumers::kCross | Consumers::kSplice) && !info_.spec.has_one_width();
     if (encode.consumers == Consumers::kNone || (encode.consumers & known) != encode.consumers || is_of_two_widths) {
       return refuse("encode consumers", "not those of the model");
     }
-    if (encode.writes == Consumers::kNone || (encode.writes & encode.consumers) != encode.writes) {
+    const bool writes_nothing = encode.writes == Consumers::kNone && has_decoder(info_.spec.part);
+    if (writes_nothing || (encode.writes & encode.consumers) != encode.writes) {
       return refuse("encode writes", "not some of the consumers");
     }
     RETURN_IF_ERROR(check_writes(encode));
@@ -196,6 +201,7 @@ class PlanChecker final {
                : check_none("encode item_tables", of_item);
   }
   Status check_input(const PlannedEncode& encode) const {
+    if (encode.source == RowSource::kInjected) RETURN_IF_ERROR(check_injected(encode));
     if (encode.features.empty()) {
       return check("encode token_ids", std::ssize(encode.token_ids), "ids", encode.num_positions, encode.num_positions);
     }
@@ -208,8 +214,21 @@ class PlanChecker final {
     }
     return check("features begin", encode.features.begin, "is a value", 0, bulk - size);
   }
+  // Rows, and nothing else: what check_input() finds of their place is enough then.
+  Status check_injected(const PlannedEncode& encode) const {
+    const int64_t width = info_.spec.width_of(encode.consumers);
+    RETURN_IF_ERROR(check("encode token_ids", std::ssize(encode.token_ids), "ids of injected rows", 0, 0));
+    RETURN_IF_ERROR(check("extras", std::ssize(encode.features.extras), "of injected rows", 0, 0));
+    RETURN_IF_ERROR(
+        check("encode num_rows", encode.num_rows, "injected rows", encode.num_positions, encode.num_positions));
+    if (encode.features.shape == std::vector<int64_t>{encode.num_positions, width}) return ok_status();
+    return refuse("shape", str_cat("injected rows are [", encode.num_positions, ", ", width, "]"));
+  }
   Status check_encodes() const {
     int64_t num_rows = 0;
+    if (!has_decoder(info_.spec.part)) {
+      RETURN_IF_ERROR(check("encodes", std::ssize(scheduled_.encodes), "items", 0, info_.max_num_seqs));
+    }
     for (const PlannedEncode& encode : scheduled_.encodes) {
       RETURN_IF_ERROR(check_encode(encode));
       num_rows += encode.num_rows;
@@ -283,6 +302,9 @@ class PlanChecker final {
 
 }  // namespace
 
-Status check_plan(const StepPlan& plan, const ExecutorInfo& info) { return PlanChecker(plan, info).run(); }
+Status check_plan(const StepPlan& plan, const ExecutorInfo& info) {
+  RETURN_IF_ERROR(check_part(plan, info.spec.part));
+  return PlanChecker(plan, info).run();
+}
 
 }  // namespace transept

@@ -242,6 +242,88 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
   }
 }
 
+// Rows that were encoded elsewhere, [positions, width], in the place of ids and media.
+TEST(CheckPlan, InjectedRowsHaveOneShape) {
+  ExecutorInfo info = limits();
+  info.spec.d_model = 2;
+  StepPlan sound = sound_plan();
+  PlannedEncode& rows = sound.scheduled.encodes[0];
+  rows.source = RowSource::kInjected;
+  rows.token_ids.clear();
+  rows.features.shape = {10, 2};
+  rows.features.begin = 7;
+  sound.scheduled.bulk.resize(27);
+  EXPECT_EQ(check_plan(sound, info), ok_status());
+  const auto error_of = [&](const std::function<void(PlannedEncode&)>& spoil) {
+    StepPlan plan = sound;
+    spoil(plan.scheduled.encodes[0]);
+    return error_message(check_plan(plan, info));
+  };
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.shape = {10, 1}; }), HasSubstr("shape: injected rows are"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.shape = {9, 2}; }), HasSubstr("shape: injected rows are"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.shape = {10, 2, 1}; }), HasSubstr("shape: injected rows are"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.clear(); }), HasSubstr("shape: injected rows are"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.begin = 8; }), HasSubstr("features begin"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.extras = {1}; }), HasSubstr("extras"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.token_ids.assign(10, 5); }), HasSubstr("encode token_ids"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.num_rows = 11; }), HasSubstr("encode num_rows"));
+  info.spec.encoder_width = 3;  // of what is crossed
+  EXPECT_THAT(error_of([](PlannedEncode&) {}), HasSubstr("shape: injected rows are [10, 3]"));
+}
+
+TEST(CheckPlan, ADecodersPartTakesRowsAlone) {
+  ExecutorInfo info = limits();
+  info.spec.part = ModelPart::kDecoder;
+  info.spec.d_model = 1;
+  EXPECT_THAT(error_message(check_plan(sound_plan(), info)), HasSubstr("plan: encodes"));
+  StepPlan plan = sound_plan();
+  plan.scheduled.encodes.pop_back();
+  PlannedEncode& rows = plan.scheduled.encodes[0];
+  rows.source = RowSource::kInjected;
+  rows.token_ids.clear();
+  rows.features.shape = {10, 1};
+  plan.scheduled.bulk.resize(10);
+  EXPECT_EQ(check_plan(plan, info), ok_status());
+}
+
+TEST(CheckPlan, AnEncodersPartHasNoTables) {
+  ExecutorInfo info = limits();
+  info.spec.part = ModelPart::kEncoder;
+  info.spec.encoded_for = Consumers::kCross | Consumers::kSplice;
+  info.spec.kv.clear();
+  info.tables.clear();
+  info.num_device_blocks = info.num_host_blocks = 0;
+  info.max_encoder_len = 10;
+  StepPlan sound;
+  for (PlannedEncode encode : sound_plan().scheduled.encodes) {
+    encode.writes = Consumers::kNone;
+    encode.group_tables.clear();
+    encode.item_tables.clear();
+    sound.scheduled.encodes.push() = encode;
+  }
+  sound.scheduled.bulk.resize(7);
+  EXPECT_EQ(check_plan(sound, info), ok_status());
+  const auto error_of = [&](const std::function<void(StepPlan&)>& spoil) {
+    StepPlan plan = sound;
+    spoil(plan);
+    return error_message(check_plan(plan, info));
+  };
+  EXPECT_THAT(error_of([](StepPlan& p) { p.scheduled.groups = sound_plan().scheduled.groups; }), HasSubstr("groups"));
+  EXPECT_THAT(error_of([](StepPlan& p) { p.scheduled.moves.copy = {{0, 0}}; }), HasSubstr("copy"));
+  EXPECT_THAT(error_of([](StepPlan& p) { p.scheduled.encodes[0].writes = Consumers::kCross; }), HasSubstr("writes"));
+  EXPECT_THAT(error_of([](StepPlan& p) { p.scheduled.encodes[0].item_tables.push() = {0}; }), HasSubstr("item_tables"));
+  EXPECT_THAT(error_of([](StepPlan& p) { p.scheduled.encodes[0].group_tables.push() = {}; }),
+              HasSubstr("group_tables"));
+  EXPECT_THAT(error_of([](StepPlan& p) {
+                p.scheduled.encodes.pop_back();
+                p.scheduled.encodes[0].num_positions = p.scheduled.encodes[0].num_rows = 11;
+                p.scheduled.encodes[0].token_ids.push_back(1);
+              }),
+              HasSubstr("encode num_positions: 11 positions: expected 1 to 10"));
+  info.spec.encoded_for = Consumers::kCross;
+  EXPECT_THAT(error_of([](StepPlan&) {}), HasSubstr("encode consumers"));
+}
+
 // Of models without the kind of KV.
 TEST(CheckPlan, WhatTheModelHasNoPlaceForIsRefused) {
   ExecutorInfo info = limits();

@@ -41,7 +41,7 @@ void EncodeInputs::for_each_spec(const PlannedEncode& encode, F then) const {
 
 bool EncodeInputs::takes(const PlannedEncode& encode) const {
   if (empty()) return true;
-  bool is_alike = encode.consumers == batch_.consumers;
+  bool is_alike = encode.consumers == batch_.consumers && encode.source == source_;
   for_each_spec(encode,
                 [&](size_t spec, const BlockTable& table) { is_alike &= table.empty() == slots_[spec].empty(); });
   return is_alike;
@@ -56,6 +56,7 @@ bool EncodeInputs::writes(TableOwner owner) const {
 
 void EncodeInputs::add(const PlannedEncode& encode, std::span<const float> bulk) {
   batch_.consumers = encode.consumers;
+  source_ = encode.source;
   batch_.num_rows += encode.num_rows;
   groups_.push_back(encode.group_id);
   ids_.insert(ids_.end(), encode.token_ids.begin(), encode.token_ids.end());
@@ -100,6 +101,21 @@ void EncodeInputs::finish() {
     write.slot_mapping = slots_[spec];
     write.max_kv_len = max_len;
   }
+}
+
+void EncodeBatches::build(const SchedulerOutputs& scheduled) {
+  for (size_t i = 0; i < num_in_use_; ++i) batches_[i].clear();
+  num_in_use_ = 0;
+  for (const PlannedEncode& encode : scheduled.encodes) batch_for(encode).add(encode, scheduled.bulk);
+  for (size_t i = 0; i < num_in_use_; ++i) batches_[i].finish();
+}
+
+EncodeInputs& EncodeBatches::batch_for(const PlannedEncode& encode) {
+  for (size_t i = 0; i < num_in_use_; ++i) {
+    if (batches_[i].takes(encode)) return batches_[i];
+  }
+  if (num_in_use_ == batches_.size()) batches_.emplace_back(limits_);
+  return batches_[num_in_use_++];
 }
 
 }  // namespace transept

@@ -1,6 +1,6 @@
-// Items packed end to end, as the encoder and the writers of its rows read them: all with the same consumers, and with
-// rows that go to tables of the same specs. Owns all but the values of media. Buffers grow to the largest use. Not
-// thread-safe.
+// Items packed end to end, as the encoder and the writers of its rows read them: all of one source, with the same
+// consumers, and with rows that go to tables of the same specs. Owns all but the values of media. Buffers grow to the
+// largest use. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,13 @@ class EncodeInputs final {
   void finish();
 
   bool empty() const { return seq_lens_.empty(); }
+  // Of injected items the rows are given, and no encoder reads the batch.
   const EncodeBatch& batch() const { return batch_; }
+  RowSource source() const { return source_; }
+  // Of injected items: the rows of each, [positions, width]. A dry run has none.
+  std::span<const std::span<const float>> injected_rows() const {
+    return source_ == RowSource::kInjected ? values_ : std::span<const std::span<const float>>();
+  }
   // Whether some table of the owner is written.
   bool writes(TableOwner owner) const;
   // [s]: where what becomes of the rows goes in tables of spec s, cross K and V or the rows themselves: slot_mapping by
@@ -50,6 +56,7 @@ class EncodeInputs final {
   void for_each_spec(const PlannedEncode& encode, F then) const;
 
   Limits limits_;
+  RowSource source_ = RowSource::kEncode;
   std::vector<int32_t> ids_, positions_, seq_lens_, start_loc_;
   std::vector<std::vector<int64_t>> slots_;  // of each spec
   std::vector<PlannedFeatures> features_;
@@ -59,6 +66,25 @@ class EncodeInputs final {
   BlockTable blocks_;
   EncodeBatch batch_;
   std::vector<AttentionMetadata> table_writes_;  // of each spec
+};
+
+// The items of a step that are encoded or taken whole, in batches of one kind each. Keeps its memory from step to step.
+// Not thread-safe.
+class EncodeBatches final {
+ public:
+  explicit EncodeBatches(const EncodeInputs::Limits& limits) : limits_(limits) { batches_.emplace_back(limits); }
+
+  // Borrows scheduled.bulk until the next build().
+  void build(const SchedulerOutputs& scheduled);
+
+  std::span<const EncodeInputs> all() const { return std::span(batches_).first(num_in_use_); }
+
+ private:
+  EncodeInputs& batch_for(const PlannedEncode& encode);
+
+  EncodeInputs::Limits limits_;
+  std::vector<EncodeInputs> batches_;  // the first num_in_use_ are in use
+  size_t num_in_use_ = 0;
 };
 
 }  // namespace transept

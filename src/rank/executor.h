@@ -21,7 +21,7 @@ namespace transept {
 
 // All that is known of the ranks' model, memory and arithmetic outside of them. A value; it never changes.
 struct ExecutorInfo {
-  ModelSpec spec;
+  ModelSpec spec;  // spec.part: what the ranks have. An encoder alone has no tables and blocks, and decodes nothing
   // The most encoder positions that a request may cross, and its longest decoder sequence (prompt and output).
   int32_t max_encoder_len = 0;
   int32_t max_decoder_len = 0;

@@ -24,8 +24,7 @@ int64_t slot(const BlockTable& table, int32_t position, int32_t block_size) {
 }  // namespace
 
 InputBatch::InputBatch(const Limits& limits)
-    : limits_(limits), tables_(limits.tables.size()), attention_(limits.tables.size()) {
-  encodes_.emplace_back(limits.encodes());
+    : limits_(limits), encodes_(limits.encodes()), tables_(limits.tables.size()), attention_(limits.tables.size()) {
   const int64_t seqs = limits.max_num_seqs, rows = limits.max_num_tokens;
   std::array<size_t, kNumTableOwners> num_of_owner = {};
   for (size_t spec = 0; spec < tables_.size(); ++spec) {
@@ -52,26 +51,11 @@ InputBatch::InputBatch(const Limits& limits)
 }
 
 void InputBatch::build(const StepPlan& plan, const KvCaches& kv, const GroupShortlists* shortlists) {
-  build_encodes(plan.scheduled);
+  encodes_.build(plan.scheduled);
   build_rows(plan.scheduled);
   forward_.kv = kv;
   build_requests(plan, shortlists);
   build_captures(plan);
-}
-
-void InputBatch::build_encodes(const SchedulerOutputs& scheduled) {
-  for (size_t i = 0; i < num_encodes_; ++i) encodes_[i].clear();
-  num_encodes_ = 0;
-  for (const PlannedEncode& encode : scheduled.encodes) batch_for(encode).add(encode, scheduled.bulk);
-  for (size_t i = 0; i < num_encodes_; ++i) encodes_[i].finish();
-}
-
-EncodeInputs& InputBatch::batch_for(const PlannedEncode& encode) {
-  for (size_t i = 0; i < num_encodes_; ++i) {
-    if (encodes_[i].takes(encode)) return encodes_[i];
-  }
-  if (num_encodes_ == encodes_.size()) encodes_.emplace_back(limits_.encodes());
-  return encodes_[num_encodes_++];
 }
 
 void InputBatch::build_rows(const SchedulerOutputs& scheduled) {

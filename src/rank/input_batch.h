@@ -39,8 +39,7 @@ class InputBatch final {
   const ForwardBatch& forward() const { return forward_; }
   // The most positions that a sequence of the step crosses: max_kv_len of every cross spec. 0: none crosses any.
   int32_t max_cross_len() const { return max_cross_len_; }
-  // The items that are encoded whole in this step, in batches of one kind each.
-  std::span<const EncodeInputs> encodes() const { return std::span(encodes_).first(num_encodes_); }
+  std::span<const EncodeInputs> encodes() const { return encodes_.all(); }
   std::span<const RowRequest> row_requests() const { return row_requests_; }
   // Rows whose cross-attention is wanted (RowPlan::align, StepPlan::captures): their number, and for each packed row
   // its place among them or -1. Empty if there are none.
@@ -63,8 +62,6 @@ class InputBatch final {
     size_t index = 0;                   // among the specs of the same owner
   };
 
-  void build_encodes(const SchedulerOutputs& scheduled);
-  EncodeInputs& batch_for(const PlannedEncode& encode);
   void build_rows(const SchedulerOutputs& scheduled);
   void set_strides(const SchedulerOutputs& scheduled);
   void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx);
@@ -80,8 +77,7 @@ class InputBatch final {
   Limits limits_;
   int32_t rows_block_size_ = 0;  // of the first spec of items; 0: the model splices none
   std::vector<int32_t> input_ids_, positions_, logits_rows_;
-  std::vector<EncodeInputs> encodes_;  // the first num_encodes_ are in use
-  size_t num_encodes_ = 0;
+  EncodeBatches encodes_;
   std::vector<int32_t> key_begin_, key_end_, splice_rows_;
   std::vector<uint8_t> row_kinds_;
   std::vector<int64_t> splice_slots_;

@@ -9,9 +9,10 @@ namespace {
 
 class LargestSteps final {
  public:
-  LargestSteps(const InputBatch::Limits& limits, Consumers consumers)
+  LargestSteps(const InputBatch::Limits& limits, Consumers consumers, RowSource source)
       : limits_(limits),
         consumers_(consumers),
+        source_(source),
         has_cross_(std::any_of(limits.tables.begin(), limits.tables.end(),
                                [](const TableSpec& spec) { return spec.owner == TableOwner::kGroup; })),
         // What is spliced only fits into a prompt.
@@ -50,6 +51,24 @@ class LargestSteps final {
       const int32_t rows = std::min(share(limits_.max_num_tokens, i), limits_.max_decoder_len);
       const int32_t encoder_rows = std::min(share(limits_.max_num_encoder_tokens, i), longest_item_);
       add_group({0, rows, encoder_rows, true}, plan);
+    }
+    return plan;
+  }
+
+  StepPlan long_encodes() const {
+    StepPlan plan;
+    int32_t rows = limits_.max_num_encoder_tokens;
+    for (int32_t i = 0; rows > 0 && i < limits_.max_num_seqs; ++i) {
+      add_encode(std::min(rows, longest_item_), plan);
+      rows -= longest_item_;
+    }
+    return plan;
+  }
+
+  StepPlan short_encodes() const {
+    StepPlan plan;
+    for (int32_t i = 0; i < std::min(limits_.max_num_seqs, limits_.max_num_encoder_tokens); ++i) {
+      add_encode(std::min(share(limits_.max_num_encoder_tokens, i), longest_item_), plan);
     }
     return plan;
   }
@@ -98,6 +117,7 @@ class LargestSteps final {
 
   void add_encode(int32_t num_rows, StepPlan& plan) const {
     PlannedEncode& encode = plan.scheduled.encodes.push();
+    encode.source = source_;
     encode.token_ids.assign(static_cast<size_t>(num_rows), 0);
     encode.num_positions = encode.num_rows = num_rows;
     encode.consumers = encode.writes = consumers_;
@@ -107,19 +127,38 @@ class LargestSteps final {
 
   const InputBatch::Limits& limits_;
   Consumers consumers_;
+  RowSource source_;
   bool has_cross_;
   int32_t longest_item_;
 };
 
 }  // namespace
 
-std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits, Consumers consumers) {
-  const LargestSteps steps(limits, consumers);
+std::vector<StepPlan> largest_steps(const InputBatch::Limits& limits, Consumers consumers, RowSource source) {
+  const LargestSteps steps(limits, consumers, source);
   std::vector<StepPlan> plans;
   plans.push_back(steps.prompts());
   plans.push_back(steps.decodes());
   plans.push_back(steps.short_prompts());
   return plans;
+}
+
+std::vector<StepPlan> largest_encodes(const InputBatch::Limits& limits, Consumers consumers) {
+  const LargestSteps steps(limits, consumers, RowSource::kEncode);
+  std::vector<StepPlan> plans;
+  plans.push_back(steps.long_encodes());
+  plans.push_back(steps.short_encodes());
+  return plans;
+}
+
+std::vector<Consumers> kinds_of_items(const ModelSpec& spec) {
+  const bool crosses = has(spec.consumers(), Consumers::kCross), splices = has(spec.consumers(), Consumers::kSplice);
+  std::vector<Consumers> kinds;
+  if (crosses) kinds.push_back(Consumers::kCross);
+  if (splices) kinds.push_back(Consumers::kSplice);
+  if (crosses && splices && spec.has_one_width()) kinds.push_back(Consumers::kCross | Consumers::kSplice);
+  if (kinds.empty()) kinds.push_back(Consumers::kNone);
+  return kinds;
 }
 
 }  // namespace transept

@@ -55,5 +55,53 @@ TEST(LargestSteps, HaveTablesOfEachSpec) {
   }
 }
 
+TEST(LargestSteps, HaveItemsOfTheSourceThatIsAsked) {
+  const InputBatch::Limits limits{.max_num_seqs = 4,
+                                  .max_num_tokens = 30,
+                                  .max_num_encoder_tokens = 20,
+                                  .max_encoder_len = 12,
+                                  .max_decoder_len = 40,
+                                  .tables = {{TableOwner::kSequence, 4}, {TableOwner::kGroup, 8}}};
+  for (const RowSource source : {RowSource::kEncode, RowSource::kInjected}) {
+    int num_items = 0;
+    for (const StepPlan& plan : largest_steps(limits, Consumers::kCross, source)) {
+      for (const PlannedEncode& encode : plan.scheduled.encodes) {
+        EXPECT_EQ(encode.source, source);
+        ++num_items;
+      }
+    }
+    EXPECT_GT(num_items, 4);
+  }
+}
+
+// An encoder's rank decodes nothing: neither rows nor sequences of a decoder limit its items.
+TEST(LargestEncodes, UseAllRowsInLongAndInShortItems) {
+  const InputBatch::Limits limits{
+      .max_num_seqs = 16, .max_num_encoder_tokens = 27, .max_encoder_len = 12, .max_decoder_len = 5};
+  std::vector<std::vector<int32_t>> items;
+  for (const StepPlan& plan : largest_encodes(limits, Consumers::kCross)) {
+    EXPECT_TRUE(plan.scheduled.groups.empty());
+    items.emplace_back();
+    for (const PlannedEncode& encode : plan.scheduled.encodes) items.back().push_back(encode.num_rows);
+  }
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(items[0], (std::vector<int32_t>{12, 12, 3}));
+  EXPECT_EQ(items[1], (std::vector<int32_t>{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1}));
+}
+
+TEST(KindsOfItems, AreThoseOfOneWidth) {
+  ModelSpec spec;
+  spec.part = ModelPart::kEncoder;
+  spec.d_model = 8;
+  const Consumers both = Consumers::kCross | Consumers::kSplice;
+  EXPECT_EQ(kinds_of_items(spec), std::vector<Consumers>{Consumers::kCross});
+  spec.encoded_for = both;
+  EXPECT_EQ(kinds_of_items(spec), (std::vector<Consumers>{Consumers::kCross, Consumers::kSplice, both}));
+  spec.encoder_width = 12;
+  EXPECT_EQ(kinds_of_items(spec), (std::vector<Consumers>{Consumers::kCross, Consumers::kSplice}));
+  spec.part = ModelPart::kWhole;
+  EXPECT_EQ(kinds_of_items(spec), std::vector<Consumers>{Consumers::kNone}) << "no KV takes rows";
+}
+
 }  // namespace
 }  // namespace transept

@@ -10,30 +10,22 @@
 #include "base/log.h"
 #include "base/system_memory.h"
 #include "kv/block_space_manager.h"
-#include "models/registry.h"
 #include "ops/rows.h"
+#include "rank/capture_encodes.h"
+#include "rank/check_part.h"
 #include "rank/largest_step.h"
+#include "rank/lengths.h"
 
 namespace transept {
 namespace {
 
 // What start-up leaves to the rest of the machine when it takes "what is left".
 constexpr double kShareOfFreeMemory = 0.9;
-// Of models without a limit of their own: the longest input and sequence, unless --max-model-len says otherwise; and
-// what a request is taken to be like when the KV pool is sized for max_num_seqs of them.
-constexpr int32_t kDefaultMaxLen = 8192;
+// What a request of models without a limit is taken to be like when the KV pool is sized for max_num_seqs of them.
 constexpr int32_t kUsualLen = 1024;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa) {
-  for (const PackedLayer& layer : layers) {
-    if (layer.format.weights == kInt8Format) return "int8 products, float32 beside them, ";
-    if (multiplies_in_bfloat16(layer.format, isa)) return "bfloat16 products with float32 sums, float32 beside them, ";
-  }
-  return "float32, ";
 }
 
 }  // namespace
@@ -46,8 +38,10 @@ EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
 
 StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create(
     const ModelConfig& config, const std::shared_ptr<WeightMap>& weights, const Options& options) {
+  CHECK(has_decoder(options.part), "an encoder alone has a runner of its own");
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
-  RETURN_IF_ERROR(runner->load(config, weights));
+  ASSIGN_OR_RETURN(runner->loaded_,
+                   load_rank_model(config, weights, options, runner->threads_, *runner->device_, runner->report_));
   RETURN_IF_ERROR(runner->settle_limits());
   RETURN_IF_ERROR(runner->make_shortlists());
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
@@ -62,9 +56,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   Options options = options_;
   options.cpus = std::move(cpus);
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
-  runner->attention_ = attention_;
-  runner->model_ = model_;
-  runner->packed_layers_ = packed_layers_;
+  runner->loaded_ = loaded_;
   runner->info_ = info_;
   RETURN_IF_ERROR(runner->make_shortlists());
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
@@ -73,63 +65,28 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   return runner;
 }
 
-Status EncoderDecoderModelRunner::load(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights) {
-  ASSIGN_OR_RETURN(attention_, options_.device->make_attention(options_.attention_backend));
-  weights->set_memory(device_->memory());
-  const auto begin = std::chrono::steady_clock::now();
-  // The others have nothing to do yet: their processors pack, too.
-  std::optional<ThreadPool> of_all;
-  if (options_.num_replicas > 1) of_all.emplace(options_.num_threads * options_.num_replicas);
-  PackOptions packing(of_all.has_value() ? *of_all : threads_, options_.weight_storage, &packed_layers_);
-  packing.least_int8_width = kLeastInt8Width;
-  packing.as_packed = options_.as_packed;
-  packing.sizes_only = options_.sizes_only;
-  const auto make_model = options_.make_model != nullptr ? options_.make_model : load_model;
-  weights->set_threads(&packing.threads);
-  StatusOr<std::unique_ptr<Model>> model = make_model(config, weights, {packing, *attention_});
-  weights->set_threads(nullptr);
-  ASSIGN_OR_RETURN(model_, std::move(model));
-  char line[256];
-  std::snprintf(line, sizeof line,
-                "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights loaded in %.2f s",
-                spec().family.c_str(), spec().num_encoder_layers, spec().num_decoder_layers, spec().d_model,
-                spec().vocab_size, format_bytes(weights->total_bytes()).c_str(), seconds_since(begin));
-  report_.emplace_back(line);
-  report_.push_back("weights: " + storage_text(packed_layers_));
-  report_.push_back(str_cat("compute: ", describe_arithmetic(packed_layers_, options_.isa), threads_.num_threads(),
-                            " threads, ", options_.cpus.empty() ? "" : "pinned, ", isa_name(options_.isa),
-                            " kernels, attention backend ", attention_->name()));
-  return ok_status();
-}
-
 Status EncoderDecoderModelRunner::settle_limits() {
   for (const KvSpec& kv : spec().kv) info_.tables.push_back({kv.owner, tokens_per_block(kv)});
   const int32_t self = spec().find_kv(KvKind::kSelf);
   info_.block_size = self < 0 ? options_.block_size : info_.tables[static_cast<size_t>(self)].tokens_per_block;
-  const int32_t positions = std::max(spec().max_encoder_positions, spec().max_decoder_positions);
-  const bool unlimited = positions == ModelSpec::kNoLimit;
-  const std::optional<int32_t> asked = options_.max_model_len;
-  if (asked.has_value() && *asked > (unlimited ? ModelSpec::kMaxPositions : positions)) {
-    return unlimited ? invalid_argument("--max-model-len ", *asked, ": at most ", ModelSpec::kMaxPositions)
-                     : invalid_argument("--max-model-len ", *asked, ": the model has ", positions, " positions");
-  }
   memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) /
                  static_cast<uint64_t>(options_.num_replicas);
-  const int32_t most = asked.value_or(unlimited ? default_max_len() : positions);
-  // A window of media always has all its positions: --max-model-len is about the answer then.
-  const bool has_window = !spec().encoder_takes_ids() && spec().max_encoder_positions != ModelSpec::kNoLimit;
-  info_.max_encoder_len = has_window ? spec().max_encoder_positions : std::min(spec().max_encoder_positions, most);
-  info_.max_decoder_len = std::min(spec().max_decoder_positions, most);
-  if (unlimited) {
-    report_.push_back(str_cat("lengths: the model sets no limit: up to ", most, " tokens of input, and of answer with ",
-                              "its prompt, ", asked.has_value() ? "" : "by default ",
-                              !asked.has_value() && most < kDefaultMaxLen ? "as the KV cache holds no more " : "",
-                              "(--max-model-len)"));
+  const std::optional<int32_t> asked = options_.max_model_len;
+  const bool takes_default = has_no_limit(spec()) && !asked.has_value();
+  const int32_t default_len = takes_default ? default_max_len() : kDefaultMaxLen;
+  ASSIGN_OR_RETURN(const Lengths lengths, settle_lengths(spec(), asked, default_len));
+  info_.max_encoder_len = lengths.max_encoder_len;
+  info_.max_decoder_len = lengths.max_decoder_len;
+  if (has_no_limit(spec())) {
+    report_.push_back(
+        str_cat("lengths: the model sets no limit: up to ", asked.value_or(default_len),
+                " tokens of input, and of answer with its prompt, ", asked.has_value() ? "" : "by default ",
+                !asked.has_value() && default_len < kDefaultMaxLen ? "as the KV cache holds no more " : "",
+                "(--max-model-len)"));
   }
-  // Decoder prompts longer than a step's budget go in parts. An item is encoded whole: the budget holds the largest.
+  // Decoder prompts longer than a step's budget go in parts.
   options_.max_num_batched_tokens = std::max(options_.max_num_batched_tokens, options_.max_num_seqs);
-  options_.max_num_encoder_tokens = std::max(options_.max_num_encoder_tokens,
-                                             spec().max_item_rows > 0 ? spec().max_item_rows : info_.max_encoder_len);
+  options_.max_num_encoder_tokens = settle_encoder_tokens(spec(), options_.max_num_encoder_tokens, lengths);
   return ok_status();
 }
 
@@ -143,7 +100,7 @@ void EncoderDecoderModelRunner::fill_info() {
   info_.isa = options_.isa;
   info_.num_threads = options_.num_threads;
   info_.attention_backend = options_.attention_backend;
-  info_.packed_layers = packed_layers_;
+  info_.packed_layers = loaded_.packed_layers;
   for (PackedLayer& layer : info_.packed_layers) layer.views = {};
   info_.report = report_;
 }
@@ -162,13 +119,6 @@ int32_t EncoderDecoderModelRunner::default_max_len() const {
   return static_cast<int32_t>(std::min<int64_t>(of_each_side, kDefaultMaxLen));
 }
 
-// False where int8 was asked for, and the model is too narrow for it: then its encoder's attention is not rounded
-// either.
-bool EncoderDecoderModelRunner::has_int8_layers() const {
-  return std::any_of(packed_layers_.begin(), packed_layers_.end(),
-                     [](const PackedLayer& layer) { return layer.format.weights == kInt8Format; });
-}
-
 InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
   return {options_.max_num_seqs,
           options_.max_num_batched_tokens,
@@ -178,7 +128,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           info_.tables,
           spec().position_axes,
           options_.kv_dtype,
-          has_int8_layers() ? DType::kInt8 : DType::kFloat32};
+          loaded_.has_int8_layers() ? DType::kInt8 : DType::kFloat32};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
@@ -209,9 +159,11 @@ Status EncoderDecoderModelRunner::size_arena() {
     views.emplace_back(static_cast<size_t>(part.num_layers), view);
   }
   const std::vector<std::span<const TensorView>> layers(views.begin(), views.end());
+  // A whole model may take rows, too: that is the smaller part of an encode.
+  const RowSource source = has_encoder(spec().part) ? RowSource::kEncode : RowSource::kInjected;
   StepOutput output;
-  for (const Consumers consumers : kinds_of_items()) {
-    for (const StepPlan& plan : largest_steps(batch_limits(), consumers)) {
+  for (const Consumers consumers : kinds_of_items(spec())) {
+    for (const StepPlan& plan : largest_steps(batch_limits(), consumers, source)) {
       Context context = make_context(measuring, true);
       Context encode_context = make_context(options_.has_long_encodes ? measuring_encodes : measuring, true);
       batch_->build(plan, {layers});
@@ -227,17 +179,6 @@ Status EncoderDecoderModelRunner::size_arena() {
                             " decoder tokens, ", options_.max_num_encoder_tokens, " encoder tokens and ",
                             options_.max_num_seqs, " sequences a step"));
   return ok_status();
-}
-
-// Each may have an encoder of its own.
-std::vector<Consumers> EncoderDecoderModelRunner::kinds_of_items() const {
-  const bool crosses = spec().find_kv(KvKind::kCross) >= 0, splices = spec().find_kv(KvKind::kEncoderRows) >= 0;
-  std::vector<Consumers> kinds;
-  if (crosses) kinds.push_back(Consumers::kCross);
-  if (splices) kinds.push_back(Consumers::kSplice);
-  if (crosses && splices && spec().has_one_width()) kinds.push_back(Consumers::kCross | Consumers::kSplice);
-  if (kinds.empty()) kinds.push_back(Consumers::kNone);
-  return kinds;
 }
 
 void EncoderDecoderModelRunner::prepare_long_encodes(size_t arena_bytes) {
@@ -257,7 +198,7 @@ int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
            KvStorage::Layout::layer_stride({kv.num_layers(), layer_bytes(kv, num_tokens)});
   };
   size_t most = 0;
-  for (const KvSpec& kv : model_->spec().kv) most = std::max(most, bytes(kv, options_.block_size));
+  for (const KvSpec& kv : model().spec().kv) most = std::max(most, bytes(kv, options_.block_size));
   int32_t num_tokens = options_.block_size;
   if (bytes(spec, num_tokens) == most) return num_tokens;
   while (num_tokens < BlockSpaceManager::kMaxBlockSize && bytes(spec, num_tokens + 1) <= most) ++num_tokens;
@@ -266,7 +207,7 @@ int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
 
 // Of one layer of a block. Rows of items are kept as they are; the layout of keys and values is the backend's.
 size_t EncoderDecoderModelRunner::layer_bytes(const KvSpec& kv, int32_t num_tokens) const {
-  if (kv.kind != KvKind::kEncoderRows) return attention_->block_bytes(kv, num_tokens, options_.kv_dtype);
+  if (kv.kind != KvKind::kEncoderRows) return attention().block_bytes(kv, num_tokens, options_.kv_dtype);
   return static_cast<size_t>(num_tokens) * static_cast<size_t>(kv.head_dim) * sizeof(float);
 }
 
@@ -293,8 +234,8 @@ Status EncoderDecoderModelRunner::size_kv() {
   };
   const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
-  const bool unlimited = std::max(spec().max_encoder_positions, spec().max_decoder_positions) == ModelSpec::kNoLimit;
-  const int64_t load = blocks_of_request(unlimited ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
+  const int64_t load =
+      blocks_of_request(has_no_limit(spec()) ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
   const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
   const uint64_t memory = kv_memory_asked().value_or(std::min(wanted, memory_left_));
   if (options_.kv_cache_memory.has_value()) {
@@ -337,7 +278,7 @@ Status EncoderDecoderModelRunner::make_shortlists() {
   if (!device_->memory().is_host()) {
     return unimplemented(options_.shortlist.path, ": shortlists are the processor's alone: give --shortlist none");
   }
-  const LmHead& lm_head = model_->lm_head();
+  const LmHead& lm_head = model().lm_head();
   shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
   const uint64_t bytes =
       static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head.linear());
@@ -357,6 +298,7 @@ Status EncoderDecoderModelRunner::make_kv() {
 }
 
 Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& output) {
+  RETURN_IF_ERROR(check_part(plan, spec().part));
   output.step = plan.step;
   if (long_encode_ != nullptr) long_encode_->drop_unless_wanted(plan.scheduled.long_encode);
   kv_->apply(plan.scheduled.moves);
@@ -378,15 +320,18 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
       long_encode_ != nullptr &&
       long_encode_->run(plan.scheduled.long_encode, plan.scheduled.bulk, plan.num_long_encode_tasks);
   output.captured_encodes.clear();
+  const auto capture = [&](const EncodeInputs& inputs) {
+    capture_encodes(plan.encoder_captures, inputs, rows_of(inputs), device_->memory(), output.captured_encodes);
+  };
   if (output.long_encode_ended) {
     count_encodes(long_encode_->inputs());
-    capture_encodes(plan, long_encode_->inputs(), output);
+    capture(long_encode_->inputs());
   }
   for (const EncodeInputs& inputs : batch_->encodes()) {
     encode(encode_context, inputs);
     if (context.dry_run) continue;
     count_encodes(inputs);
-    capture_encodes(plan, inputs, output);
+    capture(inputs);
   }
   output.encode_seconds = seconds_since(begin);
   output.num_encode_tasks = threads_.num_tasks_done() - num_tasks_before;
@@ -395,9 +340,9 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
       context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
   if (forward.num_tokens() > 0) decode(context, hidden);
   if (context.dry_run) {
-    selector_->dry_run(context, model_->lm_head(), hidden, hidden.dim(0));
+    selector_->dry_run(context, model().lm_head(), hidden, hidden.dim(0));
   } else {
-    selector_->select(context, model_->lm_head(), hidden, batch_->row_requests(), output.samples);
+    selector_->select(context, model().lm_head(), hidden, batch_->row_requests(), output.samples);
     if (batch_->num_captured_rows() > 0) {
       fetch_captured();
       write_alignments(output);
@@ -419,12 +364,12 @@ void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidde
     capture.out = TensorView(room, DType::kFloat32, {num_heads, num_rows, num_keys});
     forward.capture = &capture;
   }
-  attention_->plan(context, forward);
+  attention().plan(context, forward);
   const Arena::Scope scope(context.arena);
   Activations state{context.arena.tensor(DType::kFloat32, {forward.num_tokens(), spec().d_model})};
-  model_->embed(context, forward, state.x);
-  model_->decode(context, forward, {0, spec().num_decoder_layers}, state);
-  model_->finish(context, forward, state, hidden);
+  model().embed(context, forward, state.x);
+  model().decode(context, forward, {0, spec().num_decoder_layers}, state);
+  model().finish(context, forward, state, hidden);
 }
 
 float* EncoderDecoderModelRunner::make_capture_room(size_t num_floats) {
@@ -485,16 +430,32 @@ void EncoderDecoderModelRunner::write_captures(const StepPlan& plan, StepOutput&
   captured_ = {};  // a whole prompt's is large, and hardly any step wants it
 }
 
+TensorView EncoderDecoderModelRunner::rows_of(const EncodeInputs& inputs) const {
+  const EncodeBatch& batch = inputs.batch();
+  return TensorView(encoder_buffer_.data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
+}
+
+// The rows of injected items, side by side as an encoder leaves them.
+void EncoderDecoderModelRunner::take_rows(const EncodeInputs& inputs) const {
+  std::byte* next = encoder_buffer_.data();
+  for (const std::span<const float> rows : inputs.injected_rows()) {
+    device_->memory().copy_in(next, rows.data(), rows.size_bytes());
+    next += rows.size_bytes();
+  }
+}
+
 void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inputs) {
   Arena::Scope scope(context.arena);
-  const EncodeBatch& batch = inputs.batch();
-  Activations state;
-  state.x = TensorView(encoder_buffer_.data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
-  model_->encode(context, batch, {0, spec().num_encoder_layers}, state);
+  Activations state{rows_of(inputs)};
+  if (inputs.source() == RowSource::kEncode) {
+    model().encode(context, inputs.batch(), {0, spec().num_encoder_layers}, state);
+  } else if (!context.dry_run) {
+    take_rows(inputs);
+  }
   // Only a capture reads the rows from here on, besides those they are written for.
   const KvCaches& kv = batch_->forward().kv;
   if (inputs.writes(TableOwner::kGroup)) {
-    model_->write_cross_kv(context, state.x, inputs.table_writes(), kv, {0, spec().num_decoder_layers});
+    model().write_cross_kv(context, state.x, inputs.table_writes(), kv, {0, spec().num_decoder_layers});
   }
   for (size_t i = 0; i < kv.specs.size(); ++i) {
     const AttentionMetadata& write = inputs.table_writes()[i];
@@ -503,27 +464,10 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
   }
 }
 
-// Of the items that were encoded last.
-void EncoderDecoderModelRunner::capture_encodes(const StepPlan& plan, const EncodeInputs& inputs,
-                                                StepOutput& output) const {
-  if (plan.encoder_captures.empty()) return;
-  const auto* rows = reinterpret_cast<const float*>(encoder_buffer_.data());
-  const AttentionMetadata& attention = inputs.batch().attention;
-  const auto width = static_cast<size_t>(spec().width_of(inputs.batch().consumers));
-  for (size_t i = 0; i < inputs.groups().size(); ++i) {
-    const GroupId group = inputs.groups()[i];
-    if (std::ranges::find(plan.encoder_captures, group) == plan.encoder_captures.end()) continue;
-    const float* begin = rows + static_cast<size_t>(attention.query_start_loc[i]) * width;
-    const float* end = rows + static_cast<size_t>(attention.query_start_loc[i + 1]) * width;
-    std::vector<float> values(static_cast<size_t>(end - begin));
-    device_->memory().copy_out(values.data(), begin, values.size() * sizeof(float));
-    output.captured_encodes.push_back({group, std::move(values)});
-  }
-}
-
 void EncoderDecoderModelRunner::count_encodes(const EncodeInputs& inputs) {
-  counters_.num_encoder_runs += inputs.batch().attention.num_seqs;
-  counters_.num_cross_kv_writes += inputs.batch().attention.num_seqs;
+  const int64_t num_items = inputs.batch().attention.num_seqs;
+  if (inputs.source() == RowSource::kEncode) counters_.num_encoder_runs += num_items;
+  counters_.num_cross_kv_writes += num_items;
   if (options_.debug_poison) kv_->seal(inputs.blocks());
 }
 

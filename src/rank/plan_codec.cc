@@ -12,7 +12,7 @@ constexpr std::array<std::byte, 4> kMagic = {std::byte{'T'}, std::byte{'P'}, std
 
 // The least bytes of an element of each list of structs.
 constexpr size_t kLeastRow = 20, kLeastGroup = 8, kLeastSequence = 8, kLeastPair = 2, kLeastCapture = 4;
-constexpr size_t kLeastEncode = 13, kLeastSplice = 4, kLeastRange = 4;
+constexpr size_t kLeastEncode = 14, kLeastSplice = 4, kLeastRange = 4;
 
 // One description of all fields serves both ways: an archive writes values, or replaces them.
 class Saver final {
@@ -27,6 +27,7 @@ class Saver final {
   void value(const char*, bool v) { out_.flag(v); }
   void value(const char*, uint8_t v) { out_.varint(v); }
   void consumers(const char*, Consumers v) { out_.varint(static_cast<uint8_t>(v)); }
+  void source(const char*, RowSource v) { out_.varint(static_cast<uint8_t>(v)); }
   template <typename Tag>
   void value(const char*, StrongId<Tag, uint64_t> v) {
     out_.varint(v.value());
@@ -53,6 +54,11 @@ class Loader final {
   void value(const char* name, uint32_t& v) { v = small<uint32_t>(name); }
   void value(const char* name, uint8_t& v) { v = small<uint8_t>(name); }
   void consumers(const char* name, Consumers& v) { v = static_cast<Consumers>(small<uint8_t>(name)); }
+  void source(const char* name, RowSource& v) {
+    const auto number = small<uint8_t>(name);
+    if (number > static_cast<uint8_t>(RowSource::kInjected)) in_.fail(name, "is unknown");
+    v = static_cast<RowSource>(number);
+  }
   void value(const char* name, int64_t& v) { v = in_.zigzag(name); }
   void value(const char* name, float& v) { v = in_.float32(name); }
   void value(const char* name, bool& v) { v = in_.flag(name); }
@@ -148,6 +154,7 @@ template <typename A, typename Encode>
 void describe_encode(A& archive, Encode& encode) {
   archive.value("encode group_id", encode.group_id);
   archive.value("encode item", encode.item);
+  archive.source("encode source", encode.source);
   archive.value("encode token_ids", encode.token_ids);
   archive.list("shape", encode.features.shape, 1, [](auto& a, auto& size) { a.value("shape", size); });
   archive.value("extras", encode.features.extras);

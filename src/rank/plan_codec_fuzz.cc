@@ -27,5 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                  {TableOwner::kGroup, 64}};
   info.num_device_blocks = info.num_host_blocks = 1 << 12;
   (void)check_plan(plan, info);
+  info.spec.part = ModelPart::kDecoder;
+  info.spec.d_model = 1;
+  (void)check_plan(plan, info);
+  info.spec.part = ModelPart::kEncoder;
+  info.spec.kv.clear();
+  info.tables.clear();
+  (void)check_plan(plan, info);
   return 0;
 }

@@ -78,8 +78,26 @@ TEST(PlanCodec, ErrorsNameFieldAndPlace) {
     return error_message(decode_plan(changed, decoded));
   };
   EXPECT_EQ(error_of(0, 'X'), "plan: these bytes are none");
-  EXPECT_EQ(error_of(4, 1), "plan: version 1; this build speaks version 3");
+  EXPECT_EQ(error_of(4, 1), "plan: version 1; this build speaks version 4");
   EXPECT_THAT(error_of(7, 0x7F), HasSubstr("groups has more elements than there are bytes for"));
+}
+
+TEST(PlanCodec, ASourceOfRowsThatIsUnknownIsRefused) {
+  StepPlan plan = decode_plan_of(1, 1, 1), decoded;
+  PlannedEncode& encode = plan.scheduled.encodes.push();
+  encode.source = RowSource::kInjected;
+  EXPECT_TRUE(decode_plan(encoded(plan), decoded).ok());
+  encode.source = static_cast<RowSource>(2);
+  EXPECT_THAT(error_message(decode_plan(encoded(plan), decoded)), HasSubstr("encode source is unknown"));
+}
+
+// A scheduler that knows nothing of injected rows plans encodes, whatever was in the same place the step before.
+TEST(StepPlans, AnItemIsEncodedUnlessSomebodySaysOtherwise) {
+  SchedulerOutputs scheduled;
+  scheduled.encodes.push().source = scheduled.long_encode.encode.source = RowSource::kInjected;
+  scheduled.clear();
+  EXPECT_EQ(scheduled.encodes.push().source, RowSource::kEncode);
+  EXPECT_EQ(scheduled.long_encode.encode.source, RowSource::kEncode);
 }
 
 // One byte changed anywhere: refused, or a plan of the same bytes.

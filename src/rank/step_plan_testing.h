@@ -79,6 +79,7 @@ class RandomPlans final {
   void fill(PlannedEncode& encode) {
     encode.group_id = GroupId(number());
     encode.item = any();
+    encode.source = coin() ? RowSource::kEncode : RowSource::kInjected;
     fill(encode.token_ids);
     times(2, [&] { encode.features.shape.push_back(static_cast<int64_t>(number())); });
     fill(encode.features.extras);

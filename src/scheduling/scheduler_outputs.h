@@ -64,10 +64,17 @@ struct PlannedFeatures {
   bool operator==(const PlannedFeatures&) const = default;
 };
 
-// An item that this step encodes, and where its rows go.
+// Where the rows of an item come from.
+enum class RowSource : uint8_t {
+  kEncode,    // the rank encodes ids or media
+  kInjected,  // another process has encoded them: `features` are the rows, [num_positions, width]
+};
+
+// An item whose rows this step makes or takes, and where they go.
 struct PlannedEncode {
   GroupId group_id;
   int32_t item = 0;  // of the request's items
+  RowSource source = RowSource::kEncode;
   std::vector<int32_t> token_ids;
   PlannedFeatures features;
   int32_t num_positions = 0;  // rows of the encoder's output
@@ -80,6 +87,7 @@ struct PlannedEncode {
   Recycled<BlockTable> item_tables;  // of the item, likewise; no tables unless `writes` has kSplice
 
   void clear() {
+    source = RowSource::kEncode;
     token_ids.clear();
     features.clear();
     group_tables.clear();

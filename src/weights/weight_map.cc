@@ -225,6 +225,15 @@ void WeightMap::ignore(std::string_view name) {
   if (Impl::Tensor* tensor = impl_->find(name); tensor != nullptr) tensor->is_known = true;
 }
 
+void WeightMap::ignore_below(std::string_view beginning) {
+  for (const std::string& start : {std::string(beginning), str_cat(impl_->prefix, beginning)}) {
+    for (auto at = impl_->tensors.lower_bound(start); at != impl_->tensors.end() && at->first.starts_with(start);
+         ++at) {
+      at->second.is_known = true;
+    }
+  }
+}
+
 std::vector<std::string> WeightMap::unread() const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : impl_->tensors) {

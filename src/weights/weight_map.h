@@ -80,6 +80,10 @@ class WeightMap final {
   // Marks a known tensor that published checkpoints contain and nothing needs, so that unread() omits it.
   void ignore(std::string_view name);
 
+  // The same for every tensor whose name begins with `beginning`, with the optional prefix before it or not: those of a
+  // part of the model that is not loaded. A tensor that is asked for is read all the same.
+  void ignore_below(std::string_view beginning);
+
   // Tensors that were neither read nor ignored, sorted: each deserves a warning.
   std::vector<std::string> unread() const;
 

@@ -90,6 +90,23 @@ TEST(WeightMap, SaysWhatNothingRead) {
   EXPECT_THAT((*map)->unread(), ElementsAre("a", "c"));
 }
 
+// Only the beginning counts: cross-attention of decoders is "encoder_attn", and names may hold the other side's.
+TEST(WeightMap, IgnoresAllThatBeginsSo) {
+  const TestFolder dir;
+  dir.write("model.safetensors",
+            safetensors_bytes({floats("side.a", {1}), floats("model.side.b", {1}), floats("sidelong", {1}),
+                               floats("other.side.c", {1}), floats("side.", {1}), floats("model.other", {1})}));
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok());
+  (*map)->ignore_below("none.");
+  (*map)->ignore_below("side.");
+  EXPECT_THAT((*map)->unread(), ElementsAre("model.other", "model.side.b", "other.side.c", "sidelong"));
+  (*map)->set_optional_prefix("model.");
+  (*map)->ignore_below("side.");
+  EXPECT_THAT((*map)->unread(), ElementsAre("model.other", "other.side.c", "sidelong"));
+  EXPECT_TRUE((*map)->get("side.b", {1}).ok()) << "it is there for who asks";
+}
+
 TEST(WeightMap, FindsNamesWithAndWithoutThePrefix) {
   const TestFolder dir;
   dir.write("model.safetensors", safetensors_bytes({floats("model.with", {1}), floats("without", {2}),

@@ -1,0 +1,165 @@
+// For tests: requests of all kinds to engines over every checkpoint of tests/models, so that two ways to run a model
+// can be compared by their answers. Test fixtures derive from FamilyRequests; their parameter is a folder of folders().
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "engine/llm_engine.h"
+#include "models/checkpoints_testing.h"
+#include "models/tiny_bart_testing.h"
+#include "multimodal/registry.h"
+#include "rank/local_executor.h"
+
+namespace transept::testing {
+
+inline constexpr uint64_t kPool = 4 << 20;
+inline constexpr const char* kWide = "wide-bart";  // wide enough for int8, as the small checkpoints are not
+
+inline std::vector<std::string> folders() {
+  std::vector<std::string> all = checkpoints();
+  all.emplace_back(kWide);
+  return all;
+}
+
+struct Answer {
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<double> logprobs;
+  std::vector<float> cross_attention, encoder;
+
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+using Answers = std::map<std::string, Answer>;
+
+struct Circumstances {
+  std::string name;
+  std::string backend = "cpu";
+  std::optional<WeightFormat> weights = {};
+  DType kv = DType::kFloat32;
+  uint64_t pool = kPool, swap_space = 0;
+  std::optional<int32_t> max_model_len = {};
+  PreemptionMode preemption = PreemptionMode::kAuto;
+};
+
+class FamilyRequests : public ::testing::TestWithParam<std::string> {
+ protected:
+  FamilyRequests() {
+    set_log_level(LogLevel::kError);
+    if (GetParam() == kWide) TinyBart{.d_model = kLeastInt8Width, .heads = 4, .ffn = 256}.write(dir_);
+    config_ = ModelConfig::load(GetParam() == kWide ? dir_.path() : checkpoint_path(GetParam())).value();
+  }
+
+  ModelRunnerOptions options_of(const Circumstances& setup) const {
+    ModelRunnerOptions options;
+    options.isa = detect_isa();
+    options.num_threads = 2;
+    options.attention_backend = setup.backend;
+    options.weight_storage = setup.weights;
+    options.kv_dtype = setup.kv;
+    options.block_size = 4;
+    options.max_num_seqs = 8;
+    options.max_num_batched_tokens = 32;
+    options.max_num_encoder_tokens = 64;
+    options.max_model_len = setup.max_model_len;
+    options.kv_cache_memory = setup.pool;
+    options.swap_space = setup.swap_space;
+    options.watermark = 0;
+    options.debug_poison = true;
+    return options;
+  }
+
+  std::unique_ptr<LLMEngine> make_engine(const Circumstances& setup, std::unique_ptr<Executor> executor) const {
+    LLMEngine::Options engine = LLMEngine::Options::of(executor->info());
+    engine.blocks.watermark = 0;
+    engine.blocks.track_freed_blocks = true;
+    engine.scheduler.preemption_mode = setup.preemption;
+    return std::make_unique<LLMEngine>(engine, std::move(executor), nullptr, clock_);
+  }
+
+  // Over the whole model, in this process.
+  std::unique_ptr<LLMEngine> make_engine(const Circumstances& setup,
+                                         const DeviceKind& device = cpu_device_kind()) const {
+    ModelRunnerOptions options = options_of(setup);
+    options.device = &device;
+    auto runner = EncoderDecoderModelRunner::create(config_, WeightMap::open(config_.path).value(), options);
+    CHECK(runner.ok(), error_message(runner.status()));
+    return make_engine(setup, std::make_unique<LocalExecutor>(std::move(runner).value()));
+  }
+
+  EncoderDecoderInputs inputs_of(const ModelSpec& spec, int32_t which) const {
+    EncoderDecoderInputs inputs;
+    inputs.prompt_token_ids = {1, 2, 3 + which};
+    if (spec.encoder_takes_ids()) {
+      std::vector<int32_t> ids;
+      ids.reserve(size_t{5} + 3 * static_cast<size_t>(which));
+      for (int32_t i = 0; i < 5 + 3 * which; ++i) ids.push_back((7 * which + 3 * i) % spec.encoder_vocab());
+      inputs.set_encoder_ids(std::move(ids));
+      return inputs;
+    }
+    EncoderFeatures features;
+    features.num_positions = 8;
+    features.shape = {1};
+    if (const Json* bins = config_.raw.find("num_mel_bins"); bins != nullptr) {  // a whole window
+      features.num_positions = spec.max_encoder_positions;
+      features.shape = {bins->as_int(), int64_t{2} * spec.max_encoder_positions};
+    } else {
+      features.shape = {MultiModalRegistry::create(config_).value()->audio()->max_samples_of(features.num_positions)};
+    }
+    size_t size = 1;
+    for (const int64_t dim : features.shape) size *= static_cast<size_t>(dim);
+    for (size_t i = 0; i < size; ++i) {
+      features.values.push_back(std::sin(static_cast<float>(i * static_cast<size_t>(1 + which)) * 0.01f));
+    }
+    inputs.set_encoder_features(std::make_shared<const EncoderFeatures>(std::move(features)));
+    return inputs;
+  }
+
+  // Greedy, sampled, beams, scores of the prompt, captured attention and encoder rows: all that select and captures do.
+  Answers run(LLMEngine& engine) {
+    const ModelSpec& spec = engine.executor().info().spec;
+    for (int32_t i = 0; i < 6; ++i) {
+      SamplingParams params;
+      params.max_tokens = 12;
+      params.seed = static_cast<uint64_t>(i);
+      params.logprobs = 2;
+      if (i == 1) params.n = 3, params.temperature = 1, params.top_p = 0.9f;
+      if (i == 2) params.num_beams = 3, params.n = 2;
+      if (i == 3) params.prompt_logprobs = 2, params.repetition_penalty = 1.5f;
+      if (i == 4 && !spec.alignment_heads.empty()) params.capture_cross_attention = true;
+      if (i == 5) params.capture_encoder_output = true;
+      const Status added = engine.add_request(std::to_string(i), inputs_of(spec, i % 4), params);
+      CHECK(added.ok(), error_message(added));
+    }
+    Answers answers;
+    while (engine.has_unfinished_requests()) {
+      std::vector<RequestOutput> outputs;
+      const Status stepped = engine.step(outputs);
+      CHECK(stepped.ok(), error_message(stepped));
+      for (const RequestOutput& output : outputs) {
+        EXPECT_EQ(output.error, "");
+        Answer& answer = answers[output.request_id];
+        for (const CompletionOutput& completion : output.outputs) {
+          answer.ids.push_back(completion.token_ids);
+          answer.logprobs.push_back(completion.cumulative_logprob);
+        }
+        if (output.cross_attention != nullptr) answer.cross_attention = output.cross_attention->values;
+        answer.encoder = output.encoder_output;
+      }
+    }
+    EXPECT_EQ(engine.executor_stats().num_arena_overflows, 0);
+    return answers;
+  }
+
+  TestFolder dir_;
+  SteadyClock clock_;
+  ModelConfig config_;
+};
+
+}  // namespace transept::testing

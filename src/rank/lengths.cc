@@ -1,0 +1,29 @@
+#include "rank/lengths.h"
+
+#include <algorithm>
+
+namespace transept {
+
+bool has_no_limit(const ModelSpec& spec) {
+  return std::max(spec.max_encoder_positions, spec.max_decoder_positions) == ModelSpec::kNoLimit;
+}
+
+StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> asked, int32_t default_len) {
+  const int32_t positions = std::max(spec.max_encoder_positions, spec.max_decoder_positions);
+  const bool unlimited = has_no_limit(spec);
+  if (asked.has_value() && *asked > (unlimited ? ModelSpec::kMaxPositions : positions)) {
+    return unlimited ? invalid_argument("--max-model-len ", *asked, ": at most ", ModelSpec::kMaxPositions)
+                     : invalid_argument("--max-model-len ", *asked, ": the model has ", positions, " positions");
+  }
+  const int32_t most = asked.value_or(unlimited ? default_len : positions);
+  // A window of media always has all its positions: --max-model-len is about the answer then.
+  const bool has_window = !spec.encoder_takes_ids() && spec.max_encoder_positions != ModelSpec::kNoLimit;
+  return Lengths{has_window ? spec.max_encoder_positions : std::min(spec.max_encoder_positions, most),
+                 std::min(spec.max_decoder_positions, most)};
+}
+
+int32_t settle_encoder_tokens(const ModelSpec& spec, int32_t asked, const Lengths& lengths) {
+  return std::max(asked, spec.max_item_rows > 0 ? spec.max_item_rows : lengths.max_encoder_len);
+}
+
+}  // namespace transept

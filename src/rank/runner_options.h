@@ -1,0 +1,54 @@
+// What the runner of a rank is made with (model_runner.h, encoder_model_runner.h). A value; an encoder's runner reads
+// nothing of what concerns decoding and the KV pool.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/isa.h"
+#include "base/status.h"
+#include "core/model_config.h"
+#include "models/model.h"
+#include "rank/devices.h"
+#include "rank/group_shortlists.h"
+#include "tensor/dtype.h"
+
+namespace transept {
+
+struct ModelRunnerOptions {
+  ModelPart part = ModelPart::kWhole;
+  int32_t num_threads = 1;
+  std::vector<int> cpus;  // one per thread, to pin it to; empty: not pinned
+  Isa isa = Isa::kGeneric;
+  std::string attention_backend = "auto";
+  std::optional<WeightFormat> weight_storage;  // of matrices; unset: as the checkpoint stores each
+  bool as_packed = false;                      // a packed folder's matrices are used as they are
+  bool sizes_only = false;                     // matrices are not read (PackOptions::sizes_only); no step may run
+  int32_t block_size = 16;
+  DType kv_dtype = DType::kFloat32;  // of self and cross KV
+  int32_t max_num_seqs = 64;
+  int32_t max_num_batched_tokens = 2048;
+  int32_t max_num_encoder_tokens = 4096;
+  // Caps both sides (but not the fixed window of a media encoder). Unset: the model's positions; for a model without
+  // a limit 8192, or what the KV pool holds if less.
+  std::optional<int32_t> max_model_len;
+  std::optional<uint64_t>
+      kv_cache_memory;       // bytes; unset: what the largest load can use, within what the machine has left
+  uint64_t swap_space = 0;   // bytes
+  int32_t num_replicas = 1;  // share these bytes, and the free memory of the machine
+  double watermark = 0.01;
+  ShortlistOptions shortlist;
+  bool has_long_encodes = false;  // plans may have some: encodes get their own memory, apart from the step's
+  bool debug_poison = false;
+  const DeviceKind* device = &cpu_device_kind();  // borrowed
+  // For tests: the maker of a model that is no family. Null: load_model() of models/registry.h.
+  std::function<StatusOr<std::unique_ptr<Model>>(const ModelConfig&, const std::shared_ptr<WeightMap>&,
+                                                 const ModelLoadOptions&)>
+      make_model = nullptr;
+};
+
+}  // namespace transept
