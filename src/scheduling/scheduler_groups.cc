@@ -48,7 +48,7 @@ Status Scheduler::check_admission(std::span<const EncoderItem> items, int64_t ma
   }
   const int64_t encoder = rows + blocks_.num_blocks_for(TableOwner::kGroup, num_cross_positions(items));
   const int64_t self = blocks_.num_blocks_for(TableOwner::kSequence, max_tokens_per_seq);
-  const int64_t available = blocks_.num_device_blocks() - blocks_.watermark_blocks();
+  const int64_t available = blocks_.num_device_blocks() - blocks_.watermark_blocks() - blocks_.max_reserved_blocks();
   if (encoder + num_seqs * self <= available) return ok_status();
   return invalid_argument("the request may need ", encoder + num_seqs * self, " KV blocks of ", blocks_.block_size(),
                           " tokens (", encoder, " for the encoder input", encoder_block_text(items), " and ", num_seqs,

@@ -57,6 +57,18 @@ TEST(Scheduler, RefusesBadOptions) {
   EXPECT_EQ(error_param(options.validate()), "max_num_batched_tokens");
 }
 
+// 256 blocks: a group may need all that neither the watermark nor reservations may take.
+TEST(Scheduler, AGroupIsSizedWithoutWhatReservationsMayTake) {
+  FakeClock clock;
+  BlockSpaceManager::Options blocks = block_options();
+  blocks.max_reserved_blocks = 200;
+  Scheduler scheduler(Scheduler::Options(), blocks, clock);
+  // One block of encoder tokens, and 55 of 2 + 218 decoder tokens.
+  EXPECT_TRUE(scheduler.add_seq_group(make_group(scheduler, 1, max_tokens(218))).ok());
+  const Status refused = scheduler.add_seq_group(make_group(scheduler, 2, max_tokens(219)));
+  EXPECT_THAT(error_message(refused), ::testing::EndsWith("; there are 56"));
+}
+
 TEST(Scheduler, PlansValues) {
   FakeClock clock;
   Scheduler::Options options;
