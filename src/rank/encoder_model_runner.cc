@@ -54,9 +54,21 @@ EncodeInputs::Limits EncoderModelRunner::batch_limits() const {
       info_.max_num_encoder_tokens, {}, options_.kv_dtype, loaded_.has_int8_layers() ? DType::kInt8 : DType::kFloat32};
 }
 
+Status EncoderModelRunner::check_memory(uint64_t bytes) const {
+  const uint64_t total = total_memory_bytes();
+  if (bytes <= total) return ok_status();
+  return resource_exhausted("a step of ", info_.max_num_encoder_tokens, " encoder tokens wants ", format_bytes(bytes),
+                            ", more than the ", format_bytes(total), " of memory that this machine has: lower ",
+                            "--max-model-len or --max-num-encoder-tokens");
+}
+
 Status EncoderModelRunner::size_memory() {
   const uint64_t row_bytes = static_cast<uint64_t>(info_.max_num_encoder_tokens) *
                              static_cast<uint64_t>(spec().widest_encoder_rows()) * sizeof(float);
+  RETURN_IF_ERROR(check_memory(row_bytes));
+  // Before the dry runs: what they slice is an address.
+  rows_ = device_->memory().allocate(row_bytes);
+  if (rows_.data() == nullptr && row_bytes > 0) throw std::bad_alloc();
   InputBatch::Limits limits;
   limits.max_num_seqs = info_.max_num_seqs;
   limits.max_num_encoder_tokens = info_.max_num_encoder_tokens;
@@ -71,13 +83,7 @@ Status EncoderModelRunner::size_memory() {
     }
   }
   info_.step_bytes = row_bytes + measuring.high_water_bytes();
-  if (const uint64_t total = total_memory_bytes(); info_.step_bytes > total) {
-    return resource_exhausted("a step of ", info_.max_num_encoder_tokens, " encoder tokens wants ",
-                              format_bytes(info_.step_bytes), ", more than the ", format_bytes(total),
-                              " of memory that this machine has: lower --max-model-len or --max-num-encoder-tokens");
-  }
-  rows_ = device_->memory().allocate(row_bytes);
-  if (rows_.data() == nullptr && row_bytes > 0) throw std::bad_alloc();
+  RETURN_IF_ERROR(check_memory(info_.step_bytes));
   arena_ = std::make_unique<Arena>(measuring.high_water_bytes(), device_->memory());
   info_.report.push_back(str_cat("step memory: ", format_bytes(info_.step_bytes), " for ", info_.max_num_encoder_tokens,
                                  " encoder tokens and ", info_.max_num_seqs, " items a step"));

@@ -40,6 +40,7 @@ class EncoderModelRunner final : public Executor {
   explicit EncoderModelRunner(const ModelRunnerOptions& options);
 
   Status settle_limits();
+  Status check_memory(uint64_t bytes) const;
   Status size_memory();
   EncodeInputs::Limits batch_limits() const;
   TensorView encode(Context& context, const EncodeInputs& inputs);
