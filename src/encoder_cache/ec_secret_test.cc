@@ -1,4 +1,4 @@
-// HMAC against RFC 4231's vectors and Python's hmac, and which files are taken for secrets.
+// Codes, and which files are taken for secrets.
 #include "encoder_cache/ec_secret.h"
 
 #include <gmock/gmock.h>
@@ -7,8 +7,6 @@
 
 #include <string>
 #include <string_view>
-#include <thread>
-#include <vector>
 
 #include "base/folder_testing.h"
 
@@ -30,17 +28,8 @@ std::string hex(const EcMac& mac) {
 }
 
 TEST(EcSecret, IsHmacSha256CutToItsFirstHalf) {
-  // RFC 4231: test cases 1, 3, and 6, whose key is longer than a block.
-  const EcSecret first(bytes(std::string(20, '\x0b')));
-  EXPECT_EQ(hex(first.mac({bytes("Hi There")})), "b0344c61d8db38535ca8afceaf0bf12b");
-  const EcSecret third(bytes(std::string(20, '\xaa')));
-  EXPECT_EQ(hex(third.mac({bytes(std::string(50, '\xdd'))})), "773ea91e36800e46854db8ebd09181a7");
-  const EcSecret sixth(bytes(std::string(131, '\xaa')));
-  const std::string_view text = "Test Using Larger Than Block-Size Key - Hash Key First";
-  EXPECT_EQ(hex(sixth.mac({bytes(text)})), "60e431591ee0b67f0d8a26aacbf5b77f");
-  EXPECT_EQ(hex(sixth.mac({bytes(text.substr(0, 7)), {}, bytes(text.substr(7))})), hex(sixth.mac({bytes(text)})));
-  // hmac.digest(b"k" * 4096, b"", "sha256")[:16].hex()
-  EXPECT_EQ(hex(EcSecret(bytes(std::string(4096, 'k'))).mac({})), "37685ef528979892595008b5772c8b6d");
+  const EcSecret secret(bytes(std::string(20, '\xaa')));  // test case 3 of RFC 4231
+  EXPECT_EQ(hex(secret.mac({bytes(std::string(50, '\xdd'))})), "773ea91e36800e46854db8ebd09181a7");
 }
 
 TEST(EcSecret, VerifiesEveryBitOfACode) {
@@ -54,18 +43,6 @@ TEST(EcSecret, VerifiesEveryBitOfACode) {
     forged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     EXPECT_FALSE(secret.verifies(forged, {bytes("text")})) << bit;
   }
-}
-
-TEST(EcSecret, ThreadsShareOne) {
-  const EcSecret secret(bytes("0123456789abcdef"));
-  const EcMac mac = secret.mac({bytes("text")});
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int k = 0; k < 1000; ++k) EXPECT_TRUE(secret.verifies(mac, {bytes("text")}));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 class EcSecretFileTest : public ::testing::Test {
