@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes src/encoder_cache/testdata/ec_frames.txt and the seeds of the fuzzer, tests/fuzz/ec_frame_fuzz/: frames as
-docs/formats/ec_wire.md says, written from that page alone and not from the program. An example of an encoder, too.
+"""Makes src/encoder_cache/testdata/ec_frames.txt and the seeds of the fuzzer, tests/fuzz/ec_frame_fuzz/: frames by the
+tables of docs/formats/ec_wire.md, with the standard library and no code of the program. An example of an encoder, too.
 
     python3 src/encoder_cache/testdata/make_ec_frames.py
 
 A line: the name of the frame, "secret" or "-", what comes of it ("taken", or the fault and words of the error with _ for
-spaces), its bytes in hexadecimal. ec_frame_test.cc has the values of those that are taken.
+spaces), its bytes in hexadecimal (-: none). ec_frame_test.cc has the values of those that are taken.
 """
 import hashlib
 import hmac
@@ -134,10 +134,9 @@ def refused_fields():
         return name, None, "field", words, frame(channel, body, **more)
 
     yield of("no_body", "byte 48: request_id: is cut off", METADATA, b"")
-    for name, request_id, words in (("empty", "", "is empty"), ("long", "r" * 129, "has 129 bytes"), ("space", "a b", "characters"),
-                                    ("zero", b"a\0", "characters"), ("high", b"\xc3\xa4", "characters")):
-        yield of("request_id_" + name, "byte 48: request_id: " + ("" if name in ("empty", "long") else "\"") + (
-            words if name in ("empty", "long") else ""), METADATA, meta(key(request_id)))
+    for name, request_id, words in (("empty", "", "is empty"), ("long", "r" * 129, "has 129 bytes"), ("space", "a b", '"a b" has characters'),
+                                    ("zero", b"a\0", '"a\\x00" has'), ("high", "\u00e4", '"\u00e4" has')):
+        yield of("request_id_" + name, f"byte 48: request_id: {words}", METADATA, meta(key(request_id)))
     for name, at, changes in (("num_positions", 127, {"num_positions": 0}), ("num_positions", 127, {"num_positions": -1}),
                               ("width", 131, {"width": 0}), ("width", 131, {"width": -1}), ("dtype", 135, {"dtype": 0}),
                               ("dtype", 135, {"dtype": 3}), ("offset", 136, {"place": (-1, 0, 0, 0, 0)}),
@@ -176,7 +175,7 @@ def lines():
     for name, secret, content in taken():
         yield f"{name} {'secret' if secret else '-'} taken {content.hex()}"
     for name, secret, fault, words, content in refused():
-        yield f"{name} {'secret' if secret else '-'} {fault}:{words.replace(' ', '_')} {content.hex()}"
+        yield f"{name} {'secret' if secret else '-'} {fault}:{words.replace(' ', '_')} {content.hex() or '-'}"
 
 
 def files():
