@@ -15,7 +15,6 @@ bool EcFrameStream::fill(size_t size, std::span<const std::byte>& piece) {
 }
 
 StatusOr<std::optional<EcFrame>> EcFrameStream::take(std::span<const std::byte>& piece) {
-  if (is_broken()) return broken_;
   if (is_whole()) {
     kept_.clear();
     is_head_known_ = false;
@@ -23,7 +22,10 @@ StatusOr<std::optional<EcFrame>> EcFrameStream::take(std::span<const std::byte>&
   if (!is_head_known_) {
     if (!fill(kEcHeadBytes, piece)) return std::nullopt;
     auto head = decode_ec_head(kept_);
-    if (!head.ok()) return broken_ = head.status();
+    if (!head.ok()) {
+      is_broken_ = true;  // the head stays, so later calls refuse it again
+      return head.status();
+    }
     num_frame_bytes_ = kEcHeadBytes + head->num_body_bytes;
     is_head_known_ = true;
   }

@@ -22,7 +22,7 @@ class EcFrameStream final {
   // other the next call reads the next frame.
   StatusOr<std::optional<EcFrame>> take(std::span<const std::byte>& piece);
 
-  bool is_broken() const { return !broken_.ok(); }
+  bool is_broken() const { return is_broken_; }
   // Of a frame that has not ended: not 0 where a connection ends is a frame that was cut.
   size_t num_kept() const { return is_whole() ? 0 : kept_.size(); }
   size_t capacity() const { return kept_.capacity(); }  // bytes of memory; at most kMaxEcFrameBytes
@@ -36,7 +36,7 @@ class EcFrameStream final {
   std::vector<std::byte> kept_;
   bool is_head_known_ = false;
   size_t num_frame_bytes_ = 0;  // once the head is known
-  Status broken_;
+  bool is_broken_ = false;
 };
 
 }  // namespace transept

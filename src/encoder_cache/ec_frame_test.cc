@@ -174,6 +174,24 @@ TEST(EcFrame, FieldsCutAnywhereAreRefused) {
   }
 }
 
+TEST(EcFrame, AChunkThatIsCutIsNotFound) {
+  for (const Vector& vector : vectors()) {
+    if (!vector.name.starts_with("chunk") || vector.outcome != "taken") continue;
+    const auto body = std::span(vector.bytes).subspan(kEcHeadBytes);
+    const auto [begin, size] = find_ec_chunk_bytes(body);
+    const auto frame = decode_ec_frame(vector.bytes, vector.secret);
+    ASSERT_TRUE(frame.ok()) << frame.status();
+    const auto& chunk = std::get<EcChunk>(frame->message);
+    EXPECT_EQ(body.data() + begin, chunk.bytes.data());
+    EXPECT_EQ(size, chunk.bytes.size());
+    for (size_t cut = 0; cut < begin + size; ++cut) {
+      // Of its own memory, so that a sanitizer sees a byte that is read behind it.
+      const Bytes rest(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(cut));
+      EXPECT_EQ(find_ec_chunk_bytes(rest), std::pair(cut, size_t{0})) << vector.name;
+    }
+  }
+}
+
 TEST(EcFrame, WithASecretNoBitCanChange) {
   for (const Vector& vector : vectors()) {
     if (vector.outcome != "taken" || vector.secret == nullptr) continue;

@@ -145,6 +145,7 @@ def refused_fields():
                               ("grid", 144, {"place": (0, 0, 2**31 - 1, 2**31 - 1, 2**31 - 1)}),
                               ("num_positions", 127, {"num_positions": 2**31 - 1, "width": 2**31 - 1}),
                               ("time_left", 156, {"time_left": 2**64 - 1}), ("time_left", 156, {"time_left": 2**63 // 1000 + 1}),
+                              ("time_left", 156, {"time_left": 2**64 // 1000 + 1}),  # in nanoseconds a small number, modulo 2^64
                               ("time_left", 156, {"time_left": 366 * 24 * 3600 * 10**6 + 1})):
         value = next(iter(changes.values()))
         suffix = "_".join(map(str, value)) if isinstance(value, tuple) else str(value)
