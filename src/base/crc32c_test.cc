@@ -5,14 +5,15 @@
 
 #include <random>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace transept {
 namespace {
 
 std::vector<std::byte> counted(int size, int first, int step) {
-  std::vector<std::byte> bytes;
-  for (int i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(first + i * step));
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(std::exchange(first, first + step));
   return bytes;
 }
 
