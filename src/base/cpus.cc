@@ -109,11 +109,9 @@ std::vector<int> spread_over_cores(std::vector<int> cpus, const std::string& fol
   return cpus;
 }
 
-bool pin_this_thread(int cpu) { return place_this_thread({&cpu, 1}); }
-
-bool place_this_thread(std::span<const int> cpus) {
+bool pin_this_thread(int cpu) {
   CpuSet set;
-  for (const int cpu : cpus) set.add(cpu);
+  set.add(cpu);
   return sched_setaffinity(0, kSetBytes, set.get()) == 0;
 }
 

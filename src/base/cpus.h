@@ -27,7 +27,5 @@ std::vector<int> spread_over_cores(std::vector<int> cpus, const std::string& fol
 
 // Returns false if the system refuses. Threads that a pinned thread starts inherit its affinity.
 bool pin_this_thread(int cpu);
-// The same for several processors, one of which the system chooses. REQUIRES: none is above kMaxCpu.
-bool place_this_thread(std::span<const int> cpus);
 
 }  // namespace transept

@@ -8,23 +8,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/strings.h"
-
 namespace transept {
-namespace {
-
-// Of a schedstat file: "nanoseconds used, nanoseconds waited, times it ran". Zero if it cannot be read.
-SharedProcessor::Duration read_run_delay(int file) {
-  char text[64];
-  const ssize_t length = pread(file, text, sizeof text, 0);
-  const std::string_view line(text, static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  const size_t space = line.find(' ');
-  int64_t delay = 0;
-  if (space != std::string_view::npos) std::from_chars(line.data() + space + 1, line.data() + line.size(), delay);
-  return std::chrono::nanoseconds(delay);
-}
-
-}  // namespace
 
 SharedProcessor::Duration SharedProcessor::rest_at(const Times& times) {
   if (!window_.has_value()) window_ = times;
@@ -56,16 +40,16 @@ SharedProcessor::Times ThreadTimes::read() const {
   timespec used{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   times.used = std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-  if (file_ >= 0) times.run_delay = read_run_delay(file_);
+  if (file_ < 0) return times;
+  char text[64];  // "nanoseconds used, nanoseconds waited, times it ran"
+  const ssize_t length = pread(file_, text, sizeof text, 0);
+  const std::string_view line(text, static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  const size_t space = line.find(' ');
+  int64_t delay = 0;
+  if (space == std::string_view::npos) return times;
+  if (std::from_chars(line.data() + space + 1, line.data() + line.size(), delay).ec != std::errc()) return times;
+  times.run_delay = std::chrono::nanoseconds(delay);
   return times;
-}
-
-SharedProcessor::Duration ThreadTimes::run_delay_of(int thread) {
-  const int file = open(str_cat("/proc/self/task/", thread, "/schedstat").c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return SharedProcessor::Duration::zero();
-  const SharedProcessor::Duration delay = read_run_delay(file);
-  close(file);
-  return delay;
 }
 
 }  // namespace transept

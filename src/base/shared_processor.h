@@ -49,20 +49,17 @@ class SharedProcessor final {
   bool is_shared_ = false;
 };
 
-// The times of one thread, from /proc. Without CONFIG_SCHED_INFO in the kernel, or without /proc,
+// The times of the thread that made it, from /proc. Without CONFIG_SCHED_INFO in the kernel, or without /proc,
 // run_delay stays zero: no processor is ever found to be shared.
 class ThreadTimes final {
  public:
-  ThreadTimes();  // of the thread that makes it
+  ThreadTimes();
   ~ThreadTimes();
   ThreadTimes(const ThreadTimes&) = delete;
   ThreadTimes& operator=(const ThreadTimes&) = delete;
 
   // 0.7 to 2.3 us. REQUIRES: the calling thread made it.
   SharedProcessor::Times read() const;
-
-  // Times::run_delay of any thread of this process, by its number (gettid). Zero: it has ended, or it is not known.
-  static SharedProcessor::Duration run_delay_of(int thread);
 
  private:
   int file_;  // -1: there is none

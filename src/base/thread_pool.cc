@@ -18,7 +18,6 @@
 #include "base/check.h"
 #include "base/cpus.h"
 #include "base/shared_processor.h"
-#include "base/worker_place.h"
 
 namespace transept {
 namespace {
@@ -37,11 +36,6 @@ inline void pause() {
 #else
   std::this_thread::yield();
 #endif
-}
-
-int this_thread() {
-  static thread_local const int thread = static_cast<int>(syscall(SYS_gettid));
-  return thread;
 }
 
 // std::atomic's wait and notify would do, but its wait calls sched_yield() before it sleeps, and Linux takes that for
@@ -98,8 +92,6 @@ void ThreadPool::run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)>
     return;
   }
   job_ = &fn;
-  caller_cpu_.store(sched_getcpu(), std::memory_order_relaxed);
-  caller_thread_.store(this_thread(), std::memory_order_relaxed);
   hand_out(begin, end);
   joined_.store(0, std::memory_order_release);
   begin_epoch();
@@ -174,7 +166,6 @@ void ThreadPool::work(int thread) {
   constexpr std::chrono::nanoseconds kLookEveryWhenShared = std::chrono::microseconds(100);
   const ThreadTimes times;
   SharedProcessor processor;
-  WorkerPlace place;
   auto looked_at = std::chrono::steady_clock::now();
   uint32_t seen = 0;
   while (true) {
@@ -187,10 +178,6 @@ void ThreadPool::work(int thread) {
     if (const auto now = std::chrono::steady_clock::now(); now - looked_at >= look_every) {
       looked_at = now;
       const auto rest = processor.rest_at(times.read());
-      if (cpus_.empty()) {
-        place.update(now.time_since_epoch(), processor.is_shared(), caller_cpu_.load(std::memory_order_relaxed),
-                     [this] { return ThreadTimes::run_delay_of(caller_thread_.load(std::memory_order_relaxed)); });
-      }
       if (rest > SharedProcessor::Duration::zero()) std::this_thread::sleep_for(rest);
     }
   }

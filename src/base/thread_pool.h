@@ -1,8 +1,7 @@
 // A pool of compute threads; a model runner owns one. parallel_for is fork and join: workers spin while calls follow
 // each other, and sleep after some 50 us without one. The join waits for no worker that has not started, since the
 // other threads take its tasks. Beside a busy neighbour a worker rests between calls instead of losing its processor in
-// the middle of a task (base/shared_processor.h), and keeps off the caller's processor: woken there, it would push the
-// caller out.
+// the middle of a task (base/shared_processor.h).
 //
 // One thread at a time may use the pool (the engine thread, or the SlicedCall that it runs). Tasks must not call
 // parallel_for.
@@ -84,8 +83,6 @@ class ThreadPool final {
   Pauser* pauser_ = nullptr;
   int64_t num_tasks_done_ = 0;
   alignas(64) std::atomic<uint32_t> epoch_{0};  // incremented for each call, and for the end
-  std::atomic<int> caller_cpu_{-1};             // where parallel_for was called last
-  std::atomic<int> caller_thread_{0};           // and by which thread
   std::atomic<int32_t> num_sleeping_{0};        // workers that wait in the kernel for the next epoch
   // The number of workers in the call. kClosed is set: none may join. job_ and shares_ change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};
