@@ -226,15 +226,19 @@ TEST_F(RequestFunctions, PiecesAreTheWhole) {
   EXPECT_EQ(transept_generate_stream(model_, &request, Pieces::take, &pieces, nullptr, error_.out()), TRANSEPT_OK);
 }
 
+// T5 has no longest answer: the engine is not at its end when the first piece comes, however late the caller wakes.
 TEST_F(RequestFunctions, ACallbackStopsItsStream) {
+  const Owned<transept_model> model = load_model(model_dir("t5-float32"), R"({"max_model_len": 65536})");
   Pieces pieces{.stop_at = 1};
-  const transept_request request = request_of(kLong);
+  const transept_request request =
+      request_of(R"({"prompt": "a", "max_tokens": 60000, "ignore_eos": true, "temperature": 0})");
   transept_result* result = nullptr;
-  ASSERT_EQ(transept_generate_stream(model_, &request, Pieces::take, &pieces, &result, error_.out()), TRANSEPT_OK);
+  ASSERT_EQ(transept_generate_stream(model.get(), &request, Pieces::take, &pieces, &result, error_.out()), TRANSEPT_OK)
+      << error_.message();
   const Owned<transept_result> whole(result);
   EXPECT_EQ(pieces.num_pieces, 1);
   EXPECT_EQ(finish_reason(whole.get()), TRANSEPT_FINISH_ABORT);
-  EXPECT_LT(token_ids(whole.get()).size(), 90u);
+  EXPECT_LT(token_ids(whole.get()).size(), 60000u);
   EXPECT_FALSE(token_ids(whole.get()).empty());
 }
 
