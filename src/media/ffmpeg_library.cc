@@ -17,7 +17,7 @@ constexpr int kMaxUnknownMajor = 70;  // looked for, to be named in the error
 
 std::string file_name(std::string_view library, int major) { return str_cat("lib", library, ".so.", major); }
 
-// Null: not there. Handles of what is used stay for the whole process, as with libraries that are linked.
+// Null: not there. Handles stay for the whole process, as with libraries that are linked.
 void* open_library(std::string_view folder, std::string_view library, int major) {
   const std::string name = file_name(library, major);
   return ::dlopen((folder.empty() ? name : str_cat(folder, "/", name)).c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -41,7 +41,8 @@ Status check_resampler(unsigned version, const FfmpegRelease& release) {
   return absl::NotFoundError(str_cat("has ", file_name("swresample", 4), " of FFmpeg ", is_of_6 ? 6 : 5));
 }
 
-// The four libraries of one release, while it is not yet known whether they are used.
+// The four libraries of one release. What was opened stays, used or not: libraries that theirs depend on do not give
+// back all memory when they are unloaded (libssh keeps 8 bytes), and the next release opens most of them again.
 struct Handles {
   void* avutil = nullptr;
   void* swresample = nullptr;
@@ -55,16 +56,11 @@ struct Handles {
       if (handle == nullptr) missing += str_cat(missing.empty() ? "" : ", ", file_name(library, major));
       return handle;
     };
-    avformat = open_one("avformat", release.avformat);
-    avcodec = open_one("avcodec", release.avcodec);
     avutil = open_one("avutil", release.avutil);
     swresample = open_one("swresample", release.swresample);
+    avcodec = open_one("avcodec", release.avcodec);
+    avformat = open_one("avformat", release.avformat);
     return missing.empty();
-  }
-  void close() {
-    for (void* handle : {avformat, avcodec, swresample, avutil}) {
-      if (handle != nullptr) ::dlclose(handle);
-    }
   }
 };
 
@@ -129,7 +125,6 @@ struct Loaded {
       } else if (handles.avformat != nullptr || handles.avcodec != nullptr) {
         note(str_cat("FFmpeg ", release.version, " lacks ", missing));
       }
-      handles.close();
     }
     return false;
   }
