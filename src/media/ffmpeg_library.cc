@@ -13,7 +13,8 @@ namespace transept {
 namespace {
 
 constexpr std::string_view kFolder = TRANSEPT_FFMPEG_FOLDER;
-constexpr int kMaxUnknownMajor = 70;  // looked for, to be named in the error
+constexpr std::string_view kOldestVersion = "4.3";  // of the table's last row, that was tried
+constexpr int kMaxUnknownMajor = 70;                // looked for, to be named in the error
 
 std::string file_name(std::string_view library, int major) { return str_cat("lib", library, ".so.", major); }
 
@@ -141,8 +142,7 @@ struct Loaded {
     // Not the loader's own words: they name folders, and a server's clients read this.
     return absl::NotFoundError(
         str_cat("audio cannot be decoded: FFmpeg cannot be loaded; found is ", found.empty() ? "none" : found,
-                "; needed is FFmpeg ", ffmpeg_releases().back().version, " to ", ffmpeg_releases().front().version,
-                " (", wanted(),
+                "; needed is FFmpeg ", kOldestVersion, " to ", ffmpeg_releases().front().version, " (", wanted(),
                 ", with its libavcodec, libavutil and libswresample; Debian and Ubuntu: apt install ffmpeg). WAV of "
                 "one or two channels needs none"));
   }

@@ -55,11 +55,8 @@ EncodeInputs::Limits EncoderModelRunner::batch_limits() const {
 }
 
 Status EncoderModelRunner::check_memory(uint64_t bytes) const {
-  const uint64_t total = total_memory_bytes();
-  if (bytes <= total) return ok_status();
-  return resource_exhausted("a step of ", info_.max_num_encoder_tokens, " encoder tokens wants ", format_bytes(bytes),
-                            ", more than the ", format_bytes(total), " of memory that this machine has: lower ",
-                            "--max-model-len or --max-num-encoder-tokens");
+  return check_step_memory(bytes, str_cat(info_.max_num_encoder_tokens, " encoder"),
+                           "--max-model-len or --max-num-encoder-tokens");
 }
 
 Status EncoderModelRunner::size_memory() {

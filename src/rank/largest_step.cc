@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/checked_math.h"
+#include "base/strings.h"
+#include "base/system_memory.h"
 
 namespace transept {
 namespace {
@@ -149,6 +151,13 @@ std::vector<StepPlan> largest_encodes(const InputBatch::Limits& limits, Consumer
   plans.push_back(steps.long_encodes());
   plans.push_back(steps.short_encodes());
   return plans;
+}
+
+Status check_step_memory(uint64_t bytes, std::string_view tokens, std::string_view flags) {
+  const uint64_t total = total_memory_bytes();
+  if (bytes <= total) return ok_status();
+  return resource_exhausted("a step of ", tokens, " tokens wants ", format_bytes(bytes), ", more than the ",
+                            format_bytes(total), " of memory that this machine has: lower ", flags);
 }
 
 std::vector<Consumers> kinds_of_items(const ModelSpec& spec) {

@@ -135,19 +135,16 @@ Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
   return Context{*device_, arena, dry_run, dry_run ? nullptr : &counters_};
 }
 
-Status EncoderDecoderModelRunner::check_step_memory(uint64_t bytes) const {
-  const uint64_t total = total_memory_bytes();
-  if (bytes <= total) return ok_status();
-  return resource_exhausted("a step of ", options_.max_num_batched_tokens, " decoder and ",
-                            options_.max_num_encoder_tokens, " encoder tokens wants ", format_bytes(bytes),
-                            ", more than the ", format_bytes(total), " of memory that this machine has: lower ",
-                            "--max-model-len, --max-num-batched-tokens or --max-num-encoder-tokens");
+Status EncoderDecoderModelRunner::check_memory(uint64_t bytes) const {
+  return check_step_memory(
+      bytes, str_cat(options_.max_num_batched_tokens, " decoder and ", options_.max_num_encoder_tokens, " encoder"),
+      "--max-model-len, --max-num-batched-tokens or --max-num-encoder-tokens");
 }
 
 Status EncoderDecoderModelRunner::size_arena() {
   const size_t encoder_bytes = static_cast<size_t>(options_.max_num_encoder_tokens) *
                                static_cast<size_t>(spec().widest_encoder_rows()) * sizeof(float);
-  RETURN_IF_ERROR(check_step_memory(encoder_bytes));
+  RETURN_IF_ERROR(check_memory(encoder_bytes));
   encoder_buffer_ = device_->memory().allocate(encoder_bytes);
   if (encoder_buffer_.data() == nullptr && encoder_bytes > 0) throw std::bad_alloc();
   Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
@@ -171,7 +168,7 @@ Status EncoderDecoderModelRunner::size_arena() {
     }
   }
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
-  RETURN_IF_ERROR(check_step_memory(encoder_bytes + step_bytes + apart));
+  RETURN_IF_ERROR(check_memory(encoder_bytes + step_bytes + apart));
   info_.step_bytes = encoder_bytes + step_bytes + apart;
   arena_ = std::make_unique<Arena>(step_bytes, device_->memory());
   if (options_.has_long_encodes) prepare_long_encodes(apart);

@@ -60,7 +60,7 @@ class EncoderDecoderModelRunner final {
   Status settle_limits();
   std::optional<uint64_t> kv_memory_asked() const;
   int32_t default_max_len() const;
-  Status check_step_memory(uint64_t bytes) const;
+  Status check_memory(uint64_t bytes) const;
   Status size_arena();
   void prepare_long_encodes(size_t arena_bytes);
   Status make_shortlists();
