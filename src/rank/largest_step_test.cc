@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/system_memory.h"
+
 namespace transept {
 namespace {
 
@@ -101,6 +103,15 @@ TEST(KindsOfItems, AreThoseOfOneWidth) {
   EXPECT_EQ(kinds_of_items(spec), (std::vector<Consumers>{Consumers::kCross, Consumers::kSplice}));
   spec.part = ModelPart::kWhole;
   EXPECT_EQ(kinds_of_items(spec), std::vector<Consumers>{Consumers::kNone}) << "no KV takes rows";
+}
+
+TEST(LargestSteps, OfMoreThanTheMachinesMemoryAreRefused) {
+  const uint64_t total = total_memory_bytes();
+  EXPECT_TRUE(check_step_memory(total, "8 encoder", "--max-model-len").ok());
+  const Status refused = check_step_memory(total + 1, "8 encoder", "--max-model-len");
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_TRUE(error_message(refused).starts_with("a step of 8 encoder tokens wants "));
+  EXPECT_TRUE(error_message(refused).ends_with(" of memory that this machine has: lower --max-model-len"));
 }
 
 }  // namespace
