@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <utility>
@@ -15,6 +16,8 @@ namespace transept {
 namespace {
 
 constexpr size_t kSetBytes = CPU_ALLOC_SIZE(kMaxCpu + 1);
+
+}  // namespace
 
 // A set of more processors than cpu_set_t has room for.
 class CpuSet final {
@@ -29,11 +32,16 @@ class CpuSet final {
 
   cpu_set_t* get() { return set_; }
   bool has(int cpu) const { return CPU_ISSET_S(static_cast<size_t>(cpu), kSetBytes, set_) != 0; }
+  void remove(int cpu) { CPU_CLR_S(static_cast<size_t>(cpu), kSetBytes, set_); }
+  int count() const { return CPU_COUNT_S(kSetBytes, set_); }
+  void copy(const CpuSet& other) { std::memcpy(set_, other.set_, kSetBytes); }
   void add(int cpu) { CPU_SET_S(static_cast<size_t>(cpu), kSetBytes, set_); }
 
  private:
   cpu_set_t* set_;
 };
+
+namespace {
 
 StatusOr<int> parse_cpu(std::string_view text) {
   int value = 0;
@@ -113,6 +121,22 @@ bool pin_this_thread(int cpu) {
   CpuSet set;
   set.add(cpu);
   return sched_setaffinity(0, kSetBytes, set.get()) == 0;
+}
+
+AvoidedCpu::AvoidedCpu() : all_(std::make_unique<CpuSet>()), others_(std::make_unique<CpuSet>()) {}
+AvoidedCpu::~AvoidedCpu() { set(-1); }
+
+void AvoidedCpu::set(int cpu) {
+  if (cpu == cpu_ || cpu > kMaxCpu) return;
+  if (cpu < 0) {
+    sched_setaffinity(0, kSetBytes, all_->get());
+    cpu_ = -1;
+    return;
+  }
+  if (cpu_ < 0 && sched_getaffinity(0, kSetBytes, all_->get()) != 0) return;
+  others_->copy(*all_);
+  others_->remove(cpu);
+  if (others_->count() > 0 && sched_setaffinity(0, kSetBytes, others_->get()) == 0) cpu_ = cpu;
 }
 
 }  // namespace transept

@@ -1,7 +1,8 @@
 // Processors: the affinity of this process, the order in which threads should take processors, and lists of processors
-// as text. No state; thread-safe.
+// as text. Functions are thread-safe.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@
 #include "base/status.h"
 
 namespace transept {
+
+class CpuSet;
 
 // Returns the processors that the calling thread may run on, ascending; empty if the system does not report them.
 std::vector<int> available_cpus();
@@ -27,5 +30,22 @@ std::vector<int> spread_over_cores(std::vector<int> cpus, const std::string& fol
 
 // Returns false if the system refuses. Threads that a pinned thread starts inherit its affinity.
 bool pin_this_thread(int cpu);
+
+// Keeps the thread that made it off one processor. Allocates when it is made only.
+class AvoidedCpu final {
+ public:
+  AvoidedCpu();
+  ~AvoidedCpu();
+  AvoidedCpu(const AvoidedCpu&) = delete;
+  AvoidedCpu& operator=(const AvoidedCpu&) = delete;
+
+  // From now on the thread runs on any processor that it may run on but this one; -1: on any. No effect if there is no
+  // other, or if the system refuses.
+  void set(int cpu);
+
+ private:
+  int cpu_ = -1;
+  std::unique_ptr<CpuSet> all_, others_;  // all_: while one is avoided, what it was before
+};
 
 }  // namespace transept

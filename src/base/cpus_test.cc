@@ -92,5 +92,34 @@ TEST(ThreadPoolCpus, ThreadsRunWhereTheyAreTold) {
   EXPECT_EQ(available_cpus(), available) << "the pool's maker was pinned";
 }
 
+TEST(AvoidedCpu, KeepsTheThreadOffOneProcessorAndRestoresWhatItFound) {
+  std::thread([] {
+    const std::vector<int> before = available_cpus();
+    if (before.size() < 2) return;
+    {
+      AvoidedCpu avoided;
+      for (const int cpu : {before[0], before[1], before[0]}) {
+        avoided.set(cpu);
+        std::vector<int> others = before;
+        std::erase(others, cpu);
+        EXPECT_EQ(available_cpus(), others);
+        EXPECT_NE(sched_getcpu(), cpu);
+      }
+      avoided.set(-1);
+      EXPECT_EQ(available_cpus(), before);
+      avoided.set(before[1]);
+    }
+    EXPECT_EQ(available_cpus(), before) << "its end is the end of it";
+    pin_this_thread(before[1]);
+    AvoidedCpu avoided;
+    avoided.set(before[1]);
+    EXPECT_THAT(available_cpus(), ElementsAre(before[1])) << "there is no other";
+    avoided.set(-1);
+    EXPECT_THAT(available_cpus(), ElementsAre(before[1]));
+    avoided.set(kMaxCpu + 1);
+    EXPECT_THAT(available_cpus(), ElementsAre(before[1]));
+  }).join();
+}
+
 }  // namespace
 }  // namespace transept

@@ -15,6 +15,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/caller_distance.h"
 #include "base/check.h"
 #include "base/cpus.h"
 #include "base/shared_processor.h"
@@ -92,6 +93,7 @@ void ThreadPool::run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)>
     return;
   }
   job_ = &fn;
+  caller_cpu_.store(cpus_.empty() ? sched_getcpu() : -1, std::memory_order_relaxed);
   hand_out(begin, end);
   joined_.store(0, std::memory_order_release);
   begin_epoch();
@@ -159,27 +161,57 @@ uint32_t ThreadPool::wait_for_epoch(uint32_t seen, int max_spins) {
   return epoch_.load(std::memory_order_acquire);
 }
 
+// What a worker does about neighbours, between two calls.
+class ThreadPool::NeighbourPolicy final {
+ public:
+  explicit NeighbourPolicy(int num_threads) : distance_(num_threads, num_available_cpus()) {}
+
+  bool is_shared() const { return processor_.is_shared(); }
+
+  // `caller_cpu` -1: keep off none.
+  void look(int caller_cpu) {
+    const auto look_every = is_shared() ? kLookEveryWhenShared : kLookEvery;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_at_ < look_every) return;
+    looked_at_ = now;
+    const auto rest = processor_.rest_at(times_.read());
+    keep_distance(now.time_since_epoch(), caller_cpu);
+    if (rest > SharedProcessor::Duration::zero()) std::this_thread::sleep_for(rest);
+  }
+
+ private:
+  // Looking costs 0.7 to 2.3 us, of which the calls of a quiet machine should notice nothing. Rests need it often.
+  static constexpr std::chrono::nanoseconds kLookEvery = std::chrono::milliseconds(1);
+  static constexpr std::chrono::nanoseconds kLookEveryWhenShared = std::chrono::microseconds(100);
+
+  void keep_distance(std::chrono::nanoseconds now, int caller_cpu) {
+    if (!is_shared()) {
+      distance_.reset();
+    } else if (distance_.is_due(now)) {
+      distance_.take(now, running_.count());
+    }
+    avoided_.set(distance_.keeps_off() ? caller_cpu : -1);
+  }
+
+  const ThreadTimes times_;
+  SharedProcessor processor_;
+  const RunningThreads running_;
+  CallerDistance distance_;
+  AvoidedCpu avoided_;
+  std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
+};
+
 void ThreadPool::work(int thread) {
   if (!cpus_.empty()) pin_this_thread(cpus_[static_cast<size_t>(thread)]);
-  // Looking costs 0.7 to 2.3 us, of which the calls of a quiet machine should notice nothing. Rests need it often.
-  constexpr std::chrono::nanoseconds kLookEvery = std::chrono::milliseconds(1);
-  constexpr std::chrono::nanoseconds kLookEveryWhenShared = std::chrono::microseconds(100);
-  const ThreadTimes times;
-  SharedProcessor processor;
-  auto looked_at = std::chrono::steady_clock::now();
+  NeighbourPolicy policy(num_threads());
   uint32_t seen = 0;
   while (true) {
-    seen = wait_for_epoch(seen, processor.is_shared() ? kSpinsWhenShared : kSpins);
+    seen = wait_for_epoch(seen, policy.is_shared() ? kSpinsWhenShared : kSpins);
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join()) continue;
     run_tasks(thread);
     joined_.fetch_sub(1, std::memory_order_release);
-    const auto look_every = processor.is_shared() ? kLookEveryWhenShared : kLookEvery;
-    if (const auto now = std::chrono::steady_clock::now(); now - looked_at >= look_every) {
-      looked_at = now;
-      const auto rest = processor.rest_at(times.read());
-      if (rest > SharedProcessor::Duration::zero()) std::this_thread::sleep_for(rest);
-    }
+    policy.look(caller_cpu_.load(std::memory_order_relaxed));
   }
 }
 

@@ -1,7 +1,7 @@
 // A pool of compute threads; a model runner owns one. parallel_for is fork and join: workers spin while calls follow
 // each other, and sleep after some 50 us without one. The join waits for no worker that has not started, since the
 // other threads take its tasks. Beside a busy neighbour a worker rests between calls instead of losing its processor in
-// the middle of a task (base/shared_processor.h).
+// the middle of a task (base/shared_processor.h), and keeps off the caller's processor (base/caller_distance.h).
 //
 // One thread at a time may use the pool (the engine thread, or the SlicedCall that it runs). Tasks must not call
 // parallel_for.
@@ -61,6 +61,8 @@ class ThreadPool final {
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 
+  class NeighbourPolicy;
+
   // The tasks [next, end) of one thread's share that no thread has taken yet.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
@@ -86,6 +88,7 @@ class ThreadPool final {
   std::atomic<int32_t> num_sleeping_{0};        // workers that wait in the kernel for the next epoch
   // The number of workers in the call. kClosed is set: none may join. job_ and shares_ change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};
+  std::atomic<int> caller_cpu_{-1};  // where the last call was made; -1: of no interest, processors are given
   std::atomic<bool> stopping_{false};
 };
 
