@@ -10,7 +10,8 @@ namespace transept {
 namespace {
 
 Status output_error(const RequestOutput& output) {
-  return output.error_param.empty() ? absl::InternalError(output.error) : field_error(output.error_param, output.error);
+  return output.error_param.empty() ? Status(output.error_code, output.error)
+                                    : field_error(output.error_param, output.error);
 }
 
 void list_ids(std::span<SequenceGroup* const> groups, std::vector<std::string>& ids) {

@@ -9,6 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/content_digest.h"
+#include "base/status.h"
+
 namespace transept {
 
 struct TokenLogprob {
@@ -61,6 +64,14 @@ struct RequestMetrics {
   double total_s = -1;        // from arrival to this result
 };
 
+// What became of one item of a request that only encodes: another instance has its rows.
+struct EncodedItem {
+  ContentDigest digest;
+  int32_t num_positions = 0;
+  int32_t splice_offset = 0;  // EncoderItem::splice_offset; 0 for rows that are crossed
+  double seconds = 0;         // from arrival until the rows were there
+};
+
 // A finished result, or (finished == false) a piece of a stream: request_id and `outputs` alone, with only what is new.
 struct RequestOutput {
   std::string request_id;
@@ -82,8 +93,10 @@ struct RequestOutput {
   std::vector<float> encoder_output;
   std::vector<CompletionOutput> outputs;
   bool finished = false;
-  std::string error;        // why the request failed while it ran; "": it did not
-  std::string error_param;  // the request's field that caused the error; "": none
+  std::vector<EncodedItem> encoded_items;  // of a request that only encodes, in order; it has no outputs
+  std::string error;                       // why the request failed while it ran; "": it did not
+  absl::StatusCode error_code = absl::StatusCode::kInternal;  // of `error`
+  std::string error_param;                                    // the request's field that caused the error; "": none
   RequestMetrics metrics;
 };
 

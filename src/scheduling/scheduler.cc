@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "scheduling/plan_item.h"
 
 namespace transept {
 
@@ -374,10 +375,7 @@ void Scheduler::fill_encode(const SequenceGroup& group, size_t index, Consumers 
   const EncoderItem& item = group.items()[index];
   encode.group_id = group.group_id();
   encode.item = static_cast<int32_t>(index);
-  encode.token_ids.assign(item.token_ids.begin(), item.token_ids.end());
-  encode.num_positions = item.num_positions();
-  encode.num_rows = item.num_rows();
-  encode.consumers = item.consumers;
+  plan_item(item, encode, outputs.bulk);
   encode.writes = writes;
   if (has(writes, Consumers::kCross)) {
     fill_unwritten_tables(group.group_id(), group_tables(group), encode.group_tables);
@@ -385,12 +383,6 @@ void Scheduler::fill_encode(const SequenceGroup& group, size_t index, Consumers 
   }
   if (has(writes, Consumers::kSplice)) {
     fill_unwritten_tables(group.group_id(), item_tables(group, index), encode.item_tables);
-  }
-  if (const EncoderFeatures* features = item.features.get(); features != nullptr) {
-    encode.features.shape = features->shape;
-    encode.features.extras = features->extras;
-    encode.features.begin = std::ssize(outputs.bulk);
-    outputs.bulk.insert(outputs.bulk.end(), features->values.begin(), features->values.end());
   }
 }
 
