@@ -219,6 +219,37 @@ std::vector<SafetensorsTensor> WeightMap::read_tensors() const {
   return list;
 }
 
+namespace {
+
+// The first bytes of a tensor whose elements do not lie in row-major order: of as many entries of its first axis as
+// they reach into.
+void gather_beginning(const SafetensorsTensor& view, std::span<const int64_t> strides, size_t max_bytes,
+                      std::vector<std::byte>& bytes) {
+  const auto width = static_cast<int64_t>(safetensors_dtype_bytes(view.dtype));
+  std::vector<int64_t> shape = view.shape;
+  shape[0] = 1;
+  const int64_t entry_bytes = std::max<int64_t>(1, width * num_elements(shape).value());  // checked with the file
+  shape[0] = std::min(view.shape[0], (static_cast<int64_t>(max_bytes) + entry_bytes - 1) / entry_bytes);
+  bytes.resize(static_cast<size_t>(width * num_elements(shape).value()));
+  gather(view.data, static_cast<size_t>(width), shape, strides, bytes, nullptr);
+}
+
+}  // namespace
+
+void WeightMap::visit_samples(size_t max_bytes, FunctionRef<bool(std::string_view)> wanted,
+                              FunctionRef<void(const Sample&)> take) const {
+  std::vector<std::byte> gathered;
+  for (const auto& [name, tensor] : impl_->tensors) {
+    if (!wanted(name)) continue;
+    std::span<const std::byte> bytes = tensor.view.data;
+    if (!tensor.strides.empty()) {
+      gather_beginning(tensor.view, tensor.strides, max_bytes, gathered);
+      bytes = gathered;
+    }
+    take({name, tensor.view.dtype, tensor.view.shape, bytes.first(std::min(bytes.size(), max_bytes))});
+  }
+}
+
 const std::string& WeightMap::source() const { return impl_->source; }
 
 void WeightMap::ignore(std::string_view name) {

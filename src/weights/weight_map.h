@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "tensor/device.h"
@@ -86,6 +87,18 @@ class WeightMap final {
 
   // Tensors that were neither read nor ignored, sorted: each deserves a warning.
   std::vector<std::string> unread() const;
+
+  // A tensor of any type, and the first of its bytes, its elements in row-major order.
+  struct Sample {
+    std::string_view name;
+    std::string_view dtype;  // as safetensors spells it
+    std::span<const int64_t> shape;
+    std::span<const std::byte> bytes;
+  };
+  // Calls `take` for each tensor whose name is `wanted`, in order of names, with at most `max_bytes` of it. Reads no
+  // more of the files than that, and marks nothing as read. A sample is valid during the call.
+  void visit_samples(size_t max_bytes, FunctionRef<bool(std::string_view name)> wanted,
+                     FunctionRef<void(const Sample&)> take) const;
 
   size_t total_bytes() const;
 
