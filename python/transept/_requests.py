@@ -50,6 +50,15 @@ def submit_patiently(
             time.sleep(_FULL_QUEUE_SECONDS)
 
 
+def answer_patiently(model: EngineModel, encoder: str, fields: str, timeout: float) -> _core.Result:
+    """The whole answer of one request. Waits while the queue is full."""
+    while True:
+        try:
+            return model.core.answer(encoder, fields, timeout)
+        except ResourceExhaustedError:
+            time.sleep(_FULL_QUEUE_SECONDS)
+
+
 def _oldest(pending: collections.deque[_core.Stream]) -> _core.Result:
     """The oldest request's result, when it is there."""
     result = whole(pending[0])

@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional, Union
 from . import _core
 from ._model import EngineModel, Tokenizer
 from ._progress import tqdm_class
-from ._requests import run_in_order, submit_patiently, whole
+from ._requests import answer_patiently, run_in_order
 from .engine_args import engine_args
 from .inputs import EncodedInput, Ids, Parts, PromptType, decoder_of, is_one_prompt, parts_of
 from .outputs import BeamSearchOutput, BeamSearchSequence, RequestOutput, ScoreOutput
@@ -53,8 +53,8 @@ class LLM:
         """
         if isinstance(prompts, str) and isinstance(sampling_params, SamplingParams) and not use_tqdm and not encoder_output:
             # The same in fewer words: what Python does to a request is time that the engine sleeps.
-            stream = submit_patiently(self._model, Parts(prompts, None, {}), sampling_params.to_json(), 0, timeout)
-            return [RequestOutput(str(next(self._counter)), whole(stream))]
+            result = answer_patiently(self._model, prompts, sampling_params.to_json(), timeout)
+            return [RequestOutput(str(next(self._counter)), result)]
         parts = _parts_of_all(prompts)
         texts = _one_each(sampling_params, len(parts))
         flags = _core.ENCODER_OUTPUT if encoder_output else 0

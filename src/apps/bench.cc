@@ -192,7 +192,7 @@ Status run_workload(const std::string& mode, const Flags& flags) {
   }
   ASSIGN_OR_RETURN(BenchInputs inputs, BenchInputs::create(work, model, config.seed));
   work.input_len = inputs.input_len();
-  model.engine->enter_thread();
+  model.engine->start(nullptr);
   ASSIGN_OR_RETURN(const Call warm_up, run_call(work, inputs, *model.engine, &start));
   std::vector<Call> calls;
   for (int64_t i = 0; i < work.repeats; ++i) {

@@ -10,9 +10,15 @@
 namespace transept {
 namespace {
 
-std::vector<std::unique_ptr<LLMEngine>> list_of(std::unique_ptr<LLMEngine> engine) {
-  std::vector<std::unique_ptr<LLMEngine>> engines;
+std::vector<std::unique_ptr<StepEngine>> list_of(std::unique_ptr<StepEngine> engine) {
+  std::vector<std::unique_ptr<StepEngine>> engines;
   engines.push_back(std::move(engine));
+  return engines;
+}
+
+std::vector<std::unique_ptr<StepEngine>> list_of(std::vector<std::unique_ptr<LLMEngine>> replicas) {
+  std::vector<std::unique_ptr<StepEngine>> engines;
+  for (std::unique_ptr<LLMEngine>& engine : replicas) engines.push_back(std::move(engine));
   return engines;
 }
 
@@ -43,10 +49,16 @@ void RequestStream::let_go() {
 AsyncEngine::AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& options, const Clock& clock)
     : AsyncEngine(list_of(std::move(engine)), options, clock) {}
 
+AsyncEngine::AsyncEngine(std::unique_ptr<EncoderEngine> engine, const Options& options, const Clock& clock)
+    : AsyncEngine(list_of(std::move(engine)), options, clock) {}
+
 AsyncEngine::AsyncEngine(std::vector<std::unique_ptr<LLMEngine>> replicas, const Options& options, const Clock& clock)
+    : AsyncEngine(list_of(std::move(replicas)), options, clock) {}
+
+AsyncEngine::AsyncEngine(std::vector<std::unique_ptr<StepEngine>> replicas, const Options& options, const Clock& clock)
     : clock_(clock), shares_identical_inputs_(!replicas.empty() && replicas.front()->shares_identical_inputs()) {
   CHECK(!replicas.empty(), "there is no engine");
-  for (std::unique_ptr<LLMEngine>& engine : replicas) {
+  for (std::unique_ptr<StepEngine>& engine : replicas) {
     replicas_.push_back(std::make_unique<EngineThread>(std::move(engine), options.max_queued_requests, clock));
   }
 }
@@ -62,7 +74,7 @@ StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
                                     .encoded = std::move(spec.encoded),
                                     .inputs = std::move(spec.inputs),
                                     .params = std::move(spec.params),
-                                    .options = {.stream = spec.stream, .arrival_time = now},
+                                    .options = {.stream = spec.stream, .arrival_time = now, .consumer = spec.consumer},
                                     .arrival = now,
                                     .deadline = spec.deadline,
                                     .is_continuation = spec.is_continuation};
@@ -166,7 +178,11 @@ std::unique_ptr<LLMEngine> AsyncEngine::stop() {
 std::vector<std::unique_ptr<LLMEngine>> AsyncEngine::stop_all() {
   for (const auto& replica : replicas_) replica->ask_to_stop();
   std::vector<std::unique_ptr<LLMEngine>> engines;
-  for (const auto& replica : replicas_) engines.push_back(replica->stop());
+  for (const auto& replica : replicas_) {
+    std::unique_ptr<StepEngine> engine = replica->stop();
+    CHECK(dynamic_cast<LLMEngine*>(engine.get()) != nullptr, "an encoder's engine is not given back");
+    engines.emplace_back(static_cast<LLMEngine*>(engine.release()));
+  }
   return engines;
 }
 

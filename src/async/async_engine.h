@@ -31,6 +31,7 @@
 #include "base/content_digest.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "engine/encoder_engine.h"
 #include "engine/llm_engine.h"
 
 namespace transept {
@@ -46,6 +47,8 @@ struct RequestSpec {
   // continuation, since the work already done would be lost. A continuation waits in the queue like any request and
   // counts there.
   bool is_continuation = false;
+  // Of an encode instance, and of no other: where the rows of the items go. `inputs` has the items alone.
+  std::optional<RowsConsumer> consumer = std::nullopt;
   // For event loops. The thread of the request's engine calls this when the stream goes from empty to readable and when
   // the stream ends; read until the stream is empty. The call may come before add_request returns. It blocks the
   // engine, so it must only pass the notification on: it may not wait, nor take a lock that is held while a stream is
@@ -99,6 +102,8 @@ class AsyncEngine final {
   // all replicas give the same answers.
   AsyncEngine(std::vector<std::unique_ptr<LLMEngine>> replicas, const Options& options, const Clock& clock);
   AsyncEngine(std::unique_ptr<LLMEngine> engine, const Options& options, const Clock& clock);
+  // Of an encode instance: each of its requests has a consumer.
+  AsyncEngine(std::unique_ptr<EncoderEngine> engine, const Options& options, const Clock& clock);
   ~AsyncEngine();
   AsyncEngine(const AsyncEngine&) = delete;
   AsyncEngine& operator=(const AsyncEngine&) = delete;
@@ -126,8 +131,8 @@ class AsyncEngine final {
 
   // Ends the requests that are left with kUnavailable, ends each thread after its current step, and returns the
   // engines. Call once.
-  std::vector<std::unique_ptr<LLMEngine>> stop_all();
-  std::unique_ptr<LLMEngine> stop();  // REQUIRES: made of one engine
+  std::vector<std::unique_ptr<LLMEngine>> stop_all();  // REQUIRES: made of LLMEngines
+  std::unique_ptr<LLMEngine> stop();                   // REQUIRES: made of one LLMEngine
 
   // Returns the error that made an engine fail; ok: none did. A step's error ends every stream of its engine, and the
   // engine. No new request is accepted after that; requests in flight in other replicas continue.
@@ -142,6 +147,7 @@ class AsyncEngine final {
   std::vector<EngineSnapshot> snapshots() const;
 
  private:
+  AsyncEngine(std::vector<std::unique_ptr<StepEngine>> replicas, const Options& options, const Clock& clock);
   StatusOr<RequestStream> dispatch(EngineMailbox::NewRequest request);
   RequestLoad load_of(const EngineMailbox::NewRequest& request) const;
   void make_digest(EncoderDecoderInputs& inputs) const;

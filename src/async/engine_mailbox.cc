@@ -74,6 +74,12 @@ void EngineMailbox::input_dropped() {
   wake_engine_.notify_one();
 }
 
+void EngineMailbox::wake() {
+  const MutexLock lock(mutex_);
+  is_woken_ = true;
+  wake_engine_.notify_one();
+}
+
 void EngineMailbox::refuse_new_requests() {
   const MutexLock lock(mutex_);
   close_locked();
@@ -124,20 +130,27 @@ EngineSnapshot EngineMailbox::snapshot() const {
 }
 
 bool EngineMailbox::has_work() const {
-  return stop_ || inputs_dropped_ || !added_.empty() || !aborted_.empty() || !encodes_.empty();
+  return stop_ || inputs_dropped_ || is_woken_ || !added_.empty() || !aborted_.empty() || !encodes_.empty();
 }
 
-void EngineMailbox::take(bool may_sleep, Work& work) {
+void EngineMailbox::take(std::optional<Duration> max_sleep, Work& work) {
   work.added.clear();
   work.aborted.clear();
   work.encodes.clear();
   const MutexLock lock(mutex_);
-  if (may_sleep && !has_work()) {
+  if (max_sleep != Duration::zero() && !has_work()) {
     is_idle_ = true;
     became_idle_.notify_all();
-    while (!has_work()) wake_engine_.wait(mutex_);
+    if (!max_sleep.has_value()) {
+      while (!has_work()) wake_engine_.wait(mutex_);
+    } else {
+      const auto end = std::chrono::steady_clock::now() + *max_sleep;
+      while (!has_work() && wake_engine_.wait_until(mutex_, end)) {
+      }
+    }
     is_idle_ = false;
   }
+  is_woken_ = false;
   std::swap(added_, work.added);
   std::swap(aborted_, work.aborted);
   std::swap(encodes_, work.encodes);

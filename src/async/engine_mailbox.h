@@ -23,7 +23,7 @@
 #include "base/status.h"
 #include "core/prompt.h"
 #include "core/sampling_params.h"
-#include "engine/llm_engine.h"
+#include "engine/step_engine.h"
 
 namespace transept {
 
@@ -68,6 +68,8 @@ class EngineMailbox final {
   void encode(EncodeCall call);
   // Tells the engine that the last copy of a handle was dropped.
   void input_dropped();
+  // Ends take()'s sleep: an event of another instance has come.
+  void wake();
 
   void refuse_new_requests();
   // Waits until every request has ended and every stream was notified. Returns false after `timeout`.
@@ -87,8 +89,8 @@ class EngineMailbox final {
     bool inputs_dropped = false;
     bool stop = false;
   };
-  // Takes what has come. With `may_sleep`, waits until there is something.
-  void take(bool may_sleep, Work& work);
+  // Takes what has come. Waits until there is something, at most `max_sleep`; unset: as long as it takes.
+  void take(std::optional<Duration> max_sleep, Work& work);
   // Frees the ids of requests that have ended. Call before their streams are notified, so that a reader of the end may
   // reuse the id at once.
   void forget(const std::vector<std::string>& request_ids);
@@ -118,6 +120,7 @@ class EngineMailbox final {
   std::vector<std::shared_ptr<RequestChannel>> aborted_ ABSL_GUARDED_BY(mutex_);
   std::vector<EncodeCall> encodes_ ABSL_GUARDED_BY(mutex_);
   bool inputs_dropped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_woken_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<std::string, InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
   int64_t num_tokens_ ABSL_GUARDED_BY(mutex_) = 0;                                // of all requests in flight
   absl::flat_hash_map<ContentDigest, int32_t> contents_ ABSL_GUARDED_BY(mutex_);  // requests in flight that read it

@@ -27,8 +27,8 @@ void add(const EngineSnapshot::Counts& more, EngineSnapshot::Counts& sum) {
   sum.refused += more.refused;
 }
 
-void add(const LLMEngine::Stats& more, LLMEngine::Stats& sum) {
-  static_assert(sizeof(LLMEngine::Stats) == 14 * sizeof(int64_t), "every figure is added up here");
+void add(const EngineStats& more, EngineStats& sum) {
+  static_assert(sizeof(EngineStats) == 14 * sizeof(int64_t), "every figure is added up here");
   sum.num_steps += more.num_steps;
   sum.num_prompt_tokens += more.num_prompt_tokens;
   sum.num_encoder_tokens += more.num_encoder_tokens;

@@ -3,20 +3,12 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "engine/llm_engine.h"
+#include "engine/engine_state.h"
 
 namespace transept {
 
-struct EngineSnapshot {
-  std::vector<std::string> running, waiting, swapped;  // request ids, in order of arrival
-  struct Blocks {
-    int32_t total = 0, free = 0, self = 0, cross = 0, pinned = 0;  // on the device
-    int32_t host_total = 0, host_free = 0;
-  } blocks;
-  int32_t num_queued = 0;  // requests before their first step
+struct EngineSnapshot : EngineState {
   int32_t max_queued = 0;
   struct Counts {          // since the start
     int64_t finished = 0;  // with an answer
@@ -25,8 +17,6 @@ struct EngineSnapshot {
     int64_t failed = 0;    // with any other error
     int64_t refused = 0;   // not accepted: the queue was full
   } counts;
-  LLMEngine::Stats stats;
-  ExecutorStats executor;
 };
 
 // Several replicas as one: sums the counts and concatenates the lists, replica by replica. REQUIRES: at least one

@@ -1,5 +1,6 @@
 #include "async/engine_thread.h"
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <utility>
@@ -14,16 +15,11 @@ Status output_error(const RequestOutput& output) {
                                     : field_error(output.error_param, output.error);
 }
 
-void list_ids(std::span<SequenceGroup* const> groups, std::vector<std::string>& ids) {
-  ids.resize(groups.size());
-  for (size_t i = 0; i < groups.size(); ++i) ids[i] = groups[i]->request_id();
-}
-
 }  // namespace
 
 // ---- Its owner
 
-EngineThread::EngineThread(std::unique_ptr<LLMEngine> engine, int32_t max_queued_requests, const Clock& clock)
+EngineThread::EngineThread(std::unique_ptr<StepEngine> engine, int32_t max_queued_requests, const Clock& clock)
     : mailbox_(std::make_shared<EngineMailbox>(max_queued_requests)),
       clock_(clock),
       input_owner_(engine->input_owner()),
@@ -39,7 +35,7 @@ EngineThread::~EngineThread() {
   if (thread_.joinable()) stop();
 }
 
-std::unique_ptr<LLMEngine> EngineThread::stop() {
+std::unique_ptr<StepEngine> EngineThread::stop() {
   CHECK(thread_.joinable(), "the engine was stopped before");
   mailbox_->stop();
   thread_.join();
@@ -50,10 +46,10 @@ std::unique_ptr<LLMEngine> EngineThread::stop() {
 // ---- The engine thread
 
 void EngineThread::run() {
-  engine_->enter_thread();
+  engine_->start([mailbox = mailbox_] { mailbox->wake(); });
   EngineMailbox::Work work;
   while (true) {
-    mailbox_->take(in_flight_.empty(), work);
+    mailbox_->take(time_to_sleep(), work);
     if (work.inputs_dropped) engine_->collect_dropped_inputs();
     for (EngineMailbox::EncodeCall& call : work.encodes) call.handle.set_value(engine_->encode(call.inputs));
     for (EngineMailbox::NewRequest& request : work.added) admit(request);
@@ -63,7 +59,7 @@ void EngineThread::run() {
     // Published before it is told: whoever has read an end finds it in the next snapshot.
     if (!work.added.empty() || !endings_.empty() || work.inputs_dropped) publish();
     deliver_endings();
-    if (in_flight_.empty()) continue;
+    if (engine_->next_step_time() > clock_.now()) continue;
     step();
     publish();
     deliver_endings();
@@ -73,17 +69,27 @@ void EngineThread::run() {
   deliver_endings();
 }
 
+// Unset: for as long as nothing comes.
+std::optional<Duration> EngineThread::time_to_sleep() const {
+  TimePoint until = engine_->next_step_time();
+  if (until == TimePoint::min()) return Duration::zero();
+  if (num_deadlines_ > 0) {
+    for (const auto& [id, request] : in_flight_) until = std::min(until, request.deadline.value_or(until));
+  }
+  if (until == TimePoint::max()) return std::nullopt;
+  return std::max(Duration::zero(), until - clock_.now());
+}
+
 void EngineThread::admit(EngineMailbox::NewRequest& request) {
   const std::string& id = request.channel->request_id();
   in_flight_.emplace(id, InFlight{request.channel, request.arrival, request.deadline});
   num_deadlines_ += request.deadline.has_value() ? 1 : 0;
   Status added = mailbox_->failure();
   // Out of the list: the handle is dropped with this call, not when the list is next used.
-  const EncodedInput encoded = std::move(request.encoded);
+  StepEngine::Request admitted{id, std::move(request.encoded), std::move(request.inputs), request.params,
+                               request.options};
   if (added.ok()) {
-    added = encoded.has_value()
-                ? engine_->add_request(id, encoded, std::move(request.inputs), request.params, request.options)
-                : engine_->add_request(id, std::move(request.inputs), request.params, request.options);
+    added = engine_->add(std::move(admitted));
   }
   if (added.ok()) return;
   ++counts_.failed;
@@ -176,24 +182,8 @@ void EngineThread::deliver_endings() {
 }
 
 void EngineThread::publish() {
-  const Scheduler& scheduler = engine_->scheduler();
-  const BlockSpaceManager& blocks = scheduler.blocks();
-  list_ids(scheduler.running(), snapshot_.running);
-  list_ids(scheduler.waiting(), snapshot_.waiting);
-  list_ids(scheduler.swapped(), snapshot_.swapped);
-  snapshot_.num_queued = 0;
-  for (const SequenceGroup* group : scheduler.waiting()) snapshot_.num_queued += group->was_scheduled() ? 0 : 1;
-  const BlockSpaceManager::Usage usage = blocks.device_usage();
-  snapshot_.blocks = {.total = blocks.num_device_blocks(),
-                      .free = blocks.get_num_free_device_blocks(),
-                      .self = usage.self,
-                      .cross = usage.cross,
-                      .pinned = usage.pinned,
-                      .host_total = blocks.num_host_blocks(),
-                      .host_free = blocks.get_num_free_host_blocks()};
+  engine_->describe(snapshot_);
   snapshot_.counts = counts_;
-  snapshot_.stats = engine_->stats();
-  snapshot_.executor = engine_->executor_stats();
   mailbox_->publish(snapshot_);
 }
 

@@ -15,7 +15,7 @@
 #include "async/engine_mailbox.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "engine/llm_engine.h"
+#include "engine/step_engine.h"
 
 namespace transept {
 
@@ -23,7 +23,7 @@ class EngineThread final {
  public:
   // Starts the thread. Borrows the clock, and what the engine borrows (the tokenizer). `max_queued_requests`: see
   // AsyncEngine::Options.
-  EngineThread(std::unique_ptr<LLMEngine> engine, int32_t max_queued_requests, const Clock& clock);
+  EngineThread(std::unique_ptr<StepEngine> engine, int32_t max_queued_requests, const Clock& clock);
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
@@ -35,7 +35,7 @@ class EngineThread final {
   // Ends the thread after its current step.
   void ask_to_stop() { mailbox_->stop(); }
   // Waits for the thread; the requests that are left end with kUnavailable. Returns the engine. Call once.
-  std::unique_ptr<LLMEngine> stop();
+  std::unique_ptr<StepEngine> stop();
 
  private:
   struct InFlight {
@@ -49,6 +49,7 @@ class EngineThread final {
   };
 
   void run();
+  std::optional<Duration> time_to_sleep() const;
   void admit(EngineMailbox::NewRequest& request);
   void abort_in_flight(const std::shared_ptr<RequestChannel>& channel);
   void expire();
@@ -63,7 +64,7 @@ class EngineThread final {
   const Clock& clock_;
   const void* const input_owner_;
   // Owned by the engine thread until it has ended:
-  std::unique_ptr<LLMEngine> engine_;
+  std::unique_ptr<StepEngine> engine_;
   absl::flat_hash_map<std::string, InFlight> in_flight_;
   int64_t num_deadlines_ = 0;  // of requests in flight
   std::vector<RequestOutput> outputs_;

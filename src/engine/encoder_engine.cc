@@ -82,7 +82,7 @@ Status EncoderEngine::check_item(const EncoderItem& item) const {
 }
 
 EcMeta EncoderEngine::meta_of(const std::string& request_id, uint32_t input_id, const EncoderItem& item,
-                              const Consumer& consumer) const {
+                              const RowsConsumer& consumer) const {
   EcMeta meta;
   meta.key = {request_id, input_id, consumer.attempt};
   meta.digest = *item.digest;
@@ -96,7 +96,7 @@ EcMeta EncoderEngine::meta_of(const std::string& request_id, uint32_t input_id, 
 }
 
 Status EncoderEngine::add_request(const std::string& request_id, std::vector<EncoderItem> items,
-                                  const Consumer& consumer) {
+                                  const RowsConsumer& consumer) {
   RETURN_IF_ERROR(check(request_id, items));
   make_digests(items);
   std::vector<EcMeta> metas;
@@ -105,7 +105,7 @@ Status EncoderEngine::add_request(const std::string& request_id, std::vector<Enc
     RETURN_IF_ERROR(check_ec_meta(metas.back()));
   }
   const TimePoint now = clock_.now();
-  Request& request = requests_[request_id];
+  InFlight& request = requests_[request_id];
   request.arrival = now;
   for (size_t i = 0; i < items.size(); ++i) {
     const GroupId id(next_id_++);
@@ -119,6 +119,15 @@ Status EncoderEngine::add_request(const std::string& request_id, std::vector<Enc
   }
   is_stuck_ = false;
   return ok_status();
+}
+
+Status EncoderEngine::add(Request request) {
+  if (request.encoded.has_value()) return field_error("encoded_input", "an encode instance keeps no handles of inputs");
+  if (!request.options.consumer.has_value()) {
+    return field_error("consumer",
+                       "this is an encode instance: a request names the decode instance that gets its rows");
+  }
+  return add_request(request.id, std::move(request.inputs.items), *request.options.consumer);
 }
 
 StatusOr<RequestOutput> EncoderEngine::abort_request(const std::string& request_id) {
@@ -152,7 +161,8 @@ RequestOutput EncoderEngine::end(const std::string& request_id) {
 // ---- A step
 
 Status EncoderEngine::step(std::vector<RequestOutput>& outputs) {
-  TimePoint now = clock_.now();
+  const TimePoint begin = clock_.now();
+  TimePoint now = begin;
   std::ranges::move(finished_, std::back_inserter(outputs));
   finished_.clear();
   take_events(now);
@@ -164,7 +174,24 @@ Status EncoderEngine::step(std::vector<RequestOutput>& outputs) {
     update(now);
   }
   perform(now, outputs);
+  stats_.step_seconds += seconds(clock_.now() - begin);
   return ok_status();
+}
+
+void EncoderEngine::describe(EngineState& state) const {
+  state.running.clear();
+  state.waiting.clear();
+  state.swapped.clear();
+  for (const auto& [id, request] : requests_) state.running.push_back(id);
+  state.blocks = {};
+  state.num_queued = static_cast<int32_t>(scheduler_.num_waiting());
+  state.stats = {};
+  state.stats.num_steps = stats_.num_steps;
+  state.stats.num_encoder_tokens = stats_.num_encoder_tokens;
+  state.stats.num_encoder_cache_hits = scheduler_.num_hits();
+  state.stats.encode_seconds = stats_.encode_seconds;
+  state.stats.step_seconds = stats_.step_seconds;
+  state.executor = executor_->stats();
 }
 
 TimePoint EncoderEngine::next_step_time() const {
@@ -230,7 +257,7 @@ void EncoderEngine::answer(const EcInput& input, const Status& status, TimePoint
                            std::vector<RequestOutput>& outputs) {
   const auto found = requests_.find(input.request_id);
   if (found == requests_.end()) return;  // another item has failed, or it was aborted
-  Request& request = found->second;
+  InFlight& request = found->second;
   if (status.ok()) {
     ++stats_.num_injected;
     Item& item = request.items[input.input_id];

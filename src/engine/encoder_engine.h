@@ -39,13 +39,6 @@ class EncoderEngine final : public StepEngine {
     size_t max_events = 64;         // of peers and transports, a step
   };
 
-  // Where a request's rows go.
-  struct Consumer {
-    InstanceId instance;
-    uint32_t attempt = 0;  // the first one; a ticket that was claimed from another instance begins with a later one
-    Duration time_left{};  // of the request, from now
-  };
-
   // Borrows the connector and the clock. REQUIRES: executor.info().spec.part is kEncoder.
   EncoderEngine(const Options& options, std::unique_ptr<Executor> executor, EncoderCacheConnector& connector,
                 const Clock& clock);
@@ -54,15 +47,21 @@ class EncoderEngine final : public StepEngine {
   // Missing digests are computed here; compute them before, on another thread. Errors: kAlreadyExists, the id is in
   // flight; kResourceExhausted, max_requests are (both numbers); kInvalidArgument: an id that may not travel, no items,
   // items that the model cannot encode or that never fit, by name.
-  Status add_request(const std::string& request_id, std::vector<EncoderItem> items, const Consumer& consumer);
+  Status add_request(const std::string& request_id, std::vector<EncoderItem> items, const RowsConsumer& consumer);
 
   void start(std::function<void()> wake) override;
+  // add_request() with the request's items and consumer. Errors: also a handle, or no consumer.
+  Status add(Request request) override;
   // Errors of a finished output: kDeadlineExceeded, kUnavailable (the consumer is gone or silent, attempts are over),
   // kResourceExhausted (it will never have the room), kFailedPrecondition (its model differs), kCancelled (by it).
   Status step(std::vector<RequestOutput>& outputs) override;
   TimePoint next_step_time() const override;
   StatusOr<RequestOutput> abort_request(const std::string& request_id) override;
   size_t num_unfinished_requests() const override { return requests_.size(); }
+  // Equal items are encoded once.
+  bool shares_identical_inputs() const override { return true; }
+  // running: all requests. num_encoder_cache_hits: items that were not encoded, since an equal one was.
+  void describe(EngineState& state) const override;
 
   struct Stats {
     int64_t num_steps = 0;           // that encoded
@@ -73,7 +72,7 @@ class EncoderEngine final : public StepEngine {
     int64_t num_failed = 0;          // requests that ended with an error
     int64_t num_aborted = 0;
     int64_t max_step_items = 0;
-    double encode_seconds = 0;
+    double encode_seconds = 0, step_seconds = 0;
   };
   const Stats& stats() const { return stats_; }
   const Executor& executor() const { return *executor_; }
@@ -87,7 +86,7 @@ class EncoderEngine final : public StepEngine {
     EncodedItem encoded;
     bool is_there = false;
   };
-  struct Request {
+  struct InFlight {
     TimePoint arrival{};
     std::vector<Item> items;
     size_t num_there = 0;
@@ -96,7 +95,7 @@ class EncoderEngine final : public StepEngine {
   Status check(const std::string& request_id, const std::vector<EncoderItem>& items) const;
   Status check_item(const EncoderItem& item) const;
   EcMeta meta_of(const std::string& request_id, uint32_t input_id, const EncoderItem& item,
-                 const Consumer& consumer) const;
+                 const RowsConsumer& consumer) const;
   void take_events(TimePoint now);
   void take(const EcEvent& event, TimePoint now);
   void take_message(const EcPeerMessage& message, TimePoint now);
@@ -117,7 +116,7 @@ class EncoderEngine final : public StepEngine {
   EncoderScheduler scheduler_;
   EcSenderTable senders_;
   std::shared_ptr<EcInbox> inbox_;  // null before start()
-  absl::flat_hash_map<std::string, Request> requests_;
+  absl::flat_hash_map<std::string, InFlight> requests_;
   absl::flat_hash_map<GroupId, EcInput> inputs_;
   EcSenderTable::Outputs wanted_;        // by the senders, and not done
   std::vector<RequestOutput> finished_;  // between two steps: given out by the next

@@ -20,25 +20,16 @@
 #include "core/sampling_params.h"
 #include "engine/encoded_input.h"
 #include "engine/shared_inputs.h"
+#include "engine/step_engine.h"
 #include "rank/executor.h"
 #include "scheduling/scheduler.h"
 
 namespace transept {
 
-struct RequestOptions {
-  bool stream = false;  // step() gives what is new after each step (not for beams and best_of)
-  std::optional<TimePoint> arrival_time = std::nullopt;  // on the engine's clock; unset: now
-};
-
 class InputStage final {
  public:
-  struct Request {
-    std::string id;
-    EncoderDecoderInputs inputs;
-    SamplingParams params;
-    RequestOptions options;
-    EncodedInput encoded;  // the handle that the items come from; empty: they are the request's own
-  };
+  // request.encoded: the handle that the items come from; empty: they are the request's own.
+  using Request = StepEngine::Request;
 
   // Borrows the scheduler. `info` is copied.
   InputStage(Scheduler& scheduler, bool share_identical, const ExecutorInfo& info);

@@ -30,7 +30,7 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
 
 Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                               const RequestOptions& options) {
-  return add({request_id, std::move(inputs), params, options, EncodedInput()});
+  return add_checked({request_id, EncodedInput(), std::move(inputs), params, options});
 }
 
 Status LLMEngine::add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
@@ -41,12 +41,18 @@ Status LLMEngine::add_request(const std::string& request_id, const EncodedInput&
   }
   inputs.encoder_prompt = encoded.text();
   inputs.items = encoded.items();
-  return add({request_id, std::move(inputs), params, options, encoded});
+  return add_checked({request_id, encoded, std::move(inputs), params, options});
+}
+
+Status LLMEngine::add(Request request) {
+  if (!request.encoded.has_value()) return add_checked(std::move(request));
+  const EncodedInput encoded = std::move(request.encoded);
+  return add_request(request.id, encoded, std::move(request.inputs), request.params, request.options);
 }
 
 StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) { return inputs_.hold(inputs); }
 
-Status LLMEngine::add(InputStage::Request request) {
+Status LLMEngine::add_checked(Request request) {
   if (requests_.contains(request.id)) {
     return field_error("id", str_cat("a request \"", request.id, "\" is in flight already"));
   }
@@ -105,6 +111,39 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   // One whose open token was being chosen has not begun: if it only scores it has no outputs, as ever.
   if (inputs_.abort(request_id).value_or(false)) output.outputs.clear();
   return output;
+}
+
+void LLMEngine::start(std::function<void()> wake) {
+  (void)wake;  // no event comes from elsewhere
+  executor_->enter_thread();
+}
+
+namespace {
+
+void list_ids(std::span<SequenceGroup* const> groups, std::vector<std::string>& ids) {
+  ids.resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) ids[i] = groups[i]->request_id();
+}
+
+}  // namespace
+
+void LLMEngine::describe(EngineState& state) const {
+  const BlockSpaceManager& blocks = scheduler_.blocks();
+  list_ids(scheduler_.running(), state.running);
+  list_ids(scheduler_.waiting(), state.waiting);
+  list_ids(scheduler_.swapped(), state.swapped);
+  state.num_queued = 0;
+  for (const SequenceGroup* group : scheduler_.waiting()) state.num_queued += group->was_scheduled() ? 0 : 1;
+  const BlockSpaceManager::Usage usage = blocks.device_usage();
+  state.blocks = {.total = blocks.num_device_blocks(),
+                  .free = blocks.get_num_free_device_blocks(),
+                  .self = usage.self,
+                  .cross = usage.cross,
+                  .pinned = usage.pinned,
+                  .host_total = blocks.num_host_blocks(),
+                  .host_free = blocks.get_num_free_host_blocks()};
+  state.stats = stats_;
+  state.executor = executor_->stats();
 }
 
 Status LLMEngine::step(std::vector<RequestOutput>& outputs) {

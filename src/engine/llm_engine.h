@@ -22,6 +22,7 @@
 #include "engine/encoded_input.h"
 #include "engine/input_stage.h"
 #include "engine/output_processor.h"
+#include "engine/step_engine.h"
 #include "engine/step_trace.h"
 #include "rank/executor.h"
 #include "scheduling/scheduler.h"
@@ -29,7 +30,7 @@
 
 namespace transept {
 
-class LLMEngine final {
+class LLMEngine final : public StepEngine {
  public:
   struct Options {
     // Those that fit an executor: its limits, pools and specs.
@@ -52,52 +53,39 @@ class LLMEngine final {
   // Returns a handle of the encoder side of `inputs` (encoded_input.h). Nothing is computed yet: the first request over
   // the handle encodes, and later ones find its cross KV. Errors: no encoder input; an input that could never fit (both
   // counts).
-  StatusOr<EncodedInput> encode(const EncoderDecoderInputs& inputs);
+  StatusOr<EncodedInput> encode(const EncoderDecoderInputs& inputs) override;
   // Adds a request over a handle: `inputs` has the decoder side, and the handle replaces its encoder side. Errors:
   // those of add_request; an empty handle, or a handle of another engine.
   Status add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
                      const SamplingParams& params, const RequestOptions& options = {});
-  // Unpins the inputs of dropped handles, as every step and every encode() does first. For an engine that is idle.
-  void collect_dropped_inputs() { inputs_.shared().collect_dropped(); }
-  // Sets the callback for dropped handles; null: none. It runs on the thread that drops a handle's last copy. It may
-  // outlive the engine, as handles do.
-  void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) {
+  // Over a handle, or over the request's own items.
+  Status add(Request request) override;
+
+  void collect_dropped_inputs() override { inputs_.shared().collect_dropped(); }
+  void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) override {
     inputs_.shared().set_on_drop(std::move(on_drop));
   }
 
-  // EncodedInput::owner() of this engine's handles.
-  const void* input_owner() const { return inputs_.shared().owner(); }
-  bool shares_identical_inputs() const { return inputs_.shared().shares_identical(); }
+  const void* input_owner() const override { return inputs_.shared().owner(); }
+  bool shares_identical_inputs() const override { return inputs_.shared().shares_identical(); }
 
-  // Pins the thread that calls step() from here on where the executor's threads are. Call before its first step.
-  void enter_thread() { executor_->enter_thread(); }
+  void start(std::function<void()> wake) override;
 
-  // Returns what the request has so far, with finish_reason abort. Errors: no such request.
-  StatusOr<RequestOutput> abort_request(const std::string& request_id);
+  StatusOr<RequestOutput> abort_request(const std::string& request_id) override;
 
   // Runs one step. Appends to `outputs` the requests that finished, and the unfinished pieces of streamed requests:
   // merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then. kInternal: requests wait, and
   // the scheduler has planned nothing for kMaxEmptySteps steps.
-  Status step(std::vector<RequestOutput>& outputs);
+  Status step(std::vector<RequestOutput>& outputs) override;
 
   static constexpr int32_t kMaxEmptySteps = 1000;
 
   bool has_unfinished_requests() const { return scheduler_.has_unfinished(); }
-  size_t num_unfinished_requests() const { return requests_.size(); }
+  TimePoint next_step_time() const override { return has_unfinished_requests() ? TimePoint::min() : TimePoint::max(); }
+  size_t num_unfinished_requests() const override { return requests_.size(); }
 
-  struct Stats {
-    int64_t num_steps = 0;
-    int64_t num_prompt_tokens = 0;       // decoder rows of prompts, recomputed ones included
-    int64_t num_encoder_tokens = 0;      // recomputed ones included
-    int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV and did not encode
-    int64_t num_long_encodes = 0;        // encodes that ran in slices of several steps
-    int64_t num_reencodes = 0;           // encodes of an input whose earlier cross KV was evicted
-    int64_t num_generated_tokens = 0;
-    int64_t num_preemptions = 0;
-    int64_t num_swaps_out = 0, num_swaps_in = 0;  // groups
-    int64_t max_running_seqs = 0;
-    double encode_seconds = 0, decode_seconds = 0, step_seconds = 0;
-  };
+  using Stats = EngineStats;
+  void describe(EngineState& state) const override;
   const Stats& stats() const { return stats_; }
   ExecutorStats executor_stats() const { return executor_->stats(); }
   const Executor& executor() const { return *executor_; }
@@ -111,7 +99,7 @@ class LLMEngine final {
     RequestMetrics metrics;
   };
 
-  Status add(InputStage::Request request);
+  Status add_checked(Request request);
   Status add_group(InputStage::Request request, const Continued* continued = nullptr);
   Status reopen(InputStage::Request request, const RequestOutput& opened);
   bool plan();

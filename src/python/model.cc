@@ -80,6 +80,12 @@ std::unique_ptr<RunningRequest> submit(const PythonModel& self, nb::handle encod
   return std::make_unique<RunningRequest>(self.model, arguments.get(), std::move(notifier), key);
 }
 
+// The whole answer of a request of its own: submit() and next(), without a stream that Python holds.
+transept::Result answer(const PythonModel& self, nb::handle encoder, const nb::str& fields, double timeout) {
+  RequestArguments arguments(encoder, nb::none(), utf8_of(fields), 0, timeout);
+  return *RunningRequest(self.model, arguments.get(), nullptr, 0).next(std::nullopt);
+}
+
 std::unique_ptr<EncodedInput> encode(const PythonModel& self, nb::handle encoder, const nb::str& fields) {
   RequestArguments arguments(encoder, nb::none(), utf8_of(fields), 0, 0);
   transept_encoded* encoded = nullptr;
@@ -129,6 +135,7 @@ void define_models(nb::module_& module) {
   nb::class_<M>(module, "Model")
       .def("submit", &submit, nb::arg("encoder").none(), nb::arg("decoder").none(), nb::arg("fields") = "",
            nb::arg("flags") = 0, nb::arg("timeout") = 0.0, nb::arg("notifier").none() = nb::none(), nb::arg("key") = 0)
+      .def("answer", &answer, nb::arg("encoder"), nb::arg("fields"), nb::arg("timeout"))
       .def("encode", &encode, nb::arg("encoder").none(), nb::arg("fields") = "")
       .def("tokenize", &tokenize, nb::arg("text"), nb::arg("decoder_side"), nb::arg("add_special_tokens"),
            nb::arg("source_lang"), nb::arg("target_lang"))

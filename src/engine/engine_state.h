@@ -1,0 +1,38 @@
+// The state of an engine between two steps. Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rank/executor.h"
+
+namespace transept {
+
+// Since the start.
+struct EngineStats {
+  int64_t num_steps = 0;
+  int64_t num_prompt_tokens = 0;       // decoder rows of prompts, recomputed ones included
+  int64_t num_encoder_tokens = 0;      // recomputed ones included
+  int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV and did not encode
+  int64_t num_long_encodes = 0;        // encodes that ran in slices of several steps
+  int64_t num_reencodes = 0;           // encodes of an input whose earlier cross KV was evicted
+  int64_t num_generated_tokens = 0;
+  int64_t num_preemptions = 0;
+  int64_t num_swaps_out = 0, num_swaps_in = 0;  // groups
+  int64_t max_running_seqs = 0;
+  double encode_seconds = 0, decode_seconds = 0, step_seconds = 0;
+};
+
+struct EngineState {
+  std::vector<std::string> running, waiting, swapped;  // request ids, in order of arrival
+  struct Blocks {
+    int32_t total = 0, free = 0, self = 0, cross = 0, pinned = 0;  // on the device
+    int32_t host_total = 0, host_free = 0;
+  } blocks;
+  int32_t num_queued = 0;  // requests before their first step
+  EngineStats stats;
+  ExecutorStats executor;
+};
+
+}  // namespace transept
