@@ -22,6 +22,7 @@
 #include "engine/encoded_input.h"
 #include "engine/input_stage.h"
 #include "engine/output_processor.h"
+#include "engine/remote_inputs.h"
 #include "engine/step_trace.h"
 #include "rank/executor.h"
 #include "scheduling/scheduler.h"
@@ -39,13 +40,17 @@ class LLMEngine final {
     BlockSpaceManager::Options blocks;  // share_identical_inputs: identical encoder inputs share
     EncodeSliceOptions encode_slice;    // unless kNone: the executor must support long encodes
     size_t max_trace_steps = 0;         // steps kept for --stats-json; 0: none
+    // A decode instance: inputs come encoded through its connector. REQUIRES: RemoteInputs::check().
+    RemoteInputs::Options remote;
   };
 
   // Borrows the tokenizer (may be null) and the clock.
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
-  // An open token of the decoder prompt is filled first, by a separate pass over the same encoded input. Errors: a
-  // request id that is in flight; a request that could never fit (both counts); those of InputStage::check.
+  // Of a request over remote items (core/encoder_item.h): it waits outside the scheduler until the rows of all are
+  // here; if they do not come in time, its result says so. An open token of the decoder prompt is filled first, by a
+  // separate pass over the same encoded input. Errors: a request id that is in flight; a request that could never fit
+  // (both counts); those of InputStage::check.
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                      const RequestOptions& options = {});
 
@@ -82,14 +87,21 @@ class LLMEngine final {
 
   static constexpr int32_t kMaxEmptySteps = 1000;
 
-  bool has_unfinished_requests() const { return scheduler_.has_unfinished(); }
-  size_t num_unfinished_requests() const { return requests_.size(); }
+  bool has_unfinished_requests() const { return scheduler_.has_unfinished() || num_awaiting_inputs() > 0; }
+  size_t num_unfinished_requests() const { return requests_.size() + num_awaiting_inputs(); }
+  // Requests that wait for rows from elsewhere: a step computes nothing for them.
+  size_t num_awaiting_inputs() const { return remote_ == nullptr ? 0 : remote_->num_awaiting(); }
+  // When to step at the latest, if it is not woken before (RemoteInputs::Options::wake). TimePoint::min(): at once;
+  // max(): there is nothing to do.
+  TimePoint next_step_time() const;
 
   struct Stats {
     int64_t num_steps = 0;
     int64_t num_prompt_tokens = 0;       // decoder rows of prompts, recomputed ones included
     int64_t num_encoder_tokens = 0;      // recomputed ones included
     int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV and did not encode
+    int64_t num_injected_tokens = 0;     // rows that came from elsewhere; taken again after preemption, too
+    int64_t num_local_encodes = 0;       // items that a decode instance encoded itself
     int64_t num_long_encodes = 0;        // encodes that ran in slices of several steps
     int64_t num_reencodes = 0;           // encodes of an input whose earlier cross KV was evicted
     int64_t num_generated_tokens = 0;
@@ -103,6 +115,7 @@ class LLMEngine final {
   const Executor& executor() const { return *executor_; }
   const StepTrace& trace() const { return trace_; }
   const Scheduler& scheduler() const { return scheduler_; }
+  const RemoteInputs* remote_inputs() const { return remote_.get(); }  // null: it is no decode instance
 
  private:
   // The part of a request that has just ended, and its metrics.
@@ -112,6 +125,10 @@ class LLMEngine final {
   };
 
   Status add(InputStage::Request request);
+  Status add_ready(InputStage::Request request);
+  void take_remote_inputs(std::vector<RequestOutput>& outputs);
+  void end_without_rows(std::vector<RequestOutput>& outputs);
+  void consume_inputs();
   Status add_group(InputStage::Request request, const Continued* continued = nullptr);
   Status reopen(InputStage::Request request, const RequestOutput& opened);
   bool plan();
@@ -126,6 +143,8 @@ class LLMEngine final {
   const Clock& clock_;
   Scheduler scheduler_;
   InputStage inputs_;
+  std::unique_ptr<RemoteInputs> remote_;    // null: all items are encoded here
+  std::vector<InputStage::Request> ready_;  // of this step: their rows have come
   OutputProcessor output_processor_;
   EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;
