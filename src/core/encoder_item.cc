@@ -21,6 +21,7 @@ int32_t num_positions(std::span<const EncoderItem> items) {
 }
 
 ContentDigest item_digest(const EncoderItem& item, std::string_view salt) {
+  if (item.remote.has_value()) return item.remote->digest;
   DigestBuilder builder;
   builder.add_text(salt);
   // They choose the encoder where a family has two; texts and audio are crossed.

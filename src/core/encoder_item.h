@@ -29,11 +29,23 @@ constexpr Consumers operator&(Consumers a, Consumers b) {
 }
 constexpr bool has(Consumers set, Consumers one) { return (set & one) != Consumers::kNone; }
 
+// An item that another process encodes; its rows come from there (encoder_cache/). A content of its own: two of them
+// are equal if their digests are, and one is never compared with ids or media.
+struct RemoteInput {
+  ContentDigest digest;       // item_digest() of what is encoded, with the salt of the model's fingerprint
+  int32_t num_positions = 0;  // rows of the encoder's output
+  uint32_t input_id = 0;      // EcKey::input_id: the item's index in its request
+
+  bool operator==(const RemoteInput& other) const { return digest == other.digest; }
+};
+
 // What is encoded: ids, media, or both (a family that splices media into its encoder's ids takes them as one item).
 struct EncoderItem {
   std::vector<int32_t> token_ids;
   std::shared_ptr<const EncoderFeatures> features;  // null: ids alone
-  std::optional<ContentDigest> digest;              // item_digest(), if it was computed already
+  // It is encoded elsewhere: without media, and with ids only for those who read them here (edits of scores, results).
+  std::optional<RemoteInput> remote;
+  std::optional<ContentDigest> digest;  // item_digest(), if it was computed already
   Consumers consumers = Consumers::kCross;
   // kSplice: row i takes the place of decoder prompt token splice_offset + i.
   int32_t splice_offset = 0;
@@ -42,8 +54,11 @@ struct EncoderItem {
   EncoderItem(std::vector<int32_t> ids, std::shared_ptr<const EncoderFeatures> media = nullptr)  // NOLINT: a value
       : token_ids(std::move(ids)), features(std::move(media)) {}
 
+  explicit EncoderItem(const RemoteInput& input) : remote(input) {}
+
   // Rows of the encoder's output, which consumers get.
   int32_t num_positions() const {
+    if (remote.has_value()) return remote->num_positions;
     return features != nullptr ? features->num_positions : static_cast<int32_t>(token_ids.size());
   }
   // Rows of the encoder's widest layer: what step budgets count.
@@ -60,8 +75,8 @@ int32_t num_positions(std::span<const EncoderItem> items);
 // of the salt, and for ids and media each the modality ("text", "audio", ..), the shape (for ids: [number of ids]) and
 // the values, little-endian; extras follow the values if there are some. Each text follows its size and each shape its
 // rank, in 8 bytes. Consumers come first unless they are kCross: they choose the encoder where a family has two.
-// Different salts give different digests. `item.digest` and splice_offset are not read. Takes 0.7 ms for a window of
-// Whisper: call it off the engine thread.
+// Different salts give different digests; that of a remote item is its own, whatever the salt. `item.digest` and
+// splice_offset are not read. Takes 0.7 ms for a window of Whisper: call it off the engine thread.
 ContentDigest item_digest(const EncoderItem& item, std::string_view salt = {});
 
 // Sets the digests that are unset.

@@ -71,6 +71,8 @@ struct EncoderDecoderInputs {
   void set_encoder_features(std::shared_ptr<const EncoderFeatures> features) {
     items.assign(1, EncoderItem({}, std::move(features)));
   }
+  // Makes an input that is encoded elsewhere the one item.
+  void set_remote_input(const RemoteInput& input) { items.assign(1, EncoderItem(input)); }
   // The ids of the first item; empty: there are none.
   const std::vector<int32_t>& encoder_token_ids() const {
     static const std::vector<int32_t> kNone;

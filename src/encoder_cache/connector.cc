@@ -5,7 +5,13 @@
 
 namespace transept {
 
+void EcInbox::set_wake(std::function<void()> wake) {
+  const MutexLock lock(mutex_);
+  wake_ = wake ? std::make_shared<const std::function<void()>>(std::move(wake)) : nullptr;
+}
+
 bool EcInbox::put(EcEvent event) {
+  std::shared_ptr<const std::function<void()>> wake;
   {
     const MutexLock lock(mutex_);
     const bool is_message = std::holds_alternative<EcPeerMessage>(event);
@@ -16,8 +22,9 @@ bool EcInbox::put(EcEvent event) {
     num_messages_ += is_message ? 1 : 0;
     events_.push_back(std::move(event));
     if (events_.size() - begin_ > 1) return true;
+    wake = wake_;
   }
-  if (wake_) wake_();
+  if (wake != nullptr) (*wake)();
   return true;
 }
 

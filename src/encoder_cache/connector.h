@@ -58,8 +58,11 @@ using EcEvent = std::variant<EcPeerMessage, EcSendEvent, EcSinkEvent, EcPathEven
 // number of transfers. Thread-safe.
 class EcInbox final {
  public:
+  EcInbox(size_t max_messages, std::function<void()> wake) : max_messages_(max_messages) { set_wake(std::move(wake)); }
+
   // `wake` is called after an event was put into an empty inbox, by the thread that put it; it must only pass that on.
-  EcInbox(size_t max_messages, std::function<void()> wake) : max_messages_(max_messages), wake_(std::move(wake)) {}
+  // Null: none is called.
+  void set_wake(std::function<void()> wake);
 
   // Returns false if the event was dropped.
   bool put(EcEvent event);
@@ -70,8 +73,8 @@ class EcInbox final {
 
  private:
   const size_t max_messages_;
-  const std::function<void()> wake_;
   mutable Mutex mutex_;
+  std::shared_ptr<const std::function<void()>> wake_ ABSL_GUARDED_BY(mutex_);  // shared: it is called without the mutex
   std::vector<EcEvent> events_ ABSL_GUARDED_BY(mutex_);
   size_t begin_ ABSL_GUARDED_BY(mutex_) = 0;  // events before it were taken
   size_t num_messages_ ABSL_GUARDED_BY(mutex_) = 0;

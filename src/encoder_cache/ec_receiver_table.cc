@@ -194,8 +194,8 @@ void EcReceiverTable::abort(const std::string& request_id, TimePoint now, Output
 
 // ---- Time
 
-void EcReceiverTable::on_time(TimePoint now, Outputs& outputs) {
-  while (timers_.next_time() <= now) {
+void EcReceiverTable::on_time(TimePoint now, Outputs& outputs, size_t max_inputs) {
+  for (; max_inputs > 0 && timers_.next_time() <= now; --max_inputs) {
     const EcInput input = timers_.next();
     Entry& entry = entries_.at(input);
     if (entry.receiver.is_forgotten(now)) {

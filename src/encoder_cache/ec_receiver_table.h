@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <list>
 #include <map>
 #include <string>
@@ -80,7 +81,8 @@ class EcReceiverTable final {
   // The request has ended before its inputs were used, whatever their states.
   void abort(const std::string& request_id, TimePoint now, Outputs& outputs);
 
-  void on_time(TimePoint now, Outputs& outputs);
+  // At most `max_inputs` whose time has come; next_time() stays in the past if there are more.
+  void on_time(TimePoint now, Outputs& outputs, size_t max_inputs = std::numeric_limits<size_t>::max());
   TimePoint next_time() const { return timers_.next_time(); }  // when to call it at the latest; TimePoint::max(): never
 
   // What is known of an input; null: nothing. Valid until the next call.

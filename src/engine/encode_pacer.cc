@@ -53,13 +53,16 @@ void EncodePacer::count(const SchedulerOutputs& scheduled, const StepOutput& out
   if (scheduled.num_decoder_tokens > 0) {
     decode_seconds_ = average(decode_seconds_, output.decode_seconds, kDecodeWeight);
   }
-  if (output.num_encode_tasks > 0) {
+  // Rows that were taken cost less than their encode: a step with some says nothing of encodes.
+  const bool is_measure = scheduled.num_injected_tokens == 0;
+  if (output.num_encode_tasks > 0 && is_measure) {
     const double seconds_per_task = output.encode_seconds / static_cast<double>(output.num_encode_tasks);
     encode_seconds_per_task_ = average(encode_seconds_per_task_, seconds_per_task, kEncodeWeight);
   }
   const LongEncode& encode = scheduled.long_encode;
   if (!encode.runs) {
-    if (scheduled.num_encoder_tokens > 0) count_encode(output.encode_seconds, scheduled.num_encoder_tokens);
+    if (scheduled.num_encoder_tokens > 0 && is_measure)
+      count_encode(output.encode_seconds, scheduled.num_encoder_tokens);
     return;
   }
   if (encode.begins) {

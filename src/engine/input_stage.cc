@@ -78,6 +78,10 @@ Status refuse_item(size_t index, const Why&... why) {
 // The length of one text or audio was checked where its prompt was made.
 Status InputStage::check_items(std::span<const EncoderItem> items) const {
   const bool crosses = info_.spec.find_kv(KvKind::kCross) >= 0, splices = info_.spec.find_kv(KvKind::kEncoderRows) >= 0;
+  const bool is_remote = std::ranges::any_of(items, [](const EncoderItem& item) { return item.remote.has_value(); });
+  if (is_remote && info_.rows_spec < 0) {
+    return field_error("encoded_inputs", "this engine takes no inputs that were encoded elsewhere");
+  }
   if (items.size() == 1 && items.front().consumers == Consumers::kCross && crosses) return ok_status();
   if (items.empty() && info_.spec.every_layer_crosses()) {
     return field_error("prompt", str_cat("every decoder layer of this model (", info_.spec.family,

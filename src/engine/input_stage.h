@@ -1,6 +1,6 @@
 // A request's way to being a group of the scheduler: what its items share with other requests, and the pass of its own
 // in which the model chooses an open token of its prompt (Whisper's language). Requests whose items come from elsewhere
-// will wait here, too.
+// have waited for them before (remote_inputs.h).
 //
 // Owned by the engine. Not thread-safe (engine thread).
 #pragma once
@@ -48,6 +48,8 @@ class InputStage final {
   // stays.
   void close(size_t first, std::vector<RequestOutput>& outputs,
              const std::function<Status(Request request, const RequestOutput& opened)>& add);
+  // Whether the open token of a request is being chosen.
+  bool is_open(const std::string& request_id) const { return open_.contains(request_id); }
   // Forgets a request whose pass was aborted; nullopt: none is open. Returns whether it only scores.
   std::optional<bool> abort(const std::string& request_id);
 

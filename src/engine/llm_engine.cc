@@ -15,6 +15,11 @@ LLMEngine::Options LLMEngine::Options::of(const ExecutorInfo& info) {
   options.blocks.specs = info.tables;
   options.blocks.num_device_blocks = info.num_device_blocks;
   options.blocks.num_host_blocks = info.num_host_blocks;
+  if (info.rows_spec < 0) return options;
+  options.scheduler.max_num_injected_tokens = info.max_num_injected_tokens;
+  options.scheduler.may_encode = has_encoder(info.spec.part);
+  options.blocks.keep_unused_items = true;
+  options.blocks.max_reserved_blocks = info.max_reserved_blocks;
   return options;
 }
 
@@ -24,6 +29,9 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
       clock_(clock),
       scheduler_(options.scheduler, options.blocks, clock),
       inputs_(scheduler_, options.blocks.share_identical_inputs, executor_->info()),
+      remote_(options.remote.connector == nullptr
+                  ? nullptr
+                  : std::make_unique<RemoteInputs>(options.remote, scheduler_, *executor_, clock)),
       output_processor_(scheduler_, tokenizer, clock),
       encode_pacer_(options.encode_slice),
       trace_(options.max_trace_steps) {}
@@ -53,15 +61,26 @@ Status LLMEngine::add(Request request) {
 StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) { return inputs_.hold(inputs); }
 
 Status LLMEngine::add_checked(Request request) {
-  if (requests_.contains(request.id)) {
+  if (requests_.contains(request.id) || (remote_ != nullptr && remote_->awaits(request.id))) {
     return field_error("id", str_cat("a request \"", request.id, "\" is in flight already"));
   }
   RETURN_IF_ERROR(inputs_.check(request.inputs, request.params));
   request.options.arrival_time = request.options.arrival_time.value_or(clock_.now());
-  RETURN_IF_ERROR(inputs_.open(request));
+  if (remote_ != nullptr) {
+    ASSIGN_OR_RETURN(const bool is_here, remote_->take(request));
+    if (!is_here) return ok_status();
+  }
+  return add_ready(std::move(request));
+}
+
+// Whatever it needs is here.
+Status LLMEngine::add_ready(InputStage::Request request) {
   const std::string id = request.id;
-  Status added = add_group(std::move(request));
-  if (!added.ok()) inputs_.abort(id);
+  Status added = inputs_.open(request);
+  if (added.ok()) added = add_group(std::move(request));
+  if (added.ok()) return added;
+  inputs_.abort(id);
+  if (remote_ != nullptr) remote_->end(id);
   return added;
 }
 
@@ -102,6 +121,7 @@ Status LLMEngine::reopen(InputStage::Request request, const RequestOutput& opene
 }
 
 StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) {
+  if (remote_ != nullptr && remote_->awaits(request_id)) return remote_->abort(request_id);
   const auto found = requests_.find(request_id);
   if (found == requests_.end()) return not_found("no request \"", request_id, "\" is in flight");
   RequestOutput output;
@@ -110,12 +130,13 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
   requests_.erase(found);
   // One whose open token was being chosen has not begun: if it only scores it has no outputs, as ever.
   if (inputs_.abort(request_id).value_or(false)) output.outputs.clear();
+  if (remote_ != nullptr) remote_->end(request_id);
   return output;
 }
 
 void LLMEngine::start(std::function<void()> wake) {
-  (void)wake;  // no event comes from elsewhere
   executor_->enter_thread();
+  if (remote_ != nullptr) remote_->set_wake(std::move(wake));
 }
 
 namespace {
@@ -148,14 +169,65 @@ void LLMEngine::describe(EngineState& state) const {
 
 Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   const TimePoint begin = clock_.now();
+  if (remote_ != nullptr) take_remote_inputs(outputs);
+  const bool has_plan = plan();
+  if (!plan_.scheduled.without_rows.empty()) end_without_rows(outputs);
+  if (!has_plan) return check_progress();
   const size_t num_outputs_before = outputs.size();
-  if (!plan()) return check_progress();
   num_empty_steps_ = 0;
   RETURN_IF_ERROR(execute());
   update(outputs);
   count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
   scheduler_.free_finished_seq_groups();
   return ok_status();
+}
+
+TimePoint LLMEngine::next_step_time() const {
+  if (scheduler_.has_unfinished()) return TimePoint::min();
+  return remote_ == nullptr ? TimePoint::max() : remote_->next_time();
+}
+
+// ---- Inputs that are encoded elsewhere
+
+void LLMEngine::take_remote_inputs(std::vector<RequestOutput>& outputs) {
+  remote_->maybe_allocate_recvd_metadata(ready_, outputs);
+  for (InputStage::Request& request : ready_) {
+    RequestOutput refused;
+    refused.request_id = request.id;
+    const Status added = add_ready(std::move(request));
+    if (added.ok()) continue;
+    refused.error = error_message(added);
+    refused.error_param = error_param(added);
+    refused.finished = true;
+    outputs.push_back(std::move(refused));
+  }
+  ready_.clear();
+}
+
+// Requests whose turn has come and whose rows have been given up: after a preemption by recompute, for instance. Nobody
+// can be asked for them again yet, so they end; with somebody to ask they would wait for them here.
+void LLMEngine::end_without_rows(std::vector<RequestOutput>& outputs) {
+  for (const GroupId group_id : plan_.scheduled.without_rows) {
+    const std::string request_id = scheduler_.find(group_id)->request_id();
+    StatusOr<RequestOutput> ended = abort_request(request_id);
+    CHECK(ended.ok(), error_message(ended.status()));
+    ended->error =
+        "the rows of its encoder input are no longer here, and no encode instance can be asked for them again";
+    ended->error_param = "encoded_inputs";
+    outputs.push_back(*std::move(ended));
+  }
+}
+
+// Groups that feed rows have all their items in tables of their own.
+void LLMEngine::consume_inputs() {
+  for (const SequenceGroupMetadata& metadata : plan_.scheduled.groups) {
+    if (!metadata.is_prompt) continue;
+    const SequenceGroup* group = scheduler_.find(metadata.group_id);
+    // What has finished is over, or was the pass of an open token: the request proper reads the same rows.
+    if (group == nullptr || !group->has_remote_items() || group->is_finished()) continue;
+    if (inputs_.is_open(group->request_id())) continue;
+    remote_->consume(group->request_id(), group->items().size());
+  }
 }
 
 // False: there is nothing to do.
@@ -173,7 +245,7 @@ bool LLMEngine::plan() {
 // Nothing runs between two steps, so what cannot be planned now never can. An error ends the requests; without it they
 // and their callers would wait for ever.
 Status LLMEngine::check_progress() {
-  num_empty_steps_ = has_unfinished_requests() ? num_empty_steps_ + 1 : 0;
+  num_empty_steps_ = scheduler_.has_unfinished() ? num_empty_steps_ + 1 : 0;
   if (num_empty_steps_ < kMaxEmptySteps) return ok_status();
   return absl::InternalError(str_cat("the scheduler finds nothing to run for ", num_unfinished_requests(),
                                      " unfinished requests, with ", scheduler_.blocks().get_num_free_device_blocks(),
@@ -193,6 +265,7 @@ void LLMEngine::update(std::vector<RequestOutput>& outputs) {
   inputs_.close(num_outputs_before, outputs, [this](InputStage::Request request, const RequestOutput& opened) {
     return reopen(std::move(request), opened);
   });
+  if (remote_ != nullptr) consume_inputs();
   output_.captured.clear();  // large, and unused from here on
   output_.captured_encodes.clear();
 }
@@ -212,6 +285,8 @@ void LLMEngine::count_inputs() {
 }
 
 void LLMEngine::count_encode(const PlannedEncode& encode) {
+  if (encode.source != RowSource::kEncode) return;
+  stats_.num_local_encodes += remote_ != nullptr ? 1 : 0;
   const SequenceGroup& group = *scheduler_.find(encode.group_id);
   const bool again = group.shares_items()
                          ? inputs_.shared().count_encode(encode.group_id, static_cast<size_t>(encode.item))
@@ -226,6 +301,7 @@ void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestO
     if (!outputs[i].finished) continue;
     trace_.add_finished(outputs[i].request_id);
     requests_.erase(outputs[i].request_id);
+    if (remote_ != nullptr) remote_->end(outputs[i].request_id);
   }
   if (trace_.is_recording()) {
     for (const SequenceGroupMetadata& group : scheduled.groups) {
@@ -242,6 +318,7 @@ void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestO
   }
   stats_.num_prompt_tokens += prompt_rows;
   stats_.num_encoder_tokens += scheduled.num_encoder_tokens;
+  stats_.num_injected_tokens += scheduled.num_injected_tokens;
   stats_.num_preemptions += scheduled.num_preempted;
   stats_.num_swaps_out += scheduled.num_swapped_out;
   stats_.num_swaps_in += scheduled.num_swapped_in;

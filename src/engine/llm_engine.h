@@ -22,6 +22,7 @@
 #include "engine/encoded_input.h"
 #include "engine/input_stage.h"
 #include "engine/output_processor.h"
+#include "engine/remote_inputs.h"
 #include "engine/step_engine.h"
 #include "engine/step_trace.h"
 #include "rank/executor.h"
@@ -40,13 +41,17 @@ class LLMEngine final : public StepEngine {
     BlockSpaceManager::Options blocks;  // share_identical_inputs: identical encoder inputs share
     EncodeSliceOptions encode_slice;    // unless kNone: the executor must support long encodes
     size_t max_trace_steps = 0;         // steps kept for --stats-json; 0: none
+    // A decode instance: inputs come encoded through its connector. REQUIRES: RemoteInputs::check().
+    RemoteInputs::Options remote;
   };
 
   // Borrows the tokenizer (may be null) and the clock.
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
 
-  // An open token of the decoder prompt is filled first, by a separate pass over the same encoded input. Errors: a
-  // request id that is in flight; a request that could never fit (both counts); those of InputStage::check.
+  // Of a request over remote items (core/encoder_item.h): it waits outside the scheduler until the rows of all are
+  // here; if they do not come in time, its result says so. An open token of the decoder prompt is filled first, by a
+  // separate pass over the same encoded input. Errors: a request id that is in flight; a request that could never fit
+  // (both counts); those of InputStage::check.
   Status add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                      const RequestOptions& options = {});
 
@@ -80,9 +85,11 @@ class LLMEngine final : public StepEngine {
 
   static constexpr int32_t kMaxEmptySteps = 1000;
 
-  bool has_unfinished_requests() const { return scheduler_.has_unfinished(); }
-  TimePoint next_step_time() const override { return has_unfinished_requests() ? TimePoint::min() : TimePoint::max(); }
-  size_t num_unfinished_requests() const override { return requests_.size(); }
+  bool has_unfinished_requests() const { return scheduler_.has_unfinished() || num_awaiting_inputs() > 0; }
+  size_t num_unfinished_requests() const override { return requests_.size() + num_awaiting_inputs(); }
+  // Requests that wait for rows from elsewhere: a step computes nothing for them.
+  size_t num_awaiting_inputs() const { return remote_ == nullptr ? 0 : remote_->num_awaiting(); }
+  TimePoint next_step_time() const override;
 
   using Stats = EngineStats;
   void describe(EngineState& state) const override;
@@ -91,6 +98,7 @@ class LLMEngine final : public StepEngine {
   const Executor& executor() const { return *executor_; }
   const StepTrace& trace() const { return trace_; }
   const Scheduler& scheduler() const { return scheduler_; }
+  const RemoteInputs* remote_inputs() const { return remote_.get(); }  // null: it is no decode instance
 
  private:
   // The part of a request that has just ended, and its metrics.
@@ -100,6 +108,10 @@ class LLMEngine final : public StepEngine {
   };
 
   Status add_checked(Request request);
+  Status add_ready(Request request);
+  void take_remote_inputs(std::vector<RequestOutput>& outputs);
+  void end_without_rows(std::vector<RequestOutput>& outputs);
+  void consume_inputs();
   Status add_group(InputStage::Request request, const Continued* continued = nullptr);
   Status reopen(InputStage::Request request, const RequestOutput& opened);
   bool plan();
@@ -114,6 +126,8 @@ class LLMEngine final : public StepEngine {
   const Clock& clock_;
   Scheduler scheduler_;
   InputStage inputs_;
+  std::unique_ptr<RemoteInputs> remote_;    // null: all items are encoded here
+  std::vector<InputStage::Request> ready_;  // of this step: their rows have come
   OutputProcessor output_processor_;
   EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;

@@ -33,7 +33,9 @@ struct RowsConsumer {
 struct RequestOptions {
   bool stream = false;  // step() gives what is new after each step (not for beams and best_of)
   std::optional<TimePoint> arrival_time = std::nullopt;  // on the engine's clock; unset: now
-  std::optional<RowsConsumer> consumer = std::nullopt;   // of an encode instance's request
+  // Until when it waits for inputs that are encoded elsewhere; unset: RemoteInputs::Options::max_wait from its arrival.
+  std::optional<TimePoint> deadline = std::nullopt;
+  std::optional<RowsConsumer> consumer = std::nullopt;  // of an encode instance's request
 };
 
 class StepEngine {

@@ -95,6 +95,9 @@ class BlockSpaceManager final {
   bool shares_all(const Request& request) const;  // true also for a request without shared tables
   // Whether one of the tables exists but is not written yet: a group that waits will share it.
   bool awaits_shared(const Request& request) const;
+  // The tokens of the table that request.shared[i] would find by its digest, in whatever state; 0: there is none.
+  // Another number than it asks for: one digest, two lengths, and the request must not be allocated.
+  int32_t find_tokens(const Request& request, size_t i) const;
   // Makes the tables of a new group. Returns true if a shared table is new and must be written; false: there are none,
   // or all exist. REQUIRES: as many available blocks as needed, and neither group nor sequence has a table.
   bool allocate(const Request& request);
@@ -167,7 +170,8 @@ class BlockSpaceManager final {
   // Frees all tables, idle ones too. Pins stay.
   void reset();
 
-  // Appends the blocks freed since the last call to freed_device and freed_host. No-op without track_freed_blocks.
+  // Appends the blocks freed since the last call to freed_device and freed_host, but not those reserved since. No-op
+  // without track_freed_blocks.
   void take_freed_blocks(BlockMoves& moves);
 
   // Views into the manager, valid until the table changes. Empty: there is no table.

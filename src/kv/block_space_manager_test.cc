@@ -274,6 +274,30 @@ TEST(BlockSpaceManager, AReservedTableIsNotSwapped) {
 }
 
 // What reservations may take is no room to come back to.
+// What is received into a block must not be poisoned as what it held before.
+TEST(BlockSpaceManager, ReservedBlocksAreNotReportedAsFreed) {
+  BlockSpaceManager::Options options;
+  options.block_size = 1;
+  options.specs = {{TableOwner::kSequence}, {TableOwner::kItem}};
+  options.num_device_blocks = 4;
+  options.watermark = 0;
+  options.keep_unused_items = true;
+  options.max_reserved_blocks = 2;
+  options.track_freed_blocks = true;
+  BlockSpaceManager blocks(options);
+  blocks.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 4, .max_tokens = 4});
+  blocks.free(SeqId(1));
+  blocks.free_shared(GroupId(1));
+  ContentDigest digest;
+  digest.bytes[0] = std::byte{1};
+  const ReservationId id = blocks.reserve({.spec = 1, .num_tokens = 2, .digest = digest});
+  const std::span<const BlockId> reserved = blocks.get_reserved_table(id);
+  BlockMoves moves;
+  blocks.take_freed_blocks(moves);
+  EXPECT_EQ(moves.freed_device.size(), 2u);
+  for (const BlockId block : moves.freed_device) EXPECT_EQ(std::ranges::count(reserved, block), 0);
+}
+
 TEST(BlockSpaceManager, AGroupIsSwappedInWithoutTheReservedBlocks) {
   BlockSpaceManager::Options options = small_options();
   options.specs[1].owner = TableOwner::kItem;

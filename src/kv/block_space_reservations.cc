@@ -46,6 +46,12 @@ ReservationId BlockSpaceManager::reserve(const SharedRequest& wanted) {
   CHECK(can_reserve(wanted) == AllocStatus::kOk, "reserve without can_reserve");
   const bool joins = find_written_table(*wanted.digest, wanted.spec) != nullptr;
   const int64_t key = joins ? join_shared(wanted) : make_shared_table(wanted);
+  // Rows may be received into its blocks before the next plan poisons what was freed.
+  if (!joins && !freed_device_.empty()) {
+    const absl::flat_hash_set<BlockId> taken(shared_tables_.at(key).blocks.begin(),
+                                             shared_tables_.at(key).blocks.end());
+    std::erase_if(freed_device_, [&taken](BlockId block) { return taken.contains(block); });
+  }
   count_reservation(shared_tables_.at(key), 1);
   const ReservationId id(next_reservation_++);
   reservations_.emplace(id, key);

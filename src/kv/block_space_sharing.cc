@@ -23,6 +23,11 @@ bool BlockSpaceManager::shares(const Request& request, size_t i) const {
   return table != nullptr && table->state != WriteState::kUnwritten;
 }
 
+int32_t BlockSpaceManager::find_tokens(const Request& request, size_t i) const {
+  const SharedTable* table = find_shareable(request.shared[i]);
+  return table == nullptr ? 0 : table->num_tokens;
+}
+
 bool BlockSpaceManager::shares_all(const Request& request) const {
   for (size_t i = 0; i < request.shared.size(); ++i) {
     if (!shares(request, i)) return false;

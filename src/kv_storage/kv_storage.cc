@@ -97,6 +97,22 @@ std::byte* KvStorage::block(const Pool& pool, BlockId id) const {
   return pool.bytes.data() + static_cast<size_t>(id) * block_bytes_;
 }
 
+std::vector<std::span<std::byte>> KvStorage::row_places(size_t spec, std::span<const BlockId> blocks, int32_t num_rows,
+                                                        int32_t per_block, size_t row_bytes) {
+  CHECK(device_.memory->is_host(), "blocks of a device have no place here");
+  CHECK(static_cast<size_t>(per_block) * row_bytes <= layout_.specs.at(spec).layer_bytes, "rows larger than a block");
+  CHECK(std::ssize(blocks) == ceil_div(num_rows, per_block), blocks.size(), " blocks for ", num_rows, " rows");
+  std::vector<std::span<std::byte>> places;
+  places.reserve(blocks.size());
+  for (const BlockId id : blocks) {
+    if (!device_.seals.empty()) device_.seals[static_cast<size_t>(id)] = 0;
+    const int32_t count = std::min(num_rows, per_block);
+    places.emplace_back(block(device_, id), static_cast<size_t>(count) * row_bytes);
+    num_rows -= count;
+  }
+  return places;
+}
+
 void KvStorage::apply(const BlockMoves& moves) {
   swap_out(moves.swap_out);
   retire(MemoryPool::kDevice, moves.freed_device);

@@ -49,6 +49,12 @@ class KvStorage final {
   const Layout& layout() const { return layout_; }
   size_t block_bytes() const { return block_bytes_; }
 
+  // The bytes of the first `num_rows` rows of `row_bytes` in these device blocks of layer 0 of a spec, `per_block` rows
+  // in each: a span a block. Seals of these blocks end. REQUIRES: the device's memory is the host's, and as many blocks
+  // as the rows need.
+  std::vector<std::span<std::byte>> row_places(size_t spec, std::span<const BlockId> blocks, int32_t num_rows,
+                                               int32_t per_block, size_t row_bytes);
+
   // Executes the moves in the order of BlockMoves. Checks freed blocks that are sealed, then poisons all freed blocks.
   void apply(const BlockMoves& moves);
 

@@ -138,6 +138,25 @@ TEST(KvStorage, AppliesAStepsMovesInOrder) {
   EXPECT_TRUE(is_filled(*storage, 2, 30));
 }
 
+// Rows are received into the blocks of a table, in its order; the last block may be filled in part.
+TEST(KvStorage, RowsHaveAPlaceInEachBlock) {
+  KvStorage::Layout layout{.num_device_blocks = 4, .specs = {{1, 100}, {1, 3 * 8 + 5}}};
+  const auto storage = KvStorage::create(layout).value();
+  const std::vector<BlockId> blocks = {2, 0, 3};
+  storage->seal(blocks);
+  const auto places = storage->row_places(1, blocks, 7, 3, 8);
+  ASSERT_EQ(places.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(places[i].size(), i < 2 ? 24u : 8u);
+    EXPECT_EQ(places[i].data(),
+              static_cast<std::byte*>(storage->layers(1)[0].raw) + blocks[i] * storage->layers(1)[0].stride[0]);
+    std::ranges::fill(places[i], std::byte{1});
+  }
+  BlockMoves freed;
+  freed.freed_device = blocks;
+  storage->apply(freed);  // the seals of what they held before have ended
+}
+
 TEST(KvStorage, HashesSeeEveryByte) {
   const auto storage = make(small_layout());
   const uint64_t before = storage->hash(MemoryPool::kDevice, 0);

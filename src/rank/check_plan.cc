@@ -201,6 +201,8 @@ class PlanChecker final {
                : check_none("encode item_tables", of_item);
   }
   Status check_input(const PlannedEncode& encode) const {
+    if (encode.source == RowSource::kResident) return check_resident(encode);
+    if (!encode.row_blocks.empty()) return refuse("encode row_blocks", "of rows that are not resident");
     if (encode.source == RowSource::kInjected) RETURN_IF_ERROR(check_injected(encode));
     if (encode.features.empty()) {
       return check("encode token_ids", std::ssize(encode.token_ids), "ids", encode.num_positions, encode.num_positions);
@@ -214,6 +216,18 @@ class PlanChecker final {
     }
     return check("features begin", encode.features.begin, "is a value", 0, bulk - size);
   }
+  // Blocks, and nothing else.
+  Status check_resident(const PlannedEncode& encode) const {
+    if (info_.rows_spec < 0) return refuse("encode source", "there is no table of rows");
+    const int32_t per_block = info_.tables[static_cast<size_t>(info_.rows_spec)].tokens_per_block;
+    const int64_t wanted = ceil_div(int64_t{encode.num_positions}, int64_t{per_block});
+    RETURN_IF_ERROR(check_blocks("encode row_blocks", encode.row_blocks, info_.num_device_blocks));
+    RETURN_IF_ERROR(check("encode row_blocks", std::ssize(encode.row_blocks), "blocks", wanted, wanted));
+    RETURN_IF_ERROR(check("encode token_ids", std::ssize(encode.token_ids), "ids of resident rows", 0, 0));
+    RETURN_IF_ERROR(check("extras", std::ssize(encode.features.extras), "of resident rows", 0, 0));
+    if (!encode.features.empty()) return refuse("shape", "values of resident rows");
+    return check("encode num_rows", encode.num_rows, "resident rows", encode.num_positions, encode.num_positions);
+  }
   // Rows, and nothing else: what check_input() finds of their place is enough then.
   Status check_injected(const PlannedEncode& encode) const {
     const int64_t width = info_.spec.width_of(encode.consumers);
@@ -225,19 +239,22 @@ class PlanChecker final {
     return refuse("shape", str_cat("injected rows are [", encode.num_positions, ", ", width, "]"));
   }
   Status check_encodes() const {
-    int64_t num_rows = 0;
+    int64_t num_rows = 0, num_resident = 0;
     if (!has_decoder(info_.spec.part)) {
       RETURN_IF_ERROR(check("encodes", std::ssize(scheduled_.encodes), "items", 0, info_.max_num_seqs));
     }
     for (const PlannedEncode& encode : scheduled_.encodes) {
       RETURN_IF_ERROR(check_encode(encode));
-      num_rows += encode.num_rows;
+      (encode.source == RowSource::kResident ? num_resident : num_rows) += encode.num_rows;
     }
+    RETURN_IF_ERROR(check("encodes", num_resident, "resident rows", 0, info_.max_num_injected_tokens));
     RETURN_IF_ERROR(check("encodes", num_rows, "rows", 0, info_.max_num_encoder_tokens));
     RETURN_IF_ERROR(
         check("num_long_encode_tasks", plan_.num_long_encode_tasks, "tasks", 1, std::numeric_limits<int64_t>::max()));
     const LongEncode& encode = scheduled_.long_encode;
-    return encode.runs && encode.begins ? check_encode(encode.encode) : ok_status();
+    if (!encode.runs || !encode.begins) return ok_status();
+    if (encode.encode.source == RowSource::kResident) return refuse("long_encode", "of rows that are resident");
+    return check_encode(encode.encode);
   }
 
   Status check_index(std::string_view field, int32_t group_idx) const {

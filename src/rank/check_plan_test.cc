@@ -271,6 +271,51 @@ TEST(CheckPlan, InjectedRowsHaveOneShape) {
   EXPECT_THAT(error_of([](PlannedEncode&) {}), HasSubstr("shape: injected rows are [10, 3]"));
 }
 
+// Rows that lie in the pool: the blocks of a table, and nothing else.
+TEST(CheckPlan, ResidentRowsAreBlocks) {
+  ExecutorInfo info = limits();
+  info.spec.part = ModelPart::kDecoder;
+  info.spec.d_model = 2;
+  info.rows_spec = 4;
+  info.max_num_injected_tokens = 19;
+  StepPlan sound = sound_plan();
+  for (PlannedEncode& rows : sound.scheduled.encodes) {
+    rows.source = RowSource::kResident;
+    rows.token_ids.clear();
+    rows.features.clear();
+    rows.num_rows = rows.num_positions;
+    rows.row_blocks.assign(static_cast<size_t>((rows.num_positions + 3) / 4), 5);
+    rows.consumers = rows.writes = Consumers::kCross;
+    rows.group_tables = sound.scheduled.encodes[0].group_tables;
+    rows.item_tables.clear();
+  }
+  sound.scheduled.encodes.pop_back();
+  ASSERT_EQ(check_plan(sound, info), ok_status());
+  const auto error_of = [&](const std::function<void(PlannedEncode&)>& spoil) {
+    StepPlan plan = sound;
+    spoil(plan.scheduled.encodes[0]);
+    return error_message(check_plan(plan, info));
+  };
+  const BlockId last = info.num_device_blocks - 1;
+  EXPECT_EQ(error_of([&](PlannedEncode& e) { e.row_blocks.back() = last; }), "");
+  EXPECT_THAT(error_of([&](PlannedEncode& e) { e.row_blocks.back() = last + 1; }), HasSubstr("encode row_blocks"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.row_blocks.back() = -1; }), HasSubstr("encode row_blocks"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.row_blocks.pop_back(); }), HasSubstr("encode row_blocks"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.row_blocks.push_back(1); }), HasSubstr("encode row_blocks"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.token_ids = {1}; }), HasSubstr("encode token_ids"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.shape = {1}; }), HasSubstr("shape"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.extras = {1}; }), HasSubstr("extras"));
+  EXPECT_THAT(error_of([](PlannedEncode& e) { e.num_rows = 11; }), HasSubstr("encode num_rows"));
+  info.max_num_injected_tokens = sound.scheduled.encodes[0].num_positions - 1;
+  EXPECT_THAT(error_of([](PlannedEncode&) {}), HasSubstr("resident rows"));
+  info.rows_spec = -1;
+  EXPECT_THAT(error_of([](PlannedEncode&) {}), HasSubstr("encode source: there is no table of rows"));
+  StepPlan encodes = sound_plan();
+  encodes.scheduled.encodes[0].row_blocks = {1};
+  info.spec.part = ModelPart::kWhole;
+  EXPECT_THAT(error_message(check_plan(encodes, info)), HasSubstr("encode row_blocks"));
+}
+
 TEST(CheckPlan, ADecodersPartTakesRowsAlone) {
   ExecutorInfo info = limits();
   info.spec.part = ModelPart::kDecoder;

@@ -17,6 +17,8 @@ EncodeInputs::EncodeInputs(const Limits& limits)
 void EncodeInputs::clear() {
   for (std::vector<int32_t>* list : {&ids_, &positions_, &seq_lens_, &start_loc_}) list->clear();
   for (std::vector<int64_t>& slots : slots_) slots.clear();
+  row_slots_.clear();
+  packed_rows_.clear();
   features_.clear();
   values_.clear();
   groups_.clear();
@@ -41,6 +43,7 @@ void EncodeInputs::for_each_spec(const PlannedEncode& encode, F then) const {
 
 bool EncodeInputs::takes(const PlannedEncode& encode) const {
   if (empty()) return true;
+  if (std::ssize(positions_) + encode.num_positions > limits_.max_num_tokens) return false;
   bool is_alike = encode.consumers == batch_.consumers && encode.source == source_;
   for_each_spec(encode,
                 [&](size_t spec, const BlockTable& table) { is_alike &= table.empty() == slots_[spec].empty(); });
@@ -63,6 +66,14 @@ void EncodeInputs::add(const PlannedEncode& encode, std::span<const float> bulk)
   if (!encode.features.empty()) {
     features_.push_back(encode.features);
     values_.push_back(bulk.subspan(static_cast<size_t>(encode.features.begin), encode.features.num_values()));
+  }
+  if (encode.source == RowSource::kResident) {
+    const int32_t block_size = limits_.tables[static_cast<size_t>(limits_.rows_spec)].tokens_per_block;
+    for (int32_t i = 0; i < encode.num_positions; ++i) {
+      const int64_t block = encode.row_blocks[static_cast<size_t>(i / block_size)];
+      row_slots_.push_back(block * block_size + i % block_size);
+      packed_rows_.push_back(static_cast<int32_t>(packed_rows_.size()));
+    }
   }
   for_each_spec(encode, [&](size_t spec, const BlockTable& table) {
     if (table.empty()) return;

@@ -21,6 +21,7 @@ class EncodeInputs final {
     std::vector<TableSpec> tables = {};        // of each spec, with its tokens a block
     DType kv_dtype = DType::kFloat32;          // of the cross cache
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
+    int32_t rows_spec = -1;                    // of `tables`: of PlannedEncode::row_blocks; -1: there are none
   };
 
   explicit EncodeInputs(const Limits& limits);
@@ -34,13 +35,16 @@ class EncodeInputs final {
   void finish();
 
   bool empty() const { return seq_lens_.empty(); }
-  // Of injected items the rows are given, and no encoder reads the batch.
+  // Of injected and resident items the rows are given, and no encoder reads the batch.
   const EncodeBatch& batch() const { return batch_; }
   RowSource source() const { return source_; }
   // Of injected items: the rows of each, [positions, width]. A dry run has none.
   std::span<const std::span<const float>> injected_rows() const {
     return source_ == RowSource::kInjected ? values_ : std::span<const std::span<const float>>();
   }
+  // Of resident items: the slot of each packed row, and that row.
+  View<int64_t> row_slots() const { return row_slots_; }
+  View<int32_t> packed_rows() const { return packed_rows_; }
   // Whether some table of the owner is written.
   bool writes(TableOwner owner) const;
   // [s]: where what becomes of the rows goes in tables of spec s, cross K and V or the rows themselves: slot_mapping by
@@ -59,6 +63,8 @@ class EncodeInputs final {
   RowSource source_ = RowSource::kEncode;
   std::vector<int32_t> ids_, positions_, seq_lens_, start_loc_;
   std::vector<std::vector<int64_t>> slots_;  // of each spec
+  std::vector<int64_t> row_slots_;           // of resident items
+  std::vector<int32_t> packed_rows_;
   std::vector<PlannedFeatures> features_;
   std::vector<std::span<const float>> values_;
   std::vector<FeaturesView> views_;
@@ -68,7 +74,8 @@ class EncodeInputs final {
   std::vector<AttentionMetadata> table_writes_;  // of each spec
 };
 
-// The items of a step that are encoded or taken whole, in batches of one kind each. Keeps its memory from step to step.
+// The items of a step that are encoded or taken whole, in batches of one kind each, of at most Limits::max_num_tokens
+// rows. Keeps its memory from step to step.
 // Not thread-safe.
 class EncodeBatches final {
  public:

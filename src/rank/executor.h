@@ -3,14 +3,17 @@
 // runs the step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/isa.h"
 #include "base/status.h"
+#include "kv/block.h"
 #include "kv/table_spec.h"
 #include "layers/packing.h"
 #include "models/model_spec.h"
@@ -29,9 +32,13 @@ struct ExecutorInfo {
   int32_t max_num_seqs = 0;
   int32_t max_num_batched_tokens = 0;
   int32_t max_num_encoder_tokens = 0;
+  int32_t max_num_injected_tokens = 0;  // rows of items that are encoded elsewhere; 0: none are taken from the pool
   // The KV cache.
-  int32_t block_size = 0;         // tokens of a block of the first spec of sequences
-  std::vector<TableSpec> tables;  // of each of spec.kv, with its tokens a block
+  int32_t block_size = 0;  // tokens of a block of the first spec of sequences
+  // Of each of spec.kv, with its tokens a block; behind them that of remote items' rows, unless spec.kv has it.
+  std::vector<TableSpec> tables;
+  int32_t rows_spec = -1;           // index of `tables`: of rows that other processes encode; -1: none are taken
+  int32_t max_reserved_blocks = 0;  // of num_device_blocks, what reservations of such rows may hold
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
   uint64_t block_bytes = 0;
@@ -69,6 +76,16 @@ class Executor {
   virtual Status collect(uint64_t step, StepOutput& output) = 0;
 
   virtual ExecutorStats stats() const = 0;
+
+  // Where the rows of a remote item lie: the bytes of `num_positions` float32 rows in blocks of
+  // ExecutorInfo::rows_spec, a span for each block that has some, in order. Any thread may write them while the blocks
+  // are reserved and not written; steps read them in a later plan alone. Errors: kUnimplemented, this executor or its
+  // device takes no rows so, by name. REQUIRES: as many blocks as the positions need.
+  virtual StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks,
+                                                                 int32_t num_positions) {
+    (void)blocks, (void)num_positions;
+    return absl::UnimplementedError("this executor has no memory that rows could be received in");
+  }
 };
 
 }  // namespace transept

@@ -5,6 +5,8 @@
 // that did not run or another sequence's row changes the answer. fake_scores() of the same tokens gives the scores to
 // expect, from the request alone.
 //
+// With a spec of items it is a decode instance's: rows of kFakeRowBytes are taken from there.
+//
 // Compiled into the tests of this folder only (fake_model_executor_testlib.cc). Not thread-safe.
 #pragma once
 
@@ -35,18 +37,33 @@ int32_t fake_source_index(std::span<const int32_t> encoder, std::span<const int3
 inline constexpr int32_t kFakeAlignmentHeads = 2;
 std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int32_t num_positions);
 
+// The rows of an input, as they are received: a word a position.
+inline constexpr size_t kFakeRowBytes = sizeof(uint64_t);
+inline constexpr int32_t kFakeWidth = kFakeRowBytes / sizeof(float);
+std::vector<std::byte> fake_rows(std::span<const int32_t> encoder);
+
 class FakeModelExecutor final : public Executor {
  public:
   // What a test may break, to show that the fault is noticed.
-  enum class Fault { kNone, kLosesCopies, kLosesSwapIns, kSkipsEncodes, kForgetsCrossTable, kReadsOneSlotLess };
+  enum class Fault {
+    kNone,
+    kLosesCopies,
+    kLosesSwapIns,
+    kSkipsEncodes,
+    kForgetsCrossTable,
+    kReadsOneSlotLess,
+    kTakesNoRows
+  };
 
-  // Any number of specs of sequences and of groups, at least one of each.
+  // Any number of specs of sequences and of groups, at least one of each, and at most one of items.
   explicit FakeModelExecutor(const BlockSpaceManager::Options& blocks);
 
   const ExecutorInfo& info() const override { return info_; }
   Status submit(const StepPlan& plan) override;
   Status collect(uint64_t step, StepOutput& output) override;
   ExecutorStats stats() const override;
+  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks,
+                                                         int32_t num_positions) override;
 
   void break_by(Fault fault) { fault_ = fault; }
 

@@ -48,8 +48,10 @@ uint64_t state_of(std::span<const int32_t> encoder, std::span<const int32_t> dec
 InputBatch::Limits limits_of(const BlockSpaceManager::Options& blocks) {
   InputBatch::Limits limits;
   limits.tables = blocks.specs;
-  for (TableSpec& spec : limits.tables) {
+  for (size_t i = 0; i < limits.tables.size(); ++i) {
+    TableSpec& spec = limits.tables[i];
     if (spec.tokens_per_block == 0) spec.tokens_per_block = blocks.block_size;
+    if (spec.owner == TableOwner::kItem) limits.rows_spec = static_cast<int32_t>(i);
   }
   return limits;
 }
@@ -71,6 +73,15 @@ std::vector<float> fake_cross_attention(int32_t head, int32_t source_index, int3
   return row;
 }
 
+std::vector<std::byte> fake_rows(std::span<const int32_t> encoder) {
+  std::vector<std::byte> rows(encoder.size() * kFakeRowBytes);
+  for (size_t i = 0; i < encoder.size(); ++i) {
+    const uint64_t word = encoded(encoder, i);
+    std::memcpy(rows.data() + i * kFakeRowBytes, &word, kFakeRowBytes);
+  }
+  return rows;
+}
+
 FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks)
     : batch_(limits_of(blocks)), long_encode_(limits_of(blocks).encodes()) {
   info_.num_device_blocks = blocks.num_device_blocks;
@@ -79,7 +90,16 @@ FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks)
   info_.spec.vocab_size = kFakeVocabSize;
   info_.tables = limits_of(blocks).tables;
   info_.block_size = blocks.block_size;
+  info_.rows_spec = limits_of(blocks).rows_spec;
+  info_.max_reserved_blocks = blocks.max_reserved_blocks;
+  info_.spec.d_model = kFakeWidth;
+  if (info_.rows_spec >= 0) {
+    info_.spec.part = ModelPart::kDecoder;
+    info_.max_num_injected_tokens = ModelSpec::kNoLimit;
+    CHECK(info_.rows_spec + 1 == std::ssize(info_.tables), "rows have the last table");
+  }
   for (const TableSpec& spec : info_.tables) {
+    if (spec.owner == TableOwner::kItem) continue;
     info_.spec.kv.push_back(
         {.kind = spec.owner == TableOwner::kGroup ? KvKind::kCross : KvKind::kSelf, .owner = spec.owner});
   }
@@ -132,6 +152,15 @@ void FakeModelExecutor::apply_moves() {
 
 void FakeModelExecutor::encode() {
   for (const EncodeInputs& inputs : batch_.encodes()) {
+    if (inputs.source() == RowSource::kResident) {
+      const auto rows_spec = static_cast<size_t>(info_.rows_spec);
+      const View<int64_t> slots = inputs.row_slots();
+      for (size_t row = 0; row < slots.size() && fault_ != Fault::kTakesNoRows; ++row) {
+        write_encoded(inputs, row, slot(rows_spec, slots[row]));
+      }
+      continue;
+    }
+    CHECK(info_.rows_spec < 0, "a decode instance encodes");
     num_encoder_runs_ += inputs.batch().attention.num_seqs;
     if (fault_ != Fault::kSkipsEncodes) encode(inputs);
   }
@@ -283,6 +312,12 @@ void FakeModelExecutor::capture_row(const CapturePlan& plan, int32_t head, int32
   const auto source = static_cast<int32_t>(state % static_cast<uint64_t>(num_positions));
   const std::vector<float> seen = fake_cross_attention(head, source, num_positions);
   rows.values.insert(rows.values.end(), seen.begin(), seen.end());
+}
+
+StatusOr<std::vector<std::span<std::byte>>> FakeModelExecutor::row_places(std::span<const BlockId> blocks,
+                                                                          int32_t num_positions) {
+  const auto rows_spec = static_cast<size_t>(info_.rows_spec);
+  return kv_->row_places(rows_spec, blocks, num_positions, info_.tables[rows_spec].tokens_per_block, kFakeRowBytes);
 }
 
 ExecutorStats FakeModelExecutor::stats() const {

@@ -25,8 +25,11 @@ class InputBatch final {
     int32_t position_axes = 1;
     DType kv_dtype = DType::kFloat32;          // of self and cross
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
+    int32_t rows_spec = -1;                    // EncodeInputs::Limits::rows_spec
 
-    EncodeInputs::Limits encodes() const { return {max_num_encoder_tokens, tables, kv_dtype, encoder_kv_dtype}; }
+    EncodeInputs::Limits encodes() const {
+      return {max_num_encoder_tokens, tables, kv_dtype, encoder_kv_dtype, rows_spec};
+    }
   };
 
   explicit InputBatch(const Limits& limits);

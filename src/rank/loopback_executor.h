@@ -27,6 +27,10 @@ class LoopbackExecutor final : public Executor {
   }
   Status collect(uint64_t step, StepOutput& output) override { return executor_->collect(step, output); }
   ExecutorStats stats() const override { return executor_->stats(); }
+  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks,
+                                                         int32_t num_positions) override {
+    return executor_->row_places(blocks, num_positions);
+  }
 
  private:
   std::unique_ptr<Executor> executor_;

@@ -58,6 +58,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
   runner->loaded_ = loaded_;
   runner->info_ = info_;
+  runner->kv_specs_ = kv_specs_;
   RETURN_IF_ERROR(runner->make_shortlists());
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
   RETURN_IF_ERROR(runner->size_arena());
@@ -66,7 +67,9 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
 }
 
 Status EncoderDecoderModelRunner::settle_limits() {
-  for (const KvSpec& kv : spec().kv) info_.tables.push_back({kv.owner, tokens_per_block(kv)});
+  kv_specs_ = spec().kv;
+  RETURN_IF_ERROR(add_rows_spec());
+  for (const KvSpec& kv : kv_specs_) info_.tables.push_back({kv.owner, tokens_per_block(kv)});
   const int32_t self = spec().find_kv(KvKind::kSelf);
   info_.block_size = self < 0 ? options_.block_size : info_.tables[static_cast<size_t>(self)].tokens_per_block;
   memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) /
@@ -87,6 +90,13 @@ Status EncoderDecoderModelRunner::settle_limits() {
   // Decoder prompts longer than a step's budget go in parts.
   options_.max_num_batched_tokens = std::max(options_.max_num_batched_tokens, options_.max_num_seqs);
   options_.max_num_encoder_tokens = settle_encoder_tokens(spec(), options_.max_num_encoder_tokens, lengths);
+  if (!options_.takes_remote_rows) return ok_status();
+  // The rows of a step go through the room of an encode, some after others.
+  constexpr int64_t kTimesEncoderTokens = 4;
+  const int64_t usual = std::min<int64_t>(kTimesEncoderTokens * options_.max_num_encoder_tokens, ModelSpec::kNoLimit);
+  const int32_t injected = options_.max_num_injected_tokens;
+  info_.max_num_injected_tokens =
+      std::max(injected > 0 ? injected : static_cast<int32_t>(usual), settle_encoder_tokens(spec(), 1, lengths));
   return ok_status();
 }
 
@@ -115,8 +125,14 @@ int32_t EncoderDecoderModelRunner::default_max_len() const {
   const uint64_t memory = kv_memory_asked().value_or(memory_left_);
   const auto num_blocks = static_cast<int64_t>(std::min(memory / kv_layout(1, 0).block_bytes(), kMaxKvBlocks));
   const int64_t usable = num_blocks - static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
-  const int64_t of_each_side = std::max<int64_t>(usable / 2, 1) * options_.block_size;
-  return static_cast<int32_t>(std::min<int64_t>(of_each_side, kDefaultMaxLen));
+  int64_t of_each_side = usable / 2;
+  if (info_.rows_spec >= 0) {
+    const uint64_t buffer = options_.ec_buffer_memory.value_or(memory / kShareOfRows) / kv_layout(1, 0).block_bytes();
+    const auto of_rows = static_cast<int64_t>(std::min(buffer, kMaxKvBlocks));
+    of_each_side = std::min((usable - of_rows) / 2, of_rows);
+  }
+  return static_cast<int32_t>(
+      std::min<int64_t>(std::max<int64_t>(of_each_side, 1) * options_.block_size, kDefaultMaxLen));
 }
 
 InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
@@ -128,7 +144,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           info_.tables,
           spec().position_axes,
           options_.kv_dtype,
-          loaded_.has_int8_layers() ? DType::kInt8 : DType::kFloat32};
+          loaded_.has_int8_layers() ? DType::kInt8 : DType::kFloat32,
+          info_.rows_spec};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
@@ -195,7 +212,7 @@ int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
            KvStorage::Layout::layer_stride({kv.num_layers(), layer_bytes(kv, num_tokens)});
   };
   size_t most = 0;
-  for (const KvSpec& kv : model().spec().kv) most = std::max(most, bytes(kv, options_.block_size));
+  for (const KvSpec& kv : kv_specs_) most = std::max(most, bytes(kv, options_.block_size));
   int32_t num_tokens = options_.block_size;
   if (bytes(spec, num_tokens) == most) return num_tokens;
   while (num_tokens < BlockSpaceManager::kMaxBlockSize && bytes(spec, num_tokens + 1) <= most) ++num_tokens;
@@ -212,7 +229,7 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
   KvStorage::Layout layout;
   layout.num_device_blocks = num_device_blocks;
   layout.num_host_blocks = num_host_blocks;
-  for (const KvSpec& kv : spec().kv) {
+  for (const KvSpec& kv : kv_specs_) {
     layout.specs.push_back({kv.num_layers(), layer_bytes(kv, tokens_per_block(kv))});
   }
   return layout;
@@ -223,16 +240,19 @@ Status EncoderDecoderModelRunner::size_kv() {
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   const auto blocks_of_request = [&](int32_t most_tokens) {
     int64_t count = 0;
-    for (const TableSpec& spec : info_.tables) {  // what is spliced into a prompt is no longer than the prompt
-      const int32_t most = spec.owner == TableOwner::kGroup ? info_.max_encoder_len : info_.max_decoder_len;
-      count += ceil_div(std::min(most, most_tokens), spec.tokens_per_block);
+    for (size_t i = 0; i < spec().kv.size(); ++i) {  // other rows are in what is reserved for them
+      const TableSpec& table = info_.tables[i];
+      // What is spliced into a prompt is no longer than the prompt.
+      const int32_t most = table.owner == TableOwner::kGroup ? info_.max_encoder_len : info_.max_decoder_len;
+      count += ceil_div(std::min(most, most_tokens), table.tokens_per_block);
     }
     return count;
   };
-  const int64_t longest = blocks_of_request(ModelSpec::kNoLimit);
+  ASSIGN_OR_RETURN(const int64_t reserved, reserved_blocks(block_bytes));
+  const int64_t longest = blocks_of_request(ModelSpec::kNoLimit) + reserved;
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
   const int64_t load =
-      blocks_of_request(has_no_limit(spec()) ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs;
+      blocks_of_request(has_no_limit(spec()) ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs + reserved;
   const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
   const uint64_t memory = kv_memory_asked().value_or(std::min(wanted, memory_left_));
   if (options_.kv_cache_memory.has_value()) {
@@ -251,8 +271,9 @@ Status EncoderDecoderModelRunner::size_kv() {
     return resource_exhausted(
         "the KV cache of ", format_bytes(memory), num_replicas > 1 ? " a replica (" : " (", num_blocks, " blocks of ",
         info_.block_size, " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
-        info_.max_decoder_len, " decoder tokens want ", longest, " blocks. Give --kv-cache-memory at least ",
-        format_bytes(least * num_replicas), num_replicas > 1 ? " for all replicas" : "", ", or lower --max-model-len");
+        info_.max_decoder_len, " decoder tokens", reserved > 0 ? " beside --ec-buffer-memory" : "", " want ", longest,
+        " blocks. Give --kv-cache-memory at least ", format_bytes(least * num_replicas),
+        num_replicas > 1 ? " for all replicas" : "", ", or lower --max-model-len");
   }
   // More host blocks than device blocks could never be filled.
   const int64_t host_blocks = std::min<int64_t>(
@@ -260,6 +281,7 @@ Status EncoderDecoderModelRunner::size_kv() {
   info_.block_bytes = block_bytes;
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
+  info_.max_reserved_blocks = static_cast<int32_t>(reserved);
   RETURN_IF_ERROR(make_kv());
   report_.push_back(str_cat("KV cache: ", dtype_name(options_.kv_dtype), ", ", num_blocks, " blocks of ",
                             info_.block_size, " tokens (", num_blocks * info_.block_size, " tokens, ",
@@ -432,29 +454,20 @@ TensorView EncoderDecoderModelRunner::rows_of(const EncodeInputs& inputs) const 
   return TensorView(encoder_buffer_.data(), DType::kFloat32, {batch.num_tokens(), spec().width_of(batch.consumers)});
 }
 
-// The rows of injected items, side by side as an encoder leaves them.
-void EncoderDecoderModelRunner::take_rows(const EncodeInputs& inputs) const {
-  std::byte* next = encoder_buffer_.data();
-  for (const std::span<const float> rows : inputs.injected_rows()) {
-    device_->memory().copy_in(next, rows.data(), rows.size_bytes());
-    next += rows.size_bytes();
-  }
-}
-
 void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inputs) {
   Arena::Scope scope(context.arena);
   Activations state{rows_of(inputs)};
   if (inputs.source() == RowSource::kEncode) {
     model().encode(context, inputs.batch(), {0, spec().num_encoder_layers}, state);
   } else if (!context.dry_run) {
-    take_rows(inputs);
+    take_rows(context, inputs);
   }
   // Only a capture reads the rows from here on, besides those they are written for.
   const KvCaches& kv = batch_->forward().kv;
   if (inputs.writes(TableOwner::kGroup)) {
     model().write_cross_kv(context, state.x, inputs.table_writes(), kv, {0, spec().num_decoder_layers});
   }
-  for (size_t i = 0; i < kv.specs.size(); ++i) {
+  for (size_t i = 0; i < spec().kv.size(); ++i) {
     const AttentionMetadata& write = inputs.table_writes()[i];
     if (spec().kv[i].kind != KvKind::kEncoderRows || write.slot_mapping.empty()) continue;
     write_row_slots(context, state.x, write.slot_mapping, write.block_size, kv.specs[i][0]);

@@ -9,7 +9,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "attention/backend.h"
 #include "base/isa.h"
@@ -50,6 +52,9 @@ class EncoderDecoderModelRunner final {
   // Errors: those of check_part(); nothing is executed then.
   Status execute(const StepPlan& plan, StepOutput& output);
 
+  // Executor::row_places(). Errors: kUnimplemented, the device's memory is not the host's.
+  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions);
+
   const ExecutorInfo& info() const { return info_; }
   ExecutorStats stats() const;
   const GroupShortlists* shortlists() const { return shortlists_.get(); }  // null: none
@@ -57,7 +62,12 @@ class EncoderDecoderModelRunner final {
  private:
   explicit EncoderDecoderModelRunner(const Options& options);
 
+  // Of a KV cache whose size was asked for, what rows of other processes get unless that was asked for, too.
+  static constexpr uint64_t kShareOfRows = 4;
+
   Status settle_limits();
+  Status add_rows_spec();
+  StatusOr<int64_t> reserved_blocks(uint64_t block_bytes) const;
   std::optional<uint64_t> kv_memory_asked() const;
   int32_t default_max_len() const;
   Status check_memory(uint64_t bytes) const;
@@ -79,7 +89,7 @@ class EncoderDecoderModelRunner final {
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
   TensorView rows_of(const EncodeInputs& inputs) const;
-  void take_rows(const EncodeInputs& inputs) const;
+  void take_rows(Context& context, const EncodeInputs& inputs) const;
   const Model& model() const { return *loaded_.model; }
   const AttentionBackend& attention() const { return *loaded_.attention; }
   const ModelSpec& spec() const { return model().spec(); }
@@ -104,7 +114,8 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;
   ExecutorInfo info_;
-  uint64_t memory_left_ = 0;  // bytes that the KV pool may take, as start-up found them
+  std::vector<KvSpec> kv_specs_;  // of info_.tables
+  uint64_t memory_left_ = 0;      // bytes that the KV pool may take, as start-up found them
   std::vector<std::string> report_;
 };
 

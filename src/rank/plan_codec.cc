@@ -12,7 +12,7 @@ constexpr std::array<std::byte, 4> kMagic = {std::byte{'T'}, std::byte{'P'}, std
 
 // The least bytes of an element of each list of structs.
 constexpr size_t kLeastRow = 20, kLeastGroup = 8, kLeastSequence = 8, kLeastPair = 2, kLeastCapture = 4;
-constexpr size_t kLeastEncode = 14, kLeastSplice = 4, kLeastRange = 4;
+constexpr size_t kLeastEncode = 15, kLeastSplice = 4, kLeastRange = 4;
 
 // One description of all fields serves both ways: an archive writes values, or replaces them.
 class Saver final {
@@ -56,7 +56,7 @@ class Loader final {
   void consumers(const char* name, Consumers& v) { v = static_cast<Consumers>(small<uint8_t>(name)); }
   void source(const char* name, RowSource& v) {
     const auto number = small<uint8_t>(name);
-    if (number > static_cast<uint8_t>(RowSource::kInjected)) in_.fail(name, "is unknown");
+    if (number > static_cast<uint8_t>(RowSource::kResident)) in_.fail(name, "is unknown");
     v = static_cast<RowSource>(number);
   }
   void value(const char* name, int64_t& v) { v = in_.zigzag(name); }
@@ -161,6 +161,7 @@ void describe_encode(A& archive, Encode& encode) {
   archive.value("features begin", encode.features.begin);
   archive.value("encode num_positions", encode.num_positions);
   archive.value("encode num_rows", encode.num_rows);
+  archive.value("encode row_blocks", encode.row_blocks);
   archive.consumers("encode consumers", encode.consumers);
   archive.consumers("encode writes", encode.writes);
   describe_tables(archive, "encode group_tables", encode.group_tables);

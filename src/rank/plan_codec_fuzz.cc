@@ -29,10 +29,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)check_plan(plan, info);
   info.spec.part = ModelPart::kDecoder;
   info.spec.d_model = 1;
+  info.rows_spec = 3;
+  info.max_num_injected_tokens = 1 << 12;
   (void)check_plan(plan, info);
   info.spec.part = ModelPart::kEncoder;
   info.spec.kv.clear();
   info.tables.clear();
+  info.rows_spec = -1;
   (void)check_plan(plan, info);
   return 0;
 }

@@ -36,6 +36,11 @@ TEST(PlanCodec, WhatTheEngineCountsForItselfStaysThere) {
   ASSERT_TRUE(decode_plan(encoded(plan), decoded).ok());
   EXPECT_EQ(decoded.scheduled.num_waiting, 0);
   plan.scheduled.num_waiting = plan.scheduled.num_preempted = 0;
+  ASSERT_TRUE(decoded == plan);
+  plan.scheduled.without_rows = {GroupId(7)};
+  ASSERT_TRUE(decode_plan(encoded(plan), decoded).ok());
+  EXPECT_TRUE(decoded.scheduled.without_rows.empty());
+  plan.scheduled.without_rows.clear();
   EXPECT_TRUE(decoded == plan);
 }
 
@@ -78,7 +83,7 @@ TEST(PlanCodec, ErrorsNameFieldAndPlace) {
     return error_message(decode_plan(changed, decoded));
   };
   EXPECT_EQ(error_of(0, 'X'), "plan: these bytes are none");
-  EXPECT_EQ(error_of(4, 1), "plan: version 1; this build speaks version 4");
+  EXPECT_EQ(error_of(4, 1), "plan: version 1; this build speaks version 5");
   EXPECT_THAT(error_of(7, 0x7F), HasSubstr("groups has more elements than there are bytes for"));
 }
 
@@ -87,7 +92,7 @@ TEST(PlanCodec, ASourceOfRowsThatIsUnknownIsRefused) {
   PlannedEncode& encode = plan.scheduled.encodes.push();
   encode.source = RowSource::kInjected;
   EXPECT_TRUE(decode_plan(encoded(plan), decoded).ok());
-  encode.source = static_cast<RowSource>(2);
+  encode.source = static_cast<RowSource>(3);
   EXPECT_THAT(error_message(decode_plan(encoded(plan), decoded)), HasSubstr("encode source is unknown"));
 }
 

@@ -41,6 +41,12 @@ struct ModelRunnerOptions {
   uint64_t swap_space = 0;   // bytes
   int32_t num_replicas = 1;  // share these bytes, and the free memory of the machine
   double watermark = 0.01;
+  // Rows that other processes encode are taken into blocks of the pool, which gets a table for them.
+  bool takes_remote_rows = false;
+  // Bytes of the pool that reservations of such rows may hold (--ec-buffer-memory). Unset: those of max_num_seqs
+  // inputs, but no more than a tenth of the machine's memory and a quarter of kv_cache_memory.
+  std::optional<uint64_t> ec_buffer_memory;
+  int32_t max_num_injected_tokens = 0;  // such rows a step; 0: four times max_num_encoder_tokens
   ShortlistOptions shortlist;
   bool has_long_encodes = false;  // plans may have some: encodes get their own memory, apart from the step's
   bool debug_poison = false;

@@ -79,13 +79,14 @@ class RandomPlans final {
   void fill(PlannedEncode& encode) {
     encode.group_id = GroupId(number());
     encode.item = any();
-    encode.source = coin() ? RowSource::kEncode : RowSource::kInjected;
+    encode.source = static_cast<RowSource>(bits() % 3);
     fill(encode.token_ids);
     times(2, [&] { encode.features.shape.push_back(static_cast<int64_t>(number())); });
     fill(encode.features.extras);
     encode.features.begin = static_cast<int64_t>(number());
     encode.num_positions = any();
     encode.num_rows = any();
+    fill(encode.row_blocks);
     encode.consumers = static_cast<Consumers>(bits() % 256);
     encode.writes = static_cast<Consumers>(bits() % 256);
     times(3, [&] { fill(encode.group_tables.push()); });

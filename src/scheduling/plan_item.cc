@@ -5,7 +5,7 @@
 namespace transept {
 
 void plan_item(const EncoderItem& item, PlannedEncode& encode, std::vector<float>& bulk) {
-  encode.token_ids.assign(item.token_ids.begin(), item.token_ids.end());
+  if (!item.remote.has_value()) encode.token_ids.assign(item.token_ids.begin(), item.token_ids.end());
   encode.num_positions = item.num_positions();
   encode.num_rows = item.num_rows();
   encode.consumers = item.consumers;

@@ -8,8 +8,8 @@
 
 namespace transept {
 
-// Sets what is read: ids, media (whose values are appended to `bulk`), sizes and consumers. Leaves alone whose it is
-// and where its rows go.
+// Sets what is read: ids, media (whose values are appended to `bulk`), sizes and consumers; of a remote item sizes and
+// consumers alone. Leaves alone whose it is, and where its rows come from and go.
 void plan_item(const EncoderItem& item, PlannedEncode& encode, std::vector<float>& bulk);
 
 }  // namespace transept

@@ -11,7 +11,8 @@ namespace transept {
 void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.clear();
   abandon_items();
-  Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.max_num_seqs};
+  Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.injected_tokens(),
+                options_.max_num_seqs};
   schedule_running(budget, outputs);
   // Who was preempted just now would only be in the way of those for whom it made room.
   const bool has_room = outputs.num_preempted == 0;
@@ -106,7 +107,12 @@ void Scheduler::schedule_encodes(Budget& budget, SchedulerOutputs& outputs) {
 
 bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
+  group.holds_rows_ = false;
   BlockSpaceManager::Request request = admission_request(group);
+  if (!can_have_rows(group, request)) {
+    outputs.without_rows.push_back(group.group_id());
+    return false;
+  }
   if (blocks_.awaits_shared(request)) return false;
   if (!may_begin_encodes(group, request, budget, outputs)) return false;
   const int32_t num_tail_blocks = request.num_blocks_ahead;
@@ -114,7 +120,13 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
   request.num_blocks_ahead += num_promised;
   const AllocStatus status = blocks_.can_allocate(request);
   CHECK(status != AllocStatus::kNever || num_promised > 0, "a group was taken that can never be admitted");
-  if (status != AllocStatus::kOk) return false;
+  if (status != AllocStatus::kOk) {
+    // Nobody runs who could leave room: what is in the way are reservations, and idle rows that it would need itself.
+    if (group.has_remote_items_ && running_.empty() && swapped_.empty()) {
+      outputs.without_rows.push_back(group.group_id());
+    }
+    return false;
+  }
 
   const bool is_any_new = blocks_.allocate(request);
   if (!group.items_.empty() && !is_any_new) ++outputs.num_encoder_cache_hits;
@@ -166,7 +178,7 @@ bool Scheduler::may_begin_encodes(const SequenceGroup& group, const BlockSpaceMa
     const Consumers consumers = group.items_[i].consumers;
     const bool crosses = has(consumers, Consumers::kCross) && !shares(request, group_tables(group));
     const bool splices = has(consumers, Consumers::kSplice) && !shares(request, item_tables(group, i));
-    if (crosses || splices) return may_encode(group.items_[i].num_rows(), budget, outputs);
+    if (crosses || splices) return may_take(group.items_[i], budget, outputs);
   }
   return true;
 }
@@ -179,7 +191,14 @@ bool Scheduler::plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutp
     const Consumers writes = missing_writes(group, i);
     if (writes == Consumers::kNone) continue;
     const int32_t num_rows = group.items_[i].num_rows();
-    if (!may_encode(num_rows, budget, outputs)) return false;
+    if (!may_take(group.items_[i], budget, outputs)) return false;
+    if (group.items_[i].remote.has_value()) {
+      fill_encode(group, i, writes, outputs.encodes.push(), outputs);
+      begin_item(group, i, writes);
+      outputs.num_injected_tokens += num_rows;
+      budget.injected_tokens -= num_rows;
+      continue;
+    }
     if (num_rows > budget.encoder_tokens) {
       long_encode_ = &group;
       long_item_ = i;
@@ -245,6 +264,10 @@ BlockSpaceManager::Request Scheduler::admission_request(const SequenceGroup& gro
   if (group.num_cross_tokens() > 0) add_shared(TableOwner::kGroup, group.num_cross_tokens(), group.cross_digest());
   for (size_t i = 0; i < group.items().size(); ++i) {
     if (!has(group.items()[i].consumers, Consumers::kSplice)) continue;
+    add_shared(TableOwner::kItem, group.items()[i].num_positions(), group.rows_digest(i));
+  }
+  for (size_t i = 0; group.holds_rows_ && i < group.items().size(); ++i) {
+    if (!group.items()[i].remote.has_value() || has(group.items()[i].consumers, Consumers::kSplice)) continue;
     add_shared(TableOwner::kItem, group.items()[i].num_positions(), group.rows_digest(i));
   }
   const int64_t num_full = blocks_.num_full_sequence_blocks(num_common);
@@ -376,6 +399,11 @@ void Scheduler::fill_encode(const SequenceGroup& group, size_t index, Consumers 
   encode.group_id = group.group_id();
   encode.item = static_cast<int32_t>(index);
   plan_item(item, encode, outputs.bulk);
+  if (item.remote.has_value()) {
+    encode.source = RowSource::kResident;
+    const std::span<const BlockId> rows = blocks_.get_shared_table(group.group_id(), remote_tables(group, index).begin);
+    encode.row_blocks.assign(rows.begin(), rows.end());
+  }
   encode.writes = writes;
   if (has(writes, Consumers::kCross)) {
     fill_unwritten_tables(group.group_id(), group_tables(group), encode.group_tables);

@@ -15,6 +15,10 @@
 // decodes. A group that shares a table is preempted by recompute. Rows that are spliced into the prompt stay in their
 // item's table until the prompt's rows are computed.
 //
+// Remote items are encoded elsewhere, and their rows lie in items' tables that are found by their digests. A group
+// takes them into its own tables of cross KV when it is admitted, within a budget of their own. One whose rows are not
+// here is not admitted: SchedulerOutputs::without_rows.
+//
 // While any sequence decodes, groups encode at most set_max_encoder_tokens_beside rows per step. An item that needs
 // more, and is the first to be encoded in a step, begins a long encode: later steps end it. Other encodes wait for its
 // end.
@@ -53,8 +57,12 @@ class Scheduler final {
   struct Options {
     int32_t max_num_batched_tokens = 2048;  // decoder tokens per step
     int32_t max_num_encoder_tokens = 4096;  // encoder tokens per step, and of one input
+    int32_t max_num_injected_tokens = 0;    // rows of remote items per step; 0: four times max_num_encoder_tokens
     int32_t max_num_seqs = 64;              // running sequences
+    bool may_encode = true;                 // false: only remote items can be had; others are without_rows
     PreemptionMode preemption_mode = PreemptionMode::kAuto;
+
+    int32_t injected_tokens() const;
 
     // Errors: kInvalidArgument, naming the field: a budget below 1; fewer batched tokens than sequences, since each
     // running sequence feeds at least one token per step.
@@ -114,6 +122,8 @@ class Scheduler final {
   std::span<SequenceGroup* const> running() const { return running_; }
   std::span<SequenceGroup* const> swapped() const { return swapped_; }
   const BlockSpaceManager& blocks() const { return blocks_; }
+  // For reservations beside the groups, between steps (encoder_cache/).
+  BlockSpaceManager& reservable_blocks() { return blocks_; }
   const Options& options() const { return options_; }
 
   // Checks the block manager's invariants, and that each group is in the one queue of its state, in order of arrival,
@@ -127,6 +137,7 @@ class Scheduler final {
   struct Budget {  // what is left of the step's limits
     int32_t tokens = 0;
     int32_t encoder_tokens = 0;
+    int32_t injected_tokens = 0;
     int32_t seqs = 0;
     bool is_beside = false;  // a sequence decodes: set_max_encoder_tokens_beside limits encoder_tokens
   };
@@ -146,12 +157,17 @@ class Scheduler final {
   bool try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const;
   bool may_encode(int32_t num_rows, const Budget& budget, const SchedulerOutputs& outputs) const;
+  bool may_take(const EncoderItem& item, const Budget& budget, const SchedulerOutputs& outputs) const;
   bool may_begin_encodes(const SequenceGroup& group, const BlockSpaceManager::Request& request, const Budget& budget,
                          const SchedulerOutputs& outputs) const;
   bool plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_long_encode(const Budget& budget, SchedulerOutputs& outputs);
   TableRange group_tables(const SequenceGroup& group) const;
   TableRange item_tables(const SequenceGroup& group, size_t item) const;
+  TableRange remote_tables(const SequenceGroup& group, size_t item) const;
+  bool can_have_rows(SequenceGroup& group, BlockSpaceManager::Request& request) const;
+  bool find_remote_rows(SequenceGroup& group, BlockSpaceManager::Request& request) const;
+  void free_taken_rows(SequenceGroup& group, size_t item);
   bool needs_write(GroupId id, TableRange tables) const;
   void begin_writes(GroupId id, TableRange tables);
   bool shares(const BlockSpaceManager::Request& request, TableRange tables) const;

@@ -1,5 +1,6 @@
 // What happens to groups between steps, and preemption.
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -14,12 +15,21 @@ Status Scheduler::Options::validate() const {
   if (max_num_encoder_tokens < 1) {
     return field_error("max_num_encoder_tokens", str_cat("must be at least 1, is ", max_num_encoder_tokens));
   }
+  if (max_num_injected_tokens < 0) {
+    return field_error("max_num_injected_tokens", str_cat("must not be negative, is ", max_num_injected_tokens));
+  }
   if (max_num_batched_tokens < max_num_seqs) {
     return field_error("max_num_batched_tokens",
                        str_cat("must be at least max_num_seqs (", max_num_seqs,
                                "), so that every running sequence gets on, is ", max_num_batched_tokens));
   }
   return ok_status();
+}
+
+int32_t Scheduler::Options::injected_tokens() const {
+  if (max_num_injected_tokens > 0) return max_num_injected_tokens;
+  constexpr int64_t kTimes = 4;
+  return static_cast<int32_t>(std::min<int64_t>(kTimes * max_num_encoder_tokens, std::numeric_limits<int32_t>::max()));
 }
 
 Scheduler::Scheduler(const Options& options, const BlockSpaceManager::Options& block_options, const Clock& clock)
@@ -41,6 +51,10 @@ Status Scheduler::check_admission(std::span<const EncoderItem> items, int64_t ma
     if (item.num_rows() > options_.max_num_encoder_tokens) {
       return invalid_argument("the encoder input has ", item.num_rows(), " tokens; max_num_encoder_tokens is ",
                               options_.max_num_encoder_tokens);
+    }
+    if (item.remote.has_value() && item.num_rows() > options_.injected_tokens()) {
+      return invalid_argument("the encoder input has ", item.num_rows(), " rows; max_num_injected_tokens is ",
+                              options_.injected_tokens());
     }
     if (has(item.consumers, Consumers::kSplice)) {
       rows += blocks_.num_blocks_for(TableOwner::kItem, item.num_positions());
@@ -209,8 +223,10 @@ void Scheduler::finish_items() {
   for (const GroupId id : encoding_) {
     SequenceGroup* group = find(id);
     if (group == nullptr) continue;
-    for (SequenceGroup::ItemState& state : group->item_states_) {
-      if (state == SequenceGroup::ItemState::kBegun) state = SequenceGroup::ItemState::kWritten;
+    for (size_t i = 0; i < group->item_states_.size(); ++i) {
+      if (group->item_states_[i] != SequenceGroup::ItemState::kBegun) continue;
+      group->item_states_[i] = SequenceGroup::ItemState::kWritten;
+      free_taken_rows(*group, i);
     }
   }
   // Those that share with one of them wait no longer either.

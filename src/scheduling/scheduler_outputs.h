@@ -68,6 +68,7 @@ struct PlannedFeatures {
 enum class RowSource : uint8_t {
   kEncode,    // the rank encodes ids or media
   kInjected,  // another process has encoded them: `features` are the rows, [num_positions, width]
+  kResident,  // the same, and they are in the pool: `row_blocks`
 };
 
 // An item whose rows this step makes or takes, and where they go.
@@ -78,7 +79,8 @@ struct PlannedEncode {
   std::vector<int32_t> token_ids;
   PlannedFeatures features;
   int32_t num_positions = 0;  // rows of the encoder's output
-  int32_t num_rows = 0;       // of its widest layer
+  int32_t num_rows = 0;       // of its widest layer; of rows that are not encoded here: num_positions
+  BlockTable row_blocks;      // kResident: of ExecutorInfo::rows_spec, in order of positions
   Consumers consumers = Consumers::kNone;
   Consumers writes = Consumers::kNone;  // of the consumers those whose table is not written yet
   // Of the group; no tables unless `writes` has kCross. An empty one is written already, as another group's.
@@ -90,6 +92,7 @@ struct PlannedEncode {
     source = RowSource::kEncode;
     token_ids.clear();
     features.clear();
+    row_blocks.clear();
     group_tables.clear();
     cross_begin = 0;
     item_tables.clear();
@@ -163,9 +166,14 @@ struct SchedulerOutputs {
   BlockMoves moves;               // KvStorage::apply(moves) comes before the computation
   std::vector<GroupId> finished;  // freed or aborted since the last plan that was not empty: ranks drop their state
 
+  // Waiting groups whose turn has come while rows of their items cannot be had (any longer). They run only after
+  // the rows have come again; until they are taken out, those behind them wait. Also of an empty plan.
+  std::vector<GroupId> without_rows;
+
   int32_t num_seqs = 0;                // sequences with new rows
   int32_t num_decoder_tokens = 0;      // new rows
   int32_t num_encoder_tokens = 0;      // rows (EncoderItem::num_rows) of the encodes that begin in this step
+  int32_t num_injected_tokens = 0;     // rows that are taken instead of encoded
   int32_t num_preempted = 0;           // groups, by recompute or swap
   int32_t num_swapped_out = 0;         // groups; part of num_preempted
   int32_t num_swapped_in = 0;          // groups
@@ -183,7 +191,8 @@ struct SchedulerOutputs {
     bulk.clear();
     moves.clear();
     finished.clear();
-    num_seqs = num_decoder_tokens = num_encoder_tokens = 0;
+    without_rows.clear();
+    num_seqs = num_decoder_tokens = num_encoder_tokens = num_injected_tokens = 0;
     num_preempted = num_swapped_out = num_swapped_in = num_admitted = num_encoder_cache_hits = 0;
     num_running = num_waiting = num_swapped = 0;
   }

@@ -17,6 +17,7 @@ SequenceGroup::SequenceGroup(const Init& init)
       layout_(init.inputs.layout),
       shares_items_(init.shares_items),
       num_cross_tokens_(num_cross_positions(items_)) {
+  for (const EncoderItem& item : items_) has_remote_items_ |= item.remote.has_value();
   CHECK(!init.inputs.prompt_token_ids.empty(), "a decoder prompt is never empty");
   seqs_.push_back(std::make_unique<Sequence>(init.first_seq_id, init.inputs.prompt_token_ids));
   if (shares_items_ && num_cross_tokens_ > 0) cross_digest_ = transept::cross_digest(items_);
@@ -28,7 +29,16 @@ size_t SequenceGroup::num_spliced_before(size_t item) const {
   return count;
 }
 
+size_t SequenceGroup::num_remote_before(size_t item) const {
+  size_t count = 0;
+  for (size_t i = 0; i < item; ++i) {
+    count += items_[i].remote.has_value() && !has(items_[i].consumers, Consumers::kSplice) ? 1 : 0;
+  }
+  return count;
+}
+
 std::optional<ContentDigest> SequenceGroup::rows_digest(size_t item) const {
+  if (items_[item].remote.has_value()) return items_[item].remote->digest;
   return shares_items_ ? items_[item].digest : std::nullopt;
 }
 

@@ -61,7 +61,13 @@ class SequenceGroup final {
   int32_t num_cross_tokens() const { return num_cross_tokens_; }
   // Items before this one that are spliced: those whose own tables come before its own.
   size_t num_spliced_before(size_t item) const;
-  // The digest of the cross tables or of an item's rows; unset: they are shared with none.
+  // Whether some item is encoded elsewhere.
+  bool has_remote_items() const { return has_remote_items_; }
+  // Remote items before this one that are crossed alone: their rows have tables of their own behind those of spliced
+  // ones, from admission until their cross KV is written.
+  size_t num_remote_before(size_t item) const;
+  // The digest of the cross tables or of an item's rows; unset: they are shared with none. Rows that come from
+  // elsewhere are found by it.
   const std::optional<ContentDigest>& cross_digest() const { return cross_digest_; }
   std::optional<ContentDigest> rows_digest(size_t item) const;
   // Whether some item is not encoded yet. The group feeds no row until all are.
@@ -96,7 +102,9 @@ class SequenceGroup final {
   int32_t num_cross_tokens_;
   std::optional<ContentDigest> cross_digest_;
   bool awaits_items_ = false;
-  bool has_rows_ = false;  // some item's rows may still lie in its table
+  bool has_remote_items_ = false;
+  bool holds_rows_ = false;  // it was admitted with tables of num_remote_before()
+  bool has_rows_ = false;    // some item's rows may still lie in its table
   int32_t next_index_ = 1;
   // A pending recompute of several sequences: the first one feeds fork_at_ common tokens, then the others fork from it.
   // 0: none pending.

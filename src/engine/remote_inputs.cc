@@ -1,0 +1,310 @@
+#include "engine/remote_inputs.h"
+
+#include <algorithm>
+#include <random>
+#include <variant>
+
+#include "base/check.h"
+
+namespace transept {
+namespace {
+
+constexpr size_t kEventsAtOnce = 16;  // between two looks at the clock
+
+uint64_t draw_of_system() {
+  std::random_device device;  // of /dev/urandom or the processor
+  return uint64_t{device()} << 32 | device();
+}
+
+EcReceiverTable::Options table_options(const RemoteInputs::Options& options, const ExecutorInfo& info) {
+  EcReceiverTable::Options table;
+  table.model = options.model;
+  table.width = info.spec.width_of(info.spec.consumers());
+  table.dtype = options.dtype;
+  table.bulk_address = options.connector->bulk_address();
+  table.times = options.times;
+  table.max_waiting = options.max_waiting;
+  table.max_transfers = options.max_transfers;
+  return table;
+}
+
+template <typename... Why>
+Status refuse(const Why&... why) {
+  return field_error("encoded_inputs", str_cat(why...));
+}
+
+}  // namespace
+
+Status RemoteInputs::check(const Options& options, Executor& executor) {
+  if (options.dtype != DType::kFloat32) {
+    return unimplemented("--ec-transfer-dtype ", dtype_name(options.dtype),
+                         ": rows are received into their blocks as float32 alone");
+  }
+  if (executor.info().rows_spec < 0) return unimplemented("the ranks keep no rows of items that are encoded elsewhere");
+  return executor.row_places({}, 0).status();
+}
+
+RemoteInputs::RemoteInputs(Options options, Scheduler& scheduler, Executor& executor, const Clock& clock)
+    : options_(std::move(options)),
+      scheduler_(scheduler),
+      executor_(executor),
+      clock_(clock),
+      info_(executor.info()),
+      cache_(scheduler.reservable_blocks(), info_.rows_spec),
+      table_(cache_, table_options(options_, info_), options_.draw != nullptr ? options_.draw : draw_of_system),
+      inbox_(std::make_shared<EcInbox>(options_.max_messages, nullptr)) {
+  info_.packed_layers.clear();
+  info_.report.clear();
+  options_.connector->start(inbox_);
+}
+
+// ---- What came
+
+void RemoteInputs::maybe_allocate_recvd_metadata(std::vector<InputStage::Request>& ready,
+                                                 std::vector<RequestOutput>& ended) {
+  take_events();
+  collect_ready(ready, ended);
+  end_overdue(ended);
+}
+
+void RemoteInputs::take_events() {
+  const TimePoint begin = clock_.now();
+  TimePoint now = begin;
+  size_t num_taken = 0;
+  while (num_taken < kMaxEvents && now - begin < kMaxTime) {
+    inbox_->take(std::min(kEventsAtOnce, kMaxEvents - num_taken), events_);
+    if (events_.empty()) break;
+    num_taken += events_.size();
+    for (const EcEvent& event : events_) handle(event, now);
+    perform();
+    now = clock_.now();
+  }
+  if (table_.next_time() <= now) table_.on_time(now, outputs_, kMaxEvents);
+  if (table_.num_waiting() > 0) table_.allocate_waiting(now, kMaxEvents, outputs_);
+  perform();
+}
+
+void RemoteInputs::handle(const EcEvent& event, TimePoint now) {
+  if (const auto* message = std::get_if<EcPeerMessage>(&event)) return handle_message(*message, now);
+  const auto* sink = std::get_if<EcSinkEvent>(&event);
+  if (sink == nullptr) return;  // of senders; a peer that has gone is found by its lease
+  switch (sink->kind) {
+    case EcSinkEvent::Kind::kChunk: return table_.on_chunk(sink->reservation, now);
+    case EcSinkEvent::Kind::kComplete: return table_.on_complete(sink->reservation, now, outputs_);
+    case EcSinkEvent::Kind::kClosed: return table_.on_sink_closed(sink->reservation, now, outputs_);
+  }
+}
+
+void RemoteInputs::handle_message(const EcPeerMessage& message, TimePoint now) {
+  if (const auto* meta = std::get_if<EcMeta>(&message.message)) {
+    if (check_ec_meta(*meta).ok()) table_.on_metadata(message.from, *meta, now, outputs_);
+  } else if (const auto* query = std::get_if<EcQuery>(&message.message)) {
+    table_.on_query(message.from, query->key, now, outputs_);
+  } else if (const auto* cancel = std::get_if<EcCancel>(&message.message)) {
+    if (cancel->channel == EcChannel::kMetadata) table_.on_cancel(message.from, cancel->key, now, outputs_);
+  }
+}
+
+// Empties outputs_.
+void RemoteInputs::perform() {
+  for (const EcReceiverOutput& output : outputs_) perform(output);
+  outputs_.clear();
+}
+
+void RemoteInputs::perform(const EcReceiverOutput& output) {
+  using Kind = EcReceiverOutput::Kind;
+  EncoderCacheConnector& connector = *options_.connector;
+  switch (output.kind) {
+    case Kind::kAllocation:
+      return connector.send(output.to,
+                            EcAllocation{output.key, output.verdict, output.reservation, output.bulk_address});
+    case Kind::kInjection: return connector.send(output.to, EcInjection{output.key, output.verdict});
+    case Kind::kCancel: return connector.send(output.to, EcCancel{output.key, EcChannel::kAllocation});
+    case Kind::kOpenSink: {
+      const EcInput input = input_of(output.key);
+      const int32_t num_positions = table_.find_receiver(input)->meta().num_positions;
+      StatusOr<EcPlaces> places = executor_.row_places(cache_.blocks_of(input), num_positions);
+      CHECK(places.ok(), error_message(places.status()));  // check() asked
+      return connector.open_sink(output.reservation, output.key, output.num_bytes, *std::move(places));
+    }
+    case Kind::kCloseSink: return connector.close_sink(output.reservation);
+    case Kind::kReady: return has_news_.push_back(output.key.request_id);
+  }
+}
+
+// ---- Requests
+
+Status RemoteInputs::check_items(std::span<const EncoderItem> items) const {
+  const auto num_remote = std::ranges::count_if(items, [](const EncoderItem& item) { return item.remote.has_value(); });
+  if (num_remote != std::ssize(items)) {
+    if (num_remote > 0) return refuse("some items of the request are encoded elsewhere, and some are not");
+    if (has_encoder(info_.spec.part)) return ok_status();
+    return field_error("prompt", "this decode instance encodes nothing: an encode instance has to send its rows first");
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    const RemoteInput& remote = *items[i].remote;
+    const bool is_crossed = has(items[i].consumers, Consumers::kCross);
+    const int32_t most =
+        std::min(is_crossed ? info_.max_encoder_len : info_.max_decoder_len, info_.max_num_encoder_tokens);
+    if (remote.input_id != i) return refuse("input ", i, " has the number ", remote.input_id);
+    if (remote.num_positions < 1 || remote.num_positions > most) {
+      return refuse("input ", i, " has ", remote.num_positions, " positions: expected 1 to ", most);
+    }
+    if (!items[i].token_ids.empty() && std::ssize(items[i].token_ids) != remote.num_positions) {
+      return refuse("input ", i, " has ", items[i].token_ids.size(), " ids for ", remote.num_positions, " positions");
+    }
+    if (items[i].features != nullptr) return refuse("input ", i, " has media, and is encoded elsewhere");
+  }
+  return ok_status();
+}
+
+// What was announced under the request's name must be what it asks for.
+Status RemoteInputs::check_announced(const std::string& request_id, std::span<const EncoderItem> items) const {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const RemoteInput& remote = *items[i].remote;
+    const EcInput input{request_id, static_cast<uint32_t>(i)};
+    const EcReceiver* receiver = table_.find_receiver(input);
+    if (receiver == nullptr) continue;
+    if (receiver->state() == EcReceiverState::kConsumed && !cache_.has_use(input)) {
+      const BlockSpaceManager& blocks = scheduler_.blocks();
+      if (blocks.find_written(remote.digest, info_.rows_spec) == remote.num_positions) continue;
+      return with_param(absl::UnavailableError(str_cat("input ", i,
+                                                       " was here, waited too long for its request, and is gone: it "
+                                                       "has to be encoded again")),
+                        "encoded_inputs");
+    }
+    if (receiver->is_over()) continue;
+    const EcMeta& meta = receiver->meta();
+    if (meta.digest != remote.digest) return refuse("input ", i, " was announced with another digest");
+    if (meta.num_positions != remote.num_positions) {
+      return refuse("input ", i, " was announced with ", meta.num_positions, " positions, not ", remote.num_positions);
+    }
+  }
+  return ok_status();
+}
+
+// Whether all rows are here. Equal outputs that came for other requests count.
+bool RemoteInputs::claim(const std::string& request_id, std::span<const EncoderItem> items) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const RemoteInput& remote = *items[i].remote;
+    cache_.check_and_update_cache({{request_id, static_cast<uint32_t>(i)}, remote.digest, remote.num_positions});
+  }
+  const bool is_here = table_.claim(request_id, static_cast<int32_t>(items.size()), clock_.now(), outputs_);
+  perform();
+  return is_here;
+}
+
+StatusOr<bool> RemoteInputs::take(InputStage::Request& request) {
+  const std::vector<EncoderItem>& items = request.inputs.items;
+  RETURN_IF_ERROR(check_items(items));
+  if (items.empty() || !items.front().remote.has_value()) return true;
+  if (request.params.encoder_no_repeat_ngram_size > 0 && info_.spec.encoder_takes_ids() &&
+      items.front().token_ids.empty()) {
+    return field_error("encoder_no_repeat_ngram_size", "the ids of the encoder's input did not come with its rows");
+  }
+  const Status fits = scheduler_.check_admission(
+      items, std::ssize(request.inputs.prompt_token_ids) + request.params.max_tokens, request.params.num_seqs());
+  if (!fits.ok()) return with_advice(fits, request.params);
+  RETURN_IF_ERROR(check_announced(request.id, items));
+  has_uses_.insert(request.id);
+  if (claim(request.id, items)) return true;
+  const TimePoint arrival = *request.options.arrival_time;
+  const std::string id = request.id;
+  Awaiting awaiting{std::move(request), arrival + options_.max_wait, next_arrival_++};
+  if (awaiting.request.options.deadline.has_value()) awaiting.deadline = *awaiting.request.options.deadline;
+  deadlines_.emplace(awaiting.deadline, id);
+  awaiting_inputs_.emplace(id, std::move(awaiting));
+  return false;
+}
+
+void RemoteInputs::collect_ready(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended) {
+  if (has_news_.empty()) return;
+  std::vector<std::pair<uint64_t, std::string>> ids;  // in order of arrival
+  for (std::string& id : has_news_) {
+    const auto found = awaiting_inputs_.find(id);
+    if (found != awaiting_inputs_.end()) ids.emplace_back(found->second.arrival, std::move(id));
+  }
+  has_news_.clear();
+  std::ranges::sort(ids);
+  const auto duplicates = std::ranges::unique(ids);
+  ids.erase(duplicates.begin(), duplicates.end());
+  for (const auto& [arrival, id] : ids) {
+    const std::vector<EncoderItem>& items = awaiting_inputs_.at(id).request.inputs.items;
+    if (const Status same = check_announced(id, items); !same.ok()) {
+      ended.push_back(output_of(remove(id), same));
+      end(id);
+    } else if (claim(id, items)) {
+      ready.push_back(remove(id));
+    }
+  }
+}
+
+void RemoteInputs::end_overdue(std::vector<RequestOutput>& ended) {
+  for (size_t i = 0; i < kMaxEvents && !deadlines_.empty() && deadlines_.begin()->first <= clock_.now(); ++i) {
+    const std::string id = deadlines_.begin()->second;
+    const InputStage::Request& request = awaiting_inputs_.at(id).request;
+    size_t num_missing = 0;
+    for (size_t item = 0; item < request.inputs.items.size(); ++item) {
+      num_missing += cache_.is_written({id, static_cast<uint32_t>(item)}) ? 0 : 1;
+    }
+    const Status late =
+        with_param(absl::UnavailableError(str_cat(num_missing, " of ", request.inputs.items.size(),
+                                                  " encoder inputs did not come from an encode instance in time")),
+                   "encoded_inputs");
+    ended.push_back(output_of(remove(id), late));
+    end(id);
+  }
+}
+
+InputStage::Request RemoteInputs::remove(const std::string& request_id) {
+  const auto found = awaiting_inputs_.find(request_id);
+  deadlines_.erase({found->second.deadline, request_id});
+  InputStage::Request request = std::move(found->second.request);
+  awaiting_inputs_.erase(found);
+  return request;
+}
+
+RequestOutput RemoteInputs::abort(const std::string& request_id) {
+  const std::string id = request_id;  // it may be the map's
+  RequestOutput output = output_of(remove(id), ok_status());
+  end(id);
+  return output;
+}
+
+// Of a request that never was a group. Without an error: it was aborted.
+RequestOutput RemoteInputs::output_of(InputStage::Request request, const Status& error) const {
+  RequestOutput output;
+  output.request_id = request.id;
+  output.encoder_prompt = std::move(request.inputs.encoder_prompt);
+  output.prompt = std::move(request.inputs.prompt);
+  output.prompt_token_ids = std::move(request.inputs.prompt_token_ids);
+  output.metrics.total_s = seconds(clock_.now() - *request.options.arrival_time);
+  output.finished = true;
+  if (!error.ok()) {
+    output.error = error_message(error);
+    output.error_param = error_param(error);
+  } else if (!request.params.score_only) {
+    output.outputs.emplace_back().finish_reason = FinishReason::kAbort;
+  }
+  return output;
+}
+
+void RemoteInputs::consume(const std::string& request_id, size_t num_items) {
+  if (!has_uses_.contains(request_id)) return;
+  for (size_t i = 0; i < num_items; ++i) table_.consume({request_id, static_cast<uint32_t>(i)}, clock_.now());
+  has_uses_.erase(request_id);
+}
+
+void RemoteInputs::end(const std::string& request_id) {
+  if (has_uses_.erase(request_id) == 0) return;
+  table_.abort(request_id, clock_.now(), outputs_);
+  perform();
+}
+
+TimePoint RemoteInputs::next_time() const {
+  if (!inbox_->is_empty() || !has_news_.empty()) return TimePoint::min();
+  const TimePoint deadline = deadlines_.empty() ? TimePoint::max() : deadlines_.begin()->first;
+  return std::min(deadline, table_.next_time());
+}
+
+}  // namespace transept

@@ -1,0 +1,126 @@
+// The decode instance's side of separated encoders (decisions 31 and 35): what peers announce gets room in the block
+// pool, rows are received into blocks, and requests wait here until the rows of all their items are there. So a request
+// without its inputs is in no queue of the scheduler, and no other waits behind it.
+//
+// An input's room is a reservation from its announcement to the first step that decodes over it; its rows lie in the
+// blocks of the reservation, where the connector's thread writes them. The engine's thread decodes nothing of the wire
+// and never waits: a step takes at most kMaxEvents events, or as many as kMaxTime allows.
+//
+// Owned by the engine. Not thread-safe (engine thread), except for the inbox that the connector fills.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/request_output.h"
+#include "encoder_cache/connector.h"
+#include "encoder_cache/ec_receiver_table.h"
+#include "encoder_cache/encoder_cache_manager.h"
+#include "engine/input_stage.h"
+#include "rank/executor.h"
+#include "scheduling/scheduler.h"
+
+namespace transept {
+
+class RemoteInputs final {
+ public:
+  struct Options {
+    EncoderCacheConnector* connector = nullptr;  // borrowed; null: the engine takes no remote inputs
+    ModelFingerprint model;
+    DType dtype = DType::kFloat32;  // of rows on the wire; bfloat16 is refused by check()
+    EcTimes times;
+    Duration max_wait = std::chrono::seconds(60);  // of a request for its inputs, unless it has a deadline
+    size_t max_messages = 4096;                    // of peers, that wait for the engine
+    size_t max_waiting = 1024;                     // EcReceiverTable::Options
+    size_t max_transfers = 4096;
+    std::function<uint64_t()> draw;  // 64 random bits: secrets of reservations; null: the system's
+  };
+
+  // Of one step.
+  static constexpr size_t kMaxEvents = 64;
+  static constexpr Duration kMaxTime = std::chrono::microseconds(50);
+
+  // Errors: kUnimplemented, by name: rows in bfloat16, an executor or a device that takes no rows.
+  static Status check(const Options& options, Executor& executor);
+
+  // Borrows all but the options, and starts the connector. REQUIRES: check().ok(), and BlockSpaceManager::Options has
+  // keep_unused_items.
+  RemoteInputs(Options options, Scheduler& scheduler, Executor& executor, const Clock& clock);
+
+  // EcInbox: something came. Null: none is told.
+  void set_wake(std::function<void()> wake) { inbox_->set_wake(std::move(wake)); }
+
+  // Takes what peers and the receiving thread have said, gives room in order of arrival, and answers through the
+  // connector. Call at the beginning of a step. Appends the requests whose inputs are all here now, in order of
+  // arrival, and the results of those that ended here: by their deadlines, or as their inputs are not what they say.
+  void maybe_allocate_recvd_metadata(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
+
+  // Checks a request, and keeps it if some rows are not here yet; false then. True: they are, and stay until
+  // consume() or end(). Errors: items that are encoded here beside remote ones, or of a decoder's part; a length that
+  // the model cannot have; an input that was announced as another one, or was here and is gone.
+  StatusOr<bool> take(InputStage::Request& request);
+  bool awaits(const std::string& request_id) const { return awaiting_inputs_.contains(request_id); }
+  size_t num_awaiting() const { return awaiting_inputs_.size(); }
+  // Ends a request that waits. REQUIRES: awaits(request_id).
+  RequestOutput abort(const std::string& request_id);
+
+  // The rows of a request's items are in its tables, and its reservations end. No-op if that was told.
+  void consume(const std::string& request_id, size_t num_items);
+  // The request is over, or was refused. No-op for requests that are not known.
+  void end(const std::string& request_id);
+
+  // When to step at the latest though nothing else is to be done; TimePoint::min(): at once.
+  TimePoint next_time() const;
+
+  const EncoderCacheManager& cache() const { return cache_; }
+  const EcReceiverTable& receivers() const { return table_; }
+  int64_t num_dropped_messages() const { return inbox_->num_dropped(); }
+
+ private:
+  struct Awaiting {
+    InputStage::Request request;
+    TimePoint deadline;
+    uint64_t arrival = 0;
+  };
+  using Deadline = std::pair<TimePoint, std::string>;
+
+  void take_events();
+  void handle(const EcEvent& event, TimePoint now);
+  void handle_message(const EcPeerMessage& message, TimePoint now);
+  void perform();
+  void perform(const EcReceiverOutput& output);
+  void collect_ready(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
+  void end_overdue(std::vector<RequestOutput>& ended);
+  Status check_items(std::span<const EncoderItem> items) const;
+  Status check_announced(const std::string& request_id, std::span<const EncoderItem> items) const;
+  bool claim(const std::string& request_id, std::span<const EncoderItem> items);
+  InputStage::Request remove(const std::string& request_id);
+  RequestOutput output_of(InputStage::Request request, const Status& error) const;
+
+  Options options_;
+  Scheduler& scheduler_;
+  Executor& executor_;
+  const Clock& clock_;
+  ExecutorInfo info_;
+  EncoderCacheManager cache_;
+  EcReceiverTable table_;
+  std::shared_ptr<EcInbox> inbox_;
+  std::vector<EcEvent> events_;        // of this step
+  EcReceiverTable::Outputs outputs_;   // to be performed
+  std::vector<std::string> has_news_;  // requests with an input that is ready
+  absl::flat_hash_map<std::string, Awaiting> awaiting_inputs_;
+  std::set<Deadline> deadlines_;               // of awaiting_inputs_
+  absl::flat_hash_set<std::string> has_uses_;  // requests whose inputs may have uses
+  uint64_t next_arrival_ = 0;
+};
+
+}  // namespace transept
