@@ -28,11 +28,13 @@ void add(const EngineSnapshot::Counts& more, EngineSnapshot::Counts& sum) {
 }
 
 void add(const LLMEngine::Stats& more, LLMEngine::Stats& sum) {
-  static_assert(sizeof(LLMEngine::Stats) == 14 * sizeof(int64_t), "every figure is added up here");
+  static_assert(sizeof(LLMEngine::Stats) == 16 * sizeof(int64_t), "every figure is added up here");
   sum.num_steps += more.num_steps;
   sum.num_prompt_tokens += more.num_prompt_tokens;
   sum.num_encoder_tokens += more.num_encoder_tokens;
   sum.num_encoder_cache_hits += more.num_encoder_cache_hits;
+  sum.num_injected_tokens += more.num_injected_tokens;
+  sum.num_local_encodes += more.num_local_encodes;
   sum.num_long_encodes += more.num_long_encodes;
   sum.num_reencodes += more.num_reencodes;
   sum.num_generated_tokens += more.num_generated_tokens;
