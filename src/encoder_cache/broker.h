@@ -71,7 +71,7 @@ class Broker {
   // From here on `self` is known, also without a record, until the broker object is destroyed.
   // Calls `take` with each frame for `self` on this channel, on a thread of the broker, one at a time for each channel.
   // A frame is acknowledged when `take` has returned. A frame names its sender by its incarnation, which peers() has.
-  // Call once for a channel. Errors: kUnavailable.
+  // Call once for a channel. A broker that is away hears of it when it is back: that is no error.
   virtual Status subscribe(const InstanceId& self, EcChannel channel,
                            std::function<void(std::span<const std::byte> frame)> take) = 0;
 
