@@ -27,7 +27,7 @@ class SendQueue final {
 
   // ---- The sending thread
 
-  // Peers for whom there is something to send.
+  // Peers for whom there is something to send, in order.
   std::vector<std::string> destinations() const;
   // The next chunk for a peer, which is in work until advance(), keep() or fail(); nullopt: there is none.
   struct Piece {

@@ -1,5 +1,6 @@
 #include "disagg/zmq_bulk.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace transept {
@@ -58,7 +59,9 @@ void ZmqBulk::run_sender() {
   while (!is_stopped_) {
     bool any = false;
     std::vector<std::string> full;
-    for (const std::string& to : queue_.destinations()) {
+    const std::vector<std::string> destinations = queue_.destinations();
+    close_idle(destinations);
+    for (const std::string& to : destinations) {
       if (send_one(to)) {
         any = true;
       } else {
@@ -70,8 +73,14 @@ void ZmqBulk::run_sender() {
   peers_.clear();
 }
 
+// A peer for whom there is something keeps its connection: the handshake says when it has waited long enough.
+void ZmqBulk::close_idle(const std::vector<std::string>& destinations) {
+  std::erase_if(peers_, [&, time = now()](const auto& entry) {
+    return time - entry.second.used > kIdle && !std::ranges::binary_search(destinations, entry.first);
+  });
+}
+
 void ZmqBulk::wait_for_peers(const std::vector<std::string>& full) {
-  std::erase_if(peers_, [time = now()](const auto& entry) { return time - entry.second.used > kIdle; });
   std::vector<zmq_pollitem_t> items = {{nullptr, wake_sender_.descriptor(), ZMQ_POLLIN, 0}};
   for (const std::string& to : full) {
     const auto found = peers_.find(to);

@@ -22,8 +22,8 @@ namespace transept {
 
 class ZmqBulk final : public BulkTransport {
  public:
-  // Takes chunks at `address`: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for a free port. Nobody but this user can
-  // reach an ipc socket in a folder of mode 700. Errors: as load_zmq() and ZmqSocket::bind(); an address that is longer
+  // Takes chunks at `address`: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for a free port. An ipc socket belongs in
+  // a folder of mode 700. Errors: as load_zmq() and ZmqSocket::bind(); an address that is longer
   // than kMaxEcAddressBytes.
   static StatusOr<std::unique_ptr<ZmqBulk>> create(const std::string& address, std::shared_ptr<FrameWriter> writer);
   ~ZmqBulk() override;
@@ -50,6 +50,7 @@ class ZmqBulk final : public BulkTransport {
   void run_receiver(const std::function<void(std::span<const std::byte> frame)>& take);
   bool send_one(const std::string& to);
   StatusOr<Peer*> peer(const std::string& to);
+  void close_idle(const std::vector<std::string>& destinations);
   void wait_for_peers(const std::vector<std::string>& full);
 
   const std::shared_ptr<FrameWriter> writer_;

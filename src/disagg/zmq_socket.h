@@ -67,7 +67,7 @@ class ZmqSocket final {
   StatusOr<std::string> bind(const std::string& address);
   Status connect(const std::string& address);
 
-  // Whether the part was queued; false: the queue is full, or nobody is there.
+  // Whether the part was queued; false: the queue is full, or there is no connection.
   bool try_send(std::span<const std::byte> bytes, bool has_more = false);
   // The same without a copy: `owner` holds the bytes, and is let go of by a thread of the library.
   bool try_send_shared(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
