@@ -42,6 +42,10 @@ class ByteWriter final {
   void float64(double value) { raw(&value, sizeof value); }
   void ints(std::span<const int32_t> values);
   void floats(std::span<const float> values);
+  void bytes(std::span<const std::byte> value) {  // a size, then they
+    varint(value.size());
+    raw(value.data(), value.size());
+  }
 
  private:
   template <typename T>
@@ -92,6 +96,11 @@ class ByteReader final {
   // Replace the content of `out`; leave it empty after an error.
   void ints(std::string_view name, std::vector<int32_t>& out);
   void floats(std::string_view name, std::vector<float>& out);
+  std::span<const std::byte> bytes(std::string_view name) {  // borrowed from the message
+    const size_t size = count(name, 1);
+    const std::byte* at = take(name, size);
+    return at == nullptr ? std::span<const std::byte>() : std::span(at, size);
+  }
   // Reads the size of a list whose elements take at least `least_bytes` each. Fails if the bytes left cannot hold it.
   size_t count(std::string_view name, size_t least_bytes);
 

@@ -137,5 +137,26 @@ TEST(ByteStream, AListHasOneForm) {
   EXPECT_THAT(error_message(reader.status()), HasSubstr("packed wider"));
 }
 
+TEST(ByteStream, BytesAreBorrowed) {
+  std::vector<std::byte> bytes;
+  {
+    ByteWriter writer(bytes);
+    writer.bytes(bytes_of({7, 8, 9}));
+    writer.bytes({});
+    writer.flag(true);
+  }
+  EXPECT_EQ(bytes, bytes_of({3, 7, 8, 9, 0, 1}));
+  ByteReader reader(bytes, "message");
+  const auto value = reader.bytes("value");
+  EXPECT_EQ(value.data(), bytes.data() + 1);
+  EXPECT_EQ(value.size(), 3u);
+  EXPECT_TRUE(reader.bytes("empty").empty());
+  EXPECT_TRUE(reader.flag("flag"));
+  const std::vector<std::byte> cut = bytes_of({3, 7, 8});
+  ByteReader cut_reader(cut, "message");
+  EXPECT_TRUE(cut_reader.bytes("value").empty());
+  EXPECT_THAT(error_message(cut_reader.status()), HasSubstr("value has more elements than"));
+}
+
 }  // namespace
 }  // namespace transept

@@ -3,7 +3,8 @@
 // ec_receiver.h) are made for that. Implementations: inproc (tests), local (one machine), redis (several); all pass one
 // conformance suite (disagg/broker_conformance_testing.h).
 //
-// Thread-safe. No function waits for a peer; take() waits as long as it is asked to.
+// Thread-safe. No function waits for a peer; take() waits as long as it is asked to, all others a second at most, for
+// the broker. The destructor waits for callbacks; none follows. They may call the broker, on_path()'s excepted.
 #pragma once
 
 #include <cstddef>
@@ -67,9 +68,10 @@ class Broker {
   // Sends a frame (ec_frame.h) of channels 0 to 2. Errors: kUnavailable, the broker is away (say it later);
   // kResourceExhausted, that peer's queue is full; kNotFound, no such instance is known.
   virtual Status publish(const InstanceId& to, EcChannel channel, std::span<const std::byte> frame) = 0;
+  // From here on `self` is known, also without a record, until the broker object is destroyed.
   // Calls `take` with each frame for `self` on this channel, on a thread of the broker, one at a time for each channel.
   // A frame is acknowledged when `take` has returned. A frame names its sender by its incarnation, which peers() has.
-  // Call once for a channel. Errors: kUnavailable.
+  // Call once for a channel. A broker that is away hears of it when it is back: that is no error.
   virtual Status subscribe(const InstanceId& self, EcChannel channel,
                            std::function<void(std::span<const std::byte> frame)> take) = 0;
 

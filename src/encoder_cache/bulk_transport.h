@@ -34,7 +34,8 @@ class BulkTransport {
     std::function<void(Status)> done;
   };
   virtual void send(std::string_view to, Sending sending) = 0;
-  // No further chunk of this input. When it has returned, no callback about it runs or follows.
+  // No further chunk of this input. When it has returned, no callback about it runs or follows: it waits for one that
+  // runs, if it is not called by that one.
   virtual void cancel(const EcInput& input) = 0;
 
   // Each chunk that comes is offered to `take` as a whole frame (ec_frame.h) that was not checked.

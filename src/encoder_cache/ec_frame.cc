@@ -166,28 +166,43 @@ StatusOr<EcFrame> decode_ec_frame(std::span<const std::byte> bytes, const EcSecr
   return EcFrame{head.incarnation, head.sequence, std::move(message).value()};
 }
 
-Status encode_ec_frame(const EcFrame& frame, const EcSecret* secret, std::vector<std::byte>& bytes) {
+namespace {
+
+// Head and body, without `rest`, the bytes of the chunk, which follow.
+Status encode_front(const EcFrame& frame, std::span<const std::byte> rest, const EcSecret* secret,
+                    std::vector<std::byte>& bytes) {
   RETURN_IF_ERROR(check_ec_message(frame.message));
   const EcChannel channel = channel_of(frame.message);
   bytes.assign(kEcHeadBytes, std::byte{0});
   append_ec_body(frame.message, bytes);
-  const size_t num_covered = bytes.size();
-  if (const auto* chunk = std::get_if<EcChunk>(&frame.message)) {
-    bytes.insert(bytes.end(), chunk->bytes.begin(), chunk->bytes.end());
-  }
-  const auto body = std::span<const std::byte>(bytes).subspan(kEcHeadBytes);
-  CHECK(body.size() <= max_body(channel), "a message that is larger than its channel's limit");
+  const auto front = std::span<const std::byte>(bytes).subspan(kEcHeadBytes);
+  const size_t num_body_bytes = front.size() + rest.size();
+  CHECK(num_body_bytes <= max_body(channel), "a message that is larger than its channel's limit");
   std::ranges::copy(kMagic, bytes.begin());
   put(bytes, kVersionAt, kEcWireVersion);
   put(bytes, kChannelAt, static_cast<uint8_t>(channel));
   put(bytes, kKindAt, static_cast<uint8_t>(kind_of(frame.message)));
-  put(bytes, kSizeAt, static_cast<uint32_t>(body.size()));
-  put(bytes, kChecksumAt, crc32c(body));
+  put(bytes, kSizeAt, static_cast<uint32_t>(num_body_bytes));
+  put(bytes, kChecksumAt, crc32c(rest, crc32c(front)));
   put(bytes, kIncarnationAt, frame.incarnation);
   put(bytes, kSequenceAt, frame.sequence);
   if (secret == nullptr) return ok_status();
-  put(bytes, kMacAt, secret->mac({std::span(bytes).first(kMacAt), body.first(num_covered - kEcHeadBytes)}));
+  put(bytes, kMacAt, secret->mac({std::span(bytes).first(kMacAt), front}));
   return ok_status();
+}
+
+}  // namespace
+
+Status encode_ec_frame(const EcFrame& frame, const EcSecret* secret, std::vector<std::byte>& bytes) {
+  const auto* const chunk = std::get_if<EcChunk>(&frame.message);
+  const auto rest = chunk == nullptr ? std::span<const std::byte>() : chunk->bytes;
+  RETURN_IF_ERROR(encode_front(frame, rest, secret, bytes));
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  return ok_status();
+}
+
+Status encode_ec_chunk_front(const EcFrame& frame, const EcSecret* secret, std::vector<std::byte>& bytes) {
+  return encode_front(frame, std::get<EcChunk>(frame.message).bytes, secret, bytes);
 }
 
 }  // namespace transept

@@ -63,5 +63,8 @@ StatusOr<EcFrame> decode_ec_frame(std::span<const std::byte> bytes, const EcSecr
 // Replaces `bytes`, whose memory is reused. `secret` may be null. Errors: kInvalidArgument, a field that the peer would
 // refuse, as error_param(); `bytes` is not to be used then.
 Status encode_ec_frame(const EcFrame& frame, const EcSecret* secret, std::vector<std::byte>& bytes);
+// The same without the bytes of the chunk, which are the rest of the frame: a transport that sends in pieces need not
+// copy them. REQUIRES: the message is a chunk.
+Status encode_ec_chunk_front(const EcFrame& frame, const EcSecret* secret, std::vector<std::byte>& bytes);
 
 }  // namespace transept

@@ -86,6 +86,19 @@ std::map<std::string, EcMessage> messages() {
   return messages;
 }
 
+TEST(EcFrame, AChunksFrontAndItsBytesAreItsFrame) {
+  const std::vector<std::byte> rows(1000, std::byte{5});
+  const EcSecret secret(testing::bytes_of("a secret of tests"));
+  const EcFrame frame{3, 4, EcChunk{{"r", 0, 1}, 7, 1000, 5000, rows}};
+  for (const EcSecret* used : {static_cast<const EcSecret*>(nullptr), &secret}) {
+    testing::Bytes whole = testing::encoded(frame, used), front;
+    ASSERT_TRUE(encode_ec_chunk_front(frame, used, front).ok());
+    ASSERT_EQ(front.size() + rows.size(), whole.size());
+    front.insert(front.end(), rows.begin(), rows.end());
+    EXPECT_EQ(front, whole);
+  }
+}
+
 TEST(EcFrame, VectorsOfAnotherEncoderAreTakenAndMade) {
   const auto expected = messages();
   std::map<std::string, int> seen;
