@@ -6,9 +6,10 @@
 //
 // logits() is the same in double precision from the request alone: no batch, cache, block or step.
 //
-// Compiled into the tests of this folder only (mosaic_model_test.cc). Not thread-safe.
+// Compiled into the tests of this folder only (mosaic_model_testlib.cc). Not thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>

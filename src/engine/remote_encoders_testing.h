@@ -20,8 +20,29 @@
 #include "encoder_cache/connector.h"
 #include "encoder_cache/ec_intake.h"
 #include "encoder_cache/ec_sender_table.h"
+#include "rank/executor.h"
 
 namespace transept::testing {
+
+// The rows of an item, [num_positions, width], by the encoder's part of a model (rank/encoder_model_runner.h).
+inline std::vector<float> encode_rows(Executor& encoder, const EncoderItem& item) {
+  StepPlan plan;
+  plan.encoder_captures = {GroupId(1)};
+  PlannedEncode& encode = plan.scheduled.encodes.push();
+  encode.group_id = GroupId(1);
+  encode.token_ids = item.token_ids;
+  encode.num_positions = item.num_positions();
+  encode.num_rows = item.num_rows();
+  encode.consumers = item.consumers;
+  if (item.features != nullptr) {
+    encode.features.shape = item.features->shape;
+    encode.features.extras = item.features->extras;
+    plan.scheduled.bulk = item.features->values;
+  }
+  StepOutput output;
+  CHECK(encoder.submit(plan).ok() && encoder.collect(plan.step, output).ok());
+  return std::move(output.captured_encodes.at(0).values);
+}
 
 class RemoteEncoders final : public EncoderCacheConnector {
  public:
@@ -86,6 +107,23 @@ class RemoteEncoders final : public EncoderCacheConnector {
     const EcInput input = input_of(meta.key);
     work_[input] = {meta, std::make_shared<const std::vector<std::byte>>(std::move(rows)), clock_.now()};
     add(input);
+  }
+  // The same of an item of a request, with its rows; the item is a remote one afterwards.
+  void encode(const std::string& request_id, uint32_t index, EncoderItem& item, const std::vector<float>& rows,
+              std::string_view salt = {}) {
+    EcMeta meta;
+    meta.key = {request_id, index, 0};
+    meta.digest = item_digest(item, salt);
+    meta.num_positions = item.num_positions();
+    meta.width = static_cast<int32_t>(std::ssize(rows)) / meta.num_positions;
+    meta.place = {0, meta.num_positions, {}};
+    meta.time_left = std::chrono::seconds(60);
+    std::vector<std::byte> bytes(rows.size() * sizeof(float));
+    std::memcpy(bytes.data(), rows.data(), bytes.size());
+    encode(meta, std::move(bytes));
+    item.remote = RemoteInput{meta.digest, meta.num_positions, index};
+    item.features = nullptr;
+    item.token_ids.clear();
   }
   void abort(const std::string& request_id) {
     run_encoder([&](auto& out) { senders_->abort(request_id, clock_.now(), out); });

@@ -165,7 +165,8 @@ Status RemoteInputs::check_announced(const std::string& request_id, std::span<co
     const EcInput input{request_id, static_cast<uint32_t>(i)};
     const EcReceiver* receiver = table_.find_receiver(input);
     if (receiver == nullptr) continue;
-    if (receiver->state() == EcReceiverState::kConsumed && !cache_.has_use(input)) {
+    const bool was_here = receiver->state() == EcReceiverState::kConsumed && receiver->meta().digest == remote.digest;
+    if (was_here && !cache_.has_use(input)) {
       const BlockSpaceManager& blocks = scheduler_.blocks();
       if (blocks.find_written(remote.digest, info_.rows_spec) == remote.num_positions) continue;
       return with_param(absl::UnavailableError(str_cat("input ", i,
@@ -226,8 +227,7 @@ void RemoteInputs::collect_ready(std::vector<InputStage::Request>& ready, std::v
   }
   has_news_.clear();
   std::ranges::sort(ids);
-  const auto duplicates = std::ranges::unique(ids);
-  ids.erase(duplicates.begin(), duplicates.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   for (const auto& [arrival, id] : ids) {
     const std::vector<EncoderItem>& items = awaiting_inputs_.at(id).request.inputs.items;
     if (const Status same = check_announced(id, items); !same.ok()) {
@@ -265,9 +265,8 @@ InputStage::Request RemoteInputs::remove(const std::string& request_id) {
 }
 
 RequestOutput RemoteInputs::abort(const std::string& request_id) {
-  const std::string id = request_id;  // it may be the map's
-  RequestOutput output = output_of(remove(id), ok_status());
-  end(id);
+  RequestOutput output = output_of(remove(request_id), ok_status());
+  end(request_id);
   return output;
 }
 

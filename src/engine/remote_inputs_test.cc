@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/sanitized_testing.h"
@@ -55,45 +54,13 @@ class RemoteInputsOfFamilies : public testing::FamilyRequests {
     return std::make_unique<LLMEngine>(options, std::move(decoder).value(), nullptr, fake_clock_);
   }
 
-  // Of the encoder's part alone.
-  std::vector<float> rows_of(const EncoderItem& item) {
-    StepPlan plan;
-    plan.step = ++num_encodes_;
-    plan.encoder_captures = {GroupId(1)};
-    PlannedEncode& encode = plan.scheduled.encodes.push();
-    encode.group_id = GroupId(1);
-    encode.token_ids = item.token_ids;
-    encode.num_positions = item.num_positions();
-    encode.num_rows = item.num_rows();
-    encode.consumers = item.consumers;
-    encode.writes = Consumers::kNone;
-    if (item.features != nullptr) {
-      encode.features.shape = item.features->shape;
-      encode.features.extras = item.features->extras;
-      plan.scheduled.bulk = item.features->values;
-    }
-    StepOutput output;
-    CHECK(encoder_->submit(plan).ok() && encoder_->collect(plan.step, output).ok());
-    return std::move(output.captured_encodes.at(0).values);
-  }
-
   // Its rows are announced, and the engine is told where they come from.
   EncoderDecoderInputs place(const std::string& id, EncoderDecoderInputs inputs) override {
     if (encoders_ == nullptr) return inputs;
     EncoderItem& item = inputs.items.at(0);
-    std::vector<float> rows = rows_of(item);
+    std::vector<float> rows = testing::encode_rows(*encoder_, item);
     if (spoiled_ == id) rows[rows.size() / 2] = spoil_;
-    EcMeta meta;
-    meta.key = {id, 0, 0};
-    meta.digest = item_digest(item, spoiled_ == id ? "spoiled" : "");
-    meta.num_positions = item.num_positions();
-    meta.width = static_cast<int32_t>(std::ssize(rows)) / meta.num_positions;
-    meta.place = {0, meta.num_positions, {}};
-    meta.time_left = std::chrono::seconds(60);
-    std::vector<std::byte> bytes(rows.size() * sizeof(float));
-    std::memcpy(bytes.data(), rows.data(), bytes.size());
-    encoders_->encode(meta, std::move(bytes));
-    inputs.set_remote_input({meta.digest, meta.num_positions, 0});
+    encoders_->encode(id, 0, item, rows, spoiled_ == id ? "spoiled" : "");
     return inputs;
   }
   void before_step() override {
@@ -116,7 +83,6 @@ class RemoteInputsOfFamilies : public testing::FamilyRequests {
   std::unique_ptr<RemoteEncoders> encoders_;
   std::string spoiled_;  // a request whose rows have a number that is none
   float spoil_ = std::numeric_limits<float>::quiet_NaN();
-  uint64_t num_encodes_ = 0;
 };
 
 TEST_P(RemoteInputsOfFamilies, AnswersAreTheWholeModels) {

@@ -223,5 +223,36 @@ TEST(InputBatch, LogitsAreOfTheRowsThatArePlannedAlone) {
   EXPECT_EQ(batch.num_captured_rows(), 0);
 }
 
+// Rows that lie in the pool are read from their slots, in order; a batch has no more of them than an encode has room
+// for.
+TEST(EncodeBatches, TakeResidentRowsInBatchesThatFit) {
+  EncodeBatches batches(
+      {.max_num_tokens = 8, .tables = {{TableOwner::kGroup, 4}, {TableOwner::kItem, 3}}, .rows_spec = 1});
+  SchedulerOutputs scheduled;
+  for (const int32_t count : {5, 3, 4}) {
+    PlannedEncode& rows = scheduled.encodes.push();
+    rows.group_id = GroupId(static_cast<uint64_t>(count));
+    rows.source = RowSource::kResident;
+    rows.num_positions = rows.num_rows = count;
+    rows.consumers = rows.writes = Consumers::kCross;
+    rows.group_tables.push() = {7, 8};
+    rows.row_blocks = {count, 9};
+  }
+  batches.build(scheduled);
+  ASSERT_EQ(batches.all().size(), 2u);
+  const EncodeInputs& first = batches.all()[0];
+  EXPECT_EQ(first.batch().num_tokens(), 8);
+  EXPECT_EQ(first.source(), RowSource::kResident);
+  EXPECT_TRUE(first.injected_rows().empty());
+  const std::vector<int64_t> slots(first.row_slots().begin(), first.row_slots().end());
+  EXPECT_EQ(slots, (std::vector<int64_t>{15, 16, 17, 27, 28, 9, 10, 11}));
+  const std::vector<int32_t> packed(first.packed_rows().begin(), first.packed_rows().end());
+  EXPECT_EQ(packed, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(batches.all()[1].batch().num_tokens(), 4);
+  scheduled.encodes.clear();
+  batches.build(scheduled);
+  EXPECT_TRUE(batches.all().empty());
+}
+
 }  // namespace
 }  // namespace transept
