@@ -20,15 +20,16 @@
 #include "absl/base/thread_annotations.h"
 #include "base/content_digest_testing.h"
 #include "base/mutex.h"
+#include "base/sanitized_testing.h"
 #include "encoder_cache/broker.h"
 
 namespace transept::testing {
 
 inline constexpr size_t kWorldFrames = 4, kWorldTickets = 4;
 
-// Whether it comes true within ten seconds: long enough for a busy machine.
+// Whether it comes true within ten seconds, a minute under a sanitizer: long enough for a busy machine.
 inline bool becomes(const std::function<bool()>& is_true) {
-  const TimePoint end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const TimePoint end = std::chrono::steady_clock::now() + std::chrono::seconds(kSanitized ? 60 : 10);
   while (!is_true()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

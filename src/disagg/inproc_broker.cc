@@ -15,7 +15,7 @@ constexpr Duration kSubscribed = std::chrono::seconds(10);
 
 void InprocHub::forget() {
   const MutexLock lock(mutex_);
-  state_.reset(new State{InstanceBook(options_.instances), TicketQueue(options_.max_tickets)});
+  state_ = std::make_unique<State>(options_);
 }
 
 void InprocHub::tell(bool is_away) {

@@ -29,6 +29,7 @@ class InprocHub final {
  private:
   friend class InprocBroker;
   struct State {
+    explicit State(const Options& options) : instances(options.instances), tickets(options.max_tickets) {}
     InstanceBook instances;
     TicketQueue tickets;
   };
