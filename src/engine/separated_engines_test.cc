@@ -29,6 +29,8 @@ class SeparatedEngines : public testing::FamilyRequests {
     EncoderEngine::Options encoding = EncoderEngine::Options::of((*encoder)->info());
     encoding.scheduler.max_output_bytes = uint64_t{2} << 20;  // a window of the largest checkpoint, and not many
     encoding.senders.seed = seed;
+    // No run of bad luck is long enough for an error: this is about answers. Errors: remote_inputs_property_test.cc.
+    encoding.senders.times.max_unanswered = encoding.senders.times.max_new_attempts = 50;
     encoder_ = std::make_unique<EncoderEngine>(encoding, std::move(encoder).value(), pair_->encoder(), fake_clock_);
     encoder_->start(nullptr);
 
