@@ -14,7 +14,7 @@ def jobs():
 
 def git(*arguments):
     """Lines of git's answer; None where git refuses (no such commit, no repository)."""
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, errors="replace")
     return done.stdout.splitlines() if done.returncode == 0 else None
 
 

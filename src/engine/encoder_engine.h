@@ -44,7 +44,8 @@ class EncoderEngine final : public StepEngine {
                 const Clock& clock);
   ~EncoderEngine() override;
 
-  // Missing digests are computed here; compute them before, on another thread. Errors: kAlreadyExists, the id is in
+  // Missing digests are computed here; compute them before, on another thread. Those that are set are taken as true: a
+  // digest that a peer has sent must not come here. Errors: kAlreadyExists, the id is in
   // flight; kResourceExhausted, max_requests are (both numbers); kInvalidArgument: an id that may not travel, no items,
   // items that the model cannot encode or that never fit, by name.
   Status add_request(const std::string& request_id, std::vector<EncoderItem> items, const RowsConsumer& consumer);
