@@ -356,6 +356,15 @@ class RefusalTest(HubCase):
         self.hub.fail("GET /api/", body=lambda body: body + b" " * (65 << 20))
         self.assertIn("over the 67108864 bytes allowed", self.refused("download", "acme/g2p"))
 
+    def test_an_answer_may_be_as_long_as_is_allowed(self):
+        add_g2p(self.hub)
+        allowed = 64 << 20
+        self.hub.fail("GET /api/.*revision", body=lambda body: body + b" " * (allowed + 1 - len(body)))
+        self.assertIn("over the 67108864 bytes allowed", self.refused("download", "acme/g2p"))
+        self.hub.fail("GET /api/.*revision", body=lambda body: body + b" " * (allowed - len(body)))
+        self.assertTrue((self.download() / "config.json").exists())
+        self.assertFalse([fault for fault in self.hub.faults if fault.times], "both answers were asked for")
+
     def test_a_shard_that_is_not_there(self):
         index = json.dumps({"weight_map": {"a": "model-1.safetensors"}}).encode()
         self.hub.add("acme/less", {"config.json": files_of(G2P)["config.json"], "model.safetensors.index.json": index})
