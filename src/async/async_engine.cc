@@ -18,6 +18,7 @@ std::vector<std::unique_ptr<StepEngine>> list_of(std::unique_ptr<StepEngine> eng
 
 std::vector<std::unique_ptr<StepEngine>> list_of(std::vector<std::unique_ptr<LLMEngine>> replicas) {
   std::vector<std::unique_ptr<StepEngine>> engines;
+  engines.reserve(replicas.size());
   for (std::unique_ptr<LLMEngine>& engine : replicas) engines.push_back(std::move(engine));
   return engines;
 }

@@ -83,6 +83,7 @@ class EncoderThread : public ::testing::Test {
 TEST_F(EncoderThread, AnswersManyRequests) {
   start(1ms);
   std::vector<RequestStream> streams;
+  streams.reserve(50);
   for (int32_t i = 0; i < 50; ++i) streams.push_back(engine_->add_request(spec(std::to_string(i), i)).value());
   for (RequestStream& stream : streams) {
     const StatusOr<RequestOutput> output = stream.next();
@@ -136,6 +137,7 @@ TEST_F(EncoderThread, RefusesRequestsOfADecodeInstance) {
 TEST_F(EncoderThread, StopsWithRequestsInFlight) {
   start(100ms);
   std::vector<RequestStream> streams;
+  streams.reserve(5);
   for (int32_t i = 0; i < 5; ++i) streams.push_back(engine_->add_request(spec(std::to_string(i), i)).value());
   engine_.reset();
   for (RequestStream& stream : streams) EXPECT_TRUE(absl::IsUnavailable(stream.next().status()));

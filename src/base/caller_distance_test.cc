@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-CallerDistance after(std::vector<int> counts, int num_threads = 2, int num_cpus = 2) {
+CallerDistance after(const std::vector<int>& counts, int num_threads = 2, int num_cpus = 2) {
   CallerDistance distance(num_threads, num_cpus);
   auto now = 5s + 0ns;
   for (const int count : counts) distance.take(now += CallerDistance::kLookEvery, count);
@@ -59,6 +59,7 @@ TEST(RunningThreads, CountsAtLeastThisThreadAndThoseThatItHasStarted) {
   EXPECT_GE(running.count(), 1);
   std::atomic<bool> stop = false;
   std::vector<std::thread> busy;
+  busy.reserve(20);
   for (int i = 0; i < 20; ++i) {
     busy.emplace_back([&stop] {
       while (!stop) continue;

@@ -317,6 +317,7 @@ TYPED_TEST_P(BrokerConformance, ServesManyThreads) {
   ASSERT_TRUE(broker->subscribe(this->record_.id, EcChannel::kMetadata, taken.taker()).ok());
   std::atomic<int> num_failed{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i) {

@@ -49,7 +49,7 @@ void bulk(benchmark::State& state, const std::string& in, const std::string& out
   const EcRows rows = std::make_shared<std::vector<std::byte>>(kOutputBytes, std::byte{3});
   std::vector<std::vector<std::byte>> places(num_outputs, std::vector<std::byte>(kOutputBytes));
   uint32_t number = 0;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     for (auto& place : places) {
       const EcKey key{"r", ++number, 0};
       sinks.open(number, key, kOutputBytes, {place});
@@ -88,7 +88,7 @@ void message_and_answer(benchmark::State& state) {
   CHECK(here->subscribe(a, EcChannel::kAllocation, [&](std::span<const std::byte>) { answers.add(); }).ok(),
         "no subscription");
   int64_t number = 0;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     CHECK(here->publish(b, EcChannel::kMetadata, frame).ok(), "the broker is away");
     answers.wait_for(++number);
   }

@@ -203,6 +203,7 @@ TYPED_TEST_P(BulkConformance, ServesManyThreads) {
   const auto sender = this->world_.transport("e0");
   SendCount count;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i) {

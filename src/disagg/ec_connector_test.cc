@@ -59,7 +59,7 @@ std::shared_ptr<const EcSecret> secret_of(std::string_view text) {
 template <typename World>
 class Instance {
  public:
-  Instance(World& world, std::string name, uint64_t incarnation, std::shared_ptr<const EcSecret> secret)
+  Instance(World& world, std::string name, uint64_t incarnation, const std::shared_ptr<const EcSecret>& secret)
       : id{std::move(name), incarnation}, writer(std::make_shared<FrameWriter>(incarnation, secret)) {
     broker = world.broker();
     auto bulk = world.bulk(id.name, writer);

@@ -20,7 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Circumstances;
 using ::testing::ElementsAre;
-using ::testing::Eq;
 using testing::FakeEncoder;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -370,7 +369,7 @@ TEST_F(EncoderEngineTest, AnswersEachRequestOnceThroughRandomHistories) {
     std::mt19937_64 random(seed);
     const auto draw = [&random](int high) { return static_cast<int>(random() % static_cast<uint64_t>(high)); };
     EncoderEngine::Options some = options();
-    some.scheduler.max_output_bytes = static_cast<uint64_t>(320 + draw(900));
+    some.scheduler.max_output_bytes = uint64_t{320} + static_cast<uint64_t>(draw(900));
     make(some);
     std::map<std::string, int> answers;
     std::set<std::string> open;

@@ -54,7 +54,7 @@ class PairedInstances final {
     void start(std::shared_ptr<EcInbox> inbox) override { inbox_ = std::move(inbox); }
     void send(const InstanceId& to, EcMessage message) override {
       CHECK(check_ec_message(message).ok(), "a message that cannot be sent");
-      pair_.deliver(*this, to, std::move(message));
+      pair_.deliver(*this, to, message);
     }
     void send_rows(const InstanceId&, const EcKey& key, uint64_t reservation, const std::string& bulk_address,
                    EcRows rows) override {
@@ -99,7 +99,7 @@ class PairedInstances final {
     events_.push({clock_.now() + from_now, next_order_++, std::move(run)});
   }
 
-  void deliver(const Side& from, const InstanceId& to, EcMessage message) {
+  void deliver(const Side& from, const InstanceId& to, const EcMessage& message) {
     Side& other = &from == &encoder_ ? decoder_ : encoder_;
     CHECK(to == other.self(), "there is no such instance");
     const bool is_lost = happens(faults_.loss);

@@ -48,6 +48,7 @@ class RemoteRequests : public ::testing::Test {
   }
   static std::vector<int32_t> ids(int32_t num_positions, uint64_t digest) {
     std::vector<int32_t> ids;
+    ids.reserve(static_cast<size_t>(num_positions));
     for (int32_t i = 0; i < num_positions; ++i) {
       ids.push_back((i + static_cast<int32_t>(digest)) % kFakeVocabSize);
     }

@@ -82,7 +82,7 @@ class StepEngine {
   virtual void collect_dropped_inputs() {}
   // Sets the callback for dropped handles; null: none. It runs on the thread that drops a handle's last copy. It may
   // outlive the engine, as handles do.
-  virtual void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) { (void)on_drop; }
+  virtual void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) { on_drop.reset(); }
 };
 
 }  // namespace transept

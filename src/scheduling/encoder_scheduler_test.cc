@@ -37,6 +37,7 @@ class EncoderSchedulerTest : public ::testing::Test {
     std::vector<GroupId> ready;
     scheduler_.take_ready(ready);
     std::vector<uint64_t> ids;
+    ids.reserve(ready.size());
     for (const GroupId id : ready) ids.push_back(id.value());
     return ids;
   }

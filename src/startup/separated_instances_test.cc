@@ -127,9 +127,9 @@ TEST_P(SeparatedInstances, AnswerAsOneProcess) {
       encoded.inputs.items = inputs.items;
       encoded.consumer = RowsConsumer{decode.connector->self(), 0, std::chrono::seconds(60)};
       // Either may be first.
-      if (i % 2 == 0) answers.push_back(decoder.add_request(std::move(asked)).value());
-      encodes.push_back(encoder.add_request(std::move(encoded)).value());
-      if (i % 2 == 1) answers.push_back(decoder.add_request(std::move(asked)).value());
+      if (i % 2 == 0) encodes.push_back(encoder.add_request(encoded).value());
+      answers.push_back(decoder.add_request(std::move(asked)).value());
+      if (i % 2 == 1) encodes.push_back(encoder.add_request(encoded).value());
     }
     for (RequestStream& stream : encodes) {
       const StatusOr<RequestOutput> output = stream.next();
