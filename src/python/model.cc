@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -80,10 +81,23 @@ std::unique_ptr<RunningRequest> submit(const PythonModel& self, nb::handle encod
   return std::make_unique<RunningRequest>(self.model, arguments.get(), std::move(notifier), key);
 }
 
-// The whole answer of a request of its own: submit() and next(), without a stream that Python holds.
+// The whole answer of a request of its own: submit() and next() without a stream that Python holds, and without the
+// GIL from the one to the other.
 transept::Result answer(const PythonModel& self, nb::handle encoder, const nb::str& fields, double timeout) {
   RequestArguments arguments(encoder, nb::none(), utf8_of(fields), 0, timeout);
-  return *RunningRequest(self.model, arguments.get(), nullptr, 0).next(std::nullopt);
+  std::optional<transept::Stream> stream;
+  std::optional<transept::Result> result;
+  wait_in_slices(std::nullopt, [&](double slice) {
+    if (!stream.has_value()) {
+      transept_stream* submitted = nullptr;
+      detail::call(transept_submit, self.model->get(), static_cast<const transept_request*>(&arguments.get()),
+                   &submitted);
+      stream.emplace(submitted);
+    }
+    result = stream->next(slice);
+    return result.has_value();
+  });
+  return *std::move(result);
 }
 
 std::unique_ptr<EncodedInput> encode(const PythonModel& self, nb::handle encoder, const nb::str& fields) {
