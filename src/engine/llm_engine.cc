@@ -204,8 +204,8 @@ void LLMEngine::take_remote_inputs(std::vector<RequestOutput>& outputs) {
   ready_.clear();
 }
 
-// Requests whose turn has come and whose rows have been given up: after a preemption by recompute, for instance. Nobody
-// can be asked for them again yet, so they end; with somebody to ask they would wait for them here.
+// Requests whose turn has come and whose rows have been given up: after a preemption by recompute, for instance. No
+// encode instance is asked for them again yet, so the requests end; otherwise they would wait here.
 void LLMEngine::end_without_rows(std::vector<RequestOutput>& outputs) {
   for (const GroupId group_id : plan_.scheduled.without_rows) {
     const std::string request_id = scheduler_.find(group_id)->request_id();

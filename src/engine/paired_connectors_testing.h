@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "base/check.h"
 #include "encoder_cache/connector.h"
 #include "encoder_cache/ec_intake.h"
+#include "encoder_cache/ec_places_testing.h"
 
 namespace transept::testing {
 
@@ -132,20 +132,11 @@ class PairedInstances final {
   void take(const EcChunk& chunk) {
     const EcIntake::Answer taken = intake_.take(chunk);
     if (taken.verdict == EcIntake::Verdict::kRefused) return;
-    if (taken.verdict == EcIntake::Verdict::kStore) store(chunk, taken.skip);
+    if (taken.verdict == EcIntake::Verdict::kStore) store_in_places(places_.at(chunk.reservation), chunk, taken.skip);
     decoder_.put(EcSinkEvent{EcSinkEvent::Kind::kChunk, chunk.reservation});
     if (!taken.is_complete) return;
     places_.erase(chunk.reservation);
     decoder_.put(EcSinkEvent{EcSinkEvent::Kind::kComplete, chunk.reservation});
-  }
-  void store(const EcChunk& chunk, size_t skip) {
-    uint64_t begin = 0;  // of the place, in the output
-    for (const std::span<std::byte> place : places_.at(chunk.reservation)) {
-      const uint64_t first = std::max(begin, chunk.offset + skip);
-      const uint64_t last = std::min(begin + place.size(), chunk.offset + chunk.bytes.size());
-      if (first < last) std::memcpy(&place[first - begin], &chunk.bytes[first - chunk.offset], last - first);
-      begin += place.size();
-    }
   }
 
   FakeClock& clock_;
