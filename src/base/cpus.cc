@@ -1,46 +1,14 @@
 #include "base/cpus.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <utility>
 
-#include "base/check.h"
 #include "base/strings.h"
 
 namespace transept {
-namespace {
-
-constexpr size_t kSetBytes = CPU_ALLOC_SIZE(kMaxCpu + 1);
-
-}  // namespace
-
-// A set of more processors than cpu_set_t has room for.
-class CpuSet final {
- public:
-  CpuSet() : set_(CPU_ALLOC(kMaxCpu + 1)) {
-    CHECK(set_ != nullptr, "no memory");
-    CPU_ZERO_S(kSetBytes, set_);
-  }
-  ~CpuSet() { CPU_FREE(set_); }
-  CpuSet(const CpuSet&) = delete;
-  CpuSet& operator=(const CpuSet&) = delete;
-
-  cpu_set_t* get() { return set_; }
-  bool has(int cpu) const { return CPU_ISSET_S(static_cast<size_t>(cpu), kSetBytes, set_) != 0; }
-  void remove(int cpu) { CPU_CLR_S(static_cast<size_t>(cpu), kSetBytes, set_); }
-  int count() const { return CPU_COUNT_S(kSetBytes, set_); }
-  void copy(const CpuSet& other) { std::memcpy(set_, other.set_, kSetBytes); }
-  void add(int cpu) { CPU_SET_S(static_cast<size_t>(cpu), kSetBytes, set_); }
-
- private:
-  cpu_set_t* set_;
-};
-
 namespace {
 
 StatusOr<int> parse_cpu(std::string_view text) {
@@ -66,7 +34,7 @@ int read_number(const std::string& path) {
 std::vector<int> available_cpus() {
   CpuSet set;
   std::vector<int> cpus;
-  if (sched_getaffinity(0, kSetBytes, set.get()) != 0) return cpus;
+  if (sched_getaffinity(0, CpuSet::kBytes, set.get()) != 0) return cpus;
   for (int cpu = 0; cpu <= kMaxCpu; ++cpu) {
     if (set.has(cpu)) cpus.push_back(cpu);
   }
@@ -120,23 +88,20 @@ std::vector<int> spread_over_cores(std::vector<int> cpus, const std::string& fol
 bool pin_this_thread(int cpu) {
   CpuSet set;
   set.add(cpu);
-  return sched_setaffinity(0, kSetBytes, set.get()) == 0;
+  return sched_setaffinity(0, CpuSet::kBytes, set.get()) == 0;
 }
-
-AvoidedCpu::AvoidedCpu() : all_(std::make_unique<CpuSet>()), others_(std::make_unique<CpuSet>()) {}
-AvoidedCpu::~AvoidedCpu() { set(-1); }
 
 void AvoidedCpu::set(int cpu) {
   if (cpu == cpu_ || cpu > kMaxCpu) return;
   if (cpu < 0) {
-    sched_setaffinity(0, kSetBytes, all_->get());
+    sched_setaffinity(0, CpuSet::kBytes, all_.get());
     cpu_ = -1;
     return;
   }
-  if (cpu_ < 0 && sched_getaffinity(0, kSetBytes, all_->get()) != 0) return;
-  others_->copy(*all_);
-  others_->remove(cpu);
-  if (others_->count() > 0 && sched_setaffinity(0, kSetBytes, others_->get()) == 0) cpu_ = cpu;
+  if (cpu_ < 0 && sched_getaffinity(0, CpuSet::kBytes, all_.get()) != 0) return;
+  CpuSet others = all_;
+  others.remove(cpu);
+  if (others.count() > 0 && sched_setaffinity(0, CpuSet::kBytes, others.get()) == 0) cpu_ = cpu;
 }
 
 }  // namespace transept

@@ -41,7 +41,7 @@ class ThreadPool final {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int num_threads() const { return static_cast<int>(shares_.size()); }
   // Pins the calling thread, which should be the one that calls parallel_for, to the first processor. No effect without
   // processors, or if the system refuses.
   void pin_caller() const;
