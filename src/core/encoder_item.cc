@@ -1,6 +1,7 @@
 #include "core/encoder_item.h"
 
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
 
@@ -48,6 +49,18 @@ ContentDigest item_digest(const EncoderItem& item, std::string_view salt) {
     }
   }
   return builder.finish();
+}
+
+void make_remote(EncoderItem& item, uint32_t index) {
+  if (!item.digest.has_value()) item.digest = item_digest(item);
+  const RemoteInput remote{*item.digest, item.num_positions(), index};
+  item.content = std::make_shared<const EncoderItem>(item);
+  item.features = nullptr;
+  item.remote = remote;
+}
+
+const EncoderFeatures* media_of(const EncoderItem& item) {
+  return item.content != nullptr ? item.content->features.get() : item.features.get();
 }
 
 void make_digests(std::vector<EncoderItem>& items) {

@@ -45,6 +45,9 @@ struct EncoderItem {
   std::shared_ptr<const EncoderFeatures> features;  // null: ids alone
   // It is encoded elsewhere: without media, and with ids only for those who read them here (edits of scores, results).
   std::optional<RemoteInput> remote;
+  // What is encoded, of a remote item that this process asks for itself (engine/encode_asker.h). Null: somebody else
+  // has asked.
+  std::shared_ptr<const EncoderItem> content;
   std::optional<ContentDigest> digest;  // item_digest(), if it was computed already
   Consumers consumers = Consumers::kCross;
   // kSplice: row i takes the place of decoder prompt token splice_offset + i.
@@ -78,6 +81,13 @@ int32_t num_positions(std::span<const EncoderItem> items);
 // Different salts give different digests; that of a remote item is its own, whatever the salt. `item.digest` and
 // splice_offset are not read. Takes 0.7 ms for a window of Whisper: call it off the engine thread.
 ContentDigest item_digest(const EncoderItem& item, std::string_view salt = {});
+
+// Makes an item remote that is to be encoded elsewhere: it moves into `content`, and its ids stay. `index`: of
+// the request's items. REQUIRES: it is not remote.
+void make_remote(EncoderItem& item, uint32_t index);
+
+// The media of an item, wherever it is encoded; null: there are none here.
+const EncoderFeatures* media_of(const EncoderItem& item);
 
 // Sets the digests that are unset.
 void make_digests(std::vector<EncoderItem>& items);

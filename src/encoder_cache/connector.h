@@ -51,7 +51,11 @@ struct EcPathEvent {  // the broker
 struct EcPeerGone {
   InstanceId peer;
 };
-using EcEvent = std::variant<EcPeerMessage, EcSendEvent, EcSinkEvent, EcPathEvent, EcPeerGone>;
+struct EcAskFailed {  // an encode that was asked for will not come (engine/encode_asker.h)
+  EcInput input;
+  Status why;
+};
+using EcEvent = std::variant<EcPeerMessage, EcSendEvent, EcSinkEvent, EcPathEvent, EcPeerGone, EcAskFailed>;
 
 // Events on their way to an engine, in order. Bounded: a peer's message that finds `max_messages` of them is dropped
 // and counted, and its sender repeats it; what transports and sinks say is never dropped, because there is a bounded

@@ -58,7 +58,12 @@ Status LLMEngine::add(Request request) {
   return add_request(request.id, encoded, std::move(request.inputs), request.params, request.options);
 }
 
-StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) { return inputs_.hold(inputs); }
+StatusOr<EncodedInput> LLMEngine::encode(const EncoderDecoderInputs& inputs) {
+  if (remote_ == nullptr) return inputs_.hold(inputs);
+  EncoderDecoderInputs asked = inputs;
+  remote_->make_remote(asked.items);
+  return inputs_.hold(asked);
+}
 
 Status LLMEngine::add_checked(Request request) {
   if (requests_.contains(request.id) || (remote_ != nullptr && remote_->awaits(request.id))) {
@@ -67,6 +72,7 @@ Status LLMEngine::add_checked(Request request) {
   RETURN_IF_ERROR(inputs_.check(request.inputs, request.params));
   request.options.arrival_time = request.options.arrival_time.value_or(clock_.now());
   if (remote_ != nullptr) {
+    remote_->make_remote(request.inputs.items);
     ASSIGN_OR_RETURN(const bool is_here, remote_->take(request));
     if (!is_here) return ok_status();
   }
@@ -86,6 +92,7 @@ Status LLMEngine::add_ready(InputStage::Request request) {
 
 Status LLMEngine::add_group(InputStage::Request request, const Continued* continued) {
   SequenceGroup::Init init;
+  waits_for_rows_ = false;
   init.group_id = GroupId(next_group_id_);
   if (request.encoded.has_value()) {
     inputs_.shared().attach(init.group_id, request.encoded, request.inputs.items);
@@ -122,6 +129,7 @@ Status LLMEngine::reopen(InputStage::Request request, const RequestOutput& opene
 
 StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) {
   if (remote_ != nullptr && remote_->awaits(request_id)) return remote_->abort(request_id);
+  waits_for_rows_ = false;
   const auto found = requests_.find(request_id);
   if (found == requests_.end()) return not_found("no request \"", request_id, "\" is in flight");
   RequestOutput output;
@@ -171,7 +179,8 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   const TimePoint begin = clock_.now();
   if (remote_ != nullptr) take_remote_inputs(outputs);
   const bool has_plan = plan();
-  if (!plan_.scheduled.without_rows.empty()) end_without_rows(outputs);
+  if (!plan_.scheduled.without_rows.empty()) look_for_rows(outputs);
+  waits_for_rows_ = !has_plan && remote_ != nullptr && remote_->num_asking_groups() > 0;
   if (!has_plan) return check_progress();
   const size_t num_outputs_before = outputs.size();
   num_empty_steps_ = 0;
@@ -183,7 +192,7 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
 }
 
 TimePoint LLMEngine::next_step_time() const {
-  if (scheduler_.has_unfinished()) return TimePoint::min();
+  if (scheduler_.has_unfinished() && !waits_for_rows_) return TimePoint::min();
   return remote_ == nullptr ? TimePoint::max() : remote_->next_time();
 }
 
@@ -202,20 +211,30 @@ void LLMEngine::take_remote_inputs(std::vector<RequestOutput>& outputs) {
     outputs.push_back(std::move(refused));
   }
   ready_.clear();
+  remote_->take_lost(lost_);
+  for (const RemoteInputs::Lost& lost : lost_) end_group(lost.request_id, lost.why, outputs);
 }
 
-// Requests whose turn has come and whose rows have been given up: after a preemption by recompute, for instance. No
-// encode instance is asked for them again yet, so the requests end; otherwise they would wait here.
-void LLMEngine::end_without_rows(std::vector<RequestOutput>& outputs) {
+// Requests whose turn has come and whose rows are not here: they were given up after a preemption by recompute, or are
+// those of a handle. Rows that were sent unasked cannot be asked for: the request ends, or it would wait here for ever.
+void LLMEngine::look_for_rows(std::vector<RequestOutput>& outputs) {
   for (const GroupId group_id : plan_.scheduled.without_rows) {
-    const std::string request_id = scheduler_.find(group_id)->request_id();
-    StatusOr<RequestOutput> ended = abort_request(request_id);
-    CHECK(ended.ok(), error_message(ended.status()));
-    ended->error =
-        "the rows of its encoder input are no longer here, and no encode instance can be asked for them again";
-    ended->error_param = "encoded_inputs";
-    outputs.push_back(*std::move(ended));
+    const SequenceGroup& group = *scheduler_.find(group_id);
+    if (remote_->ask_again(group.request_id(), group.items())) continue;
+    end_group(std::string(group.request_id()),
+              field_error("encoded_inputs",
+                          "the rows of its encoder input are no longer here, and this instance cannot ask for them"),
+              outputs);
   }
+}
+
+void LLMEngine::end_group(const std::string& request_id, const Status& why, std::vector<RequestOutput>& outputs) {
+  StatusOr<RequestOutput> ended = abort_request(request_id);
+  CHECK(ended.ok(), error_message(ended.status()));
+  ended->error = error_message(why);
+  ended->error_code = why.code();
+  ended->error_param = error_param(why);
+  outputs.push_back(*std::move(ended));
 }
 
 // Groups that feed rows have all their items in tables of their own.
@@ -226,7 +245,7 @@ void LLMEngine::consume_inputs() {
     // What has finished is over, or was the pass of an open token: the request proper reads the same rows.
     if (group == nullptr || !group->has_remote_items() || group->is_finished()) continue;
     if (inputs_.is_open(group->request_id())) continue;
-    remote_->consume(group->request_id(), group->items().size());
+    remote_->consume(group->request_id(), group->items());
   }
 }
 
@@ -245,7 +264,7 @@ bool LLMEngine::plan() {
 // Nothing runs between two steps, so what cannot be planned now never can. An error ends the requests; without it they
 // and their callers would wait for ever.
 Status LLMEngine::check_progress() {
-  num_empty_steps_ = scheduler_.has_unfinished() ? num_empty_steps_ + 1 : 0;
+  num_empty_steps_ = scheduler_.has_unfinished() && !waits_for_rows_ ? num_empty_steps_ + 1 : 0;
   if (num_empty_steps_ < kMaxEmptySteps) return ok_status();
   return absl::InternalError(str_cat("the scheduler finds nothing to run for ", num_unfinished_requests(),
                                      " unfinished requests, with ", scheduler_.blocks().get_num_free_device_blocks(),

@@ -110,7 +110,8 @@ class LLMEngine final : public StepEngine {
   Status add_checked(Request request);
   Status add_ready(Request request);
   void take_remote_inputs(std::vector<RequestOutput>& outputs);
-  void end_without_rows(std::vector<RequestOutput>& outputs);
+  void look_for_rows(std::vector<RequestOutput>& outputs);
+  void end_group(const std::string& request_id, const Status& why, std::vector<RequestOutput>& outputs);
   void consume_inputs();
   Status add_group(InputStage::Request request, const Continued* continued = nullptr);
   Status reopen(InputStage::Request request, const RequestOutput& opened);
@@ -128,6 +129,7 @@ class LLMEngine final : public StepEngine {
   InputStage inputs_;
   std::unique_ptr<RemoteInputs> remote_;    // null: all items are encoded here
   std::vector<InputStage::Request> ready_;  // of this step: their rows have come
+  std::vector<RemoteInputs::Lost> lost_;    // of this step: their rows will not come
   OutputProcessor output_processor_;
   EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;
@@ -137,6 +139,7 @@ class LLMEngine final : public StepEngine {
   Stats stats_;
   uint64_t next_group_id_ = 1;
   int32_t num_empty_steps_ = 0;  // in a row, while requests waited
+  bool waits_for_rows_ = false;  // the last step had nothing to do but to wait for rows that were asked for
 };
 
 }  // namespace transept

@@ -333,7 +333,7 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
     } else {
       ids.insert(ids.end(), item.token_ids.begin(), item.token_ids.end());
     }
-    if (item.features != nullptr) result.audio_seconds += item.features->audio_seconds;
+    if (const EncoderFeatures* media = media_of(item)) result.audio_seconds += media->audio_seconds;
   }
   result.prompt = std::move(state.inputs.prompt);
   result.prompt_token_ids = std::move(state.inputs.prompt_token_ids);

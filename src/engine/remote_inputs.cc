@@ -56,6 +56,7 @@ RemoteInputs::RemoteInputs(Options options, Scheduler& scheduler, Executor& exec
   info_.packed_layers.clear();
   info_.report.clear();
   options_.connector->start(inbox_);
+  if (options_.asker != nullptr) options_.asker->start(inbox_);
 }
 
 // ---- What came
@@ -64,6 +65,7 @@ void RemoteInputs::maybe_allocate_recvd_metadata(std::vector<InputStage::Request
                                                  std::vector<RequestOutput>& ended) {
   take_events();
   collect_ready(ready, ended);
+  end_failed(ended);
   end_overdue(ended);
 }
 
@@ -86,6 +88,10 @@ void RemoteInputs::take_events() {
 
 void RemoteInputs::handle(const EcEvent& event, TimePoint now) {
   if (const auto* message = std::get_if<EcPeerMessage>(&event)) return handle_message(*message, now);
+  if (const auto* failed = std::get_if<EcAskFailed>(&event)) {
+    failed_.push_back({failed->input.request_id, failed->why});
+    return;
+  }
   const auto* sink = std::get_if<EcSinkEvent>(&event);
   if (sink == nullptr) return;  // of senders; a peer that has gone is found by its lease
   switch (sink->kind) {
@@ -159,10 +165,10 @@ Status RemoteInputs::check_items(std::span<const EncoderItem> items) const {
 }
 
 // What was announced under the request's name must be what it asks for.
-Status RemoteInputs::check_announced(const std::string& request_id, std::span<const EncoderItem> items) const {
+Status RemoteInputs::check_announced(const std::string& name, std::span<const EncoderItem> items) const {
   for (size_t i = 0; i < items.size(); ++i) {
     const RemoteInput& remote = *items[i].remote;
-    const EcInput input{request_id, static_cast<uint32_t>(i)};
+    const EcInput input{name, static_cast<uint32_t>(i)};
     const EcReceiver* receiver = table_.find_receiver(input);
     if (receiver == nullptr) continue;
     const bool was_here = receiver->state() == EcReceiverState::kConsumed && receiver->meta().digest == remote.digest;
@@ -185,12 +191,12 @@ Status RemoteInputs::check_announced(const std::string& request_id, std::span<co
 }
 
 // Whether all rows are here. Equal outputs that came for other requests count.
-bool RemoteInputs::claim(const std::string& request_id, std::span<const EncoderItem> items) {
+bool RemoteInputs::claim(const std::string& name, std::span<const EncoderItem> items) {
   for (size_t i = 0; i < items.size(); ++i) {
     const RemoteInput& remote = *items[i].remote;
-    cache_.check_and_update_cache({{request_id, static_cast<uint32_t>(i)}, remote.digest, remote.num_positions});
+    cache_.check_and_update_cache({{name, static_cast<uint32_t>(i)}, remote.digest, remote.num_positions});
   }
-  const bool is_here = table_.claim(request_id, static_cast<int32_t>(items.size()), clock_.now(), outputs_);
+  const bool is_here = table_.claim(name, static_cast<int32_t>(items.size()), clock_.now(), outputs_);
   perform();
   return is_here;
 }
@@ -206,13 +212,17 @@ StatusOr<bool> RemoteInputs::take(InputStage::Request& request) {
   const Status fits = scheduler_.check_admission(
       items, std::ssize(request.inputs.prompt_token_ids) + request.params.max_tokens, request.params.num_seqs());
   if (!fits.ok()) return with_advice(fits, request.params);
-  RETURN_IF_ERROR(check_announced(request.id, items));
-  has_uses_.insert(request.id);
-  if (claim(request.id, items)) return true;
-  const TimePoint arrival = *request.options.arrival_time;
+  const bool asks = items.front().content != nullptr;
+  if (asks && request.encoded.has_value()) return true;
   const std::string id = request.id;
+  const std::string name = asks ? begin_asking(id).name : id;
+  RETURN_IF_ERROR(check_announced(name, items));
+  has_uses_.insert(id);
+  if (claim(name, items)) return true;
+  const TimePoint arrival = *request.options.arrival_time;
   Awaiting awaiting{std::move(request), arrival + options_.max_wait, next_arrival_++};
   if (awaiting.request.options.deadline.has_value()) awaiting.deadline = *awaiting.request.options.deadline;
+  if (asks) ask(name, awaiting.request.inputs.items, awaiting.deadline);
   deadlines_.emplace(awaiting.deadline, id);
   awaiting_inputs_.emplace(id, std::move(awaiting));
   return false;
@@ -221,19 +231,23 @@ StatusOr<bool> RemoteInputs::take(InputStage::Request& request) {
 void RemoteInputs::collect_ready(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended) {
   if (has_news_.empty()) return;
   std::vector<std::pair<uint64_t, std::string>> ids;  // in order of arrival
-  for (std::string& id : has_news_) {
+  for (const std::string& name : has_news_) {
+    const std::string& id = request_of(name);
     const auto found = awaiting_inputs_.find(id);
-    if (found != awaiting_inputs_.end()) ids.emplace_back(found->second.arrival, std::move(id));
+    if (found != awaiting_inputs_.end()) {
+      ids.emplace_back(found->second.arrival, id);
+    } else if (const auto asked = asked_.find(id); asked != asked_.end()) {
+      collect_group(asked->second);
+    }
   }
   has_news_.clear();
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   for (const auto& [arrival, id] : ids) {
     const std::vector<EncoderItem>& items = awaiting_inputs_.at(id).request.inputs.items;
-    if (const Status same = check_announced(id, items); !same.ok()) {
-      ended.push_back(output_of(remove(id), same));
-      end(id);
-    } else if (claim(id, items)) {
+    if (const Status same = check_announced(name_of(id), items); !same.ok()) {
+      lose(id, same, ended);
+    } else if (claim(name_of(id), items)) {
       ready.push_back(remove(id));
     }
   }
@@ -242,24 +256,127 @@ void RemoteInputs::collect_ready(std::vector<InputStage::Request>& ready, std::v
 void RemoteInputs::end_overdue(std::vector<RequestOutput>& ended) {
   for (size_t i = 0; i < kMaxEvents && !deadlines_.empty() && deadlines_.begin()->first <= clock_.now(); ++i) {
     const std::string id = deadlines_.begin()->second;
-    const InputStage::Request& request = awaiting_inputs_.at(id).request;
+    const auto found = awaiting_inputs_.find(id);
+    const size_t num_items =
+        found != awaiting_inputs_.end() ? found->second.request.inputs.items.size() : asked_.at(id).group_items.size();
     size_t num_missing = 0;
-    for (size_t item = 0; item < request.inputs.items.size(); ++item) {
-      num_missing += cache_.is_written({id, static_cast<uint32_t>(item)}) ? 0 : 1;
+    for (size_t item = 0; item < num_items; ++item) {
+      num_missing += cache_.is_written({name_of(id), static_cast<uint32_t>(item)}) ? 0 : 1;
     }
-    const Status late =
-        with_param(absl::UnavailableError(str_cat(num_missing, " of ", request.inputs.items.size(),
-                                                  " encoder inputs did not come from an encode instance in time")),
-                   "encoded_inputs");
-    ended.push_back(output_of(remove(id), late));
-    end(id);
+    const Status late = absl::UnavailableError(
+        str_cat(num_missing, " of ", num_items, " encoder inputs did not come from an encode instance in time"));
+    lose(id, asked_.contains(id) ? late : with_param(late, "encoded_inputs"), ended);
   }
+}
+
+void RemoteInputs::end_failed(std::vector<RequestOutput>& ended) {
+  for (const Lost& failed : failed_) {
+    const auto asker = askers_.find(failed.request_id);
+    if (asker != askers_.end()) lose(std::string(asker->second), failed.why, ended);
+  }
+  failed_.clear();
+}
+
+// The rows of a request will not come.
+void RemoteInputs::lose(const std::string& request_id, const Status& why, std::vector<RequestOutput>& ended) {
+  if (awaits(request_id)) {
+    ended.push_back(output_of(remove(request_id), why));
+    end(request_id);
+  } else if (const auto asked = asked_.find(request_id); asked != asked_.end() && !asked->second.group_items.empty()) {
+    stop_waiting(asked->second);
+    lost_.push_back({request_id, why});
+  }
+}
+
+void RemoteInputs::take_lost(std::vector<Lost>& lost) {
+  lost.clear();
+  std::swap(lost, lost_);
+}
+
+// ---- What this instance asks for
+
+const std::string& RemoteInputs::name_of(const std::string& request_id) const {
+  const auto asked = asked_.find(request_id);
+  return asked == asked_.end() ? request_id : asked->second.name;
+}
+
+const std::string& RemoteInputs::request_of(const std::string& name) const {
+  const auto asker = askers_.find(name);
+  return asker == askers_.end() ? name : asker->second;
+}
+
+void RemoteInputs::make_remote(std::vector<EncoderItem>& items) const {
+  if (options_.asker == nullptr) return;
+  if (std::ranges::any_of(items, [](const EncoderItem& item) { return item.remote.has_value(); })) return;
+  for (size_t i = 0; i < items.size(); ++i) transept::make_remote(items[i], static_cast<uint32_t>(i));
+}
+
+// A name of its own for each time: what an earlier one left, here and at encode instances, is none of its business.
+RemoteInputs::Asked& RemoteInputs::begin_asking(const std::string& request_id) {
+  const InstanceId& self = options_.connector->self();
+  Asked asked;
+  asked.name = str_cat(self.name.substr(0, kMaxEcNameBytes / 2), ".", self.incarnation, ".", num_asked_++);
+  askers_.emplace(asked.name, request_id);
+  return asked_.insert_or_assign(request_id, std::move(asked)).first->second;
+}
+
+void RemoteInputs::ask(const std::string& name, std::span<const EncoderItem> items, TimePoint deadline) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const RemoteInput& remote = *items[i].remote;
+    const EcInput input{name, static_cast<uint32_t>(i)};
+    if (cache_.is_written(input)) continue;
+    options_.asker->ask({input, remote.digest, remote.num_positions, items[i].content, deadline - clock_.now()});
+  }
+}
+
+bool RemoteInputs::ask_again(const std::string& request_id, std::span<const EncoderItem> items) {
+  const auto known = asked_.find(request_id);
+  if (known != asked_.end() && !known->second.group_items.empty()) return true;  // it waits
+  if (options_.asker == nullptr || items.front().content == nullptr) return false;
+  end(request_id);  // what it asked for before has come, and is used or given up
+  Asked& asked = begin_asking(request_id);
+  has_uses_.insert(request_id);
+  if (claim(asked.name, items)) return false;
+  asked.group_items.assign(items.begin(), items.end());
+  asked.deadline = clock_.now() + options_.max_wait;
+  deadlines_.emplace(asked.deadline, request_id);
+  ++num_asking_groups_;
+  ask(asked.name, items, asked.deadline);
+  return true;
+}
+
+void RemoteInputs::collect_group(Asked& asked) {
+  if (!asked.group_items.empty() && claim(asked.name, asked.group_items)) stop_waiting(asked);
+}
+
+// The group's rows are here, or it is over.
+void RemoteInputs::stop_waiting(Asked& asked) {
+  if (asked.group_items.empty()) return;
+  deadlines_.erase({asked.deadline, request_of(asked.name)});
+  for (size_t i = 0; i < asked.group_items.size(); ++i) {
+    options_.asker->withdraw({asked.name, static_cast<uint32_t>(i)});
+  }
+  asked.group_items.clear();
+  --num_asking_groups_;
+}
+
+void RemoteInputs::forget_asked(const std::string& request_id) {
+  const auto asked = asked_.find(request_id);
+  if (asked == asked_.end()) return;
+  stop_waiting(asked->second);
+  askers_.erase(asked->second.name);
+  asked_.erase(asked);
 }
 
 InputStage::Request RemoteInputs::remove(const std::string& request_id) {
   const auto found = awaiting_inputs_.find(request_id);
   deadlines_.erase({found->second.deadline, request_id});
   InputStage::Request request = std::move(found->second.request);
+  if (const auto asked = asked_.find(request_id); asked != asked_.end()) {
+    for (size_t i = 0; i < request.inputs.items.size(); ++i) {
+      options_.asker->withdraw({asked->second.name, static_cast<uint32_t>(i)});
+    }
+  }
   awaiting_inputs_.erase(found);
   return request;
 }
@@ -281,6 +398,7 @@ RequestOutput RemoteInputs::output_of(InputStage::Request request, const Status&
   output.finished = true;
   if (!error.ok()) {
     output.error = error_message(error);
+    output.error_code = error.code();
     output.error_param = error_param(error);
   } else if (!request.params.score_only) {
     output.outputs.emplace_back().finish_reason = FinishReason::kAbort;
@@ -288,20 +406,22 @@ RequestOutput RemoteInputs::output_of(InputStage::Request request, const Status&
   return output;
 }
 
-void RemoteInputs::consume(const std::string& request_id, size_t num_items) {
-  if (!has_uses_.contains(request_id)) return;
-  for (size_t i = 0; i < num_items; ++i) table_.consume({request_id, static_cast<uint32_t>(i)}, clock_.now());
-  has_uses_.erase(request_id);
+void RemoteInputs::consume(const std::string& request_id, std::span<const EncoderItem> items) {
+  if (has_uses_.erase(request_id) == 0) return;
+  const std::string& name = name_of(request_id);
+  for (size_t i = 0; i < items.size(); ++i) table_.consume({name, static_cast<uint32_t>(i)}, clock_.now());
+  forget_asked(request_id);
 }
 
 void RemoteInputs::end(const std::string& request_id) {
   if (has_uses_.erase(request_id) == 0) return;
-  table_.abort(request_id, clock_.now(), outputs_);
+  table_.abort(name_of(request_id), clock_.now(), outputs_);
+  forget_asked(request_id);
   perform();
 }
 
 TimePoint RemoteInputs::next_time() const {
-  if (!inbox_->is_empty() || !has_news_.empty()) return TimePoint::min();
+  if (!inbox_->is_empty() || !has_news_.empty() || !lost_.empty()) return TimePoint::min();
   const TimePoint deadline = deadlines_.empty() ? TimePoint::max() : deadlines_.begin()->first;
   return std::min(deadline, table_.next_time());
 }

@@ -2,6 +2,10 @@
 // pool, rows are received into blocks, and requests wait here until the rows of all their items are there. So a request
 // without its inputs is in no queue of the scheduler, and no other waits behind it.
 //
+// Somebody else asks for the encodes (a proxy), or this instance does (Options::asker): of requests that come with
+// their content, and of rows that were given up while a request waited in the scheduler, after a recompute for
+// instance.
+//
 // An input's room is a reservation from its announcement to the first step that decodes over it; its rows lie in the
 // blocks of the reservation, where the connector's thread writes them. The engine's thread decodes nothing of the wire
 // and never waits: a step takes at most kMaxEvents events, or as many as kMaxTime allows.
@@ -25,6 +29,7 @@
 #include "encoder_cache/connector.h"
 #include "encoder_cache/ec_receiver_table.h"
 #include "encoder_cache/encoder_cache_manager.h"
+#include "engine/encode_asker.h"
 #include "engine/input_stage.h"
 #include "rank/executor.h"
 #include "scheduling/scheduler.h"
@@ -35,6 +40,7 @@ class RemoteInputs final {
  public:
   struct Options {
     EncoderCacheConnector* connector = nullptr;  // borrowed; null: the engine takes no remote inputs
+    EncodeAsker* asker = nullptr;                // borrowed; null: this instance asks for nothing itself
     ModelFingerprint model;
     DType dtype = DType::kFloat32;  // of rows on the wire; bfloat16 is refused by check()
     EcTimes times;
@@ -64,17 +70,35 @@ class RemoteInputs final {
   // arrival, and the results of those that ended here: by their deadlines, or as their inputs are not what they say.
   void maybe_allocate_recvd_metadata(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
 
+  // Makes items remote that this instance asks for: their content stays with them. No-op without an asker.
+  void make_remote(std::vector<EncoderItem>& items) const;
+
   // Checks a request, and keeps it if some rows are not here yet; false then. True: they are, and stay until
-  // consume() or end(). Errors: items that are encoded here beside remote ones, or of a decoder's part; a length that
-  // the model cannot have; an input that was announced as another one, or was here and is gone.
+  // consume() or end(). True also of a request over a handle that this instance asks for: cross KV of the handle may be
+  // here, so ask_again() follows if it is not. Errors: items that are encoded here beside remote ones, or of a
+  // decoder's part; a length that the model cannot have; an input that was announced as another one, or was here and is
+  // gone.
   StatusOr<bool> take(InputStage::Request& request);
   bool awaits(const std::string& request_id) const { return awaiting_inputs_.contains(request_id); }
   size_t num_awaiting() const { return awaiting_inputs_.size(); }
   // Ends a request that waits. REQUIRES: awaits(request_id).
   RequestOutput abort(const std::string& request_id);
 
+  // The scheduler has found no rows for a group (SchedulerOutputs::without_rows). Asks for those that are not here, and
+  // keeps what comes until consume() or end(). Told again while the group waits: no-op. False: this instance cannot ask
+  // for them, or all are here and the group has no room.
+  bool ask_again(const std::string& request_id, std::span<const EncoderItem> items);
+  // Groups that wait so.
+  size_t num_asking_groups() const { return num_asking_groups_; }
+  // Replaces `lost` by the groups whose rows will not come, and why: the engine ends them.
+  struct Lost {
+    std::string request_id;
+    Status why;
+  };
+  void take_lost(std::vector<Lost>& lost);
+
   // The rows of a request's items are in its tables, and its reservations end. No-op if that was told.
-  void consume(const std::string& request_id, size_t num_items);
+  void consume(const std::string& request_id, std::span<const EncoderItem> items);
   // The request is over, or was refused. No-op for requests that are not known.
   void end(const std::string& request_id);
 
@@ -92,6 +116,13 @@ class RemoteInputs final {
     uint64_t arrival = 0;
   };
   using Deadline = std::pair<TimePoint, std::string>;
+  // What this instance has asked for, for one request.
+  struct Asked {
+    std::string name;  // EcKey::request_id of the transfers
+    // Of a group whose rows are not all here; else empty.
+    std::vector<EncoderItem> group_items;
+    TimePoint deadline{};  // of the group
+  };
 
   void take_events();
   void handle(const EcEvent& event, TimePoint now);
@@ -99,10 +130,19 @@ class RemoteInputs final {
   void perform();
   void perform(const EcReceiverOutput& output);
   void collect_ready(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
+  void collect_group(Asked& asked);
   void end_overdue(std::vector<RequestOutput>& ended);
+  void end_failed(std::vector<RequestOutput>& ended);
+  void lose(const std::string& request_id, const Status& why, std::vector<RequestOutput>& ended);
+  const std::string& name_of(const std::string& request_id) const;
+  const std::string& request_of(const std::string& name) const;
+  Asked& begin_asking(const std::string& request_id);
+  void ask(const std::string& name, std::span<const EncoderItem> items, TimePoint deadline);
+  void stop_waiting(Asked& asked);
+  void forget_asked(const std::string& request_id);
   Status check_items(std::span<const EncoderItem> items) const;
-  Status check_announced(const std::string& request_id, std::span<const EncoderItem> items) const;
-  bool claim(const std::string& request_id, std::span<const EncoderItem> items);
+  Status check_announced(const std::string& name, std::span<const EncoderItem> items) const;
+  bool claim(const std::string& name, std::span<const EncoderItem> items);
   InputStage::Request remove(const std::string& request_id);
   RequestOutput output_of(InputStage::Request request, const Status& error) const;
 
@@ -116,9 +156,15 @@ class RemoteInputs final {
   std::shared_ptr<EcInbox> inbox_;
   std::vector<EcEvent> events_;        // of this step
   EcReceiverTable::Outputs outputs_;   // to be performed
-  std::vector<std::string> has_news_;  // requests with an input that is ready
+  std::vector<std::string> has_news_;  // names of requests with an input that is ready
+  std::vector<Lost> failed_;           // asks, by their names
+  std::vector<Lost> lost_;
   absl::flat_hash_map<std::string, Awaiting> awaiting_inputs_;
-  std::set<Deadline> deadlines_;               // of awaiting_inputs_
+  std::set<Deadline> deadlines_;                          // of awaiting_inputs_, and of groups that wait
+  absl::flat_hash_map<std::string, Asked> asked_;         // by their requests
+  absl::flat_hash_map<std::string, std::string> askers_;  // by name: the request
+  size_t num_asking_groups_ = 0;
+  uint64_t num_asked_ = 0;
   absl::flat_hash_set<std::string> has_uses_;  // requests whose inputs may have uses
   uint64_t next_arrival_ = 0;
 };

@@ -2,7 +2,8 @@
 // (rank/fake_model_executor_testing.h), and encode instances behind a network with faults
 // (remote_encoders_testing.h). Requests come before or after their rows, are aborted, and are given up. Pools are tiny,
 // so that groups are recomputed and swapped. Every answer is what an obvious decoder gives for the request on its own,
-// or one error; in the end nothing is held, and nobody waits.
+// or one error; in the end nothing is held, and nobody waits. In a third of the histories the engine asks for some of the
+// encodes itself, also over handles.
 //
 // A failure prints its seed. TRANSEPT_PROPERTY_SEED=n runs that one history; TRANSEPT_PROPERTY_HISTORIES=n runs so
 // many.
@@ -16,6 +17,7 @@
 #include "base/checked_math.h"
 #include "base/sanitized_testing.h"
 #include "engine/answer_difference_testing.h"
+#include "engine/fake_asker_testing.h"
 #include "engine/llm_engine.h"
 #include "engine/remote_encoders_testing.h"
 #include "rank/fake_model_executor_testing.h"
@@ -33,7 +35,7 @@ constexpr int32_t kLongestInput = 16;
 struct Totals {
   int64_t requests = 0, answered = 0, too_close = 0, aborted = 0, errors = 0, late = 0, lost = 0, tried_again = 0;
   int64_t awaited = 0, beam_searches = 0, open_tokens = 0, preempted = 0, swapped_in = 0, injected = 0, hits = 0;
-  int64_t deaths = 0, refused_chunks = 0, steps = 0, mismatches = 0;
+  int64_t asked = 0, over_handles = 0, asks = 0, deaths = 0, refused_chunks = 0, steps = 0, mismatches = 0;
 };
 
 class History final {
@@ -48,6 +50,9 @@ class History final {
     std::unique_ptr<Executor> executor = std::move(fake);
     if (seed % 2 == 1) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
     options_.remote.connector = encoders_.get();
+    asker_ = std::make_unique<FakeAsker>(*encoders_);
+    asker_->model = digest_of(77);
+    if (random_.one_in(3)) options_.remote.asker = asker_.get();
     options_.remote.model = digest_of(77);
     options_.remote.times = times_;
     options_.remote.max_wait = seconds(random_.draw(20, 90));
@@ -73,6 +78,7 @@ class History final {
     bool is_added = false;
     int tries = 0;
     bool is_wrong = false;  // it asks for rows of another input than was announced
+    bool is_asked = false;  // nobody announces its rows: the engine asks for them
   };
 
   static ContentDigest digest_of(uint64_t number) {
@@ -141,7 +147,9 @@ class History final {
   // Its rows are announced now; the request itself comes now or later.
   void begin(RandomRequest request, int tries) {
     const std::string id = str_cat("r", next_id_++);
-    if (!request.inputs.items.empty()) {
+    const bool is_asked = !request.inputs.items.empty() && options_.remote.asker != nullptr && random_.one_in(2);
+    totals_.asked += is_asked ? 1 : 0;
+    if (!request.inputs.items.empty() && !is_asked) {
       EcMeta meta;
       meta.key = {id, 0, 0};
       meta.digest = item_digest(request.inputs.items[0]);
@@ -152,7 +160,7 @@ class History final {
       meta.time_left = has_faults_ ? milliseconds(random_.draw(1000, 90000)) : milliseconds(300000);
       encoders_->encode(meta, fake_rows(request.inputs.encoder_token_ids()));
     }
-    flying_.emplace(id, Flying{.request = std::move(request), .tries = tries});
+    flying_.emplace(id, Flying{.request = std::move(request), .tries = tries, .is_asked = is_asked});
   }
   void begin() {
     RandomRequest request = random_request(random_);
@@ -168,15 +176,16 @@ class History final {
       if (flying.is_added || !random_.one_in(8)) continue;
       flying.is_added = true;
       EncoderDecoderInputs inputs = flying.request.inputs;
-      const bool is_wrong = !inputs.items.empty() && random_.one_in(40);
-      if (!inputs.items.empty()) {
+      const bool is_wrong = !inputs.items.empty() && !flying.is_asked && random_.one_in(40);
+      if (!inputs.items.empty() && !flying.is_asked) {
         EncoderItem& item = inputs.items[0];
         item.remote = RemoteInput{item_digest(item), item.num_positions(), 0};
         if (flying.request.params.encoder_no_repeat_ngram_size == 0 && random_.one_in(2)) item.token_ids.clear();
         if (is_wrong) item.remote->digest.bytes[5] ^= std::byte{1};
       }
       flying.is_wrong = is_wrong;
-      const Status added = engine_->add_request(id, inputs, flying.request.params);
+      const Status added = flying.is_asked && random_.one_in(2) ? add_over_handle(id, flying.request)
+                                                                : engine_->add_request(id, inputs, flying.request.params);
       totals_.awaited += engine_->remote_inputs()->awaits(id) ? 1 : 0;
       fill_open_token(flying.request.inputs);
       if (added.ok()) continue;
@@ -186,6 +195,15 @@ class History final {
       return end_with_error(id, error_message(added), is_wrong);
     }
     return "";
+  }
+
+  // The handle is dropped at once; its request keeps what it holds.
+  Status add_over_handle(const std::string& id, const RandomRequest& request) {
+    ++totals_.over_handles;
+    ASSIGN_OR_RETURN(const EncodedInput handle, engine_->encode(request.inputs));
+    EncoderDecoderInputs inputs = request.inputs;
+    inputs.items.clear();
+    return engine_->add_request(id, handle, inputs, request.params);
   }
 
   bool fits(const RandomRequest& request) const {
@@ -236,7 +254,8 @@ class History final {
   }
 
   std::string check(const Flying& flying, const RequestOutput& output) {
-    if (output.error_param == "encoded_inputs") return end_with_error(output.request_id, output.error, flying.is_wrong);
+    const bool has_no_rows = output.error_param == "encoded_inputs" || (flying.is_asked && !output.error.empty());
+    if (has_no_rows) return end_with_error(output.request_id, output.error, flying.is_wrong);
     const RandomRequest& request = flying.request;
     const ObviousAnswer want = decode_obviously(request.inputs, request.params, fake_scores);
     ++totals_.answered;
@@ -306,6 +325,7 @@ class History final {
     totals_.preempted += engine_->stats().num_preemptions;
     totals_.swapped_in += engine_->stats().num_swaps_in;
     totals_.injected += engine_->stats().num_injected_tokens;
+    totals_.asks += std::ssize(asker_->asks);
     totals_.hits += encoders_->stats().num_hits;
     totals_.deaths += encoders_->stats().num_deaths;
     totals_.refused_chunks += encoders_->stats().num_refused;
@@ -318,6 +338,7 @@ class History final {
   EcTimes times_;
   FakeClock clock_;
   std::unique_ptr<RemoteEncoders> encoders_;
+  std::unique_ptr<FakeAsker> asker_;
   std::unique_ptr<LLMEngine> engine_;
   std::map<std::string, Flying> flying_;
   int32_t next_id_ = 0;
@@ -343,10 +364,12 @@ TEST(RemoteInputsProperty, EveryAnswerIsTheObviousOneAndNobodyHangs) {
   std::printf(
       "%ld requests in %ld steps: %ld answered (%ld beam searches, %ld open tokens, %ld too close), %ld aborted, %ld "
       "waited for rows; %ld errors (%ld late, %ld lost), %ld refused when added, %ld tried again; %ld preemptions, %ld "
-      "swapped in, %ld rows taken, %ld hits, %ld deaths, %ld chunks refused\n",
+      "swapped in, %ld rows taken, %ld hits, %ld deaths, %ld chunks refused; %ld to be asked for, %ld over handles, %ld "
+      "asks\n",
       totals.requests, totals.steps, totals.answered, totals.beam_searches, totals.open_tokens, totals.too_close,
       totals.aborted, totals.awaited, totals.errors, totals.late, totals.lost, totals.mismatches, totals.tried_again,
-      totals.preempted, totals.swapped_in, totals.injected, totals.hits, totals.deaths, totals.refused_chunks);
+      totals.preempted, totals.swapped_in, totals.injected, totals.hits, totals.deaths, totals.refused_chunks,
+      totals.asked, totals.over_handles, totals.asks);
   if (only != 0 || num_failures > 0) return;
   const int64_t few = totals.requests / 50;
   EXPECT_GT(totals.answered, totals.requests * 3 / 4);
@@ -361,6 +384,9 @@ TEST(RemoteInputsProperty, EveryAnswerIsTheObviousOneAndNobodyHangs) {
   EXPECT_GT(totals.late, 0);
   EXPECT_GT(totals.lost, 0);
   EXPECT_GT(totals.mismatches, 0);
+  EXPECT_GT(totals.asked, 5 * few);
+  EXPECT_GT(totals.over_handles, few);
+  EXPECT_GT(totals.asks, 5 * few);
 }
 
 TEST(RemoteInputsProperty, NoticesRowsThatAreNotTaken) {

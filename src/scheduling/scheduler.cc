@@ -84,14 +84,20 @@ void Scheduler::schedule_swapped(Budget& budget, SchedulerOutputs& outputs) {
 
 // In order of arrival, up to the first one that does not fit, and never past an older one in the host pool.
 void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
-  size_t num_admitted = 0;
-  for (SequenceGroup* group : waiting_) {
+  size_t num_left = 0, next = 0;
+  for (; next < waiting_.size(); ++next) {
+    SequenceGroup* group = waiting_[next];
     if (!swapped_.empty() && swapped_.front()->arrival_index() < group->arrival_index()) break;
-    if (!try_admit(*group, budget, outputs)) break;
-    ++num_admitted;
+    const Admission admission = try_admit(*group, budget, outputs);
+    if (admission == Admission::kNoRoom) break;
+    if (admission == Admission::kNoRows) {
+      waiting_[num_left++] = group;
+    } else {
+      ++outputs.num_admitted;
+    }
   }
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(num_admitted));
-  outputs.num_admitted = static_cast<int32_t>(num_admitted);
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(num_left),
+                 waiting_.begin() + static_cast<std::ptrdiff_t>(next));
 }
 
 // Items of groups that run already: those that their first step had no room for.
@@ -105,16 +111,16 @@ void Scheduler::schedule_encodes(Budget& budget, SchedulerOutputs& outputs) {
   }
 }
 
-bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
-  if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return false;
+Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
+  if (group.max_running_seqs() > budget.seqs || budget.tokens < 1) return Admission::kNoRoom;
   group.holds_rows_ = false;
   BlockSpaceManager::Request request = admission_request(group);
   if (!can_have_rows(group, request)) {
     outputs.without_rows.push_back(group.group_id());
-    return false;
+    return Admission::kNoRows;
   }
-  if (blocks_.awaits_shared(request)) return false;
-  if (!may_begin_encodes(group, request, budget, outputs)) return false;
+  if (blocks_.awaits_shared(request)) return Admission::kNoRoom;
+  if (!may_begin_encodes(group, request, budget, outputs)) return Admission::kNoRoom;
   const int32_t num_tail_blocks = request.num_blocks_ahead;
   const int32_t num_promised = num_promised_blocks();
   request.num_blocks_ahead += num_promised;
@@ -125,7 +131,7 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
     if (group.has_remote_items_ && running_.empty() && swapped_.empty()) {
       outputs.without_rows.push_back(group.group_id());
     }
-    return false;
+    return Admission::kNoRoom;
   }
 
   const bool is_any_new = blocks_.allocate(request);
@@ -143,11 +149,11 @@ bool Scheduler::try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs
     group.was_scheduled_ = true;
     group.first_scheduled_time_ = clock_.now();
   }
-  if (!plan_encodes(group, budget, outputs)) return true;
+  if (!plan_encodes(group, budget, outputs)) return Admission::kAdmitted;
   choose_rows(group, budget.tokens);
   slots_.clear();  // allocated already
   plan(group, budget, outputs);
-  return true;
+  return Admission::kAdmitted;
 }
 
 // What groups may encode in this step, now that those that decode are planned.

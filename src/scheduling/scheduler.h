@@ -17,7 +17,7 @@
 //
 // Remote items are encoded elsewhere, and their rows lie in items' tables that are found by their digests. A group
 // takes them into its own tables of cross KV when it is admitted, within a budget of their own. One whose rows are not
-// here is not admitted: SchedulerOutputs::without_rows.
+// here is not admitted, and is passed over by the others: SchedulerOutputs::without_rows.
 //
 // While any sequence decodes, groups encode at most set_max_encoder_tokens_beside rows per step. An item that needs
 // more, and is the first to be encoded in a step, begins a long encode: later steps end it. Other encodes wait for its
@@ -154,7 +154,8 @@ class Scheduler final {
   void schedule_swapped(Budget& budget, SchedulerOutputs& outputs);
   void schedule_encodes(Budget& budget, SchedulerOutputs& outputs);
   void schedule_waiting(Budget& budget, SchedulerOutputs& outputs);
-  bool try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  enum class Admission : uint8_t { kAdmitted, kNoRoom, kNoRows };
+  Admission try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const;
   bool may_encode(int32_t num_rows, const Budget& budget, const SchedulerOutputs& outputs) const;
   bool may_take(const EncoderItem& item, const Budget& budget, const SchedulerOutputs& outputs) const;

@@ -1,0 +1,221 @@
+// Requests over content that this instance does not encode: it asks encode instances itself, as often as rows are
+// missing.
+#include "engine/remote_requests_testing.h"
+
+namespace transept::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class AskedRequests : public RemoteRequests {
+ protected:
+  void make_asking(const std::function<void(LLMEngine::Options&)>& change = [](auto&) {}) {
+    make([&](LLMEngine::Options& options) {
+      options.remote.asker = &asker_;
+      change(options);
+    });
+  }
+  static EncoderDecoderInputs content(int32_t num_positions, uint64_t which) {
+    EncoderDecoderInputs inputs;
+    inputs.set_encoder_ids(ids(num_positions, which));
+    inputs.prompt_token_ids = {1, 2};
+    return inputs;
+  }
+  Status add_content(const std::string& id, int32_t num_positions, uint64_t which,
+                     const SamplingParams& params = greedy()) {
+    return engine_->add_request(id, content(num_positions, which), params);
+  }
+  void expect_nothing_held() {
+    EXPECT_EQ(engine_->remote_inputs()->cache().num_uses(), 0);
+    EXPECT_EQ(engine_->remote_inputs()->num_asking_groups(), 0u);
+    EXPECT_EQ(engine_->stats().num_local_encodes, 0);
+  }
+};
+
+TEST_F(AskedRequests, WaitForWhatTheyAskFor) {
+  make_asking();
+  ASSERT_EQ(add_content("a", 9, 1), ok_status());
+  EXPECT_TRUE(engine_->remote_inputs()->awaits("a"));
+  EXPECT_TRUE(engine_->scheduler().waiting().empty());
+  ASSERT_THAT(asker_.asks, SizeIs(1));
+  EXPECT_EQ(asker_.asks[0].digest, item_digest(content(9, 1).items[0]));
+  EXPECT_EQ(asker_.asks[0].num_positions, 9);
+  EXPECT_EQ(asker_.asks[0].time_left, seconds(60));
+  EXPECT_NE(asker_.asks[0].input.request_id, "a") << "ids of requests are unique in one instance alone";
+  EXPECT_EQ(check_ec_name("request id", asker_.asks[0].input.request_id), ok_status());
+  run();
+  expect_right("a", 9, 1);
+  EXPECT_EQ(outputs_.at("a").encoder_prompt_token_ids, ids(9, 1));
+  EXPECT_THAT(asker_.withdrawn, SizeIs(1));
+  expect_nothing_held();
+}
+
+TEST_F(AskedRequests, AskForNothingThatIsHere) {
+  make_asking();
+  ASSERT_EQ(add_content("a", 9, 1), ok_status());
+  run();
+  encode("held", 5, 2);  // a proxy's
+  run(milliseconds(1));
+  for (int i = 0; i < 100; ++i) step();
+  ASSERT_EQ(add("held", 5, 2), ok_status());
+  ASSERT_EQ(add_content("b", 9, 1), ok_status());
+  EXPECT_THAT(asker_.asks, SizeIs(1)) << "its rows are idle in the pool";
+  run();
+  expect_right("held", 5, 2);
+  expect_right("b", 9, 1);
+  expect_nothing_held();
+}
+
+// A handle is asked for once, when a request over it has its turn.
+TEST_F(AskedRequests, OverOneHandleAskOnce) {
+  make_asking();
+  const EncodedInput handle = engine_->encode(content(9, 1)).value();
+  EXPECT_THAT(asker_.asks, SizeIs(0));
+  for (int i = 0; i < 3; ++i) {
+    EncoderDecoderInputs inputs;
+    inputs.prompt_token_ids = {1, 2};
+    const std::string id = str_cat("r", i);
+    ASSERT_EQ(engine_->add_request(id, handle, inputs, greedy()), ok_status());
+    run();
+    expect_right(id, 9, 1);
+  }
+  EXPECT_THAT(asker_.asks, SizeIs(1));
+  expect_nothing_held();
+}
+
+// As Whisper's language: a pass of its own over the same rows.
+TEST_F(AskedRequests, WithAnOpenTokenAskOnce) {
+  make_asking();
+  EncoderDecoderInputs inputs = content(9, 1);
+  inputs.prompt_token_ids = {1, 2, 3};
+  inputs.open_token = OpenToken{.index = 1, .choices = {4, 5, 6}};
+  ASSERT_EQ(engine_->add_request("a", inputs, greedy()), ok_status());
+  run();
+  ASSERT_EQ(outputs_.at("a").error, "");
+  EXPECT_THAT(asker_.asks, SizeIs(1));
+  EncoderDecoderInputs truth = content(9, 1);
+  truth.prompt_token_ids = outputs_.at("a").prompt_token_ids;
+  EXPECT_THAT((std::vector<int32_t>{4, 5, 6}), ::testing::Contains(truth.prompt_token_ids.at(1)));
+  EXPECT_EQ(outputs_.at("a").outputs.at(0).token_ids,
+            decode_obviously(truth, greedy(), fake_scores).outputs.at(0).token_ids);
+  expect_nothing_held();
+}
+
+// Without an asker some of these are lost (RemoteRequests.AfterARecomputeFindTheirRowsOrSaySo).
+TEST_F(AskedRequests, AfterARecomputeAskAgain) {
+  size_t num_again = 0;
+  for (const int32_t num_blocks : {20, 22, 24, 26, 28, 30, 32}) {
+    outputs_.clear();
+    asker_.asks.clear();
+    make_asking([&](auto& options) {
+      options.blocks.num_device_blocks = num_blocks;
+      options.scheduler.preemption_mode = PreemptionMode::kRecompute;
+    });
+    for (uint64_t i = 1; i <= 3; ++i) ASSERT_EQ(add_content(str_cat(num_blocks, ".", i), 9, i, greedy(30)), ok_status());
+    run();
+    for (uint64_t i = 1; i <= 3; ++i) expect_right(str_cat(num_blocks, ".", i), 9, i, greedy(30));
+    num_again += asker_.asks.size() - 3;
+    expect_nothing_held();
+    engine_.reset();
+  }
+  EXPECT_GT(num_again, 0u);
+}
+
+// A group of the scheduler that waits: nobody stands behind it, and no step is made for it.
+TEST_F(AskedRequests, InTheSchedulerHoldNobodyUp) {
+  make_asking();
+  asker_.keeps = true;
+  const EncodedInput handle = engine_->encode(content(9, 1)).value();
+  EncoderDecoderInputs inputs;
+  inputs.prompt_token_ids = {1, 2};
+  ASSERT_EQ(engine_->add_request("waits", handle, inputs, greedy()), ok_status());
+  EXPECT_EQ(engine_->next_step_time(), TimePoint::min());
+  step();
+  ASSERT_THAT(asker_.asks, SizeIs(1));
+  EXPECT_GT(engine_->next_step_time(), clock_.now());
+  encode("held", 5, 2);
+  for (int i = 0; i < 100; ++i) step();
+  ASSERT_EQ(add("held", 5, 2), ok_status());
+  EXPECT_EQ(engine_->next_step_time(), TimePoint::min()) << "something has come";
+  for (int i = 0; i < 100; ++i) step();
+  expect_right("held", 5, 2);
+  EXPECT_FALSE(outputs_.contains("waits"));
+  EXPECT_THAT(asker_.asks, SizeIs(1)) << "once is enough";
+  asker_.encode(asker_.asks[0]);
+  run(seconds(1));
+  expect_right("waits", 9, 1);
+  expect_nothing_held();
+}
+
+TEST_F(AskedRequests, EndWhenNothingComes) {
+  make_asking([](auto& options) { options.remote.max_wait = seconds(2); });
+  asker_.keeps = true;
+  ASSERT_EQ(add_content("outside", 9, 1), ok_status());
+  const EncodedInput handle = engine_->encode(content(9, 2)).value();
+  EncoderDecoderInputs inputs;
+  inputs.prompt_token_ids = {1, 2};
+  ASSERT_EQ(engine_->add_request("inside", handle, inputs, greedy()), ok_status());
+  run(seconds(4));
+  for (const char* id : {"outside", "inside"}) {
+    ASSERT_TRUE(outputs_.contains(id)) << id;
+    EXPECT_THAT(outputs_.at(id).error, HasSubstr("1 of 1 encoder inputs did not come")) << id;
+    EXPECT_EQ(outputs_.at(id).error_code, absl::StatusCode::kUnavailable) << id;
+    EXPECT_EQ(outputs_.at(id).error_param, "") << id << ": its client has named no such field";
+  }
+  EXPECT_THAT(asker_.withdrawn, SizeIs(2));
+  EXPECT_EQ(engine_->num_unfinished_requests(), 0u);
+  expect_nothing_held();
+}
+
+TEST_F(AskedRequests, EndWithWhatTheAskerSays) {
+  make_asking();
+  asker_.keeps = true;
+  ASSERT_EQ(add_content("outside", 9, 1), ok_status());
+  const EncodedInput handle = engine_->encode(content(9, 2)).value();
+  EncoderDecoderInputs inputs;
+  inputs.prompt_token_ids = {1, 2};
+  ASSERT_EQ(engine_->add_request("inside", handle, inputs, greedy()), ok_status());
+  ASSERT_EQ(add_content("other", 9, 3), ok_status());
+  step();
+  ASSERT_THAT(asker_.asks, SizeIs(3));
+  for (const EncodeAsk& ask : asker_.asks) {
+    if (ask.digest == item_digest(content(9, 3).items[0])) continue;
+    asker_.fail(ask, absl::ResourceExhaustedError("4096 inputs wait already"));
+    asker_.fail(ask, absl::ResourceExhaustedError("4096 inputs wait already"));
+  }
+  EXPECT_EQ(engine_->next_step_time(), TimePoint::min());
+  step();
+  for (const char* id : {"outside", "inside"}) {
+    ASSERT_TRUE(outputs_.contains(id)) << id;
+    EXPECT_EQ(outputs_.at(id).error, "4096 inputs wait already");
+    EXPECT_EQ(outputs_.at(id).error_code, absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_FALSE(outputs_.contains("other"));
+  EXPECT_TRUE(engine_->remote_inputs()->awaits("other"));
+}
+
+TEST_F(AskedRequests, AreAbortedAndAskNoMore) {
+  make_asking();
+  asker_.keeps = true;
+  ASSERT_EQ(add_content("outside", 9, 1), ok_status());
+  const EncodedInput handle = engine_->encode(content(9, 2)).value();
+  EncoderDecoderInputs inputs;
+  inputs.prompt_token_ids = {1, 2};
+  ASSERT_EQ(engine_->add_request("inside", handle, inputs, greedy()), ok_status());
+  step();
+  for (const char* id : {"outside", "inside"}) {
+    ASSERT_EQ(engine_->abort_request(id).status(), ok_status());
+    asker_.fail(asker_.asks[0], absl::UnavailableError("too late"));
+  }
+  EXPECT_THAT(asker_.withdrawn, SizeIs(2));
+  step();
+  EXPECT_TRUE(outputs_.empty());
+  EXPECT_EQ(engine_->num_unfinished_requests(), 0u);
+  expect_nothing_held();
+}
+
+}  // namespace
+}  // namespace transept::testing

@@ -1,0 +1,48 @@
+// For tests: asks the simulated encode instances, unless it is told to keep what it is asked for.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/encode_asker.h"
+#include "engine/remote_encoders_testing.h"
+#include "rank/fake_model_executor_testing.h"
+
+namespace transept::testing {
+
+class FakeAsker final : public EncodeAsker {
+ public:
+  explicit FakeAsker(RemoteEncoders& encoders) : encoders_(encoders) {}
+
+  void start(std::shared_ptr<EcInbox> inbox) override { inbox_ = std::move(inbox); }
+  void ask(EncodeAsk ask) override {
+    asks.push_back(ask);
+    if (!keeps) encode(ask);
+  }
+  void withdraw(const EcInput& input) override { withdrawn.push_back(input); }
+
+  void encode(const EncodeAsk& ask) {
+    EcMeta meta;
+    meta.key = {ask.input.request_id, ask.input.input_id, 0};
+    meta.digest = item_digest(*ask.content);
+    meta.model = model;
+    meta.num_positions = ask.content->num_positions();
+    meta.width = kFakeWidth;
+    meta.place = {0, meta.num_positions, {}};
+    meta.time_left = ask.time_left;
+    encoders_.encode(meta, fake_rows(ask.content->token_ids));
+  }
+  void fail(const EncodeAsk& ask, const Status& why) { inbox_->put(EcAskFailed{ask.input, why}); }
+
+  bool keeps = false;
+  ModelFingerprint model;
+  std::vector<EncodeAsk> asks;
+  std::vector<EcInput> withdrawn;
+
+ private:
+  RemoteEncoders& encoders_;
+  std::shared_ptr<EcInbox> inbox_;
+};
+
+}  // namespace transept::testing
