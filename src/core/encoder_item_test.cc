@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "base/content_digest_testing.h"
@@ -74,6 +75,34 @@ TEST(EncoderItemDigest, OfTheCrossTableIsOfTheItemsInIt) {
   EXPECT_EQ(cross_digest(std::span(items).first(2)), *items[0].digest) << "of one item it is its own";
   std::swap(items[0], items[2]);
   EXPECT_NE(cross_digest(items), two) << "the order of keys counts";
+}
+
+TEST(EncoderItem, MadeRemoteKeepsItsContentItsIdsAndItsLength) {
+  auto media = std::make_shared<EncoderFeatures>();
+  media->shape = {2, 6};
+  media->values.assign(12, 0.5f);
+  media->num_positions = 3;
+  media->audio_seconds = 1.5;
+  EncoderItem item({7, 8}, media);
+  item.consumers = Consumers::kSplice;
+  item.splice_offset = 4;
+  const EncoderItem before = item;
+  make_remote(item, 5);
+  EXPECT_EQ(item.remote->digest, item_digest(before));
+  EXPECT_EQ(item_digest(item), item_digest(before));
+  EXPECT_EQ(item.remote->input_id, 5u);
+  EXPECT_EQ(item.num_positions(), 3);
+  EXPECT_EQ(item.token_ids, before.token_ids);
+  EXPECT_EQ(item.splice_offset, 4);
+  EXPECT_EQ(item.consumers, Consumers::kSplice);
+  EXPECT_EQ(item.features, nullptr) << "the decode instance encodes nothing";
+  ASSERT_NE(item.content, nullptr);
+  EXPECT_EQ(item.content->features, media);
+  EXPECT_EQ(item.content->token_ids, before.token_ids);
+  EXPECT_FALSE(item.content->remote.has_value());
+  EXPECT_EQ(media_of(item), media.get());
+  EXPECT_EQ(media_of(before), media.get());
+  EXPECT_EQ(media_of(EncoderItem({1})), nullptr);
 }
 
 }  // namespace

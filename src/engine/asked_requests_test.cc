@@ -28,6 +28,18 @@ class AskedRequests : public RemoteRequests {
                      const SamplingParams& params = greedy()) {
     return engine_->add_request(id, content(num_positions, which), params);
   }
+  // As an engine answers that encodes itself.
+  void expect_as_encoded_here(const std::string& id, const EncoderDecoderInputs& inputs) {
+    EXPECT_EQ(outputs_.at(id).error, "");
+    LLMEngine::Options options;
+    options.blocks.block_size = 4;
+    options.blocks.num_device_blocks = 40;
+    LLMEngine whole(options, std::make_unique<FakeModelExecutor>(options.blocks), nullptr, clock_);
+    ASSERT_EQ(whole.add_request(id, inputs, greedy()), ok_status());
+    std::vector<RequestOutput> outputs;
+    while (whole.has_unfinished_requests()) ASSERT_EQ(whole.step(outputs), ok_status());
+    EXPECT_EQ(outputs_.at(id).outputs.at(0).token_ids, outputs.at(0).outputs.at(0).token_ids);
+  }
   void expect_nothing_held() {
     EXPECT_EQ(engine_->remote_inputs()->cache().num_uses(), 0);
     EXPECT_EQ(engine_->remote_inputs()->num_asking_groups(), 0u);
@@ -124,6 +136,52 @@ TEST_F(AskedRequests, AfterARecomputeAskAgain) {
   EXPECT_GT(num_again, 0u);
 }
 
+// Two items, crossed one behind the other.
+TEST_F(AskedRequests, OfSeveralItemsAskForThoseThatAreMissing) {
+  make_asking();
+  ASSERT_EQ(add_content("first", 5, 1), ok_status());
+  run();
+  asker_.asks.clear();
+  asker_.keeps = true;
+  EncoderDecoderInputs inputs = content(5, 1);
+  inputs.items.push_back(content(9, 2).items[0]);
+  inputs.items.push_back(content(7, 3).items[0]);
+  ASSERT_EQ(engine_->add_request("outside", inputs, greedy()), ok_status());
+  ASSERT_THAT(asker_.asks, SizeIs(2));
+  EXPECT_EQ(asker_.asks[0].input.input_id, 1u);
+  EXPECT_EQ(asker_.asks[0].num_positions, 9);
+  asker_.encode(asker_.asks[0]);
+  for (int i = 0; i < 100; ++i) step();
+  EXPECT_TRUE(engine_->remote_inputs()->awaits("outside")) << "one is missing";
+  asker_.encode(asker_.asks[1]);
+  run(seconds(2));
+  ASSERT_TRUE(outputs_.contains("outside"));
+  expect_as_encoded_here("outside", inputs);
+  expect_nothing_held();
+}
+
+TEST_F(AskedRequests, OverAHandleOfSeveralItemsWaitForAll) {
+  make_asking();
+  asker_.keeps = true;
+  EncoderDecoderInputs inputs = content(5, 1);
+  inputs.items.push_back(content(9, 2).items[0]);
+  const EncodedInput handle = engine_->encode(inputs).value();
+  EncoderDecoderInputs decoder;
+  decoder.prompt_token_ids = inputs.prompt_token_ids;
+  ASSERT_EQ(engine_->add_request("inside", handle, decoder, greedy()), ok_status());
+  step();
+  ASSERT_THAT(asker_.asks, SizeIs(2));
+  asker_.encode(asker_.asks[0]);
+  for (int i = 0; i < 100; ++i) step();
+  EXPECT_EQ(engine_->remote_inputs()->num_asking_groups(), 1u);
+  EXPECT_THAT(asker_.asks, SizeIs(2)) << "no name but the first";
+  asker_.encode(asker_.asks[1]);
+  run(seconds(2));
+  ASSERT_TRUE(outputs_.contains("inside"));
+  expect_as_encoded_here("inside", inputs);
+  expect_nothing_held();
+}
+
 // A group of the scheduler that waits: nobody stands behind it, and no step is made for it.
 TEST_F(AskedRequests, InTheSchedulerHoldNobodyUp) {
   make_asking();
@@ -215,6 +273,14 @@ TEST_F(AskedRequests, AreAbortedAndAskNoMore) {
   EXPECT_TRUE(outputs_.empty());
   EXPECT_EQ(engine_->num_unfinished_requests(), 0u);
   expect_nothing_held();
+  // The same id again: what is said of the earlier ask is not about it.
+  ASSERT_EQ(add_content("outside", 9, 1), ok_status());
+  asker_.fail(asker_.asks[0], absl::UnavailableError("much too late"));
+  step();
+  EXPECT_TRUE(outputs_.empty());
+  asker_.encode(asker_.asks.back());
+  run(seconds(1));
+  expect_right("outside", 9, 1);
 }
 
 }  // namespace

@@ -331,9 +331,8 @@ void RemoteInputs::ask(const std::string& name, std::span<const EncoderItem> ite
 
 bool RemoteInputs::ask_again(const std::string& request_id, std::span<const EncoderItem> items) {
   const auto known = asked_.find(request_id);
-  if (known != asked_.end() && !known->second.group_items.empty()) return true;  // it waits
+  if (known != asked_.end()) return !known->second.group_items.empty();
   if (options_.asker == nullptr || items.front().content == nullptr) return false;
-  end(request_id);  // what it asked for before has come, and is used or given up
   Asked& asked = begin_asking(request_id);
   has_uses_.insert(request_id);
   if (claim(asked.name, items)) return false;
@@ -421,7 +420,7 @@ void RemoteInputs::end(const std::string& request_id) {
 }
 
 TimePoint RemoteInputs::next_time() const {
-  if (!inbox_->is_empty() || !has_news_.empty() || !lost_.empty()) return TimePoint::min();
+  if (!inbox_->is_empty() || !has_news_.empty()) return TimePoint::min();
   const TimePoint deadline = deadlines_.empty() ? TimePoint::max() : deadlines_.begin()->first;
   return std::min(deadline, table_.next_time());
 }
