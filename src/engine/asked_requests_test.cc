@@ -126,7 +126,8 @@ TEST_F(AskedRequests, AfterARecomputeAskAgain) {
       options.blocks.num_device_blocks = num_blocks;
       options.scheduler.preemption_mode = PreemptionMode::kRecompute;
     });
-    for (uint64_t i = 1; i <= 3; ++i) ASSERT_EQ(add_content(str_cat(num_blocks, ".", i), 9, i, greedy(30)), ok_status());
+    for (uint64_t i = 1; i <= 3; ++i)
+      ASSERT_EQ(add_content(str_cat(num_blocks, ".", i), 9, i, greedy(30)), ok_status());
     run();
     for (uint64_t i = 1; i <= 3; ++i) expect_right(str_cat(num_blocks, ".", i), 9, i, greedy(30));
     num_again += asker_.asks.size() - 3;

@@ -2,8 +2,8 @@
 // (rank/fake_model_executor_testing.h), and encode instances behind a network with faults
 // (remote_encoders_testing.h). Requests come before or after their rows, are aborted, and are given up. Pools are tiny,
 // so that groups are recomputed and swapped. Every answer is what an obvious decoder gives for the request on its own,
-// or one error; in the end nothing is held, and nobody waits. In a third of the histories the engine asks for some of the
-// encodes itself, also over handles.
+// or one error; in the end nothing is held, and nobody waits. In a third of the histories the engine asks for some of
+// the encodes itself, also over handles.
 //
 // A failure prints its seed. TRANSEPT_PROPERTY_SEED=n runs that one history; TRANSEPT_PROPERTY_HISTORIES=n runs so
 // many.
@@ -184,8 +184,9 @@ class History final {
         if (is_wrong) item.remote->digest.bytes[5] ^= std::byte{1};
       }
       flying.is_wrong = is_wrong;
-      const Status added = flying.is_asked && random_.one_in(2) ? add_over_handle(id, flying.request)
-                                                                : engine_->add_request(id, inputs, flying.request.params);
+      const Status added = flying.is_asked && random_.one_in(2)
+                               ? add_over_handle(id, flying.request)
+                               : engine_->add_request(id, inputs, flying.request.params);
       totals_.awaited += engine_->remote_inputs()->awaits(id) ? 1 : 0;
       fill_open_token(flying.request.inputs);
       if (added.ok()) continue;
@@ -364,7 +365,8 @@ TEST(RemoteInputsProperty, EveryAnswerIsTheObviousOneAndNobodyHangs) {
   std::printf(
       "%ld requests in %ld steps: %ld answered (%ld beam searches, %ld open tokens, %ld too close), %ld aborted, %ld "
       "waited for rows; %ld errors (%ld late, %ld lost), %ld refused when added, %ld tried again; %ld preemptions, %ld "
-      "swapped in, %ld rows taken, %ld hits, %ld deaths, %ld chunks refused; %ld to be asked for, %ld over handles, %ld "
+      "swapped in, %ld rows taken, %ld hits, %ld deaths, %ld chunks refused; %ld to be asked for, %ld over handles, "
+      "%ld "
       "asks\n",
       totals.requests, totals.steps, totals.answered, totals.beam_searches, totals.open_tokens, totals.too_close,
       totals.aborted, totals.awaited, totals.errors, totals.late, totals.lost, totals.mismatches, totals.tried_again,

@@ -1,4 +1,5 @@
-// For tests: an LLMEngine over the fake model whose inputs come from simulated encode instances, one step a millisecond.
+// For tests: an LLMEngine over the fake model whose inputs come from simulated encode instances, one step a
+// millisecond.
 #pragma once
 
 #include <gmock/gmock.h>

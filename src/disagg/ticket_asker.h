@@ -1,0 +1,90 @@
+// Asks for encodes by tickets of the broker's shared queue, and keeps what it asks for until it is withdrawn: the
+// encode instance that takes a ticket fetches the input from here (find()). A broker that has lost its tickets, or was
+// away, hears of them again. While no encode instance is known, inputs wait a while, and fail then.
+//
+// Owned by a decode instance, beside its connector. A thread of its own speaks with the broker. The functions of
+// EncodeAsker are the engine's; find() and refuse() are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "encoder_cache/broker.h"
+#include "encoder_cache/ec_timers.h"
+#include "engine/encode_asker.h"
+
+namespace transept {
+
+class TicketAsker final : public EncodeAsker {
+ public:
+  struct Options {
+    InstanceId self;
+    std::string url;  // Ticket::asker_url
+    Duration offer_again = std::chrono::seconds(5);
+    Duration retry = std::chrono::milliseconds(200);       // while the broker is away
+    Duration wait_for_encoders = std::chrono::seconds(5);  // since one was known, or since the input was asked for
+    Duration look_for_encoders = std::chrono::milliseconds(500);
+  };
+
+  TicketAsker(const Options& options, std::shared_ptr<Broker> broker);
+  // What it has asked for is withdrawn.
+  ~TicketAsker() override;
+  TicketAsker(const TicketAsker&) = delete;
+  TicketAsker& operator=(const TicketAsker&) = delete;
+
+  void start(std::shared_ptr<EcInbox> inbox) override;
+  void ask(EncodeAsk ask) override;
+  void withdraw(const EcInput& input) override;
+
+  // What is to be encoded, while it is asked for; null: it is not.
+  std::shared_ptr<const EncoderItem> find(const EcInput& input) const;
+  // An encode instance says that it cannot be encoded, and why: EcAskFailed follows. False: it is not asked for.
+  bool refuse(const EcInput& input, const Status& why);
+
+  size_t num_asked() const;
+
+ private:
+  struct Asked {
+    EncodeAsk ask;
+    TimePoint begin, deadline;
+    TimePoint next_offer = TimePoint::max();  // its place in offers_
+  };
+  struct Offer {
+    Ticket ticket;
+    TimePoint begin;
+  };
+
+  void run();
+  void offer(const Offer& offer, TimePoint now);
+  bool may_wait(TimePoint begin, TimePoint now);
+  void fail(const EcInput& input, const Status& why);
+  void offer_later(const EcInput& input, TimePoint at);
+  void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void remove(std::map<EcInput, Asked>::iterator asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const std::shared_ptr<Broker> broker_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<EcInbox> inbox_ ABSL_GUARDED_BY(mutex_);
+  std::map<EcInput, Asked> asked_ ABSL_GUARDED_BY(mutex_);
+  EcTimers offers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<EcInput> withdrawn_ ABSL_GUARDED_BY(mutex_);  // the broker has not heard of it
+  // The thread's.
+  TimePoint looked_at_ = TimePoint::min(), known_at_ = TimePoint::min();
+  std::thread thread_;
+};
+
+// Bytes of an item's ids and media, as they are fetched.
+uint64_t num_input_bytes(const EncoderItem& item);
+
+}  // namespace transept

@@ -1,0 +1,170 @@
+#include "disagg/ticket_asker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/content_digest_testing.h"
+#include "disagg/inproc_broker.h"
+
+namespace transept::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class TicketAskerTest : public ::testing::Test {
+ protected:
+  TicketAskerTest() {
+    options_.self = {"p0", 22};
+    options_.url = "http://127.0.0.1:9";
+    options_.retry = milliseconds(5);
+    options_.look_for_encoders = milliseconds(5);
+  }
+
+  void start() {
+    asker_ = std::make_unique<TicketAsker>(options_, std::make_shared<InprocBroker>(hub_));
+    asker_->start(inbox_);
+  }
+  void encoder_is_there() {
+    InstanceRecord record;
+    record.id = encoder_;
+    record.role = InstanceRole::kEncode;
+    ASSERT_EQ(encoders_.announce(record, seconds(100)), ok_status());
+  }
+  static EncodeAsk ask_of(const std::string& name, Duration time_left = seconds(100)) {
+    auto item = std::make_shared<EncoderItem>(std::vector<int32_t>{7, 8, 9});
+    return {{name, 3}, digest_of(5), 3, std::move(item), time_left};
+  }
+  std::optional<Ticket> take(Duration wait = seconds(10)) { return encoders_.take(encoder_, wait).value(); }
+  // The failure that comes within ten seconds.
+  EcAskFailed failure() {
+    std::vector<EcEvent> events;
+    for (int i = 0; i < 2000; ++i) {
+      inbox_->take(1, events);
+      if (!events.empty()) return std::get<EcAskFailed>(events.at(0));
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    ADD_FAILURE() << "nothing failed";
+    return {};
+  }
+
+  TicketAsker::Options options_;
+  InprocHub::Options hub_options_;
+  std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>(hub_options_);
+  InprocBroker encoders_{hub_};
+  InstanceId encoder_{"e0", 11};
+  std::shared_ptr<EcInbox> inbox_ = std::make_shared<EcInbox>(10, nullptr);
+  std::unique_ptr<TicketAsker> asker_;
+};
+
+TEST_F(TicketAskerTest, OffersATicketAndKeepsTheInputForWhoTakesIt) {
+  start();
+  const EncodeAsk ask = ask_of("r1");
+  asker_->ask(ask);
+  const std::optional<Ticket> ticket = take();
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_EQ(ticket->key, (EcKey{"r1", 3, 0}));
+  EXPECT_EQ(ticket->digest, ask.digest);
+  EXPECT_EQ(ticket->num_positions, 3);
+  EXPECT_EQ(ticket->num_bytes, 12u);
+  EXPECT_EQ(ticket->consumer, options_.self);
+  EXPECT_EQ(ticket->asker_url, options_.url);
+  EXPECT_GT(ticket->time_left, seconds(80));
+  EXPECT_LE(ticket->time_left, seconds(100));
+  EXPECT_EQ(asker_->find({"r1", 3}), ask.content);
+  EXPECT_EQ(asker_->find({"r1", 2}), nullptr);
+  EXPECT_EQ(asker_->find({"r2", 3}), nullptr);
+}
+
+TEST_F(TicketAskerTest, WithdrawsWhatIsHereOrUnwanted) {
+  start();
+  asker_->ask(ask_of("r1"));
+  asker_->ask(ask_of("r2"));
+  while (encoders_.num_tickets().value() < 2) std::this_thread::sleep_for(milliseconds(1));
+  asker_->withdraw({"r1", 3});
+  asker_->withdraw({"unknown", 3});
+  EXPECT_EQ(asker_->find({"r1", 3}), nullptr);
+  while (encoders_.num_tickets().value() > 1) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(take()->key.request_id, "r2");
+  asker_->ask(ask_of("r3"));
+  while (encoders_.num_tickets().value() < 1) std::this_thread::sleep_for(milliseconds(1));
+  asker_.reset();
+  EXPECT_EQ(encoders_.num_tickets().value(), 0) << "nobody would give out its input";
+}
+
+TEST_F(TicketAskerTest, FailsWhenNoEncodeInstanceIsThere) {
+  options_.wait_for_encoders = milliseconds(50);
+  options_.offer_again = milliseconds(5);
+  start();
+  asker_->ask(ask_of("r1"));
+  const EcAskFailed failed = failure();
+  EXPECT_EQ(failed.input, (EcInput{"r1", 3}));
+  EXPECT_TRUE(absl::IsUnavailable(failed.why)) << failed.why;
+  EXPECT_THAT(error_message(failed.why), HasSubstr("no encode instance"));
+  EXPECT_EQ(asker_->num_asked(), 0u);
+  EXPECT_EQ(take(milliseconds(50)), std::nullopt) << "its ticket is withdrawn";
+}
+
+TEST_F(TicketAskerTest, WaitsWhileAnEncodeInstanceIsKnown) {
+  options_.wait_for_encoders = milliseconds(20);
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  start();
+  asker_->ask(ask_of("r1"));
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(asker_->num_asked(), 1u);
+  EXPECT_TRUE(inbox_->is_empty());
+}
+
+TEST_F(TicketAskerTest, OffersAgainWhatABrokerHasForgotten) {
+  options_.offer_again = milliseconds(10);
+  start();
+  asker_->ask(ask_of("r1"));
+  while (encoders_.num_tickets().value() < 1) std::this_thread::sleep_for(milliseconds(1));
+  hub_->go_away();
+  asker_->ask(ask_of("r2"));
+  std::this_thread::sleep_for(milliseconds(30));
+  hub_->come_back_empty();
+  std::vector<std::string> taken{take()->key.request_id, take()->key.request_id};
+  std::ranges::sort(taken);
+  EXPECT_EQ(taken, (std::vector<std::string>{"r1", "r2"}));
+  EXPECT_TRUE(inbox_->is_empty());
+  // One that is taken is offered again to no effect.
+  EXPECT_EQ(take(milliseconds(60)), std::nullopt);
+}
+
+TEST_F(TicketAskerTest, SaysThatTheQueueIsFull) {
+  hub_options_.max_tickets = 1;
+  hub_ = std::make_shared<InprocHub>(hub_options_);
+  start();
+  asker_->ask(ask_of("r1"));
+  while (asker_->num_asked() < 1) std::this_thread::sleep_for(milliseconds(1));
+  asker_->ask(ask_of("r2"));
+  const EcAskFailed failed = failure();
+  EXPECT_TRUE(absl::IsResourceExhausted(failed.why)) << failed.why;
+  EXPECT_EQ(asker_->num_asked(), 1u);
+}
+
+TEST_F(TicketAskerTest, PassesOnWhatAnEncodeInstanceRefuses) {
+  start();
+  asker_->ask(ask_of("r1"));
+  ASSERT_TRUE(take().has_value());
+  EXPECT_TRUE(asker_->refuse({"r1", 3}, invalid_argument("ids out of range")));
+  const EcAskFailed failed = failure();
+  EXPECT_EQ(failed.input, (EcInput{"r1", 3}));
+  EXPECT_EQ(error_message(failed.why), "ids out of range");
+  EXPECT_FALSE(asker_->refuse({"r1", 3}, invalid_argument("again")));
+  EXPECT_TRUE(inbox_->is_empty());
+}
+
+TEST_F(TicketAskerTest, OffersNothingThatIsOver) {
+  start();
+  asker_->ask(ask_of("late", Duration::zero()));
+  asker_->ask(ask_of("r1"));
+  EXPECT_EQ(take()->key.request_id, "r1");
+  EXPECT_EQ(take(milliseconds(30)), std::nullopt);
+}
+
+}  // namespace
+}  // namespace transept::testing
