@@ -45,7 +45,7 @@ struct EncoderItem {
   std::shared_ptr<const EncoderFeatures> features;  // null: ids alone
   // It is encoded elsewhere: without media, and with ids only for those who read them here (edits of scores, results).
   std::optional<RemoteInput> remote;
-  // What is encoded, of a remote item that this process asks for itself (engine/encode_asker.h). Null: somebody else
+  // What is encoded, of a remote item that this process asks for itself (engine/encode_asker.h). Null: another process
   // has asked.
   std::shared_ptr<const EncoderItem> content;
   std::optional<ContentDigest> digest;  // item_digest(), if it was computed already

@@ -1,6 +1,6 @@
 // How a decode instance asks for encodes that only it knows of: windows of long audio, whose bounds depend on the text
-// before; the language of a clip; rows that were given up while their request waited. Somebody encodes, and the rows
-// come as all rows do (remote_inputs.h).
+// before; the language of a clip; rows that were given up while their request waited. An encode instance takes each
+// of them, and the rows come as all rows do (remote_inputs.h).
 //
 // Functions return at once and never wait. They are called by the engine's thread.
 #pragma once
@@ -32,7 +32,7 @@ class EncodeAsker {
   // encode this: the queue is full (kResourceExhausted), no encode instance is there (kUnavailable), or one has refused
   // it by name. REQUIRES: the input is not asked for already.
   virtual void ask(EncodeAsk ask) = 0;
-  // The rows are here, or nobody wants them any longer. EcAskFailed may still be in the inbox. No-op if unknown.
+  // The rows are here, or no request wants them any longer. EcAskFailed may still be in the inbox. No-op if unknown.
   virtual void withdraw(const EcInput& input) = 0;
 };
 

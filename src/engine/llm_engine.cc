@@ -245,7 +245,7 @@ void LLMEngine::consume_inputs() {
     // What has finished is over, or was the pass of an open token: the request proper reads the same rows.
     if (group == nullptr || !group->has_remote_items() || group->is_finished()) continue;
     if (inputs_.is_open(group->request_id())) continue;
-    remote_->consume(group->request_id(), group->items());
+    remote_->consume(group->request_id(), group->items().size());
   }
 }
 

@@ -2,7 +2,7 @@
 // pool, rows are received into blocks, and requests wait here until the rows of all their items are there. So a request
 // without its inputs is in no queue of the scheduler, and no other waits behind it.
 //
-// Somebody else asks for the encodes (a proxy), or this instance does (Options::asker): of requests that come with
+// A proxy asks for the encodes, or this instance does (Options::asker): of requests that come with
 // their content, and of rows that were given up while a request waited in the scheduler, after a recompute for
 // instance.
 //
@@ -98,7 +98,7 @@ class RemoteInputs final {
   void take_lost(std::vector<Lost>& lost);
 
   // The rows of a request's items are in its tables, and its reservations end. No-op if that was told.
-  void consume(const std::string& request_id, std::span<const EncoderItem> items);
+  void consume(const std::string& request_id, size_t num_items);
   // The request is over, or was refused. No-op for requests that are not known.
   void end(const std::string& request_id);
 

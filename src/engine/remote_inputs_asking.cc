@@ -1,0 +1,80 @@
+// What a decode instance asks for itself (decision 37): under which names, for which requests, and until when.
+#include <algorithm>
+
+#include "engine/remote_inputs.h"
+
+namespace transept {
+
+const std::string& RemoteInputs::name_of(const std::string& request_id) const {
+  const auto asked = asked_.find(request_id);
+  return asked == asked_.end() ? request_id : asked->second.name;
+}
+
+const std::string& RemoteInputs::request_of(const std::string& name) const {
+  const auto asker = askers_.find(name);
+  return asker == askers_.end() ? name : asker->second;
+}
+
+void RemoteInputs::make_remote(std::vector<EncoderItem>& items) const {
+  if (options_.asker == nullptr) return;
+  if (std::ranges::any_of(items, [](const EncoderItem& item) { return item.remote.has_value(); })) return;
+  for (size_t i = 0; i < items.size(); ++i) transept::make_remote(items[i], static_cast<uint32_t>(i));
+}
+
+// A name of its own for each time: what an earlier one left, here and at encode instances, is none of its business.
+RemoteInputs::Asked& RemoteInputs::begin_asking(const std::string& request_id) {
+  const InstanceId& self = options_.connector->self();
+  Asked asked;
+  asked.name = str_cat(self.name.substr(0, kMaxEcNameBytes / 2), ".", self.incarnation, ".", num_asked_++);
+  askers_.emplace(asked.name, request_id);
+  return asked_.insert_or_assign(request_id, std::move(asked)).first->second;
+}
+
+void RemoteInputs::ask(const std::string& name, std::span<const EncoderItem> items, TimePoint deadline) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const RemoteInput& remote = *items[i].remote;
+    const EcInput input{name, static_cast<uint32_t>(i)};
+    if (cache_.is_written(input)) continue;
+    options_.asker->ask({input, remote.digest, remote.num_positions, items[i].content, deadline - clock_.now()});
+  }
+}
+
+bool RemoteInputs::ask_again(const std::string& request_id, std::span<const EncoderItem> items) {
+  const auto known = asked_.find(request_id);
+  if (known != asked_.end()) return !known->second.group_items.empty();
+  if (options_.asker == nullptr || items.front().content == nullptr) return false;
+  Asked& asked = begin_asking(request_id);
+  has_uses_.insert(request_id);
+  if (claim(asked.name, items)) return false;
+  asked.group_items.assign(items.begin(), items.end());
+  asked.deadline = clock_.now() + options_.max_wait;
+  deadlines_.emplace(asked.deadline, request_id);
+  ++num_asking_groups_;
+  ask(asked.name, items, asked.deadline);
+  return true;
+}
+
+void RemoteInputs::collect_group(Asked& asked) {
+  if (!asked.group_items.empty() && claim(asked.name, asked.group_items)) stop_waiting(asked);
+}
+
+// The group's rows are here, or it is over.
+void RemoteInputs::stop_waiting(Asked& asked) {
+  if (asked.group_items.empty()) return;
+  deadlines_.erase({asked.deadline, request_of(asked.name)});
+  for (size_t i = 0; i < asked.group_items.size(); ++i) {
+    options_.asker->withdraw({asked.name, static_cast<uint32_t>(i)});
+  }
+  asked.group_items.clear();
+  --num_asking_groups_;
+}
+
+void RemoteInputs::forget_asked(const std::string& request_id) {
+  const auto asked = asked_.find(request_id);
+  if (asked == asked_.end()) return;
+  stop_waiting(asked->second);
+  askers_.erase(asked->second.name);
+  asked_.erase(asked);
+}
+
+}  // namespace transept
