@@ -379,8 +379,8 @@ TEST(RemoteInputsProperty, EveryAnswerIsTheObviousOneAndNobodyHangs) {
   EXPECT_GT(totals.open_tokens, few);
   EXPECT_GT(totals.aborted, few / 2);
   EXPECT_GT(totals.awaited, 5 * few);
-  EXPECT_GT(totals.preempted, few);
-  EXPECT_GT(totals.swapped_in, few / 4);
+  EXPECT_GT(totals.preempted, few / 2);
+  EXPECT_GT(totals.swapped_in, few / 16);
   EXPECT_GT(totals.hits, few);
   EXPECT_GT(totals.deaths, few / 4);
   EXPECT_GT(totals.late, 0);
