@@ -28,6 +28,16 @@ class AskedRequests : public RemoteRequests {
                      const SamplingParams& params = greedy()) {
     return engine_->add_request(id, content(num_positions, which), params);
   }
+  Status add_over(const EncodedInput& handle, const std::string& id) {
+    EncoderDecoderInputs inputs;
+    inputs.prompt_token_ids = {1, 2};
+    return engine_->add_request(id, handle, inputs, greedy());
+  }
+  // "outside" waits for an encode of 9 positions of its own, "inside" is a group of the scheduler that does.
+  void add_outside_and_inside() {
+    ASSERT_EQ(add_content("outside", 9, 1), ok_status());
+    ASSERT_EQ(add_over(engine_->encode(content(9, 2)).value(), "inside"), ok_status());
+  }
   // As an engine answers that encodes itself.
   void expect_as_encoded_here(const std::string& id, const EncoderDecoderInputs& inputs) {
     EXPECT_EQ(outputs_.at(id).error, "");
@@ -87,10 +97,8 @@ TEST_F(AskedRequests, OverOneHandleAskOnce) {
   const EncodedInput handle = engine_->encode(content(9, 1)).value();
   EXPECT_THAT(asker_.asks, SizeIs(0));
   for (int i = 0; i < 3; ++i) {
-    EncoderDecoderInputs inputs;
-    inputs.prompt_token_ids = {1, 2};
     const std::string id = str_cat("r", i);
-    ASSERT_EQ(engine_->add_request(id, handle, inputs, greedy()), ok_status());
+    ASSERT_EQ(add_over(handle, id), ok_status());
     run();
     expect_right(id, 9, 1);
   }
@@ -167,9 +175,7 @@ TEST_F(AskedRequests, OverAHandleOfSeveralItemsWaitForAll) {
   EncoderDecoderInputs inputs = content(5, 1);
   inputs.items.push_back(content(9, 2).items[0]);
   const EncodedInput handle = engine_->encode(inputs).value();
-  EncoderDecoderInputs decoder;
-  decoder.prompt_token_ids = inputs.prompt_token_ids;
-  ASSERT_EQ(engine_->add_request("inside", handle, decoder, greedy()), ok_status());
+  ASSERT_EQ(add_over(handle, "inside"), ok_status());
   step();
   ASSERT_THAT(asker_.asks, SizeIs(2));
   asker_.encode(asker_.asks[0]);
@@ -188,9 +194,7 @@ TEST_F(AskedRequests, InTheSchedulerHoldNobodyUp) {
   make_asking();
   asker_.keeps = true;
   const EncodedInput handle = engine_->encode(content(9, 1)).value();
-  EncoderDecoderInputs inputs;
-  inputs.prompt_token_ids = {1, 2};
-  ASSERT_EQ(engine_->add_request("waits", handle, inputs, greedy()), ok_status());
+  ASSERT_EQ(add_over(handle, "waits"), ok_status());
   EXPECT_EQ(engine_->next_step_time(), TimePoint::min());
   step();
   ASSERT_THAT(asker_.asks, SizeIs(1));
@@ -212,11 +216,7 @@ TEST_F(AskedRequests, InTheSchedulerHoldNobodyUp) {
 TEST_F(AskedRequests, EndWhenNothingComes) {
   make_asking([](auto& options) { options.remote.max_wait = seconds(2); });
   asker_.keeps = true;
-  ASSERT_EQ(add_content("outside", 9, 1), ok_status());
-  const EncodedInput handle = engine_->encode(content(9, 2)).value();
-  EncoderDecoderInputs inputs;
-  inputs.prompt_token_ids = {1, 2};
-  ASSERT_EQ(engine_->add_request("inside", handle, inputs, greedy()), ok_status());
+  add_outside_and_inside();
   run(seconds(4));
   for (const char* id : {"outside", "inside"}) {
     ASSERT_TRUE(outputs_.contains(id)) << id;
@@ -232,11 +232,7 @@ TEST_F(AskedRequests, EndWhenNothingComes) {
 TEST_F(AskedRequests, EndWithWhatTheAskerSays) {
   make_asking();
   asker_.keeps = true;
-  ASSERT_EQ(add_content("outside", 9, 1), ok_status());
-  const EncodedInput handle = engine_->encode(content(9, 2)).value();
-  EncoderDecoderInputs inputs;
-  inputs.prompt_token_ids = {1, 2};
-  ASSERT_EQ(engine_->add_request("inside", handle, inputs, greedy()), ok_status());
+  add_outside_and_inside();
   ASSERT_EQ(add_content("other", 9, 3), ok_status());
   step();
   ASSERT_THAT(asker_.asks, SizeIs(3));
@@ -259,11 +255,7 @@ TEST_F(AskedRequests, EndWithWhatTheAskerSays) {
 TEST_F(AskedRequests, AreAbortedAndAskNoMore) {
   make_asking();
   asker_.keeps = true;
-  ASSERT_EQ(add_content("outside", 9, 1), ok_status());
-  const EncodedInput handle = engine_->encode(content(9, 2)).value();
-  EncoderDecoderInputs inputs;
-  inputs.prompt_token_ids = {1, 2};
-  ASSERT_EQ(engine_->add_request("inside", handle, inputs, greedy()), ok_status());
+  add_outside_and_inside();
   step();
   for (const char* id : {"outside", "inside"}) {
     ASSERT_EQ(engine_->abort_request(id).status(), ok_status());
