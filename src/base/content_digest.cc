@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include "base/check.h"
+#include "base/hex.h"
 
 namespace transept {
 
@@ -42,14 +43,6 @@ ContentDigest DigestBuilder::finish() {
   return digest;
 }
 
-std::string digest_hex(const ContentDigest& digest) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : digest.bytes) {
-    text += kDigits[static_cast<size_t>(byte) >> 4];
-    text += kDigits[static_cast<size_t>(byte) & 15];
-  }
-  return text;
-}
+std::string digest_hex(const ContentDigest& digest) { return hex_text(digest.bytes); }
 
 }  // namespace transept

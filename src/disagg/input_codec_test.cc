@@ -49,9 +49,8 @@ TEST(InputCodec, FeaturesAreAsThePageSays) {
   features->values = {1.0f, -2.0f};
   features->num_positions = 3;
   features->audio_seconds = 0.5;
-  EXPECT_EQ(encoded(EncoderItem({}, features)),
-            bytes_of({1, 1, 0, 0, 1, 1, 2, 2, 4, 2, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0xe0,
-                      0x3f}));
+  EXPECT_EQ(encoded(EncoderItem({}, features)), bytes_of({1, 1, 0,    0, 1, 1, 2, 2, 4, 2, 0, 0, 0x80, 0x3f, 0,
+                                                          0, 0, 0xc0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f}));
 }
 
 TEST(InputCodec, AllFieldsComeBack) {

@@ -1,0 +1,240 @@
+#include "disagg/ticket_taker.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace transept {
+namespace {
+
+TimePoint steady_now() { return std::chrono::steady_clock::now(); }
+
+// Another try, here or by another instance, would not help: the asker is told.
+bool is_refusal(const Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kInternal: return true;
+    default: return false;
+  }
+}
+
+// The asker, its network or this engine's queue may be there in a moment.
+bool is_passing(const Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
+
+}  // namespace
+
+TicketTaker::TicketTaker(const Options& options, std::shared_ptr<Broker> broker, EncodeIntake& intake)
+    : options_(options), broker_(std::move(broker)), intake_(intake) {
+  for (int32_t i = 0; i < options_.max_in_work; ++i) workers_.emplace_back([this] { run_worker(); });
+  taker_ = std::thread([this] { run_taker(); });
+}
+
+TicketTaker::~TicketTaker() {
+  std::vector<EcInput> left;
+  {
+    const MutexLock lock(mutex_);
+    is_stopped_ = true;
+    for (auto& [input, work] : in_work_) {
+      work.is_lost = true;
+      left.push_back(input);
+    }
+    changed_.notify_all();
+  }
+  for (const EcInput& input : left) intake_.abort(input);
+  taker_.join();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+bool TicketTaker::drain(Duration timeout) {
+  const TimePoint end = steady_now() + timeout;
+  const MutexLock lock(mutex_);
+  is_draining_ = true;
+  changed_.notify_all();
+  while (!in_work_.empty()) {
+    if (!changed_.wait_until(mutex_, end) && steady_now() >= end) return in_work_.empty();
+  }
+  return true;
+}
+
+TicketTaker::Counts TicketTaker::counts() const {
+  const MutexLock lock(mutex_);
+  return counts_;
+}
+
+size_t TicketTaker::num_in_work() const {
+  const MutexLock lock(mutex_);
+  return in_work_.size();
+}
+
+// ---- The thread that takes and renews
+
+bool TicketTaker::has_room() const {
+  if (is_draining_ || in_work_.size() >= static_cast<size_t>(options_.max_in_work)) return false;
+  return in_work_.empty() || num_positions_ < options_.max_positions;
+}
+
+void TicketTaker::run_taker() {
+  while (true) {
+    bool has_room_now = false;
+    {
+      const MutexLock lock(mutex_);
+      if (is_stopped_) return;
+      has_room_now = has_room();
+      if (!has_room_now) (void)changed_.wait_until(mutex_, steady_now() + options_.take_wait);
+    }
+    if (has_room_now) take_one();
+    renew_due();
+  }
+}
+
+void TicketTaker::take_one() {
+  const auto taken = broker_->take(options_.self, options_.take_wait);
+  if (!taken.ok()) {
+    const MutexLock lock(mutex_);
+    if (!is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + options_.retry);
+    return;
+  }
+  if (taken->has_value()) add(**taken);
+}
+
+void TicketTaker::add(const Ticket& ticket) {
+  const TimePoint now = steady_now();
+  const MutexLock lock(mutex_);
+  const auto [entry, is_new] = in_work_.try_emplace(input_of(ticket.key));
+  InWork& work = entry->second;
+  // It was thought idle, and has come back: what is in work goes on.
+  work.ticket = ticket;
+  work.renewed = now;
+  work.deadline = now + ticket.time_left;
+  if (!is_new) return;
+  ++counts_.num_taken;
+  num_positions_ += ticket.num_positions;
+  changed_.notify_all();
+}
+
+void TicketTaker::renew_due() {
+  const TimePoint now = steady_now();
+  std::vector<EcKey> due;
+  {
+    const MutexLock lock(mutex_);
+    for (auto& [input, work] : in_work_) {
+      if (work.is_lost || now - work.renewed < options_.renew_every) continue;
+      work.renewed = now;
+      due.push_back(work.ticket.key);
+    }
+  }
+  for (const EcKey& key : due) {
+    if (!absl::IsNotFound(broker_->renew(options_.self, key))) continue;
+    const EcInput input = input_of(key);
+    {
+      const MutexLock lock(mutex_);
+      const auto found = in_work_.find(input);
+      if (found == in_work_.end()) continue;  // it has just ended
+      found->second.is_lost = true;
+      changed_.notify_all();
+    }
+    intake_.abort(input);
+  }
+}
+
+// ---- The workers
+
+std::map<EcInput, TicketTaker::InWork>::iterator TicketTaker::next_to_begin() {
+  return std::ranges::find_if(in_work_, [](const auto& entry) { return !entry.second.is_begun; });
+}
+
+void TicketTaker::run_worker() {
+  InstanceClient client(options_.client);
+  while (true) {
+    Ticket ticket;
+    TimePoint deadline;
+    {
+      const MutexLock lock(mutex_);
+      auto next = next_to_begin();
+      while (next == in_work_.end() && !is_stopped_) {
+        changed_.wait(mutex_);
+        next = next_to_begin();
+      }
+      if (next == in_work_.end()) return;
+      next->second.is_begun = true;
+      ticket = next->second.ticket;
+      deadline = next->second.deadline;
+    }
+    end(input_of(ticket.key), work(client, ticket, deadline));
+  }
+}
+
+TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
+  StatusOr<EncoderItem> item = fetch(client, ticket, deadline);
+  Status status = item.status();
+  if (item.ok()) {
+    Ticket begun = ticket;
+    begun.time_left = std::max(Duration::zero(), deadline - steady_now());
+    status = intake_.encode(begun, std::move(item).value());
+    if (status.ok()) return Fate::kDone;
+    // The consumer does not answer, or the time is over: the handshake has tried what there was to try.
+    if (is_passing(status)) return Fate::kOver;
+  }
+  if (absl::IsNotFound(status) || absl::IsCancelled(status)) return Fate::kOver;
+  if (!is_refusal(status)) {
+    if (!absl::IsAborted(status)) log_warning("an encode is left to other instances: ", error_message(status));
+    return steady_now() >= deadline || is_gone(ticket.consumer) ? Fate::kOver : Fate::kLeft;
+  }
+  log_warning("an encode of ", ticket.consumer.name, " is refused: ", error_message(status));
+  if (const Status told = client.refuse(ticket, status); !told.ok()) {
+    log_warning("a refusal could not be told: ", error_message(told));
+  }
+  return Fate::kRefused;
+}
+
+StatusOr<EncoderItem> TicketTaker::fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
+  for (int32_t i = 1;; ++i) {
+    StatusOr<EncoderItem> item = client.fetch(ticket);
+    if (item.ok() || !is_passing(item.status()) || i >= options_.max_fetches) return item;
+    if (is_gone(ticket.consumer) || !wait_before_retry(input_of(ticket.key), deadline)) return item;
+  }
+}
+
+// Whether that process has ended, as far as the broker knows.
+bool TicketTaker::is_gone(const InstanceId& consumer) const {
+  const auto peers = broker_->peers();
+  if (!peers.ok()) return false;
+  return std::ranges::none_of(*peers, [&](const InstanceRecord& peer) { return peer.id == consumer; });
+}
+
+// False: there is nothing to try again for.
+bool TicketTaker::wait_before_retry(const EcInput& input, TimePoint deadline) {
+  const TimePoint end = steady_now() + options_.retry;
+  const MutexLock lock(mutex_);
+  while (true) {
+    if (is_stopped_ || in_work_.at(input).is_lost || steady_now() >= deadline) return false;
+    if (steady_now() >= end) return true;
+    (void)changed_.wait_until(mutex_, end);
+  }
+}
+
+void TicketTaker::end(const EcInput& input, Fate fate) {
+  EcKey key;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = in_work_.find(input);
+    if (found->second.is_lost && fate != Fate::kDone && fate != Fate::kRefused) fate = Fate::kLeft;
+    key = found->second.ticket.key;
+    num_positions_ -= found->second.ticket.num_positions;
+    in_work_.erase(found);
+    switch (fate) {
+      case Fate::kDone: ++counts_.num_done; break;
+      case Fate::kRefused: ++counts_.num_refused; break;
+      case Fate::kOver:
+      case Fate::kLeft: ++counts_.num_left; break;
+    }
+    changed_.notify_all();
+  }
+  // A broker that is away forgets it by its time.
+  if (fate != Fate::kLeft) (void)broker_->done(options_.self, key);
+}
+
+}  // namespace transept

@@ -1,0 +1,102 @@
+// Takes the encodes that decode instances ask for from the broker's shared queue: while there is room, a ticket is
+// taken, its input is fetched from who has asked, and it is encoded. Tickets in work are renewed. One that was not
+// renewed, because its instance has died, goes to another.
+//
+// Owned by an encode instance. Its threads: one that takes and renews, and one for each ticket in work. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "disagg/instance_calls.h"
+#include "encoder_cache/broker.h"
+
+namespace transept {
+
+// What encodes. Thread-safe. The caller's threads wait in encode().
+class EncodeIntake {
+ public:
+  virtual ~EncodeIntake() = default;
+  // Returns when the rows of the item, which has its digest, are at the ticket's consumer. Errors: why they are not;
+  // kAborted by abort().
+  virtual Status encode(const Ticket& ticket, EncoderItem item) = 0;
+  // Ends encode() of this input soon. No-op if there is none.
+  virtual void abort(const EcInput& input) = 0;
+};
+
+class TicketTaker final {
+ public:
+  struct Options {
+    InstanceId self;
+    InstanceClient::Options client;
+    int32_t max_in_work = 32;      // tickets, and threads
+    int64_t max_positions = 4096;  // encoder positions of tickets in work, of which one is always taken
+    Duration renew_every = std::chrono::milliseconds(500);
+    Duration take_wait = std::chrono::milliseconds(250);  // how long the broker may keep the thread
+    Duration retry = std::chrono::milliseconds(200);      // of a broker or an asker that is away
+    int32_t max_fetches = 3;                              // then another instance may try
+  };
+
+  // Borrows the intake.
+  TicketTaker(const Options& options, std::shared_ptr<Broker> broker, EncodeIntake& intake);
+  // Aborts what is in work: other instances take those tickets when they were not renewed.
+  ~TicketTaker();
+  TicketTaker(const TicketTaker&) = delete;
+  TicketTaker& operator=(const TicketTaker&) = delete;
+
+  // Takes no further ticket, and waits until none is in work. False: some are after `timeout`.
+  bool drain(Duration timeout);
+
+  struct Counts {
+    int64_t num_taken = 0;
+    int64_t num_done = 0;     // the rows are at their consumers
+    int64_t num_refused = 0;  // the askers were told why
+    int64_t num_left = 0;     // to other instances, or as nobody waits for them
+  };
+  Counts counts() const;
+  size_t num_in_work() const;
+
+ private:
+  enum class Fate : uint8_t { kDone, kRefused, kOver, kLeft };
+  struct InWork {
+    Ticket ticket;  // as it was taken last
+    TimePoint deadline;
+    TimePoint renewed;
+    bool is_begun = false;  // a worker has it
+    bool is_lost = false;   // the broker says that it is another's, or over
+  };
+
+  bool has_room() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void run_taker();
+  void take_one();
+  void add(const Ticket& ticket);
+  void renew_due();
+  void run_worker();
+  std::map<EcInput, InWork>::iterator next_to_begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Fate work(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
+  StatusOr<EncoderItem> fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
+  bool is_gone(const InstanceId& consumer) const;
+  bool wait_before_retry(const EcInput& input, TimePoint deadline);
+  void end(const EcInput& input, Fate fate);
+
+  const Options options_;
+  const std::shared_ptr<Broker> broker_;
+  EncodeIntake& intake_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<EcInput, InWork> in_work_ ABSL_GUARDED_BY(mutex_);
+  int64_t num_positions_ ABSL_GUARDED_BY(mutex_) = 0;
+  Counts counts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> workers_;
+  std::thread taker_;
+};
+
+}  // namespace transept
