@@ -172,20 +172,27 @@ Status AsyncEngine::drain(Duration timeout) {
   return absl::DeadlineExceededError(str_cat(num_left, " requests were not finished within ", seconds_text(timeout)));
 }
 
+template <typename Engine>
+std::vector<std::unique_ptr<Engine>> AsyncEngine::stop_engines() {
+  for (const auto& replica : replicas_) replica->ask_to_stop();
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (const auto& replica : replicas_) {
+    std::unique_ptr<StepEngine> engine = replica->stop();
+    CHECK(dynamic_cast<Engine*>(engine.get()) != nullptr, "the engine is of another kind");
+    engines.emplace_back(static_cast<Engine*>(engine.release()));
+  }
+  return engines;
+}
+
 std::unique_ptr<LLMEngine> AsyncEngine::stop() {
   CHECK(replicas_.size() == 1, "stop_all() gives several engines back");
   return std::move(stop_all().front());
 }
 
-std::vector<std::unique_ptr<LLMEngine>> AsyncEngine::stop_all() {
-  for (const auto& replica : replicas_) replica->ask_to_stop();
-  std::vector<std::unique_ptr<LLMEngine>> engines;
-  for (const auto& replica : replicas_) {
-    std::unique_ptr<StepEngine> engine = replica->stop();
-    CHECK(dynamic_cast<LLMEngine*>(engine.get()) != nullptr, "an encoder's engine is not given back");
-    engines.emplace_back(static_cast<LLMEngine*>(engine.release()));
-  }
-  return engines;
+std::vector<std::unique_ptr<LLMEngine>> AsyncEngine::stop_all() { return stop_engines<LLMEngine>(); }
+
+std::unique_ptr<EncoderEngine> AsyncEngine::stop_encoder() {
+  return std::move(stop_engines<EncoderEngine>().front());
 }
 
 Status AsyncEngine::failure() const {

@@ -133,6 +133,7 @@ class AsyncEngine final {
   // engines. Call once.
   std::vector<std::unique_ptr<LLMEngine>> stop_all();  // REQUIRES: made of LLMEngines
   std::unique_ptr<LLMEngine> stop();                   // REQUIRES: made of one LLMEngine
+  std::unique_ptr<EncoderEngine> stop_encoder();       // REQUIRES: made of an EncoderEngine
 
   // Returns the error that made an engine fail; ok: none did. A step's error ends every stream of its engine, and the
   // engine. No new request is accepted after that; requests in flight in other replicas continue.
@@ -148,6 +149,8 @@ class AsyncEngine final {
 
  private:
   AsyncEngine(std::vector<std::unique_ptr<StepEngine>> replicas, const Options& options, const Clock& clock);
+  template <typename Engine>
+  std::vector<std::unique_ptr<Engine>> stop_engines();
   StatusOr<RequestStream> dispatch(EngineMailbox::NewRequest request);
   RequestLoad load_of(const EngineMailbox::NewRequest& request) const;
   void make_digest(EncoderDecoderInputs& inputs) const;

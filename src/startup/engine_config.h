@@ -33,6 +33,9 @@ struct EngineConfig {
   std::optional<uint64_t> kv_cache_memory;  // bytes
   uint64_t swap_space = uint64_t{1} << 30;  // bytes
   double watermark = 0.01;
+  std::string ec_transfer_dtype = "float32";  // of rows between instances; this and the next two: of instances alone
+  std::optional<uint64_t> ec_buffer_memory;   // bytes; encode: of outputs; decode: of the pool, for rows on their way
+  int32_t max_num_injected_tokens = 0;        // ModelRunnerOptions
   bool share_identical_inputs = true;
   uint64_t seed = 0;
   bool sizes_only = false;  // the plan of memory alone: no weight is read, and no step may run

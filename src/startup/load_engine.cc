@@ -6,9 +6,12 @@
 #include "base/environment.h"
 #include "base/isa.h"
 #include "base/log.h"
+#include "encoder_cache/ec_frame.h"
 #include "multimodal/input_families.h"
 #include "rank/local_executor.h"
 #include "rank/loopback_executor.h"
+#include "rank/model_fingerprint.h"
+#include "startup/encoder_part.h"
 #include "startup/features.h"
 #include "startup/recognise_model.h"
 #include "startup/replica_cpus.h"
@@ -74,6 +77,9 @@ StatusOr<Choices> make_choices(const EngineConfig& config) {
   return choices;
 }
 
+// How long a request waits for its inputs, unless it has a deadline: encode instances may have many before them.
+constexpr Duration kMaxWaitForInputs = std::chrono::seconds(300);
+
 EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, const Choices& choices) {
   const StorageTypes& types = choices.types;
   EncoderDecoderModelRunner::Options options;
@@ -94,6 +100,8 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   options.kv_cache_memory = config.kv_cache_memory;
   options.swap_space = config.swap_space;
   options.watermark = config.watermark;
+  options.ec_buffer_memory = config.ec_buffer_memory;
+  options.max_num_injected_tokens = config.max_num_injected_tokens;
   options.has_long_encodes = choices.encode_slice.mode != EncodeSliceOptions::Mode::kNone;
   options.debug_poison = config.debug_poison;
   return options;
@@ -141,19 +149,31 @@ Status load_speech_tokens(LoadedModel& loaded) {
 
 // One for each runner: the first, and its replicas.
 Status make_engines(const EngineConfig& config, const Choices& choices,
-                    std::unique_ptr<EncoderDecoderModelRunner> first, const Clock& clock, LoadedModel& loaded) {
+                    std::unique_ptr<EncoderDecoderModelRunner> first, const InstanceLinks* links, const Clock& clock,
+                    LoadedModel& loaded) {
   const ReplicaCpus& cpus = choices.cpus;
-  ASSIGN_OR_RETURN(const LLMEngine::Options options, engine_options(config, loaded.info, choices.encode_slice));
-  const auto make = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
+  ASSIGN_OR_RETURN(LLMEngine::Options options, engine_options(config, loaded.info, choices.encode_slice));
+  if (links != nullptr) {
+    options.remote.connector = links->connector;
+    options.remote.asker = links->asker;
+    options.remote.model = loaded.fingerprint;
+    options.remote.max_wait = kMaxWaitForInputs;
+  }
+  const auto executor_of = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
     std::unique_ptr<Executor> executor = std::make_unique<LocalExecutor>(std::move(runner));
     if (config.debug_loopback_plans) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
+    return executor;
+  };
+  const auto make = [&](std::unique_ptr<Executor> executor) {
     return std::make_unique<LLMEngine>(options, std::move(executor), loaded.tokenizer.get(), clock);
   };
   for (int32_t i = 1; i < config.replicas; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner, first->create_replica(cpus.of_replica(i)));
-    loaded.more_engines.push_back(make(std::move(runner)));
+    loaded.more_engines.push_back(make(executor_of(std::move(runner))));
   }
-  loaded.engine = make(std::move(first));
+  std::unique_ptr<Executor> executor = executor_of(std::move(first));
+  if (links != nullptr) RETURN_IF_ERROR(RemoteInputs::check(options.remote, *executor));
+  loaded.engine = make(std::move(executor));
   if (config.replicas > 1)
     log_info("replicas: ", config.replicas,
              " engines over one set of weights; threads, step memory and KV cache are each one's");
@@ -161,38 +181,74 @@ Status make_engines(const EngineConfig& config, const Choices& choices,
   return ok_status();
 }
 
-StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& clock) {
-  LoadedModel loaded;
-  loaded.config = config;
-  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(config.model));
-  RETURN_IF_ERROR(check_features(config, loaded.model_config));
-  ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
-  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(config.model, hints(loaded.model_config));
-  const std::string no_tokenizer = error_message(tokenizer.status());
+// `no_tokenizer` becomes the reason if there is none.
+Status load_tokenizer_of(LoadedModel& loaded, std::string& no_tokenizer) {
+  const std::string& model = loaded.config.model;
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model, hints(loaded.model_config));
   if (tokenizer.ok()) {
     loaded.tokenizer = std::move(tokenizer).value();
-  } else if (absl::IsNotFound(tokenizer.status()) || absl::IsUnimplemented(tokenizer.status())) {
-    // No tokenizer files at all, or of a kind that is not supported: ids still work.
-    log_warning(config.model, ": ", no_tokenizer, ": only token ids can be given");
-  } else {
-    return with_folder(tokenizer.status(), config.model);
+    return ok_status();
   }
+  no_tokenizer = error_message(tokenizer.status());
+  if (!absl::IsNotFound(tokenizer.status()) && !absl::IsUnimplemented(tokenizer.status())) {
+    return with_folder(tokenizer.status(), model);
+  }
+  // No tokenizer files at all, or of a kind that is not supported: ids still work.
+  log_warning(model, ": ", no_tokenizer, ": only token ids can be given");
+  return ok_status();
+}
+
+// What is encoded, asked for and sent has to be of one model in all instances.
+Status make_fingerprint(const WeightMap& weights, const StorageTypes& types, LoadedModel& loaded) {
+  FingerprintOptions options;
+  options.wire_version = kEcWireVersion;
+  ASSIGN_OR_RETURN(options.transfer_dtype, transfer_dtype(loaded.config));
+  options.weight_storage = types.weights;
+  ASSIGN_OR_RETURN(loaded.fingerprint, model_fingerprint(loaded.model_config, weights, options));
+  return ok_status();
+}
+
+void take_info(const ExecutorInfo& info, const Choices& choices, LoadedModel& loaded) {
+  loaded.info = info;
+  set_storage_flags(info.weight_storage, loaded.config);
+  for (const std::string& line : info.report) log_info(line);
+  if (!choices.types.report.empty()) log_info(choices.types.report);
+}
+
+Status load_engines(const EngineConfig& config, const InstanceLinks* links, const Clock& clock, LoadedModel& loaded) {
   ASSIGN_OR_RETURN(Choices choices, make_choices(config));
-  ASSIGN_OR_RETURN(ShortlistOptions shortlist,
-                   read_shortlist(config.shortlist, loaded.model_config, loaded.generation));
-  shortlist.max_parts = config.shortlist_parts;
   ASSIGN_OR_RETURN(const std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
   ASSIGN_OR_RETURN(choices.types,
                    storage_types(config, choices.isa, stored_weights(*weights), loaded.model_config.width));
   EncoderDecoderModelRunner::Options options = runner_options(config, choices);
-  options.shortlist = std::move(shortlist);
+  if (links != nullptr) RETURN_IF_ERROR(make_fingerprint(*weights, choices.types, loaded));
+  if (links != nullptr && links->role == InstanceRole::kEncode) {
+    ASSIGN_OR_RETURN(loaded.encoder_engine,
+                     make_encoder_engine(loaded, weights, options, *links->connector, clock));
+    take_info(loaded.encoder_engine->executor().info(), choices, loaded);
+    return ok_status();
+  }
+  ASSIGN_OR_RETURN(options.shortlist, read_shortlist(config.shortlist, loaded.model_config, loaded.generation));
+  options.shortlist.max_parts = config.shortlist_parts;
+  options.part = links == nullptr ? ModelPart::kWhole : ModelPart::kDecoder;
+  options.takes_remote_rows = links != nullptr;
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, weights, options));
-  loaded.info = runner->info();
+  take_info(runner->info(), choices, loaded);
+  return make_engines(config, choices, std::move(runner), links, clock, loaded);
+}
+
+StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLinks* links, const Clock& clock) {
+  LoadedModel loaded;
+  loaded.config = config;
+  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(config.model));
+  RETURN_IF_ERROR(check_features(config, loaded.model_config));
+  if (links != nullptr) RETURN_IF_ERROR(check_instance_config(config));
+  ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
+  std::string no_tokenizer;
+  RETURN_IF_ERROR(load_tokenizer_of(loaded, no_tokenizer));
+  RETURN_IF_ERROR(load_engines(config, links, clock, loaded));
   const ExecutorInfo& info = loaded.info;
-  set_storage_flags(info.weight_storage, loaded.config);
-  for (const std::string& line : info.report) log_info(line);
-  if (!choices.types.report.empty()) log_info(choices.types.report);
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
   const InputFamily* family = find_input_family(loaded.model_config);
   if (family != nullptr && family->default_prompt == DefaultPrompt::kTranscript) {
@@ -204,24 +260,16 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const Clock& cloc
       PromptProcessor::Parts{loaded.tokenizer.get(), no_tokenizer,
                              loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
                              loaded.speech_tokens.get()});
-  RETURN_IF_ERROR(make_engines(config, choices, std::move(runner), clock, loaded));
   return loaded;
 }
 
+StatusOr<LoadedModel> load_and_explain(const EngineConfig& config, const InstanceLinks* links, const Clock& clock) {
+  StatusOr<LoadedModel> loaded = load_checked(config, links, clock);
+  if (loaded.ok()) return loaded;
+  return blame_environment(explain_model_error(loaded.status(), config.model), config.from_environment);
+}
+
 }  // namespace
-
-std::vector<std::unique_ptr<LLMEngine>> LoadedModel::take_engines() {
-  std::vector<std::unique_ptr<LLMEngine>> engines = std::move(more_engines);
-  engines.insert(engines.begin(), std::move(engine));
-  more_engines.clear();
-  return engines;
-}
-
-void LoadedModel::give_back(std::vector<std::unique_ptr<LLMEngine>> engines) {
-  engine = std::move(engines.front());
-  engines.erase(engines.begin());
-  more_engines = std::move(engines);
-}
 
 StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
   StatusOr<LoadedTokenizer> loaded = load_checked_tokenizer(model_dir);
@@ -230,11 +278,11 @@ StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
 }
 
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
-  StatusOr<LoadedModel> loaded = load_checked(config, clock);
-  if (!loaded.ok()) {
-    return blame_environment(explain_model_error(loaded.status(), config.model), config.from_environment);
-  }
-  return loaded;
+  return load_and_explain(config, nullptr, clock);
+}
+
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock, const InstanceLinks& links) {
+  return load_and_explain(config, &links, clock);
 }
 
 }  // namespace transept

@@ -1,0 +1,65 @@
+#include "startup/encoder_part.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/strings.h"
+#include "base/system_memory.h"
+#include "rank/encoder_model_runner.h"
+
+namespace transept {
+namespace {
+
+// --ec-buffer-memory of an encode instance: rows that were not sent yet, and those that are kept to be sent again.
+StatusOr<uint64_t> output_bytes(const EngineConfig& config, const ExecutorInfo& info) {
+  const Consumers consumers = info.spec.consumers();
+  const uint64_t longest = static_cast<uint64_t>(info.max_encoder_len) *
+                           static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(DType::kFloat32);
+  if (!config.ec_buffer_memory.has_value()) {
+    constexpr uint64_t kShareOfMachine = 10;
+    const uint64_t wanted = longest * static_cast<uint64_t>(info.max_num_seqs);
+    return std::max(longest, std::min(wanted, total_memory_bytes() / kShareOfMachine));
+  }
+  if (*config.ec_buffer_memory >= longest) return *config.ec_buffer_memory;
+  return invalid_argument("--ec-buffer-memory: ", format_bytes(*config.ec_buffer_memory),
+                          " is less than one longest input of ", info.max_encoder_len, " positions: give at least ",
+                          format_bytes(longest));
+}
+
+}  // namespace
+
+StatusOr<DType> transfer_dtype(const EngineConfig& config) {
+  const std::string& name = config.ec_transfer_dtype;
+  if (name == "float32") return DType::kFloat32;
+  if (name == "bfloat16") {
+    return unimplemented("--ec-transfer-dtype bfloat16: rows travel as float32 alone in this version");
+  }
+  return invalid_argument("--ec-transfer-dtype ", name, ": unknown; one of float32, bfloat16");
+}
+
+Status check_instance_config(const EngineConfig& config) {
+  if (config.replicas > 1) {
+    return invalid_argument("--replicas ", config.replicas,
+                            ": an instance of a role has one engine; start several instances");
+  }
+  return transfer_dtype(config).status();
+}
+
+StatusOr<std::unique_ptr<EncoderEngine>> make_encoder_engine(const LoadedModel& loaded,
+                                                             const std::shared_ptr<WeightMap>& weights,
+                                                             const ModelRunnerOptions& options,
+                                                             EncoderCacheConnector& connector, const Clock& clock) {
+  ASSIGN_OR_RETURN(std::unique_ptr<EncoderModelRunner> runner,
+                   EncoderModelRunner::create(loaded.model_config, weights, options));
+  EncoderEngine::Options engine = EncoderEngine::Options::of(runner->info());
+  ASSIGN_OR_RETURN(engine.scheduler.max_output_bytes, output_bytes(loaded.config, runner->info()));
+  ASSIGN_OR_RETURN(engine.dtype, transfer_dtype(loaded.config));
+  engine.model = loaded.fingerprint;
+  engine.max_requests = kMaxEncodeRequests;
+  std::random_device random;
+  engine.senders.seed = random();
+  return std::make_unique<EncoderEngine>(engine, std::move(runner), connector, clock);
+}
+
+}  // namespace transept

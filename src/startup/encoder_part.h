@@ -1,0 +1,35 @@
+// What an instance of a fleet loads, where it differs from a whole model's: its flags, and the engine of an encode
+// instance. Thread-safe functions.
+#pragma once
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "encoder_cache/connector.h"
+#include "engine/encoder_engine.h"
+#include "rank/runner_options.h"
+#include "startup/engine_config.h"
+#include "startup/loaded_model.h"
+#include "tensor/dtype.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+// Requests that an encode instance has in flight at most: of POST /v1/encode, and of tickets.
+inline constexpr int32_t kMaxEncodeRequests = 1024;
+
+// The type that rows travel as. Errors: kInvalidArgument, --ec-transfer-dtype is unknown; kUnimplemented, bfloat16.
+StatusOr<DType> transfer_dtype(const EngineConfig& config);
+
+// Errors: flags that an instance does not have, by name: several replicas; transfer_dtype().
+Status check_instance_config(const EngineConfig& config);
+
+// The engine of an encode instance, with the encoder's part of `weights`. Reads loaded.model_config, config and
+// fingerprint. Errors: those of EncoderModelRunner::create(); --ec-buffer-memory is less than one longest input.
+StatusOr<std::unique_ptr<EncoderEngine>> make_encoder_engine(const LoadedModel& loaded,
+                                                             const std::shared_ptr<WeightMap>& weights,
+                                                             const ModelRunnerOptions& options,
+                                                             EncoderCacheConnector& connector, const Clock& clock);
+
+}  // namespace transept
