@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "apps/engine_flags.h"
+#include "apps/instance_flags.h"
 #include "apps/interrupt.h"
 #include "apps/serve_banner.h"
 #include "apps/serve_flags.h"
@@ -51,12 +52,18 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
   log_info("listening on ", server->http().address(), " after ", format_seconds(clock.now() - begin), "; loading ",
            flags.positional().at(0));
   const TimePoint listening = clock.now();
-  ASSIGN_OR_RETURN(LoadedModel model, load_engine(config, clock));
+  std::unique_ptr<Instance> instance;
+  if (settings.instance.has_value()) {
+    set_instance_address(server->http().address(), *settings.instance);
+    ASSIGN_OR_RETURN(instance, Instance::connect(*settings.instance));
+  }
+  ASSIGN_OR_RETURN(LoadedModel model, instance == nullptr ? load_engine(config, clock)
+                                                          : load_engine(config, clock, instance->links()));
   for (const std::string& note : startup_notes(model.generation)) {
     note.find("not supported") != std::string::npos ? log_warning(note) : log_info(note);
   }
   log_info("model loaded in ", format_seconds(clock.now() - listening));
-  server->serve(std::move(model));
+  server->serve(std::move(model), std::move(instance));
   print_banner(*server, clock.now() - begin);
   while (!interrupted() && server->engine_failure().ok()) std::this_thread::sleep_for(kLook);
   if (const Status failure = server->engine_failure(); !failure.ok()) {
@@ -78,6 +85,7 @@ int run_serve(const Flags& flags) {
   if (!settings.ok()) return usage_error(kVerb, settings.status());
   StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(kVerb, config.status());
+  if (const Status set = set_instance_config(flags, *config); !set.ok()) return usage_error(kVerb, set);
   if (const Status fits = fit_connections(flags, raise_descriptor_limit(), settings->options); !fits.ok()) {
     return usage_error(kVerb, fits);
   }

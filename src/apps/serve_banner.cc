@@ -25,10 +25,15 @@ void print_banner(const Server& server, Duration startup) {
   log_info("  page ", url, "/   metrics ", url, "/metrics   schema ", url, "/openapi.json");
   std::string api;
   for (const Route& route : routes()) {
+    if (!is_served(route, options.role) || route.kind == RouteKind::kPeer) continue;
     if (route.kind == RouteKind::kInfo || (route.kind == RouteKind::kSpeech && context.speech == nullptr)) continue;
     api += str_cat(api.empty() ? "" : " ", route.pattern);
   }
   log_info("  POST ", api);
+  if (context.instance != nullptr) {
+    log_info("  instance ", context.instance->id().name, ", role ", name(context.instance->role()), ", of the fleet of ",
+             "--broker");
+  }
   const int32_t replicas = context.model.config.replicas;
   log_info("  ", engine.blocks.total, " KV blocks, ", replicas * context.model.config.max_num_seqs,
            " sequences at once, ", replicas > 1 ? str_cat(replicas, " replicas, ") : "", options.queue.max_requests,

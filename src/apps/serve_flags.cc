@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "apps/instance_flags.h"
 #include "apps/version.h"
 #include "base/environment.h"
 #include "base/log.h"
@@ -15,6 +16,10 @@ constexpr const char* kServer = "Server";
 constexpr const char* kAccess = "Access";
 constexpr const char* kQueue = "Queue and time";
 constexpr const char* kLimits = "Limits of a request";
+
+// Default of --max-queued-requests of an encode instance, where requests of POST /v1/encode wait. Tickets wait at the
+// broker.
+constexpr int32_t kMaxDirectEncodes = 64;
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
@@ -184,7 +189,7 @@ std::vector<FlagSpec> serve_flags() {
        .group = kAccess,
        .is_repeatable = true},
       {"allowed-local-media-path", "DIR", "none", "folder whose files requests may name as audio", kAccess},
-      {"max-queued-requests", "N", "512", "requests that wait; more are 429", kQueue},
+      {"max-queued-requests", "N", "512; of an encode instance 64", "requests that wait; more are 429", kQueue},
       {"max-arriving-requests", "N", "a quarter of the queue",
        "requests whose bodies are on their way; with more each new one makes the slowest go (429)", kQueue},
       {"max-arriving-per-peer", "N", "half of these", "the same of one address", kQueue},
@@ -216,6 +221,7 @@ std::vector<FlagSpec> serve_flags() {
   keep_common(table, {"host", "port", "served-model-name", "shutdown-timeout", "log-format", "log-prompts", "replicas",
                       "api-key", "api-key-file", "allowed-host", "cors-origin", "allowed-local-media-path",
                       "max-queued-requests", "request-timeout", "max-audio-seconds", "max-upload-size"});
+  for (FlagSpec& flag : instance_flags()) table.push_back(std::move(flag));
   return table;
 }
 
@@ -248,6 +254,9 @@ StatusOr<ServeSettings> serve_settings(const Flags& flags) {
   settings.replicas = static_cast<int32_t>(replicas);
   options.http.port = static_cast<uint16_t>(port);
   options.http.num_threads = static_cast<int>(io_threads);
+  ASSIGN_OR_RETURN(settings.instance, instance_options(flags));
+  if (settings.instance.has_value()) options.role = settings.instance->role;
+  if (options.role == InstanceRole::kEncode) options.queue.max_requests = kMaxDirectEncodes;
   RETURN_IF_ERROR(read_access(flags, options));
   RETURN_IF_ERROR(read_times(flags, settings));
   RETURN_IF_ERROR(read_queue(flags, options));

@@ -1,11 +1,13 @@
 // Flags of `transept serve`, and the settings that they give.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/flags.h"
 #include "server/server.h"
+#include "startup/instance.h"
 
 namespace transept {
 
@@ -16,6 +18,7 @@ struct ServeSettings {
   AccessLog::Options log;
   std::chrono::milliseconds shutdown_timeout{30000};
   int32_t replicas = 1;
+  std::optional<Instance::Options> instance;  // of a fleet; without what set_instance_address() sets
 };
 
 // Checks --max-connections against the limit of open file descriptors. Each connection, each connection that is being

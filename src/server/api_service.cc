@@ -15,6 +15,7 @@ namespace {
 
 // Longer ones are parsed and tokenised on some of the workers alone.
 constexpr size_t kLongBodyBytes = 64 << 10;
+constexpr size_t kMaxPeerBodyBytes = 64 << 10;
 
 // "Name:8000" -> "name", "[::1]:8000" -> "[::1]".
 std::string host_name(std::string_view host) {
@@ -175,6 +176,9 @@ std::optional<HttpResponse> ApiService::refuse(const HttpRequest& request) const
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   if (is_get && find_page_file(request.path) != nullptr) return std::nullopt;
   if (const Route* route = find_route(request.method, request.path); route != nullptr) {
+    if (!is_served(*route, options_.role)) {
+      return http_error_response(404, "instances of another --role have this path", "not_found");
+    }
     if (route->kind == RouteKind::kInfo || !has_content_encoding(request)) return std::nullopt;
     return http_error_response(415, "no Content-Encoding but identity is understood: send the body as it is",
                                "unsupported_content_encoding");
@@ -218,9 +222,12 @@ HttpResponse ApiService::refusal_of(const Status& status, std::string_view why) 
 
 // Nothing of the body has been read: a client that must wait too long is told at once. No place is taken yet: that is
 // for whole requests.
-std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, size_t max_body_bytes) const {
+std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, const Route& route,
+                                              size_t max_body_bytes) const {
   const ServerContext* context = context_.load();
   const ServerState state = state_.load();
+  // What instances ask of each other is for requests that are admitted already.
+  if (context != nullptr && route.kind == RouteKind::kPeer) return std::nullopt;
   if (context == nullptr || state != ServerState::kReady) {
     const bool is_draining = state == ServerState::kDraining;
     metrics_.count_refused(is_draining ? "draining" : "loading");
@@ -241,8 +248,10 @@ HttpService::Decision ApiService::on_head(const HttpRequest& request) {
   decision.refusal = refuse(request);
   const Route* route = find_route(request.method, request.path);
   if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
-    decision.max_body_bytes = route->kind == RouteKind::kSpeech ? max_form_bytes(options_) : options_.json.max_bytes;
-    decision.refusal = admit(request, decision.max_body_bytes);
+    decision.max_body_bytes = route->kind == RouteKind::kSpeech ? max_form_bytes(options_)
+                              : route->kind == RouteKind::kPeer ? kMaxPeerBodyBytes
+                                                                : options_.json.max_bytes;
+    decision.refusal = admit(request, *route, decision.max_body_bytes);
     if (!decision.refusal.has_value()) {
       auto ticket = std::make_shared<Ticket>();
       ticket->route = route;
@@ -300,6 +309,11 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   auto& taken = *static_cast<Ticket*>(ticket.get());
   taken.arriving.reset();
   auto answering = std::make_shared<HeaderedResponder>(std::move(responder), std::move(taken.headers));
+  if (taken.route->kind == RouteKind::kPeer) {
+    return context.workers.post([&context, route = taken.route, request = std::move(request), answering] {
+      answering->respond(route->info(context, request));
+    });
+  }
   StatusOr<Admission::Places> places = context.admission.take_places(1);
   if (!places.ok()) return answering->respond(refusal_of(places.status(), "queue"));
   auto call = std::make_shared<ApiCall>();

@@ -13,6 +13,8 @@
 
 namespace transept {
 
+struct Route;
+
 class ApiService final : public HttpService {
  public:
   // Borrows all. Before set_context, requests are answered 503 (loading).
@@ -36,7 +38,7 @@ class ApiService final : public HttpService {
   struct Ticket;
 
   std::optional<HttpResponse> refuse(const HttpRequest& request) const;
-  std::optional<HttpResponse> admit(const HttpRequest& request, size_t max_body_bytes) const;
+  std::optional<HttpResponse> admit(const HttpRequest& request, const Route& route, size_t max_body_bytes) const;
   HttpResponse refusal_of(const Status& status, std::string_view why) const;
   bool is_allowed_host(const HttpRequest& request) const;
   bool is_allowed_origin(const HttpRequest& request) const;

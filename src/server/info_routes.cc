@@ -80,7 +80,8 @@ std::string_view why_not_ready(const ServerContext& context) {
     case ServerState::kDraining: return "draining";
     case ServerState::kReady: break;
   }
-  return context.engine.failure().ok() ? "" : "failed";
+  if (!context.engine.failure().ok()) return "failed";
+  return context.instance != nullptr && !context.instance->health().ok() ? "broker" : "";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "server/completions.h"
 #include "server/info_routes.h"
+#include "server/instance_routes.h"
 #include "server/openapi.h"
 #include "server/text_routes.h"
 #include "server/transcriptions.h"
@@ -36,6 +37,12 @@ constexpr Route kRoutes[] = {
     {.method = "POST", .pattern = "/v1/translate", .kind = RouteKind::kWork, .work = handle_translate},
     {.method = "POST", .pattern = "/tokenize", .kind = RouteKind::kTokens, .work = handle_tokenize},
     {.method = "POST", .pattern = "/detokenize", .kind = RouteKind::kTokens, .work = handle_detokenize},
+    {.method = "GET", .pattern = "/v1/inputs/{input}", .kind = RouteKind::kPeer, .info = get_input, .is_public = true},
+    {.method = "POST",
+     .pattern = "/v1/inputs/{input}",
+     .kind = RouteKind::kPeer,
+     .info = refuse_input,
+     .is_public = true},
     {.method = "GET", .pattern = "/v1/models", .info = models},
     {.method = "GET", .pattern = "/v1/models/{model}", .info = model},
     {.method = "GET", .pattern = "/version", .info = version},
@@ -56,6 +63,12 @@ bool matches(std::string_view pattern, std::string_view path) {
 }  // namespace
 
 std::span<const Route> routes() { return kRoutes; }
+
+bool is_served(const Route& route, std::optional<InstanceRole> role) {
+  if (route.kind == RouteKind::kPeer) return role == InstanceRole::kDecode;
+  const bool decodes = route.kind == RouteKind::kWork || route.kind == RouteKind::kSpeech;
+  return !decodes || role != InstanceRole::kEncode;
+}
 
 const Route* find_route(std::string_view method, std::string_view path) {
   const std::string_view wanted = method == "HEAD" ? "GET" : method;

@@ -1,6 +1,7 @@
 // The table of routes: method, path, threads and handler. Immutable data: thread-safe.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,19 +15,22 @@ enum class RouteKind : uint8_t {
   kWork,    // on a thread of ServerContext::workers or long_workers, with a place in the queue
   kTokens,  // the same, without the engine
   kSpeech,  // on a thread of ServerContext::transcribers, with a place in the queue
+  kPeer,    // of other instances: on a thread of ServerContext::workers, whatever waits and whether it drains
 };
 
 struct Route {
   std::string_view method;
   std::string_view pattern;  // "/v1/models/{model}": the last part matches any non-empty text
   RouteKind kind = RouteKind::kInfo;
-  HttpResponse (*info)(const ServerContext&, const HttpRequest&) = nullptr;
+  HttpResponse (*info)(const ServerContext&, const HttpRequest&) = nullptr;  // kInfo and kPeer
   void (*work)(const ServerContext&, const ApiCallPtr&) = nullptr;
   bool is_public = false;        // needs no key
   bool is_local_public = false;  // needs no key from a peer on this machine
 };
 
 std::span<const Route> routes();
+// Whether a server of this role has the route; nullopt: one that is no instance of a fleet.
+bool is_served(const Route& route, std::optional<InstanceRole> role);
 
 // Returns the route of this method and path, or null. HEAD counts as GET.
 const Route* find_route(std::string_view method, std::string_view path);

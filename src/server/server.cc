@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <thread>
+#include <utility>
 
 namespace transept {
 namespace {
@@ -28,12 +29,15 @@ Server::Server(ServerOptions options, const AccessLog::Options& log, const Clock
       metrics_(options_.served_model_names.front()),
       service_(options_, state_, metrics_, log_) {}
 
-void Server::serve(LoadedModel model) {
+void Server::serve(LoadedModel model, std::unique_ptr<Instance> instance) {
   model_ = std::move(model);
+  instance_ = std::move(instance);
   // Who may wait is for Admission to say: the engine takes whatever comes past it.
   AsyncEngine::Options queue;
   queue.max_queued_requests = std::numeric_limits<int32_t>::max();
-  engine_ = std::make_unique<AsyncEngine>(model_.take_engines(), queue, clock_);
+  engine_ = model_.encoder_engine != nullptr
+                ? std::make_unique<AsyncEngine>(std::move(model_.encoder_engine), queue, clock_)
+                : std::make_unique<AsyncEngine>(model_.take_engines(), queue, clock_);
   admission_ = std::make_unique<Admission>(
       options_.queue, [this] { return engine_->num_queued(); }, clock_);
   incoming_ = std::make_unique<IncomingRequests>(
@@ -66,7 +70,9 @@ void Server::serve(LoadedModel model) {
                                  .transcribers = *transcribers_,
                                  .clock = clock_,
                                  .start_time_unix = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-                                 .state = state_});
+                                 .state = state_,
+                                 .instance = instance_.get()});
+  if (instance_ != nullptr) instance_->begin(*engine_, model_);
   service_.set_context(*context_);
   ServerState loading = ServerState::kLoading;
   state_.compare_exchange_strong(loading, ServerState::kReady);
@@ -76,6 +82,9 @@ bool Server::drain(Duration timeout, const std::function<bool()>& keep_waiting) 
   state_ = ServerState::kDraining;  // first: a connection that is told to go asks again elsewhere
   http_->drain();
   const auto end = std::chrono::steady_clock::now() + timeout;
+  while (instance_ != nullptr && !instance_->drain(std::chrono::milliseconds(50))) {
+    if (!keep_waiting() || std::chrono::steady_clock::now() >= end) return false;
+  }
   while (!http_->wait_until_answered(std::chrono::milliseconds(50))) {
     if (!keep_waiting() || std::chrono::steady_clock::now() >= end) return false;
   }
@@ -87,12 +96,19 @@ void Server::stop() {
   if (http_ == nullptr) return;  // it never listened
   state_ = ServerState::kDraining;
   http_->stop();
-  if (engine_ == nullptr || model_.engine != nullptr) return;
-  model_.give_back(engine_->stop_all());
+  if (engine_ == nullptr || std::exchange(is_stopped_, true)) return;
+  if (instance_ != nullptr) instance_->end_work();
+  const bool only_encodes = options_.role == InstanceRole::kEncode;
+  if (only_encodes) {
+    model_.encoder_engine = engine_->stop_encoder();
+  } else {
+    model_.give_back(engine_->stop_all());
+  }
   transcribers_->stop();
   workers_->stop();
   long_workers_->stop();
   answers_->stop();
+  instance_.reset();  // before the memory of the engines, into which it receives rows
 }
 
 }  // namespace transept

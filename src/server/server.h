@@ -29,10 +29,11 @@ class Server final {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Takes the model and becomes ready, unless it drains already. Call once.
-  void serve(LoadedModel model);
+  // Takes the model and becomes ready, unless it drains already. `instance`: that it was loaded for, if options.role
+  // has a value. Call once.
+  void serve(LoadedModel model, std::unique_ptr<Instance> instance = nullptr);
 
-  // Stops taking new work (503) and waits for the requests in flight. Connections close behind their current answers,
+  // Stops taking new work (503; tickets, too) and waits for what is in flight. Connections close behind their current answers,
   // and at once between two requests, so that clients go elsewhere. False: some request was not answered within
   // `timeout`, or `keep_waiting` (called every 50 ms) returned false.
   bool drain(Duration timeout, const std::function<bool()>& keep_waiting);
@@ -51,11 +52,13 @@ class Server final {
   ServerOptions options_;
   const Clock& clock_;
   std::atomic<ServerState> state_{ServerState::kLoading};
+  bool is_stopped_ = false;
   AccessLog log_;
   ServerMetrics metrics_;
   ApiService service_;
   std::unique_ptr<WorkPool> workers_, long_workers_, answers_, transcribers_;
   LoadedModel model_;
+  std::unique_ptr<Instance> instance_;
   std::unique_ptr<AsyncEngine> engine_;
   std::optional<SpeechModel> speech_;
   std::unique_ptr<Admission> admission_;

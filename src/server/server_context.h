@@ -20,6 +20,7 @@
 #include "server/metrics.h"
 #include "server/work_pool.h"
 #include "speech/transcriber.h"
+#include "startup/instance.h"
 #include "startup/load_engine.h"
 
 namespace transept {
@@ -45,6 +46,8 @@ struct ServerOptions {
   bool skip_silence = true;         // windows of audio without speech are not decoded
   bool log_prompts = false;
   std::string version, commit;  // of the binary
+  // Of an instance of a fleet (startup/instance.h): routes that its part of the model lacks do not exist.
+  std::optional<InstanceRole> role = std::nullopt;
 };
 
 // The states of a server, in order; it never goes back.
@@ -67,6 +70,7 @@ struct ServerContext {
   const Clock& clock;
   int64_t start_time_unix = 0;  // when Server::serve took the model: "created" of /v1/models
   std::atomic<ServerState>& state;
+  Instance* instance = nullptr;  // null: a server of its own
 };
 
 // One admitted request. The threads that work on it share ownership; its destructor releases what it still holds.

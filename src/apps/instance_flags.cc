@@ -1,0 +1,110 @@
+#include "apps/instance_flags.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "startup/engine_ranges.h"
+
+namespace transept {
+namespace {
+
+constexpr const char* kFleet = "Instances of a fleet";
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "host";
+  std::string text(name.data());
+  const auto is_other = [](char c) {
+    return !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '.' && c != '-';
+  };
+  std::ranges::replace_if(text, is_other, '-');
+  constexpr size_t kMaxHostBytes = 48;
+  return text.substr(0, kMaxHostBytes);
+}
+
+}  // namespace
+
+std::vector<FlagSpec> instance_flags() {
+  std::vector<FlagSpec> table = {
+      {"role", "encode|decode", "none",
+       "encode: run the encoder alone, for decode instances; decode: have inputs encoded by encode instances; both "
+       "need --broker",
+       kFleet},
+      {"broker", "URL", "", "how instances find each other: local:PATH, of a launcher's socket on this machine", kFleet},
+      {"instance-name", "NAME", "role-host-port", "name of this instance, which no other has", kFleet},
+      {"ec-bulk", "zmq", "zmq", "how rows travel between instances", kFleet},
+      {"ec-bulk-address", "ADDRESS", "beside the broker's socket",
+       "where this instance takes rows: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for any port", kFleet},
+      {"ec-transfer-dtype", "float32", "float32", "what rows travel as", kFleet},
+      {"ec-buffer-memory", "SIZE", "room for --max-num-seqs inputs, at most a tenth of the machine",
+       "bytes for encoded inputs: of a decode instance a part of --kv-cache-memory, for those on their way; of an encode "
+       "instance for those that are not sent yet, or kept to be sent again",
+       kFleet},
+      {"ec-secret-file", "FILE", "",
+       "secret that all instances share, at least 16 bytes; without one they believe each other on this machine alone",
+       kFleet},
+      {"max-num-injected-tokens", "N", "four times --max-num-encoder-tokens",
+       "rows from encode instances that a decode instance takes in a step", kFleet},
+  };
+  keep_common(table, {"role", "broker"});
+  return table;
+}
+
+StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags) {
+  if (!flags.has("role")) {
+    for (const FlagSpec& flag : instance_flags()) {
+      if (!flags.has(flag.name)) continue;
+      return invalid_argument(flags.name_of(flag.name), ": is for instances of a fleet: --role says which half they run");
+    }
+    return std::optional<Instance::Options>();
+  }
+  Instance::Options options;
+  ASSIGN_OR_RETURN(options.role, parse_instance_role(*flags.text("role")));
+  if (!flags.has("broker")) {
+    return invalid_argument("--role ", name(options.role), ": needs --broker, where the other instances are");
+  }
+  options.broker = *flags.text("broker");
+  options.name = flags.text_or("instance-name", "");
+  if (flags.has("instance-name") && options.name.empty()) {
+    return invalid_argument(flags.name_of("instance-name"), ": the name is empty");
+  }
+  if (const std::string bulk = flags.text_or("ec-bulk", "zmq"); bulk != "zmq") {
+    const bool is_known = bulk == "ucx" || bulk == "broker";
+    const std::string what = str_cat(flags.name_of("ec-bulk"), " ", bulk);
+    if (is_known) return unimplemented(what, ": this version has zmq alone");
+    return invalid_argument(what, ": unknown; this version has zmq");
+  }
+  options.bulk_address = flags.text_or("ec-bulk-address", "");
+  if (const auto path = flags.text("ec-secret-file"); path.has_value()) {
+    StatusOr<EcSecret> secret = EcSecret::read(*path);
+    if (!secret.ok()) return with_prefix(secret.status(), flags.name_of("ec-secret-file"));
+    options.secret = std::make_shared<const EcSecret>(std::move(secret).value());
+  }
+  return std::optional(std::move(options));
+}
+
+Status set_instance_config(const Flags& flags, EngineConfig& config) {
+  config.ec_transfer_dtype = flags.text_or("ec-transfer-dtype", config.ec_transfer_dtype);
+  ASSIGN_OR_RETURN(config.ec_buffer_memory, flags.bytes("ec-buffer-memory"));
+  if (flags.has("max-num-injected-tokens")) {
+    ASSIGN_OR_RETURN(const int64_t rows, flags.integer("max-num-injected-tokens", 1, kMaxEngineCount, 1));
+    config.max_num_injected_tokens = static_cast<int32_t>(rows);
+  }
+  return ok_status();
+}
+
+void set_instance_address(const std::string& address, Instance::Options& options) {
+  const size_t colon = address.rfind(':');
+  const std::string port = address.substr(colon + 1);
+  std::string host = address.substr(0, colon);
+  // Listening on all addresses; the others are on this machine.
+  if (host == "0.0.0.0") host = "127.0.0.1";
+  if (host == "[::]") host = "[::1]";
+  options.url = str_cat("http://", host, ":", port);
+  if (options.name.empty()) options.name = str_cat(name(options.role), "-", host_name(), "-", port);
+}
+
+}  // namespace transept

@@ -1,0 +1,15 @@
+// Routes of the instances of a fleet (docs/scaling.md): what a decode instance asks to be encoded is fetched from it,
+// or refused. Thread-safe functions.
+#pragma once
+
+#include "net/http.h"
+#include "server/server_context.h"
+
+namespace transept {
+
+// GET and POST /v1/inputs/{request_id}/{input_id}, of a decode instance. Other instances alone may call it
+// (disagg/instance_calls.h), else 401; 404: the input is not asked for (any longer).
+HttpResponse get_input(const ServerContext& context, const HttpRequest& request);
+HttpResponse refuse_input(const ServerContext& context, const HttpRequest& request);
+
+}  // namespace transept
