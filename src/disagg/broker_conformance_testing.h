@@ -53,10 +53,12 @@ inline InstanceRecord record_of(std::string name, uint64_t incarnation) {
   return record;
 }
 
+inline const ModelFingerprint kModel = digest_of(8);  // of all tickets
 inline Ticket ticket_of(std::string request, Duration time_left = std::chrono::minutes(1)) {
   Ticket ticket;
   ticket.key = {std::move(request), 2, 5};
   ticket.digest = digest_of(3);
+  ticket.model = kModel;
   ticket.num_positions = 1500;
   ticket.num_bytes = 480000;
   ticket.time_left = time_left;
@@ -218,22 +220,38 @@ TYPED_TEST_P(BrokerConformance, GivesTicketsInOrderToOneTakerEach) {
   ASSERT_TRUE(asker->offer(ticket_of("r2")).ok());
   EXPECT_EQ(asker->offer(ticket_of("r1")).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(*asker->num_tickets(), 2);
-  auto first = taker->take(this->other_, Duration::zero());
+  auto first = taker->take(this->other_, kModel, Duration::zero());
   ASSERT_TRUE(first.ok() && first->has_value()) << first.status();
   EXPECT_LE((*first)->time_left, std::chrono::minutes(1));
   EXPECT_GT((*first)->time_left, std::chrono::seconds(30));
   (*first)->time_left = std::chrono::minutes(1);
   EXPECT_EQ(**first, ticket_of("r1"));
   EXPECT_EQ(asker->offer(ticket_of("r1")).code(), absl::StatusCode::kAlreadyExists) << "it is taken";
-  const auto second = taker->take(this->other_, Duration::zero());
+  const auto second = taker->take(this->other_, kModel, Duration::zero());
   ASSERT_TRUE(second.ok() && second->has_value());
   EXPECT_EQ((*second)->key.request_id, "r2");
-  EXPECT_FALSE(taker->take(this->other_, std::chrono::milliseconds(20))->has_value());
+  EXPECT_FALSE(taker->take(this->other_, kModel, std::chrono::milliseconds(20))->has_value());
   EXPECT_EQ(*asker->num_tickets(), 0);
   EXPECT_TRUE(taker->done(this->other_, (*first)->key).ok());
   EXPECT_EQ(taker->done(this->other_, (*first)->key).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(taker->renew({"e1", 1}, (*second)->key).code(), absl::StatusCode::kNotFound) << "it is another's";
   EXPECT_TRUE(asker->offer(ticket_of("r1")).ok()) << "it was done";
+}
+
+TYPED_TEST_P(BrokerConformance, GivesTicketsToInstancesOfTheirModelAlone) {
+  const auto broker = this->world_.broker();
+  const ModelFingerprint other = digest_of(9);
+  Ticket ticket = ticket_of("r1");
+  ticket.model = other;
+  ASSERT_TRUE(broker->offer(ticket).ok());
+  ASSERT_TRUE(broker->offer(ticket_of("r2")).ok());
+  EXPECT_EQ((*broker->take(this->other_, kModel, Duration::zero()))->key.request_id, "r2");
+  EXPECT_FALSE(broker->take(this->other_, kModel, std::chrono::milliseconds(20))->has_value());
+  EXPECT_EQ(*broker->num_tickets(), 1);
+  EXPECT_EQ((*broker->take({"e1", 1}, other, Duration::zero()))->model, other);
+  // Of two that are idle each finds its own.
+  EXPECT_EQ((*broker->take({"e2", 2}, other, std::chrono::seconds(10)))->key.request_id, "r1");
+  EXPECT_EQ((*broker->take({"e2", 2}, kModel, std::chrono::seconds(10)))->key.request_id, "r2");
 }
 
 TYPED_TEST_P(BrokerConformance, WakesATakerThatWaits) {
@@ -242,7 +260,7 @@ TYPED_TEST_P(BrokerConformance, WakesATakerThatWaits) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_TRUE(asker->offer(ticket_of("r1")).ok());
   });
-  const auto ticket = taker->take(this->other_, std::chrono::seconds(20));
+  const auto ticket = taker->take(this->other_, kModel, std::chrono::seconds(20));
   offers.join();
   ASSERT_TRUE(ticket.ok() && ticket->has_value()) << ticket.status();
 }
@@ -250,14 +268,14 @@ TYPED_TEST_P(BrokerConformance, WakesATakerThatWaits) {
 TYPED_TEST_P(BrokerConformance, GivesAnIdleTicketToTheNextTaker) {
   const auto broker = this->world_.broker();
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
-  const auto first = broker->take(this->other_, Duration::zero());
+  const auto first = broker->take(this->other_, kModel, Duration::zero());
   ASSERT_TRUE(first.ok() && first->has_value());
   const InstanceId next{"e1", 6};
   // Renewed after a second, it is not idle after two.
-  EXPECT_FALSE(broker->take(next, std::chrono::milliseconds(1200))->has_value());
+  EXPECT_FALSE(broker->take(next, kModel, std::chrono::milliseconds(1200))->has_value());
   ASSERT_TRUE(broker->renew(this->other_, (*first)->key).ok());
-  EXPECT_FALSE(broker->take(next, std::chrono::milliseconds(1200))->has_value());
-  const auto second = broker->take(next, std::chrono::seconds(10));
+  EXPECT_FALSE(broker->take(next, kModel, std::chrono::milliseconds(1200))->has_value());
+  const auto second = broker->take(next, kModel, std::chrono::seconds(10));
   ASSERT_TRUE(second.ok() && second->has_value());
   EXPECT_EQ((*second)->key.attempt, (*first)->key.attempt + 1);
   EXPECT_EQ(broker->renew(this->other_, (*first)->key).code(), absl::StatusCode::kNotFound);
@@ -272,9 +290,9 @@ TYPED_TEST_P(BrokerConformance, DropsTicketsWhoseTimeIsOverOrThatAreWithdrawn) {
   ASSERT_TRUE(broker->withdraw({"unwanted", 2}).ok());
   ASSERT_TRUE(broker->withdraw({"unknown", 0}).ok());
   EXPECT_TRUE(becomes([&] { return *broker->num_tickets() == 0; }));
-  EXPECT_FALSE(broker->take(this->other_, Duration::zero())->has_value());
+  EXPECT_FALSE(broker->take(this->other_, kModel, Duration::zero())->has_value());
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
-  const auto taken = broker->take(this->other_, Duration::zero());
+  const auto taken = broker->take(this->other_, kModel, Duration::zero());
   ASSERT_TRUE(taken.ok() && taken->has_value());
   ASSERT_TRUE(broker->withdraw({"r1", 2}).ok());
   EXPECT_EQ(broker->renew(this->other_, (*taken)->key).code(), absl::StatusCode::kNotFound) << "its taker hears it";
@@ -339,7 +357,7 @@ REGISTER_TYPED_TEST_SUITE_P(BrokerConformance, CarriesFramesOfEachChannelInOrder
                             GivesAFrameToTheNextSubscriberOfTheSameInstance, SaysThatAQueueIsFull,
                             KnowsNoInstanceThatDidNotComeOrHasLeft, ListsRecordsUntilTheirTimeIsOver,
                             ReplacesAnIncarnation, RefusesRecordsThatAreOutOfRange, GivesTicketsInOrderToOneTakerEach,
-                            WakesATakerThatWaits, GivesAnIdleTicketToTheNextTaker,
+                            GivesTicketsToInstancesOfTheirModelAlone, WakesATakerThatWaits, GivesAnIdleTicketToTheNextTaker,
                             DropsTicketsWhoseTimeIsOverOrThatAreWithdrawn, SaysThatTooManyEncodesAreAskedFor,
                             TellsThatItIsAwayAndForgets, ServesManyThreads);
 

@@ -117,15 +117,16 @@ Status InprocBroker::offer(const Ticket& ticket) {
   return with_state([&](auto& state) { return state.tickets.offer(ticket, now()); });
 }
 
-StatusOr<std::optional<Ticket>> InprocBroker::take(const InstanceId& self, Duration wait) {
+StatusOr<std::optional<Ticket>> InprocBroker::take(const InstanceId& self, const ModelFingerprint& model,
+                                                     Duration wait) {
   const TimePoint end = now() + wait;
   const MutexLock lock(hub_->mutex_);
   while (true) {
     if (hub_->is_away_) return absl::UnavailableError("the broker is away");
     const TimePoint time = now();
-    std::optional<Ticket> ticket = hub_->state_->tickets.take(self, time);
+    std::optional<Ticket> ticket = hub_->state_->tickets.take(self, model, time);
     if (ticket.has_value() || time >= end) return ticket;
-    hub_->changed_.wait_until(hub_->mutex_, std::min(end, hub_->state_->tickets.next_time()));
+    hub_->changed_.wait_until(hub_->mutex_, std::min(end, hub_->state_->tickets.next_time(model)));
   }
 }
 

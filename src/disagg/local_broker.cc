@@ -121,9 +121,11 @@ Status LocalBroker::offer(const Ticket& ticket) {
   return ask(request);
 }
 
-StatusOr<std::optional<Ticket>> LocalBroker::take(const InstanceId& self, Duration wait) {
+StatusOr<std::optional<Ticket>> LocalBroker::take(const InstanceId& self, const ModelFingerprint& model,
+                                                    Duration wait) {
   LocalRequest request = request_of(Request::kTake, self);
   request.duration = wait;
+  request.model = model;
   ASSIGN_OR_RETURN(LocalReply reply, call(std::move(request), wait));
   return std::move(reply.ticket);
 }

@@ -35,7 +35,7 @@ class LocalBroker final : public Broker {
   Status subscribe(const InstanceId& self, EcChannel channel,
                    std::function<void(std::span<const std::byte> frame)> take) override;
   Status offer(const Ticket& ticket) override;
-  StatusOr<std::optional<Ticket>> take(const InstanceId& self, Duration wait) override;
+  StatusOr<std::optional<Ticket>> take(const InstanceId& self, const ModelFingerprint& model, Duration wait) override;
   Status renew(const InstanceId& self, const EcKey& key) override;
   Status done(const InstanceId& self, const EcKey& key) override;
   Status withdraw(const EcInput& input) override;

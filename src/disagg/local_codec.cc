@@ -107,6 +107,7 @@ template <typename A, typename T>
 void ticket_fields(A& archive, T& ticket) {
   key_fields(archive, ticket.key);
   archive.value("digest", ticket.digest);
+  archive.value("model", ticket.model);
   archive.value("num_positions", ticket.num_positions);
   archive.value("num_bytes", ticket.num_bytes);
   archive.value("time_left", ticket.time_left);
@@ -139,7 +140,10 @@ void request_fields(A& archive, T& request) {
     case Request::kWithdraw: return key_fields(archive, request.key);
     case Request::kAnnounce: record_fields(archive, request.record); return archive.value("ttl", request.duration);
     case Request::kLeave: return id_fields(archive, request.instance);
-    case Request::kTake: id_fields(archive, request.instance); return archive.value("wait", request.duration);
+    case Request::kTake:
+      id_fields(archive, request.instance);
+      archive.value("model", request.model);
+      return archive.value("wait", request.duration);
     case Request::kRenew:
     case Request::kDone: id_fields(archive, request.instance); return key_fields(archive, request.key);
     case Request::kPublish:

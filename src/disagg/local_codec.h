@@ -23,7 +23,7 @@ struct LocalRequest {
     kSubscribe,    // instance, channel; again, for as long as it lasts
     kAcknowledge,  // instance, channel, delivery. No reply
     kOffer,        // ticket
-    kTake,         // instance, duration: the wait
+    kTake,         // instance, model, duration: the wait
     kRenew,        // instance, key
     kDone,         // instance, key
     kWithdraw,     // key, of whatever attempt
@@ -35,6 +35,7 @@ struct LocalRequest {
   Kind kind = Kind::kPing;
   uint64_t id = 0;  // that the reply names
   InstanceId instance;
+  ModelFingerprint model;
   EcChannel channel = EcChannel::kAllocation;
   bool takes_over = false;           // kSubscribe: the first time
   std::span<const std::byte> frame;  // borrowed

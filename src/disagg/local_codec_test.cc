@@ -23,6 +23,7 @@ std::vector<LocalRequest> requests() {
     request.frame = frame;
     request.delivery = 9;
     request.ticket = ticket_of("r1");
+    request.model = digest_of(4);
     request.key = {"r2", 1, 2};
     request.record = record_of("d0", 5);
     request.duration = std::chrono::seconds(3);
@@ -44,7 +45,7 @@ TEST(LocalCodec, RequestsComeBack) {
       case Request::kAcknowledge: EXPECT_EQ(decoded->delivery, 9u); break;
       case Request::kOffer: EXPECT_EQ(decoded->ticket, request.ticket); break;
       case Request::kRenew: EXPECT_EQ(decoded->key, request.key); break;
-      case Request::kTake: EXPECT_EQ(decoded->duration, request.duration); break;
+      case Request::kTake: EXPECT_EQ(decoded->model, request.model); EXPECT_EQ(decoded->duration, request.duration); break;
       case Request::kAnnounce: EXPECT_EQ(decoded->record, request.record); break;
       default: break;
     }

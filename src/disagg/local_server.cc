@@ -60,8 +60,8 @@ void LocalServer::run() {
 
 int64_t LocalServer::milliseconds_to_wait(TimePoint now) const {
   if (takers_.empty()) return kLook;
-  TimePoint next = tickets_.next_time();
-  for (const Taker& taker : takers_) next = std::min(next, taker.end);
+  TimePoint next = TimePoint::max();
+  for (const Taker& taker : takers_) next = std::min({next, taker.end, tickets_.next_time(taker.model)});
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
   return std::clamp<int64_t>(wait, 0, kLook);
 }
@@ -92,7 +92,7 @@ void LocalServer::handle(const Client& client, const LocalRequest& request, Time
     return instances_.acknowledge(request.instance, request.channel, request.delivery);
   }
   if (request.kind == Request::kTake && takers_.size() < options_.max_takers) {
-    takers_.push_back({client, request.id, request.instance, now + request.duration});
+    takers_.push_back({client, request.id, request.instance, request.model, now + request.duration});
     return;
   }
   LocalReply reply = answer(client, request, now);
@@ -136,7 +136,7 @@ void LocalServer::serve_takers(TimePoint now) {
   for (auto taker = takers_.begin(); taker != takers_.end();) {
     LocalReply reply;
     reply.id = taker->request;
-    reply.ticket = tickets_.take(taker->self, now);
+    reply.ticket = tickets_.take(taker->self, taker->model, now);
     if (!reply.ticket.has_value() && taker->end > now) {
       ++taker;
       continue;

@@ -45,6 +45,7 @@ class LocalServer final {
     Client client;
     uint64_t request = 0;
     InstanceId self;
+    ModelFingerprint model;
     TimePoint end;
   };
   struct Subscription {

@@ -110,6 +110,7 @@ void TicketAsker::collect_due(TimePoint now, std::vector<Offer>& due) {
     Offer offer{.begin = asked.begin};
     offer.ticket.key = {input.request_id, input.input_id, 0};
     offer.ticket.digest = asked.ask.digest;
+    offer.ticket.model = asked.ask.model;
     offer.ticket.num_positions = asked.ask.num_positions;
     offer.ticket.num_bytes = num_input_bytes(*asked.ask.content);
     offer.ticket.time_left = asked.deadline - now;
@@ -121,25 +122,31 @@ void TicketAsker::collect_due(TimePoint now, std::vector<Offer>& due) {
 
 void TicketAsker::offer(const Offer& offer, TimePoint now) {
   const EcInput input = input_of(offer.ticket.key);
-  if (!may_wait(offer.begin, now)) {
-    return fail(input, absl::UnavailableError("no encode instance is there"));
-  }
+  if (const Status may = check_wait(offer, now); !may.ok()) return fail(input, may);
   const Status offered = broker_->offer(offer.ticket);
   if (absl::IsUnavailable(offered)) return offer_later(input, now + options_.retry);
   if (offered.ok() || absl::IsAlreadyExists(offered)) return offer_later(input, now + options_.offer_again);
   fail(input, offered);
 }
 
-// Whether an encode instance is known, or was a short time ago.
-bool TicketAsker::may_wait(TimePoint begin, TimePoint now) {
+// Whether an encode instance of the model is known, or was a short time ago. All that is asked for is of one model.
+Status TicketAsker::check_wait(const Offer& offer, TimePoint now) {
   if (looked_at_ == TimePoint::min() || now - looked_at_ >= options_.look_for_encoders) {
     looked_at_ = now;
     const auto peers = broker_->peers();
-    if (!peers.ok()) return true;  // offering says that the broker is away
-    const auto encodes = [](const InstanceRecord& peer) { return peer.role != InstanceRole::kDecode; };
-    if (std::ranges::any_of(*peers, encodes)) known_at_ = now;
+    if (!peers.ok()) return ok_status();  // offering says that the broker is away
+    knows_others_ = false;
+    for (const InstanceRecord& peer : *peers) {
+      if (peer.role == InstanceRole::kDecode) continue;
+      const bool is_alike = peer.model == offer.ticket.model;
+      if (is_alike) known_at_ = now;
+      knows_others_ = knows_others_ || !is_alike;
+    }
   }
-  return now - std::max(begin, known_at_) < options_.wait_for_encoders;
+  if (now - std::max(offer.begin, known_at_) < options_.wait_for_encoders) return ok_status();
+  return absl::UnavailableError(knows_others_ ? "no encode instance of this model is there: those that are have another "
+                                                "checkpoint, --dtype, --quantization, --ec-transfer-dtype or version"
+                                              : "no encode instance is there");
 }
 
 void TicketAsker::fail(const EcInput& input, const Status& why) {

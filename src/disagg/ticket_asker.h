@@ -1,6 +1,6 @@
 // Asks for encodes by tickets of the broker's shared queue, and keeps what it asks for until it is withdrawn: the
 // encode instance that takes a ticket fetches the input from here (find()). A broker that has lost its tickets, or was
-// away, hears of them again. While no encode instance is known, inputs wait a while, and fail then.
+// away, hears of them again. While no encode instance of the model is known, inputs wait a while, and fail then.
 //
 // Owned by a decode instance, beside its connector. A thread of its own speaks with the broker. The functions of
 // EncodeAsker are the engine's; find() and refuse() are thread-safe.
@@ -64,7 +64,7 @@ class TicketAsker final : public EncodeAsker {
 
   void run();
   void offer(const Offer& offer, TimePoint now);
-  bool may_wait(TimePoint begin, TimePoint now);
+  Status check_wait(const Offer& offer, TimePoint now);
   void fail(const EcInput& input, const Status& why);
   void offer_later(const EcInput& input, TimePoint at);
   void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -80,7 +80,9 @@ class TicketAsker final : public EncodeAsker {
   EcTimers offers_ ABSL_GUARDED_BY(mutex_);
   std::vector<EcInput> withdrawn_ ABSL_GUARDED_BY(mutex_);  // the broker has not heard of it
   // The thread's.
-  TimePoint looked_at_ = TimePoint::min(), known_at_ = TimePoint::min();
+  TimePoint looked_at_ = TimePoint::min();
+  TimePoint known_at_ = TimePoint::min();  // an encode instance of the model
+  bool knows_others_ = false;              // of other models
   std::thread thread_;
 };
 

@@ -34,9 +34,9 @@ class TicketAskerTest : public ::testing::Test {
   }
   static EncodeAsk ask_of(const std::string& name, Duration time_left = seconds(100)) {
     auto item = std::make_shared<EncoderItem>(std::vector<int32_t>{7, 8, 9});
-    return {{name, 3}, digest_of(5), 3, std::move(item), time_left};
+    return {{name, 3}, digest_of(5), {}, 3, std::move(item), time_left};
   }
-  std::optional<Ticket> take(Duration wait = seconds(10)) { return encoders_.take(encoder_, wait).value(); }
+  std::optional<Ticket> take(Duration wait = seconds(10)) { return encoders_.take(encoder_, {}, wait).value(); }
   // The failure that comes within ten seconds.
   EcAskFailed failure() {
     std::vector<EcEvent> events;
@@ -104,6 +104,19 @@ TEST_F(TicketAskerTest, FailsWhenNoEncodeInstanceIsThere) {
   EXPECT_THAT(error_message(failed.why), HasSubstr("no encode instance"));
   EXPECT_EQ(asker_->num_asked(), 0u);
   EXPECT_EQ(take(milliseconds(50)), std::nullopt) << "its ticket is withdrawn";
+}
+
+TEST_F(TicketAskerTest, AnEncodeInstanceOfAnotherModelIsNone) {
+  options_.wait_for_encoders = milliseconds(50);
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  start();
+  EncodeAsk ask = ask_of("r1");
+  ask.model = digest_of(1);
+  asker_->ask(ask);
+  const EcAskFailed failed = failure();
+  EXPECT_TRUE(absl::IsUnavailable(failed.why)) << failed.why;
+  EXPECT_THAT(error_message(failed.why), HasSubstr("no encode instance of this model is there"));
 }
 
 TEST_F(TicketAskerTest, WaitsWhileAnEncodeInstanceIsKnown) {

@@ -1,5 +1,7 @@
 #include "disagg/ticket_queue.h"
 
+#include <iterator>
+
 namespace transept {
 
 Status TicketQueue::offer(const Ticket& ticket, TimePoint now) {
@@ -18,32 +20,42 @@ Status TicketQueue::offer(const Ticket& ticket, TimePoint now) {
   Entry& entry = entries_[input];
   entry.ticket = ticket;
   entry.place = ++num_offered_;
-  waiting_.emplace(entry.place, input);
+  Line& line = lines_[ticket.model.bytes];
+  line.waiting.emplace(entry.place, input);
+  ++line.num_tickets;
   const bool ends = ticket.time_left < TimePoint::max() - now;
   deadlines_.move(input, entry.deadline, ends ? now + ticket.time_left : TimePoint::max());
   return ok_status();
 }
 
-std::optional<Ticket> TicketQueue::take(const InstanceId& self, TimePoint now) {
+std::optional<Ticket> TicketQueue::take(const InstanceId& self, const ModelFingerprint& model, TimePoint now) {
   drop_late(now);
+  const auto found = lines_.find(model.bytes);
+  if (found == lines_.end()) return std::nullopt;
+  Line& line = found->second;
   EcInput input;
-  if (idle_.next_time() <= now) {
-    input = idle_.next();
+  if (line.idle.next_time() <= now) {
+    input = line.idle.next();
     Entry& entry = entries_.at(input);
     ++entry.ticket.key.attempt;
-  } else if (!waiting_.empty()) {
-    input = waiting_.begin()->second;
-    waiting_.erase(waiting_.begin());
+  } else if (!line.waiting.empty()) {
+    input = line.waiting.begin()->second;
+    line.waiting.erase(line.waiting.begin());
   } else {
     return std::nullopt;
   }
   Entry& entry = entries_.at(input);
   entry.place = 0;
   entry.taker = self;
-  idle_.move(input, entry.idle_at, now + Broker::kTicketIdle);
+  line.idle.move(input, entry.idle_at, now + Broker::kTicketIdle);
   Ticket ticket = entry.ticket;
   if (entry.deadline != TimePoint::max()) ticket.time_left = entry.deadline - now;
   return ticket;
+}
+
+TimePoint TicketQueue::next_time(const ModelFingerprint& model) const {
+  const auto found = lines_.find(model.bytes);
+  return found == lines_.end() ? TimePoint::max() : found->second.idle.next_time();
 }
 
 StatusOr<TicketQueue::Entry*> TicketQueue::find_taken(const InstanceId& self, const EcKey& key, TimePoint now) {
@@ -58,7 +70,7 @@ StatusOr<TicketQueue::Entry*> TicketQueue::find_taken(const InstanceId& self, co
 
 Status TicketQueue::renew(const InstanceId& self, const EcKey& key, TimePoint now) {
   ASSIGN_OR_RETURN(Entry* const entry, find_taken(self, key, now));
-  idle_.move(input_of(key), entry->idle_at, now + Broker::kTicketIdle);
+  lines_.at(entry->ticket.model.bytes).idle.move(input_of(key), entry->idle_at, now + Broker::kTicketIdle);
   return ok_status();
 }
 
@@ -70,7 +82,9 @@ Status TicketQueue::done(const InstanceId& self, const EcKey& key, TimePoint now
 
 int64_t TicketQueue::num_waiting(TimePoint now) {
   drop_late(now);
-  return static_cast<int64_t>(waiting_.size());
+  int64_t count = 0;
+  for (const auto& [model, line] : lines_) count += std::ssize(line.waiting);
+  return count;
 }
 
 void TicketQueue::drop_late(TimePoint now) {
@@ -82,8 +96,10 @@ void TicketQueue::remove(const EcInput& input) {
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   deadlines_.move(input, entry.deadline, TimePoint::max());
-  idle_.move(input, entry.idle_at, TimePoint::max());
-  if (entry.place != 0) waiting_.erase(entry.place);
+  const auto line = lines_.find(entry.ticket.model.bytes);
+  line->second.idle.move(input, entry.idle_at, TimePoint::max());
+  if (entry.place != 0) line->second.waiting.erase(entry.place);
+  if (--line->second.num_tickets == 0) lines_.erase(line);
   entries_.erase(found);
 }
 

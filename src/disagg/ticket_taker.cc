@@ -91,7 +91,7 @@ void TicketTaker::run_taker() {
 }
 
 void TicketTaker::take_one() {
-  const auto taken = broker_->take(options_.self, options_.take_wait);
+  const auto taken = broker_->take(options_.self, options_.model, options_.take_wait);
   if (!taken.ok()) {
     const MutexLock lock(mutex_);
     if (!is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + options_.retry);

@@ -34,6 +34,7 @@ class TicketTaker final {
  public:
   struct Options {
     InstanceId self;
+    ModelFingerprint model;
     InstanceClient::Options client;
     int32_t max_in_work = 32;      // tickets, and threads
     int64_t max_positions = 4096;  // encoder positions of tickets in work, of which one is always taken

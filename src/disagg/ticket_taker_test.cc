@@ -215,7 +215,7 @@ TEST_F(TicketTakerTest, RenewsWhatIsInWork) {
   ASSERT_TRUE(intake_.wait_for_begun(1));
   // Longer than a broker waits for one that was not renewed.
   InprocBroker other(hub_);
-  EXPECT_EQ(other.take({"e1", 12}, milliseconds(2500)).value(), std::nullopt);
+  EXPECT_EQ(other.take({"e1", 12}, {}, milliseconds(2500)).value(), std::nullopt);
   intake_.finish_all(ok_status());
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; }));
 }
@@ -288,7 +288,7 @@ TEST_F(TicketTakerTest, AnAskerThatStaysAwayIsLeftToOthers) {
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
   EXPECT_TRUE(taker_->drain(milliseconds(1)));
   InprocBroker other(hub_);
-  EXPECT_TRUE(other.take({"e1", 12}, seconds(10)).value().has_value());
+  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
 }
 
 TEST_F(TicketTakerTest, TicketsOfAnAskerThatHasEndedAreOver) {
@@ -299,7 +299,7 @@ TEST_F(TicketTakerTest, TicketsOfAnAskerThatHasEndedAreOver) {
   offer(ticket);
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
   InprocBroker other(hub_);
-  EXPECT_EQ(other.take({"e1", 12}, milliseconds(2500)).value(), std::nullopt);
+  EXPECT_EQ(other.take({"e1", 12}, {}, milliseconds(2500)).value(), std::nullopt);
 }
 
 TEST_F(TicketTakerTest, DestroyedItAbortsWhatIsInWork) {
@@ -310,7 +310,7 @@ TEST_F(TicketTakerTest, DestroyedItAbortsWhatIsInWork) {
   taker_.reset();
   EXPECT_EQ(intake_.aborted(), std::set<std::string>{"r0"});
   InprocBroker other(hub_);
-  EXPECT_TRUE(other.take({"e1", 12}, seconds(10)).value().has_value());
+  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
 }
 
 // ---- Who may call

@@ -51,7 +51,8 @@ struct InstanceRecord {
 // takes it.
 struct Ticket {
   EcKey key;
-  ContentDigest digest;  // of the input
+  ContentDigest digest;    // of the input
+  ModelFingerprint model;  // of the consumer: instances of it alone take the ticket
   int32_t num_positions = 0;
   uint64_t num_bytes = 0;  // of the input, as it is fetched
   Duration time_left{};    // of the request, counted from the call that it travels with
@@ -81,8 +82,10 @@ class Broker {
   // Errors: kResourceExhausted, the queue is full (both numbers); kUnavailable; kAlreadyExists, this input is queued or
   // taken.
   virtual Status offer(const Ticket& ticket) = 0;
-  // Waits at most `wait` for a ticket; nullopt: none came. Its time_left is that at this moment. Errors: kUnavailable.
-  virtual StatusOr<std::optional<Ticket>> take(const InstanceId& self, Duration wait) = 0;
+  // Waits at most `wait` for a ticket of this model; nullopt: none came. Its time_left is that at this moment.
+  // Errors: kUnavailable.
+  virtual StatusOr<std::optional<Ticket>> take(const InstanceId& self, const ModelFingerprint& model,
+                                               Duration wait) = 0;
   // Errors: kNotFound, the ticket went to another instance or is over; kUnavailable.
   virtual Status renew(const InstanceId& self, const EcKey& key) = 0;
   virtual Status done(const InstanceId& self, const EcKey& key) = 0;

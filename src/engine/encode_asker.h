@@ -17,6 +17,7 @@ namespace transept {
 struct EncodeAsk {
   EcInput input;  // the name of the transfer, which this instance has chosen: its rows come under it
   ContentDigest digest;
+  ModelFingerprint model;  // of this instance: one that encodes as another model is not asked
   int32_t num_positions = 0;
   std::shared_ptr<const EncoderItem> content;  // not null
   Duration time_left{};

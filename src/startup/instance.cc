@@ -140,6 +140,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model) {
   intake_ = std::make_unique<Intake>(engine);
   TicketTaker::Options taker;
   taker.self = id_;
+  taker.model = model.fingerprint;
   taker.client.secret = options_.secret;
   taker.max_positions = model.info.max_num_encoder_tokens;
   taker_ = std::make_unique<TicketTaker>(taker, broker_, *intake_);

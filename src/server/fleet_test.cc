@@ -1,0 +1,224 @@
+// Encode and decode instances as servers of their own, over the broker of one machine: clients get the answers of one
+// server, and no instance's end hangs anybody.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "disagg/instance_calls.h"
+#include "disagg/local_server.h"
+#include "server/served_model_testing.h"
+#include "server/transcription_testing.h"
+
+namespace transept::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class Member final {
+ public:
+  Member(const TestFolder& folder, InstanceRole role, std::string name, const std::string& model,
+         std::shared_ptr<const EcSecret> secret = nullptr, const std::string& dtype = "auto") {
+    ServerOptions options = default_server_options();
+    options.http.port = 0;
+    options.role = role;
+    server_ = std::move(Server::start(std::move(options), {.is_on = false}, clock_)).value();
+    Instance::Options instance;
+    instance.role = role;
+    instance.name = std::move(name);
+    instance.broker = str_cat("local:", folder.path(), "/broker");
+    instance.secret = std::move(secret);
+    instance.url = str_cat("http://", server_->http().address());
+    auto connected = Instance::connect(instance);
+    CHECK(connected.ok(), error_message(connected.status()));
+    EngineConfig config;
+    config.model = model;
+    config.threads = 1;
+    config.dtype = dtype;
+    config.kv_cache_memory = uint64_t{32} << 20;
+    auto loaded = load_engine(config, clock_, (*connected)->links());
+    CHECK(loaded.ok(), error_message(loaded.status()));
+    server_->serve(std::move(loaded).value(), std::move(connected).value());
+  }
+
+  Server& server() { return *server_; }
+  HttpClient client() const { return HttpClient("127.0.0.1", server_->http().port(), {}); }
+  std::string url() const { return str_cat("http://", server_->http().address()); }
+  EngineSnapshot snapshot() const { return server_->context()->engine.snapshot(); }
+
+ private:
+  SteadyClock clock_;
+  std::unique_ptr<Server> server_;
+};
+
+class FleetTest : public ::testing::Test {
+ protected:
+  void add_encoder(const std::string& model = bundled_model(), const std::string& dtype = "auto") {
+    encoders_.push_back(std::make_unique<Member>(folder_, InstanceRole::kEncode, str_cat("e", encoders_.size()), model,
+                                                 secret_, dtype));
+  }
+  void add_decoder(const std::string& model = bundled_model()) {
+    decoder_ = std::make_unique<Member>(folder_, InstanceRole::kDecode, "p0", model, secret_);
+  }
+  void start(const std::string& model = bundled_model(), int num_encoders = 1) {
+    for (int i = 0; i < num_encoders; ++i) add_encoder(model);
+    add_decoder(model);
+  }
+
+  static std::string completion(int which) {
+    const std::string more = which % 3 == 1   ? R"(, "temperature": 0.9, "seed": 5, "n": 2)"
+                             : which % 3 == 2 ? R"(, "num_beams": 3, "logprobs": 2)"
+                                              : R"(, "logprobs": 1)";
+    return str_cat(R"({"prompt": ")", "word", std::string(static_cast<size_t>(1 + which % 9), static_cast<char>('a' + which % 26)),
+                   R"(", "max_tokens": 12)", more, "}");
+  }
+  // Of completions 0 to count - 1, asked for at once: the choices.
+  template <typename MakeClient>
+  static std::vector<std::string> answers(const MakeClient& make_client, int count) {
+    std::vector<std::string> texts(static_cast<size_t>(count));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        HttpClient client = make_client();
+        const auto reply = client.post("/v1/completions", "application/json", completion(i));
+        if (!reply.ok()) return;
+        const auto body = Json::parse(reply->body);
+        texts[static_cast<size_t>(i)] = reply->status == 200 ? at(*body, "choices").dump() : reply->body;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return texts;
+  }
+
+  const TestFolder folder_;
+  std::shared_ptr<const EcSecret> secret_ =
+      std::make_shared<const EcSecret>(std::as_bytes(std::span("a secret of the fleet", 21)));
+  std::unique_ptr<LocalServer> broker_ = LocalServer::start(folder_.path() + "/broker", 1, {}).value();
+  std::vector<std::unique_ptr<Member>> encoders_;
+  std::unique_ptr<Member> decoder_;
+};
+
+TEST_F(FleetTest, CompletionsAreThoseOfOneServer) {
+  constexpr int kCount = 40;
+  std::vector<std::string> whole;
+  {
+    ServedModel model;
+    model.load();
+    whole = answers([&] { return model.client(); }, kCount);
+  }
+  for (const std::string& answer : whole) EXPECT_THAT(answer, HasSubstr("text"));
+  start(bundled_model(), 2);
+  EXPECT_EQ(answers([&] { return decoder_->client(); }, kCount), whole);
+  EXPECT_EQ(decoder_->snapshot().executor.num_encoder_runs, 0);
+  EXPECT_EQ(decoder_->snapshot().stats.num_local_encodes, 0);
+  EXPECT_GT(encoders_[0]->snapshot().executor.num_encoder_runs + encoders_[1]->snapshot().executor.num_encoder_runs, 0);
+}
+
+// Windows whose bounds depend on the text before, the language, temperatures: all of it is asked for.
+TEST_F(FleetTest, LongAudioIsTranscribedAsByOneServer) {
+  const auto transcript = [](HttpClient client, const Fields& more) {
+    Fields fields = {{"file", wav(7, 70, {{16000 * 20, 16000 * 24}})}, {"response_format", "verbose_json"}};
+    fields.insert(fields.end(), more.begin(), more.end());
+    const auto reply = client.post("/v1/audio/transcriptions", str_cat("multipart/form-data; boundary=", kBoundary),
+                                   form_body(fields));
+    return reply.ok() ? reply->body : error_message(reply.status());
+  };
+  const std::vector<Fields> asks = {{}, {{"language", "en"}, {"temperature", "0.4"}}, {{"beam_size", "3"}}};
+  std::vector<std::string> whole;
+  {
+    ServedModel model(default_server_options(), speech_model());
+    model.load();
+    for (const Fields& ask : asks) whole.push_back(transcript(model.client(), ask));
+  }
+  for (const std::string& text : whole) EXPECT_THAT(text, HasSubstr("segments"));
+  start(speech_model());
+  for (size_t i = 0; i < asks.size(); ++i) EXPECT_EQ(transcript(decoder_->client(), asks[i]), whole[i]);
+  EXPECT_EQ(decoder_->snapshot().executor.num_encoder_runs, 0);
+}
+
+TEST_F(FleetTest, EachRoleHasItsPaths) {
+  start();
+  const auto status = [](HttpClient client, std::string_view method, std::string_view path) {
+    return method == "GET" ? client.get(path)->status : client.post(path, "application/json", "{}")->status;
+  };
+  EXPECT_EQ(status(encoders_[0]->client(), "POST", "/v1/completions"), 404);
+  EXPECT_EQ(status(encoders_[0]->client(), "POST", "/v1/audio/transcriptions"), 404);
+  EXPECT_EQ(status(encoders_[0]->client(), "GET", "/v1/inputs/a/0"), 404);
+  EXPECT_EQ(status(encoders_[0]->client(), "GET", "/health/ready"), 200);
+  EXPECT_EQ(status(decoder_->client(), "GET", "/health/ready"), 200);
+  // Not to be told from one that is there without the secret.
+  EXPECT_EQ(status(decoder_->client(), "GET", "/v1/inputs/a/0"), 401);
+  EXPECT_EQ(status(decoder_->client(), "POST", "/v1/inputs/a/0"), 401);
+  const HttpHeaders code = {{std::string(kInstanceCodeHeader), instance_code(*secret_, "GET", "/v1/inputs/a/0", "")}};
+  EXPECT_EQ(decoder_->client().get("/v1/inputs/a/0", code)->status, 404);
+  ServedModel whole;
+  whole.load();
+  EXPECT_EQ(whole.get("/v1/inputs/a/0").status, 404);
+}
+
+TEST_F(FleetTest, WithoutAnEncodeInstanceRequestsEnd) {
+  add_decoder();
+  const auto reply = decoder_->client().post("/v1/completions", "application/json", completion(0));
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_THAT(reply->body, HasSubstr("no encode instance is there"));
+  EXPECT_NE(find_header(reply->headers, "Retry-After"), nullptr);
+  // The next one finds one.
+  add_encoder();
+  EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", completion(0))->status, 200);
+}
+
+TEST_F(FleetTest, AnInstanceOfAnotherTypeIsRefusedByName) {
+  add_encoder(bundled_model(), "float16");
+  add_decoder();
+  const auto reply = decoder_->client().post("/v1/completions", "application/json", completion(0));
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_THAT(reply->body, HasSubstr("no encode instance of this model is there"));
+}
+
+TEST_F(FleetTest, AnEncodeInstanceThatEndsLeavesItsWorkToOthers) {
+  start(bundled_model(), 2);
+  const std::vector<std::string> before = answers([&] { return decoder_->client(); }, 30);
+  std::thread ending([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    encoders_[0]->server().stop();
+  });
+  for (int round = 0; round < 3; ++round) EXPECT_EQ(answers([&] { return decoder_->client(); }, 30), before);
+  ending.join();
+}
+
+TEST_F(FleetTest, DrainedInstancesFinishWhatTheyHave) {
+  start();
+  std::vector<std::string> texts;
+  std::thread asking([&] { texts = answers([&] { return decoder_->client(); }, 20); });
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_TRUE(decoder_->server().drain(seconds(20), [] { return true; }));
+  decoder_->server().stop();
+  EXPECT_TRUE(encoders_[0]->server().drain(seconds(20), [] { return true; }));
+  encoders_[0]->server().stop();
+  asking.join();
+  for (const std::string& text : texts) {
+    EXPECT_THAT(text, ::testing::AnyOf(HasSubstr("\"text\""), HasSubstr("shutting down")));
+  }
+}
+
+TEST_F(FleetTest, ABrokerThatStaysAwayIsToldByHealth) {
+  start();
+  EXPECT_EQ(decoder_->client().get("/health/ready")->status, 200);
+  broker_.reset();
+  for (int i = 0; i < 200 && decoder_->client().get("/health/ready")->status == 200; ++i) {
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  const auto reply = decoder_->client().get("/health/ready");
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_THAT(reply->body, HasSubstr("broker"));
+  broker_ = LocalServer::start(folder_.path() + "/broker", 2, {}).value();
+  for (int i = 0; i < 100 && decoder_->client().get("/health/ready")->status != 200; ++i) {
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", completion(0))->status, 200);
+}
+
+}  // namespace
+}  // namespace transept::testing
