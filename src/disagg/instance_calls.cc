@@ -14,10 +14,10 @@ constexpr size_t kMaxWhyBytes = 4096;
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-EcMac code_of(const EcSecret& secret, std::string_view method, std::string_view path, std::string_view body) {
-  // No frame begins so, and no method or path has a line end.
+EcMac code_of(const EcSecret& secret, std::string_view method, std::string_view target, std::string_view body) {
+  // No frame begins so, and no method or target has a line end.
   return secret.mac(
-      {bytes_of("transept call\n"), bytes_of(method), bytes_of("\n"), bytes_of(path), bytes_of("\n"), bytes_of(body)});
+      {bytes_of("transept call\n"), bytes_of(method), bytes_of("\n"), bytes_of(target), bytes_of("\n"), bytes_of(body)});
 }
 
 constexpr absl::StatusCode kCodes[] = {
@@ -42,16 +42,17 @@ Status error_of(const HttpClient::Reply& reply, const std::string& url) {
 
 }  // namespace
 
-std::string instance_code(const EcSecret& secret, std::string_view method, std::string_view path,
+std::string instance_code(const EcSecret& secret, std::string_view method, std::string_view target,
                           std::string_view body) {
-  return hex_text(code_of(secret, method, path, body));
+  return hex_text(code_of(secret, method, target, body));
 }
 
 bool is_from_instance(const EcSecret* secret, const HttpRequest& request) {
   if (secret == nullptr) return request.peer_is_loopback;
   const std::string* given = request.header(kInstanceCodeHeader);
   if (given == nullptr) return false;
-  const std::string right = instance_code(*secret, request.method, request.path, request.body);
+  const std::string target = request.query.empty() ? request.path : str_cat(request.path, "?", request.query);
+  const std::string right = instance_code(*secret, request.method, target, request.body);
   return given->size() == right.size() && equal_in_constant_time(bytes_of(*given), bytes_of(right));
 }
 

@@ -21,8 +21,8 @@ namespace transept {
 inline constexpr std::string_view kInputsPath = "/v1/inputs/";  // {request_id}/{input_id}
 inline constexpr std::string_view kInstanceCodeHeader = "X-Transept-Instance-Code";
 
-// The header's value: 32 hexadecimal digits. Thread-safe.
-std::string instance_code(const EcSecret& secret, std::string_view method, std::string_view path,
+// The header's value: 32 hexadecimal digits. `target`: the path, with its query if there is one. Thread-safe.
+std::string instance_code(const EcSecret& secret, std::string_view method, std::string_view target,
                           std::string_view body);
 // Whether an instance of the fleet has sent the request. `secret` may be null. Thread-safe.
 bool is_from_instance(const EcSecret* secret, const HttpRequest& request);

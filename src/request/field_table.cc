@@ -49,7 +49,7 @@ constexpr size_t kMaxTexts = 4096;
 // clang-format off
 constexpr FieldSpec kFields[] = {
     {.name = "id", .kind = K::kId, .slot = none, .doc = "Name of the request in its result; the line number where there is none.", .routes = at::kJsonLines},
-    {.name = "prompt", .kind = K::kPrompt, .slot = none, .doc = "The encoder's prompt: text, a list of token ids, or an object (see the prompt forms).", .routes = at::kPrompted, .is_required = true},
+    {.name = "prompt", .kind = K::kPrompt, .slot = none, .doc = "The encoder's prompt: text, a list of token ids, or an object (see the prompt forms).", .routes = at::kPrompted | at::kEncode, .is_required = true},
     {.name = "decoder_prompt", .kind = K::kPrompt, .slot = none, .doc = "The decoder's prompt, which the answer continues; the model's own start where there is none.", .routes = at::kPrompted},
 
     {"max_tokens", K::kInt, sampling<&O::max_tokens>, "Tokens to generate at most; the model's own maximum where absent.", 1, kMaxInt},
@@ -87,9 +87,9 @@ constexpr FieldSpec kFields[] = {
     {.name = "begin_suppress_tokens", .kind = K::kTokenIds, .slot = sampling<&O::begin_suppress_tokens>, .doc = "Token ids that are not generated first.", .max_items = kMaxSuppressed, .each_once = true},
     {.name = "allowed_token_ids", .kind = K::kTokenIds, .slot = sampling<&O::allowed_token_ids>, .doc = "Only these token ids are generated.", .max_items = kMaxSuppressed, .each_once = true},
     {.name = "bad_words_ids", .kind = K::kTokenIdLists, .slot = sampling<&O::bad_words_ids>, .doc = "Runs of token ids that must not be generated.", .max_items = kMaxBadWords, .limit = &L::max_bad_words},
-    {"truncate_prompt_tokens", K::kInt, prompting<&P::truncate_prompt_tokens>, "Keep only the last k tokens of the encoder prompt.", 1, kMaxInt},
-    {"add_special_tokens", K::kBool, prompting<&P::add_special_tokens>, "Give texts the family's special tokens (the default)."},
-    {"source_lang", K::kString, prompting<&P::source_lang>, "Language of the encoder prompt, as the model's tokenizer names it."},
+    {.name = "truncate_prompt_tokens", .kind = K::kInt, .slot = prompting<&P::truncate_prompt_tokens>, .doc = "Keep only the last k tokens of the encoder prompt.", .min = 1, .max = kMaxInt, .routes = at::kEncoderPrompt},
+    {.name = "add_special_tokens", .kind = K::kBool, .slot = prompting<&P::add_special_tokens>, .doc = "Give texts the family's special tokens (the default).", .routes = at::kEncoderPrompt},
+    {.name = "source_lang", .kind = K::kString, .slot = prompting<&P::source_lang>, .doc = "Language of the encoder prompt, as the model's tokenizer names it.", .routes = at::kEncoderPrompt},
     {"target_lang", K::kString, prompting<&P::target_lang>, "Language of the answer, as the model's tokenizer names it."},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>,
      .doc = "Send the answer as it comes.", .routes = at::kJsonLines, .refusal = "streaming needs the server; a line of results is written whole"},
@@ -134,6 +134,11 @@ constexpr FieldSpec kFields[] = {
     {.name = "return_token_strs", .kind = K::kBool, .slot = body<&B::return_token_strs>, .doc = "Return how the vocabulary spells each token, too.", .routes = at::kTokenize},
     {.name = "tokens", .kind = K::kTokenIds, .slot = body<&B::tokens>, .doc = "Token ids to be made text.", .max_items = kMaxSuppressed, .routes = at::kDetokenize, .is_required = true},
     {.name = "skip_special_tokens", .kind = K::kBool, .slot = sampling<&O::skip_special_tokens>, .doc = "Leave special tokens out of the text (the default).", .routes = at::kDetokenize},
+
+    {.name = "consumer", .kind = K::kString, .slot = body<&B::consumer>, .doc = "The decode instance that gets the encoder's output, by its --instance-name.", .routes = at::kEncode, .is_required = true},
+    {.name = "request_id", .kind = K::kString, .slot = body<&B::request_id>, .doc = "Name of the request at the decode instance: 1 to 128 of letters, digits and . _ : -; the X-Request-Id where absent.", .routes = at::kEncode},
+    {.name = "attempt", .kind = K::kInt, .slot = body<&B::attempt>, .doc = "How often this input was sent under this name before.", .min = 0, .max = kMaxInt, .routes = at::kEncode},
+    {.name = "timeout", .kind = K::kNumber, .slot = body<&B::timeout>, .doc = "Seconds that the encode and its sending may take; 60 where absent.", .min = 0, .max = 86400, .min_excluded = true, .routes = at::kEncode},
 
     {.name = "file", .kind = K::kFile, .slot = none, .doc = "The audio: a file of any container and coding that docs/transcribe.md lists.", .routes = at::kAudio, .is_required = true},
     {.name = "language", .kind = K::kString, .slot = prompting<&P::language>, .doc = "Language of the speech, by code or English name; detected where absent.", .routes = at::kAudio},

@@ -127,6 +127,7 @@ ErrorKind error_kind(const Status& status) {
     case Code::kInvalidArgument: return {"invalid_request_error", "invalid_value", 400};
     case Code::kOutOfRange: return {"invalid_request_error", "context_length_exceeded", 400};
     case Code::kUnimplemented: return {"invalid_request_error", "unsupported", 400};
+    case Code::kAlreadyExists: return {"invalid_request_error", "already_exists", 409};
     case Code::kNotFound: return {"invalid_request_error", "not_found", 404};
     case Code::kUnauthenticated: return {"authentication_error", "invalid_api_key", 401};
     case Code::kPermissionDenied: return {"permission_error", "permission_denied", 403};

@@ -163,7 +163,15 @@ void Run::cancel() {
   route_.reset();
 }
 
-// The place in a list of prompts that an error is about.
+}  // namespace
+
+MediaAccess media_access(const ServerContext& context) {
+  MediaAccess access;
+  access.local_paths = !context.options.allowed_local_media_path.empty();
+  access.allowed_path = context.options.allowed_local_media_path;
+  return access;
+}
+
 Status at_prompt(const Status& status, size_t index, size_t count) {
   static constexpr std::string_view kSides[] = {"prompt",         "prompt_token_ids", "prompt_tokens",
                                                 "encoder_prompt", "multi_modal_data", ""};
@@ -172,6 +180,8 @@ Status at_prompt(const Status& status, size_t index, size_t count) {
   const std::string place = str_cat(param == "decoder_prompt" ? param : "prompt", "[", index, "]");
   return with_param(absl::Status(status.code(), str_cat(place, ": ", error_message(status))), place);
 }
+
+namespace {
 
 // Beams show their text at the end alone: whoever asks for them and for a stream wants what cannot be.
 Status check_stream(const ParsedRequest& parsed, const SamplingParams& params) {
@@ -199,8 +209,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   PrepareOptions prepare;
   prepare.engine_seed = context.model.config.seed;
   prepare.score_only = options.score_only;
-  prepare.media.local_paths = !context.options.allowed_local_media_path.empty();
-  prepare.media.allowed_path = context.options.allowed_local_media_path;
+  prepare.media = media_access(context);
   // Once for all: texts of megabytes would keep a worker busy for minutes if each of 512 prompts tokenised them.
   std::vector<std::vector<int32_t>> bad_words;
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
@@ -259,7 +268,12 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
   call->charge = std::move(charge).value();
   if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
   for (size_t i = 0; i < prepared->specs.size(); ++i) route->on_prompt(i, prepared->specs[i].inputs);
-  std::make_shared<Run>(context, call, std::move(route))->start(std::move(prepared->specs));
+  run_requests(context, call, std::move(prepared->specs), std::move(route));
+}
+
+void run_requests(const ServerContext& context, const ApiCallPtr& call, std::vector<RequestSpec> specs,
+                  std::shared_ptr<EngineCall> route) {
+  std::make_shared<Run>(context, call, std::move(route))->start(std::move(specs));
 }
 
 void Usage::add(const RequestOutput& finished) {

@@ -40,6 +40,15 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
                        std::vector<EncoderDecoderPrompt> prompts, const EngineCallOptions& options,
                        std::shared_ptr<EngineCall> route);
 
+// Where the media of a request may lie.
+MediaAccess media_access(const ServerContext& context);
+// An error of a prompt's field, with the prompt's place in a list of `count`: "prompt[1]".
+Status at_prompt(const Status& status, size_t index, size_t count);
+
+// Adds requests that are ready to the engine; the rest is as above. Errors of the engine go to on_end.
+void run_requests(const ServerContext& context, const ApiCallPtr& call, std::vector<RequestSpec> specs,
+                  std::shared_ptr<EngineCall> route);
+
 // Counts the tokens of an answer.
 struct Usage {
   int64_t encoder_tokens = 0, decoder_tokens = 0, completion_tokens = 0;

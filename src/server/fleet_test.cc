@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "disagg/input_codec.h"
 #include "disagg/instance_calls.h"
 #include "disagg/local_server.h"
 #include "server/served_model_testing.h"
@@ -156,6 +157,90 @@ TEST_F(FleetTest, EachRoleHasItsPaths) {
   ServedModel whole;
   whole.load();
   EXPECT_EQ(whole.get("/v1/inputs/a/0").status, 404);
+}
+
+// A body of POST /v1/encode, from another instance.
+class EncodeRoute : public FleetTest {
+ protected:
+  HttpClient::Reply encode(std::string_view body, std::string_view type = "application/json",
+                           const std::string& query = "", const HttpHeaders& more = {}) {
+    const std::string target = "/v1/encode" + query;
+    HttpHeaders headers = more;
+    headers.emplace_back(kInstanceCodeHeader, instance_code(*secret_, "POST", target, body));
+    return encoders_[0]->client().post(target, type, body, headers).value();
+  }
+  static std::string message(const HttpClient::Reply& reply) {
+    return at(Json::parse(reply.body).value(), "error", "message").as_string();
+  }
+};
+
+TEST_F(EncodeRoute, AnswersWhenTheRowsAreThere) {
+  start();
+  const auto reply = encode(R"({"prompt": "word", "consumer": "p0", "request_id": "r.1"})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const Json body = Json::parse(reply.body).value();
+  EXPECT_EQ(at(body, "object").as_string(), "encode");
+  EXPECT_EQ(at(body, "request_id").as_string(), "r.1");
+  EXPECT_EQ(at(body, "outputs").dump(), "[]");
+  ASSERT_EQ(at(body, "items").as_array().size(), 1u);
+  EXPECT_EQ(at(body, "items", 0, "input_id").as_int(), 0);
+  EXPECT_EQ(at(body, "items", 0, "digest").as_string().size(), 64u);
+  EXPECT_EQ(at(body, "items", 0, "place", "length").as_int(), at(body, "items", 0, "num_positions").as_int());
+  EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 1);
+
+  // The same, as ids in bytes: encoded once.
+  const Json tokens = Json::parse(decoder_->client().post("/tokenize", "application/json", R"({"prompt": "word"})")->body).value();
+  std::vector<int32_t> ids;
+  for (const Json& id : at(tokens, "tokens").as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
+  std::vector<std::byte> bytes;
+  encode_input(EncoderItem(ids), bytes);
+  const std::string features(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto again = encode(features, kFeaturesContentType, "?consumer=p0&request_id=r.2&timeout=20");
+  ASSERT_EQ(again.status, 200) << again.body;
+  EXPECT_EQ(at(Json::parse(again.body).value(), "items", 0, "digest").as_string(),
+            at(body, "items", 0, "digest").as_string());
+  EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 1);
+
+  // Several inputs of one request; its name is the HTTP request's.
+  const auto list = encode(R"({"prompt": ["one", "two"], "consumer": "p0"})", "application/json", "",
+                           {{"X-Request-Id", "mine"}});
+  ASSERT_EQ(list.status, 200) << list.body;
+  EXPECT_EQ(at(Json::parse(list.body).value(), "request_id").as_string(), "mine");
+  EXPECT_EQ(at(Json::parse(list.body).value(), "items").as_array().size(), 2u);
+}
+
+TEST_F(EncodeRoute, RefusesByName) {
+  start();
+  const auto refusal = [&](std::string_view body, int status) {
+    const auto reply = encode(body);
+    EXPECT_EQ(reply.status, status) << body;
+    return reply.body;
+  };
+  EXPECT_THAT(refusal(R"({"prompt": "word"})", 400), HasSubstr("consumer"));
+  EXPECT_THAT(refusal(R"({"consumer": "p0"})", 400), HasSubstr("prompt"));
+  EXPECT_THAT(refusal(R"({"prompt": "word", "consumer": "p9"})", 404), HasSubstr("no decode instance p9"));
+  EXPECT_THAT(refusal(R"({"prompt": "word", "consumer": "e0"})", 404), HasSubstr("no decode instance e0"));
+  EXPECT_THAT(refusal(R"({"prompt": "word", "consumer": "p0", "request_id": "a/b"})", 400), HasSubstr("request_id"));
+  EXPECT_THAT(refusal(R"({"prompt": "word", "consumer": "p0", "timeout": 0})", 400), HasSubstr("timeout"));
+  EXPECT_THAT(refusal(R"({"prompt": [5, 99999], "consumer": "p0"})", 400), HasSubstr("99999"));
+  EXPECT_THAT(refusal(R"({"prompt": ["a", [5, 99999]], "consumer": "p0"})", 400), HasSubstr("prompt[1]"));
+  const auto cut = encode("\x01\x01", kFeaturesContentType, "?consumer=p0");
+  EXPECT_EQ(cut.status, 400);
+  EXPECT_THAT(cut.body, HasSubstr("splice_offset"));
+  EXPECT_EQ(encode("{}", "application/json", "", {{std::string(kInstanceCodeHeader), "0"}}).status, 401);
+  const auto stranger = encoders_[0]->client().post("/v1/encode", "application/json", R"({"prompt": "word", "consumer": "p0"})");
+  EXPECT_EQ(stranger->status, 401);
+  EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 0);
+}
+
+TEST_F(EncodeRoute, ItsSchemaIsThatOfTheRole) {
+  start();
+  const Json encoder = Json::parse(encoders_[0]->client().get("/openapi.json")->body).value();
+  const Json decoder = Json::parse(decoder_->client().get("/openapi.json")->body).value();
+  EXPECT_NE(at(encoder, "paths").find("/v1/encode"), nullptr);
+  EXPECT_EQ(at(encoder, "paths").find("/v1/completions"), nullptr);
+  EXPECT_EQ(at(decoder, "paths").find("/v1/encode"), nullptr);
+  EXPECT_NE(at(decoder, "paths").find("/v1/completions"), nullptr);
 }
 
 TEST_F(FleetTest, WithoutAnEncodeInstanceRequestsEnd) {

@@ -12,4 +12,10 @@ namespace transept {
 HttpResponse get_input(const ServerContext& context, const HttpRequest& request);
 HttpResponse refuse_input(const ServerContext& context, const HttpRequest& request);
 
+
+// POST /v1/encode, of an encode instance: encodes the prompts of a JSON body, or a body of kFeaturesContentType with
+// the other fields as parameters of the query, and answers when the rows are at the decode instance. Other instances
+// alone may call it, else 401; 409: a request of that id is in flight.
+void handle_encode(const ServerContext& context, const ApiCallPtr& call);
+
 }  // namespace transept

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "server/openapi_fields.h"
 #include "server/openapi_replies.h"
+#include "server/routes.h"
 
 namespace transept {
 namespace {
@@ -30,6 +31,8 @@ constexpr PostRoute kPosts[] = {
      "CompletionChunk"},
     {"/v1/score", "Score", "How likely the model finds given answers.", field_routes::kScore, "Score"},
     {"/v1/translate", "Translation", "Texts in another language.", field_routes::kTranslate, "Translations"},
+    {"/v1/encode", "Encode", "The encoder's output, sent to a decode instance. For other instances of the fleet alone.",
+     field_routes::kEncode, "Encoded"},
     {"/tokenize", "Tokenization", "Token ids of a text.", field_routes::kTokenize, "Tokens"},
     {"/detokenize", "Detokenization", "The text of token ids.", field_routes::kDetokenize, "Text"},
 };
@@ -78,7 +81,7 @@ void set_errors(Json& responses, std::initializer_list<int> statuses, bool has_k
 }
 
 void set_post_errors(Json& responses, bool has_keys) {
-  set_errors(responses, {400, 401, 403, 404, 408, 413, 415, 429, 500, 503, 504}, has_keys);
+  set_errors(responses, {400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503, 504}, has_keys);
 }
 
 Json post_operation(const PostRoute& route, bool has_keys) {
@@ -148,11 +151,22 @@ Json get_operation(const GetRoute& route, bool has_keys) {
   return operation;
 }
 
-Json paths(bool has_keys, bool has_audio) {
+// What a server of this model and role has.
+struct Served {
+  bool has_audio = false;
+  std::optional<InstanceRole> role;
+
+  bool has(const PostRoute& route) const { return is_served(*find_route("POST", route.path), role); }
+  bool has(const AudioRoute& route) const { return has_audio && is_served(*find_route("POST", route.path), role); }
+};
+
+Json paths(bool has_keys, const Served& served) {
   Json all = Json::object();
-  for (const PostRoute& route : kPosts) all.set(route.path, json_object({{"post", post_operation(route, has_keys)}}));
+  for (const PostRoute& route : kPosts) {
+    if (served.has(route)) all.set(route.path, json_object({{"post", post_operation(route, has_keys)}}));
+  }
   for (const AudioRoute& route : kAudioPosts) {
-    if (has_audio) all.set(route.path, json_object({{"post", audio_operation(route, has_keys)}}));
+    if (served.has(route)) all.set(route.path, json_object({{"post", audio_operation(route, has_keys)}}));
   }
   for (const GetRoute& route : kGets) all.set(route.path, json_object({{"get", get_operation(route, has_keys)}}));
   return all;
@@ -162,12 +176,14 @@ void append(Json& object, const Json& members) {
   for (const auto& [name, value] : members.as_object()) object.set(name, value);
 }
 
-Json schemas(const RequestLimits& limits, bool has_audio) {
+Json schemas(const RequestLimits& limits, const Served& served) {
   Json all = Json::object();
-  for (const PostRoute& route : kPosts) all.set(str_cat(route.id, "Request"), body_schema(route.route, limits));
+  for (const PostRoute& route : kPosts) {
+    if (served.has(route)) all.set(str_cat(route.id, "Request"), body_schema(route.route, limits));
+  }
   append(all, prompt_schemas());
   append(all, reply_schemas());
-  if (!has_audio) return all;
+  if (!served.has(kAudioPosts[0])) return all;
   for (const AudioRoute& route : kAudioPosts) all.set(str_cat(route.id, "Request"), form_schema(route.route, limits));
   append(all, audio_reply_schemas());
   return all;
@@ -176,9 +192,10 @@ Json schemas(const RequestLimits& limits, bool has_audio) {
 }  // namespace
 
 Json openapi_document(const ServerContext& context) {
-  const bool has_keys = !context.options.api_keys.empty(), has_audio = context.speech != nullptr;
+  const bool has_keys = !context.options.api_keys.empty();
+  const Served served{context.speech != nullptr, context.options.role};
   Json components =
-      json_object({{"schemas", schemas(context.options.limits, has_audio)}, {"responses", error_responses()}});
+      json_object({{"schemas", schemas(context.options.limits, served)}, {"responses", error_responses()}});
   Json document = json_object({{"openapi", "3.1.0"},
                                {"info", json_object({{"title", "Transept"},
                                                      {"description",
@@ -190,7 +207,7 @@ Json openapi_document(const ServerContext& context) {
     components.set("securitySchemes", json_object({{"bearer", json_object({{"type", "http"}, {"scheme", "bearer"}})}}));
     document.set("security", Json::Array{bearer()});
   }
-  document.set("paths", paths(has_keys, has_audio));
+  document.set("paths", paths(has_keys, served));
   document.set("components", std::move(components));
   return document;
 }

@@ -166,6 +166,7 @@ constexpr ErrorDoc kErrors[] = {
     {404, "Nothing is served under that path, or the model under that name."},
     {405, "The path knows other methods."},
     {408, "The request came too slowly."},
+    {409, "A request of that id is in flight."},
     {413, "The body is larger than is taken."},
     {415, "The body has a Content-Encoding other than identity."},
     {429,
@@ -176,6 +177,20 @@ constexpr ErrorDoc kErrors[] = {
     {503, "The server loads, or stops.", true},
     {504, "The request took longer than --request-timeout."},
 };
+
+Json encoded() {
+  Json place = object("Where the rows stand in the decoder prompt; cross-attention: from 0 on.",
+                      {{"offset", integer()}, {"length", integer()}});
+  Json item = object("One input whose rows are at the decode instance.", {{"input_id", integer()},
+                                                                          {"digest", text()},
+                                                                          {"num_positions", integer()},
+                                                                          {"place", std::move(place)},
+                                                                          {"seconds", number()}});
+  return object("The encoder's output was sent.", {{"object", constant("encode")},
+                                                   {"request_id", text()},
+                                                   {"items", list_of(std::move(item))},
+                                                   {"outputs", list_of(type("object"))}});
+}
 
 Json header(std::string_view doc, Json schema) {
   return json_object({{"description", doc}, {"schema", std::move(schema)}});
@@ -195,6 +210,7 @@ Json reply_schemas() {
                                         {{"count", integer()}, {"max_model_len", integer()}, {"tokens", ids()}},
                                         {{"token_strs", nullable(list_of(text()))}})},
                       {"Text", object("The text of token ids.", {{"prompt", text()}})},
+                      {"Encoded", encoded()},
                       {"Model", model()},
                       {"Models", object("Every name that is served.",
                                         {{"object", constant("list")}, {"data", list_of(schema_ref("Model"))}})},

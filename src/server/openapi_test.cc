@@ -204,6 +204,7 @@ TEST_F(OpenApiTest, EveryRouteOfTheServerIsAPathByItsMethod) {
   const Json& paths = member(document(), "paths");
   std::set<std::string> known;
   for (const Route& route : routes()) {
+    if (!is_served(route, std::nullopt)) continue;
     const Json& operation = member(member(paths, route.pattern), route.method == "GET" ? "get" : "post");
     EXPECT_NE(member(operation, "responses").find("200"), nullptr) << route.pattern;
     known.insert(std::string(route.pattern));

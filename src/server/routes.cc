@@ -35,6 +35,12 @@ constexpr Route kRoutes[] = {
     {.method = "POST", .pattern = "/v1/audio/translations", .kind = RouteKind::kSpeech, .work = translate_audio},
     {.method = "POST", .pattern = "/v1/score", .kind = RouteKind::kWork, .work = handle_score},
     {.method = "POST", .pattern = "/v1/translate", .kind = RouteKind::kWork, .work = handle_translate},
+    {.method = "POST",
+     .pattern = "/v1/encode",
+     .kind = RouteKind::kWork,
+     .work = handle_encode,
+     .is_public = true,
+     .only_encodes = true},
     {.method = "POST", .pattern = "/tokenize", .kind = RouteKind::kTokens, .work = handle_tokenize},
     {.method = "POST", .pattern = "/detokenize", .kind = RouteKind::kTokens, .work = handle_detokenize},
     {.method = "GET", .pattern = "/v1/inputs/{input}", .kind = RouteKind::kPeer, .info = get_input, .is_public = true},
@@ -66,6 +72,7 @@ std::span<const Route> routes() { return kRoutes; }
 
 bool is_served(const Route& route, std::optional<InstanceRole> role) {
   if (route.kind == RouteKind::kPeer) return role == InstanceRole::kDecode;
+  if (route.only_encodes) return role == InstanceRole::kEncode;
   const bool decodes = route.kind == RouteKind::kWork || route.kind == RouteKind::kSpeech;
   return !decodes || role != InstanceRole::kEncode;
 }

@@ -25,6 +25,7 @@ struct Route {
   HttpResponse (*info)(const ServerContext&, const HttpRequest&) = nullptr;  // kInfo and kPeer
   void (*work)(const ServerContext&, const ApiCallPtr&) = nullptr;
   bool is_public = false;        // needs no key
+  bool only_encodes = false;     // of encode instances
   bool is_local_public = false;  // needs no key from a peer on this machine
 };
 
