@@ -125,7 +125,7 @@ TEST_F(ChildProcessTest, AnOutputThatIsClosedEarlyIsNoEnd) {
 TEST_F(ChildProcessTest, SignalsReachTheWholeGroup) {
   const auto child = started(shell("trap 'echo outer >&2' TERM\n"
                                    "sh -c 'trap \"echo inner >&2; exit 0\" TERM; echo up >&2; "
-                                   "while :; do sleep 0.01; done'\n"
+                                   "sleep 1000 & wait'\n"
                                    "exit 5"));
   std::vector<std::string> lines;
   EXPECT_TRUE(comes([&] { return !(lines = child->read_lines()).empty(); }));
@@ -152,7 +152,7 @@ TEST_F(ChildProcessTest, WhatItLeavesBehindEndsWithIt) {
 }
 
 TEST_F(ChildProcessTest, EndsWithItsOwner) {
-  auto child = started(shell("trap '' TERM INT HUP; echo up >&2; while :; do sleep 0.01; done"));
+  auto child = started(shell("trap '' TERM INT HUP; echo up >&2; while :; do sleep 1000 & wait; done"));
   EXPECT_TRUE(comes([&] { return !child->read_lines().empty(); }));
   const pid_t pid = child->pid();
   EXPECT_TRUE(runs(pid));
