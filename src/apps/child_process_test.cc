@@ -15,11 +15,11 @@
 namespace transept {
 namespace {
 
+using testing::comes;
 using ::testing::ElementsAre;
+using testing::has_children;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::comes;
-using testing::has_children;
 using testing::num_descriptors;
 using testing::shell;
 using testing::TestFolder;
@@ -123,10 +123,11 @@ TEST_F(ChildProcessTest, AnOutputThatIsClosedEarlyIsNoEnd) {
 }
 
 TEST_F(ChildProcessTest, SignalsReachTheWholeGroup) {
-  const auto child = started(shell("trap 'echo outer >&2' TERM\n"
-                                   "sh -c 'trap \"echo inner >&2; exit 0\" TERM; echo up >&2; "
-                                   "sleep 1000 & wait'\n"
-                                   "exit 5"));
+  const auto child =
+      started(shell("trap 'echo outer >&2' TERM\n"
+                    "sh -c 'trap \"echo inner >&2; exit 0\" TERM; echo up >&2; "
+                    "sleep 1000 & wait'\n"
+                    "exit 5"));
   std::vector<std::string> lines;
   EXPECT_TRUE(comes([&] { return !(lines = child->read_lines()).empty(); }));
   EXPECT_THAT(lines, ElementsAre("up"));

@@ -46,7 +46,7 @@ StatusOr<EpdThreads> parse_epd_threads(std::string_view text);
 
 // Encode instances come first. Without `threads`, `num_cpus` are divided among all instances, at least 1 each. `cores`
 // has the processors of each core (apps/cpu_cores.h). Each instance gets cores of its own, and one processor a core
-// while there are enough cores for that; else processors of its own; else nobody is pinned.
+// while there are enough cores for that; else processors of its own; else none is pinned.
 std::vector<EpdInstance> plan_epd(const EpdShape& shape, const std::optional<EpdThreads>& threads, int32_t num_cpus,
                                   std::span<const std::vector<int>> cores);
 

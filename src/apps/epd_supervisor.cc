@@ -176,9 +176,8 @@ void EpdSupervisor::signal_all(InstanceRole role, int signal) {
 }
 
 bool EpdSupervisor::is_running(InstanceRole role) const {
-  return std::ranges::any_of(instances_, [&](const Instance& instance) {
-    return instance.child.role == role && instance.process != nullptr;
-  });
+  return std::ranges::any_of(
+      instances_, [&](const Instance& instance) { return instance.child.role == role && instance.process != nullptr; });
 }
 
 bool EpdSupervisor::take_ends(InstanceRole role) {

@@ -1,6 +1,6 @@
-// Runs the instances of a fleet on one machine (--epd): starts them, passes on what they log, starts again who dies, and
-// ends them in order: decode instances first, for they may still ask for encodes, then encode instances. One thread;
-// its caller's, which must live as long as the children do. Owns them: none is left when run() returns.
+// Runs the instances of a fleet on one machine (--epd): starts them, passes on what they log, starts again who dies,
+// and ends them in order: decode instances first, for they may still ask for encodes, then encode instances. One
+// thread; its caller's, which must live as long as the children do. Owns them: none is left when run() returns.
 #pragma once
 
 #include <chrono>

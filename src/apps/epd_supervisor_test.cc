@@ -62,8 +62,8 @@ class EpdSupervisorTest : public ::testing::Test {
 
   const std::ptrdiff_t num_descriptors_ = testing::num_descriptors();
   const SteadyClock clock_;
-  EpdSupervisor::Options options_ = {
-      .restarts = {.first_delay = milliseconds(1), .max_delay = milliseconds(5)}, .end_timeout = std::chrono::minutes(1)};
+  EpdSupervisor::Options options_ = {.restarts = {.first_delay = milliseconds(1), .max_delay = milliseconds(5)},
+                                     .end_timeout = std::chrono::minutes(1)};
   std::function<void(const std::string&)> on_line_;
   int num_interrupts_ = 0;
   bool is_ready_ = false;
@@ -164,7 +164,8 @@ TEST_F(EpdSupervisorTest, ASecondInterruptKillsAll) {
 TEST_F(EpdSupervisorTest, WhatChildrenSayIsPassedOnWithTheirNames) {
   on_line_ = [this](const std::string& line) { num_interrupts_ = line == "e0 | up" ? 1 : num_interrupts_; };
   const std::string long_line = "head -c 20000 /dev/zero | tr '\\0' x >&2; echo >&2; ";
-  EXPECT_TRUE(run({child("e0", str_cat("printf '{\"a\": 1}\\n\\n' >&2; ", long_line, server())), child("p0", server())}).ok());
+  EXPECT_TRUE(
+      run({child("e0", str_cat("printf '{\"a\": 1}\\n\\n' >&2; ", long_line, server())), child("p0", server())}).ok());
   EXPECT_EQ(count("{\"a\": 1}"), 1);
   EXPECT_EQ(count("e0 | "), 1);
   EXPECT_EQ(count("e0 | " + std::string(ChildProcess::kMaxLineBytes, 'x')), 1);
@@ -176,9 +177,9 @@ TEST_F(EpdSupervisorTest, NeitherWhoWritesAllTheTimeNorHalfALineHoldsOthersUp) {
     if (line == "p0 | up") num_interrupts_ = 1;
     if (lines_.size() > 10000) lines_.clear();
   };
-  const auto code = run({child("e0", "exec yes >&2"), child("e1", "exec tr '\\0' x < /dev/zero >&2"),
-                         child("e2", str_cat("printf half >&2; ", kWait)),
-                         child("p0", str_cat("sleep 0.1; ", server()))});
+  const auto code =
+      run({child("e0", "exec yes >&2"), child("e1", "exec tr '\\0' x < /dev/zero >&2"),
+           child("e2", str_cat("printf half >&2; ", kWait)), child("p0", str_cat("sleep 0.1; ", server()))});
   EXPECT_EQ(code.value(), kExitSomeFailed) << "SIGTERM ended three of them";
   EXPECT_EQ(pids_["e0"].size() + pids_["e1"].size() + pids_["e2"].size() + pids_["p0"].size(), 4u);
 }

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/content_digest.h"
 #include "base/quoted.h"
 
 namespace transept {
@@ -43,8 +44,8 @@ StatusOr<PrivateFolder> PrivateFolder::create(std::span<const std::string> paren
     if (!parent.starts_with('/')) {
       reason = "is no absolute path";
     } else if (size > kMaxSocketPathBytes) {
-      reason = str_cat("is too long: sockets in it have paths of ", size, " bytes, the system allows ",
-                       kMaxSocketPathBytes);
+      reason =
+          str_cat("is too long: sockets in it have paths of ", size, " bytes, the system allows ", kMaxSocketPathBytes);
     } else if (::mkdtemp(path.data()) != nullptr) {  // of mode 700
       return PrivateFolder(std::move(path));
     } else {
@@ -81,21 +82,13 @@ std::vector<std::string> runtime_folders() {
   return folders;
 }
 
-StatusOr<std::string> random_hex(size_t num_bytes) {
-  std::vector<unsigned char> bytes(num_bytes);
-  for (size_t got = 0; got < num_bytes;) {
-    const ssize_t size = ::getrandom(bytes.data() + got, num_bytes - got, 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return absl::UnavailableError(str_cat("no random bytes: ", std::strerror(errno)));
-    got += static_cast<size_t>(size);
+StatusOr<std::string> random_secret() {
+  ContentDigest secret;
+  // Up to 256 bytes come whole, and no signal interrupts that (getrandom(2)).
+  if (::getrandom(secret.bytes.data(), secret.bytes.size(), 0) != static_cast<ssize_t>(secret.bytes.size())) {
+    return absl::UnavailableError(str_cat("no random bytes: ", std::strerror(errno)));
   }
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const unsigned char byte : bytes) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
+  return digest_hex(secret);
 }
 
 }  // namespace transept

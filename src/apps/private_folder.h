@@ -35,7 +35,7 @@ class PrivateFolder final {
 // $XDG_RUNTIME_DIR, $TMPDIR and /tmp, without those that are not set.
 std::vector<std::string> runtime_folders();
 
-// Random bytes of the system, in hexadecimal digits. Errors: kUnavailable.
-StatusOr<std::string> random_hex(size_t num_bytes);
+// 32 random bytes of the system, as 64 hexadecimal digits. Errors: kUnavailable.
+StatusOr<std::string> random_secret();
 
 }  // namespace transept

@@ -87,11 +87,11 @@ TEST(RuntimeFolders, AreTheVariablesInOrder) {
   EXPECT_THAT(runtime_folders(), ElementsAre("/var/tmp", "/tmp"));
 }
 
-TEST(RandomHex, IsASecretThatInstancesTake) {
-  const std::string secret = random_hex(32).value();
+TEST(RandomSecret, IsASecretThatInstancesTake) {
+  const std::string secret = random_secret().value();
   EXPECT_EQ(secret.size(), 64u);
   EXPECT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_NE(secret, random_hex(32).value());
+  EXPECT_NE(secret, random_secret().value());
   const TestFolder parent;
   const std::vector<std::string> parents = {parent.path()};
   const PrivateFolder folder = PrivateFolder::create(parents, "broker").value();
