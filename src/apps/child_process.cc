@@ -210,7 +210,7 @@ void ChildProcess::take_pieces(std::vector<std::string>& lines) {
   while (begin < rest_.size()) {
     const size_t end = std::min(rest_.find('\n', begin), rest_.size());
     const bool is_whole = end < rest_.size();
-    if (!is_whole && end - begin < kMaxLineBytes) break;
+    if (!is_whole && end - begin <= kMaxLineBytes) break;  // its end may come next, and is no line of its own
     const size_t size = std::min(end - begin, kMaxLineBytes);
     lines.push_back(rest_.substr(begin, size));
     begin += size;

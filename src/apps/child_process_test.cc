@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
 
 #include "apps/child_process_testing.h"
-#include "base/folder_testing.h"
 
 namespace transept {
 namespace {
@@ -22,7 +22,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::num_descriptors;
 using testing::shell;
-using testing::TestFolder;
 
 class ChildProcessTest : public ::testing::Test {
  protected:
@@ -97,8 +96,20 @@ TEST_F(ChildProcessTest, LongLinesComeInPieces) {
   constexpr size_t kPiece = ChildProcess::kMaxLineBytes;
   const auto lines = lines_of("head -c 32768 /dev/zero | tr '\\0' x >&2; echo >&2; head -c 100000 /dev/zero >&2");
   std::vector<size_t> sizes;
+  sizes.reserve(lines.size());
   for (const std::string& line : lines) sizes.push_back(line.size());
   EXPECT_THAT(sizes, ElementsAre(kPiece, kPiece, kPiece, kPiece, kPiece, kPiece, kPiece, kPiece, 100000 - 6 * kPiece));
+}
+
+TEST_F(ChildProcessTest, TheEndOfALongLineIsNoLineOfItsOwn) {
+  const auto child = started(shell("trap 'echo >&2; exit 0' USR1; head -c 16384 /dev/zero >&2; sleep 1000 & wait"));
+  EXPECT_TRUE(comes([&] {
+    int num_bytes = 0;
+    return ::ioctl(child->descriptor(), FIONREAD, &num_bytes) == 0 && num_bytes == 16384;
+  }));
+  EXPECT_THAT(child->read_lines(), IsEmpty());
+  ::kill(child->pid(), SIGUSR1);  // the shell alone: head may still run
+  EXPECT_THAT(lines_of(*child), ElementsAre(std::string(16384, '\0')));
 }
 
 TEST_F(ChildProcessTest, ReadingNeitherWaitsNorTakesForEver) {

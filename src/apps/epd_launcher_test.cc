@@ -3,10 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "apps/child_process_testing.h"
 #include "base/folder_testing.h"
@@ -132,6 +135,42 @@ TEST_F(EpdLauncherTest, IsNotReadyWhileAnInstanceIsMissing) {
   };
   EXPECT_EQ(run_epd(Flags::parse(table, {"m", "--epd=1E1D"}).value(), table, settings).value(), 0);
   EXPECT_THAT(logged, Not(HasSubstr("ready after")));
+}
+
+// What signals did before a test.
+class KeptSignals final {
+ public:
+  KeptSignals() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], nullptr, &before_[i]);
+  }
+  ~KeptSignals() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGCHLD};
+  struct sigaction before_[std::size(kSignals)] = {};
+};
+
+TEST_F(EpdLauncherTest, SignalsOfTheProcessEndIt) {
+  const KeptSignals kept;
+  const std::vector<FlagSpec> table = epd_flags();
+  EpdSettings settings;
+  settings.plan = epd_plan(Flags::parse(table, {"--epd=1E1D"}).value(), {}).value().value();
+  settings.program = program();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    std::thread sender([&] {
+      EXPECT_TRUE(testing::comes([&] { return has("e0") && has("p0"); }));
+      ::kill(::getpid(), signal);
+    });
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(run_epd(Flags::parse(table, {"m", "--epd=1E1D"}).value(), table, settings).value(), 0);
+    sender.join();
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::MatchesRegex("p0 . ends\ne0 . ends\n"));
+    for (const char* name : {"/e0", "/p0"}) std::filesystem::remove(folder_.path() + name);
+  }
 }
 
 TEST_F(EpdLauncherTest, AProgramThatIsMissingIsAnError) {

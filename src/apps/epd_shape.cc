@@ -118,6 +118,7 @@ std::vector<EpdInstance> plan_epd(const EpdShape& shape, const std::optional<Epd
   const int32_t share = std::max(num_cpus / shape.num_instances(), 1);
   const EpdThreads counts = threads.value_or(EpdThreads{share, share});
   std::vector<EpdInstance> instances;
+  instances.reserve(static_cast<size_t>(shape.num_instances()));
   for (int32_t i = 0; i < shape.num_encode; ++i) {
     instances.push_back({str_cat("e", i), InstanceRole::kEncode, counts.encode, "none"});
   }

@@ -61,7 +61,7 @@ class EpdSupervisorTest : public ::testing::Test {
   std::ptrdiff_t count(std::string_view line) const { return std::ranges::count(lines_, line); }
 
   const std::ptrdiff_t num_descriptors_ = testing::num_descriptors();
-  const SteadyClock clock_;
+  SteadyClock clock_;
   EpdSupervisor::Options options_ = {.restarts = {.first_delay = milliseconds(1), .max_delay = milliseconds(5)},
                                      .end_timeout = std::chrono::minutes(1)};
   std::function<void(const std::string&)> on_line_;

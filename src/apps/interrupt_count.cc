@@ -15,6 +15,7 @@ void note_interrupt(int) { count.fetch_add(1, std::memory_order_relaxed); }
 }  // namespace
 
 void count_interrupts() {
+  count.store(0, std::memory_order_relaxed);
   struct sigaction action {};
   action.sa_handler = note_interrupt;
   action.sa_flags = SA_RESTART;  // lines that are being written are written whole

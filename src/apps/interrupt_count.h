@@ -4,8 +4,8 @@
 
 namespace transept {
 
-// From here on SIGINT and SIGTERM are counted and do nothing else. Children can be waited for, whatever the process
-// inherited.
+// From here on SIGINT and SIGTERM are counted, from 0, and do nothing else. Children can be waited for, whatever the
+// process inherited.
 void count_interrupts();
 int num_interrupts();
 

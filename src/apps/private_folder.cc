@@ -67,7 +67,7 @@ Status PrivateFolder::write(std::string_view name, std::string_view content) con
   const std::string path = str_cat(path_, "/", name);
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return absl::UnavailableError(str_cat(path, ": cannot be written: ", std::strerror(errno)));
-  const Status status = write_all(fd, path, content);
+  Status status = write_all(fd, path, content);
   ::close(fd);
   return status;
 }
