@@ -55,6 +55,7 @@ std::vector<FlagSpec> instance_flags() {
 
 StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags) {
   if (!flags.has("role")) {
+    if (flags.has("epd")) return std::optional<Instance::Options>();  // the launcher's; its children have roles
     for (const FlagSpec& flag : instance_flags()) {
       if (!flags.has(flag.name)) continue;
       return invalid_argument(flags.name_of(flag.name), ": is for instances of a fleet: --role says which half they run");

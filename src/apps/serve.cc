@@ -5,11 +5,14 @@
 #include <thread>
 
 #include "apps/engine_flags.h"
+#include "apps/epd_flags.h"
+#include "apps/epd_launcher.h"
 #include "apps/instance_flags.h"
 #include "apps/interrupt.h"
 #include "apps/serve_banner.h"
 #include "apps/serve_flags.h"
 #include "apps/verbs.h"
+#include "base/cpus.h"
 #include "base/descriptor_limit.h"
 #include "base/log_sink.h"
 #include "request/resolve.h"
@@ -74,6 +77,18 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
   return ok_status();
 }
 
+// A fleet on this machine, with an instance of this program for each half.
+int run_fleet(const Flags& flags, EpdPlan plan, const ServeSettings& settings, const EngineConfig& config) {
+  EpdSettings fleet;
+  fleet.plan = std::move(plan);
+  fleet.model = {config.model, settings.options.served_model_names.front()};
+  fleet.shutdown_timeout = settings.shutdown_timeout;
+  std::vector<FlagSpec> table = serve_flags();
+  for (FlagSpec& flag : engine_flags()) table.push_back(std::move(flag));
+  const StatusOr<int> code = run_epd(flags, table, fleet);
+  return code.ok() ? *code : usage_error(kVerb, code.status());
+}
+
 }  // namespace
 
 int run_serve(const Flags& flags) {
@@ -83,16 +98,19 @@ int run_serve(const Flags& flags) {
   }
   StatusOr<ServeSettings> settings = serve_settings(flags);
   if (!settings.ok()) return usage_error(kVerb, settings.status());
+  StatusOr<std::optional<EpdPlan>> plan = epd_plan(flags, available_cpus());
+  if (!plan.ok()) return usage_error(kVerb, plan.status());
   StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(kVerb, config.status());
   if (const Status set = set_instance_config(flags, *config); !set.ok()) return usage_error(kVerb, set);
   if (const Status fits = fit_connections(flags, raise_descriptor_limit(), settings->options); !fits.ok()) {
     return usage_error(kVerb, fits);
   }
+  if (settings->log.as_json) set_log_sink(write_json_notice);
+  if (plan->has_value()) return run_fleet(flags, *std::move(*plan), *settings, *config);
   // Others wait for their next tokens here.
   if (!flags.has("encode-slice")) config->encode_slice = "auto";
   config->replicas = settings->replicas;
-  if (settings->log.as_json) set_log_sink(write_json_notice);
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(settings).value(), *config, &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "apps/epd_flags.h"
 #include "apps/instance_flags.h"
 #include "apps/version.h"
 #include "base/environment.h"
@@ -221,6 +222,7 @@ std::vector<FlagSpec> serve_flags() {
   keep_common(table, {"host", "port", "served-model-name", "shutdown-timeout", "log-format", "log-prompts", "replicas",
                       "api-key", "api-key-file", "allowed-host", "cors-origin", "allowed-local-media-path",
                       "max-queued-requests", "request-timeout", "max-audio-seconds", "max-upload-size"});
+  for (FlagSpec& flag : epd_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : instance_flags()) table.push_back(std::move(flag));
   return table;
 }

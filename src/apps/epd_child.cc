@@ -1,0 +1,64 @@
+#include "apps/epd_child.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/environment.h"
+
+namespace transept {
+namespace {
+
+// The launcher's own; how the model was found; and what epd_arguments() says to each instance.
+constexpr std::string_view kNotPassedOn[] = {
+    "epd",           "epd-threads", "revision", "download-dir",    "cache-dir",   "role", "broker", "ec-secret-file",
+    "instance-name", "threads",     "replicas", "ec-bulk-address", "cpu-affinity"};
+
+bool is_passed_on(const EpdInstance& instance, std::string_view flag) {
+  const bool is_address = flag == "host" || flag == "port";
+  if (is_address && instance.role == InstanceRole::kEncode) return false;
+  return std::ranges::find(kNotPassedOn, flag) == std::end(kNotPassedOn);
+}
+
+}  // namespace
+
+std::vector<std::string> epd_arguments(const Flags& flags, std::span<const FlagSpec> table, const EpdModel& model,
+                                       const EpdInstance& instance, const std::string& folder) {
+  std::vector<std::string> arguments = {"transept", "serve"};
+  const auto add = [&](std::string_view flag, std::string_view value) {
+    arguments.push_back(str_cat("--", flag, "=", value));
+  };
+  for (const FlagSpec& flag : table) {
+    if (!is_passed_on(instance, flag.name) || flags.from_environment().contains(flag.name)) continue;
+    std::vector<std::string> values = flags.texts(flag.name);
+    if (const auto value = flags.text(flag.name); value.has_value() && !flag.is_repeatable) values = {*value};
+    for (const std::string& value : values) add(flag.name, value);
+  }
+  if (!flags.has("served-model-name")) add("served-model-name", model.name);
+  if (instance.role == InstanceRole::kEncode) {
+    add("host", "127.0.0.1");
+    add("port", "0");
+  }
+  add("role", name(instance.role));
+  add("instance-name", instance.name);
+  add("broker", str_cat("local:", folder, "/", kEpdBroker));
+  add("ec-secret-file", str_cat(folder, "/", kEpdSecret));
+  add("ec-bulk-address", str_cat("ipc://", folder, "/", instance.name));
+  add("threads", str_cat(instance.num_threads));
+  add("cpu-affinity", instance.cpus);
+  arguments.insert(arguments.end(), {"--", model.folder});
+  return arguments;
+}
+
+std::vector<std::string> epd_environment(const char* const* environment) {
+  std::vector<std::string> kept;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    const std::string_view variable_name = variable.substr(0, variable.find('='));
+    const bool is_ours = std::ranges::any_of(
+        kNotPassedOn, [&](std::string_view flag) { return environment_name(flag) == variable_name; });
+    if (!is_ours) kept.emplace_back(variable);
+  }
+  return kept;
+}
+
+}  // namespace transept

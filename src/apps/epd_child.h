@@ -1,0 +1,31 @@
+// What the launcher of --epd starts an instance with. Pure functions: thread-safe.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/epd_shape.h"
+#include "apps/flags.h"
+
+namespace transept {
+
+// Names in the private folder of a fleet; those of instances are beside them.
+inline constexpr std::string_view kEpdBroker = "broker", kEpdSecret = "secret";
+
+struct EpdModel {
+  std::string folder;
+  std::string name;  // that requests give it, if --served-model-name says none
+};
+
+// argv, `transept` first. `flags` are those of the launcher, `table` of its verb. Flags that came from the environment
+// are left to it. `folder`: the private one. An encode instance listens on a free port of the loopback, a decode
+// instance where the launcher was told to.
+std::vector<std::string> epd_arguments(const Flags& flags, std::span<const FlagSpec> table, const EpdModel& model,
+                                       const EpdInstance& instance, const std::string& folder);
+
+// `environment` (NAME=VALUE each, ends with null), without what would make the child a launcher, and what
+// epd_arguments() says.
+std::vector<std::string> epd_environment(const char* const* environment);
+
+}  // namespace transept

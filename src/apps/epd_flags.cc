@@ -1,0 +1,86 @@
+#include "apps/epd_flags.h"
+
+#include <string_view>
+
+#include "apps/cpu_cores.h"
+#include "base/environment.h"
+#include "startup/replica_cpus.h"
+
+namespace transept {
+namespace {
+
+// What the launcher says to each instance itself, and what to do instead.
+struct OwnFlag {
+  std::string_view name;
+  std::string_view instead;
+};
+constexpr OwnFlag kOwn[] = {
+    {"role", "each instance gets its role"},
+    {"broker", "the fleet has a broker of its own"},
+    {"ec-secret-file", "the fleet draws a secret of its own"},
+    {"ec-bulk-address", "each instance gets an address"},
+    {"instance-name", "instances are e0, e1, .. and p0, p1, .."},
+    {"threads", "--epd-threads has threads of encode and of decode instances"},
+};
+
+Status check_alone(const Flags& flags) {
+  const std::string epd = str_cat("--epd ", flags.text_or("epd", ""), ": ");
+  for (const OwnFlag& own : kOwn) {
+    if (flags.has(own.name))
+      return invalid_argument(epd, flags.name_of(own.name), " does not go with it: ", own.instead);
+  }
+  ASSIGN_OR_RETURN(const int64_t replicas, flags.integer("replicas", 1, 256, 1));
+  if (replicas == 1) return ok_status();
+  return invalid_argument(epd, flags.name_of("replicas"), " ", replicas,
+                          " does not go with it: an instance has one engine, and the shape says how many there are");
+}
+
+StatusOr<std::optional<EpdPlan>> read_plan(const Flags& flags, const std::vector<int>& available) {
+  if (!flags.has("epd")) {
+    if (!flags.has("epd-threads")) return std::optional<EpdPlan>();
+    return invalid_argument("--epd-threads ", flags.text_or("epd-threads", ""), ": goes with --epd alone");
+  }
+  EpdPlan plan;
+  ASSIGN_OR_RETURN(plan.shape, parse_epd_shape(flags.text_or("epd", "")));
+  std::optional<EpdThreads> threads;
+  if (flags.has("epd-threads")) {
+    ASSIGN_OR_RETURN(threads, parse_epd_threads(flags.text_or("epd-threads", "")));
+  }
+  if (plan.shape.num_decode > 1) {
+    return unimplemented("--epd ", flags.text_or("epd", ""),
+                         ": several decode instances need the proxy, which is not built yet: 1E1D and 2E1D work");
+  }
+  RETURN_IF_ERROR(check_alone(flags));
+  // Of one engine with all processors.
+  ASSIGN_OR_RETURN(const ReplicaCpus all, plan_replica_cpus(0, 1, flags.text_or("cpu-affinity", "auto"), available));
+  plan.instances = plan_epd(plan.shape, threads, all.num_threads, group_by_core(all.cpus));
+  return std::optional<EpdPlan>(std::move(plan));
+}
+
+}  // namespace
+
+std::vector<FlagSpec> epd_flags() {
+  constexpr const char* kGroup = "Separated encoder";
+  return {
+      {.name = "epd",
+       .value_name = "SHAPE",
+       .help = "run encoders and decoders in processes of their own on this machine: 1E1D is one encode and one decode "
+               "instance, 2E1D two and one (1 to 64 of each)",
+       .group = kGroup},
+      {.name = "epd-threads",
+       .value_name = "E,D",
+       .default_text = "the processors, divided among all",
+       .help =
+           "compute threads of each encode and of each decode instance; they are pinned to cores of their own, where "
+           "there are enough and --cpu-affinity is not none",
+       .group = kGroup},
+  };
+}
+
+StatusOr<std::optional<EpdPlan>> epd_plan(const Flags& flags, const std::vector<int>& available) {
+  StatusOr<std::optional<EpdPlan>> plan = read_plan(flags, available);
+  if (!plan.ok()) return blame_environment(plan.status(), flags.from_environment());
+  return plan;
+}
+
+}  // namespace transept

@@ -1,0 +1,24 @@
+// Flags of `transept serve MODEL --epd 1E1D`, and what they ask for. Pure functions: thread-safe.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "apps/epd_shape.h"
+#include "apps/flags.h"
+#include "base/status.h"
+
+namespace transept {
+
+struct EpdPlan {
+  EpdShape shape;
+  std::vector<EpdInstance> instances;
+};
+
+std::vector<FlagSpec> epd_flags();
+
+// Without --epd nullopt. `available`: the processors of this process, ascending. Errors, which name the flag or its
+// variable: kInvalidArgument, a value, or a flag that does not go with --epd; kUnimplemented, several decode instances.
+StatusOr<std::optional<EpdPlan>> epd_plan(const Flags& flags, const std::vector<int>& available);
+
+}  // namespace transept

@@ -1,0 +1,112 @@
+#include "apps/epd_launcher.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "apps/epd_supervisor.h"
+#include "apps/interrupt_count.h"
+#include "apps/private_folder.h"
+#include "apps/serve_banner.h"
+#include "base/log.h"
+#include "disagg/local_broker.h"
+#include "disagg/local_server.h"
+
+namespace transept {
+namespace {
+
+constexpr Duration kEndMargin = std::chrono::seconds(5);  // for an instance to end once its requests have
+
+uint64_t draw_id() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+std::string longest_name(const EpdPlan& plan) {
+  std::string longest(kEpdBroker);
+  for (const EpdInstance& instance : plan.instances) {
+    if (instance.name.size() > longest.size()) longest = instance.name;
+  }
+  return longest;
+}
+
+std::string places_text(const EpdInstance& instance) {
+  const std::string threads = str_cat(instance.num_threads, instance.num_threads == 1 ? " thread" : " threads");
+  return str_cat(threads, instance.cpus == "none" ? ", not pinned" : str_cat(" on processors ", instance.cpus));
+}
+
+// Asks the broker whether every instance is there.
+class Readiness final {
+ public:
+  Readiness(const EpdPlan& plan, std::unique_ptr<Broker> broker, const Clock& clock)
+      : plan_(plan), broker_(std::move(broker)), clock_(clock), begin_(clock.now()) {}
+
+  std::optional<std::string> line() {
+    const StatusOr<std::vector<InstanceRecord>> peers = broker_->peers();
+    if (!peers.ok()) return std::nullopt;
+    std::string names, urls;
+    for (const EpdInstance& instance : plan_.instances) {
+      const auto at = std::ranges::find(*peers, instance.name, [](const InstanceRecord& peer) { return peer.id.name; });
+      if (at == peers->end()) return std::nullopt;
+      names += str_cat(names.empty() ? "" : ", ", instance.name);
+      if (instance.role == InstanceRole::kDecode) urls += str_cat(urls.empty() ? "" : ", ", at->url);
+    }
+    return str_cat("--epd ", plan_.shape.text(), ": ready after ", format_seconds(clock_.now() - begin_), ": ", names,
+                   "; requests go to ", urls);
+  }
+
+ private:
+  const EpdPlan& plan_;
+  const std::unique_ptr<Broker> broker_;
+  const Clock& clock_;
+  const TimePoint begin_;
+};
+
+// One call a line, as standard error is not buffered: lines of children stay whole.
+void write_line(std::string_view line) {
+  const std::string whole = str_cat(line, "\n");
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+}
+
+void log_started(const EpdPlan& plan, const std::string& name, pid_t pid) {
+  const auto at = std::ranges::find(plan.instances, name, &EpdInstance::name);
+  log_info("  ", name, ": ", transept::name(at->role), ", process ", pid, ", ", places_text(*at));
+}
+
+}  // namespace
+
+StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const EpdSettings& settings) {
+  const SteadyClock clock;
+  const EpdPlan& plan = settings.plan;
+  if (!settings.num_interrupts) count_interrupts();
+  ASSIGN_OR_RETURN(const PrivateFolder folder, PrivateFolder::create(runtime_folders(), longest_name(plan)));
+  ASSIGN_OR_RETURN(const std::string secret, random_secret());
+  RETURN_IF_ERROR(folder.write(kEpdSecret, secret));
+  const std::string path = str_cat(folder.path(), "/", kEpdBroker);
+  ASSIGN_OR_RETURN(const auto server, LocalServer::start(path, draw_id(), LocalServer::Options{}));
+  ASSIGN_OR_RETURN(std::unique_ptr<Broker> broker, LocalBroker::connect(path));
+  log_info("--epd ", plan.shape.text(), ": broker at ", path, ", in process ", ::getpid());
+
+  std::vector<SupervisedChild> children;
+  const std::vector<std::string> environment = epd_environment(::environ);
+  for (const EpdInstance& instance : plan.instances) {
+    children.push_back({.name = instance.name,
+                        .role = instance.role,
+                        .command = {.program = settings.program,
+                                    .arguments = epd_arguments(flags, table, settings.model, instance, folder.path()),
+                                    .environment = environment}});
+  }
+  Readiness readiness(plan, std::move(broker), clock);
+  EpdSupervisor::Options options;
+  options.restarts = settings.restarts;
+  options.end_timeout = settings.shutdown_timeout + kEndMargin;
+  options.num_interrupts = settings.num_interrupts ? settings.num_interrupts : &num_interrupts;
+  options.ready_line = [&] { return readiness.line(); };
+  options.on_started = [&](const SupervisedChild& child, pid_t pid) { log_started(plan, child.name, pid); };
+  options.write_line = write_line;
+  return EpdSupervisor(std::move(children), std::move(options), clock).run();
+}
+
+}  // namespace transept
