@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "apps/engine_flags.h"
+#include "apps/epd_session.h"
 #include "apps/interrupt.h"
 #include "apps/stats_json.h"
 #include "apps/verbs.h"
@@ -67,7 +68,10 @@ Status run_engine(const Flags& flags, EngineConfig config, OrderedRun::Options o
   const auto begin = std::chrono::steady_clock::now();
   config.max_trace_steps = flags.has("stats-json") ? 100000 : 0;
   const SteadyClock clock;
-  ASSIGN_OR_RETURN(LoadedModel model, load_engine(config, clock));
+  // Behind the model, into which it receives rows.
+  LoadedModel model;
+  ASSIGN_OR_RETURN(const std::unique_ptr<EpdSession> session, EpdSession::start(flags, config));
+  ASSIGN_OR_RETURN(model, EpdSession::load(session.get(), config, clock));
   show_notes(model.generation);
   RETURN_IF_ERROR(blame_flag(job.begin(model), flags));
   StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true);
@@ -77,7 +81,9 @@ Status run_engine(const Flags& flags, EngineConfig config, OrderedRun::Options o
   catch_interrupts();
   AsyncEngine engine(std::move(model.engine), {.max_queued_requests = OrderedRun::kMaxInFlight}, clock);
   OrderedRun run(model, engine, clock, std::move(options), *ready, *output);
+  if (session != nullptr) RETURN_IF_ERROR(session->begin(engine, model));
   const Status ran = run.run(job);
+  if (session != nullptr) session->end_work();
   model.engine = engine.stop();
   RETURN_IF_ERROR(ran);
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "apps/engine_flags.h"
+#include "apps/epd_session.h"
 #include "apps/interrupt.h"
 #include "apps/stats_json.h"
 #include "apps/transcribe_flags.h"
@@ -117,7 +118,10 @@ Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
   config.max_trace_steps = flags.has("stats-json") ? 100000 : 0;
   work.settings.options.seed = config.seed;
   const SteadyClock clock;
-  ASSIGN_OR_RETURN(LoadedModel model, load_engine(config, clock));
+  // Behind the model, into which it receives rows.
+  LoadedModel model;
+  ASSIGN_OR_RETURN(const std::unique_ptr<EpdSession> session, EpdSession::start(flags, config));
+  ASSIGN_OR_RETURN(model, EpdSession::load(session.get(), config, clock));
   catch_interrupts();
   // A request waits for each window that is worked on.
   const int32_t num_windows = work.settings.num_workers * work.settings.options.batch_size;
@@ -129,7 +133,9 @@ Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
       [&](const AudioSource& audio, const TranscribeOptions& options, const TranscribeObserver& observer,
           const TranscribeLimits& limits) { return transcriber.transcribe(audio, options, observer, limits); },
       [&] { return engine.failure(); }, work.settings, std::move(work.inputs), console);
+  if (session != nullptr) RETURN_IF_ERROR(session->begin(engine, model));
   const Status ran = job.run();
+  if (session != nullptr) session->end_work();
   model.engine = engine.stop();
   RETURN_IF_ERROR(blame_transcribe_flag(ran, flags));
   if (!console.is_ok()) return absl::DataLossError("standard output: not everything could be written");

@@ -6,6 +6,7 @@
 #include "apps/bench_serve_flags.h"
 #include "apps/bench_workload.h"
 #include "apps/engine_flags.h"
+#include "apps/epd_flags.h"
 #include "apps/hub_flags.h"
 #include "apps/request_flags.h"
 #include "apps/serve_flags.h"
@@ -21,6 +22,9 @@ std::vector<FlagSpec> concat(std::vector<FlagSpec> a, std::vector<FlagSpec> b) {
   return a;
 }
 
+// Of verbs that run once, and may have their encodes done by other processes.
+std::vector<FlagSpec> engine_and_epd_flags() { return concat(engine_flags(), epd_flags()); }
+
 std::vector<FlagSpec> generate_flags() {
   std::vector<FlagSpec> table = {
       {"input", "FILE", "", "JSON lines, one request each (docs/api.md); - reads standard input", kInput},
@@ -32,7 +36,7 @@ std::vector<FlagSpec> generate_flags() {
       {"request-timeout", "SECONDS", "none", "give a request up so long after it was read, its wait included", kInput},
       {"stats-json", "FILE", "", "counters, rates, memory and a trace of every step", kInput},
   };
-  return concat(concat(std::move(table), request_flags()), engine_flags());
+  return concat(concat(std::move(table), request_flags()), engine_and_epd_flags());
 }
 
 std::vector<FlagSpec> translate_flags() {
@@ -46,7 +50,7 @@ std::vector<FlagSpec> translate_flags() {
   // What is not a line of text, and how many lines there are.
   static constexpr std::string_view kWithout[] = {
       "n", "best_of", "num_return_sequences", "use_beam_search", "logprobs", "prompt_logprobs", "return_alignments"};
-  return concat(concat(std::move(table), request_flags(kWithout)), engine_flags());
+  return concat(concat(std::move(table), request_flags(kWithout)), engine_and_epd_flags());
 }
 
 std::vector<FlagSpec> tokenize_flags() {
@@ -121,7 +125,7 @@ std::vector<FlagSpec> rm_flags() { return concat({{"yes", "", "", "remove withou
 
 std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/features.md", kInput}}; }
 
-std::vector<FlagSpec> transcribe_and_engine_flags() { return concat(transcribe_flags(), engine_flags()); }
+std::vector<FlagSpec> transcribe_and_engine_flags() { return concat(transcribe_flags(), engine_and_epd_flags()); }
 
 std::vector<FlagSpec> serve_and_engine_flags() { return concat(serve_flags(), engine_flags()); }
 

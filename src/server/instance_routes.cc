@@ -6,38 +6,15 @@
 
 #include "base/ascii.h"
 #include "disagg/input_codec.h"
-#include "disagg/instance_calls.h"
 #include "request/request.h"
 #include "server/engine_call.h"
-#include "server/http_errors.h"
+#include "server/input_service.h"
 #include "server/replies.h"
 
 namespace transept {
 namespace {
 
 constexpr float kDefaultTimeout = 60;  // seconds
-
-// Unless another instance has sent the request.
-std::optional<HttpResponse> refuse_strangers(const ServerContext& context, const HttpRequest& request) {
-  const EcSecret* secret = context.instance->secret();
-  if (is_from_instance(secret, request)) return std::nullopt;
-  return http_error_response(401,
-                             secret == nullptr
-                                 ? "this path is for other instances on this machine; --ec-secret-file opens it to others"
-                                 : "this path is for other instances of the same --ec-secret-file",
-                             "not_an_instance");
-}
-
-// Of `request`, if another instance has sent it and the input is asked for; else what to answer.
-std::optional<HttpResponse> find_input(const ServerContext& context, const HttpRequest& request, EcInput& input,
-                                       std::shared_ptr<const EncoderItem>& item) {
-  if (auto refusal = refuse_strangers(context, request)) return refusal;
-  const std::optional<EcInput> named = parse_inputs_path(request.path);
-  if (named.has_value()) item = context.instance->asker()->find(*named);
-  if (item == nullptr) return http_error_response(404, "the input is not asked for", "not_found");
-  input = *named;
-  return std::nullopt;
-}
 
 // What a body asks to be encoded, and the other fields.
 struct EncodeBody {
@@ -159,32 +136,12 @@ Status start_encode(const ServerContext& context, const ApiCallPtr& call) {
 
 }  // namespace
 
-HttpResponse get_input(const ServerContext& context, const HttpRequest& request) {
-  EcInput input;
-  std::shared_ptr<const EncoderItem> item;
-  if (auto refusal = find_input(context, request, input, item)) return *std::move(refusal);
-  std::vector<std::byte> bytes;
-  encode_input(*item, bytes);
-  HttpResponse response;
-  response.content_type = kFeaturesContentType;
-  response.body.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return response;
-}
-
-HttpResponse refuse_input(const ServerContext& context, const HttpRequest& request) {
-  EcInput input;
-  std::shared_ptr<const EncoderItem> item;
-  if (auto refusal = find_input(context, request, input, item)) return *std::move(refusal);
-  Status why;
-  if (const Status parsed = parse_refusal(request.body, why); !parsed.ok()) {
-    return error_response(parsed, context.admission);
-  }
-  context.instance->asker()->refuse(input, why);
-  return {.body = "{}"};
+HttpResponse answer_input(const ServerContext& context, const HttpRequest& request) {
+  return answer_input_request(context.instance->secret(), *context.instance->asker(), request);
 }
 
 void handle_encode(const ServerContext& context, const ApiCallPtr& call) {
-  if (auto refusal = refuse_strangers(context, call->http)) return call->responder->respond(*std::move(refusal));
+  if (auto refusal = refuse_strangers(context.instance->secret(), call->http)) return call->responder->respond(*std::move(refusal));
   if (const Status status = start_encode(context, call); !status.ok()) reply_error(context, *call, status);
 }
 

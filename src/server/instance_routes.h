@@ -7,11 +7,8 @@
 
 namespace transept {
 
-// GET and POST /v1/inputs/{request_id}/{input_id}, of a decode instance. Other instances alone may call it
-// (disagg/instance_calls.h), else 401; 404: the input is not asked for (any longer).
-HttpResponse get_input(const ServerContext& context, const HttpRequest& request);
-HttpResponse refuse_input(const ServerContext& context, const HttpRequest& request);
-
+// GET and POST /v1/inputs/{request_id}/{input_id}, of a decode instance (input_service.h).
+HttpResponse answer_input(const ServerContext& context, const HttpRequest& request);
 
 // POST /v1/encode, of an encode instance: encodes the prompts of a JSON body, or a body of kFeaturesContentType with
 // the other fields as parameters of the query, and answers when the rows are at the decode instance. Other instances

@@ -8,7 +8,6 @@
 #include "base/strings.h"
 #include "server/openapi_fields.h"
 #include "server/openapi_replies.h"
-#include "server/routes.h"
 
 namespace transept {
 namespace {
@@ -156,8 +155,15 @@ struct Served {
   bool has_audio = false;
   std::optional<InstanceRole> role;
 
-  bool has(const PostRoute& route) const { return is_served(*find_route("POST", route.path), role); }
-  bool has(const AudioRoute& route) const { return has_audio && is_served(*find_route("POST", route.path), role); }
+  bool has(const PostRoute& route) const { return has(route.route); }
+  bool has(const AudioRoute& route) const { return has_audio && has(route.route); }
+
+ private:
+  bool has(FieldRoutes route) const {
+    if (route == field_routes::kEncode) return role == InstanceRole::kEncode;
+    const bool decodes = route != field_routes::kTokenize && route != field_routes::kDetokenize;
+    return !decodes || role != InstanceRole::kEncode;
+  }
 };
 
 Json paths(bool has_keys, const Served& served) {
