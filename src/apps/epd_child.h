@@ -10,7 +10,7 @@
 
 namespace transept {
 
-// Names in the private folder of a fleet; those of instances are beside them.
+// Names in the private folder of a fleet. The sockets of instances have theirs, which are shorter: e63.
 inline constexpr std::string_view kEpdBroker = "broker", kEpdSecret = "secret";
 
 struct EpdModel {

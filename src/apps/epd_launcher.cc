@@ -24,14 +24,6 @@ uint64_t draw_id() {
   return uint64_t{device()} << 32 | device();
 }
 
-std::string longest_name(const EpdPlan& plan) {
-  std::string longest(kEpdBroker);
-  for (const EpdInstance& instance : plan.instances) {
-    if (instance.name.size() > longest.size()) longest = instance.name;
-  }
-  return longest;
-}
-
 std::string places_text(const EpdInstance& instance) {
   const std::string threads = str_cat(instance.num_threads, instance.num_threads == 1 ? " thread" : " threads");
   return str_cat(threads, instance.cpus == "none" ? ", not pinned" : str_cat(" on processors ", instance.cpus));
@@ -81,7 +73,7 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   const SteadyClock clock;
   const EpdPlan& plan = settings.plan;
   if (!settings.num_interrupts) count_interrupts();
-  ASSIGN_OR_RETURN(const PrivateFolder folder, PrivateFolder::create(runtime_folders(), longest_name(plan)));
+  ASSIGN_OR_RETURN(const PrivateFolder folder, PrivateFolder::create(runtime_folders(), kEpdBroker));
   ASSIGN_OR_RETURN(const std::string secret, random_secret());
   RETURN_IF_ERROR(folder.write(kEpdSecret, secret));
   const std::string path = str_cat(folder.path(), "/", kEpdBroker);
