@@ -26,7 +26,8 @@ uint64_t draw_id() {
 
 std::string places_text(const EpdInstance& instance) {
   const std::string threads = str_cat(instance.num_threads, instance.num_threads == 1 ? " thread" : " threads");
-  return str_cat(threads, instance.cpus == "none" ? ", not pinned" : str_cat(" on processors ", instance.cpus));
+  if (instance.cpus == "none") return threads + ", not pinned";
+  return str_cat(threads, instance.num_threads == 1 ? " on processor " : " on processors ", instance.cpus);
 }
 
 // Asks the broker whether every instance is there.

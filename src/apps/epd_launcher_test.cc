@@ -84,7 +84,7 @@ TEST_F(EpdLauncherTest, RunsAFleetUntilItIsAskedToEnd) {
   const std::vector<FlagSpec> table = epd_flags();
   EpdSettings settings;
   settings.plan.shape = {2, 1};
-  settings.plan.instances = plan_epd({2, 1}, EpdThreads{1, 2}, 3, std::vector<std::vector<int>>{{0}, {1}});
+  settings.plan.instances = plan_epd({2, 1}, EpdThreads{1, 2}, 4, std::vector<std::vector<int>>{{0}, {1}, {2}, {3}});
   settings.model = {"/models/tiny", "tiny"};
   settings.program = program();
   std::unique_ptr<LocalBroker> broker;
@@ -109,8 +109,8 @@ TEST_F(EpdLauncherTest, RunsAFleetUntilItIsAskedToEnd) {
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 0) << logged << said;
   EXPECT_THAT(logged, HasSubstr("--epd 2E1D: broker at " + parent() + "/transept-"));
-  EXPECT_THAT(logged, ::testing::ContainsRegex("  e1: encode, process [0-9]+, 1 thread, not pinned"));
-  EXPECT_THAT(logged, ::testing::ContainsRegex("  p0: decode, process [0-9]+, 2 threads, not pinned"));
+  EXPECT_THAT(logged, ::testing::ContainsRegex("  e1: encode, process [0-9]+, 1 thread on processor 1\n"));
+  EXPECT_THAT(logged, ::testing::ContainsRegex("  p0: decode, process [0-9]+, 2 threads on processors 2-3\n"));
   EXPECT_THAT(logged, ::testing::ContainsRegex("--epd 2E1D: ready after [0-9.]+ s: e0, e1, p0; requests go to "
                                                "http://127.0.0.1:8000\n"));
   EXPECT_LT(said.find("p0 | ends"), said.find("e0 | ends"));
@@ -135,6 +135,7 @@ TEST_F(EpdLauncherTest, IsNotReadyWhileAnInstanceIsMissing) {
   };
   EXPECT_EQ(run_epd(Flags::parse(table, {"m", "--epd=1E1D"}).value(), table, settings).value(), 0);
   EXPECT_THAT(logged, Not(HasSubstr("ready after")));
+  EXPECT_THAT(logged, ::testing::ContainsRegex("  p0: decode, process [0-9]+, 1 thread, not pinned\n"));
 }
 
 // What signals did before a test.

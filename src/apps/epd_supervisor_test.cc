@@ -194,9 +194,10 @@ TEST_F(EpdSupervisorTest, AProgramThatCannotRunEndsAll) {
 
 TEST_F(EpdSupervisorTest, AnInterruptWhileOneWaitsToBeStartedAgainEndsTheOthers) {
   options_.restarts.first_delay = options_.restarts.max_delay = std::chrono::hours(1);
-  on_line_ = [this](const std::string&) {
-    const bool is_waited_for = ::kill(pids_["p0"][0], 0) != 0;
-    if (is_waited_for) num_interrupts_ = 1;
+  int num_lines = 0;  // since
+  on_line_ = [this, &num_lines](const std::string&) {
+    const bool is_gone = ::kill(pids_["p0"][0], 0) != 0;
+    if (is_gone && ++num_lines == 10) num_interrupts_ = 1;
   };
   const std::string ticking = "trap 'exit 0' TERM; while :; do echo tick >&2; sleep 0.01 & wait; done";
   EXPECT_EQ(run({child("e0", ticking), child("p0", "exit 1")}).value(), kExitOk);
