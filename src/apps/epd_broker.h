@@ -4,8 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
-#include "apps/epd_flags.h"
 #include "apps/private_folder.h"
 #include "base/status.h"
 #include "disagg/local_server.h"
@@ -21,6 +21,9 @@ struct EpdBroker {
 };
 
 // Errors: no folder, no random bytes, no broker (load_zmq()).
-StatusOr<EpdBroker> start_epd_broker(const EpdPlan& plan);
+StatusOr<EpdBroker> start_epd_broker();
+
+// Writes a line of a child to standard error in one call, so that lines stay whole.
+void write_child_line(std::string_view line);
 
 }  // namespace transept

@@ -4,25 +4,18 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <random>
 
+#include "apps/epd_broker.h"
 #include "apps/epd_supervisor.h"
 #include "apps/interrupt_count.h"
-#include "apps/private_folder.h"
 #include "apps/serve_banner.h"
 #include "base/log.h"
 #include "disagg/local_broker.h"
-#include "disagg/local_server.h"
 
 namespace transept {
 namespace {
 
 constexpr Duration kEndMargin = std::chrono::seconds(5);  // for an instance to end once its requests have
-
-uint64_t draw_id() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
 
 std::string places_text(const EpdInstance& instance) {
   const std::string threads = str_cat(instance.num_threads, instance.num_threads == 1 ? " thread" : " threads");
@@ -57,12 +50,6 @@ class Readiness final {
   const TimePoint begin_;
 };
 
-// One call a line, as standard error is not buffered: lines of children stay whole.
-void write_line(std::string_view line) {
-  const std::string whole = str_cat(line, "\n");
-  std::fwrite(whole.data(), 1, whole.size(), stderr);
-}
-
 void log_started(const EpdPlan& plan, const std::string& name, pid_t pid) {
   const auto at = std::ranges::find(plan.instances, name, &EpdInstance::name);
   log_info("  ", name, ": ", transept::name(at->role), ", process ", pid, ", ", places_text(*at));
@@ -74,13 +61,9 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   const SteadyClock clock;
   const EpdPlan& plan = settings.plan;
   if (!settings.num_interrupts) count_interrupts();
-  ASSIGN_OR_RETURN(const PrivateFolder folder, PrivateFolder::create(runtime_folders(), kEpdBroker));
-  ASSIGN_OR_RETURN(const std::string secret, random_secret());
-  RETURN_IF_ERROR(folder.write(kEpdSecret, secret));
-  const std::string path = str_cat(folder.path(), "/", kEpdBroker);
-  ASSIGN_OR_RETURN(const auto server, LocalServer::start(path, draw_id(), LocalServer::Options{}));
-  ASSIGN_OR_RETURN(std::unique_ptr<Broker> broker, LocalBroker::connect(path));
-  log_info("--epd ", plan.shape.text(), ": broker at ", path, ", in process ", ::getpid());
+  ASSIGN_OR_RETURN(const EpdBroker hub, start_epd_broker());
+  ASSIGN_OR_RETURN(std::unique_ptr<Broker> broker, LocalBroker::connect(hub.socket()));
+  log_info("--epd ", plan.shape.text(), ": broker at ", hub.socket(), ", in process ", ::getpid());
 
   std::vector<SupervisedChild> children;
   const std::vector<std::string> environment = epd_environment(::environ);
@@ -88,7 +71,7 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
     children.push_back({.name = instance.name,
                         .role = instance.role,
                         .command = {.program = settings.program,
-                                    .arguments = epd_arguments(flags, table, settings.model, instance, folder.path()),
+                                    .arguments = epd_arguments(flags, table, settings.model, instance, hub.folder.path()),
                                     .environment = environment}});
   }
   Readiness readiness(plan, std::move(broker), clock);
@@ -98,7 +81,7 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   options.num_interrupts = settings.num_interrupts ? settings.num_interrupts : &num_interrupts;
   options.ready_line = [&] { return readiness.line(); };
   options.on_started = [&](const SupervisedChild& child, pid_t pid) { log_started(plan, child.name, pid); };
-  options.write_line = write_line;
+  options.write_line = write_child_line;
   return EpdSupervisor(std::move(children), std::move(options), clock).run();
 }
 

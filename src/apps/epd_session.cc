@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "apps/engine_flags.h"
@@ -17,7 +16,7 @@ namespace transept {
 StatusOr<std::unique_ptr<EpdSession>> EpdSession::start(const Flags& flags, EngineConfig& config) {
   ASSIGN_OR_RETURN(std::optional<EpdPlan> plan, epd_plan(flags, available_cpus()));
   if (!plan.has_value()) return std::unique_ptr<EpdSession>();
-  ASSIGN_OR_RETURN(EpdBroker broker, start_epd_broker(*plan));
+  ASSIGN_OR_RETURN(EpdBroker broker, start_epd_broker());
   std::unique_ptr<EpdSession> session(new EpdSession(*std::move(plan), std::move(broker)));
   RETURN_IF_ERROR(session->connect());
   config.threads = session->self().num_threads;
@@ -88,10 +87,7 @@ void EpdSession::run_children(const Flags& flags, const std::string& model) {
   options.num_interrupts = [this] { return is_ending_ ? 1 : 0; };
   options.ready_line = [this] { return ready_line(); };
   options.on_started = [](const SupervisedChild& child, pid_t pid) { log_info(child.name, ": process ", pid); };
-  options.write_line = [](std::string_view line) {
-    const std::string whole = str_cat(line, "\n");
-    std::fwrite(whole.data(), 1, whole.size(), stderr);
-  };
+  options.write_line = write_child_line;
   const StatusOr<int> code = EpdSupervisor(std::move(children), std::move(options), clock).run();
   const MutexLock lock(mutex_);
   ended_ = code.ok() ? absl::UnavailableError("an encode instance has ended; what it wrote says why") : code.status();
@@ -107,7 +103,7 @@ std::optional<std::string> EpdSession::ready_line() {
   const MutexLock lock(mutex_);
   are_ready_ = true;
   changed_.notify_all();
-  return str_cat("--epd ", plan_.shape.text(), ": ", count, " encode instances are ready");
+  return str_cat("--epd ", plan_.shape.text(), ": ready");
 }
 
 }  // namespace transept

@@ -6,7 +6,7 @@
 namespace transept {
 namespace {
 
-constexpr Duration kAskAgain = std::chrono::milliseconds(100);
+constexpr Duration kAskAgain = std::chrono::milliseconds(10);
 
 TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 

@@ -18,7 +18,7 @@ class PeerNames final {
   // record is missing has not gone.
   PeerNames(Broker& broker, Duration grace) : broker_(broker), grace_(grace) {}
 
-  // Asks the broker about an incarnation that is unknown, but not more often than every 100 ms: strangers can make
+  // Asks the broker about an incarnation that is unknown, but not more often than every 10 ms: strangers can make
   // incarnations up.
   std::optional<InstanceId> find(uint64_t incarnation);
   // Asks the broker. Returns those that were known and have no record any longer, or another process has their name.
