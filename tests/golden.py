@@ -116,17 +116,21 @@ def flags_of(way, config, defaults, requests):
     if way["encoder"] == "in another process":
         flags += ["--epd", "1E1D"]
     if way["pool"] == "tiny":
-        flags += ["--kv-cache-memory", str(tiny_pool(config, defaults, requests, int(way["--block-size"])))]
+        takes_rows = way["encoder"] == "in another process"
+        flags += ["--kv-cache-memory", str(tiny_pool(config, defaults, requests, int(way["--block-size"]), takes_rows))]
     return flags
 
 
-def tiny_pool(config, defaults, requests, block_size):
-    """Bytes of a pool that holds little more than the longest request: cross and self tables, and two blocks to spare."""
+def tiny_pool(config, defaults, requests, block_size, takes_rows=False):
+    """Bytes of a pool that holds little more than the longest request: cross and self tables, where the encoder is separated
+    the rows of an input on their way, and two blocks to spare."""
     positions = config.get("max_position_embeddings") or most_asked(defaults, requests)  # T5 has no limit
     width = config["d_kv"] * config["num_heads"] if "d_kv" in config else config["d_model"]
     layers = config.get("decoder_layers") or config.get("num_decoder_layers") or config["num_layers"]
     block_bytes = layers * 64 * blocks_of(2 * 4 * width * block_size, 64)  # a layer of a block begins at a line of the cache
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
+    if takes_rows:
+        blocks += blocks // 3 + 1  # a quarter of the pool is for them
     return int(1.15 * blocks * block_bytes)
 
 

@@ -159,6 +159,9 @@ Status RemoteInputs::check_items(std::span<const EncoderItem> items) const {
     if (!items[i].token_ids.empty() && std::ssize(items[i].token_ids) != remote.num_positions) {
       return refuse("input ", i, " has ", items[i].token_ids.size(), " ids for ", remote.num_positions, " positions");
     }
+    if (info_.reads_encoder_ids && items[i].token_ids.empty()) {
+      return refuse("input ", i, " has no ids, and the model's shortlist reads them: give --shortlist none");
+    }
     if (items[i].features != nullptr) return refuse("input ", i, " has media, and is encoded elsewhere");
   }
   return ok_status();

@@ -38,6 +38,7 @@ struct ExecutorInfo {
   // Of each of spec.kv, with its tokens a block; behind them that of remote items' rows, unless spec.kv has it.
   std::vector<TableSpec> tables;
   int32_t rows_spec = -1;           // index of `tables`: of rows that other processes encode; -1: none are taken
+  bool reads_encoder_ids = false;   // the ranks read the ids of items, also of those that are encoded elsewhere
   int32_t max_reserved_blocks = 0;  // of num_device_blocks, what reservations of such rows may hold
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;

@@ -297,6 +297,7 @@ Status EncoderDecoderModelRunner::make_shortlists() {
   if (!device_->memory().is_host()) {
     return unimplemented(options_.shortlist.path, ": shortlists are the processor's alone: give --shortlist none");
   }
+  info_.reads_encoder_ids = true;
   const LmHead& lm_head = model().lm_head();
   shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
   const uint64_t bytes =

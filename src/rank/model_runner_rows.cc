@@ -12,11 +12,6 @@ namespace transept {
 // Rows of items that come from other processes lie in the pool, also of models that splice none.
 Status EncoderDecoderModelRunner::add_rows_spec() {
   if (!options_.takes_remote_rows) return ok_status();
-  if (options_.shortlist.list != nullptr) {
-    return unimplemented(options_.shortlist.path,
-                         ": shortlists read the ids of an input, which a decode instance does "
-                         "not have: give --shortlist none");
-  }
   info_.rows_spec = spec().find_kv(KvKind::kEncoderRows);
   if (info_.rows_spec >= 0) {
     if (!has(spec().consumers(), Consumers::kCross) || spec().has_one_width()) return ok_status();
