@@ -68,11 +68,12 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   std::vector<SupervisedChild> children;
   const std::vector<std::string> environment = epd_environment(::environ);
   for (const EpdInstance& instance : plan.instances) {
-    children.push_back({.name = instance.name,
-                        .role = instance.role,
-                        .command = {.program = settings.program,
-                                    .arguments = epd_arguments(flags, table, settings.model, instance, hub.folder.path()),
-                                    .environment = environment}});
+    children.push_back(
+        {.name = instance.name,
+         .role = instance.role,
+         .command = {.program = settings.program,
+                     .arguments = epd_arguments(flags, table, settings.model, instance, hub.folder.path()),
+                     .environment = environment}});
   }
   Readiness readiness(plan, std::move(broker), clock);
   EpdSupervisor::Options options;

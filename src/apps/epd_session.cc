@@ -21,9 +21,8 @@ StatusOr<std::unique_ptr<EpdSession>> EpdSession::start(const Flags& flags, Engi
   RETURN_IF_ERROR(session->connect());
   config.threads = session->self().num_threads;
   config.cpu_affinity = session->self().cpus;
-  session->children_ = std::thread([self = session.get(), &flags, model = config.model] {
-    self->run_children(flags, model);
-  });
+  session->children_ =
+      std::thread([self = session.get(), &flags, model = config.model] { self->run_children(flags, model); });
   return session;
 }
 
@@ -74,14 +73,13 @@ void EpdSession::run_children(const Flags& flags, const std::string& model) {
   const std::vector<std::string> environment = epd_environment(::environ);
   for (const EpdInstance& instance : plan_.instances) {
     if (instance.role != InstanceRole::kEncode) continue;
-    std::vector<std::string> arguments =
-        epd_arguments(flags, table, {model, "model"}, instance, broker_.folder.path());
-    if (!flags.has("log-level") && !flags.is_on("quiet")) arguments.insert(arguments.begin() + 2, "--log-level=warning");
-    children.push_back({.name = instance.name,
-                        .role = instance.role,
-                        .command = {.program = "/proc/self/exe",
-                                    .arguments = std::move(arguments),
-                                    .environment = environment}});
+    std::vector<std::string> arguments = epd_arguments(flags, table, {model, "model"}, instance, broker_.folder.path());
+    if (!flags.has("log-level") && !flags.is_on("quiet"))
+      arguments.insert(arguments.begin() + 2, "--log-level=warning");
+    children.push_back(
+        {.name = instance.name,
+         .role = instance.role,
+         .command = {.program = "/proc/self/exe", .arguments = std::move(arguments), .environment = environment}});
   }
   EpdSupervisor::Options options;
   options.num_interrupts = [this] { return is_ending_ ? 1 : 0; };

@@ -33,14 +33,16 @@ std::vector<FlagSpec> instance_flags() {
        "encode: run the encoder alone, for decode instances; decode: have inputs encoded by encode instances; both "
        "need --broker",
        kFleet},
-      {"broker", "URL", "", "how instances find each other: local:PATH, of a launcher's socket on this machine", kFleet},
+      {"broker", "URL", "", "how instances find each other: local:PATH, of a launcher's socket on this machine",
+       kFleet},
       {"instance-name", "NAME", "role-host-port", "name of this instance, which no other has", kFleet},
       {"ec-bulk", "zmq", "zmq", "how rows travel between instances", kFleet},
       {"ec-bulk-address", "ADDRESS", "beside the broker's socket",
        "where this instance takes rows: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for any port", kFleet},
       {"ec-transfer-dtype", "float32", "float32", "what rows travel as", kFleet},
       {"ec-buffer-memory", "SIZE", "room for --max-num-seqs inputs, at most a tenth of the machine",
-       "bytes for encoded inputs: of a decode instance a part of --kv-cache-memory, for those on their way; of an encode "
+       "bytes for encoded inputs: of a decode instance a part of --kv-cache-memory, for those on their way; of an "
+       "encode "
        "instance for those that are not sent yet, or kept to be sent again",
        kFleet},
       {"ec-secret-file", "FILE", "",
@@ -58,7 +60,8 @@ StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags) 
     if (flags.has("epd")) return std::optional<Instance::Options>();  // the launcher's; its children have roles
     for (const FlagSpec& flag : instance_flags()) {
       if (!flags.has(flag.name)) continue;
-      return invalid_argument(flags.name_of(flag.name), ": is for instances of a fleet: --role says which half they run");
+      return invalid_argument(flags.name_of(flag.name),
+                              ": is for instances of a fleet: --role says which half they run");
     }
     return std::optional<Instance::Options>();
   }

@@ -60,8 +60,8 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
     set_instance_address(server->http().address(), *settings.instance);
     ASSIGN_OR_RETURN(instance, Instance::connect(*settings.instance));
   }
-  ASSIGN_OR_RETURN(LoadedModel model, instance == nullptr ? load_engine(config, clock)
-                                                          : load_engine(config, clock, instance->links()));
+  ASSIGN_OR_RETURN(LoadedModel model,
+                   instance == nullptr ? load_engine(config, clock) : load_engine(config, clock, instance->links()));
   for (const std::string& note : startup_notes(model.generation)) {
     note.find("not supported") != std::string::npos ? log_warning(note) : log_info(note);
   }

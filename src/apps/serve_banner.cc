@@ -31,8 +31,8 @@ void print_banner(const Server& server, Duration startup) {
   }
   log_info("  POST ", api);
   if (context.instance != nullptr) {
-    log_info("  instance ", context.instance->id().name, ", role ", name(context.instance->role()), ", of the fleet of ",
-             "--broker");
+    log_info("  instance ", context.instance->id().name, ", role ", name(context.instance->role()),
+             ", of the fleet of ", "--broker");
   }
   const int32_t replicas = context.model.config.replicas;
   log_info("  ", engine.blocks.total, " KV blocks, ", replicas * context.model.config.max_num_seqs,

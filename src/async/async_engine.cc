@@ -191,9 +191,7 @@ std::unique_ptr<LLMEngine> AsyncEngine::stop() {
 
 std::vector<std::unique_ptr<LLMEngine>> AsyncEngine::stop_all() { return stop_engines<LLMEngine>(); }
 
-std::unique_ptr<EncoderEngine> AsyncEngine::stop_encoder() {
-  return std::move(stop_engines<EncoderEngine>().front());
-}
+std::unique_ptr<EncoderEngine> AsyncEngine::stop_encoder() { return std::move(stop_engines<EncoderEngine>().front()); }
 
 Status AsyncEngine::failure() const {
   for (const auto& replica : replicas_) RETURN_IF_ERROR(replica->mailbox()->failure());

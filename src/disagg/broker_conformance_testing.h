@@ -357,8 +357,8 @@ REGISTER_TYPED_TEST_SUITE_P(BrokerConformance, CarriesFramesOfEachChannelInOrder
                             GivesAFrameToTheNextSubscriberOfTheSameInstance, SaysThatAQueueIsFull,
                             KnowsNoInstanceThatDidNotComeOrHasLeft, ListsRecordsUntilTheirTimeIsOver,
                             ReplacesAnIncarnation, RefusesRecordsThatAreOutOfRange, GivesTicketsInOrderToOneTakerEach,
-                            GivesTicketsToInstancesOfTheirModelAlone, WakesATakerThatWaits, GivesAnIdleTicketToTheNextTaker,
-                            DropsTicketsWhoseTimeIsOverOrThatAreWithdrawn, SaysThatTooManyEncodesAreAskedFor,
-                            TellsThatItIsAwayAndForgets, ServesManyThreads);
+                            GivesTicketsToInstancesOfTheirModelAlone, WakesATakerThatWaits,
+                            GivesAnIdleTicketToTheNextTaker, DropsTicketsWhoseTimeIsOverOrThatAreWithdrawn,
+                            SaysThatTooManyEncodesAreAskedFor, TellsThatItIsAwayAndForgets, ServesManyThreads);
 
 }  // namespace transept::testing

@@ -118,7 +118,7 @@ Status InprocBroker::offer(const Ticket& ticket) {
 }
 
 StatusOr<std::optional<Ticket>> InprocBroker::take(const InstanceId& self, const ModelFingerprint& model,
-                                                     Duration wait) {
+                                                   Duration wait) {
   const TimePoint end = now() + wait;
   const MutexLock lock(hub_->mutex_);
   while (true) {

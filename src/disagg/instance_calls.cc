@@ -16,8 +16,8 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 EcMac code_of(const EcSecret& secret, std::string_view method, std::string_view target, std::string_view body) {
   // No frame begins so, and no method or target has a line end.
-  return secret.mac(
-      {bytes_of("transept call\n"), bytes_of(method), bytes_of("\n"), bytes_of(target), bytes_of("\n"), bytes_of(body)});
+  return secret.mac({bytes_of("transept call\n"), bytes_of(method), bytes_of("\n"), bytes_of(target), bytes_of("\n"),
+                     bytes_of(body)});
 }
 
 constexpr absl::StatusCode kCodes[] = {

@@ -122,7 +122,7 @@ Status LocalBroker::offer(const Ticket& ticket) {
 }
 
 StatusOr<std::optional<Ticket>> LocalBroker::take(const InstanceId& self, const ModelFingerprint& model,
-                                                    Duration wait) {
+                                                  Duration wait) {
   LocalRequest request = request_of(Request::kTake, self);
   request.duration = wait;
   request.model = model;

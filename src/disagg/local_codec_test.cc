@@ -45,7 +45,10 @@ TEST(LocalCodec, RequestsComeBack) {
       case Request::kAcknowledge: EXPECT_EQ(decoded->delivery, 9u); break;
       case Request::kOffer: EXPECT_EQ(decoded->ticket, request.ticket); break;
       case Request::kRenew: EXPECT_EQ(decoded->key, request.key); break;
-      case Request::kTake: EXPECT_EQ(decoded->model, request.model); EXPECT_EQ(decoded->duration, request.duration); break;
+      case Request::kTake:
+        EXPECT_EQ(decoded->model, request.model);
+        EXPECT_EQ(decoded->duration, request.duration);
+        break;
       case Request::kAnnounce: EXPECT_EQ(decoded->record, request.record); break;
       default: break;
     }

@@ -144,9 +144,10 @@ Status TicketAsker::check_wait(const Offer& offer, TimePoint now) {
     }
   }
   if (now - std::max(offer.begin, known_at_) < options_.wait_for_encoders) return ok_status();
-  return absl::UnavailableError(knows_others_ ? "no encode instance of this model is there: those that are have another "
-                                                "checkpoint, --dtype, --quantization, --ec-transfer-dtype or version"
-                                              : "no encode instance is there");
+  return absl::UnavailableError(knows_others_
+                                    ? "no encode instance of this model is there: those that are have another "
+                                      "checkpoint, --dtype, --quantization, --ec-transfer-dtype or version"
+                                    : "no encode instance is there");
 }
 
 void TicketAsker::fail(const EcInput& input, const Status& why) {

@@ -1,5 +1,5 @@
-// The tickets of a broker (encoder_cache/broker.h): of each model in order of their offers, each with at most one taker.
-// A value: time goes in. Owned by a broker's hub or server; used by one thread at a time.
+// The tickets of a broker (encoder_cache/broker.h): of each model in order of their offers, each with at most one
+// taker. A value: time goes in. Owned by a broker's hub or server; used by one thread at a time.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ class TicketQueue final {
   size_t max_tickets_;
   uint64_t num_offered_ = 0;
   std::map<EcInput, Entry> entries_;  // entries do not move
-  std::map<LineKey, Line> lines_;  // by ModelFingerprint::bytes
+  std::map<LineKey, Line> lines_;     // by ModelFingerprint::bytes
   EcTimers deadlines_;
 };
 

@@ -35,7 +35,8 @@ void RemoteInputs::ask(const std::string& name, std::span<const EncoderItem> ite
     const RemoteInput& remote = *items[i].remote;
     const EcInput input{name, static_cast<uint32_t>(i)};
     if (cache_.is_written(input)) continue;
-    options_.asker->ask({input, remote.digest, options_.model, remote.num_positions, items[i].content, deadline - clock_.now()});
+    options_.asker->ask(
+        {input, remote.digest, options_.model, remote.num_positions, items[i].content, deadline - clock_.now()});
   }
 }
 

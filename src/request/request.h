@@ -92,7 +92,7 @@ struct BodyFields {
   bool cuts_at_pauses = false;  // chunking_strategy is present, with any value but null
   std::optional<bool> vad_filter, word_timestamps;
   std::optional<std::string> hotwords;
-  std::optional<int32_t> beam_size;  // of a transcription: another name of num_beams
+  std::optional<int32_t> beam_size;                 // of a transcription: another name of num_beams
   std::optional<std::string> request_id, consumer;  // of an encode; this and the next
   std::optional<int32_t> attempt;
   std::optional<float> timeout;  // seconds

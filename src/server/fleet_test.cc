@@ -72,7 +72,8 @@ class FleetTest : public ::testing::Test {
     const std::string more = which % 3 == 1   ? R"(, "temperature": 0.9, "seed": 5, "n": 2)"
                              : which % 3 == 2 ? R"(, "num_beams": 3, "logprobs": 2)"
                                               : R"(, "logprobs": 1)";
-    return str_cat(R"({"prompt": ")", "word", std::string(static_cast<size_t>(1 + which % 9), static_cast<char>('a' + which % 26)),
+    return str_cat(R"({"prompt": ")", "word",
+                   std::string(static_cast<size_t>(1 + which % 9), static_cast<char>('a' + which % 26)),
                    R"(", "max_tokens": 12)", more, "}");
   }
   // Of completions 0 to count - 1, asked for at once: the choices.
@@ -189,7 +190,8 @@ TEST_F(EncodeRoute, AnswersWhenTheRowsAreThere) {
   EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 1);
 
   // The same, as ids in bytes: encoded once.
-  const Json tokens = Json::parse(decoder_->client().post("/tokenize", "application/json", R"({"prompt": "word"})")->body).value();
+  const Json tokens =
+      Json::parse(decoder_->client().post("/tokenize", "application/json", R"({"prompt": "word"})")->body).value();
   std::vector<int32_t> ids;
   for (const Json& id : at(tokens, "tokens").as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
   std::vector<std::byte> bytes;
@@ -202,8 +204,8 @@ TEST_F(EncodeRoute, AnswersWhenTheRowsAreThere) {
   EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 1);
 
   // Several inputs of one request; its name is the HTTP request's.
-  const auto list = encode(R"({"prompt": ["one", "two"], "consumer": "p0"})", "application/json", "",
-                           {{"X-Request-Id", "mine"}});
+  const auto list =
+      encode(R"({"prompt": ["one", "two"], "consumer": "p0"})", "application/json", "", {{"X-Request-Id", "mine"}});
   ASSERT_EQ(list.status, 200) << list.body;
   EXPECT_EQ(at(Json::parse(list.body).value(), "request_id").as_string(), "mine");
   EXPECT_EQ(at(Json::parse(list.body).value(), "items").as_array().size(), 2u);
@@ -228,7 +230,8 @@ TEST_F(EncodeRoute, RefusesByName) {
   EXPECT_EQ(cut.status, 400);
   EXPECT_THAT(cut.body, HasSubstr("splice_offset"));
   EXPECT_EQ(encode("{}", "application/json", "", {{std::string(kInstanceCodeHeader), "0"}}).status, 401);
-  const auto stranger = encoders_[0]->client().post("/v1/encode", "application/json", R"({"prompt": "word", "consumer": "p0"})");
+  const auto stranger =
+      encoders_[0]->client().post("/v1/encode", "application/json", R"({"prompt": "word", "consumer": "p0"})");
   EXPECT_EQ(stranger->status, 401);
   EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 0);
 }

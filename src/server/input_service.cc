@@ -16,11 +16,11 @@ constexpr size_t kMaxBodyBytes = 64 << 10;
 
 std::optional<HttpResponse> refuse_strangers(const EcSecret* secret, const HttpRequest& request) {
   if (is_from_instance(secret, request)) return std::nullopt;
-  return http_error_response(401,
-                             secret == nullptr
-                                 ? "this path is for other instances on this machine; --ec-secret-file opens it to others"
-                                 : "this path is for other instances of the same --ec-secret-file",
-                             "not_an_instance");
+  return http_error_response(
+      401,
+      secret == nullptr ? "this path is for other instances on this machine; --ec-secret-file opens it to others"
+                        : "this path is for other instances of the same --ec-secret-file",
+      "not_an_instance");
 }
 
 HttpResponse answer_input_request(const EcSecret* secret, TicketAsker& asker, const HttpRequest& request) {

@@ -62,8 +62,8 @@ StatusOr<InstanceId> find_consumer(const ServerContext& context, const std::stri
   for (const InstanceRecord& peer : peers) {
     if (peer.id.name != name || peer.role == InstanceRole::kEncode) continue;
     if (peer.model == context.model.fingerprint) return peer.id;
-    return absl::UnavailableError(str_cat("the decode instance ", name,
-                                          " has another checkpoint, --dtype, --quantization or version"));
+    return absl::UnavailableError(
+        str_cat("the decode instance ", name, " has another checkpoint, --dtype, --quantization or version"));
   }
   return with_param(not_found("no decode instance ", name, " is known"), "consumer");
 }
@@ -123,7 +123,8 @@ Status start_encode(const ServerContext& context, const ApiCallPtr& call) {
   const std::chrono::duration<float> timeout(body.fields.timeout.value_or(kDefaultTimeout));
   consumer.time_left = std::chrono::duration_cast<Duration>(timeout);
   spec.deadline = call->deadline(context);
-  if (spec.deadline.has_value()) consumer.time_left = std::min(consumer.time_left, *spec.deadline - context.clock.now());
+  if (spec.deadline.has_value())
+    consumer.time_left = std::min(consumer.time_left, *spec.deadline - context.clock.now());
   spec.consumer = std::move(consumer);
   make_digests(body.items);
   spec.inputs.items = std::move(body.items);
@@ -141,7 +142,8 @@ HttpResponse answer_input(const ServerContext& context, const HttpRequest& reque
 }
 
 void handle_encode(const ServerContext& context, const ApiCallPtr& call) {
-  if (auto refusal = refuse_strangers(context.instance->secret(), call->http)) return call->responder->respond(*std::move(refusal));
+  if (auto refusal = refuse_strangers(context.instance->secret(), call->http))
+    return call->responder->respond(*std::move(refusal));
   if (const Status status = start_encode(context, call); !status.ok()) reply_error(context, *call, status);
 }
 

@@ -33,9 +33,9 @@ class Server final {
   // has a value. Call once.
   void serve(LoadedModel model, std::unique_ptr<Instance> instance = nullptr);
 
-  // Stops taking new work (503; tickets, too) and waits for what is in flight. Connections close behind their current answers,
-  // and at once between two requests, so that clients go elsewhere. False: some request was not answered within
-  // `timeout`, or `keep_waiting` (called every 50 ms) returned false.
+  // Stops taking new work (503; tickets, too) and waits for what is in flight. Connections close behind their current
+  // answers, and at once between two requests, so that clients go elsewhere. False: some request was not answered
+  // within `timeout`, or `keep_waiting` (called every 50 ms) returned false.
   bool drain(Duration timeout, const std::function<bool()>& keep_waiting);
   // Closes all connections, and stops the engine and the threads. Idempotent.
   void stop();

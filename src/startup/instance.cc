@@ -63,7 +63,8 @@ class Instance::Intake final : public EncodeIntake {
 
   Status encode(const Ticket& ticket, EncoderItem item) override {
     if (ticket.key.input_id != 0) {
-      return unimplemented("a ticket of input ", ticket.key.input_id, ": of a request the first input alone is encoded");
+      return unimplemented("a ticket of input ", ticket.key.input_id,
+                           ": of a request the first input alone is encoded");
     }
     RequestSpec spec;
     spec.id = ticket.key.request_id;

@@ -223,8 +223,7 @@ Status load_engines(const EngineConfig& config, const InstanceLinks* links, cons
   EncoderDecoderModelRunner::Options options = runner_options(config, choices);
   if (links != nullptr) RETURN_IF_ERROR(make_fingerprint(*weights, choices.types, loaded));
   if (links != nullptr && links->role == InstanceRole::kEncode) {
-    ASSIGN_OR_RETURN(loaded.encoder_engine,
-                     make_encoder_engine(loaded, weights, options, *links->connector, clock));
+    ASSIGN_OR_RETURN(loaded.encoder_engine, make_encoder_engine(loaded, weights, options, *links->connector, clock));
     take_info(loaded.encoder_engine->executor().info(), choices, loaded);
     return ok_status();
   }
