@@ -130,7 +130,8 @@ def tiny_pool(config, defaults, requests, block_size, takes_rows=False):
     block_bytes = layers * 64 * blocks_of(2 * 4 * width * block_size, 64)  # a layer of a block begins at a line of the cache
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
     if takes_rows:
-        blocks += blocks // 3 + 1  # a quarter of the pool is for them
+        # A quarter of the pool is for them. Of a model without a limit it is also the limit of an input.
+        blocks += blocks // 3 + 1 if "max_position_embeddings" in config else blocks
     return int(1.15 * blocks * block_bytes)
 
 

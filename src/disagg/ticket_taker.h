@@ -58,7 +58,7 @@ class TicketTaker final {
     int64_t num_taken = 0;
     int64_t num_done = 0;     // the rows are at their consumers
     int64_t num_refused = 0;  // the askers were told why
-    int64_t num_left = 0;     // to other instances, or as nobody waits for them
+    int64_t num_left = 0;     // to other instances, or as no request waits for them
   };
   Counts counts() const;
   size_t num_in_work() const;
