@@ -46,10 +46,6 @@ StatusOr<std::optional<EpdPlan>> read_plan(const Flags& flags, const std::vector
   if (flags.has("epd-threads")) {
     ASSIGN_OR_RETURN(threads, parse_epd_threads(flags.text_or("epd-threads", "")));
   }
-  if (plan.shape.num_decode > 1) {
-    return unimplemented("--epd ", flags.text_or("epd", ""),
-                         ": several decode instances need the proxy, which is not built yet: 1E1D and 2E1D work");
-  }
   RETURN_IF_ERROR(check_alone(flags));
   // Of one engine with all processors.
   ASSIGN_OR_RETURN(const ReplicaCpus all, plan_replica_cpus(0, 1, flags.text_or("cpu-affinity", "auto"), available));
