@@ -23,8 +23,7 @@ bool is_passed_on(bool listens_apart, std::string_view flag) {
 }  // namespace
 
 std::vector<std::string> epd_arguments(const Flags& flags, std::span<const FlagSpec> table, const EpdModel& model,
-                                       const EpdInstance& instance, const std::string& folder,
-                                       bool is_behind_proxy) {
+                                       const EpdInstance& instance, const std::string& folder, bool is_behind_proxy) {
   const bool listens_apart = is_behind_proxy || instance.role == InstanceRole::kEncode;
   std::vector<std::string> arguments = {"transept", "serve"};
   const auto add = [&](std::string_view flag, std::string_view value) {

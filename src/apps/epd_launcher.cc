@@ -81,7 +81,7 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
          .role = instance.role,
          .command = {.program = settings.program,
                      .arguments = epd_arguments(flags, table, settings.model, instance, hub.folder.path(),
-                                               proxy != nullptr && instance.role == InstanceRole::kDecode),
+                                                proxy != nullptr && instance.role == InstanceRole::kDecode),
                      .environment = environment}});
   }
   Readiness readiness(plan, broker, proxy.get(), clock);

@@ -29,7 +29,7 @@ std::string host_name() {
 
 std::vector<FlagSpec> instance_flags() {
   std::vector<FlagSpec> table = {
-      {"role", "encode|decode", "none",
+      {"role", "encode|decode", "",
        "encode: run the encoder alone, for decode instances; decode: have inputs encoded by encode instances; both "
        "need --broker",
        kFleet},

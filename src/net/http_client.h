@@ -1,6 +1,7 @@
-// A small blocking HTTP/1.1 client, for calls between processes, `bench serve` and tests. Owns one connection, which stays open between requests
-// if the server keeps it. If the server closed a kept connection, the client reconnects and sends the request again:
-// once, and only if no byte of the answer came. Not thread-safe. http:// only: a proxy does TLS.
+// A small blocking HTTP/1.1 client, for calls between processes, `bench serve` and tests. Owns one connection, which
+// stays open between requests if the server keeps it. If the server closed a kept connection, the client reconnects and
+// sends the request again: once, and only if no byte of the answer came. Not thread-safe. http:// only: a proxy does
+// TLS.
 #pragma once
 
 #include <chrono>

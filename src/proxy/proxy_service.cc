@@ -129,8 +129,7 @@ std::optional<HttpResponse> ProxyService::on_body_bytes(const std::shared_ptr<vo
                                         " bytes; try again later"));
 }
 
-void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket,
-                              std::shared_ptr<Responder> responder) {
+void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) {
   const MutexLock lock(mutex_);
   if (num_in_work_ >= options_.max_requests) {
     ++num_failed_;
@@ -282,10 +281,10 @@ std::unique_ptr<HttpClient> ProxyService::take_client(const std::string& url, st
       return client;
     }
   }
-  return std::make_unique<HttpClient>(std::move(parsed->host), parsed->port,
-                                      HttpClient::Options{.connect_timeout = options_.connect_timeout,
-                                                          .timeout = options_.timeout,
-                                                          .max_body_bytes = SIZE_MAX / 2});
+  return std::make_unique<HttpClient>(
+      std::move(parsed->host), parsed->port,
+      HttpClient::Options{
+          .connect_timeout = options_.connect_timeout, .timeout = options_.timeout, .max_body_bytes = SIZE_MAX / 2});
 }
 
 void ProxyService::keep_client(const std::string& url, std::unique_ptr<HttpClient> client) {

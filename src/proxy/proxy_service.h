@@ -28,13 +28,13 @@ namespace transept {
 class ProxyService final : public HttpService {
  public:
   struct Options {
-    size_t max_body_bytes = size_t{27} << 20;      // of one request: an audio file of 25 MiB, and a form's other fields
-    size_t max_bodies_bytes = size_t{1} << 30;     // of all
-    int32_t max_requests = 512;                    // in work, each on a thread; further ones are 429
-    int32_t max_tries = 3;                         // of one request
+    size_t max_body_bytes = size_t{27} << 20;   // of one request: an audio file of 25 MiB, and a form's other fields
+    size_t max_bodies_bytes = size_t{1} << 30;  // of all
+    int32_t max_requests = 512;                 // in work, each on a thread; further ones are 429
+    int32_t max_tries = 3;                      // of one request
     std::chrono::milliseconds connect_timeout{2000};
     std::chrono::milliseconds timeout{24 * 3600 * 1000};  // of an exchange; instances have deadlines of their own
-    size_t max_unsent_bytes = size_t{1} << 20;     // of one answer: a client that reads slowly slows its instance down
+    size_t max_unsent_bytes = size_t{1} << 20;  // of one answer: a client that reads slowly slows its instance down
   };
 
   // Borrows the pool.
