@@ -68,7 +68,7 @@ std::vector<FlagSpec> engine_flags() {
       {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
       {"kv-cache-memory", "SIZE", "what the largest load can use", "bytes of the KV cache, e.g. 512MiB", kMemory},
       {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
-      {"preemption-mode", "auto|recompute|swap", "auto", "auto: recompute one sequence, swap several", kMemory},
+      {"preemption-mode", "auto|recompute|swap", "auto", "auto: recompute one sequence, swap several; a decode instance swaps", kMemory},
       {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
       {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
        kMemory},
