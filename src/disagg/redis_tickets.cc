@@ -1,0 +1,345 @@
+#include "disagg/redis_tickets.h"
+
+#include <algorithm>
+#include <random>
+
+#include "disagg/local_codec.h"
+
+namespace transept {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kGroup = "encode";
+// A ticket is in the queue for a day at most, whatever its request's time: its asker offers it again until then.
+constexpr Duration kLongestTime = std::chrono::hours(24);
+constexpr Duration kStreamTime = std::chrono::hours(25);  // of a stream that nobody uses
+constexpr Duration kLook = milliseconds(500);             // how often a taker that waits looks for idle tickets
+constexpr int kMaxTries = 3;
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+std::string consumer_of(const InstanceId& self) { return str_cat(self.name, ":", self.incarnation); }
+
+// Drawn for each ticket, so that one who has an old ticket of an input does not take the key of a later one for its
+// own.
+std::string draw_nonce() {
+  std::random_device random;
+  std::string nonce;
+  for (int i = 0; i < 4; ++i) nonce += str_cat(i == 0 ? "" : "-", static_cast<uint32_t>(random()));
+  return nonce;
+}
+
+std::string model_text(const ModelFingerprint& model) { return hex_text(std::as_bytes(std::span(model.bytes))); }
+
+Status not_theirs(const EcKey& key) {
+  return not_found("input ", key.input_id, " of request ", key.request_id, ", attempt ", key.attempt,
+                   ": the ticket is over, or another instance has it");
+}
+
+// Acknowledges and deletes in one step: of the two alone, the first would leave an entry that nobody gets and the queue
+// counts, the second one that the group gives out without its fields.
+std::vector<RedisCommand> drop_commands(const std::string& stream, const std::vector<std::string>& ids) {
+  RedisCommand acknowledge = {"XACK", stream, kGroup}, erase = {"XDEL", stream};
+  acknowledge.insert(acknowledge.end(), ids.begin(), ids.end());
+  erase.insert(erase.end(), ids.begin(), ids.end());
+  return {{"MULTI"}, std::move(acknowledge), std::move(erase), {"EXEC"}};
+}
+
+StatusOr<std::vector<RedisValue>> run_all(RedisConnection& connection, const std::vector<RedisCommand>& commands) {
+  return connection.run(commands, now() + RedisLink::kAnswer);
+}
+
+}  // namespace
+
+// ---- Asking
+
+Status RedisTickets::offer(const Ticket& ticket) {
+  RETURN_IF_ERROR(check_ec_name("request_id", ticket.key.request_id));
+  RETURN_IF_ERROR(check_ec_name("consumer", ticket.consumer.name));
+  if (ticket.time_left <= Duration::zero()) return ok_status();  // its time is over: dropped, as any such ticket
+  const std::string stream = keys_.encode(model_text(ticket.model));
+  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
+  bool was_added = false;
+  for (int i = 0; i < kMaxTries && !was_added; ++i) {
+    RETURN_IF_ERROR(add(turn, ticket, stream, was_added));
+  }
+  return was_added ? ok_status() : absl::UnavailableError("the broker is busy with other offers of this input");
+}
+
+// The key and the entry come in one step, which another offer of the same input undoes (WATCH): a process that dies
+// leaves both or none, and of two that offer the same input at once one is added.
+Status RedisTickets::add(RedisLink::Turn& turn, const Ticket& ticket, const std::string& stream, bool& was_added) {
+  const std::string input = keys_.input(ticket.key.request_id, ticket.key.input_id);
+  ASSIGN_OR_RETURN(const auto seen, turn.run({{"WATCH", input}, {"GET", input}, {"XLEN", stream}}));
+  RETURN_IF_ERROR(redis_status(seen));
+  if (!seen[1].is_nil()) {
+    RETURN_IF_ERROR(turn.run({{"UNWATCH"}}).status());
+    return absl::AlreadyExistsError(
+        str_cat("input ", ticket.key.input_id, " of request ", ticket.key.request_id, " is offered already"));
+  }
+  ASSIGN_OR_RETURN(const int64_t size, redis_integer(seen[2]));
+  if (static_cast<size_t>(size) >= max_tickets_) {
+    ASSIGN_OR_RETURN(const size_t num_live, drop_dead(turn, stream));
+    if (num_live < max_tickets_) return ok_status();  // tried again
+    return resource_exhausted(num_live, " encodes are asked for; at most ", max_tickets_, " may be");
+  }
+  std::vector<std::byte> bytes;
+  encode_ticket(ticket, bytes);
+  const std::string nonce = draw_nonce();
+  const std::string time = milliseconds_text(std::min(ticket.time_left, kLongestTime));
+  const std::string stream_time = milliseconds_text(kStreamTime);
+  ASSIGN_OR_RETURN(const auto added, turn.run({{"MULTI"},
+                                               {"SET", input, nonce, "PX", time},
+                                               {"XADD", stream, "*", "ticket", bytes_text(bytes), "nonce", nonce},
+                                               {"PEXPIRE", stream, stream_time},
+                                               {"SADD", keys_.models(), model_text(ticket.model)},
+                                               {"PEXPIRE", keys_.models(), stream_time},
+                                               {"EXEC"}}));
+  RETURN_IF_ERROR(redis_status(added));
+  was_added = !added.back().is_nil();
+  return ok_status();
+}
+
+// Drops the entries that are over; returns how many are left. An entry and its key come together, so one without a key
+// will not get one. Ends what the connection watches.
+StatusOr<size_t> RedisTickets::drop_dead(RedisLink::Turn& turn, const std::string& stream) {
+  // Offers that race can exceed the limit by a few.
+  ASSIGN_OR_RETURN(const auto listed,
+                   turn.run({{"UNWATCH"}, {"XRANGE", stream, "-", "+", "COUNT", str_cat(2 * max_tickets_)}}));
+  ASSIGN_OR_RETURN(const auto entries, redis_entries(listed[1]));
+  RedisCommand get = {"MGET"};
+  std::vector<std::string> dead;
+  std::vector<const RedisEntry*> asked;
+  for (const RedisEntry& entry : entries) {
+    const auto ticket = decode_ticket(text_bytes(entry.field("ticket")));
+    if (!ticket.ok()) {
+      dead.push_back(entry.id);
+      continue;
+    }
+    get.push_back(keys_.input(ticket->key.request_id, ticket->key.input_id));
+    asked.push_back(&entry);
+  }
+  if (!asked.empty()) {
+    ASSIGN_OR_RETURN(const auto got, turn.run({get}));
+    RETURN_IF_ERROR(redis_status(got));
+    if (got[0].elements.size() != asked.size()) return invalid_argument("a reply of Redis is not one of MGET");
+    for (size_t i = 0; i < asked.size(); ++i) {
+      if (!got[0].elements[i].is_text(asked[i]->field("nonce"))) dead.push_back(asked[i]->id);
+    }
+  }
+  if (!dead.empty()) RETURN_IF_ERROR(turn.run(drop_commands(stream, dead)).status());
+  return entries.size() - dead.size();
+}
+
+// The entry stays, and is dropped by who sees it: the asker does not know its place.
+Status RedisTickets::withdraw(const EcInput& input) {
+  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
+  ASSIGN_OR_RETURN(const auto replies, turn.run({{"DEL", keys_.input(input.request_id, input.input_id)}}));
+  return redis_status(replies);
+}
+
+StatusOr<int64_t> RedisTickets::num_waiting() {
+  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
+  ASSIGN_OR_RETURN(const auto models, turn.run({{"SMEMBERS", keys_.models()}}));
+  RETURN_IF_ERROR(redis_status(models));
+  int64_t num_waiting = 0;
+  for (const RedisValue& model : models[0].elements) {
+    const std::string stream = keys_.encode(model.text);
+    ASSIGN_OR_RETURN(const size_t num_live, drop_dead(turn, stream));
+    ASSIGN_OR_RETURN(const auto pending, turn.run({{"XPENDING", stream, kGroup}}));
+    int64_t num_taken = 0;  // no group: nobody has taken any
+    if (const Status status = redis_status(pending); status.ok() && !pending[0].elements.empty()) {
+      ASSIGN_OR_RETURN(num_taken, redis_integer(pending[0].elements[0]));
+    } else if (!status.ok() && !absl::IsNotFound(status)) {
+      return status;
+    }
+    num_waiting += std::max<int64_t>(0, static_cast<int64_t>(num_live) - num_taken);
+  }
+  return num_waiting;
+}
+
+// ---- Taking
+
+StatusOr<std::unique_ptr<RedisConnection>> RedisTickets::borrow() {
+  {
+    const MutexLock lock(mutex_);
+    while (!idle_.empty()) {
+      std::unique_ptr<RedisConnection> connection = std::move(idle_.back());
+      idle_.pop_back();
+      if (connection->is_idle()) return connection;
+    }
+  }
+  return link_.connect();
+}
+
+StatusOr<std::optional<Ticket>> RedisTickets::take(const InstanceId& self, const ModelFingerprint& model,
+                                                   Duration wait) {
+  RETURN_IF_ERROR(check_ec_name("name", self.name));
+  const TimePoint end = now() + wait;
+  ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection, borrow());
+  auto ticket = take_with(*connection, self, keys_.encode(model_text(model)), end);
+  if (!ticket.ok()) {
+    link_.suspect();
+    return ticket;
+  }
+  const MutexLock lock(mutex_);
+  idle_.push_back(std::move(connection));
+  return ticket;
+}
+
+StatusOr<std::optional<Ticket>> RedisTickets::take_with(RedisConnection& connection, const InstanceId& self,
+                                                        const std::string& stream, TimePoint end) {
+  const std::string consumer = consumer_of(self);
+  while (true) {
+    StatusOr<std::optional<Given>> given = give(connection, consumer, stream, end);
+    if (absl::IsNotFound(given.status())) {
+      // The model's first taker, or the server has forgotten everything.
+      ASSIGN_OR_RETURN(const auto made, run_all(connection, {{"XGROUP", "CREATE", stream, kGroup, "0", "MKSTREAM"},
+                                                             {"PEXPIRE", stream, milliseconds_text(kStreamTime)}}));
+      if (!made[0].text.starts_with("BUSYGROUP")) RETURN_IF_ERROR(redis_status(made));  // another has made it meanwhile
+      continue;
+    }
+    RETURN_IF_ERROR(given.status());
+    if (given->has_value()) {
+      ASSIGN_OR_RETURN(std::optional<Ticket> ticket, accept(connection, self, stream, **std::move(given)));
+      if (ticket.has_value()) return ticket;
+      continue;  // it was over: the next may not be
+    }
+    if (now() >= end) return std::optional<Ticket>();
+  }
+}
+
+// An idle entry, or a new one; waits for it until `end`, but not longer than until it is time to look for idle ones.
+// Only one instance gets an entry: the first that claims an idle one makes it busy. If the reply is lost, or the
+// process dies, it is idle again after kTicketIdle. Errors: kNotFound, there is no group.
+StatusOr<std::optional<RedisTickets::Given>> RedisTickets::give(RedisConnection& connection,
+                                                                const std::string& consumer, const std::string& stream,
+                                                                TimePoint end) {
+  const std::string idle = milliseconds_text(Broker::kTicketIdle);
+  ASSIGN_OR_RETURN(const auto looked, run_all(connection, {{"XPENDING", stream, kGroup, "IDLE", idle, "-", "+", "1"}}));
+  ASSIGN_OR_RETURN(const std::optional<RedisPending> pending, redis_pending(looked[0]));
+  if (pending.has_value()) {
+    ASSIGN_OR_RETURN(const auto claimed, run_all(connection, {{"XCLAIM", stream, kGroup, consumer, idle, pending->id},
+                                                              {"PEXPIRE", stream, milliseconds_text(kStreamTime)}}));
+    ASSIGN_OR_RETURN(auto entries, redis_entries(claimed[0]));
+    // None: another instance was first.
+    if (!entries.empty()) return Given{std::move(entries.front()), pending->num_deliveries + 1};
+  }
+  RedisCommand read = {"XREADGROUP", "GROUP", kGroup, consumer, "COUNT", "1"};
+  const TimePoint begun = now();
+  const Duration wait = pending.has_value() ? Duration::zero() : std::clamp(end - begun, Duration::zero(), kLook);
+  if (wait > Duration::zero()) read.insert(read.end(), {"BLOCK", milliseconds_text(wait)});  // BLOCK 0 is for ever
+  read.insert(read.end(), {"STREAMS", stream, ">"});
+  ASSIGN_OR_RETURN(const auto got, connection.run(std::span(&read, 1), begun + wait + RedisLink::kAnswer));
+  ASSIGN_OR_RETURN(auto entries, redis_stream_entries(got[0]));
+  if (entries.empty()) return std::optional<Given>();
+  return Given{std::move(entries.front()), 1};
+}
+
+// nullopt: the ticket is over, and was dropped.
+StatusOr<std::optional<Ticket>> RedisTickets::accept(RedisConnection& connection, const InstanceId& self,
+                                                     const std::string& stream, Given given) {
+  StatusOr<Ticket> ticket = decode_ticket(text_bytes(given.entry.field("ticket")));
+  if (ticket.ok()) {
+    const std::string input = keys_.input(ticket->key.request_id, ticket->key.input_id);
+    ASSIGN_OR_RETURN(const auto seen, run_all(connection, {{"GET", input}, {"PTTL", input}}));
+    RETURN_IF_ERROR(redis_status(seen));
+    const std::string nonce(given.entry.field("nonce"));
+    ASSIGN_OR_RETURN(const int64_t left_ms, redis_integer(seen[1]));
+    if (seen[0].is_text(nonce) && left_ms > 0) {
+      ticket->time_left = std::min<Duration>(milliseconds(left_ms), kLongestTime);
+      ticket->key.attempt += static_cast<uint32_t>(given.num_deliveries - 1);
+      const TimePoint time = now();
+      const MutexLock lock(mutex_);
+      std::erase_if(taken_, [&](const auto& each) { return each.second.deadline <= time; });
+      taken_[input_of(ticket->key)] = {
+          self, ticket->key, stream, given.entry.id, nonce, given.num_deliveries, time + ticket->time_left};
+      return std::optional<Ticket>(*std::move(ticket));
+    }
+  }
+  ASSIGN_OR_RETURN(const auto dropped, run_all(connection, drop_commands(stream, {given.entry.id})));
+  RETURN_IF_ERROR(redis_status(dropped));
+  return std::optional<Ticket>();
+}
+
+// ---- What is taken
+
+std::optional<RedisTickets::Taken> RedisTickets::find_taken(const InstanceId& self, const EcKey& key) {
+  const MutexLock lock(mutex_);
+  const auto found = taken_.find(input_of(key));
+  const bool is_theirs = found != taken_.end() && found->second.self == self && found->second.key == key;
+  return is_theirs ? std::optional(found->second) : std::nullopt;
+}
+
+void RedisTickets::forget(const Taken& taken) {
+  const MutexLock lock(mutex_);
+  const auto found = taken_.find(input_of(taken.key));
+  if (found != taken_.end() && found->second.key == taken.key) taken_.erase(found);
+}
+
+namespace {
+
+// Whether the group says that it is this instance's, of this attempt.
+StatusOr<std::optional<RedisPending>> pending_of(const RedisValue& key, const RedisValue& pending,
+                                                 const std::string& nonce, const std::string& consumer,
+                                                 int64_t num_deliveries) {
+  if (!key.is_text(nonce)) return std::optional<RedisPending>();  // over, or withdrawn
+  const Status status = redis_status(pending);
+  if (absl::IsNotFound(status)) return std::optional<RedisPending>();
+  ASSIGN_OR_RETURN(std::optional<RedisPending> entry, redis_pending(pending));
+  const bool is_theirs = entry.has_value() && entry->consumer == consumer && entry->num_deliveries == num_deliveries;
+  return is_theirs ? entry : std::optional<RedisPending>();
+}
+
+}  // namespace
+
+// The claim is a comparison, too: it takes an entry that has been idle for at least as long as it was when it was
+// looked at. If another has claimed it since, it was made busy then, and a call is over before that is as long ago as
+// an idle entry's time.
+Status RedisTickets::renew(const InstanceId& self, const EcKey& key) {
+  const std::optional<Taken> taken = find_taken(self, key);
+  if (!taken.has_value()) return not_theirs(key);
+  const std::string input = keys_.input(key.request_id, key.input_id), consumer = consumer_of(self);
+  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
+  ASSIGN_OR_RETURN(const auto seen,
+                   turn.run({{"GET", input}, {"XPENDING", taken->stream, kGroup, taken->id, taken->id, "1"}}));
+  ASSIGN_OR_RETURN(const auto pending, pending_of(seen[0], seen[1], taken->nonce, consumer, taken->num_deliveries));
+  bool is_theirs = pending.has_value();
+  if (is_theirs) {
+    const std::string idle = str_cat(pending->idle_ms);
+    ASSIGN_OR_RETURN(const auto claimed,
+                     turn.run({{"XCLAIM", taken->stream, kGroup, consumer, idle, taken->id, "JUSTID"},
+                               {"PEXPIRE", taken->stream, milliseconds_text(kStreamTime)}}));
+    RETURN_IF_ERROR(redis_status(claimed));
+    is_theirs = !claimed[0].elements.empty();
+  }
+  if (is_theirs) return ok_status();
+  forget(*taken);
+  return not_theirs(key);
+}
+
+// The entry and its key end in one step, if the key is the same that was looked at (WATCH): a later ticket of the input
+// is not touched. If another claims the entry in between, it hears at its next renewal that the ticket is over.
+Status RedisTickets::done(const InstanceId& self, const EcKey& key) {
+  const std::optional<Taken> taken = find_taken(self, key);
+  if (!taken.has_value()) return not_theirs(key);
+  const std::string input = keys_.input(key.request_id, key.input_id);
+  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
+  ASSIGN_OR_RETURN(
+      const auto seen,
+      turn.run({{"WATCH", input}, {"GET", input}, {"XPENDING", taken->stream, kGroup, taken->id, taken->id, "1"}}));
+  ASSIGN_OR_RETURN(const auto pending,
+                   pending_of(seen[1], seen[2], taken->nonce, consumer_of(self), taken->num_deliveries));
+  std::vector<RedisCommand> commands = {{"UNWATCH"}};
+  if (pending.has_value()) {
+    commands = drop_commands(taken->stream, {taken->id});
+    commands.insert(commands.end() - 1, {"DEL", input});
+  }
+  ASSIGN_OR_RETURN(const auto ended, turn.run(commands));
+  RETURN_IF_ERROR(redis_status(ended));
+  forget(*taken);
+  return pending.has_value() && !ended.back().is_nil() ? ok_status() : not_theirs(key);
+}
+
+}  // namespace transept
