@@ -138,13 +138,14 @@ Status RedisMailbox::serve(RedisConnection& connection) {
 
 std::vector<RedisCommand> RedisMailbox::acknowledgements() {
   if (taken_.empty()) return {};
-  RedisCommand acknowledge = {"XACK", stream_, kGroup}, erase = {"XDEL", stream_};
-  acknowledge.insert(acknowledge.end(), taken_.begin(), taken_.end());
+  RedisCommand erase = {"XDEL", stream_}, acknowledge = {"XACK", stream_, kGroup};
   erase.insert(erase.end(), taken_.begin(), taken_.end());
-  return {{"MULTI"}, std::move(acknowledge), std::move(erase), {"EXEC"}};
+  acknowledge.insert(acknowledge.end(), taken_.begin(), taken_.end());
+  return {std::move(erase), std::move(acknowledge)};
 }
 
-// Acknowledges, and reads. The server does the first whether or not it makes the second wait.
+// Acknowledges, and reads. An entry that is deleted and not acknowledged comes again without fields. The server does
+// the first whether or not it makes the second wait.
 StatusOr<std::vector<RedisValue>> RedisMailbox::read(RedisConnection& connection, bool again) {
   std::vector<RedisCommand> commands = acknowledgements();
   RedisCommand& command = commands.emplace_back();

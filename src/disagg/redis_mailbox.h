@@ -1,8 +1,8 @@
 // A subscription of a broker over Redis: a thread with a connection of its own, which reads one channel's stream of one
 // instance and gives its frames out. It makes the stream's group, and says every 2 s that the instance is there.
 //
-// A frame is acknowledged and deleted in one step after it was taken; one that was not acknowledged is read again when
-// the connection is a new one. Frames that came at once are acknowledged at once.
+// A frame is deleted and acknowledged after it was taken; one that was not is read again when the connection is a new
+// one. Frames that came at once are acknowledged at once.
 #pragma once
 
 #include <functional>

@@ -37,13 +37,14 @@ Status not_theirs(const EcKey& key) {
                    ": the ticket is over, or another instance has it");
 }
 
-// Acknowledges and deletes in one step: of the two alone, the first would leave an entry that nobody gets and the queue
-// counts, the second one that the group gives out without its fields.
+// Not in one step: MULTI takes no commands when memory is full, and these two do not need any. An entry that is deleted
+// and not acknowledged is forgotten by the group when somebody claims it; the other way round one would stay that
+// nobody gets and the queue counts.
 std::vector<RedisCommand> drop_commands(const std::string& stream, const std::vector<std::string>& ids) {
-  RedisCommand acknowledge = {"XACK", stream, kGroup}, erase = {"XDEL", stream};
-  acknowledge.insert(acknowledge.end(), ids.begin(), ids.end());
+  RedisCommand erase = {"XDEL", stream}, acknowledge = {"XACK", stream, kGroup};
   erase.insert(erase.end(), ids.begin(), ids.end());
-  return {{"MULTI"}, std::move(acknowledge), std::move(erase), {"EXEC"}};
+  acknowledge.insert(acknowledge.end(), ids.begin(), ids.end());
+  return {std::move(erase), std::move(acknowledge)};
 }
 
 StatusOr<std::vector<RedisValue>> run_all(RedisConnection& connection, const std::vector<RedisCommand>& commands) {
@@ -278,21 +279,20 @@ void RedisTickets::forget(const Taken& taken) {
   if (found != taken_.end() && found->second.key == taken.key) taken_.erase(found);
 }
 
-namespace {
-
-// Whether the group says that it is this instance's, of this attempt.
-StatusOr<std::optional<RedisPending>> pending_of(const RedisValue& key, const RedisValue& pending,
-                                                 const std::string& nonce, const std::string& consumer,
-                                                 int64_t num_deliveries) {
-  if (!key.is_text(nonce)) return std::optional<RedisPending>();  // over, or withdrawn
-  const Status status = redis_status(pending);
-  if (absl::IsNotFound(status)) return std::optional<RedisPending>();
-  ASSIGN_OR_RETURN(std::optional<RedisPending> entry, redis_pending(pending));
-  const bool is_theirs = entry.has_value() && entry->consumer == consumer && entry->num_deliveries == num_deliveries;
-  return is_theirs ? entry : std::optional<RedisPending>();
+// What the group says of the entry; nullopt: it is another instance's, of another attempt, over, or withdrawn.
+StatusOr<std::optional<RedisPending>> RedisTickets::look(RedisLink::Turn& turn, const Taken& taken) const {
+  const std::string input = keys_.input(taken.key.request_id, taken.key.input_id);
+  ASSIGN_OR_RETURN(const auto seen,
+                   turn.run({{"GET", input}, {"XPENDING", taken.stream, kGroup, taken.id, taken.id, "1"}}));
+  RETURN_IF_ERROR(redis_status(seen[0]));
+  auto entry = redis_pending(seen[1]);
+  if (absl::IsNotFound(entry.status())) return std::optional<RedisPending>();
+  RETURN_IF_ERROR(entry.status());
+  const bool is_theirs = seen[0].is_text(taken.nonce) && entry->has_value() &&
+                         (*entry)->consumer == consumer_of(taken.self) &&
+                         (*entry)->num_deliveries == taken.num_deliveries;
+  return is_theirs ? *std::move(entry) : std::nullopt;
 }
-
-}  // namespace
 
 // The claim is a comparison, too: it takes an entry that has been idle for at least as long as it was when it was
 // looked at. If another has claimed it since, it was made busy then, and a call is over before that is as long ago as
@@ -300,16 +300,13 @@ StatusOr<std::optional<RedisPending>> pending_of(const RedisValue& key, const Re
 Status RedisTickets::renew(const InstanceId& self, const EcKey& key) {
   const std::optional<Taken> taken = find_taken(self, key);
   if (!taken.has_value()) return not_theirs(key);
-  const std::string input = keys_.input(key.request_id, key.input_id), consumer = consumer_of(self);
   ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
-  ASSIGN_OR_RETURN(const auto seen,
-                   turn.run({{"GET", input}, {"XPENDING", taken->stream, kGroup, taken->id, taken->id, "1"}}));
-  ASSIGN_OR_RETURN(const auto pending, pending_of(seen[0], seen[1], taken->nonce, consumer, taken->num_deliveries));
+  ASSIGN_OR_RETURN(const auto pending, look(turn, *taken));
   bool is_theirs = pending.has_value();
   if (is_theirs) {
     const std::string idle = str_cat(pending->idle_ms);
     ASSIGN_OR_RETURN(const auto claimed,
-                     turn.run({{"XCLAIM", taken->stream, kGroup, consumer, idle, taken->id, "JUSTID"},
+                     turn.run({{"XCLAIM", taken->stream, kGroup, consumer_of(self), idle, taken->id, "JUSTID"},
                                {"PEXPIRE", taken->stream, milliseconds_text(kStreamTime)}}));
     RETURN_IF_ERROR(redis_status(claimed));
     is_theirs = !claimed[0].elements.empty();
@@ -319,27 +316,26 @@ Status RedisTickets::renew(const InstanceId& self, const EcKey& key) {
   return not_theirs(key);
 }
 
-// The entry and its key end in one step, if the key is the same that was looked at (WATCH): a later ticket of the input
-// is not touched. If another claims the entry in between, it hears at its next renewal that the ticket is over.
+// The key ends first: an entry without one is dropped by who sees it. Between the look and the end another may claim
+// the entry, and hears at its next renewal that the ticket is over; or the input is withdrawn and offered again, and
+// its new ticket is over with this one: its asker's next offer brings it back.
 Status RedisTickets::done(const InstanceId& self, const EcKey& key) {
   const std::optional<Taken> taken = find_taken(self, key);
   if (!taken.has_value()) return not_theirs(key);
   const std::string input = keys_.input(key.request_id, key.input_id);
   ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
-  ASSIGN_OR_RETURN(
-      const auto seen,
-      turn.run({{"WATCH", input}, {"GET", input}, {"XPENDING", taken->stream, kGroup, taken->id, taken->id, "1"}}));
-  ASSIGN_OR_RETURN(const auto pending,
-                   pending_of(seen[1], seen[2], taken->nonce, consumer_of(self), taken->num_deliveries));
-  std::vector<RedisCommand> commands = {{"UNWATCH"}};
-  if (pending.has_value()) {
-    commands = drop_commands(taken->stream, {taken->id});
-    commands.insert(commands.end() - 1, {"DEL", input});
+  ASSIGN_OR_RETURN(const auto pending, look(turn, *taken));
+  bool is_theirs = pending.has_value();
+  if (is_theirs) {
+    std::vector<RedisCommand> commands = drop_commands(taken->stream, {taken->id});
+    commands.insert(commands.begin(), {"DEL", input});
+    ASSIGN_OR_RETURN(const auto ended, turn.run(commands));
+    RETURN_IF_ERROR(redis_status(ended));
+    ASSIGN_OR_RETURN(const int64_t num_ended, redis_integer(ended[0]));
+    is_theirs = num_ended == 1;
   }
-  ASSIGN_OR_RETURN(const auto ended, turn.run(commands));
-  RETURN_IF_ERROR(redis_status(ended));
   forget(*taken);
-  return pending.has_value() && !ended.back().is_nil() ? ok_status() : not_theirs(key);
+  return is_theirs ? ok_status() : not_theirs(key);
 }
 
 }  // namespace transept

@@ -46,8 +46,6 @@ class RedisTickets final {
     RedisEntry entry;
     int64_t num_deliveries = 0;
   };
-  using Replies = StatusOr<std::vector<RedisValue>>;
-
   Status add(RedisLink::Turn& turn, const Ticket& ticket, const std::string& stream, bool& was_added);
   StatusOr<size_t> drop_dead(RedisLink::Turn& turn, const std::string& stream);
   StatusOr<std::optional<Ticket>> take_with(RedisConnection& connection, const InstanceId& self,
@@ -56,6 +54,7 @@ class RedisTickets final {
                                       const std::string& stream, TimePoint end);
   StatusOr<std::optional<Ticket>> accept(RedisConnection& connection, const InstanceId& self, const std::string& stream,
                                          Given given);
+  StatusOr<std::optional<RedisPending>> look(RedisLink::Turn& turn, const Taken& taken) const;
   std::optional<Taken> find_taken(const InstanceId& self, const EcKey& key);
   void forget(const Taken& taken);
   StatusOr<std::unique_ptr<RedisConnection>> borrow();
