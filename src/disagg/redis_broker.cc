@@ -51,10 +51,12 @@ std::vector<RedisCommand> probe_commands(const std::string& key) {
           {"EXEC"},
           {"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", key, ">"},
           {"XRANGE", key, "-", "+", "COUNT", "1"},
+          {"XINFO", "CONSUMERS", key, "g"},
           {"XPENDING", key, "g", "IDLE", "0", "-", "+", "1"},
           {"XCLAIM", key, "g", "c", "0", "1-1", "JUSTID"},
           {"XACK", key, "g", "1-1"},
           {"XDEL", key, "1-1"},
+          {"XGROUP", "DELCONSUMER", key, "g", "c"},
           {"DEL", key}};
 }
 

@@ -17,7 +17,7 @@ TimePoint now() { return std::chrono::steady_clock::now(); }
 StatusOr<std::unique_ptr<RedisLink>> RedisLink::open(const RedisUrl& url) {
   ASSIGN_OR_RETURN(auto connection, RedisConnection::open(url, now() + kAnswer));
   std::unique_ptr<RedisLink> link(new RedisLink(url, std::move(connection)));
-  link->thread_ = std::thread([raw = link.get()] { raw->run(); });
+  link->thread_ = std::thread([raw = link.get()] { raw->look_after(); });
   return link;
 }
 
@@ -70,6 +70,11 @@ StatusOr<std::vector<RedisValue>> RedisLink::Turn::run(std::span<const RedisComm
   return replies;
 }
 
+StatusOr<std::vector<RedisValue>> RedisLink::run(std::initializer_list<RedisCommand> commands) {
+  ASSIGN_OR_RETURN(Turn alone, turn());
+  return alone.run(commands);
+}
+
 StatusOr<std::unique_ptr<RedisConnection>> RedisLink::connect() {
   {
     const MutexLock lock(mutex_);
@@ -91,7 +96,7 @@ void RedisLink::on_path(std::function<void(bool is_away)> tell) {
 
 // ---- The thread
 
-void RedisLink::run() {
+void RedisLink::look_after() {
   for (bool is_path_lost = true;; is_path_lost = !is_path_lost) {
     is_path_lost ? look() : come_back();
     std::function<void(bool)> tell;
@@ -114,7 +119,7 @@ void RedisLink::look() {
       is_suspect_ = false;
     }
     // No turn within a second: other calls are at it, and one that has no answer says so.
-    if (StatusOr<Turn> free = turn(); free.ok()) (void)free->run({{"PING"}});
+    (void)run({{"PING"}});
   }
 }
 

@@ -48,6 +48,8 @@ class RedisLink final {
   };
   // Errors: kUnavailable, the server is away, or other calls wait for it all the time.
   StatusOr<Turn> turn();
+  // A turn of one step.
+  StatusOr<std::vector<RedisValue>> run(std::initializer_list<RedisCommand> commands);
 
   // A further connection, for reads that wait. Errors: kUnavailable, at once if the server is away.
   StatusOr<std::unique_ptr<RedisConnection>> connect();
@@ -62,7 +64,7 @@ class RedisLink final {
       : url_(std::move(url)), connection_(std::move(connection)) {}
   Status away() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void lose(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void run();
+  void look_after();
   void look();       // until the server is away, or the link stops
   void come_back();  // until the server is back, or the link stops
 

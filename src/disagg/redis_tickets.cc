@@ -15,6 +15,7 @@ constexpr const char* kGroup = "encode";
 constexpr Duration kLongestTime = std::chrono::hours(24);
 constexpr Duration kStreamTime = std::chrono::hours(25);  // of a stream that nobody uses
 constexpr Duration kLook = milliseconds(500);             // how often a taker that waits looks for idle tickets
+constexpr Duration kTidy = std::chrono::hours(1);
 constexpr int kMaxTries = 3;
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
@@ -60,30 +61,37 @@ Status RedisTickets::offer(const Ticket& ticket) {
   RETURN_IF_ERROR(check_ec_name("consumer", ticket.consumer.name));
   if (ticket.time_left <= Duration::zero()) return ok_status();  // its time is over: dropped, as any such ticket
   const std::string stream = keys_.encode(model_text(ticket.model));
-  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
-  bool was_added = false;
-  for (int i = 0; i < kMaxTries && !was_added; ++i) {
-    RETURN_IF_ERROR(add(turn, ticket, stream, was_added));
+  // Each step is a turn of its own: a server is not away because six answers take a second.
+  for (int i = 0; i < kMaxTries; ++i) {
+    ASSIGN_OR_RETURN(const Added added, add(ticket, stream));
+    switch (added) {
+      case Added::kAdded: return ok_status();
+      case Added::kIsThere:
+        return absl::AlreadyExistsError(
+            str_cat("input ", ticket.key.input_id, " of request ", ticket.key.request_id, " is offered already"));
+      case Added::kRaced: continue;
+      case Added::kFull: break;
+    }
+    ASSIGN_OR_RETURN(const size_t num_live, drop_dead(stream));
+    if (num_live >= max_tickets_) {
+      return resource_exhausted(num_live, " encodes are asked for; at most ", max_tickets_, " may be");
+    }
   }
-  return was_added ? ok_status() : absl::UnavailableError("the broker is busy with other offers of this input");
+  return absl::UnavailableError("the broker is busy with other offers");
 }
 
 // The key and the entry come in one step, which another offer of the same input undoes (WATCH): a process that dies
 // leaves both or none, and of two that offer the same input at once one is added.
-Status RedisTickets::add(RedisLink::Turn& turn, const Ticket& ticket, const std::string& stream, bool& was_added) {
+StatusOr<RedisTickets::Added> RedisTickets::add(const Ticket& ticket, const std::string& stream) {
   const std::string input = keys_.input(ticket.key.request_id, ticket.key.input_id);
+  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
   ASSIGN_OR_RETURN(const auto seen, turn.run({{"WATCH", input}, {"GET", input}, {"XLEN", stream}}));
   RETURN_IF_ERROR(redis_status(seen));
-  if (!seen[1].is_nil()) {
-    RETURN_IF_ERROR(turn.run({{"UNWATCH"}}).status());
-    return absl::AlreadyExistsError(
-        str_cat("input ", ticket.key.input_id, " of request ", ticket.key.request_id, " is offered already"));
-  }
   ASSIGN_OR_RETURN(const int64_t size, redis_integer(seen[2]));
-  if (static_cast<size_t>(size) >= max_tickets_) {
-    ASSIGN_OR_RETURN(const size_t num_live, drop_dead(turn, stream));
-    if (num_live < max_tickets_) return ok_status();  // tried again
-    return resource_exhausted(num_live, " encodes are asked for; at most ", max_tickets_, " may be");
+  const bool is_there = !seen[1].is_nil(), is_full = static_cast<size_t>(size) >= max_tickets_;
+  if (is_there || is_full) {
+    RETURN_IF_ERROR(turn.run({{"UNWATCH"}}).status());
+    return is_there ? Added::kIsThere : Added::kFull;
   }
   std::vector<std::byte> bytes;
   encode_ticket(ticket, bytes);
@@ -98,17 +106,16 @@ Status RedisTickets::add(RedisLink::Turn& turn, const Ticket& ticket, const std:
                                                {"PEXPIRE", keys_.models(), stream_time},
                                                {"EXEC"}}));
   RETURN_IF_ERROR(redis_status(added));
-  was_added = !added.back().is_nil();
-  return ok_status();
+  return added.back().is_nil() ? Added::kRaced : Added::kAdded;
 }
 
 // Drops the entries that are over; returns how many are left. An entry and its key come together, so one without a key
-// will not get one. Ends what the connection watches.
-StatusOr<size_t> RedisTickets::drop_dead(RedisLink::Turn& turn, const std::string& stream) {
+// will not get one.
+StatusOr<size_t> RedisTickets::drop_dead(const std::string& stream) {
+  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
   // Offers that race can exceed the limit by a few.
-  ASSIGN_OR_RETURN(const auto listed,
-                   turn.run({{"UNWATCH"}, {"XRANGE", stream, "-", "+", "COUNT", str_cat(2 * max_tickets_)}}));
-  ASSIGN_OR_RETURN(const auto entries, redis_entries(listed[1]));
+  ASSIGN_OR_RETURN(const auto listed, turn.run({{"XRANGE", stream, "-", "+", "COUNT", str_cat(2 * max_tickets_)}}));
+  ASSIGN_OR_RETURN(const auto entries, redis_entries(listed[0]));
   RedisCommand get = {"MGET"};
   std::vector<std::string> dead;
   std::vector<const RedisEntry*> asked;
@@ -135,25 +142,23 @@ StatusOr<size_t> RedisTickets::drop_dead(RedisLink::Turn& turn, const std::strin
 
 // The entry stays, and is dropped by who sees it: the asker does not know its place.
 Status RedisTickets::withdraw(const EcInput& input) {
-  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
-  ASSIGN_OR_RETURN(const auto replies, turn.run({{"DEL", keys_.input(input.request_id, input.input_id)}}));
+  ASSIGN_OR_RETURN(const auto replies, link_.run({{"DEL", keys_.input(input.request_id, input.input_id)}}));
   return redis_status(replies);
 }
 
 StatusOr<int64_t> RedisTickets::num_waiting() {
-  ASSIGN_OR_RETURN(RedisLink::Turn turn, link_.turn());
-  ASSIGN_OR_RETURN(const auto models, turn.run({{"SMEMBERS", keys_.models()}}));
+  ASSIGN_OR_RETURN(const auto models, link_.run({{"SMEMBERS", keys_.models()}}));
   RETURN_IF_ERROR(redis_status(models));
   int64_t num_waiting = 0;
   for (const RedisValue& model : models[0].elements) {
     const std::string stream = keys_.encode(model.text);
-    ASSIGN_OR_RETURN(const size_t num_live, drop_dead(turn, stream));
-    ASSIGN_OR_RETURN(const auto pending, turn.run({{"XPENDING", stream, kGroup}}));
+    ASSIGN_OR_RETURN(const size_t num_live, drop_dead(stream));
+    ASSIGN_OR_RETURN(const auto pending, link_.run({{"XPENDING", stream, kGroup}}));
+    const Status status = redis_status(pending);
     int64_t num_taken = 0;  // no group: nobody has taken any
-    if (const Status status = redis_status(pending); status.ok() && !pending[0].elements.empty()) {
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+    if (status.ok() && !pending[0].elements.empty()) {
       ASSIGN_OR_RETURN(num_taken, redis_integer(pending[0].elements[0]));
-    } else if (!status.ok() && !absl::IsNotFound(status)) {
-      return status;
     }
     num_waiting += std::max<int64_t>(0, static_cast<int64_t>(num_live) - num_taken);
   }
@@ -179,7 +184,9 @@ StatusOr<std::optional<Ticket>> RedisTickets::take(const InstanceId& self, const
   RETURN_IF_ERROR(check_ec_name("name", self.name));
   const TimePoint end = now() + wait;
   ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection, borrow());
-  auto ticket = take_with(*connection, self, keys_.encode(model_text(model)), end);
+  const std::string stream = keys_.encode(model_text(model));
+  if (is_time_to_tidy()) tidy(*connection, stream);
+  auto ticket = take_with(*connection, self, stream, end);
   if (!ticket.ok()) {
     link_.suspect();
     return ticket;
@@ -187,6 +194,27 @@ StatusOr<std::optional<Ticket>> RedisTickets::take(const InstanceId& self, const
   const MutexLock lock(mutex_);
   idle_.push_back(std::move(connection));
   return ticket;
+}
+
+bool RedisTickets::is_time_to_tidy() {
+  const TimePoint time = now();
+  const MutexLock lock(mutex_);
+  if (time < tidy_at_) return false;
+  tidy_at_ = time + kTidy;
+  return true;
+}
+
+// A group remembers each taker for ever. One that has nothing and did not even ask for an hour has ended; those that
+// live ask all the time. What fails here is done by somebody else's next.
+void RedisTickets::tidy(RedisConnection& connection, const std::string& stream) {
+  const auto listed = run_all(connection, {{"XINFO", "CONSUMERS", stream, kGroup}});
+  if (!listed.ok()) return;
+  std::vector<RedisCommand> commands;
+  for (const RedisConsumer& consumer : redis_consumers(listed->front()).value_or(std::vector<RedisConsumer>())) {
+    const bool has_ended = consumer.num_pending == 0 && milliseconds(consumer.idle_ms) >= tidy_idle_;
+    if (has_ended) commands.push_back({"XGROUP", "DELCONSUMER", stream, kGroup, consumer.name});
+  }
+  if (!commands.empty()) (void)run_all(connection, commands);
 }
 
 StatusOr<std::optional<Ticket>> RedisTickets::take_with(RedisConnection& connection, const InstanceId& self,

@@ -21,9 +21,10 @@ namespace transept {
 
 class RedisTickets final {
  public:
-  // Borrows the link. `max_tickets`: of a model, waiting and taken.
-  RedisTickets(RedisLink& link, RedisKeys keys, size_t max_tickets)
-      : link_(link), keys_(std::move(keys)), max_tickets_(max_tickets) {}
+  // Borrows the link. `max_tickets`: of a model, waiting and taken. `tidy_idle`: after which a taker that has nothing
+  // is forgotten.
+  RedisTickets(RedisLink& link, RedisKeys keys, size_t max_tickets, Duration tidy_idle = std::chrono::hours(1))
+      : link_(link), keys_(std::move(keys)), max_tickets_(max_tickets), tidy_idle_(tidy_idle) {}
 
   // As the functions of Broker.
   Status offer(const Ticket& ticket);
@@ -46,8 +47,12 @@ class RedisTickets final {
     RedisEntry entry;
     int64_t num_deliveries = 0;
   };
-  Status add(RedisLink::Turn& turn, const Ticket& ticket, const std::string& stream, bool& was_added);
-  StatusOr<size_t> drop_dead(RedisLink::Turn& turn, const std::string& stream);
+  enum class Added : uint8_t { kAdded, kIsThere, kFull, kRaced };
+
+  StatusOr<Added> add(const Ticket& ticket, const std::string& stream);
+  StatusOr<size_t> drop_dead(const std::string& stream);
+  bool is_time_to_tidy();
+  void tidy(RedisConnection& connection, const std::string& stream);
   StatusOr<std::optional<Ticket>> take_with(RedisConnection& connection, const InstanceId& self,
                                             const std::string& stream, TimePoint end);
   StatusOr<std::optional<Given>> give(RedisConnection& connection, const std::string& consumer,
@@ -62,8 +67,10 @@ class RedisTickets final {
   RedisLink& link_;
   const RedisKeys keys_;
   const size_t max_tickets_;
+  const Duration tidy_idle_;
   Mutex mutex_;
   std::map<EcInput, Taken> taken_ ABSL_GUARDED_BY(mutex_);
+  TimePoint tidy_at_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
   std::vector<std::unique_ptr<RedisConnection>> idle_ ABSL_GUARDED_BY(mutex_);  // connections of take()
 };
 

@@ -212,6 +212,25 @@ StatusOr<std::optional<RedisPending>> redis_pending(const RedisValue& value) {
   return std::optional<RedisPending>(std::move(pending));
 }
 
+StatusOr<std::vector<RedisConsumer>> redis_consumers(const RedisValue& value) {
+  RETURN_IF_ERROR(redis_status(value));
+  if (value.kind != Kind::kArray) return wrong_shape("a list of consumers");
+  std::vector<RedisConsumer> consumers;
+  for (const RedisValue& each : value.elements) {
+    // Names and values in turn; later servers tell more.
+    if (each.kind != Kind::kArray || each.elements.size() % 2 != 0) return wrong_shape("a consumer");
+    RedisConsumer& consumer = consumers.emplace_back();
+    for (size_t i = 0; i < each.elements.size(); i += 2) {
+      const RedisValue& field = each.elements[i + 1];
+      if (each.elements[i].is_text("name")) consumer.name = field.text;
+      if (each.elements[i].is_text("pending")) consumer.num_pending = field.integer;
+      if (each.elements[i].is_text("idle")) consumer.idle_ms = field.integer;
+    }
+    if (consumer.idle_ms < 0 || consumer.num_pending < 0) return wrong_shape("a consumer: a number is out of range");
+  }
+  return consumers;
+}
+
 StatusOr<int64_t> redis_integer(const RedisValue& value) {
   RETURN_IF_ERROR(redis_status(value));
   if (value.kind != Kind::kInteger) return wrong_shape("a number");

@@ -82,6 +82,13 @@ struct RedisPending {
 };
 // Of XPENDING with a range that holds one at most; nullopt: none.
 StatusOr<std::optional<RedisPending>> redis_pending(const RedisValue& value);
+struct RedisConsumer {
+  std::string name;
+  int64_t num_pending = 0;
+  int64_t idle_ms = 0;
+};
+// Of XINFO CONSUMERS.
+StatusOr<std::vector<RedisConsumer>> redis_consumers(const RedisValue& value);
 StatusOr<int64_t> redis_integer(const RedisValue& value);
 // Of a decimal number of 64 bits.
 StatusOr<uint64_t> redis_number(std::string_view text);
