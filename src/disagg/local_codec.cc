@@ -242,4 +242,37 @@ StatusOr<LocalReply> decode_local_reply(std::span<const std::byte> bytes) {
   return reply;
 }
 
+void encode_ticket(const Ticket& ticket, std::vector<std::byte>& bytes) {
+  save_version(bytes);
+  Saver saver(bytes);
+  ticket_fields(saver, ticket);
+}
+
+void encode_instance_record(const InstanceRecord& record, std::vector<std::byte>& bytes) {
+  save_version(bytes);
+  Saver saver(bytes);
+  record_fields(saver, record);
+}
+
+StatusOr<Ticket> decode_ticket(std::span<const std::byte> bytes) {
+  Loader loader(bytes);
+  load_version(loader);
+  Ticket ticket;
+  ticket_fields(loader, ticket);
+  RETURN_IF_ERROR(end_of(loader));
+  RETURN_IF_ERROR(check_ec_name("request_id", ticket.key.request_id));
+  RETURN_IF_ERROR(check_ec_name("consumer", ticket.consumer.name));
+  return ticket;
+}
+
+StatusOr<InstanceRecord> decode_instance_record(std::span<const std::byte> bytes) {
+  Loader loader(bytes);
+  load_version(loader);
+  InstanceRecord record;
+  record_fields(loader, record);
+  RETURN_IF_ERROR(end_of(loader));
+  RETURN_IF_ERROR(check_instance_record(record));
+  return record;
+}
+
 }  // namespace transept

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,13 +34,13 @@ StatusOr<short> wait_for(int fd, short events, TimePoint deadline) {
   }
 }
 
-// A connected descriptor, or the error's number as what went wrong with this address.
-StatusOr<int> connect_to(const addrinfo& address, TimePoint deadline) {
-  const int fd = ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol);
+// A connected descriptor, or what went wrong with this address.
+StatusOr<int> connect_to(const sockaddr* address, socklen_t address_bytes, int protocol, TimePoint deadline) {
+  const int fd = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
   if (fd < 0) return lost(errno);
   int error = 0;
   Status status;
-  if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) error = errno;
+  if (::connect(fd, address, address_bytes) != 0) error = errno;
   if (error == EINPROGRESS || error == EINTR) {
     status = wait_for(fd, POLLOUT, deadline).status();
     socklen_t size = sizeof error;
@@ -50,8 +51,6 @@ StatusOr<int> connect_to(const addrinfo& address, TimePoint deadline) {
     ::close(fd);
     return status;
   }
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
 }
 
@@ -70,15 +69,32 @@ Status ClientSocket::connect(const std::string& host, uint16_t port, TimePoint d
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, ::freeaddrinfo);
   Status status = absl::UnavailableError("it has no address");
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    const StatusOr<int> fd = connect_to(*address, deadline);
+    const StatusOr<int> fd = connect_to(address->ai_addr, address->ai_addrlen, address->ai_protocol, deadline);
     if (fd.ok()) {
       fd_ = *fd;
+      const int on = 1;
+      ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       return ok_status();
     }
     status = fd.status();
     if (absl::IsDeadlineExceeded(status)) break;
   }
   return with_prefix(status, place);
+}
+
+Status ClientSocket::connect_unix(const std::string& path, TimePoint deadline) {
+  close();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  constexpr size_t kMaxPathBytes = sizeof address.sun_path - 1;
+  if (path.size() > kMaxPathBytes) {
+    return invalid_argument(path, ": the path has ", path.size(), " bytes; sockets allow ", kMaxPathBytes);
+  }
+  path.copy(address.sun_path, kMaxPathBytes);
+  const StatusOr<int> fd = connect_to(reinterpret_cast<const sockaddr*>(&address), sizeof address, 0, deadline);
+  if (!fd.ok()) return with_prefix(fd.status(), str_cat("cannot connect to ", path));
+  fd_ = *fd;
+  return ok_status();
 }
 
 bool ClientSocket::is_idle() const {
@@ -109,6 +125,16 @@ StatusOr<bool> ClientSocket::send(std::string_view head, std::string_view body, 
   return true;
 }
 
+Status ClientSocket::write(std::string_view bytes, TimePoint deadline) {
+  while (!bytes.empty()) {
+    RETURN_IF_ERROR(wait_for(fd_, POLLOUT, deadline).status());
+    const ssize_t num = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (num < 0 && errno != EINTR && errno != EAGAIN) return lost(errno);
+    if (num > 0) bytes.remove_prefix(static_cast<size_t>(num));
+  }
+  return ok_status();
+}
+
 StatusOr<size_t> ClientSocket::read(std::span<char> to, TimePoint deadline) {
   while (true) {
     RETURN_IF_ERROR(wait_for(fd_, POLLIN, deadline).status());
@@ -117,6 +143,8 @@ StatusOr<size_t> ClientSocket::read(std::span<char> to, TimePoint deadline) {
     if (errno != EINTR && errno != EAGAIN) return lost(errno);
   }
 }
+
+void ClientSocket::shut_down() const { ::shutdown(fd_, SHUT_RDWR); }
 
 void ClientSocket::close() {
   if (fd_ >= 0) ::close(fd_);

@@ -1,0 +1,42 @@
+// One connection to a Redis server. Used by one thread at a time, but for interrupt().
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "disagg/redis_url.h"
+#include "disagg/redis_value.h"
+#include "net/client_socket.h"
+
+namespace transept {
+
+class RedisConnection final {
+ public:
+  // Connects, says who it is, chooses the database, and has an answer. Errors name the URL, without its password:
+  // kPermissionDenied, user and password are not the server's; kUnavailable; kNotFound, as load_redis().
+  static StatusOr<std::unique_ptr<RedisConnection>> open(const RedisUrl& url, TimePoint deadline);
+
+  // Sends the commands at once and reads a reply of each, which may be an error. Errors: kUnavailable, also when there
+  // is no answer in time: replies may come later, so the connection is of no use any longer.
+  StatusOr<std::vector<RedisValue>> run(std::span<const RedisCommand> commands, TimePoint deadline);
+  // Whether the server has neither closed it nor said anything unasked.
+  bool is_idle() const { return socket_.is_idle(); }
+  // Ends the connection: run() returns. Another thread may call it.
+  void interrupt() const { socket_.shut_down(); }
+
+ private:
+  RedisConnection() = default;
+  Status connect(const RedisUrl& url, TimePoint deadline);
+  StatusOr<RedisValue> read_value(TimePoint deadline);
+
+  ClientSocket socket_;
+  RedisReader reader_;
+  std::string outgoing_;
+  std::vector<char> incoming_;
+};
+
+}  // namespace transept

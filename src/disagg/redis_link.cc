@@ -1,0 +1,146 @@
+#include "disagg/redis_link.h"
+
+#include <algorithm>
+
+namespace transept {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kPing = milliseconds(250);
+constexpr Duration kFirstWait = milliseconds(50), kLongestWait = std::chrono::seconds(1);
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RedisLink>> RedisLink::open(const RedisUrl& url) {
+  ASSIGN_OR_RETURN(auto connection, RedisConnection::open(url, now() + kAnswer));
+  std::unique_ptr<RedisLink> link(new RedisLink(url, std::move(connection)));
+  link->thread_ = std::thread([raw = link.get()] { raw->look_after(); });
+  return link;
+}
+
+RedisLink::~RedisLink() {
+  {
+    const MutexLock lock(mutex_);
+    is_stopped_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+Status RedisLink::away() const {
+  return absl::UnavailableError(str_cat("the broker is away: ", error_message(why_away_)));
+}
+
+void RedisLink::lose(const Status& why) {
+  is_away_ = true;
+  why_away_ = why;
+  changed_.notify_all();
+}
+
+StatusOr<RedisLink::Turn> RedisLink::turn() {
+  const TimePoint deadline = now() + kAnswer;
+  const MutexLock lock(mutex_);
+  while (true) {
+    if (is_away_) return away();
+    if (!is_in_use_) break;
+    if (!changed_.wait_until(mutex_, deadline) && now() >= deadline) {
+      return absl::UnavailableError("the broker is busy with other calls");
+    }
+  }
+  is_in_use_ = true;
+  return Turn(this, deadline);
+}
+
+RedisLink::Turn::~Turn() {
+  if (link_ == nullptr) return;
+  const MutexLock lock(link_->mutex_);
+  link_->is_in_use_ = false;
+  link_->changed_.notify_all();
+}
+
+StatusOr<std::vector<RedisValue>> RedisLink::Turn::run(std::span<const RedisCommand> commands) {
+  auto replies = link_->connection_->run(commands, deadline_);
+  if (!replies.ok()) {
+    const MutexLock lock(link_->mutex_);
+    link_->lose(replies.status());
+  }
+  return replies;
+}
+
+StatusOr<std::vector<RedisValue>> RedisLink::run(std::initializer_list<RedisCommand> commands) {
+  ASSIGN_OR_RETURN(Turn alone, turn());
+  return alone.run(commands);
+}
+
+StatusOr<std::unique_ptr<RedisConnection>> RedisLink::connect() {
+  {
+    const MutexLock lock(mutex_);
+    if (is_away_) return away();
+  }
+  return RedisConnection::open(url_, now() + kAnswer);
+}
+
+void RedisLink::suspect() {
+  const MutexLock lock(mutex_);
+  is_suspect_ = true;
+  changed_.notify_all();
+}
+
+void RedisLink::on_path(std::function<void(bool is_away)> tell) {
+  const MutexLock lock(mutex_);
+  tell_ = std::move(tell);
+}
+
+// ---- The thread
+
+void RedisLink::look_after() {
+  for (bool is_path_lost = true;; is_path_lost = !is_path_lost) {
+    is_path_lost ? look() : come_back();
+    std::function<void(bool)> tell;
+    {
+      const MutexLock lock(mutex_);
+      if (is_stopped_) return;
+      tell = tell_;
+    }
+    if (tell) tell(is_path_lost);
+  }
+}
+
+void RedisLink::look() {
+  while (true) {
+    {
+      const TimePoint end = now() + kPing;
+      const MutexLock lock(mutex_);
+      while (!is_stopped_ && !is_away_ && !is_suspect_ && now() < end) changed_.wait_until(mutex_, end);
+      if (is_stopped_ || is_away_) return;
+      is_suspect_ = false;
+    }
+    // No turn within a second: other calls are at it, and one that has no answer says so.
+    (void)run({{"PING"}});
+  }
+}
+
+void RedisLink::come_back() {
+  for (Duration wait = kFirstWait;; wait = std::min(2 * wait, kLongestWait)) {
+    const auto begun = now();
+    StatusOr<std::unique_ptr<RedisConnection>> opened = RedisConnection::open(url_, begun + kAnswer);
+    const MutexLock lock(mutex_);
+    if (opened.ok()) {
+      while (is_in_use_ && !is_stopped_) changed_.wait(mutex_);
+      if (is_stopped_) return;
+      connection_ = *std::move(opened);
+      is_away_ = is_suspect_ = false;
+      changed_.notify_all();
+      return;
+    }
+    why_away_ = opened.status();
+    const TimePoint end = now() + wait;
+    while (!is_stopped_ && now() < end) changed_.wait_until(mutex_, end);
+    if (is_stopped_) return;
+  }
+}
+
+}  // namespace transept

@@ -1,0 +1,84 @@
+// The way of a broker to its Redis server: one connection for its calls, which they use in turn, and a thread that
+// looks after it. The thread asks for a sign of life every 250 ms; a server that gives none for a second, or whose
+// connection breaks, is away. It connects again after 50 ms, doubling to a second. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "disagg/redis_connection.h"
+
+namespace transept {
+
+class RedisLink final {
+ public:
+  static constexpr Duration kAnswer = std::chrono::seconds(1);  // the longest time that a call may need
+
+  // Errors: as RedisConnection::open().
+  static StatusOr<std::unique_ptr<RedisLink>> open(const RedisUrl& url);
+  // No turn is in use, and no connection that connect() has made.
+  ~RedisLink();
+  RedisLink(const RedisLink&) = delete;
+  RedisLink& operator=(const RedisLink&) = delete;
+
+  // The connection, while this value lives. A call's steps share its deadline.
+  class Turn final {
+   public:
+    Turn(Turn&& other) noexcept : link_(std::exchange(other.link_, nullptr)), deadline_(other.deadline_) {}
+    Turn& operator=(Turn&&) = delete;
+    ~Turn();
+
+    // As RedisConnection::run().
+    StatusOr<std::vector<RedisValue>> run(std::span<const RedisCommand> commands);
+    StatusOr<std::vector<RedisValue>> run(std::initializer_list<RedisCommand> commands) {
+      return run(std::span(commands.begin(), commands.size()));
+    }
+
+   private:
+    friend class RedisLink;
+    Turn(RedisLink* link, TimePoint deadline) : link_(link), deadline_(deadline) {}
+    RedisLink* link_;
+    TimePoint deadline_;
+  };
+  // Errors: kUnavailable, the server is away, or other calls wait for it all the time.
+  StatusOr<Turn> turn();
+  // A turn of one step.
+  StatusOr<std::vector<RedisValue>> run(std::initializer_list<RedisCommand> commands);
+
+  // A further connection, for reads that wait. Errors: kUnavailable, at once if the server is away.
+  StatusOr<std::unique_ptr<RedisConnection>> connect();
+  // A further connection has broken: the thread is to look now.
+  void suspect();
+
+  // `tell`: as Broker::on_path().
+  void on_path(std::function<void(bool is_away)> tell);
+
+ private:
+  RedisLink(RedisUrl url, std::unique_ptr<RedisConnection> connection)
+      : url_(std::move(url)), connection_(std::move(connection)) {}
+  Status away() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void lose(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void look_after();
+  void look();       // until the server is away, or the link stops
+  void come_back();  // until the server is back, or the link stops
+
+  const RedisUrl url_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_suspect_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;  // by a turn, which alone uses and replaces the connection
+  bool is_away_ ABSL_GUARDED_BY(mutex_) = false;
+  Status why_away_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(bool)> tell_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<RedisConnection> connection_;  // of the turn
+  std::thread thread_;
+};
+
+}  // namespace transept

@@ -1,0 +1,175 @@
+#include "disagg/redis_mailbox.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "disagg/instance_book.h"
+
+namespace transept {
+namespace {
+
+using std::chrono::milliseconds;
+
+// One group with one consumer: an incarnation is one process.
+constexpr const char* kGroup = "instance";
+constexpr const char* kConsumer = "instance";
+constexpr Duration kRead = std::chrono::seconds(1);
+constexpr Duration kRenew = std::chrono::seconds(2);
+constexpr Duration kFirstWait = milliseconds(50), kLongestWait = std::chrono::seconds(1);
+constexpr const char* kMaxAtOnce = "64";
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+// The key's time never becomes shorter: the name may have a record of a longer one. Two processes that give themselves
+// the same name take it from each other; nothing here prevents that.
+Status own_redis_name(RedisLink::Turn& turn, const RedisKeys& keys, const InstanceId& self, Duration time,
+                      bool takes_over, std::vector<RedisCommand> more) {
+  const std::string owner = keys.owner(self.name), incarnation = str_cat(self.incarnation);
+  ASSIGN_OR_RETURN(const auto seen, turn.run({{"GET", owner}}));
+  RETURN_IF_ERROR(redis_status(seen));
+  const bool is_anothers = !seen[0].is_nil() && !seen[0].is_text(incarnation);
+  if (is_anothers && !takes_over) {
+    return absl::FailedPreconditionError(str_cat(self.name, " has started again, as another incarnation"));
+  }
+  std::vector<RedisCommand> commands;
+  if (is_anothers) {
+    // What waits for the other is dropped. Not one step: a process that dies in between leaves what ends by its time.
+    commands.push_back({"SET", owner, incarnation, "PX", milliseconds_text(time)});
+    commands.push_back({"DEL", keys.record(self.name)});
+    const auto other = redis_number(seen[0].text);
+    for (int channel = 0; other.ok() && channel < kNumBrokerChannels; ++channel) {
+      commands.back().push_back(keys.frames({self.name, *other}, channel));
+    }
+  } else {
+    // Without memory the first fails, and the second, which needs none, keeps a key that is there.
+    commands.push_back({"SET", owner, incarnation, "NX", "PX", milliseconds_text(time)});
+    commands.push_back({"PEXPIRE", owner, milliseconds_text(time), "GT"});
+  }
+  std::ranges::move(more, std::back_inserter(commands));
+  ASSIGN_OR_RETURN(const auto said, turn.run(commands));
+  return redis_status(said);
+}
+
+RedisMailbox::RedisMailbox(RedisLink& link, const RedisKeys& keys, const InstanceId& self, EcChannel channel,
+                           bool takes_over, Take take)
+    : link_(link),
+      keys_(keys),
+      self_(self),
+      stream_(keys.frames(self, static_cast<int>(channel))),
+      take_(std::move(take)),
+      takes_over_(takes_over) {
+  thread_ = std::thread([this] { run(); });
+}
+
+RedisMailbox::~RedisMailbox() {
+  stop();
+  thread_.join();
+}
+
+void RedisMailbox::stop() {
+  const MutexLock lock(mutex_);
+  is_stopped_ = true;
+  changed_.notify_all();
+  if (connection_ != nullptr) connection_->interrupt();
+}
+
+bool RedisMailbox::is_stopped() {
+  const MutexLock lock(mutex_);
+  return is_stopped_;
+}
+
+void RedisMailbox::run() {
+  Duration wait = kFirstWait;
+  while (!is_stopped()) {
+    auto connected = link_.connect();
+    if (connected.ok()) {
+      RedisConnection& connection = **connected;
+      {
+        const MutexLock lock(mutex_);
+        if (is_stopped_) return;
+        connection_ = *std::move(connected);
+      }
+      wait = kFirstWait;
+      (void)serve(connection);  // until it breaks: the link says that the server is away
+      {
+        const MutexLock lock(mutex_);
+        connection_ = nullptr;
+        if (is_stopped_) break;
+      }
+      link_.suspect();
+    }
+    const TimePoint end = now() + wait;
+    const MutexLock lock(mutex_);
+    while (!is_stopped_ && now() < end) changed_.wait_until(mutex_, end);
+    wait = std::min(2 * wait, kLongestWait);
+  }
+  // Its own connection may have ended with stop().
+  if (taken_.empty()) return;
+  if (auto turn = link_.turn(); turn.ok()) (void)turn->run(acknowledgements());
+}
+
+Status RedisMailbox::serve(RedisConnection& connection) {
+  own_at_ = TimePoint::min();
+  bool again = true;  // first what was given out and not acknowledged, until there is no more
+  while (!is_stopped()) {
+    if (now() >= own_at_) own();
+    ASSIGN_OR_RETURN(const auto replies, read(connection, again));
+    auto entries = redis_stream_entries(replies.back());
+    if (absl::IsNotFound(entries.status())) {
+      RETURN_IF_ERROR(make_group(connection));
+      continue;
+    }
+    RETURN_IF_ERROR(entries.status());
+    taken_.clear();  // acknowledged by that read
+    if (entries->empty()) again = false;
+    for (const RedisEntry& entry : *entries) {
+      if (is_stopped()) break;
+      const auto frame = text_bytes(entry.field("frame"));
+      // No frame is empty: the entry was deleted, or is no frame of ours.
+      if (!frame.empty() && frame.size() <= kMaxBrokerFrameBytes) take_(frame);
+      taken_.push_back(entry.id);
+    }
+  }
+  return ok_status();
+}
+
+std::vector<RedisCommand> RedisMailbox::acknowledgements() {
+  if (taken_.empty()) return {};
+  RedisCommand erase = {"XDEL", stream_}, acknowledge = {"XACK", stream_, kGroup};
+  erase.insert(erase.end(), taken_.begin(), taken_.end());
+  acknowledge.insert(acknowledge.end(), taken_.begin(), taken_.end());
+  return {std::move(erase), std::move(acknowledge)};
+}
+
+// Acknowledges, and reads. An entry that is deleted and not acknowledged comes again without fields. The server does
+// the first whether or not it makes the second wait.
+StatusOr<std::vector<RedisValue>> RedisMailbox::read(RedisConnection& connection, bool again) {
+  std::vector<RedisCommand> commands = acknowledgements();
+  RedisCommand& command = commands.emplace_back();
+  command = {"XREADGROUP", "GROUP", kGroup, kConsumer, "COUNT", kMaxAtOnce};
+  if (!again) command.insert(command.end(), {"BLOCK", milliseconds_text(kRead)});
+  command.insert(command.end(), {"STREAMS", stream_, again ? "0" : ">"});
+  return connection.run(commands, now() + kRead + RedisLink::kAnswer);
+}
+
+Status RedisMailbox::make_group(RedisConnection& connection) {
+  const RedisCommand commands[] = {{"XGROUP", "CREATE", stream_, kGroup, "0", "MKSTREAM"},
+                                   {"PEXPIRE", stream_, milliseconds_text(kRedisFramesTime)}};
+  ASSIGN_OR_RETURN(const auto made, connection.run(commands, now() + RedisLink::kAnswer));
+  own_at_ = TimePoint::min();  // who has lost the group has lost the name
+  return redis_status(made);
+}
+
+void RedisMailbox::own() {
+  auto turn = link_.turn();
+  if (!turn.ok()) return;  // at the next read
+  const Status status = own_redis_name(*turn, keys_, self_, kRedisOwnerTime, takes_over_,
+                                       {{"PEXPIRE", stream_, milliseconds_text(kRedisFramesTime)}});
+  if (status.ok()) takes_over_ = false;
+  if (!absl::IsUnavailable(status)) own_at_ = now() + kRenew;
+}
+
+}  // namespace transept

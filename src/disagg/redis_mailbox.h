@@ -1,0 +1,70 @@
+// A subscription of a broker over Redis: a thread with a connection of its own, which reads one channel's stream of one
+// instance and gives its frames out. It makes the stream's group, and says every 2 s that the instance is there.
+//
+// A frame is deleted and acknowledged after it was taken; one that was not is read again when the connection is a new
+// one. Frames that came at once are acknowledged at once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "disagg/redis_keys.h"
+#include "disagg/redis_link.h"
+
+namespace transept {
+
+// How long an instance without a record is known, and how long frames wait for one that does not come.
+inline constexpr Duration kRedisOwnerTime = std::chrono::seconds(10);
+inline constexpr Duration kRedisFramesTime = std::chrono::minutes(5);
+
+// Says that the name is this instance's, for `time` at least, and then `more`, in two round trips. Errors:
+// kFailedPrecondition, it is another incarnation's, and is not to be taken over (`more` is not said); the first of the
+// replies; as RedisConnection::run().
+Status own_redis_name(RedisLink::Turn& turn, const RedisKeys& keys, const InstanceId& self, Duration time,
+                      bool takes_over, std::vector<RedisCommand> more);
+
+class RedisMailbox final {
+ public:
+  using Take = std::function<void(std::span<const std::byte> frame)>;
+  // Borrows the link. `takes_over`: the name may be another incarnation's still.
+  RedisMailbox(RedisLink& link, const RedisKeys& keys, const InstanceId& self, EcChannel channel, bool takes_over,
+               Take take);
+  // No frame is given out when it has returned.
+  ~RedisMailbox();
+  RedisMailbox(const RedisMailbox&) = delete;
+  RedisMailbox& operator=(const RedisMailbox&) = delete;
+
+  // The destructor does not wait for reads then.
+  void stop();
+
+ private:
+  void run();
+  Status serve(RedisConnection& connection);
+  StatusOr<std::vector<RedisValue>> read(RedisConnection& connection, bool again);
+  Status make_group(RedisConnection& connection);
+  void own();
+  std::vector<RedisCommand> acknowledgements();
+  bool is_stopped();
+
+  RedisLink& link_;
+  const RedisKeys keys_;
+  const InstanceId self_;
+  const std::string stream_;
+  const Take take_;
+  bool takes_over_;  // of the thread, as the two below
+  TimePoint own_at_ = TimePoint::min();
+  std::vector<std::string> taken_;  // not acknowledged
+  Mutex mutex_;
+  CondVar changed_;
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<RedisConnection> connection_ ABSL_GUARDED_BY(mutex_);  // replaced by the thread alone
+  std::thread thread_;
+};
+
+}  // namespace transept

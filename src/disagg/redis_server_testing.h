@@ -1,0 +1,91 @@
+// For tests: a redis-server of their own, in a folder of its own, behind a Unix socket. It forgets everything when it
+// is stopped. Where none is installed the test is skipped.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/folder_testing.h"
+#include "base/strings.h"
+#include "disagg/redis_connection.h"
+
+namespace transept::testing {
+
+class RedisServer final {
+ public:
+  // `options`: more of redis-server's.
+  explicit RedisServer(std::vector<std::string> options = {}) : options_(std::move(options)) { start_or_skip(); }
+  ~RedisServer() { stop(); }
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  std::string path() const { return folder_.path() + "/redis"; }
+  RedisUrl url() const { return {.path = path()}; }
+
+  void start() {
+    std::vector<std::string> words = {program_,       "--port", "0",     "--unixsocket", path(),      "--save", "",
+                                      "--appendonly", "no",     "--dir", folder_.path(), "--logfile", "log"};
+    words.insert(words.end(), options_.begin(), options_.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::execv(program_.c_str(), arguments.data());
+      ::_exit(127);
+    }
+    for (int i = 0; i < 2000; ++i) {
+      // One that asks for a password is there, too.
+      const Status status = RedisConnection::open(url(), soon()).status();
+      if (status.ok() || absl::IsPermissionDenied(status)) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << "redis-server does not answer";
+  }
+  void stop() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    child_ = -1;
+  }
+
+  // What redis-cli would say.
+  RedisValue run(const RedisCommand& command) const {
+    auto connection = RedisConnection::open(url(), soon());
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    auto replies = (*connection)->run(std::span(&command, 1), soon());
+    EXPECT_TRUE(replies.ok()) << replies.status();
+    return replies->front();
+  }
+
+ private:
+  static TimePoint soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+
+  // GTEST_SKIP returns from it, and the test does not begin.
+  void start_or_skip() {
+    const char* const folders = std::getenv("PATH");
+    for (const std::string_view folder : split(folders == nullptr ? "" : folders, ':')) {
+      program_ = str_cat(folder, "/redis-server");
+      if (::access(program_.c_str(), X_OK) == 0) return start();
+    }
+    GTEST_SKIP() << "no redis-server is installed (Debian: redis-server)";
+  }
+
+  const TestFolder folder_;
+  const std::vector<std::string> options_;
+  std::string program_;
+  pid_t child_ = -1;
+};
+
+}  // namespace transept::testing
