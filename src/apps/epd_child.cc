@@ -11,8 +11,9 @@ namespace {
 
 // The launcher's own; how the model was found; and what epd_arguments() says to each instance.
 constexpr std::string_view kNotPassedOn[] = {
-    "epd",           "epd-threads", "revision", "download-dir",    "cache-dir",   "role", "broker", "ec-secret-file",
-    "instance-name", "threads",     "replicas", "ec-bulk-address", "cpu-affinity"};
+    "epd",          "epd-threads", "revision",       "download-dir",    "cache-dir",
+    "role",         "broker",      "ec-secret-file", "instance-name",   "instance-url",
+    "ec-namespace", "threads",     "replicas",       "ec-bulk-address", "cpu-affinity"};
 
 bool is_passed_on(bool listens_apart, std::string_view flag) {
   const bool is_address = flag == "host" || flag == "port";

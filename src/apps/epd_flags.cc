@@ -19,6 +19,8 @@ constexpr OwnFlag kOwn[] = {
     {"broker", "the fleet has a broker of its own"},
     {"ec-secret-file", "the fleet draws a secret of its own"},
     {"ec-bulk-address", "each instance gets an address"},
+    {"instance-url", "instances are reached on this machine"},
+    {"ec-namespace", "the fleet has a broker of its own"},
     {"instance-name", "instances are e0, e1, .. and p0, p1, .."},
     {"threads", "--epd-threads has threads of encode and of decode instances"},
 };

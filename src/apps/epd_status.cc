@@ -49,7 +49,8 @@ std::string status_text(const FleetStatus& status) {
 
 StatusOr<FleetStatus> ask(const Flags& flags) {
   ASSIGN_OR_RETURN(const std::string url, broker_url(flags));
-  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker, connect_broker(url, std::chrono::seconds(2)));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
+                   connect_broker(url, flags.text_or("ec-namespace", "default"), std::chrono::seconds(2)));
   FleetStatus status;
   ASSIGN_OR_RETURN(status.instances, broker->peers());
   ASSIGN_OR_RETURN(status.num_tickets, broker->num_tickets());

@@ -9,7 +9,11 @@ namespace {
 constexpr const char* kProxy = "Proxy";
 
 FlagSpec broker_flag(const char* group) {
-  return {"broker", "URL", "", "where the instances of the fleet find each other: local:PATH", group};
+  return {"broker", "URL", "",
+          "where the instances of the fleet find each other: local:PATH or redis://HOST[:PORT][/DB]", group};
+}
+FlagSpec namespace_flag(const char* group) {
+  return {"ec-namespace", "NAME", "default", "the fleet, where several share a Redis server", group};
 }
 
 }  // namespace
@@ -17,6 +21,7 @@ FlagSpec broker_flag(const char* group) {
 std::vector<FlagSpec> proxy_flags() {
   return {
       broker_flag(kProxy),
+      namespace_flag(kProxy),
       {"host", "ADDRESS", "127.0.0.1", "address or name to listen on; 0.0.0.0 or :: for all", kProxy},
       {"port", "N", "8000", "port to listen on; 0: any that is free", kProxy},
       {"shutdown-timeout", "SECONDS", "30", "how long SIGTERM and SIGINT wait for what is in flight", kProxy},
@@ -30,7 +35,7 @@ std::vector<FlagSpec> proxy_flags() {
 
 std::vector<FlagSpec> epd_status_flags() {
   constexpr const char* kStatus = "Status";
-  return {broker_flag(kStatus), {"json", "", "", "as one JSON object", kStatus}};
+  return {broker_flag(kStatus), namespace_flag(kStatus), {"json", "", "", "as one JSON object", kStatus}};
 }
 
 StatusOr<std::string> broker_url(const Flags& flags) {
@@ -42,6 +47,7 @@ StatusOr<std::string> broker_url(const Flags& flags) {
 StatusOr<ProxySettings> proxy_settings(const Flags& flags) {
   ProxySettings settings;
   ASSIGN_OR_RETURN(settings.broker, broker_url(flags));
+  settings.ns = flags.text_or("ec-namespace", settings.ns);
   HttpServer::Options& http = settings.proxy.http;
   http.host = flags.text_or("host", http.host);
   if (http.host.empty()) return invalid_argument(flags.name_of("host"), ": the address is empty");

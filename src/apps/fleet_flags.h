@@ -11,7 +11,7 @@
 namespace transept {
 
 struct ProxySettings {
-  std::string broker;
+  std::string broker, ns = "default";
   Proxy::Options proxy;
   std::chrono::milliseconds shutdown_timeout{30000};
 };

@@ -1,6 +1,5 @@
 // `transept proxy`: one address before the decode instances of a fleet.
 #include <chrono>
-#include <random>
 #include <thread>
 
 #include "apps/exit_codes.h"
@@ -18,12 +17,12 @@ namespace {
 constexpr std::string_view kVerb = "proxy";
 constexpr auto kLook = std::chrono::milliseconds(50);
 
-Status run(const Flags& flags, const ProxySettings& settings, int* exit_code) {
+Status run(const ProxySettings& settings, int* exit_code) {
   catch_interrupts();
-  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker, connect_broker(settings.broker, std::chrono::seconds(10)));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
+                   connect_broker(settings.broker, settings.ns, std::chrono::seconds(10)));
   ASSIGN_OR_RETURN(const std::unique_ptr<Proxy> proxy, Proxy::start(settings.proxy, broker));
-  log_info("proxy at http://", proxy->http().address(), ", for the decode instances of --broker ",
-           *flags.text("broker"));
+  log_info("proxy at http://", proxy->http().address(), ", for the decode instances of the fleet");
   while (!interrupted()) std::this_thread::sleep_for(kLook);
   log_info("shutting down: new requests are answered 503 (a second signal does not wait for those in flight)");
   if (proxy->drain(settings.shutdown_timeout, [] { return true; })) {
@@ -43,7 +42,7 @@ int run_proxy(const Flags& flags) {
   StatusOr<ProxySettings> settings = proxy_settings(flags);
   if (!settings.ok()) return usage_error(kVerb, settings.status());
   int exit_code = kExitOk;
-  const Status status = run(flags, *settings, &exit_code);
+  const Status status = run(*settings, &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);
 }
 

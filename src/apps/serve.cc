@@ -59,7 +59,7 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
   const TimePoint listening = clock.now();
   std::unique_ptr<Instance> instance;
   if (settings.instance.has_value()) {
-    set_instance_address(server->http().address(), *settings.instance);
+    RETURN_IF_ERROR(set_instance_address(server->http().address(), *settings.instance));
     ASSIGN_OR_RETURN(instance, Instance::connect(*settings.instance));
   }
   ASSIGN_OR_RETURN(LoadedModel model,

@@ -4,35 +4,46 @@
 #include <thread>
 
 #include "disagg/local_broker.h"
+#include "disagg/redis_broker.h"
 
 namespace transept {
 namespace {
 
 constexpr std::string_view kLocal = "local:";
+constexpr auto kAskAgain = std::chrono::milliseconds(50);
 
 TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
-StatusOr<std::string> local_path(const std::string& url) {
-  if (url.starts_with(kLocal) && url.size() > kLocal.size()) return url.substr(kLocal.size());
-  if (url.starts_with("rediss://")) {
-    return unimplemented("--broker rediss://: TLS is not spoken to Redis: use a private network, WireGuard or stunnel");
+StatusOr<std::shared_ptr<Broker>> connect_once(const std::string& url, const std::string& ns) {
+  if (is_local_broker(url)) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Broker> broker, LocalBroker::connect(url.substr(kLocal.size())));
+    RETURN_IF_ERROR(broker->peers().status());
+    return broker;
   }
-  // Without what follows: there may be a password.
-  if (url.starts_with("redis://")) return unimplemented("--broker redis://: this version has local:PATH alone");
-  return invalid_argument("--broker: expected local:PATH, of the socket of a broker");
+  ASSIGN_OR_RETURN(const RedisUrl parsed, parse_redis_url(url));
+  RedisBroker::Options options;
+  options.ns = ns;
+  ASSIGN_OR_RETURN(std::shared_ptr<Broker> broker, RedisBroker::connect(parsed, options));
+  return broker;
 }
 
 }  // namespace
 
-StatusOr<std::shared_ptr<Broker>> connect_broker(const std::string& url, Duration wait) {
-  ASSIGN_OR_RETURN(const std::string path, local_path(url));
-  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker, LocalBroker::connect(path));
+bool is_local_broker(std::string_view url) { return url.starts_with(kLocal) && url.size() > kLocal.size(); }
+
+StatusOr<std::shared_ptr<Broker>> connect_broker(const std::string& url, const std::string& ns, Duration wait) {
+  if (!is_local_broker(url) && !url.starts_with("redis")) {
+    // Not echoed: there may be a password.
+    return invalid_argument("--broker: expected local:PATH, of the socket of a broker, or redis://HOST[:PORT][/DB]");
+  }
   const TimePoint end = steady_now() + wait;
   while (true) {
-    const Status status = broker->peers().status();
-    if (status.ok()) return broker;
-    if (steady_now() >= end) return with_prefix(status, str_cat("--broker ", url));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    StatusOr<std::shared_ptr<Broker>> broker = connect_once(url, ns);
+    if (broker.ok()) return broker;
+    if (!absl::IsUnavailable(broker.status()) || steady_now() >= end) {
+      return with_prefix(broker.status(), is_local_broker(url) ? str_cat("--broker ", url) : "--broker");
+    }
+    std::this_thread::sleep_for(kAskAgain);
   }
 }
 

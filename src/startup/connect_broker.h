@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -10,9 +11,13 @@
 
 namespace transept {
 
-// Connects to local:PATH, of the socket of a launcher's broker, and waits until it answers, `wait` at most: it may be
-// starting. Errors name --broker, and never a password: kInvalidArgument, the URL is none; kUnimplemented, a kind of
-// broker that this version lacks; kUnavailable, no broker answers; those of load_zmq().
-StatusOr<std::shared_ptr<Broker>> connect_broker(const std::string& url, Duration wait);
+// Connects to local:PATH, of the socket of a launcher's broker, or to a Redis server (disagg/redis_url.h), and waits
+// until it answers, `wait` at most: it may be starting. `ns`: --ec-namespace, of several fleets of one server. Errors
+// name --broker, and never a password: kInvalidArgument, the URL or the namespace is none; kUnimplemented, rediss://;
+// kPermissionDenied; kUnavailable, no broker answers; those of load_zmq() and RedisBroker::connect().
+StatusOr<std::shared_ptr<Broker>> connect_broker(const std::string& url, const std::string& ns, Duration wait);
+
+// Whether the broker is of this machine alone.
+bool is_local_broker(std::string_view url);
 
 }  // namespace transept

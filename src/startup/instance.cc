@@ -1,5 +1,6 @@
 #include "startup/instance.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -20,12 +21,17 @@ uint64_t draw_incarnation() {
   return (uint64_t{random()} << 32 | random()) | 1;
 }
 
-// Beside a local broker's socket.
-std::string default_bulk_address(const Instance::Options& options) {
-  return str_cat("ipc://", options.broker.substr(options.broker.find(':') + 1), ".", options.name);
-}
-
 }  // namespace
+
+std::string default_bulk_address(const Instance::Options& options) {
+  if (is_local_broker(options.broker)) {
+    return str_cat("ipc://", options.broker.substr(options.broker.find(':') + 1), ".", options.name);
+  }
+  const std::string_view url = options.url;
+  const size_t begin = std::min(url.find("://"), url.size() - 3) + 3;
+  const std::string_view place = url.substr(begin, url.find('/', begin) - begin);
+  return str_cat("tcp://", place.substr(0, place.rfind(':')), ":*");
+}
 
 StatusOr<InstanceRole> parse_instance_role(const std::string& role) {
   if (role == "encode") return InstanceRole::kEncode;
@@ -78,7 +84,8 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
     return invalid_argument("--instance-name: longer than ", kMaxNameBytes, " characters");
   }
   RETURN_IF_ERROR(check_ec_name("--instance-name", options.name));
-  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker, connect_broker(options.broker, options.wait_for_broker));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
+                   connect_broker(options.broker, options.ns, options.wait_for_broker));
   const InstanceId id{options.name, draw_incarnation()};
   auto writer = std::make_shared<FrameWriter>(id.incarnation, options.secret);
   const std::string address = options.bulk_address.empty() ? default_bulk_address(options) : options.bulk_address;
