@@ -65,8 +65,8 @@ bool TicketTaker::drain(Duration timeout) {
   const MutexLock lock(mutex_);
   is_draining_ = true;
   changed_.notify_all();
-  while (!in_work_.empty()) {
-    if (!changed_.wait_until(mutex_, end) && steady_now() >= end) return in_work_.empty();
+  while (is_taking_ || !in_work_.empty()) {
+    if (!changed_.wait_until(mutex_, end) && steady_now() >= end) return !is_taking_ && in_work_.empty();
   }
   return true;
 }
@@ -95,9 +95,15 @@ void TicketTaker::run_taker() {
       const MutexLock lock(mutex_);
       if (is_stopped_) return;
       has_room_now = has_room();
+      is_taking_ = has_room_now;
       if (!has_room_now) (void)changed_.wait_until(mutex_, steady_now() + options_.take_wait);
     }
-    if (has_room_now) take_one();
+    if (has_room_now) {
+      take_one();
+      const MutexLock lock(mutex_);
+      is_taking_ = false;
+      changed_.notify_all();
+    }
     renew_due();
   }
 }

@@ -95,6 +95,7 @@ class TicketTaker final {
   CondVar changed_;
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_taking_ ABSL_GUARDED_BY(mutex_) = false;  // the broker may give a ticket any moment
   std::map<EcInput, InWork> in_work_ ABSL_GUARDED_BY(mutex_);
   int64_t num_positions_ ABSL_GUARDED_BY(mutex_) = 0;
   Counts counts_ ABSL_GUARDED_BY(mutex_);
