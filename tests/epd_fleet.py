@@ -69,6 +69,7 @@ class Fleet(serving.Server):
             return any(line.startswith("--epd") and ": ready after" in line for line in self.told())
 
         assert wait_until(is_ready, serving.START_SECONDS, 0.02) is not None, self.log()[-2000:]
+        self.at_start = self.held()
 
     def told(self):
         """Lines of the log so far, without those of requests."""
