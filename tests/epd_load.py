@@ -35,9 +35,10 @@ class Texts:
     """Of several kinds, none twice."""
 
     KINDS = ({}, {}, {"logprobs": 2}, {"stream": True}, {"num_beams": 4}, {"n": 3, "temperature": 1.0}, {"many": 3})
+    LONG = ({"many": 6, "n": 4, "temperature": 1.0, "max_tokens": 110, "ignore_eos": True}, {"many": 12, "stream": True, "ignore_eos": True})
 
-    def __init__(self, seed):
-        self.rng, self.count, self.lock = random.Random(seed), itertools.count(), threading.Lock()
+    def __init__(self, seed, kinds=KINDS):  # LONG: those that are in work when something happens
+        self.rng, self.kinds, self.count, self.lock = random.Random(seed), kinds, itertools.count(), threading.Lock()
 
     def word(self, rng):
         return "".join(rng.choice(LETTERS) for _ in range(rng.randint(12, 50))) + "".join(LETTERS[int(d)] for d in str(next(self.count)))
@@ -45,7 +46,7 @@ class Texts:
     def next(self):
         with self.lock:
             rng = random.Random(self.rng.random())
-            fields = dict(rng.choice(self.KINDS))
+            fields = dict(rng.choice(self.kinds))
             many = fields.pop("many", 0)
             prompt = [self.word(rng) for _ in range(many)] if many else self.word(rng)
         body = {"prompt": prompt, "max_tokens": 60, "seed": rng.randrange(1 << 30), **fields}

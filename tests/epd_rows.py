@@ -269,9 +269,10 @@ def ends_by(setup, number, model):
     with setup.fleet("2E1D", model) as fleet:
         setup.warm(fleet, model, 0)
         children = list(fleet.pids().values())
-        with setup.load(fleet, model) as load:
-            answers_go_on(load)
-            time.sleep(setup.rng.uniform(0.1, 0.3))
+        source = Texts(setup.rng.random(), Texts.LONG) if model == TEXT_MODEL else setup.source(model)
+        with Load(fleet.port, source, num_clients=6) as load:
+            answers_go_on(load, 2)
+            time.sleep(setup.rng.uniform(0.2, 0.5))
             asked_to_end = time.monotonic()
             fleet.signal(number)
             code = fleet.wait(60)
@@ -282,6 +283,7 @@ def ends_by(setup, number, model):
         taken = [reply for reply in load.replies if reply.begin < asked_to_end - 0.1]
         in_work = sum(reply.end > asked_to_end for reply in taken)
         setup.say(f"{in_work} were in work")
+        assert in_work > 0, "nothing was in work: nothing is shown"
         setup.check(taken, model)
         setup.check(load.replies, model, (BROKEN, REFUSED))
 
@@ -512,11 +514,12 @@ def an_encoder_without_descriptors(setup):
 
 
 QUICK = [strangers_are_refused, nothing_lies_in_shared_memory, the_launcher_killed_leaves_nobody, sigterm_answers_what_was_taken,
-         sigint_answers_what_was_taken, clients_disconnect_while_the_only_encoder_is_stopped, the_brokers_socket_removed]
+         clients_disconnect_while_the_only_encoder_is_stopped, the_brokers_socket_removed]
 SLOW = [one_of_two_encoders_killed, one_of_two_encoders_killed_speech, the_only_encoder_killed, the_only_encoder_killed_speech,
         one_of_two_encoders_stopped, one_of_two_encoders_stopped_speech, one_of_two_encoders_stopped_until_forgotten, the_only_encoder_stopped,
         the_only_encoder_stopped_until_forgotten, requests_end_in_time_while_the_only_encoder_is_stopped, the_decoder_killed,
         the_decoder_killed_speech, the_decoder_stopped, the_decoder_stopped_until_forgotten, the_broker_stopped,
-        the_broker_stopped_until_all_are_forgotten, an_instance_starts_without_the_brokers_socket, sigterm_answers_what_was_taken_speech,
+        the_broker_stopped_until_all_are_forgotten, an_instance_starts_without_the_brokers_socket, sigint_answers_what_was_taken,
+        sigterm_answers_what_was_taken_speech,
         clients_disconnect_in_any_state, clients_disconnect_in_any_state_speech, clients_that_go_hold_nobody_up, ten_thousand_at_once,
         an_encoder_without_descriptors]
