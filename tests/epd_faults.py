@@ -10,7 +10,7 @@ from pathlib import Path
 import epd_rows
 import harness
 import serving
-from epd_random import random_faults
+from epd_random import random_faults, random_faults_speech
 
 
 def main():
@@ -26,7 +26,7 @@ def main():
     outcome = harness.Outcome()
     setup = epd_rows.FaultSetup(options.transept.resolve(), options.seed, options.minutes)
     try:
-        for row in [*epd_rows.QUICK, *epd_rows.SLOW, random_faults]:
+        for row in [*epd_rows.QUICK, *epd_rows.SLOW, random_faults, random_faults_speech]:
             if options.only in row.__name__:
                 harness.run_case(row, setup, outcome)
     finally:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from epd_fleet import LAUNCHER
 from epd_load import BROKEN, HUNG, LATE, ODD, OK, REFUSED, counts
 
-from serving import TEXT_MODEL, wait_until
+from serving import SPEECH_MODEL, TEXT_MODEL, wait_until
 
 MAX_DEATHS, WINDOW = 4, 65  # s; a launcher gives an instance up that dies more often
 NUM_CLIENTS = 6
 AFTER = 12  # s that a fault is felt: records that run out, tickets that wait
-GROWTH = 1.05
 
 
 @dataclass
@@ -66,25 +65,25 @@ class Faults:
         return ", ".join(f"{what} {count} times" for what, count in sorted(found.items()))
 
 
-def capacity(setup, fleet):
+def capacity(setup, fleet, model):
     """Answers a second of as many clients as they can have."""
-    with setup.load(fleet, num_clients=NUM_CLIENTS) as load:
+    with setup.load(fleet, model, num_clients=NUM_CLIENTS) as load:
         assert wait_until(lambda: load.num_answered() >= 20, 60) is not None, counts(load.replies)
         begin, count = time.monotonic(), load.num_answered()
         time.sleep(3)
         rate = (load.num_answered() - count) / (time.monotonic() - begin)
-    setup.check(load.replies)
+    setup.check(load.replies, model)
     return rate
 
 
-def random_faults(setup):
-    with setup.fleet("2E1D", TEXT_MODEL) as fleet:
-        setup.warm(fleet)
-        rate = 0.8 * max(1, capacity(setup, fleet))
+def faults_for(setup, model, minutes):
+    with setup.fleet("2E1D", model) as fleet:
+        setup.warm(fleet, model)
+        rate = 0.8 * max(1, capacity(setup, fleet, model))
         before = fleet.held()
-        setup.say(f"{rate:.0f} requests/s for {setup.minutes:g} minutes")
-        faults, end = Faults(fleet, setup.rng), time.monotonic() + 60 * setup.minutes
-        with setup.load(fleet, num_clients=NUM_CLIENTS, pause=NUM_CLIENTS / rate) as load:
+        setup.say(f"{rate:.0f} requests/s for {minutes:g} minutes")
+        faults, end = Faults(fleet, setup.rng), time.monotonic() + 60 * minutes
+        with setup.load(fleet, model, num_clients=NUM_CLIENTS, pause=NUM_CLIENTS / rate) as load:
             while time.monotonic() < end:
                 time.sleep(setup.rng.uniform(0, 2))
                 faults.one()
@@ -93,7 +92,15 @@ def random_faults(setup):
         lost = [reply for reply in load.replies if not faults.explain(reply)]
         setup.becomes_free(fleet)
         setup.holds_no_more(fleet, before)
-        setup.works(fleet)
+        setup.works(fleet, model)
         assert not lost, f"{len(lost)} of {len(load.replies)} ended so without a fault: {[(one.what, one.status, one.words) for one in lost[:4]]}"
-        setup.check(load.replies, allowed=(BROKEN, REFUSED, LATE))
+        setup.check(load.replies, model, (BROKEN, REFUSED, LATE))
         setup.stops_clean(fleet)
+
+
+def random_faults(setup):
+    faults_for(setup, TEXT_MODEL, setup.minutes)
+
+
+def random_faults_speech(setup):
+    faults_for(setup, SPEECH_MODEL, setup.minutes / 4)
