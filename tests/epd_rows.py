@@ -441,7 +441,7 @@ def ten_thousand_at_once(setup):
     if hard < count + 500:
         raise harness.Skip(f"{count} connections need as many descriptors, the limit is {hard}")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with setup.fleet("1E1D", TEXT_MODEL, "--max-connections", count + 500) as fleet:
+    with setup.fleet("1E1D", TEXT_MODEL, "--max-connections", count + 500, "--request-timeout", 240) as fleet:
         setup.warm(fleet)
         source, held = Texts(setup.rng.random()), []
         for _ in range(2):
@@ -449,6 +449,8 @@ def ten_thousand_at_once(setup):
             replies = all_at_once(fleet.port, requests)
             statuses = Counter(reply.status for reply in replies)
             setup.say(f"{count} requests in {time.monotonic() - begin:.1f} s: {dict(statuses)}")
+            for body, times in Counter(reply.body for reply in replies if reply.status == 503).items():
+                setup.say(f"    {times} times: {body[:120].decode()}")
             lost = [(reply.status, reply.body[:200], reply.error) for reply in replies if reply.status not in (200, 429, 503)]
             assert not lost, f"{len(lost)} had no answer: {lost[:3]}"
             assert statuses[200] >= 100 and len(statuses) > 1, statuses
