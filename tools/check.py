@@ -177,6 +177,7 @@ def steps(base, slow, fuzz_seconds):
         Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), slow=True),
         Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
         Step("running server", lambda: with_log("server", lambda log: suites.server_tests(suites.binary_of("release"), log)), slow=True),
+        Step("faults of a fleet", lambda: with_log("fleet", lambda log: suites.fleet_faults(suites.binary_of("release"), log)), slow=True),
         Step("files of torch", lambda: with_log("torch", lambda log: suites.torch_files(suites.binary_of("release"), log)), slow=True),
         Step("huggingface_hub", lambda: with_log("hub", lambda log: suites.hub_tests(suites.binary_of("release"), log)), slow=True),
         Step("page", lambda: with_log("page", suites.page_tests), slow=True),

@@ -140,6 +140,11 @@ def server_tests(binary, log, scale=1.0):
     return run_suite([sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)], log)
 
 
+def fleet_faults(binary, log, minutes=10):
+    """tests/epd_faults.py: a fleet on one machine, whose processes are killed and stopped under load."""
+    return run_suite([sys.executable, "tests/epd_faults.py", "--transept", str(binary), "--minutes", str(minutes)], log)
+
+
 def library_tests(binary, log):
     """tests/library/run.py: the library and its examples as they are installed."""
     return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)

@@ -30,6 +30,8 @@ def main():
     if binary and options.slow and not options.filter:
         scale = 1.0 if options.preset == "release" else 0.1
         runs.append(("server", suites.server_tests(binary, log, scale)))
+        if options.preset == "release":
+            runs.append(("faults of a fleet", suites.fleet_faults(binary, log)))
     if options.slow and not options.filter:
         runs.append(("page", suites.page_tests(log)))
         if options.preset == "release":

@@ -1,6 +1,7 @@
 #include "disagg/ticket_asker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -124,17 +125,23 @@ void TicketAsker::offer(const Offer& offer, TimePoint now) {
   const EcInput input = input_of(offer.ticket.key);
   if (const Status may = check_wait(offer, now); !may.ok()) return fail(input, may);
   const Status offered = broker_->offer(offer.ticket);
-  if (absl::IsUnavailable(offered)) return offer_later(input, now + options_.retry);
+  if (absl::IsUnavailable(offered)) {
+    is_away_ = true;
+    return offer_later(input, now + options_.retry);
+  }
   if (offered.ok() || absl::IsAlreadyExists(offered)) return offer_later(input, now + options_.offer_again);
   fail(input, offered);
 }
 
 // Whether an encode instance of the model is known, or was a short time ago. All that is asked for is of one model.
 Status TicketAsker::check_wait(const Offer& offer, TimePoint now) {
-  if (looked_at_ == TimePoint::min() || now - looked_at_ >= options_.look_for_encoders) {
+  if (is_away_ || looked_at_ == TimePoint::min() || now - looked_at_ >= options_.look_for_encoders) {
     looked_at_ = now;
     const auto peers = broker_->peers();
-    if (!peers.ok()) return ok_status();  // offering says that the broker is away
+    is_away_ = is_away_ || !peers.ok();
+    if (!peers.ok()) return ok_status();  // offering says so, too
+    // Records may have run out while nobody could renew them.
+    if (std::exchange(is_away_, false)) back_at_ = now;
     knows_others_ = false;
     for (const InstanceRecord& peer : *peers) {
       if (peer.role == InstanceRole::kDecode) continue;
@@ -143,7 +150,7 @@ Status TicketAsker::check_wait(const Offer& offer, TimePoint now) {
       knows_others_ = knows_others_ || !is_alike;
     }
   }
-  if (now - std::max(offer.begin, known_at_) < options_.wait_for_encoders) return ok_status();
+  if (now - std::max({offer.begin, known_at_, back_at_}) < options_.wait_for_encoders) return ok_status();
   return absl::UnavailableError(knows_others_
                                     ? "no encode instance of this model is there: those that are have another "
                                       "checkpoint, --dtype, --quantization, --ec-transfer-dtype or version"

@@ -1,6 +1,7 @@
 // Asks for encodes by tickets of the broker's shared queue, and keeps what it asks for until it is withdrawn: the
 // encode instance that takes a ticket fetches the input from here (find()). A broker that has lost its tickets, or was
-// away, hears of them again. While no encode instance of the model is known, inputs wait a while, and fail then.
+// away, hears of them again. While no encode instance of the model is known, inputs wait a while, and fail then. While
+// the broker is away, none is known or unknown: the wait begins when it is back.
 //
 // Owned by a decode instance, beside its connector. A thread of its own speaks with the broker. The functions of
 // EncodeAsker are the engine's; find() and refuse() are thread-safe.
@@ -82,6 +83,8 @@ class TicketAsker final : public EncodeAsker {
   // The thread's.
   TimePoint looked_at_ = TimePoint::min();
   TimePoint known_at_ = TimePoint::min();  // an encode instance of the model
+  TimePoint back_at_ = TimePoint::min();   // the broker
+  bool is_away_ = false;                   // the broker
   bool knows_others_ = false;              // of other models
   std::thread thread_;
 };

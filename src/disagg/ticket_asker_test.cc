@@ -130,6 +130,25 @@ TEST_F(TicketAskerTest, WaitsWhileAnEncodeInstanceIsKnown) {
   EXPECT_TRUE(inbox_->is_empty());
 }
 
+TEST_F(TicketAskerTest, WaitsAgainForEncodeInstancesWhenTheBrokerIsBack) {
+  options_.wait_for_encoders = seconds(1);
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  start();
+  asker_->ask(ask_of("r1"));
+  while (encoders_.num_tickets().value() < 1) std::this_thread::sleep_for(milliseconds(1));
+  hub_->go_away();
+  std::this_thread::sleep_for(milliseconds(1200));
+  hub_->come_back_empty();
+  std::this_thread::sleep_for(milliseconds(200));  // until the instance says again that it is there
+  encoder_is_there();
+  EXPECT_EQ(asker_->num_asked(), 1u);
+  EXPECT_TRUE(inbox_->is_empty());
+  // One that does not come back is waited for as long as any.
+  ASSERT_EQ(encoders_.leave(encoder_), ok_status());
+  EXPECT_THAT(error_message(failure().why), HasSubstr("no encode instance"));
+}
+
 TEST_F(TicketAskerTest, OffersAgainWhatABrokerHasForgotten) {
   options_.offer_again = milliseconds(10);
   start();
