@@ -11,9 +11,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const RedisBroker::Options kWorldOptions{.max_frames = kWorldFrames, .max_tickets = kWorldTickets};
+const RedisBroker::Options kWorldOptions{.max_frames = kWorldFrames, .max_tickets = kWorldTickets, .answer = kPatient};
 
-std::unique_ptr<RedisBroker> connected(const RedisUrl& url, const RedisBroker::Options& options = {}) {
+std::unique_ptr<RedisBroker> connected(const RedisUrl& url,
+                                       const RedisBroker::Options& options = {.answer = kPatient}) {
   auto broker = RedisBroker::connect(url, options);
   EXPECT_TRUE(broker.ok()) << broker.status();
   return broker.ok() ? *std::move(broker) : nullptr;
@@ -51,9 +52,10 @@ TEST(RedisBroker, SaysThatNobodyIsThere) {
 TEST(RedisBroker, AsksForThePassword) {
   const RedisServer server({"--requirepass", "right"});
   RedisUrl url = server.url();
-  EXPECT_EQ(RedisBroker::connect(url, {}).status().code(), absl::StatusCode::kPermissionDenied) << "none";
+  EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kPermissionDenied)
+      << "none";
   url.password = "wrong";
-  const Status status = RedisBroker::connect(url, {}).status();
+  const Status status = RedisBroker::connect(url, {.answer = kPatient}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
   EXPECT_NE(status.message().find(url.text()), std::string::npos) << status;
   EXPECT_EQ(status.message().find("wrong"), std::string::npos) << status;
@@ -68,7 +70,7 @@ TEST(RedisBroker, SaysThatAPasswordIsNotWanted) {
   const RedisServer server;
   RedisUrl url = server.url();
   url.password = "secret";
-  EXPECT_EQ(RedisBroker::connect(url, {}).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST(RedisBroker, IsAUserWithRights) {
@@ -77,9 +79,9 @@ TEST(RedisBroker, IsAUserWithRights) {
   RedisUrl url = server.url();
   url.user = "ann";
   url.password = "pw";
-  const RedisBroker::Options fleet{.ns = "fleet"};
+  const RedisBroker::Options fleet{.ns = "fleet", .answer = kPatient};
   EXPECT_TRUE(RedisBroker::connect(url, fleet).ok()) << RedisBroker::connect(url, fleet).status();
-  const Status other = RedisBroker::connect(url, {}).status();
+  const Status other = RedisBroker::connect(url, {.answer = kPatient}).status();
   EXPECT_EQ(other.code(), absl::StatusCode::kPermissionDenied) << "another namespace: " << other;
   EXPECT_NE(other.message().find("redis+unix://ann:***@"), std::string::npos) << other;
   url.user = "bob";
@@ -91,7 +93,7 @@ TEST(RedisBroker, RefusesADatabaseOrNamespaceThatCannotBe) {
   const RedisServer server;
   RedisUrl url = server.url();
   url.db = 16;
-  EXPECT_EQ(RedisBroker::connect(url, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kInvalidArgument);
   for (const char* ns : {"", "a:b", "a b"}) {
     const Status status = RedisBroker::connect(server.url(), {.ns = ns}).status();
     EXPECT_EQ(error_param(status), "namespace") << status;
@@ -105,7 +107,7 @@ TEST(RedisBroker, FleetsDoNotMeet) {
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->announce(kRecord, kTtl).ok());
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
-  for (const auto& other : {connected(server.url(), {.ns = "other"}), connected(other_db)}) {
+  for (const auto& other : {connected(server.url(), {.ns = "other", .answer = kPatient}), connected(other_db)}) {
     EXPECT_TRUE(other->peers()->empty());
     EXPECT_EQ(*other->num_tickets(), 0);
     EXPECT_EQ(other->publish(kRecord.id, EcChannel::kMetadata, frame_of("x")).code(), absl::StatusCode::kNotFound);
@@ -200,7 +202,7 @@ TEST(RedisBroker, LosesNothingWhenMemoryIsFull) {
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   EXPECT_EQ(broker->offer(ticket_of("r2")).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(broker->announce(kRecord, kTtl).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(RedisBroker::connect(server.url(), {}).ok()) << "others can still come";
+  EXPECT_TRUE(RedisBroker::connect(server.url(), {.answer = kPatient}).ok()) << "others can still come";
   const auto ticket = broker->take(kTaker, kModel, seconds(5));
   ASSERT_TRUE(ticket.ok() && ticket->has_value()) << ticket.status();
   EXPECT_TRUE(broker->renew(kTaker, (*ticket)->key).ok());

@@ -21,6 +21,9 @@
 
 namespace transept::testing {
 
+// An answer's time for tests that do not mean it: long enough for a busy machine.
+inline constexpr Duration kPatient = std::chrono::seconds(20);
+
 class RedisServer final {
  public:
   // `options`: more of redis-server's.
@@ -59,6 +62,8 @@ class RedisServer final {
     ::waitpid(child_, nullptr, 0);
     child_ = -1;
   }
+
+  void signal(int number) const { ::kill(child_, number); }
 
   // What redis-cli would say.
   RedisValue run(const RedisCommand& command) const {

@@ -51,6 +51,7 @@ class RedisTickets final {
 
   StatusOr<Added> add(const Ticket& ticket, const std::string& stream);
   StatusOr<size_t> drop_dead(const std::string& stream);
+  StatusOr<std::vector<RedisValue>> run(RedisConnection& connection, const std::vector<RedisCommand>& commands) const;
   bool is_time_to_tidy();
   void tidy(RedisConnection& connection, const std::string& stream);
   StatusOr<std::optional<Ticket>> take_with(RedisConnection& connection, const InstanceId& self,
