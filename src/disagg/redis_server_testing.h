@@ -18,6 +18,7 @@
 #include "base/folder_testing.h"
 #include "base/strings.h"
 #include "disagg/redis_connection.h"
+#include "disagg/redis_library.h"
 
 namespace transept::testing {
 
@@ -79,6 +80,7 @@ class RedisServer final {
 
   // GTEST_SKIP returns from it, and the test does not begin.
   void start_or_skip() {
+    if (const Status status = load_redis(); !status.ok()) GTEST_SKIP() << "no shared library of hiredis: " << status;
     const char* const folders = std::getenv("PATH");
     for (const std::string_view folder : split(folders == nullptr ? "" : folders, ':')) {
       program_ = str_cat(folder, "/redis-server");

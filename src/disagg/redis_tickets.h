@@ -2,7 +2,7 @@
 //
 // An entry of the stream is a ticket and a nonce. The input's key holds that nonce, and lives as long as the ticket's
 // time: a ticket exists while its input's key holds its nonce. Deleting the key withdraws it; an entry without a key is
-// over, and whoever sees it drops it. The group knows who has an entry, for how long, and how often it was given out,
+// over, and is dropped by who sees it. The group knows who has an entry, for how long, and how often it was given out,
 // which is its attempt.
 #pragma once
 
