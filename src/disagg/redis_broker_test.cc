@@ -38,9 +38,11 @@ std::string stream_of_tickets() {
   return RedisKeys("default").encode(hex_text(std::as_bytes(std::span(kModel.bytes))));
 }
 
+class RedisBrokerTest : public WithRedis {};
+
 // ---- Who may
 
-TEST(RedisBroker, SaysThatNobodyIsThere) {
+TEST_F(RedisBrokerTest, SaysThatNobodyIsThere) {
   TestFolder folder;
   const Status status = RedisBroker::connect({.path = folder.path() + "/none", .password = "secret"}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
@@ -49,7 +51,7 @@ TEST(RedisBroker, SaysThatNobodyIsThere) {
   EXPECT_EQ(RedisBroker::connect({.host = "127.0.0.1", .port = 1}, {}).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(RedisBroker, AsksForThePassword) {
+TEST_F(RedisBrokerTest, AsksForThePassword) {
   const RedisServer server({"--requirepass", "right"});
   RedisUrl url = server.url();
   EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kPermissionDenied)
@@ -66,14 +68,14 @@ TEST(RedisBroker, AsksForThePassword) {
   EXPECT_TRUE(broker->take(kTaker, kModel, milliseconds(1)).ok()) << "by a connection of its own";
 }
 
-TEST(RedisBroker, SaysThatAPasswordIsNotWanted) {
+TEST_F(RedisBrokerTest, SaysThatAPasswordIsNotWanted) {
   const RedisServer server;
   RedisUrl url = server.url();
   url.password = "secret";
   EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST(RedisBroker, IsAUserWithRights) {
+TEST_F(RedisBrokerTest, IsAUserWithRights) {
   const RedisServer server({"--user", "ann", "on", ">pw", "~transept:fleet:*", "+@all",  //
                             "--user", "bob", "on", ">pw", "~transept:*", "+get"});
   RedisUrl url = server.url();
@@ -89,7 +91,7 @@ TEST(RedisBroker, IsAUserWithRights) {
   EXPECT_EQ(lacks.code(), absl::StatusCode::kPermissionDenied) << lacks;
 }
 
-TEST(RedisBroker, RefusesADatabaseOrNamespaceThatCannotBe) {
+TEST_F(RedisBrokerTest, RefusesADatabaseOrNamespaceThatCannotBe) {
   const RedisServer server;
   RedisUrl url = server.url();
   url.db = 16;
@@ -100,7 +102,7 @@ TEST(RedisBroker, RefusesADatabaseOrNamespaceThatCannotBe) {
   }
 }
 
-TEST(RedisBroker, FleetsDoNotMeet) {
+TEST_F(RedisBrokerTest, FleetsDoNotMeet) {
   const RedisServer server;
   RedisUrl other_db = server.url();
   other_db.db = 1;
@@ -116,7 +118,7 @@ TEST(RedisBroker, FleetsDoNotMeet) {
 
 // ---- What stays, and what does not
 
-TEST(RedisBroker, LeavesNothingForEver) {
+TEST_F(RedisBrokerTest, LeavesNothingForEver) {
   const RedisServer server;
   const auto broker = connected(server.url());
   Taken taken;
@@ -138,7 +140,7 @@ TEST(RedisBroker, LeavesNothingForEver) {
 }
 
 // A process that was killed between a read and its acknowledgement.
-TEST(RedisBroker, GivesAgainWhatWasNotAcknowledged) {
+TEST_F(RedisBrokerTest, GivesAgainWhatWasNotAcknowledged) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->announce(kRecord, kTtl).ok());
@@ -156,7 +158,7 @@ TEST(RedisBroker, GivesAgainWhatWasNotAcknowledged) {
   EXPECT_TRUE(becomes([&] { return server.run({"XLEN", stream}).integer == 0; })) << "acknowledged and deleted";
 }
 
-TEST(RedisBroker, ComesBackWhenAllIsForgottenAndNoConnectionBreaks) {
+TEST_F(RedisBrokerTest, ComesBackWhenAllIsForgottenAndNoConnectionBreaks) {
   const RedisServer server;
   const auto broker = connected(server.url());
   Taken taken;
@@ -171,7 +173,7 @@ TEST(RedisBroker, ComesBackWhenAllIsForgottenAndNoConnectionBreaks) {
   EXPECT_TRUE(broker->take(kTaker, kModel, seconds(5))->has_value());
 }
 
-TEST(RedisBroker, AWaitingTakerHearsThatTheServerIsGone) {
+TEST_F(RedisBrokerTest, AWaitingTakerHearsThatTheServerIsGone) {
   RedisServer server;
   const auto broker = connected(server.url());
   std::thread stops([&] {
@@ -184,7 +186,7 @@ TEST(RedisBroker, AWaitingTakerHearsThatTheServerIsGone) {
   stops.join();
 }
 
-TEST(RedisBroker, LosesNothingWhenMemoryIsFull) {
+TEST_F(RedisBrokerTest, LosesNothingWhenMemoryIsFull) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->announce(kRecord, seconds(2)).ok());
@@ -219,7 +221,7 @@ TEST(RedisBroker, LosesNothingWhenMemoryIsFull) {
 
 // ---- Tickets
 
-TEST(RedisBroker, WithdrawnTicketsMakeRoom) {
+TEST_F(RedisBrokerTest, WithdrawnTicketsMakeRoom) {
   const RedisServer server;
   const auto broker = connected(server.url(), kWorldOptions);
   for (size_t i = 0; i < kWorldTickets; ++i) ASSERT_TRUE(broker->offer(ticket_of(str_cat("r", i))).ok());
@@ -234,7 +236,7 @@ TEST(RedisBroker, WithdrawnTicketsMakeRoom) {
   EXPECT_EQ(taken, (std::vector<std::string>{"r0", "r2", "r3", "more"}));
 }
 
-TEST(RedisBroker, ATicketThatAnotherHasClaimedIsNotTakenBack) {
+TEST_F(RedisBrokerTest, ATicketThatAnotherHasClaimedIsNotTakenBack) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
@@ -249,7 +251,7 @@ TEST(RedisBroker, ATicketThatAnotherHasClaimedIsNotTakenBack) {
   EXPECT_EQ(server.run({"XLEN", stream_of_tickets()}).integer, 1) << "it is the other's";
 }
 
-TEST(RedisBroker, ALaterTicketOfTheSameInputIsAnother) {
+TEST_F(RedisBrokerTest, ALaterTicketOfTheSameInputIsAnother) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
@@ -260,7 +262,7 @@ TEST(RedisBroker, ALaterTicketOfTheSameInputIsAnother) {
   EXPECT_TRUE(broker->take(kTaker, kModel, Duration::zero())->has_value()) << "it was not ended with the first";
 }
 
-TEST(RedisBroker, DropsWhatIsNoTicketRecordOrFrame) {
+TEST_F(RedisBrokerTest, DropsWhatIsNoTicketRecordOrFrame) {
   const RedisServer server;
   const auto broker = connected(server.url());
   const RedisKeys keys("default");
@@ -288,7 +290,7 @@ TEST(RedisBroker, DropsWhatIsNoTicketRecordOrFrame) {
   EXPECT_EQ(taken.frames(), std::vector<std::string>{"good"});
 }
 
-TEST(RedisBroker, SaysThatAKeyIsSomethingElse) {
+TEST_F(RedisBrokerTest, SaysThatAKeyIsSomethingElse) {
   const RedisServer server;
   const auto broker = connected(server.url());
   server.run({"SET", RedisKeys("default").instances(), "x"});
@@ -297,7 +299,7 @@ TEST(RedisBroker, SaysThatAKeyIsSomethingElse) {
   EXPECT_NE(status.message().find("WRONGTYPE"), std::string::npos) << status;
 }
 
-TEST(RedisBroker, CarriesTheLargestFrame) {
+TEST_F(RedisBrokerTest, CarriesTheLargestFrame) {
   const RedisServer server;
   const auto broker = connected(server.url());
   Taken taken;

@@ -19,7 +19,9 @@ using std::chrono::seconds;
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
-TEST(RedisLink, TellsThatAServerStandsStill) {
+class RedisLinkTest : public WithRedis {};
+
+TEST_F(RedisLinkTest, TellsThatAServerStandsStill) {
   const RedisServer server;
   auto link = RedisLink::open(server.url());
   ASSERT_TRUE(link.ok()) << link.status();
@@ -40,7 +42,7 @@ TEST(RedisLink, TellsThatAServerStandsStill) {
   EXPECT_EQ(num_away, 1);
 }
 
-TEST(RedisLink, ConnectsAgainWhenTheServerEndsTheConnection) {
+TEST_F(RedisLinkTest, ConnectsAgainWhenTheServerEndsTheConnection) {
   const RedisServer server;
   auto link = RedisLink::open(server.url(), kPatient);
   ASSERT_TRUE(link.ok()) << link.status();
@@ -51,7 +53,7 @@ TEST(RedisLink, ConnectsAgainWhenTheServerEndsTheConnection) {
   EXPECT_TRUE((*link)->run({{"PING"}}).ok());
 }
 
-TEST(RedisLink, CallsTakeTurns) {
+TEST_F(RedisLinkTest, CallsTakeTurns) {
   const RedisServer server;
   auto link = RedisLink::open(server.url());
   ASSERT_TRUE(link.ok()) << link.status();
@@ -64,7 +66,7 @@ TEST(RedisLink, CallsTakeTurns) {
   EXPECT_TRUE((*link)->turn().ok());
 }
 
-TEST(RedisBroker, WorksWithADistantServer) {
+TEST_F(RedisLinkTest, ABrokerWorksWithADistantServer) {
   const RedisServer server;
   const SlowRelay relay(server.path(), milliseconds(100));
   const RedisUrl url{.host = "127.0.0.1", .port = relay.port()};
@@ -93,7 +95,7 @@ TEST(RedisBroker, WorksWithADistantServer) {
   EXPECT_EQ(num_away, 0);
 }
 
-TEST(RedisTickets, ForgetsTakersThatHaveEnded) {
+TEST_F(RedisLinkTest, TicketsForgetTakersThatHaveEnded) {
   const RedisServer server;
   const auto link = RedisLink::open(server.url(), kPatient);
   ASSERT_TRUE(link.ok()) << link.status();
