@@ -68,7 +68,7 @@ TEST_F(RedisLinkTest, CallsTakeTurns) {
 
 TEST_F(RedisLinkTest, ABrokerWorksWithADistantServer) {
   const RedisServer server;
-  const SlowRelay relay(server.path(), milliseconds(100));
+  const SlowRelay relay(server.path(), milliseconds(40));
   const RedisUrl url{.host = "127.0.0.1", .port = relay.port()};
   const auto connected = RedisBroker::connect(url, {.max_tickets = 2, .answer = kPatient});
   ASSERT_TRUE(connected.ok()) << connected.status();

@@ -90,11 +90,12 @@ void RedisMailbox::run() {
       RedisConnection& connection = **connected;
       {
         const MutexLock lock(mutex_);
-        if (is_stopped_) return;
+        if (is_stopped_) break;
         connection_ = *std::move(connected);
       }
-      wait = kFirstWait;
-      (void)serve(connection);  // until it breaks: the link says that the server is away
+      const TimePoint begun = now();
+      (void)serve(connection);  // until it breaks, and the link says that the server is away, or refuses to be read
+      if (now() - begun > kLongestWait) wait = kFirstWait;
       {
         const MutexLock lock(mutex_);
         connection_ = nullptr;
@@ -166,15 +167,17 @@ Status RedisMailbox::make_group(RedisConnection& connection) {
 
 // Errors: the connection's.
 Status RedisMailbox::own(RedisConnection& connection) {
+  Status broken;
   const auto run = [&](std::span<const RedisCommand> commands) {
-    return connection.run(commands, now() + link_.answer());
+    auto replies = connection.run(commands, now() + link_.answer());
+    broken = replies.status();
+    return replies;
   };
   const Status status = own_redis_name(run, keys_, self_, kRedisOwnerTime, takes_over_,
                                        {{"PEXPIRE", stream_, milliseconds_text(kRedisFramesTime)}});
-  if (absl::IsUnavailable(status)) return status;
   if (status.ok()) takes_over_ = false;
   own_at_ = now() + kRenew;
-  return ok_status();
+  return broken;
 }
 
 }  // namespace transept
