@@ -32,10 +32,32 @@ std::vector<FlagSpec> flags_of(const Verb& verb) {
   return table;
 }
 
+// A verb of two words has its own flags, and its first word may be a verb, too.
+struct TwoWords {
+  std::string_view first, second;
+  const Verb* verb = nullptr;
+  bool first_is_verb = false;
+};
+std::vector<TwoWords> verbs_of_two_words() {
+  std::vector<TwoWords> found;
+  for (const Verb& verb : verbs()) {
+    const size_t space = verb.name.find(' ');
+    if (space == std::string_view::npos) continue;
+    TwoWords words{verb.name.substr(0, space), verb.name.substr(space + 1), &verb};
+    words.first_is_verb = std::ranges::any_of(verbs(), [&](const Verb& one) { return one.name == words.first; });
+    found.push_back(words);
+  }
+  return found;
+}
+
+// First words.
 std::string verb_words() {
   std::vector<std::string> names;
   for (const Verb& verb : verbs()) {
     if (verb.name.find(' ') == std::string_view::npos) names.emplace_back(verb.name);
+  }
+  for (const TwoWords& words : verbs_of_two_words()) {
+    if (!words.first_is_verb) names.emplace_back(words.first);
   }
   return join(names, " ");
 }
@@ -119,9 +141,15 @@ _transept() {
                             verb_words(), R"(' -- "$cur"))
     return
   fi
-  if [[ $verb == bench && ${COMP_WORDS[2]:-} == serve && $COMP_CWORD -gt 2 ]]; then verb='bench serve'; fi
-  case $verb in
 )");
+  for (const TwoWords& words : verbs_of_two_words()) {
+    out += str_cat("  if [[ $verb == ", words.first, " && ${COMP_WORDS[2]:-} == ", words.second,
+                   " && $COMP_CWORD -gt 2 ]]; then verb='", words.verb->name, "'; fi\n");
+    if (words.first_is_verb) continue;
+    out += str_cat("  if [[ $verb == ", words.first, " && $COMP_CWORD == 2 ]]; then COMPREPLY=($(compgen -W '",
+                   words.second, "' -- \"$cur\")); return; fi\n");
+  }
+  out += "  case $verb in\n";
   for (const Verb& verb : verbs()) out += bash_verb(verb);
   return out + R"(  esac
   if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$cur")); fi
@@ -137,18 +165,25 @@ std::string zsh_completion() {
     if (verb.name.find(' ') != std::string_view::npos) continue;
     out += str_cat("    ", shell_quoted(str_cat(verb.name, ":", verb.summary)), "\n");
   }
+  for (const TwoWords& words : verbs_of_two_words()) {
+    if (!words.first_is_verb) out += str_cat("    ", words.first, "\n");
+  }
   out += R"(  )
   if (( CURRENT == 2 )); then
     _describe verb verbs
     return
   fi
   local verb=$words[2]
-  if [[ $verb == bench && $words[3] == serve ]] && (( CURRENT > 3 )); then
-    verb='bench serve'
-    shift words
-    (( CURRENT-- ))
-  fi
-  shift words
+)";
+  for (const TwoWords& words : verbs_of_two_words()) {
+    out += str_cat("  if [[ $verb == ", words.first, " && $words[3] == ", words.second,
+                   " ]] && (( CURRENT > 3 )); then\n    verb='", words.verb->name,
+                   "'\n    shift words\n    (( CURRENT-- ))\n  fi\n");
+    if (words.first_is_verb) continue;
+    out += str_cat("  if [[ $verb == ", words.first, " ]] && (( CURRENT == 3 )); then\n    compadd ", words.second,
+                   "\n    return\n  fi\n");
+  }
+  out += R"(  shift words
   (( CURRENT-- ))
   case $verb in
 )";
@@ -182,12 +217,17 @@ function __transept_verb
     set -l words (commandline -opc)
     set -e words[1]
     set -l verb $words[1]
-    if test "$words[1] $words[2]" = "bench serve"
-        set verb "bench serve"
-    end
-    test "$verb" = "$argv[1]"
-end
 )";
+  for (const TwoWords& words : verbs_of_two_words()) {
+    out += str_cat("    if test \"$words[1] $words[2]\" = \"", words.verb->name, "\"\n        set verb \"",
+                   words.verb->name, "\"\n    end\n");
+  }
+  out += "    test \"$verb\" = \"$argv[1]\"\nend\n";
+  for (const TwoWords& words : verbs_of_two_words()) {
+    if (words.first_is_verb) continue;
+    out += str_cat("complete -c transept -f -n \"__transept_verb ''\" -a ", words.first, "\n");
+    out += str_cat("complete -c transept -f -n \"__transept_verb '", words.first, "'\" -a ", words.second, "\n");
+  }
   for (const Verb& verb : verbs()) {
     if (verb.name.find(' ') == std::string_view::npos) {
       out += str_cat("complete -c transept -f -n \"__transept_verb ''\" -a ", verb.name, " -d ",

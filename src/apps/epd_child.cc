@@ -4,39 +4,47 @@
 #include <string_view>
 
 #include "base/environment.h"
+#include "server/server.h"
 
 namespace transept {
 namespace {
 
 // The launcher's own; how the model was found; and what epd_arguments() says to each instance.
 constexpr std::string_view kNotPassedOn[] = {
-    "epd",           "epd-threads", "revision", "download-dir",    "cache-dir",   "role", "broker", "ec-secret-file",
-    "instance-name", "threads",     "replicas", "ec-bulk-address", "cpu-affinity"};
+    "epd",          "epd-threads", "revision",       "download-dir",    "cache-dir",
+    "role",         "broker",      "ec-secret-file", "instance-name",   "instance-url",
+    "ec-namespace", "threads",     "replicas",       "ec-bulk-address", "cpu-affinity"};
 
-bool is_passed_on(const EpdInstance& instance, std::string_view flag) {
+bool is_passed_on(bool listens_apart, std::string_view flag) {
   const bool is_address = flag == "host" || flag == "port";
-  if (is_address && instance.role == InstanceRole::kEncode) return false;
+  if (is_address && listens_apart) return false;
   return std::ranges::find(kNotPassedOn, flag) == std::end(kNotPassedOn);
 }
 
 }  // namespace
 
 std::vector<std::string> epd_arguments(const Flags& flags, std::span<const FlagSpec> table, const EpdModel& model,
-                                       const EpdInstance& instance, const std::string& folder) {
+                                       const EpdInstance& instance, const std::string& folder, bool is_behind_proxy) {
+  const bool listens_apart = is_behind_proxy || instance.role == InstanceRole::kEncode;
   std::vector<std::string> arguments = {"transept", "serve"};
   const auto add = [&](std::string_view flag, std::string_view value) {
     arguments.push_back(str_cat("--", flag, "=", value));
   };
   for (const FlagSpec& flag : table) {
-    if (!is_passed_on(instance, flag.name) || flags.from_environment().contains(flag.name)) continue;
+    if (!is_passed_on(listens_apart, flag.name) || flags.from_environment().contains(flag.name)) continue;
     std::vector<std::string> values = flags.texts(flag.name);
     if (const auto value = flags.text(flag.name); value.has_value() && !flag.is_repeatable) values = {*value};
     for (const std::string& value : values) add(flag.name, value);
   }
   if (!flags.has("served-model-name")) add("served-model-name", model.name);
-  if (instance.role == InstanceRole::kEncode) {
+  if (listens_apart) {
     add("host", "127.0.0.1");
     add("port", "0");
+  }
+  if (is_behind_proxy && !flags.has("allowed-host")) {
+    // As a server at the proxy's address would have it.
+    const std::string host = flags.text_or("host", "127.0.0.1");
+    add("allowed-host", is_loopback_host(host) ? host : "*");
   }
   add("role", name(instance.role));
   add("instance-name", instance.name);

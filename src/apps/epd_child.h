@@ -19,10 +19,12 @@ struct EpdModel {
 };
 
 // argv, `transept` first. `flags` are those of the launcher, `table` of its verb. Flags that came from the environment
-// are left to it. `folder`: the private one. An encode instance listens on a free port of the loopback, a decode
-// instance where the launcher was told to.
+// are left to it. `folder`: the private one. An encode instance listens on a free port of the loopback, and so does a
+// decode instance behind a proxy, which lets the Hosts in that the proxy has; another one listens where the launcher
+// was told to.
 std::vector<std::string> epd_arguments(const Flags& flags, std::span<const FlagSpec> table, const EpdModel& model,
-                                       const EpdInstance& instance, const std::string& folder);
+                                       const EpdInstance& instance, const std::string& folder,
+                                       bool is_behind_proxy = false);
 
 // `environment` (NAME=VALUE each, ends with null), without what would make the child a launcher, and what
 // epd_arguments() says.

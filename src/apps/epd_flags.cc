@@ -19,6 +19,8 @@ constexpr OwnFlag kOwn[] = {
     {"broker", "the fleet has a broker of its own"},
     {"ec-secret-file", "the fleet draws a secret of its own"},
     {"ec-bulk-address", "each instance gets an address"},
+    {"instance-url", "instances are reached on this machine"},
+    {"ec-namespace", "the fleet has a broker of its own"},
     {"instance-name", "instances are e0, e1, .. and p0, p1, .."},
     {"threads", "--epd-threads has threads of encode and of decode instances"},
 };
@@ -45,10 +47,6 @@ StatusOr<std::optional<EpdPlan>> read_plan(const Flags& flags, const std::vector
   std::optional<EpdThreads> threads;
   if (flags.has("epd-threads")) {
     ASSIGN_OR_RETURN(threads, parse_epd_threads(flags.text_or("epd-threads", "")));
-  }
-  if (plan.shape.num_decode > 1) {
-    return unimplemented("--epd ", flags.text_or("epd", ""),
-                         ": several decode instances need the proxy, which is not built yet: 1E1D and 2E1D work");
   }
   RETURN_IF_ERROR(check_alone(flags));
   // Of one engine with all processors.

@@ -18,7 +18,7 @@ struct EpdPlan {
 std::vector<FlagSpec> epd_flags();
 
 // Without --epd nullopt. `available`: the processors of this process, ascending. Errors, which name the flag or its
-// variable: kInvalidArgument, a value, or a flag that does not go with --epd; kUnimplemented, several decode instances.
+// variable: kInvalidArgument, a value, or a flag that does not go with --epd.
 StatusOr<std::optional<EpdPlan>> epd_plan(const Flags& flags, const std::vector<int>& available);
 
 }  // namespace transept

@@ -58,11 +58,11 @@ TEST(EpdPlan, ProcessorsMayBeGiven) {
   EXPECT_THAT(error_of({"--epd=1E1D", "--cpu-affinity=4"}), HasSubstr("--cpu-affinity 4: this process may not run on"));
 }
 
-TEST(EpdPlan, SeveralDecodeInstancesWaitForTheProxy) {
-  const Status status = plan_of({"--epd", "1E2D"}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(error_message(status),
-            "--epd 1E2D: several decode instances need the proxy, which is not built yet: 1E1D and 2E1D work");
+TEST(EpdPlan, SeveralDecodeInstances) {
+  const EpdPlan plan = plan_of({"--epd", "1E2D"}).value().value();
+  ASSERT_EQ(plan.instances.size(), 3u);
+  EXPECT_EQ(plan.instances[1].name, "p0");
+  EXPECT_EQ(plan.instances[2].name, "p1");
 }
 
 TEST(EpdPlan, WhatTheLauncherSaysItselfIsRefused) {

@@ -26,26 +26,28 @@ std::string places_text(const EpdInstance& instance) {
 // Asks the broker whether every instance is there.
 class Readiness final {
  public:
-  Readiness(const EpdPlan& plan, std::unique_ptr<Broker> broker, const Clock& clock)
-      : plan_(plan), broker_(std::move(broker)), clock_(clock), begin_(clock.now()) {}
+  // `proxy`: may be null.
+  Readiness(const EpdPlan& plan, std::shared_ptr<Broker> broker, const Proxy* proxy, const Clock& clock)
+      : plan_(plan), broker_(std::move(broker)), proxy_(proxy), clock_(clock), begin_(clock.now()) {}
 
   std::optional<std::string> line() {
     const StatusOr<std::vector<InstanceRecord>> peers = broker_->peers();
     if (!peers.ok()) return std::nullopt;
-    std::string names, urls;
+    std::string names, url = proxy_ == nullptr ? "" : str_cat("http://", proxy_->http().address());
     for (const EpdInstance& instance : plan_.instances) {
       const auto at = std::ranges::find(*peers, instance.name, [](const InstanceRecord& peer) { return peer.id.name; });
       if (at == peers->end()) return std::nullopt;
       names += str_cat(names.empty() ? "" : ", ", instance.name);
-      if (instance.role == InstanceRole::kDecode) urls += str_cat(urls.empty() ? "" : ", ", at->url);
+      if (url.empty() && instance.role == InstanceRole::kDecode) url = at->url;
     }
     return str_cat("--epd ", plan_.shape.text(), ": ready after ", format_seconds(clock_.now() - begin_), ": ", names,
-                   "; requests go to ", urls);
+                   "; requests go to ", url);
   }
 
  private:
   const EpdPlan& plan_;
-  const std::unique_ptr<Broker> broker_;
+  const std::shared_ptr<Broker> broker_;
+  const Proxy* const proxy_;
   const Clock& clock_;
   const TimePoint begin_;
 };
@@ -62,8 +64,14 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   const EpdPlan& plan = settings.plan;
   if (!settings.num_interrupts) count_interrupts();
   ASSIGN_OR_RETURN(const EpdBroker hub, start_epd_broker());
-  ASSIGN_OR_RETURN(std::unique_ptr<Broker> broker, LocalBroker::connect(hub.socket()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker, LocalBroker::connect(hub.socket()));
   log_info("--epd ", plan.shape.text(), ": broker at ", hub.socket(), ", in process ", ::getpid());
+
+  std::unique_ptr<Proxy> proxy;
+  if (settings.proxy.has_value()) {
+    ASSIGN_OR_RETURN(proxy, Proxy::start(*settings.proxy, broker));
+    log_info("  proxy at http://", proxy->http().address(), ", in this process");
+  }
 
   std::vector<SupervisedChild> children;
   const std::vector<std::string> environment = epd_environment(::environ);
@@ -72,10 +80,11 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
         {.name = instance.name,
          .role = instance.role,
          .command = {.program = settings.program,
-                     .arguments = epd_arguments(flags, table, settings.model, instance, hub.folder.path()),
+                     .arguments = epd_arguments(flags, table, settings.model, instance, hub.folder.path(),
+                                                proxy != nullptr && instance.role == InstanceRole::kDecode),
                      .environment = environment}});
   }
-  Readiness readiness(plan, std::move(broker), clock);
+  Readiness readiness(plan, broker, proxy.get(), clock);
   EpdSupervisor::Options options;
   options.restarts = settings.restarts;
   options.end_timeout = settings.shutdown_timeout + kEndMargin;
@@ -83,6 +92,7 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   options.ready_line = [&] { return readiness.line(); };
   options.on_started = [&](const SupervisedChild& child, pid_t pid) { log_started(plan, child.name, pid); };
   options.write_line = write_child_line;
+  if (proxy != nullptr) options.on_ending = [&] { proxy->begin_drain(); };
   return EpdSupervisor(std::move(children), std::move(options), clock).run();
 }
 

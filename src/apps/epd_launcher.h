@@ -1,9 +1,10 @@
-// The launcher of a fleet on one machine (`transept serve MODEL --epd 1E1D`): the broker in this process, each instance
-// in a child.
+// The launcher of a fleet on one machine (`transept serve MODEL --epd 1E1D`): the broker in this process, and the proxy
+// before several decode instances; each instance in a child.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "apps/restart_policy.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "proxy/proxy.h"
 
 namespace transept {
 
@@ -20,6 +22,7 @@ struct EpdSettings {
   EpdPlan plan;
   EpdModel model;
   Duration shutdown_timeout = std::chrono::seconds(30);  // of an instance
+  std::optional<Proxy::Options> proxy;                   // before several decode instances; nullopt: there is one
   // Others are for tests.
   std::string program = "/proc/self/exe";  // also once a newer version lies in its place
   RestartLimits restarts;

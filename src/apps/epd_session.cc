@@ -16,6 +16,9 @@ namespace transept {
 StatusOr<std::unique_ptr<EpdSession>> EpdSession::start(const Flags& flags, EngineConfig& config) {
   ASSIGN_OR_RETURN(std::optional<EpdPlan> plan, epd_plan(flags, available_cpus()));
   if (!plan.has_value()) return std::unique_ptr<EpdSession>();
+  if (plan->shape.num_decode > 1) {
+    return invalid_argument("--epd ", plan->shape.text(), ": this process is the one decode instance: 1E1D, 2E1D, ..");
+  }
   ASSIGN_OR_RETURN(EpdBroker broker, start_epd_broker());
   std::unique_ptr<EpdSession> session(new EpdSession(*std::move(plan), std::move(broker)));
   RETURN_IF_ERROR(session->connect());

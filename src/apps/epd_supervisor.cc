@@ -49,6 +49,7 @@ StatusOr<int> EpdSupervisor::run() {
     }
     look_whether_ready();
   }
+  options_.on_ending();
   log_info("shutting down: decode instances first, then encode instances (a second signal does not wait)");
   return end_all() ? kExitOk : kExitSomeFailed;
 }

@@ -29,6 +29,7 @@ class EpdSupervisor final {
  public:
   struct Options {
     RestartLimits restarts;
+    std::function<void()> on_ending = [] {};  // the end was asked for, and no instance has heard of it yet
     // From SIGTERM to a role's instances until those that have not ended are killed.
     Duration end_timeout = std::chrono::seconds(35);
     // How often the fleet was asked to end so far: once, it ends in order; twice, at once.

@@ -6,6 +6,8 @@
 #include <array>
 #include <memory>
 
+#include "net/http_client.h"
+#include "startup/connect_broker.h"
 #include "startup/engine_ranges.h"
 
 namespace transept {
@@ -29,15 +31,19 @@ std::string host_name() {
 
 std::vector<FlagSpec> instance_flags() {
   std::vector<FlagSpec> table = {
-      {"role", "encode|decode", "none",
+      {"role", "encode|decode", "",
        "encode: run the encoder alone, for decode instances; decode: have inputs encoded by encode instances; both "
        "need --broker",
        kFleet},
-      {"broker", "URL", "", "how instances find each other: local:PATH, of a launcher's socket on this machine",
+      {"broker", "URL", "",
+       "how instances find each other: local:PATH, of a launcher's socket on this machine, or "
+       "redis://[USER:PASSWORD@]HOST[:PORT][/DB]",
        kFleet},
+      {"ec-namespace", "NAME", "default", "fleet of this instance, where several share a Redis server", kFleet},
       {"instance-name", "NAME", "role-host-port", "name of this instance, which no other has", kFleet},
+      {"instance-url", "URL", "http://host:port", "how other instances reach this one's server", kFleet},
       {"ec-bulk", "zmq", "zmq", "how rows travel between instances", kFleet},
-      {"ec-bulk-address", "ADDRESS", "beside the broker's socket",
+      {"ec-bulk-address", "ADDRESS", "beside a local broker's socket, else any port of --host",
        "where this instance takes rows: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for any port", kFleet},
       {"ec-transfer-dtype", "float32", "float32", "what rows travel as", kFleet},
       {"ec-buffer-memory", "SIZE", "room for --max-num-seqs inputs, at most a tenth of the machine",
@@ -71,6 +77,12 @@ StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags) 
     return invalid_argument("--role ", name(options.role), ": needs --broker, where the other instances are");
   }
   options.broker = *flags.text("broker");
+  options.ns = flags.text_or("ec-namespace", options.ns);
+  options.url = flags.text_or("instance-url", "");
+  if (!options.url.empty()) {
+    const Status url = HttpUrl::parse(options.url).status();
+    if (!url.ok()) return with_prefix(url, flags.name_of("instance-url"));
+  }
   options.name = flags.text_or("instance-name", "");
   if (flags.has("instance-name") && options.name.empty()) {
     return invalid_argument(flags.name_of("instance-name"), ": the name is empty");
@@ -100,15 +112,19 @@ Status set_instance_config(const Flags& flags, EngineConfig& config) {
   return ok_status();
 }
 
-void set_instance_address(const std::string& address, Instance::Options& options) {
+Status set_instance_address(const std::string& address, Instance::Options& options) {
   const size_t colon = address.rfind(':');
   const std::string port = address.substr(colon + 1);
   std::string host = address.substr(0, colon);
-  // Listening on all addresses; the others are on this machine.
-  if (host == "0.0.0.0") host = "127.0.0.1";
-  if (host == "[::]") host = "[::1]";
-  options.url = str_cat("http://", host, ":", port);
+  if (host == "0.0.0.0" || host == "[::]") {
+    if (options.url.empty() && !is_local_broker(options.broker)) {
+      return invalid_argument("--host ", host, ": --instance-url has to say how other instances reach this one");
+    }
+    host = host == "[::]" ? "[::1]" : "127.0.0.1";
+  }
+  if (options.url.empty()) options.url = str_cat("http://", host, ":", port);
   if (options.name.empty()) options.name = str_cat(name(options.role), "-", host_name(), "-", port);
+  return ok_status();
 }
 
 }  // namespace transept

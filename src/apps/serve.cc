@@ -1,7 +1,9 @@
 // `transept serve`: listens, loads, serves, drains.
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include "apps/engine_flags.h"
@@ -57,7 +59,7 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
   const TimePoint listening = clock.now();
   std::unique_ptr<Instance> instance;
   if (settings.instance.has_value()) {
-    set_instance_address(server->http().address(), *settings.instance);
+    RETURN_IF_ERROR(set_instance_address(server->http().address(), *settings.instance));
     ASSIGN_OR_RETURN(instance, Instance::connect(*settings.instance));
   }
   ASSIGN_OR_RETURN(LoadedModel model,
@@ -83,6 +85,17 @@ int run_fleet(const Flags& flags, EpdPlan plan, const ServeSettings& settings, c
   fleet.plan = std::move(plan);
   fleet.model = {config.model, settings.options.served_model_names.front()};
   fleet.shutdown_timeout = settings.shutdown_timeout;
+  if (fleet.plan.shape.num_decode > 1) {
+    Proxy::Options proxy;
+    proxy.http = settings.options.http;
+    proxy.service.max_body_bytes = std::max(settings.options.max_upload_bytes, settings.options.json.max_bytes) +
+                                   std::max(settings.options.max_field_bytes, size_t{1} << 20);
+    proxy.service.max_bodies_bytes = static_cast<size_t>(settings.options.queue.max_body_bytes);
+    proxy.service.max_requests = fleet.plan.shape.num_decode * settings.options.queue.max_requests;
+    std::random_device random;
+    proxy.pool.seed = random();
+    fleet.proxy = proxy;
+  }
   std::vector<FlagSpec> table = serve_flags();
   for (FlagSpec& flag : engine_flags()) table.push_back(std::move(flag));
   const StatusOr<int> code = run_epd(flags, table, fleet);

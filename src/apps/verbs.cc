@@ -7,6 +7,7 @@
 #include "apps/bench_workload.h"
 #include "apps/engine_flags.h"
 #include "apps/epd_flags.h"
+#include "apps/fleet_flags.h"
 #include "apps/hub_flags.h"
 #include "apps/request_flags.h"
 #include "apps/serve_flags.h"
@@ -127,6 +128,8 @@ std::vector<FlagSpec> features_flags() { return {{"markdown", "", "", "as docs/f
 
 std::vector<FlagSpec> transcribe_and_engine_flags() { return concat(transcribe_flags(), engine_and_epd_flags()); }
 
+std::vector<FlagSpec> proxy_verb_flags() { return concat(proxy_flags(), {log_level_flag(), quiet_flag("Proxy")}); }
+
 std::vector<FlagSpec> serve_and_engine_flags() { return concat(serve_flags(), engine_flags()); }
 
 }  // namespace
@@ -150,6 +153,10 @@ const std::vector<Verb>& verbs() {
        run_serve,
        "transept serve whisper-small/ --port 8000 --quantization int8\n"
        "transept serve opus-mt-en-de/ --host 0.0.0.0 --api-key-file keys --served-model-name en-de"},
+      {"proxy", "", "one address before the decode instances of a fleet", proxy_verb_flags, run_proxy,
+       "transept proxy --broker local:/run/transept/broker --port 8000"},
+      {"epd status", "", "the instances of a fleet, and the encodes that wait", epd_status_flags, run_epd_status,
+       "transept epd status --broker local:/run/transept/broker"},
       {"tokenize", "MODEL [TEXT...]", "ids from text", tokenize_flags, run_tokenize, "transept tokenize g2p hello"},
       {"detokenize", "MODEL [ID...]", "text from ids", detokenize_flags, run_detokenize,
        "transept detokenize g2p 5 6 7"},

@@ -31,6 +31,8 @@ int run_dump(const Flags& flags);
 int run_bench(const Flags& flags);
 int run_pack(const Flags& flags);
 int run_serve(const Flags& flags);
+int run_proxy(const Flags& flags);
+int run_epd_status(const Flags& flags);
 int run_features(const Flags& flags);
 int run_doctor(const Flags& flags);
 int run_inspect(const Flags& flags);

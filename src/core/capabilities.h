@@ -69,6 +69,7 @@ enum class Feature : uint8_t {
   kLora,
   kCpu,
   kOtherDevices,
+  kSeparatedEncoder,
   kTensorParallel,
   kPipelineParallel,
 };
@@ -151,6 +152,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kLora, .group = feature_groups::kModels, .name = "LoRA adapters", .flags = "--enable-lora, --lora-modules", .others = "adapter_config.json", .refusal = "LoRA adapters are not supported: merge them into the model's weights"},
     {.feature = Feature::kCpu, .group = feature_groups::kModels, .name = "the processor: generic x86-64, AVX2, AVX-512", .flags = "--device, --isa"},
     {.feature = Feature::kOtherDevices, .group = feature_groups::kModels, .name = "other devices", .flags = "--device", .refusal = "this version runs on the processor alone"},
+    {.feature = Feature::kSeparatedEncoder, .group = feature_groups::kModels, .name = "encoders in processes of their own, on one machine", .flags = "--epd, --role, --broker"},
     {.feature = Feature::kTensorParallel, .group = feature_groups::kModels, .name = "tensor parallelism", .flags = "--tensor-parallel-size", .refusal = "tensor parallelism is not supported: one process runs the whole model"},
     {.feature = Feature::kPipelineParallel, .group = feature_groups::kModels, .name = "pipeline parallelism", .flags = "--pipeline-parallel-size", .refusal = "pipeline parallelism is not supported: one process runs the whole model"},
 };

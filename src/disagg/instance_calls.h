@@ -42,7 +42,7 @@ class InstanceClient final {
   struct Options {
     std::shared_ptr<const EcSecret> secret;  // may be null
     size_t max_input_bytes = size_t{256} << 20;
-    std::chrono::milliseconds timeout{10000};
+    std::chrono::milliseconds timeout{3000};
   };
   explicit InstanceClient(Options options) : options_(std::move(options)) {}
 

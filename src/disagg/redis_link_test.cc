@@ -42,6 +42,18 @@ TEST_F(RedisLinkTest, TellsThatAServerStandsStill) {
   EXPECT_EQ(num_away, 1);
 }
 
+// The reply that was too late is not taken for the next command's.
+TEST_F(RedisLinkTest, AConnectionIsOfNoUseAfterALateReply) {
+  const RedisServer server;
+  const auto connection = RedisConnection::open(server.url(), now() + kPatient);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  const RedisCommand slow = {"BLPOP", "none", "0.2"}, fast = {"PING"};
+  EXPECT_EQ((*connection)->run(std::span(&slow, 1), now() + milliseconds(10)).status().code(),
+            absl::StatusCode::kUnavailable);
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_EQ((*connection)->run(std::span(&fast, 1), now() + kPatient).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(RedisLinkTest, ConnectsAgainWhenTheServerEndsTheConnection) {
   const RedisServer server;
   auto link = RedisLink::open(server.url(), kPatient);

@@ -31,8 +31,7 @@ RedisValue array(std::vector<RedisValue> elements) {
 class RedisReaderTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const Status status = load_redis(); !status.ok())
-      GTEST_SKIP() << "no shared library of hiredis is installed: " << status;
+    if (const Status status = load_redis(); !status.ok()) GTEST_SKIP() << "no shared library of hiredis: " << status;
   }
 };
 

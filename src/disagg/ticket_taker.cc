@@ -7,6 +7,8 @@
 namespace transept {
 namespace {
 
+constexpr auto kAbortAgain = std::chrono::milliseconds(5);
+
 TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 // Another try, here or by another instance, would not help: the asker is told.
@@ -33,19 +35,29 @@ TicketTaker::TicketTaker(const Options& options, std::shared_ptr<Broker> broker,
 }
 
 TicketTaker::~TicketTaker() {
-  std::vector<EcInput> left;
   {
     const MutexLock lock(mutex_);
     is_stopped_ = true;
-    for (auto& [input, work] : in_work_) {
-      work.is_lost = true;
-      left.push_back(input);
-    }
     changed_.notify_all();
   }
-  for (const EcInput& input : left) intake_.abort(input);
   taker_.join();
+  // Again and again: an encode that was about to begin does not hear the first one.
+  for (std::vector<EcInput> left = lose_all(); !left.empty(); left = lose_all()) {
+    for (const EcInput& input : left) intake_.abort(input);
+    std::this_thread::sleep_for(kAbortAgain);
+  }
   for (std::thread& worker : workers_) worker.join();
+}
+
+std::vector<EcInput> TicketTaker::lose_all() {
+  const MutexLock lock(mutex_);
+  std::vector<EcInput> inputs;
+  for (auto& [input, work] : in_work_) {
+    work.is_lost = true;
+    inputs.push_back(input);
+  }
+  changed_.notify_all();
+  return inputs;
 }
 
 bool TicketTaker::drain(Duration timeout) {
@@ -170,6 +182,7 @@ void TicketTaker::run_worker() {
 TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
   StatusOr<EncoderItem> item = fetch(client, ticket, deadline);
   Status status = item.status();
+  if (item.ok() && is_lost(input_of(ticket.key))) return Fate::kLeft;
   if (item.ok()) {
     Ticket begun = ticket;
     begun.time_left = std::max(Duration::zero(), deadline - steady_now());
@@ -193,9 +206,16 @@ TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket
 StatusOr<EncoderItem> TicketTaker::fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
   for (int32_t i = 1;; ++i) {
     StatusOr<EncoderItem> item = client.fetch(ticket);
-    if (item.ok() || !is_passing(item.status()) || i >= options_.max_fetches) return item;
+    // One that is slow would keep the worker from others' tickets.
+    const bool is_slow = absl::IsDeadlineExceeded(item.status());
+    if (item.ok() || !is_passing(item.status()) || is_slow || i >= options_.max_fetches) return item;
     if (is_gone(ticket.consumer) || !wait_before_retry(input_of(ticket.key), deadline)) return item;
   }
+}
+
+bool TicketTaker::is_lost(const EcInput& input) const {
+  const MutexLock lock(mutex_);
+  return in_work_.at(input).is_lost;
 }
 
 // Whether that process has ended, as far as the broker knows.

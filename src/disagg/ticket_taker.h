@@ -82,6 +82,8 @@ class TicketTaker final {
   std::map<EcInput, InWork>::iterator next_to_begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Fate work(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
   StatusOr<EncoderItem> fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
+  std::vector<EcInput> lose_all();
+  bool is_lost(const EcInput& input) const;
   bool is_gone(const InstanceId& consumer) const;
   bool wait_before_retry(const EcInput& input, TimePoint deadline);
   void end(const EcInput& input, Fate fate);

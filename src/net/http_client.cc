@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxLineBytes = 64 << 10;
 constexpr size_t kMaxHeaders = 256;
 constexpr size_t kReadBytes = 64 << 10;
+constexpr Duration kLook = std::chrono::milliseconds(100);  // Sink::is_wanted
 
 // A number that is digits and nothing else.
 template <typename Number>
@@ -37,6 +38,8 @@ Status check_request(std::string_view path, const HttpHeaders& headers) {
 }
 
 Status not_http(std::string_view what) { return absl::DataLossError(str_cat("the answer is not HTTP: ", what)); }
+
+Status not_wanted() { return absl::CancelledError("the answer is not wanted any more"); }
 
 struct Head {
   int status = 0;
@@ -132,6 +135,13 @@ class HttpClient::Impl {
   Impl(std::string host, uint16_t port, const Options& options)
       : host_(std::move(host)), port_(port), options_(options) {}
 
+  StatusOr<Reply> pass(std::string_view head, std::string_view body, const Sink& sink) {
+    sink_ = &sink;
+    StatusOr<Reply> reply = exchange(head, body, &sink.on_piece);
+    sink_ = nullptr;
+    return reply;
+  }
+
   // `head` is the request's, complete. on_piece: null for answers that are wanted whole.
   StatusOr<Reply> exchange(std::string_view head, std::string_view body, const OnPiece* on_piece) {
     deadline_ = SteadyClock().now() + options_.timeout;
@@ -176,7 +186,9 @@ class HttpClient::Impl {
     } while (answer.status < 200);
     ASSIGN_OR_RETURN(const Framing framing, framing_of(answer));
     Reply reply{answer.status, std::move(answer.headers), {}};
-    RETURN_IF_ERROR(read_body(framing, reply, answer.status == 200 ? on_piece : nullptr));
+    if (sink_ != nullptr && !sink_->on_head(reply.status, reply.headers)) return not_wanted();
+    const bool is_passed_on = sink_ != nullptr || answer.status == 200;
+    RETURN_IF_ERROR(read_body(framing, reply, is_passed_on ? on_piece : nullptr));
     if (framing.closes || !was_sent || read_ != in_.size()) socket_.close();
     return reply;
   }
@@ -189,11 +201,21 @@ class HttpClient::Impl {
     }
     const size_t before = in_.size();
     in_.resize(before + kReadBytes);
-    const StatusOr<size_t> num = socket_.read(std::span(in_).subspan(before), deadline_);
+    const StatusOr<size_t> num = read_some(std::span(in_).subspan(before));
     in_.resize(before + (num.ok() ? *num : 0));
     RETURN_IF_ERROR(num.status());
     answer_began_ |= *num > 0;
     return *num > 0;
+  }
+
+  StatusOr<size_t> read_some(std::span<char> to) {
+    if (sink_ == nullptr) return socket_.read(to, deadline_);
+    while (true) {
+      const TimePoint look_at = SteadyClock().now() + kLook;
+      StatusOr<size_t> num = socket_.read(to, std::min(deadline_, look_at));
+      if (!absl::IsDeadlineExceeded(num.status()) || look_at >= deadline_) return num;
+      if (!sink_->is_wanted()) return not_wanted();
+    }
   }
 
   // Without its CRLF.
@@ -238,7 +260,7 @@ class HttpClient::Impl {
     if (on_piece == nullptr) {
       reply.body += piece;
     } else if (!(*on_piece)(piece)) {
-      return absl::CancelledError("the answer is not wanted any more");
+      return not_wanted();
     }
     return ok_status();
   }
@@ -295,6 +317,7 @@ class HttpClient::Impl {
   size_t read_ = 0;   // so much was taken
   size_t taken_ = 0;  // bytes of the body
   bool answer_began_ = false;
+  const Sink* sink_ = nullptr;  // of pass()
 };
 
 HttpClient::HttpClient(std::string host, uint16_t port, const Options& options)
@@ -322,6 +345,14 @@ StatusOr<HttpClient::Reply> HttpClient::post(std::string_view path, std::string_
   const HttpHeaders all = with_body(headers, content_type, body);
   RETURN_IF_ERROR(check_request(path, all));
   return impl_->exchange(impl_->request_head("POST", path, all) + "\r\n", body, nullptr);
+}
+
+Status HttpClient::pass(std::string_view method, std::string_view path, const HttpHeaders& headers,
+                        std::string_view body, const Sink& sink) {
+  HttpHeaders all = headers;
+  if (!body.empty() || method == "POST") all.emplace_back("Content-Length", str_cat(body.size()));
+  RETURN_IF_ERROR(check_request(path, all));
+  return impl_->pass(impl_->request_head(method, path, all) + "\r\n", body, sink).status();
 }
 
 StatusOr<HttpClient::Reply> HttpClient::post_streamed(std::string_view path, std::string_view content_type,

@@ -1,6 +1,7 @@
-// A small blocking HTTP/1.1 client, for `bench serve` and tests. Owns one connection, which stays open between requests
-// if the server keeps it. If the server closed a kept connection, the client reconnects and sends the request again:
-// once, and only if no byte of the answer came. Not thread-safe. http:// only: a proxy does TLS.
+// A small blocking HTTP/1.1 client, for calls between processes, `bench serve` and tests. Owns one connection, which
+// stays open between requests if the server keeps it. If the server closed a kept connection, the client reconnects and
+// sends the request again: once, and only if no byte of the answer came. Not thread-safe. http:// only: a proxy does
+// TLS.
 #pragma once
 
 #include <chrono>
@@ -52,6 +53,17 @@ class HttpClient final {
   // If `on_piece` returns false, the connection is closed and the call returns kCancelled. Errors: as post.
   StatusOr<Reply> post_streamed(std::string_view path, std::string_view content_type, std::string_view body,
                                 const std::function<bool(std::string_view)>& on_piece, const HttpHeaders& headers = {});
+
+  // What becomes of an answer of any status, as it comes. The first two return whether more is wanted.
+  struct Sink {
+    std::function<bool(int status, const HttpHeaders& headers)> on_head;
+    std::function<bool(std::string_view piece)> on_piece;
+    std::function<bool()> is_wanted;  // asked ten times a second while nothing comes
+  };
+  // Sends a request of any method with these headers and its Content-Length, and passes the answer on. `method` is not
+  // HEAD, whose answers have no body. Errors: as post(), and kCancelled, the answer is not wanted any more.
+  Status pass(std::string_view method, std::string_view path, const HttpHeaders& headers, std::string_view body,
+              const Sink& sink);
 
  private:
   class Impl;

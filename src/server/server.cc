@@ -7,16 +7,14 @@
 #include <utility>
 
 namespace transept {
-namespace {
 
-// Addresses that only this machine can reach. (A name that resolves to such a one is "localhost".)
-bool is_loopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
-
-}  // namespace
+bool is_loopback_host(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
 
 StatusOr<std::unique_ptr<Server>> Server::start(ServerOptions options, const AccessLog::Options& log,
                                                 const Clock& clock) {
-  options.listens_on_loopback = is_loopback(options.http.host);
+  options.listens_on_loopback = is_loopback_host(options.http.host);
   std::unique_ptr<Server> server(new Server(std::move(options), log, clock));
   ASSIGN_OR_RETURN(server->http_, HttpServer::start(server->options_.http, server->service_));
   return server;

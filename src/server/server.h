@@ -13,11 +13,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "server/api_service.h"
 #include "server/server_context.h"
 
 namespace transept {
+
+// Addresses that only this machine can reach. (A name that resolves to such a one is "localhost".)
+bool is_loopback_host(std::string_view host);
 
 class Server final {
  public:

@@ -1,17 +1,17 @@
 #include "startup/instance.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
 #include "base/log.h"
-#include "disagg/local_broker.h"
 #include "disagg/zmq_bulk.h"
+#include "startup/connect_broker.h"
 
 namespace transept {
 namespace {
 
 constexpr size_t kMaxNameBytes = 64;  // a name of a transfer holds it, an incarnation and a number
-constexpr std::string_view kLocal = "local:";
 constexpr Duration kBrokerMayBeAway = std::chrono::seconds(5);
 
 TimePoint steady_now() { return std::chrono::steady_clock::now(); }
@@ -21,28 +21,17 @@ uint64_t draw_incarnation() {
   return (uint64_t{random()} << 32 | random()) | 1;
 }
 
-StatusOr<std::string> local_path(const std::string& broker) {
-  if (broker.starts_with(kLocal) && broker.size() > kLocal.size()) return broker.substr(kLocal.size());
-  if (broker.starts_with("rediss://")) {
-    return unimplemented("--broker rediss://: TLS is not spoken to Redis: use a private network, WireGuard or stunnel");
-  }
-  // Without what follows: there may be a password.
-  if (broker.starts_with("redis://")) return unimplemented("--broker redis://: this version has local:PATH alone");
-  return invalid_argument("--broker: expected local:PATH, of the socket of a broker");
-}
-
-// The broker may be starting.
-Status wait_for_broker(const Broker& broker, const Instance::Options& options) {
-  const TimePoint end = steady_now() + options.wait_for_broker;
-  while (true) {
-    const Status status = broker.peers().status();
-    if (status.ok()) return status;
-    if (steady_now() >= end) return with_prefix(status, str_cat("--broker ", options.broker));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-}
-
 }  // namespace
+
+std::string default_bulk_address(const Instance::Options& options) {
+  if (is_local_broker(options.broker)) {
+    return str_cat("ipc://", options.broker.substr(options.broker.find(':') + 1), ".", options.name);
+  }
+  const std::string_view url = options.url;
+  const size_t begin = std::min(url.find("://"), url.size() - 3) + 3;
+  const std::string_view place = url.substr(begin, url.find('/', begin) - begin);
+  return str_cat("tcp://", place.substr(0, place.rfind(':')), ":*");
+}
 
 StatusOr<InstanceRole> parse_instance_role(const std::string& role) {
   if (role == "encode") return InstanceRole::kEncode;
@@ -95,13 +84,11 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
     return invalid_argument("--instance-name: longer than ", kMaxNameBytes, " characters");
   }
   RETURN_IF_ERROR(check_ec_name("--instance-name", options.name));
-  ASSIGN_OR_RETURN(const std::string path, local_path(options.broker));
-  ASSIGN_OR_RETURN(std::shared_ptr<LocalBroker> broker, LocalBroker::connect(path));
-  RETURN_IF_ERROR(wait_for_broker(*broker, options));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
+                   connect_broker(options.broker, options.ns, options.wait_for_broker));
   const InstanceId id{options.name, draw_incarnation()};
   auto writer = std::make_shared<FrameWriter>(id.incarnation, options.secret);
-  const std::string address =
-      options.bulk_address.empty() ? str_cat("ipc://", path, ".", options.name) : options.bulk_address;
+  const std::string address = options.bulk_address.empty() ? default_bulk_address(options) : options.bulk_address;
   StatusOr<std::unique_ptr<ZmqBulk>> bulk = ZmqBulk::create(address, writer);
   if (!bulk.ok()) return with_prefix(bulk.status(), "--ec-bulk-address");
 

@@ -36,8 +36,9 @@ class Instance final {
   struct Options {
     InstanceRole role = InstanceRole::kDecode;  // kEncode or kDecode
     std::string name;                           // 1 to 64 characters, as check_ec_name() has them; others differ
-    std::string broker;                         // local:PATH
-    std::string bulk_address;                   // where rows are taken (ZmqBulk::create); "": beside a local broker
+    std::string broker;                         // connect_broker()
+    std::string ns = "default";                 // --ec-namespace
+    std::string bulk_address;                   // where rows are taken (ZmqBulk::create); "": default_bulk_address()
     std::shared_ptr<const EcSecret> secret;     // null: none
     std::string url;                            // of this instance's server, as others reach it
     Duration announce_every = std::chrono::seconds(1);
@@ -94,6 +95,9 @@ class Instance final {
   bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread announcer_;
 };
+
+// Beside a local broker's socket; else any port of the address at which others reach the server (Options::url).
+std::string default_bulk_address(const Instance::Options& options);
 
 // Parses a --role. Errors: kUnimplemented for prefill and both; kInvalidArgument for what is none.
 StatusOr<InstanceRole> parse_instance_role(const std::string& role);

@@ -158,6 +158,9 @@ Status make_engines(const EngineConfig& config, const Choices& choices,
     options.remote.asker = links->asker;
     options.remote.model = loaded.fingerprint;
     options.remote.max_wait = kMaxWaitForInputs;
+    // A recompute asks for the rows again, unless they are still here.
+    PreemptionMode& mode = options.scheduler.preemption_mode;
+    if (mode == PreemptionMode::kAuto) mode = PreemptionMode::kSwap;
   }
   const auto executor_of = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
     std::unique_ptr<Executor> executor = std::make_unique<LocalExecutor>(std::move(runner));

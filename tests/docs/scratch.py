@@ -51,10 +51,11 @@ import os, signal, subprocess, sys
 if sys.argv[1:2] != ["serve"] or "--help" in sys.argv:
     os.execv("{binary}", ["{binary}", *sys.argv[1:]])
 words = ["{binary}", *sys.argv[1:], "--host", "127.0.0.1", "--port", "0"]
+ready = ": ready after" if "--epd" in words else ", ready"  # of a fleet's launcher, not of its instances
 process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 for line in process.stderr:
     sys.stderr.write(line)
-    if ", ready" in line:
+    if ready in line:
         process.send_signal(signal.SIGTERM)
 sys.exit(process.wait(60))
 """

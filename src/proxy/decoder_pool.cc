@@ -1,0 +1,83 @@
+#include "proxy/decoder_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace transept {
+
+void DecoderPool::set_records(std::span<const InstanceRecord> records) {
+  const MutexLock lock(mutex_);
+  std::map<std::string, Instance> kept;
+  for (const InstanceRecord& record : records) {
+    if (record.role == InstanceRole::kEncode || record.url.empty()) continue;
+    Instance& instance = kept[record.id.name];
+    const auto known = instances_.find(record.id.name);
+    if (known != instances_.end() && known->second.record.id == record.id) instance = std::move(known->second);
+    instance.record = record;
+  }
+  instances_ = std::move(kept);
+}
+
+bool DecoderPool::is_ready(const Instance& instance, TimePoint now) {
+  return instance.pause == Duration::zero() || (now >= instance.out_until && !instance.is_probed);
+}
+
+std::optional<DecoderPool::Choice> DecoderPool::begin(std::span<const InstanceId> tried, TimePoint now) {
+  const MutexLock lock(mutex_);
+  std::vector<Instance*> ready;
+  for (auto& [name, instance] : instances_) {
+    const bool was_tried = std::ranges::find(tried, instance.record.id) != tried.end();
+    if (!was_tried && is_ready(instance, now)) ready.push_back(&instance);
+  }
+  if (ready.empty()) return std::nullopt;
+  const auto busy = [](const Instance& instance) {
+    return std::max(instance.num_begun, instance.record.load.num_queued + instance.record.load.num_running);
+  };
+  const size_t first = std::uniform_int_distribution<size_t>(0, ready.size() - 1)(random_);
+  Instance* chosen = ready[first];
+  if (ready.size() > 1) {
+    const size_t other = std::uniform_int_distribution<size_t>(1, ready.size() - 1)(random_);
+    Instance* const second = ready[(first + other) % ready.size()];
+    if (busy(*second) < busy(*chosen)) chosen = second;
+  }
+  ++chosen->num_begun;
+  chosen->is_probed = chosen->pause != Duration::zero();
+  return Choice{chosen->record.id, chosen->record.url};
+}
+
+void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now) {
+  const MutexLock lock(mutex_);
+  const auto found = instances_.find(id.name);
+  if (found == instances_.end() || found->second.record.id != id) return;
+  Instance& instance = found->second;
+  instance.num_begun = std::max<int64_t>(0, instance.num_begun - 1);  // it may have been away in between
+  switch (outcome) {
+    case Outcome::kAnswered:
+      instance.pause = Duration::zero();
+      instance.num_refusals = 0;
+      break;
+    case Outcome::kRefused:
+      if (++instance.num_refusals >= options_.max_refusals || instance.is_probed) leave_out(instance, now);
+      break;
+    case Outcome::kBroken: leave_out(instance, now); break;
+    case Outcome::kGivenUp: break;
+  }
+  instance.is_probed = false;
+}
+
+// Of several that break at once, the first counts.
+void DecoderPool::leave_out(Instance& instance, TimePoint now) const {
+  if (instance.pause != Duration::zero() && now < instance.out_until) return;
+  instance.pause =
+      instance.pause == Duration::zero() ? options_.first_pause : std::min(2 * instance.pause, options_.max_pause);
+  instance.out_until = now + instance.pause;
+  instance.num_refusals = 0;
+}
+
+size_t DecoderPool::num_ready(TimePoint now) const {
+  const MutexLock lock(mutex_);
+  return static_cast<size_t>(
+      std::ranges::count_if(instances_, [&](const auto& entry) { return is_ready(entry.second, now); }));
+}
+
+}  // namespace transept

@@ -1,0 +1,74 @@
+// The decode instances that a proxy forwards to: who is there, who is well, and who is least busy. Time goes in.
+//
+// An instance is there while the broker has its record. One whose connection broke, or that has refused several
+// requests, is left out for a while (5 s, doubling to 60 s with each time that it fails again), then gets one request
+// as a probe. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "encoder_cache/broker.h"
+
+namespace transept {
+
+class DecoderPool final {
+ public:
+  struct Options {
+    int32_t max_refusals = 3;  // in a row, until an instance is left out
+    Duration first_pause = std::chrono::seconds(5);
+    Duration max_pause = std::chrono::seconds(60);
+    uint64_t seed = 0;  // of the choice
+  };
+  explicit DecoderPool(const Options& options) : options_(options), random_(options.seed) {}
+
+  // Replaces who is there. What is known of those that stay is kept; another incarnation is well.
+  void set_records(std::span<const InstanceRecord> records);
+
+  struct Choice {
+    InstanceId id;
+    std::string url;
+  };
+  // Of two random instances the one with fewer requests, by its record or by what was begun here. It counts as begun:
+  // end() must follow. nullopt: none is well, but for those of `tried`.
+  std::optional<Choice> begin(std::span<const InstanceId> tried, TimePoint now);
+
+  enum class Outcome : uint8_t {
+    kAnswered,
+    kRefused,  // 503: it drains, loads or lacks its encoders
+    kBroken,   // it cannot be reached, or its connection broke before an answer
+    kGivenUp,  // the client has gone: it says nothing of the instance
+  };
+  void end(const InstanceId& id, Outcome outcome, TimePoint now);
+
+  // Instances that would be chosen now.
+  size_t num_ready(TimePoint now) const;
+
+ private:
+  struct Instance {
+    InstanceRecord record;
+    int64_t num_begun = 0;
+    int32_t num_refusals = 0;
+    Duration pause{};  // the last one; zero: it is well
+    TimePoint out_until = TimePoint::min();
+    bool is_probed = false;
+  };
+
+  static bool is_ready(const Instance& instance, TimePoint now);
+  void leave_out(Instance& instance, TimePoint now) const;
+
+  const Options options_;
+  mutable Mutex mutex_;
+  std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Instance> instances_ ABSL_GUARDED_BY(mutex_);  // by name
+};
+
+}  // namespace transept

@@ -1,0 +1,143 @@
+#include "proxy/decoder_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace transept {
+namespace {
+
+using std::chrono::seconds;
+using Outcome = DecoderPool::Outcome;
+
+InstanceRecord record_of(std::string name, uint64_t incarnation = 1, int64_t num_running = 0) {
+  InstanceRecord record;
+  record.id = {std::move(name), incarnation};
+  record.role = InstanceRole::kDecode;
+  record.url = "http://127.0.0.1:1";
+  record.load.num_running = num_running;
+  return record;
+}
+
+class DecoderPoolTest : public ::testing::Test {
+ protected:
+  std::string begin(std::vector<InstanceId> tried = {}) {
+    const auto choice = pool_.begin(tried, now_);
+    return choice.has_value() ? choice->id.name : "none";
+  }
+  void end(const std::string& name, Outcome outcome, uint64_t incarnation = 1) {
+    pool_.end({name, incarnation}, outcome, now_);
+  }
+  void set(std::vector<InstanceRecord> records) { pool_.set_records(records); }
+
+  DecoderPool pool_{{.seed = 7}};
+  TimePoint now_{seconds(1000)};
+};
+
+TEST_F(DecoderPoolTest, ChoosesAmongDecodeInstancesThatAreThere) {
+  EXPECT_EQ(begin(), "none");
+  InstanceRecord encoder = record_of("e0");
+  encoder.role = InstanceRole::kEncode;
+  InstanceRecord unreachable = record_of("p1");
+  unreachable.url = "";
+  set({encoder, record_of("p0"), unreachable});
+  EXPECT_EQ(begin(), "p0");
+  EXPECT_EQ(begin({{"p0", 1}}), "none");
+  EXPECT_EQ(pool_.num_ready(now_), 1u);
+  set({});
+  EXPECT_EQ(begin(), "none");
+}
+
+TEST_F(DecoderPoolTest, TheLessBusyOfTwo) {
+  set({record_of("p0", 1, 10), record_of("p1")});
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(begin(), "p1");
+  // As busy by now: both come.
+  std::set<std::string> seen;
+  for (int i = 0; i < 4; ++i) seen.insert(begin());
+  EXPECT_EQ(seen, (std::set<std::string>{"p0", "p1"}));
+}
+
+TEST_F(DecoderPoolTest, WhatIsBegunIsEven) {
+  std::vector<InstanceRecord> records;
+  for (int i = 0; i < 8; ++i) records.push_back(record_of("p" + std::to_string(i)));
+  set(records);
+  std::map<std::string, int> begun;
+  for (int i = 0; i < 800; ++i) ++begun[begin()];
+  EXPECT_EQ(begun.size(), 8u);
+  for (const auto& [name, count] : begun) EXPECT_NEAR(count, 100, 6) << name;
+}
+
+TEST_F(DecoderPoolTest, WhoBreaksIsLeftOutAndProbed) {
+  set({record_of("p0")});
+  EXPECT_EQ(begin(), "p0");
+  EXPECT_EQ(begin(), "p0");
+  end("p0", Outcome::kBroken);
+  end("p0", Outcome::kBroken);  // at the same time: one pause
+  EXPECT_EQ(begin(), "none");
+  now_ += seconds(4);
+  EXPECT_EQ(begin(), "none");
+  now_ += seconds(1);
+  EXPECT_EQ(begin(), "p0");
+  EXPECT_EQ(begin(), "none") << "one probe at a time";
+  end("p0", Outcome::kBroken);
+  now_ += seconds(9);
+  EXPECT_EQ(begin(), "none");
+  now_ += seconds(1);
+  EXPECT_EQ(begin(), "p0");
+  end("p0", Outcome::kGivenUp);
+  EXPECT_EQ(begin(), "p0") << "the client's end says nothing";
+  end("p0", Outcome::kAnswered);
+  EXPECT_EQ(begin(), "p0");
+  EXPECT_EQ(begin(), "p0");
+}
+
+TEST_F(DecoderPoolTest, PausesEndAtAMinute) {
+  set({record_of("p0")});
+  Duration last{};
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(begin(), "p0");
+    end("p0", Outcome::kBroken);
+    const TimePoint from = now_;
+    while (pool_.num_ready(now_) == 0) now_ += seconds(1);
+    last = now_ - from;
+  }
+  EXPECT_EQ(last, seconds(60));
+}
+
+TEST_F(DecoderPoolTest, WhoRefusesThriceIsLeftOut) {
+  set({record_of("p0")});
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(begin(), "p0");
+    end("p0", Outcome::kRefused);
+  }
+  EXPECT_EQ(begin(), "none");
+  now_ += seconds(5);
+  ASSERT_EQ(begin(), "p0");
+  end("p0", Outcome::kRefused);
+  EXPECT_EQ(begin(), "none") << "a probe that is refused";
+  now_ += seconds(10);
+  ASSERT_EQ(begin(), "p0");
+  end("p0", Outcome::kAnswered);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(begin(), "p0");
+    end("p0", Outcome::kRefused);
+  }
+  EXPECT_EQ(begin(), "p0") << "two in a row";
+}
+
+TEST_F(DecoderPoolTest, ANewIncarnationIsWell) {
+  set({record_of("p0")});
+  EXPECT_EQ(begin(), "p0");
+  EXPECT_EQ(begin(), "p0");
+  end("p0", Outcome::kBroken);
+  set({record_of("p0")});
+  EXPECT_EQ(begin(), "none") << "the record is renewed, and says no more than that";
+  set({record_of("p0", 2)});
+  EXPECT_EQ(begin(), "p0");
+  end("p0", Outcome::kBroken);  // of the old one
+  EXPECT_EQ(begin(), "p0");
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,296 @@
+#include "proxy/proxy_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json.h"
+#include "net/http_chars.h"
+#include "request/result_json.h"
+
+namespace transept {
+namespace {
+
+constexpr size_t kMaxIdleClients = 64;  // of one instance
+constexpr auto kUnsentLook = std::chrono::milliseconds(5);
+
+TimePoint steady_now() { return std::chrono::steady_clock::now(); }
+
+HttpResponse response_of(const Status& status) {
+  HttpResponse response;
+  response.status = error_kind(status).http_status;
+  Json body = Json::object();
+  body.set("error", error_object(status));
+  response.body = body.dump();
+  if (response.status == 429 || response.status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+HttpResponse health(std::string_view status, int code) {
+  Json body = Json::object();
+  body.set("status", status);
+  return {.status = code, .body = body.dump()};
+}
+
+// RFC 9110, 7.6.1: of one connection. Lengths are those of what is sent on.
+bool is_of_connection(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"Connection", "Keep-Alive", "Proxy-Connection",  "TE",
+                                                "Trailer",    "Upgrade",    "Transfer-Encoding", "Content-Length",
+                                                "Expect"};
+  return std::ranges::any_of(kNames, [&](std::string_view one) { return equals_ignoring_case(name, one); });
+}
+
+HttpHeaders forwarded_headers(const HttpRequest& request) {
+  HttpHeaders headers;
+  std::string peers;
+  for (const auto& [name, value] : request.headers) {
+    if (is_of_connection(name) || equals_ignoring_case(name, "X-Request-Id")) continue;
+    if (equals_ignoring_case(name, "X-Forwarded-For")) {
+      peers += value + ", ";
+    } else {
+      headers.emplace_back(name, value);
+    }
+  }
+  headers.emplace_back("X-Request-Id", request.request_id);
+  headers.emplace_back("X-Forwarded-For", peers + request.peer);
+  return headers;
+}
+
+// As it goes into a request's first line; `path` was decoded.
+std::string target_of(const std::string& prefix, const HttpRequest& request) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  constexpr std::string_view kPlain = "-._~!$&'()*+,;=:@/";
+  std::string target = prefix;
+  for (const char c : request.path) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (is_letter || kPlain.find(c) != std::string_view::npos) {
+      target += c;
+    } else {
+      target += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return request.query.empty() ? target : str_cat(target, "?", request.query);
+}
+
+bool is_between_instances(std::string_view path) { return path.starts_with("/v1/inputs/") || path == "/v1/encode"; }
+bool is_of_one_instance(std::string_view path) { return path == "/metrics" || path == "/debug/state"; }
+
+}  // namespace
+
+struct ProxyService::Body {
+  explicit Body(std::atomic<size_t>& all) : sum(all) {}
+  ~Body() { sum -= size; }
+  Body(const Body&) = delete;
+  Body& operator=(const Body&) = delete;
+  std::atomic<size_t>& sum;
+  size_t size = 0;
+};
+
+ProxyService::~ProxyService() {
+  std::vector<std::thread> threads;
+  {
+    const MutexLock lock(mutex_);
+    is_stopped_ = true;
+    threads = std::move(threads_);
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+ProxyService::Counts ProxyService::counts() const { return {num_forwarded_, num_again_, num_failed_}; }
+
+HttpService::Decision ProxyService::on_head(const HttpRequest& request) {
+  Decision decision;
+  decision.max_body_bytes = options_.max_body_bytes;
+  if (request.path == "/health/live") {
+    decision.refusal = health("ok", 200);
+  } else if (request.path == "/health" || request.path == "/health/ready") {
+    const bool is_ready = !is_draining_ && pool_.num_ready(steady_now()) > 0;
+    decision.refusal = is_ready ? health("ready", 200) : health(is_draining_ ? "draining" : "no instance", 503);
+  } else if (is_between_instances(request.path)) {
+    decision.refusal = response_of(not_found("there is no such path"));
+  } else if (is_of_one_instance(request.path) && !request.peer_is_loopback) {
+    decision.refusal = response_of(absl::PermissionDeniedError("this path answers this machine alone"));
+  } else if (is_draining_) {
+    decision.refusal = response_of(absl::UnavailableError("the proxy is shutting down"));
+  } else {
+    decision.ticket = std::make_shared<Body>(num_body_bytes_);
+  }
+  return decision;
+}
+
+std::optional<HttpResponse> ProxyService::on_body_bytes(const std::shared_ptr<void>& ticket, size_t num_bytes) {
+  if (ticket == nullptr) return std::nullopt;
+  auto& body = *static_cast<Body*>(ticket.get());
+  num_body_bytes_ += num_bytes - body.size;
+  body.size = num_bytes;
+  if (num_body_bytes_ <= options_.max_bodies_bytes) return std::nullopt;
+  return response_of(resource_exhausted("the bodies of all requests have more than ", options_.max_bodies_bytes,
+                                        " bytes; try again later"));
+}
+
+void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) {
+  const MutexLock lock(mutex_);
+  if (num_in_work_ >= options_.max_requests) {
+    ++num_failed_;
+    return responder->respond(response_of(
+        resource_exhausted(num_in_work_, " requests are in work; at most ", options_.max_requests, " may be")));
+  }
+  ++num_in_work_;
+  waiting_.push_back({std::move(request), std::move(ticket), std::move(responder)});
+  if (num_idle_ < static_cast<int32_t>(waiting_.size()) && !is_stopped_) threads_.emplace_back([this] { run(); });
+  changed_.notify_one();
+}
+
+HttpResponse ProxyService::on_error(int status, const std::string& reason, const std::string& /*request_id*/) {
+  HttpResponse response = response_of(invalid_argument(reason));
+  response.status = status;
+  return response;
+}
+
+// ---- Threads
+
+void ProxyService::run() {
+  while (true) {
+    Work work;
+    {
+      const MutexLock lock(mutex_);
+      ++num_idle_;
+      while (waiting_.empty() && !is_stopped_) changed_.wait(mutex_);
+      --num_idle_;
+      if (waiting_.empty()) return;
+      work = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    forward(work.request, *work.responder);
+    work = {};
+    const MutexLock lock(mutex_);
+    --num_in_work_;
+  }
+}
+
+// What has come of an answer, and where it goes.
+struct ProxyService::Passing {
+  Responder& responder;
+  size_t max_unsent_bytes = 0;
+  bool may_try_again = false;  // another instance is there
+  HttpResponse response;
+  bool has_head = false;
+  bool is_stream = false;   // it is passed on in pieces
+  bool is_refusal = false;  // 503, and another instance may answer
+
+  HttpClient::Sink sink() {
+    return {.on_head = [this](int status, const HttpHeaders& headers) { return take_head(status, headers); },
+            .on_piece = [this](std::string_view piece) { return take(piece); },
+            .is_wanted = [this] { return !responder.is_gone(); }};
+  }
+
+  bool take_head(int status, const HttpHeaders& headers) {
+    is_refusal = status == 503;
+    if (is_refusal && may_try_again) return false;
+    has_head = true;
+    response = {.status = status, .content_type = ""};
+    for (const auto& [name, value] : headers) {
+      if (equals_ignoring_case(name, "Content-Type")) {
+        response.content_type = value;
+      } else if (equals_ignoring_case(name, "Transfer-Encoding")) {
+        is_stream = true;
+      } else if (!is_of_connection(name) && !equals_ignoring_case(name, "Date")) {
+        response.headers.emplace_back(name, value);
+      }
+    }
+    if (is_stream) responder.start_stream(std::exchange(response, {}));
+    return !responder.is_gone();
+  }
+
+  bool take(std::string_view piece) {
+    if (!is_stream) {
+      response.body += piece;
+      return !responder.is_gone();
+    }
+    while (responder.num_unsent_bytes() > max_unsent_bytes && !responder.is_gone()) {
+      std::this_thread::sleep_for(kUnsentLook);
+    }
+    if (responder.is_gone()) return false;
+    responder.write(std::string(piece));
+    return true;
+  }
+};
+
+void ProxyService::forward(const HttpRequest& request, Responder& responder) {
+  ++num_forwarded_;
+  std::vector<InstanceId> tried;
+  Status why = absl::UnavailableError("no decode instance is ready");
+  for (int32_t i = 0; i < options_.max_tries && !responder.is_gone(); ++i) {
+    const std::optional<DecoderPool::Choice> choice = pool_.begin(tried, steady_now());
+    if (!choice.has_value()) break;
+    if (i > 0) ++num_again_;
+    tried.push_back(choice->id);
+    Passing passing{.responder = responder, .max_unsent_bytes = options_.max_unsent_bytes};
+    passing.may_try_again = i + 1 < options_.max_tries && pool_.num_ready(steady_now()) > tried.size();
+    const DecoderPool::Outcome outcome = try_one(*choice, request, passing);
+    pool_.end(choice->id, outcome, steady_now());
+    if (passing.has_head || outcome == DecoderPool::Outcome::kGivenUp) return;
+    why = absl::UnavailableError(outcome == DecoderPool::Outcome::kRefused
+                                     ? str_cat("the decode instance ", choice->id.name, " takes no requests now")
+                                     : str_cat("the decode instance ", choice->id.name, " cannot be reached"));
+  }
+  if (responder.is_gone()) return;
+  ++num_failed_;
+  responder.respond(response_of(why));
+}
+
+// Sends the answer, if passing.has_head is set.
+DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, const HttpRequest& request,
+                                           Passing& passing) {
+  using Outcome = DecoderPool::Outcome;
+  std::string prefix;
+  std::unique_ptr<HttpClient> client = take_client(choice.url, prefix);
+  if (client == nullptr) return Outcome::kBroken;
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const Status status =
+      client->pass(method, target_of(prefix, request), forwarded_headers(request), request.body, passing.sink());
+  if (status.ok()) {
+    keep_client(choice.url, std::move(client));
+    passing.is_stream ? passing.responder.finish() : passing.responder.respond(std::move(passing.response));
+    return passing.is_refusal ? Outcome::kRefused : Outcome::kAnswered;
+  }
+  if (passing.responder.is_gone()) return Outcome::kGivenUp;
+  if (!passing.has_head) return passing.is_refusal ? Outcome::kRefused : Outcome::kBroken;
+  ++num_failed_;
+  if (passing.is_stream) {
+    passing.responder.abandon();  // the client sees that the answer is not whole
+  } else {
+    passing.responder.respond(response_of(absl::UnavailableError("the decode instance broke off its answer")));
+  }
+  return Outcome::kBroken;
+}
+
+// Null: the record's URL is none.
+std::unique_ptr<HttpClient> ProxyService::take_client(const std::string& url, std::string& prefix) {
+  StatusOr<HttpUrl> parsed = HttpUrl::parse(url);
+  if (!parsed.ok()) return nullptr;
+  prefix = std::move(parsed->path);
+  while (prefix.ends_with('/')) prefix.pop_back();
+  {
+    const MutexLock lock(mutex_);
+    auto& idle = clients_[url];
+    if (!idle.empty()) {
+      std::unique_ptr<HttpClient> client = std::move(idle.back());
+      idle.pop_back();
+      return client;
+    }
+  }
+  return std::make_unique<HttpClient>(
+      std::move(parsed->host), parsed->port,
+      HttpClient::Options{
+          .connect_timeout = options_.connect_timeout, .timeout = options_.timeout, .max_body_bytes = SIZE_MAX / 2});
+}
+
+void ProxyService::keep_client(const std::string& url, std::unique_ptr<HttpClient> client) {
+  const MutexLock lock(mutex_);
+  auto& idle = clients_[url];
+  if (idle.size() < kMaxIdleClients) idle.push_back(std::move(client));
+}
+
+}  // namespace transept

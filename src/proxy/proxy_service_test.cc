@@ -1,0 +1,260 @@
+#include "proxy/proxy_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/http_server_testing.h"
+
+namespace transept {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A decode instance, as far as a proxy sees it.
+struct Upstream {
+  explicit Upstream(std::string name, RecordingService::Handler handler = nullptr) {
+    if (handler != nullptr) service.handler = std::move(handler);
+    server = std::move(HttpServer::start({.port = 0}, service)).value();
+    record.id = {std::move(name), 1};
+    record.role = InstanceRole::kDecode;
+    record.url = "http://" + server->address();
+  }
+
+  RecordingService service;
+  std::unique_ptr<HttpServer> server;
+  InstanceRecord record;
+};
+
+class ProxyTest : public ::testing::Test {
+ protected:
+  void start(const std::vector<const Upstream*>& upstreams) {
+    std::vector<InstanceRecord> records;
+    for (const Upstream* upstream : upstreams) records.push_back(upstream->record);
+    pool_.set_records(records);
+    service_ = std::make_unique<ProxyService>(options_, pool_);
+    server_ = std::move(HttpServer::start({.port = 0}, *service_)).value();
+  }
+  ~ProxyTest() override {
+    if (server_ != nullptr) server_->stop();
+  }
+  HttpClient client() const { return HttpClient("127.0.0.1", server_->port(), {}); }
+  HttpClient::Reply post(std::string_view path, std::string_view body, const HttpHeaders& headers = {}) {
+    auto reply = client().post(path, "application/json", body, headers);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() ? *std::move(reply) : HttpClient::Reply{};
+  }
+
+  ProxyService::Options options_;
+  DecoderPool pool_{{.seed = 1}};
+  std::unique_ptr<ProxyService> service_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(ProxyTest, ForwardsARequestAsItCame) {
+  HttpRequest seen;
+  Mutex mutex;
+  const Upstream upstream("p0", [&](HttpRequest request, const std::shared_ptr<Responder>& responder) {
+    const MutexLock lock(mutex);
+    seen = request;
+    responder->respond({.status = 418,
+                        .content_type = "text/x",
+                        .headers = {{"X-Mine", "a"}, {"X-Mine", "b"}, {"Retry-After", "7"}},
+                        .body = "answer"});
+  });
+  start({&upstream});
+  const auto reply = post("/v1/a%20b%2Fc?x=%41&y=", "{\"a\": 1}",
+                          {{"Authorization", "Bearer k"}, {"X-Request-Id", "mine"}, {"X-Forwarded-For", "1.2.3.4"}});
+  EXPECT_EQ(reply.status, 418);
+  EXPECT_EQ(reply.body, "answer");
+  EXPECT_EQ(*find_header(reply.headers, "Content-Type"), "text/x");
+  EXPECT_EQ(*find_header(reply.headers, "Retry-After"), "7");
+  EXPECT_EQ(*find_header(reply.headers, "X-Request-Id"), "mine");
+  EXPECT_EQ(std::ranges::count(reply.headers, std::string("X-Mine"), &std::pair<std::string, std::string>::first), 2);
+  const MutexLock lock(mutex);
+  EXPECT_EQ(seen.method, "POST");
+  EXPECT_EQ(seen.path, "/v1/a b/c");
+  EXPECT_EQ(seen.query, "x=%41&y=");
+  EXPECT_EQ(seen.body, "{\"a\": 1}");
+  EXPECT_EQ(*seen.header("Authorization"), "Bearer k");
+  EXPECT_EQ(*seen.header("Content-Type"), "application/json");
+  EXPECT_EQ(*seen.header("X-Forwarded-For"), "1.2.3.4, 127.0.0.1");
+  EXPECT_EQ(seen.request_id, "mine");
+  EXPECT_EQ(*seen.header("Host"), server_->address()) << "who may come is for the instance to say";
+}
+
+TEST_F(ProxyTest, PassesPiecesOnAsTheyCome) {
+  std::atomic<int> next = 0;
+  const Upstream upstream("p0", [&](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
+    std::thread([responder, &next] {
+      responder->start_stream({.content_type = "text/event-stream", .body = "0"});
+      for (int i = 1; i < 4; ++i) {
+        while (next < i) std::this_thread::sleep_for(1ms);
+        responder->write(std::to_string(i));
+      }
+      responder->finish();
+    }).detach();
+  });
+  start({&upstream});
+  std::string got;
+  const auto reply = client().post_streamed("/", "text/plain", "", [&](std::string_view piece) {
+    got += piece;
+    ++next;  // the next one is not written before this one was here
+    return true;
+  });
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(got, "0123");
+  EXPECT_EQ(*find_header(reply->headers, "Content-Type"), "text/event-stream");
+}
+
+TEST_F(ProxyTest, WhoCannotBeReachedIsNotAskedAgain) {
+  Upstream gone("p0");
+  gone.server->stop();
+  const Upstream there("p1");
+  start({&gone, &there});
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(post("/x", "b").status, 200);
+  EXPECT_LE(service_->counts().num_again, 1);
+  EXPECT_EQ(service_->counts().num_failed, 0);
+}
+
+TEST_F(ProxyTest, WithoutAnInstanceRequestsEnd) {
+  start({});
+  const auto none = post("/x", "b");
+  EXPECT_EQ(none.status, 503);
+  EXPECT_THAT(none.body, HasSubstr("no decode instance is ready"));
+  EXPECT_NE(find_header(none.headers, "Retry-After"), nullptr);
+  EXPECT_EQ(client().get("/health/ready")->status, 503);
+  EXPECT_EQ(client().get("/health/live")->status, 200);
+  Upstream gone("p0");
+  gone.server->stop();
+  pool_.set_records(std::span(&gone.record, 1));
+  EXPECT_EQ(client().get("/health/ready")->status, 200);
+  const auto broken = post("/x", "b");
+  EXPECT_EQ(broken.status, 503);
+  EXPECT_THAT(broken.body, HasSubstr("p0 cannot be reached"));
+}
+
+TEST_F(ProxyTest, ARefusalIsTriedElsewhereAndElsePassedOn) {
+  const auto refuse = [](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
+    responder->respond(text_response(503, "draining"));
+  };
+  const Upstream refusing("p0", refuse), there("p1");
+  start({&refusing, &there});
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(post("/x", "b").status, 200);
+  pool_.set_records(std::span(&refusing.record, 1));
+  DecoderPool fresh({});
+  const auto only = [&] {
+    server_->stop();
+    service_ = std::make_unique<ProxyService>(options_, fresh);
+    fresh.set_records(std::span(&refusing.record, 1));
+    server_ = std::move(HttpServer::start({.port = 0}, *service_)).value();
+    return post("/x", "b");
+  }();
+  EXPECT_EQ(only.status, 503);
+  EXPECT_EQ(only.body, "draining") << "what the instance says";
+  server_->stop();
+  service_.reset();
+}
+
+TEST_F(ProxyTest, ABrokenAnswerIsTriedAgainBeforeItsFirstByteAlone) {
+  std::atomic<int> num_asked = 0;
+  const auto breaking = [&](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
+    ++num_asked;
+    if (request.path == "/late") responder->start_stream({.content_type = "text/plain", .body = "begun"});
+    responder->abandon();
+  };
+  const Upstream one("p0", breaking), two("p1", breaking);
+  start({&one, &two});
+  const auto late = client().post("/late", "text/plain", "");
+  EXPECT_TRUE(absl::IsDataLoss(late.status())) << late.status();
+  EXPECT_EQ(num_asked, 1);
+  EXPECT_EQ(service_->counts().num_again, 0);
+}
+
+TEST_F(ProxyTest, AClientThatGoesEndsItsRequest) {
+  std::shared_ptr<Responder> kept;
+  std::atomic<bool> has_gone = false;
+  Mutex mutex;
+  const Upstream upstream("p0", [&](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
+    const MutexLock lock(mutex);
+    kept = responder;
+    responder->on_gone([&] { has_gone = true; });
+  });
+  start({&upstream});
+  {
+    HttpClient impatient("127.0.0.1", server_->port(), {.timeout = 200ms});
+    EXPECT_TRUE(absl::IsDeadlineExceeded(impatient.post("/x", "text/plain", "").status()));
+  }
+  for (int i = 0; i < 500 && !has_gone; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(has_gone);
+  EXPECT_EQ(pool_.num_ready(std::chrono::steady_clock::now()), 1u) << "it was not the instance's fault";
+}
+
+TEST_F(ProxyTest, Limits) {
+  options_.max_body_bytes = 100;
+  options_.max_bodies_bytes = 150;
+  options_.max_requests = 1;
+  std::vector<std::shared_ptr<Responder>> kept;
+  Mutex mutex;
+  CondVar changed;
+  const Upstream upstream("p0", [&](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
+    const MutexLock lock(mutex);
+    kept.push_back(responder);
+    changed.notify_all();
+  });
+  start({&upstream});
+  EXPECT_EQ(post("/x", std::string(101, 'x')).status, 413);
+  std::thread first([&] { EXPECT_EQ(post("/x", std::string(90, 'x')).status, 200); });
+  {
+    const MutexLock lock(mutex);
+    while (kept.empty()) changed.wait(mutex);
+  }
+  const auto many = post("/x", "b");
+  EXPECT_EQ(many.status, 429);
+  EXPECT_THAT(many.body, HasSubstr("1 requests are in work"));
+  const auto large = post("/x", std::string(90, 'x'));
+  EXPECT_EQ(large.status, 429);
+  EXPECT_THAT(large.body, HasSubstr("more than 150 bytes"));
+  {
+    const MutexLock lock(mutex);
+    kept[0]->respond(text_response(200, "ok"));
+    kept.clear();
+  }
+  first.join();
+}
+
+TEST_F(ProxyTest, WhatIsBetweenInstancesIsNotForwarded) {
+  const Upstream upstream("p0");
+  start({&upstream});
+  EXPECT_EQ(client().get("/v1/inputs/r/0")->status, 404);
+  EXPECT_EQ(post("/v1/encode", "{}").status, 404);
+  EXPECT_EQ(client().get("/metrics")->status, 200) << "this client is on the machine";
+  service_->drain();
+  const auto drained = post("/x", "b");
+  EXPECT_EQ(drained.status, 503);
+  EXPECT_THAT(drained.body, HasSubstr("shutting down"));
+  EXPECT_EQ(client().get("/health/ready")->status, 503);
+}
+
+TEST_F(ProxyTest, ManyAtOnceKeepTheirAnswers) {
+  const Upstream one("p0"), two("p1"), three("p2");
+  start({&one, &two, &three});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 32; ++i) {
+    threads.emplace_back([&, i] {
+      HttpClient kept = client();
+      for (int k = 0; k < 30; ++k) {
+        const std::string body = std::to_string(i) + "." + std::to_string(k);
+        const auto reply = kept.post("/x", "text/plain", body);
+        ASSERT_TRUE(reply.ok()) << reply.status();
+        EXPECT_EQ(reply->body, "POST /x? " + body);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(service_->counts().num_forwarded, 960);
+  EXPECT_EQ(service_->counts().num_again, 0);
+}
+
+}  // namespace
+}  // namespace transept
