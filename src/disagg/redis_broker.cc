@@ -60,6 +60,10 @@ std::vector<RedisCommand> probe_commands(const std::string& key) {
           {"DEL", key}};
 }
 
+RunRedis runner(RedisLink::Turn& turn) {
+  return [&turn](std::span<const RedisCommand> commands) { return turn.run(commands); };
+}
+
 Status probe(RedisLink& link, const RedisKeys& keys) {
   std::random_device random;
   const std::vector<RedisCommand> commands = probe_commands(keys.probe(random()));
@@ -78,7 +82,7 @@ Status probe(RedisLink& link, const RedisKeys& keys) {
 
 StatusOr<std::unique_ptr<RedisBroker>> RedisBroker::connect(const RedisUrl& url, const Options& options) {
   RETURN_IF_ERROR(check_namespace(options.ns));
-  ASSIGN_OR_RETURN(std::unique_ptr<RedisLink> link, RedisLink::open(url));
+  ASSIGN_OR_RETURN(std::unique_ptr<RedisLink> link, RedisLink::open(url, options.answer));
   if (const Status status = probe(*link, RedisKeys(options.ns)); !status.ok()) return with_prefix(status, url.text());
   return std::unique_ptr<RedisBroker>(new RedisBroker(std::move(link), options));
 }
@@ -130,7 +134,7 @@ Status RedisBroker::subscribe(const InstanceId& self, EcChannel channel,
   RETURN_IF_ERROR(check_ec_name("name", self.name));
   bool takes_over = true;  // the mailbox does what cannot be done now
   if (auto turn = link_->turn(); turn.ok()) {
-    takes_over = !own_redis_name(*turn, keys_, self, kRedisOwnerTime, true, {}).ok();
+    takes_over = !own_redis_name(runner(*turn), keys_, self, kRedisOwnerTime, true, {}).ok();
   }
   const MutexLock lock(mailboxes_mutex_);
   mailboxes_.push_back(std::make_unique<RedisMailbox>(*link_, keys_, self, channel, takes_over, std::move(take)));
@@ -148,7 +152,7 @@ Status RedisBroker::announce(const InstanceRecord& record, Duration ttl) {
   ASSIGN_OR_RETURN(RedisLink::Turn turn, link_->turn());
   // The set has the name before there is a record, so that no record is missed. The last command needs no memory, and
   // keeps a record that is there when SET fails.
-  return own_redis_name(turn, keys_, record.id, ttl, true,
+  return own_redis_name(runner(turn), keys_, record.id, ttl, true,
                         {{"SADD", keys_.instances(), record.id.name},
                          {"PEXPIRE", keys_.instances(), milliseconds_text(kSetTime)},
                          {"SET", key, bytes_text(bytes), "PX", time},

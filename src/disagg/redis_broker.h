@@ -3,7 +3,7 @@
 // 0039-redis-broker.md has the layout and what a restart of the server loses.
 //
 // Connections: one for calls, one for each subscription, one for each thread that takes tickets. The server is away
-// when it has not answered for a second or a connection breaks; all is connected again by itself.
+// when it has not answered in time or a connection breaks; all is connected again by itself.
 #pragma once
 
 #include <memory>
@@ -25,6 +25,7 @@ class RedisBroker final : public Broker {
     std::string ns = "default";  // namespace: 1 to kMaxEcNameBytes of [A-Za-z0-9._-]. Fleets of several do not meet
     size_t max_frames = 10000;   // that wait for an instance on a channel
     size_t max_tickets = 4096;   // of a model
+    Duration answer = RedisLink::kAnswer;  // the longest time that the server may need
   };
   // Connects, and tries that the user may do what a broker does. Errors name the URL without its password:
   // kInvalidArgument, the namespace, or the database is none of the server's; kPermissionDenied, a wrong password, or a

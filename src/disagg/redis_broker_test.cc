@@ -11,9 +11,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const RedisBroker::Options kWorldOptions{.max_frames = kWorldFrames, .max_tickets = kWorldTickets};
+const RedisBroker::Options kWorldOptions{.max_frames = kWorldFrames, .max_tickets = kWorldTickets, .answer = kPatient};
 
-std::unique_ptr<RedisBroker> connected(const RedisUrl& url, const RedisBroker::Options& options = {}) {
+std::unique_ptr<RedisBroker> connected(const RedisUrl& url,
+                                       const RedisBroker::Options& options = {.answer = kPatient}) {
   auto broker = RedisBroker::connect(url, options);
   EXPECT_TRUE(broker.ok()) << broker.status();
   return broker.ok() ? *std::move(broker) : nullptr;
@@ -37,9 +38,11 @@ std::string stream_of_tickets() {
   return RedisKeys("default").encode(hex_text(std::as_bytes(std::span(kModel.bytes))));
 }
 
+class RedisBrokerTest : public WithRedis {};
+
 // ---- Who may
 
-TEST(RedisBroker, SaysThatNobodyIsThere) {
+TEST_F(RedisBrokerTest, SaysThatNobodyIsThere) {
   TestFolder folder;
   const Status status = RedisBroker::connect({.path = folder.path() + "/none", .password = "secret"}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
@@ -48,12 +51,13 @@ TEST(RedisBroker, SaysThatNobodyIsThere) {
   EXPECT_EQ(RedisBroker::connect({.host = "127.0.0.1", .port = 1}, {}).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(RedisBroker, AsksForThePassword) {
+TEST_F(RedisBrokerTest, AsksForThePassword) {
   const RedisServer server({"--requirepass", "right"});
   RedisUrl url = server.url();
-  EXPECT_EQ(RedisBroker::connect(url, {}).status().code(), absl::StatusCode::kPermissionDenied) << "none";
+  EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kPermissionDenied)
+      << "none";
   url.password = "wrong";
-  const Status status = RedisBroker::connect(url, {}).status();
+  const Status status = RedisBroker::connect(url, {.answer = kPatient}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
   EXPECT_NE(status.message().find(url.text()), std::string::npos) << status;
   EXPECT_EQ(status.message().find("wrong"), std::string::npos) << status;
@@ -64,22 +68,22 @@ TEST(RedisBroker, AsksForThePassword) {
   EXPECT_TRUE(broker->take(kTaker, kModel, milliseconds(1)).ok()) << "by a connection of its own";
 }
 
-TEST(RedisBroker, SaysThatAPasswordIsNotWanted) {
+TEST_F(RedisBrokerTest, SaysThatAPasswordIsNotWanted) {
   const RedisServer server;
   RedisUrl url = server.url();
   url.password = "secret";
-  EXPECT_EQ(RedisBroker::connect(url, {}).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST(RedisBroker, IsAUserWithRights) {
+TEST_F(RedisBrokerTest, IsAUserWithRights) {
   const RedisServer server({"--user", "ann", "on", ">pw", "~transept:fleet:*", "+@all",  //
                             "--user", "bob", "on", ">pw", "~transept:*", "+get"});
   RedisUrl url = server.url();
   url.user = "ann";
   url.password = "pw";
-  const RedisBroker::Options fleet{.ns = "fleet"};
+  const RedisBroker::Options fleet{.ns = "fleet", .answer = kPatient};
   EXPECT_TRUE(RedisBroker::connect(url, fleet).ok()) << RedisBroker::connect(url, fleet).status();
-  const Status other = RedisBroker::connect(url, {}).status();
+  const Status other = RedisBroker::connect(url, {.answer = kPatient}).status();
   EXPECT_EQ(other.code(), absl::StatusCode::kPermissionDenied) << "another namespace: " << other;
   EXPECT_NE(other.message().find("redis+unix://ann:***@"), std::string::npos) << other;
   url.user = "bob";
@@ -87,25 +91,25 @@ TEST(RedisBroker, IsAUserWithRights) {
   EXPECT_EQ(lacks.code(), absl::StatusCode::kPermissionDenied) << lacks;
 }
 
-TEST(RedisBroker, RefusesADatabaseOrNamespaceThatCannotBe) {
+TEST_F(RedisBrokerTest, RefusesADatabaseOrNamespaceThatCannotBe) {
   const RedisServer server;
   RedisUrl url = server.url();
   url.db = 16;
-  EXPECT_EQ(RedisBroker::connect(url, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RedisBroker::connect(url, {.answer = kPatient}).status().code(), absl::StatusCode::kInvalidArgument);
   for (const char* ns : {"", "a:b", "a b"}) {
     const Status status = RedisBroker::connect(server.url(), {.ns = ns}).status();
     EXPECT_EQ(error_param(status), "namespace") << status;
   }
 }
 
-TEST(RedisBroker, FleetsDoNotMeet) {
+TEST_F(RedisBrokerTest, FleetsDoNotMeet) {
   const RedisServer server;
   RedisUrl other_db = server.url();
   other_db.db = 1;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->announce(kRecord, kTtl).ok());
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
-  for (const auto& other : {connected(server.url(), {.ns = "other"}), connected(other_db)}) {
+  for (const auto& other : {connected(server.url(), {.ns = "other", .answer = kPatient}), connected(other_db)}) {
     EXPECT_TRUE(other->peers()->empty());
     EXPECT_EQ(*other->num_tickets(), 0);
     EXPECT_EQ(other->publish(kRecord.id, EcChannel::kMetadata, frame_of("x")).code(), absl::StatusCode::kNotFound);
@@ -114,7 +118,7 @@ TEST(RedisBroker, FleetsDoNotMeet) {
 
 // ---- What stays, and what does not
 
-TEST(RedisBroker, LeavesNothingForEver) {
+TEST_F(RedisBrokerTest, LeavesNothingForEver) {
   const RedisServer server;
   const auto broker = connected(server.url());
   Taken taken;
@@ -136,7 +140,7 @@ TEST(RedisBroker, LeavesNothingForEver) {
 }
 
 // A process that was killed between a read and its acknowledgement.
-TEST(RedisBroker, GivesAgainWhatWasNotAcknowledged) {
+TEST_F(RedisBrokerTest, GivesAgainWhatWasNotAcknowledged) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->announce(kRecord, kTtl).ok());
@@ -154,7 +158,7 @@ TEST(RedisBroker, GivesAgainWhatWasNotAcknowledged) {
   EXPECT_TRUE(becomes([&] { return server.run({"XLEN", stream}).integer == 0; })) << "acknowledged and deleted";
 }
 
-TEST(RedisBroker, ComesBackWhenAllIsForgottenAndNoConnectionBreaks) {
+TEST_F(RedisBrokerTest, ComesBackWhenAllIsForgottenAndNoConnectionBreaks) {
   const RedisServer server;
   const auto broker = connected(server.url());
   Taken taken;
@@ -169,7 +173,7 @@ TEST(RedisBroker, ComesBackWhenAllIsForgottenAndNoConnectionBreaks) {
   EXPECT_TRUE(broker->take(kTaker, kModel, seconds(5))->has_value());
 }
 
-TEST(RedisBroker, AWaitingTakerHearsThatTheServerIsGone) {
+TEST_F(RedisBrokerTest, AWaitingTakerHearsThatTheServerIsGone) {
   RedisServer server;
   const auto broker = connected(server.url());
   std::thread stops([&] {
@@ -182,7 +186,7 @@ TEST(RedisBroker, AWaitingTakerHearsThatTheServerIsGone) {
   stops.join();
 }
 
-TEST(RedisBroker, LosesNothingWhenMemoryIsFull) {
+TEST_F(RedisBrokerTest, LosesNothingWhenMemoryIsFull) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->announce(kRecord, seconds(2)).ok());
@@ -200,7 +204,7 @@ TEST(RedisBroker, LosesNothingWhenMemoryIsFull) {
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   EXPECT_EQ(broker->offer(ticket_of("r2")).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(broker->announce(kRecord, kTtl).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(RedisBroker::connect(server.url(), {}).ok()) << "others can still come";
+  EXPECT_TRUE(RedisBroker::connect(server.url(), {.answer = kPatient}).ok()) << "others can still come";
   const auto ticket = broker->take(kTaker, kModel, seconds(5));
   ASSERT_TRUE(ticket.ok() && ticket->has_value()) << ticket.status();
   EXPECT_TRUE(broker->renew(kTaker, (*ticket)->key).ok());
@@ -217,7 +221,7 @@ TEST(RedisBroker, LosesNothingWhenMemoryIsFull) {
 
 // ---- Tickets
 
-TEST(RedisBroker, WithdrawnTicketsMakeRoom) {
+TEST_F(RedisBrokerTest, WithdrawnTicketsMakeRoom) {
   const RedisServer server;
   const auto broker = connected(server.url(), kWorldOptions);
   for (size_t i = 0; i < kWorldTickets; ++i) ASSERT_TRUE(broker->offer(ticket_of(str_cat("r", i))).ok());
@@ -232,7 +236,7 @@ TEST(RedisBroker, WithdrawnTicketsMakeRoom) {
   EXPECT_EQ(taken, (std::vector<std::string>{"r0", "r2", "r3", "more"}));
 }
 
-TEST(RedisBroker, ATicketThatAnotherHasClaimedIsNotTakenBack) {
+TEST_F(RedisBrokerTest, ATicketThatAnotherHasClaimedIsNotTakenBack) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
@@ -247,7 +251,7 @@ TEST(RedisBroker, ATicketThatAnotherHasClaimedIsNotTakenBack) {
   EXPECT_EQ(server.run({"XLEN", stream_of_tickets()}).integer, 1) << "it is the other's";
 }
 
-TEST(RedisBroker, ALaterTicketOfTheSameInputIsAnother) {
+TEST_F(RedisBrokerTest, ALaterTicketOfTheSameInputIsAnother) {
   const RedisServer server;
   const auto broker = connected(server.url());
   ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
@@ -258,7 +262,7 @@ TEST(RedisBroker, ALaterTicketOfTheSameInputIsAnother) {
   EXPECT_TRUE(broker->take(kTaker, kModel, Duration::zero())->has_value()) << "it was not ended with the first";
 }
 
-TEST(RedisBroker, DropsWhatIsNoTicketRecordOrFrame) {
+TEST_F(RedisBrokerTest, DropsWhatIsNoTicketRecordOrFrame) {
   const RedisServer server;
   const auto broker = connected(server.url());
   const RedisKeys keys("default");
@@ -286,7 +290,7 @@ TEST(RedisBroker, DropsWhatIsNoTicketRecordOrFrame) {
   EXPECT_EQ(taken.frames(), std::vector<std::string>{"good"});
 }
 
-TEST(RedisBroker, SaysThatAKeyIsSomethingElse) {
+TEST_F(RedisBrokerTest, SaysThatAKeyIsSomethingElse) {
   const RedisServer server;
   const auto broker = connected(server.url());
   server.run({"SET", RedisKeys("default").instances(), "x"});
@@ -295,7 +299,7 @@ TEST(RedisBroker, SaysThatAKeyIsSomethingElse) {
   EXPECT_NE(status.message().find("WRONGTYPE"), std::string::npos) << status;
 }
 
-TEST(RedisBroker, CarriesTheLargestFrame) {
+TEST_F(RedisBrokerTest, CarriesTheLargestFrame) {
   const RedisServer server;
   const auto broker = connected(server.url());
   Taken taken;

@@ -38,6 +38,14 @@ Status RedisConnection::connect(const RedisUrl& url, TimePoint deadline) {
 }
 
 StatusOr<std::vector<RedisValue>> RedisConnection::run(std::span<const RedisCommand> commands, TimePoint deadline) {
+  RETURN_IF_ERROR(broken_);
+  auto replies = exchange(commands, deadline);
+  broken_ = replies.status();
+  return replies;
+}
+
+StatusOr<std::vector<RedisValue>> RedisConnection::exchange(std::span<const RedisCommand> commands,
+                                                            TimePoint deadline) {
   outgoing_.clear();
   for (const RedisCommand& command : commands) append_redis_command(command, outgoing_);
   RETURN_IF_ERROR(away(socket_.write(outgoing_, deadline)));

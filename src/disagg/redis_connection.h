@@ -21,7 +21,7 @@ class RedisConnection final {
   static StatusOr<std::unique_ptr<RedisConnection>> open(const RedisUrl& url, TimePoint deadline);
 
   // Sends the commands at once and reads a reply of each, which may be an error. Errors: kUnavailable, also when there
-  // is no answer in time: replies may come later, so the connection is of no use any longer.
+  // is no answer in time: replies may come later, so each later call has the same error.
   StatusOr<std::vector<RedisValue>> run(std::span<const RedisCommand> commands, TimePoint deadline);
   // Whether the server has neither closed it nor said anything unasked.
   bool is_idle() const { return socket_.is_idle(); }
@@ -31,10 +31,12 @@ class RedisConnection final {
  private:
   RedisConnection() = default;
   Status connect(const RedisUrl& url, TimePoint deadline);
+  StatusOr<std::vector<RedisValue>> exchange(std::span<const RedisCommand> commands, TimePoint deadline);
   StatusOr<RedisValue> read_value(TimePoint deadline);
 
   ClientSocket socket_;
   RedisReader reader_;
+  Status broken_;
   std::string outgoing_;
   std::vector<char> incoming_;
 };

@@ -14,9 +14,9 @@ TimePoint now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-StatusOr<std::unique_ptr<RedisLink>> RedisLink::open(const RedisUrl& url) {
-  ASSIGN_OR_RETURN(auto connection, RedisConnection::open(url, now() + kAnswer));
-  std::unique_ptr<RedisLink> link(new RedisLink(url, std::move(connection)));
+StatusOr<std::unique_ptr<RedisLink>> RedisLink::open(const RedisUrl& url, Duration answer) {
+  ASSIGN_OR_RETURN(auto connection, RedisConnection::open(url, now() + answer));
+  std::unique_ptr<RedisLink> link(new RedisLink(url, answer, std::move(connection)));
   link->thread_ = std::thread([raw = link.get()] { raw->look_after(); });
   return link;
 }
@@ -41,7 +41,7 @@ void RedisLink::lose(const Status& why) {
 }
 
 StatusOr<RedisLink::Turn> RedisLink::turn() {
-  const TimePoint deadline = now() + kAnswer;
+  const TimePoint deadline = now() + answer_;
   const MutexLock lock(mutex_);
   while (true) {
     if (is_away_) return away();
@@ -51,7 +51,8 @@ StatusOr<RedisLink::Turn> RedisLink::turn() {
     }
   }
   is_in_use_ = true;
-  return Turn(this, deadline);
+  // What has waited for others says nothing of the server.
+  return Turn(this, now() + answer_);
 }
 
 RedisLink::Turn::~Turn() {
@@ -63,8 +64,10 @@ RedisLink::Turn::~Turn() {
 
 StatusOr<std::vector<RedisValue>> RedisLink::Turn::run(std::span<const RedisCommand> commands) {
   auto replies = link_->connection_->run(commands, deadline_);
-  if (!replies.ok()) {
-    const MutexLock lock(link_->mutex_);
+  const MutexLock lock(link_->mutex_);
+  if (replies.ok()) {
+    link_->heard_ = now();
+  } else {
     link_->lose(replies.status());
   }
   return replies;
@@ -80,7 +83,7 @@ StatusOr<std::unique_ptr<RedisConnection>> RedisLink::connect() {
     const MutexLock lock(mutex_);
     if (is_away_) return away();
   }
-  return RedisConnection::open(url_, now() + kAnswer);
+  return RedisConnection::open(url_, now() + answer_);
 }
 
 void RedisLink::suspect() {
@@ -116,9 +119,10 @@ void RedisLink::look() {
       const MutexLock lock(mutex_);
       while (!is_stopped_ && !is_away_ && !is_suspect_ && now() < end) changed_.wait_until(mutex_, end);
       if (is_stopped_ || is_away_) return;
+      if (!is_suspect_ && now() < heard_ + kPing) continue;
       is_suspect_ = false;
     }
-    // No turn within a second: other calls are at it, and one that has no answer says so.
+    // No turn in that time: other calls have it, and one without an answer says so.
     (void)run({{"PING"}});
   }
 }
@@ -126,7 +130,7 @@ void RedisLink::look() {
 void RedisLink::come_back() {
   for (Duration wait = kFirstWait;; wait = std::min(2 * wait, kLongestWait)) {
     const auto begun = now();
-    StatusOr<std::unique_ptr<RedisConnection>> opened = RedisConnection::open(url_, begun + kAnswer);
+    StatusOr<std::unique_ptr<RedisConnection>> opened = RedisConnection::open(url_, begun + answer_);
     const MutexLock lock(mutex_);
     if (opened.ok()) {
       while (is_in_use_ && !is_stopped_) changed_.wait(mutex_);

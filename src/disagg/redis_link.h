@@ -1,6 +1,9 @@
 // The way of a broker to its Redis server: one connection for its calls, which they use in turn, and a thread that
-// looks after it. The thread asks for a sign of life every 250 ms; a server that gives none for a second, or whose
-// connection breaks, is away. It connects again after 50 ms, doubling to a second. Thread-safe.
+// looks after it. When there were no calls for 250 ms, the thread asks for a sign of life; a server that gives none for
+// its answer's time, or whose connection breaks, is away. It connects again after 50 ms, doubling to a second.
+// Thread-safe.
+//
+// A call waits that time at most for its turn, and in its turn that time at most for the server.
 #pragma once
 
 #include <functional>
@@ -18,16 +21,16 @@ namespace transept {
 
 class RedisLink final {
  public:
-  static constexpr Duration kAnswer = std::chrono::seconds(1);  // the longest time that a call may need
+  static constexpr Duration kAnswer = std::chrono::seconds(1);
 
-  // Errors: as RedisConnection::open().
-  static StatusOr<std::unique_ptr<RedisLink>> open(const RedisUrl& url);
+  // `answer`: the longest time that the server may need. Errors: as RedisConnection::open().
+  static StatusOr<std::unique_ptr<RedisLink>> open(const RedisUrl& url, Duration answer = kAnswer);
   // No turn is in use, and no connection that connect() has made.
   ~RedisLink();
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
 
-  // The connection, while this value lives. A call's steps share its deadline.
+  // The connection, while this value lives. A call's steps share one answer's time.
   class Turn final {
    public:
     Turn(Turn&& other) noexcept : link_(std::exchange(other.link_, nullptr)), deadline_(other.deadline_) {}
@@ -51,6 +54,7 @@ class RedisLink final {
   // A turn of one step.
   StatusOr<std::vector<RedisValue>> run(std::initializer_list<RedisCommand> commands);
 
+  Duration answer() const { return answer_; }
   // A further connection, for reads that wait. Errors: kUnavailable, at once if the server is away.
   StatusOr<std::unique_ptr<RedisConnection>> connect();
   // A further connection has broken: the thread is to look now.
@@ -60,8 +64,8 @@ class RedisLink final {
   void on_path(std::function<void(bool is_away)> tell);
 
  private:
-  RedisLink(RedisUrl url, std::unique_ptr<RedisConnection> connection)
-      : url_(std::move(url)), connection_(std::move(connection)) {}
+  RedisLink(RedisUrl url, Duration answer, std::unique_ptr<RedisConnection> connection)
+      : url_(std::move(url)), answer_(answer), connection_(std::move(connection)) {}
   Status away() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void lose(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void look_after();
@@ -69,12 +73,14 @@ class RedisLink final {
   void come_back();  // until the server is back, or the link stops
 
   const RedisUrl url_;
+  const Duration answer_;
   Mutex mutex_;
   CondVar changed_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_suspect_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;  // by a turn, which alone uses and replaces the connection
   bool is_away_ ABSL_GUARDED_BY(mutex_) = false;
+  TimePoint heard_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
   Status why_away_ ABSL_GUARDED_BY(mutex_);
   std::function<void(bool)> tell_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<RedisConnection> connection_;  // of the turn

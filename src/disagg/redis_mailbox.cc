@@ -25,10 +25,11 @@ TimePoint now() { return std::chrono::steady_clock::now(); }
 
 // The key's time never becomes shorter: the name may have a record of a longer one. Two processes that give themselves
 // the same name take it from each other; nothing here prevents that.
-Status own_redis_name(RedisLink::Turn& turn, const RedisKeys& keys, const InstanceId& self, Duration time,
+Status own_redis_name(const RunRedis& run, const RedisKeys& keys, const InstanceId& self, Duration time,
                       bool takes_over, std::vector<RedisCommand> more) {
   const std::string owner = keys.owner(self.name), incarnation = str_cat(self.incarnation);
-  ASSIGN_OR_RETURN(const auto seen, turn.run({{"GET", owner}}));
+  const RedisCommand get = {"GET", owner};
+  ASSIGN_OR_RETURN(const auto seen, run(std::span(&get, 1)));
   RETURN_IF_ERROR(redis_status(seen));
   const bool is_anothers = !seen[0].is_nil() && !seen[0].is_text(incarnation);
   if (is_anothers && !takes_over) {
@@ -49,7 +50,7 @@ Status own_redis_name(RedisLink::Turn& turn, const RedisKeys& keys, const Instan
     commands.push_back({"PEXPIRE", owner, milliseconds_text(time), "GT"});
   }
   std::ranges::move(more, std::back_inserter(commands));
-  ASSIGN_OR_RETURN(const auto said, turn.run(commands));
+  ASSIGN_OR_RETURN(const auto said, run(commands));
   return redis_status(said);
 }
 
@@ -89,11 +90,12 @@ void RedisMailbox::run() {
       RedisConnection& connection = **connected;
       {
         const MutexLock lock(mutex_);
-        if (is_stopped_) return;
+        if (is_stopped_) break;
         connection_ = *std::move(connected);
       }
-      wait = kFirstWait;
-      (void)serve(connection);  // until it breaks: the link says that the server is away
+      const TimePoint begun = now();
+      (void)serve(connection);  // until it breaks, and the link says that the server is away, or refuses to be read
+      if (now() - begun > kLongestWait) wait = kFirstWait;
       {
         const MutexLock lock(mutex_);
         connection_ = nullptr;
@@ -115,7 +117,7 @@ Status RedisMailbox::serve(RedisConnection& connection) {
   own_at_ = TimePoint::min();
   bool again = true;  // first what was given out and not acknowledged, until there is no more
   while (!is_stopped()) {
-    if (now() >= own_at_) own();
+    if (now() >= own_at_) RETURN_IF_ERROR(own(connection));
     ASSIGN_OR_RETURN(const auto replies, read(connection, again));
     auto entries = redis_stream_entries(replies.back());
     if (absl::IsNotFound(entries.status())) {
@@ -152,24 +154,30 @@ StatusOr<std::vector<RedisValue>> RedisMailbox::read(RedisConnection& connection
   command = {"XREADGROUP", "GROUP", kGroup, kConsumer, "COUNT", kMaxAtOnce};
   if (!again) command.insert(command.end(), {"BLOCK", milliseconds_text(kRead)});
   command.insert(command.end(), {"STREAMS", stream_, again ? "0" : ">"});
-  return connection.run(commands, now() + kRead + RedisLink::kAnswer);
+  return connection.run(commands, now() + kRead + link_.answer());
 }
 
 Status RedisMailbox::make_group(RedisConnection& connection) {
   const RedisCommand commands[] = {{"XGROUP", "CREATE", stream_, kGroup, "0", "MKSTREAM"},
                                    {"PEXPIRE", stream_, milliseconds_text(kRedisFramesTime)}};
-  ASSIGN_OR_RETURN(const auto made, connection.run(commands, now() + RedisLink::kAnswer));
+  ASSIGN_OR_RETURN(const auto made, connection.run(commands, now() + link_.answer()));
   own_at_ = TimePoint::min();  // who has lost the group has lost the name
   return redis_status(made);
 }
 
-void RedisMailbox::own() {
-  auto turn = link_.turn();
-  if (!turn.ok()) return;  // at the next read
-  const Status status = own_redis_name(*turn, keys_, self_, kRedisOwnerTime, takes_over_,
+// Errors: the connection's.
+Status RedisMailbox::own(RedisConnection& connection) {
+  Status broken;
+  const auto run = [&](std::span<const RedisCommand> commands) {
+    auto replies = connection.run(commands, now() + link_.answer());
+    broken = replies.status();
+    return replies;
+  };
+  const Status status = own_redis_name(run, keys_, self_, kRedisOwnerTime, takes_over_,
                                        {{"PEXPIRE", stream_, milliseconds_text(kRedisFramesTime)}});
   if (status.ok()) takes_over_ = false;
-  if (!absl::IsUnavailable(status)) own_at_ = now() + kRenew;
+  own_at_ = now() + kRenew;
+  return broken;
 }
 
 }  // namespace transept

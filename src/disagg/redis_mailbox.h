@@ -26,7 +26,8 @@ inline constexpr Duration kRedisFramesTime = std::chrono::minutes(5);
 // Says that the name is this instance's, for `time` at least, and then `more`, in two round trips. Errors:
 // kFailedPrecondition, it is another incarnation's, and is not to be taken over (`more` is not said); the first of the
 // replies; as RedisConnection::run().
-Status own_redis_name(RedisLink::Turn& turn, const RedisKeys& keys, const InstanceId& self, Duration time,
+using RunRedis = std::function<StatusOr<std::vector<RedisValue>>(std::span<const RedisCommand>)>;
+Status own_redis_name(const RunRedis& run, const RedisKeys& keys, const InstanceId& self, Duration time,
                       bool takes_over, std::vector<RedisCommand> more);
 
 class RedisMailbox final {
@@ -48,7 +49,7 @@ class RedisMailbox final {
   Status serve(RedisConnection& connection);
   StatusOr<std::vector<RedisValue>> read(RedisConnection& connection, bool again);
   Status make_group(RedisConnection& connection);
-  void own();
+  Status own(RedisConnection& connection);
   std::vector<RedisCommand> acknowledgements();
   bool is_stopped();
 

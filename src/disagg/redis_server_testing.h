@@ -18,8 +18,12 @@
 #include "base/folder_testing.h"
 #include "base/strings.h"
 #include "disagg/redis_connection.h"
+#include "disagg/redis_library.h"
 
 namespace transept::testing {
+
+// An answer's time for tests that do not mean it: long enough for a busy machine.
+inline constexpr Duration kPatient = std::chrono::seconds(20);
 
 class RedisServer final {
  public:
@@ -29,11 +33,18 @@ class RedisServer final {
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
 
+  // What a test needs and this machine lacks; empty: nothing.
+  static std::string what_is_missing() {
+    if (const Status status = load_redis(); !status.ok()) return str_cat("no shared library: ", error_message(status));
+    return program().empty() ? "no redis-server is installed (Debian: redis-server)" : "";
+  }
+
   std::string path() const { return folder_.path() + "/redis"; }
   RedisUrl url() const { return {.path = path()}; }
 
   void start() {
-    std::vector<std::string> words = {program_,       "--port", "0",     "--unixsocket", path(),      "--save", "",
+    const std::string file = program();
+    std::vector<std::string> words = {file,           "--port", "0",     "--unixsocket", path(),      "--save", "",
                                       "--appendonly", "no",     "--dir", folder_.path(), "--logfile", "log"};
     words.insert(words.end(), options_.begin(), options_.end());
     std::vector<char*> arguments;
@@ -42,7 +53,7 @@ class RedisServer final {
     child_ = ::fork();
     if (child_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::execv(program_.c_str(), arguments.data());
+      ::execv(file.c_str(), arguments.data());
       ::_exit(127);
     }
     for (int i = 0; i < 2000; ++i) {
@@ -60,6 +71,8 @@ class RedisServer final {
     child_ = -1;
   }
 
+  void signal(int number) const { ::kill(child_, number); }
+
   // What redis-cli would say.
   RedisValue run(const RedisCommand& command) const {
     auto connection = RedisConnection::open(url(), soon());
@@ -70,22 +83,33 @@ class RedisServer final {
   }
 
  private:
-  static TimePoint soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
-
-  // GTEST_SKIP returns from it, and the test does not begin.
-  void start_or_skip() {
+  static std::string program() {
     const char* const folders = std::getenv("PATH");
     for (const std::string_view folder : split(folders == nullptr ? "" : folders, ':')) {
-      program_ = str_cat(folder, "/redis-server");
-      if (::access(program_.c_str(), X_OK) == 0) return start();
+      std::string path = str_cat(folder, "/redis-server");
+      if (::access(path.c_str(), X_OK) == 0) return path;
     }
-    GTEST_SKIP() << "no redis-server is installed (Debian: redis-server)";
+    return "";
+  }
+  static TimePoint soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+
+  // Within the fixture's constructor a skip keeps the test from beginning.
+  void start_or_skip() {
+    if (const std::string missing = what_is_missing(); !missing.empty()) GTEST_SKIP() << missing;
+    start();
   }
 
   const TestFolder folder_;
   const std::vector<std::string> options_;
-  std::string program_;
   pid_t child_ = -1;
+};
+
+// Of tests that make servers themselves.
+class WithRedis : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string missing = RedisServer::what_is_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  }
 };
 
 }  // namespace transept::testing

@@ -48,10 +48,6 @@ std::vector<RedisCommand> drop_commands(const std::string& stream, const std::ve
   return {std::move(erase), std::move(acknowledge)};
 }
 
-StatusOr<std::vector<RedisValue>> run_all(RedisConnection& connection, const std::vector<RedisCommand>& commands) {
-  return connection.run(commands, now() + RedisLink::kAnswer);
-}
-
 }  // namespace
 
 // ---- Asking
@@ -196,6 +192,11 @@ StatusOr<std::optional<Ticket>> RedisTickets::take(const InstanceId& self, const
   return ticket;
 }
 
+StatusOr<std::vector<RedisValue>> RedisTickets::run(RedisConnection& connection,
+                                                    const std::vector<RedisCommand>& commands) const {
+  return connection.run(commands, now() + link_.answer());
+}
+
 bool RedisTickets::is_time_to_tidy() {
   const TimePoint time = now();
   const MutexLock lock(mutex_);
@@ -207,14 +208,14 @@ bool RedisTickets::is_time_to_tidy() {
 // A group remembers each taker for ever. One that has nothing and did not even ask for an hour has ended; those that
 // live ask all the time. What fails here is done by somebody else's next.
 void RedisTickets::tidy(RedisConnection& connection, const std::string& stream) {
-  const auto listed = run_all(connection, {{"XINFO", "CONSUMERS", stream, kGroup}});
+  const auto listed = run(connection, {{"XINFO", "CONSUMERS", stream, kGroup}});
   if (!listed.ok()) return;
   std::vector<RedisCommand> commands;
   for (const RedisConsumer& consumer : redis_consumers(listed->front()).value_or(std::vector<RedisConsumer>())) {
     const bool has_ended = consumer.num_pending == 0 && milliseconds(consumer.idle_ms) >= tidy_idle_;
     if (has_ended) commands.push_back({"XGROUP", "DELCONSUMER", stream, kGroup, consumer.name});
   }
-  if (!commands.empty()) (void)run_all(connection, commands);
+  if (!commands.empty()) (void)run(connection, commands);
 }
 
 StatusOr<std::optional<Ticket>> RedisTickets::take_with(RedisConnection& connection, const InstanceId& self,
@@ -224,8 +225,8 @@ StatusOr<std::optional<Ticket>> RedisTickets::take_with(RedisConnection& connect
     StatusOr<std::optional<Given>> given = give(connection, consumer, stream, end);
     if (absl::IsNotFound(given.status())) {
       // The model's first taker, or the server has forgotten everything.
-      ASSIGN_OR_RETURN(const auto made, run_all(connection, {{"XGROUP", "CREATE", stream, kGroup, "0", "MKSTREAM"},
-                                                             {"PEXPIRE", stream, milliseconds_text(kStreamTime)}}));
+      ASSIGN_OR_RETURN(const auto made, run(connection, {{"XGROUP", "CREATE", stream, kGroup, "0", "MKSTREAM"},
+                                                         {"PEXPIRE", stream, milliseconds_text(kStreamTime)}}));
       if (!made[0].text.starts_with("BUSYGROUP")) RETURN_IF_ERROR(redis_status(made));  // another has made it meanwhile
       continue;
     }
@@ -246,11 +247,11 @@ StatusOr<std::optional<RedisTickets::Given>> RedisTickets::give(RedisConnection&
                                                                 const std::string& consumer, const std::string& stream,
                                                                 TimePoint end) {
   const std::string idle = milliseconds_text(Broker::kTicketIdle);
-  ASSIGN_OR_RETURN(const auto looked, run_all(connection, {{"XPENDING", stream, kGroup, "IDLE", idle, "-", "+", "1"}}));
+  ASSIGN_OR_RETURN(const auto looked, run(connection, {{"XPENDING", stream, kGroup, "IDLE", idle, "-", "+", "1"}}));
   ASSIGN_OR_RETURN(const std::optional<RedisPending> pending, redis_pending(looked[0]));
   if (pending.has_value()) {
-    ASSIGN_OR_RETURN(const auto claimed, run_all(connection, {{"XCLAIM", stream, kGroup, consumer, idle, pending->id},
-                                                              {"PEXPIRE", stream, milliseconds_text(kStreamTime)}}));
+    ASSIGN_OR_RETURN(const auto claimed, run(connection, {{"XCLAIM", stream, kGroup, consumer, idle, pending->id},
+                                                          {"PEXPIRE", stream, milliseconds_text(kStreamTime)}}));
     ASSIGN_OR_RETURN(auto entries, redis_entries(claimed[0]));
     // None: another instance was first.
     if (!entries.empty()) return Given{std::move(entries.front()), pending->num_deliveries + 1};
@@ -260,7 +261,7 @@ StatusOr<std::optional<RedisTickets::Given>> RedisTickets::give(RedisConnection&
   const Duration wait = pending.has_value() ? Duration::zero() : std::clamp(end - begun, Duration::zero(), kLook);
   if (wait > Duration::zero()) read.insert(read.end(), {"BLOCK", milliseconds_text(wait)});  // BLOCK 0 is for ever
   read.insert(read.end(), {"STREAMS", stream, ">"});
-  ASSIGN_OR_RETURN(const auto got, connection.run(std::span(&read, 1), begun + wait + RedisLink::kAnswer));
+  ASSIGN_OR_RETURN(const auto got, connection.run(std::span(&read, 1), begun + wait + link_.answer()));
   ASSIGN_OR_RETURN(auto entries, redis_stream_entries(got[0]));
   if (entries.empty()) return std::optional<Given>();
   return Given{std::move(entries.front()), 1};
@@ -272,7 +273,7 @@ StatusOr<std::optional<Ticket>> RedisTickets::accept(RedisConnection& connection
   StatusOr<Ticket> ticket = decode_ticket(text_bytes(given.entry.field("ticket")));
   if (ticket.ok()) {
     const std::string input = keys_.input(ticket->key.request_id, ticket->key.input_id);
-    ASSIGN_OR_RETURN(const auto seen, run_all(connection, {{"GET", input}, {"PTTL", input}}));
+    ASSIGN_OR_RETURN(const auto seen, run(connection, {{"GET", input}, {"PTTL", input}}));
     RETURN_IF_ERROR(redis_status(seen));
     const std::string nonce(given.entry.field("nonce"));
     ASSIGN_OR_RETURN(const int64_t left_ms, redis_integer(seen[1]));
@@ -287,7 +288,7 @@ StatusOr<std::optional<Ticket>> RedisTickets::accept(RedisConnection& connection
       return std::optional<Ticket>(*std::move(ticket));
     }
   }
-  ASSIGN_OR_RETURN(const auto dropped, run_all(connection, drop_commands(stream, {given.entry.id})));
+  ASSIGN_OR_RETURN(const auto dropped, run(connection, drop_commands(stream, {given.entry.id})));
   RETURN_IF_ERROR(redis_status(dropped));
   return std::optional<Ticket>();
 }

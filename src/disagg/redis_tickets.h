@@ -2,8 +2,8 @@
 //
 // An entry of the stream is a ticket and a nonce. The input's key holds that nonce, and lives as long as the ticket's
 // time: a ticket exists while its input's key holds its nonce. Deleting the key withdraws it; an entry without a key is
-// over, and the taker that sees it drops it. The group knows who has an entry, for how long, and how often it was given
-// out, which is its attempt.
+// over, and is dropped by who sees it. The group knows who has an entry, for how long, and how often it was given out,
+// which is its attempt.
 #pragma once
 
 #include <map>
@@ -51,6 +51,7 @@ class RedisTickets final {
 
   StatusOr<Added> add(const Ticket& ticket, const std::string& stream);
   StatusOr<size_t> drop_dead(const std::string& stream);
+  StatusOr<std::vector<RedisValue>> run(RedisConnection& connection, const std::vector<RedisCommand>& commands) const;
   bool is_time_to_tidy();
   void tidy(RedisConnection& connection, const std::string& stream);
   StatusOr<std::optional<Ticket>> take_with(RedisConnection& connection, const InstanceId& self,

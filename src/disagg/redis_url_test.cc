@@ -85,6 +85,7 @@ TEST(RedisUrl, NamesTheFieldThatIsWrong) {
     const Status status = parse_redis_url(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_EQ(error_param(status), field) << text << ": " << status;
+    EXPECT_TRUE(error_message(status).starts_with(field)) << status;
     EXPECT_EQ(status.message().find("secret"), std::string::npos) << status;
   }
 }
