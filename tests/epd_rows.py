@@ -471,7 +471,7 @@ def ten_thousand_at_once(setup):
 def strangers_are_refused(setup):
     with setup.fleet("1E1D") as fleet:
         encoder = fleet.port_of("e0")
-        code = [("X-Transept-Code", "0" * 64)]
+        code = [("X-Transept-Instance-Code", "0" * 64)]
         asked = [(fleet.port, wire.get("/v1/inputs/p0.1.1/0", headers)) for headers in ([], code)]
         asked += [(fleet.port, wire.post("/v1/inputs/p0.1.1/0", {"error": "no"}, headers)) for headers in ([], code)]
         asked += [(encoder, wire.post("/v1/encode", body, headers)) for headers in ([], code)

@@ -91,6 +91,25 @@ TEST_F(AskedRequests, AskForNothingThatIsHere) {
   expect_nothing_held();
 }
 
+// An encode instance that was slow announces what its request no longer wants: it takes no room.
+TEST_F(AskedRequests, WhatWasWithdrawnTakesNoRoom) {
+  make_asking();
+  asker_.keeps = true;
+  ASSERT_EQ(add_content("gone", 9, 1), ok_status());
+  ASSERT_TRUE(engine_->abort_request("gone").ok());
+  asker_.encode(asker_.asks[0]);
+  for (int i = 0; i < 2000; ++i) step();
+  expect_nothing_held();
+  EXPECT_EQ(encoders_.stats().num_failed, 1) << "it hears that its rows are not wanted";
+  EXPECT_EQ(encoders_.stats().num_done, 0);
+  // The next one has all the room.
+  asker_.keeps = false;
+  ASSERT_EQ(add_content("next", 30, 2), ok_status());
+  run();
+  expect_right("next", 30, 2);
+  expect_nothing_held();
+}
+
 // A handle is asked for once, when a request over it has its turn.
 TEST_F(AskedRequests, OverOneHandleAskOnce) {
   make_asking();

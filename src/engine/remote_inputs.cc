@@ -33,6 +33,11 @@ Status refuse(const Why&... why) {
   return field_error("encoded_inputs", str_cat(why...));
 }
 
+// Names of what an instance asks for: NAME.INCARNATION.NUMBER.
+std::string prefix_of(const InstanceId& self) {
+  return str_cat(self.name.substr(0, kMaxEcNameBytes / 2), ".", self.incarnation, ".");
+}
+
 }  // namespace
 
 Status RemoteInputs::check(const Options& options, Executor& executor) {
@@ -46,6 +51,7 @@ Status RemoteInputs::check(const Options& options, Executor& executor) {
 
 RemoteInputs::RemoteInputs(Options options, Scheduler& scheduler, Executor& executor, const Clock& clock)
     : options_(std::move(options)),
+      asking_prefix_(prefix_of(options_.connector->self())),
       scheduler_(scheduler),
       executor_(executor),
       clock_(clock),
@@ -103,7 +109,9 @@ void RemoteInputs::handle(const EcEvent& event, TimePoint now) {
 
 void RemoteInputs::handle_message(const EcPeerMessage& message, TimePoint now) {
   if (const auto* meta = std::get_if<EcMeta>(&message.message)) {
-    if (check_ec_meta(*meta).ok()) table_.on_metadata(message.from, *meta, now, outputs_);
+    if (!check_ec_meta(*meta).ok()) return;
+    if (is_withdrawn(meta->key)) return refuse_withdrawn(message.from, meta->key);
+    table_.on_metadata(message.from, *meta, now, outputs_);
   } else if (const auto* query = std::get_if<EcQuery>(&message.message)) {
     table_.on_query(message.from, query->key, now, outputs_);
   } else if (const auto* cancel = std::get_if<EcCancel>(&message.message)) {

@@ -136,6 +136,8 @@ class RemoteInputs final {
   void lose(const std::string& request_id, const Status& why, std::vector<RequestOutput>& ended);
   const std::string& name_of(const std::string& request_id) const;
   const std::string& request_of(const std::string& name) const;
+  bool is_withdrawn(const EcKey& key) const;
+  void refuse_withdrawn(const InstanceId& from, const EcKey& key);
   Asked& begin_asking(const std::string& request_id);
   void ask(const std::string& name, std::span<const EncoderItem> items, TimePoint deadline);
   void stop_waiting(Asked& asked);
@@ -147,6 +149,7 @@ class RemoteInputs final {
   RequestOutput output_of(InputStage::Request request, const Status& error) const;
 
   Options options_;
+  const std::string asking_prefix_;  // of names that this instance gives
   Scheduler& scheduler_;
   Executor& executor_;
   const Clock& clock_;

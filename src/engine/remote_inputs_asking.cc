@@ -15,6 +15,22 @@ const std::string& RemoteInputs::request_of(const std::string& name) const {
   return asker == askers_.end() ? name : asker->second;
 }
 
+// Of an announcement that comes after its request has ended or has found its rows: what it brings would not be claimed,
+// and hold room until it is unclaimed for too long.
+bool RemoteInputs::is_withdrawn(const EcKey& key) const {
+  if (!key.request_id.starts_with(asking_prefix_) || askers_.contains(key.request_id)) return false;
+  const EcReceiver* receiver = table_.find_receiver(input_of(key));
+  return receiver == nullptr || (receiver->is_over() && receiver->is_newer(key));
+}
+
+void RemoteInputs::refuse_withdrawn(const InstanceId& from, const EcKey& key) {
+  EcReceiverOutput gone;
+  gone.kind = EcReceiverOutput::Kind::kCancel;
+  gone.to = from;
+  gone.key = key;
+  outputs_.push_back(std::move(gone));
+}
+
 void RemoteInputs::make_remote(std::vector<EncoderItem>& items) const {
   if (options_.asker == nullptr) return;
   if (std::ranges::any_of(items, [](const EncoderItem& item) { return item.remote.has_value(); })) return;
@@ -23,9 +39,8 @@ void RemoteInputs::make_remote(std::vector<EncoderItem>& items) const {
 
 // A name of its own for each time: what an earlier one left, here and at encode instances, is none of its business.
 RemoteInputs::Asked& RemoteInputs::begin_asking(const std::string& request_id) {
-  const InstanceId& self = options_.connector->self();
   Asked asked;
-  asked.name = str_cat(self.name.substr(0, kMaxEcNameBytes / 2), ".", self.incarnation, ".", num_asked_++);
+  asked.name = str_cat(asking_prefix_, num_asked_++);
   askers_.emplace(asked.name, request_id);
   return asked_.insert_or_assign(request_id, std::move(asked)).first->second;
 }
