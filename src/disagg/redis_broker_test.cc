@@ -262,6 +262,16 @@ TEST_F(RedisBrokerTest, ALaterTicketOfTheSameInputIsAnother) {
   EXPECT_TRUE(broker->take(kTaker, kModel, Duration::zero())->has_value()) << "it was not ended with the first";
 }
 
+TEST_F(RedisBrokerTest, AWithdrawnTicketIsNotGivenForALaterOne) {
+  const RedisServer server;
+  const auto broker = connected(server.url());
+  ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
+  ASSERT_TRUE(broker->withdraw({"r1", 2}).ok());
+  ASSERT_TRUE(broker->offer(ticket_of("r1")).ok());
+  EXPECT_TRUE(broker->take(kTaker, kModel, Duration::zero())->has_value());
+  EXPECT_FALSE(broker->take(kTaker, kModel, Duration::zero())->has_value()) << "one entry of two was over";
+}
+
 TEST_F(RedisBrokerTest, DropsWhatIsNoTicketRecordOrFrame) {
   const RedisServer server;
   const auto broker = connected(server.url());

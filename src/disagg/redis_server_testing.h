@@ -48,6 +48,7 @@ class RedisServer final {
                                       "--appendonly", "no",     "--dir", folder_.path(), "--logfile", "log"};
     words.insert(words.end(), options_.begin(), options_.end());
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     child_ = ::fork();
