@@ -232,7 +232,7 @@ StatusOr<std::optional<Ticket>> RedisTickets::take_with(RedisConnection& connect
     }
     RETURN_IF_ERROR(given.status());
     if (given->has_value()) {
-      ASSIGN_OR_RETURN(std::optional<Ticket> ticket, accept(connection, self, stream, **std::move(given)));
+      ASSIGN_OR_RETURN(std::optional<Ticket> ticket, accept(connection, self, stream, **given));
       if (ticket.has_value()) return ticket;
       continue;  // it was over: the next may not be
     }
@@ -269,7 +269,7 @@ StatusOr<std::optional<RedisTickets::Given>> RedisTickets::give(RedisConnection&
 
 // nullopt: the ticket is over, and was dropped.
 StatusOr<std::optional<Ticket>> RedisTickets::accept(RedisConnection& connection, const InstanceId& self,
-                                                     const std::string& stream, Given given) {
+                                                     const std::string& stream, const Given& given) {
   StatusOr<Ticket> ticket = decode_ticket(text_bytes(given.entry.field("ticket")));
   if (ticket.ok()) {
     const std::string input = keys_.input(ticket->key.request_id, ticket->key.input_id);

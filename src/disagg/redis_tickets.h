@@ -59,7 +59,7 @@ class RedisTickets final {
   StatusOr<std::optional<Given>> give(RedisConnection& connection, const std::string& consumer,
                                       const std::string& stream, TimePoint end);
   StatusOr<std::optional<Ticket>> accept(RedisConnection& connection, const InstanceId& self, const std::string& stream,
-                                         Given given);
+                                         const Given& given);
   StatusOr<std::optional<RedisPending>> look(RedisLink::Turn& turn, const Taken& taken) const;
   std::optional<Taken> find_taken(const InstanceId& self, const EcKey& key);
   void forget(const Taken& taken);
