@@ -101,14 +101,25 @@ constexpr ConfigProbe kConfigProbes[] = {
 
 // Always there, or asked for elsewhere: engine_end_to_end_test.cc and tests/golden.py (batching, pools, block sizes,
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), apps/flags_test.cc (flags that
-// are refused), shortlist_end_to_end_test.cc, the tests below (LoRA).
-const std::set<Feature> kProvedElsewhere = {
-    Feature::kStreaming,       Feature::kScore,          Feature::kContinuousBatching,
-    Feature::kPagedSelfKv,     Feature::kPagedCrossKv,   Feature::kBlockSizes,
-    Feature::kPoison,          Feature::kSharedInputs,   Feature::kPinnedInputs,
-    Feature::kPrefixCaching,   Feature::kChunkedPrefill, Feature::kSpeculation,
-    Feature::kShortlists,      Feature::kLora,           Feature::kTensorParallel,
-    Feature::kPipelineParallel};
+// are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py (separated encoders), the tests
+// below (LoRA).
+const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
+                                            Feature::kScore,
+                                            Feature::kContinuousBatching,
+                                            Feature::kPagedSelfKv,
+                                            Feature::kPagedCrossKv,
+                                            Feature::kBlockSizes,
+                                            Feature::kPoison,
+                                            Feature::kSharedInputs,
+                                            Feature::kPinnedInputs,
+                                            Feature::kPrefixCaching,
+                                            Feature::kChunkedPrefill,
+                                            Feature::kSpeculation,
+                                            Feature::kShortlists,
+                                            Feature::kLora,
+                                            Feature::kTensorParallel,
+                                            Feature::kPipelineParallel,
+                                            Feature::kSeparatedEncoder};
 
 class FeaturesTest : public ::testing::Test {
  protected:
