@@ -60,6 +60,7 @@ TEST_F(DecoderPoolTest, TheLessBusyOfTwo) {
 
 TEST_F(DecoderPoolTest, WhatIsBegunIsEven) {
   std::vector<InstanceRecord> records;
+  records.reserve(8);
   for (int i = 0; i < 8; ++i) records.push_back(record_of("p" + std::to_string(i)));
   set(records);
   std::map<std::string, int> begun;

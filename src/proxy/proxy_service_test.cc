@@ -9,7 +9,6 @@ namespace transept {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A decode instance, as far as a proxy sees it.
 struct Upstream {
@@ -30,6 +29,7 @@ class ProxyTest : public ::testing::Test {
  protected:
   void start(const std::vector<const Upstream*>& upstreams) {
     std::vector<InstanceRecord> records;
+    records.reserve(upstreams.size());
     for (const Upstream* upstream : upstreams) records.push_back(upstream->record);
     pool_.set_records(records);
     service_ = std::make_unique<ProxyService>(options_, pool_);
@@ -56,7 +56,7 @@ TEST_F(ProxyTest, ForwardsARequestAsItCame) {
   Mutex mutex;
   const Upstream upstream("p0", [&](HttpRequest request, const std::shared_ptr<Responder>& responder) {
     const MutexLock lock(mutex);
-    seen = request;
+    seen = std::move(request);
     responder->respond({.status = 418,
                         .content_type = "text/x",
                         .headers = {{"X-Mine", "a"}, {"X-Mine", "b"}, {"Retry-After", "7"}},
@@ -240,6 +240,7 @@ TEST_F(ProxyTest, ManyAtOnceKeepTheirAnswers) {
   const Upstream one("p0"), two("p1"), three("p2");
   start({&one, &two, &three});
   std::vector<std::thread> threads;
+  threads.reserve(32);
   for (int i = 0; i < 32; ++i) {
     threads.emplace_back([&, i] {
       HttpClient kept = client();

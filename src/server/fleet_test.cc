@@ -81,6 +81,7 @@ class FleetTest : public ::testing::Test {
   static std::vector<std::string> answers(const MakeClient& make_client, int count) {
     std::vector<std::string> texts(static_cast<size_t>(count));
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
       threads.emplace_back([&, i] {
         HttpClient client = make_client();
