@@ -85,7 +85,7 @@ size_t TicketTaker::num_in_work() const {
 
 bool TicketTaker::has_room() const {
   if (is_draining_ || in_work_.size() >= static_cast<size_t>(options_.max_in_work)) return false;
-  return in_work_.empty() || num_positions_ < options_.max_positions;
+  return num_positions_ < options_.max_positions;
 }
 
 void TicketTaker::run_taker() {

@@ -220,6 +220,23 @@ TEST_F(TicketTakerTest, RenewsWhatIsInWork) {
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; }));
 }
 
+// It was not renewed in time, and no other instance is there.
+TEST_F(TicketTakerTest, AnIdleTicketThatComesBackIsTheSameWork) {
+  options_.renew_every = seconds(100);
+  start();
+  offer(asker_.keep("r0", {1, 2}));
+  ASSERT_TRUE(intake_.wait_for_begun(1));
+  // Of the second attempt alone the broker takes the end.
+  EXPECT_TRUE(wait_until([&] { return asking_.renew(options_.self, {"r0", 0, 1}).ok(); }));
+  EXPECT_TRUE(wait_until([&] { return taker_->num_in_work() == 1 && taker_->counts().num_taken == 1; }));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(taker_->counts().num_taken, 1);
+  intake_.finish_all(ok_status());
+  EXPECT_TRUE(taker_->drain(seconds(10)));
+  EXPECT_EQ(taker_->counts().num_done, 1);
+  EXPECT_EQ(asking_.renew(options_.self, {"r0", 0, 1}).code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(TicketTakerTest, LeavesWhatIsWithdrawn) {
   start();
   offer(asker_.keep("r0", {1}));
