@@ -91,7 +91,10 @@ int run_fleet(const Flags& flags, EpdPlan plan, const ServeSettings& settings, c
     proxy.service.max_body_bytes = std::max(settings.options.max_upload_bytes, settings.options.json.max_bytes) +
                                    std::max(settings.options.max_field_bytes, size_t{1} << 20);
     proxy.service.max_bodies_bytes = static_cast<size_t>(settings.options.queue.max_body_bytes);
-    proxy.service.max_requests = fleet.plan.shape.num_decode * settings.options.queue.max_requests;
+    // Each has a thread.
+    constexpr int32_t kMaxRequests = 1 << 14;
+    proxy.service.max_requests = std::min(
+        kMaxRequests, fleet.plan.shape.num_decode * std::min(kMaxRequests, settings.options.queue.max_requests));
     std::random_device random;
     proxy.pool.seed = random();
     fleet.proxy = proxy;

@@ -1,9 +1,11 @@
 #include "proxy/proxy_service.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "net/http_chars.h"
 #include "request/result_json.h"
 
@@ -138,7 +140,13 @@ void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket,
   }
   ++num_in_work_;
   waiting_.push_back({std::move(request), std::move(ticket), std::move(responder)});
-  if (num_idle_ < static_cast<int32_t>(waiting_.size()) && !is_stopped_) threads_.emplace_back([this] { run(); });
+  if (num_idle_ < static_cast<int32_t>(waiting_.size()) && !is_stopped_) add_thread();
+  if (threads_.empty()) {
+    ++num_failed_;
+    --num_in_work_;
+    waiting_.back().responder->respond(response_of(absl::UnavailableError("the system gives no thread")));
+    return waiting_.pop_back();
+  }
   changed_.notify_one();
 }
 
@@ -149,6 +157,15 @@ HttpResponse ProxyService::on_error(int status, const std::string& reason, const
 }
 
 // ---- Threads
+
+// If the system gives none, requests wait for the threads that there are.
+void ProxyService::add_thread() {
+  try {
+    threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty()) log_error("the system gives no thread");
+  }
+}
 
 void ProxyService::run() {
   while (true) {

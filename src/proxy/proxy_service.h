@@ -67,6 +67,7 @@ class ProxyService final : public HttpService {
   };
   struct Passing;  // one answer on its way
 
+  void add_thread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run();
   void forward(const HttpRequest& request, Responder& responder);
   DecoderPool::Outcome try_one(const DecoderPool::Choice& choice, const HttpRequest& request, Passing& passing);

@@ -152,10 +152,6 @@ Status Instance::health() const {
   return absl::UnavailableError(str_cat("the broker does not answer (--broker ", options_.broker, ")"));
 }
 
-TicketTaker::Counts Instance::ticket_counts() const {
-  return taker_ == nullptr ? TicketTaker::Counts() : taker_->counts();
-}
-
 InstanceLoad Instance::load() const {
   const EngineSnapshot snapshot = engine_->snapshot();
   InstanceLoad load;

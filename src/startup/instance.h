@@ -70,8 +70,6 @@ class Instance final {
 
   // Errors: kUnavailable, the broker does not answer.
   Status health() const;
-  // Zeros of a decode instance.
-  TicketTaker::Counts ticket_counts() const;
 
  private:
   class Intake;
