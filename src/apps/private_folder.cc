@@ -1,7 +1,9 @@
 #include "apps/private_folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,7 +21,8 @@ namespace {
 
 static_assert(PrivateFolder::kMaxSocketPathBytes == sizeof(sockaddr_un::sun_path) - 1);
 
-constexpr std::string_view kPattern = "/transept-XXXXXX";
+constexpr std::string_view kPrefix = "transept-";
+constexpr std::string_view kDrawn = "XXXXXX";  // mkdtemp(3)
 
 Status write_all(int fd, const std::string& path, std::string_view content) {
   while (!content.empty()) {
@@ -31,6 +34,36 @@ Status write_all(int fd, const std::string& path, std::string_view content) {
   return ok_status();
 }
 
+// -1: it is not this user's, not old enough, or its owner has it.
+int lock_of_left(const std::filesystem::path& folder) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return -1;
+  if (info.st_uid != ::geteuid() || (info.st_mode & 0777) != 0700) return -1;
+  const std::string owner = str_cat(folder.string(), "/", PrivateFolder::kOwnerFile);
+  const int fd = ::open(owner.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const bool is_old = is_file && ::time(nullptr) - info.st_mtime >= PrivateFolder::kLeastAge.count();
+  if (is_old && ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+// Folders of owners that were killed.
+void remove_left(const std::string& parent) {
+  std::error_code ignored;
+  for (auto entry = std::filesystem::directory_iterator(parent, ignored);
+       !ignored && entry != std::filesystem::end(entry); entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kDrawn.size()) continue;
+    const int lock = lock_of_left(entry->path());
+    if (lock < 0) continue;
+    std::error_code stays;
+    std::filesystem::remove_all(entry->path(), stays);
+    ::close(lock);
+  }
+}
+
 }  // namespace
 
 StatusOr<PrivateFolder> PrivateFolder::create(std::span<const std::string> parents, std::string_view longest_name) {
@@ -38,7 +71,7 @@ StatusOr<PrivateFolder> PrivateFolder::create(std::span<const std::string> paren
   for (const std::string& parent : parents) {
     std::string path = parent;
     while (path.size() > 1 && path.back() == '/') path.pop_back();
-    path += kPattern;
+    path += str_cat("/", kPrefix, kDrawn);
     const size_t size = path.size() + 1 + longest_name.size();
     std::string reason;
     if (!parent.starts_with('/')) {
@@ -46,22 +79,36 @@ StatusOr<PrivateFolder> PrivateFolder::create(std::span<const std::string> paren
     } else if (size > kMaxSocketPathBytes) {
       reason =
           str_cat("is too long: sockets in it have paths of ", size, " bytes, the system allows ", kMaxSocketPathBytes);
-    } else if (::mkdtemp(path.data()) != nullptr) {  // of mode 700
-      return PrivateFolder(std::move(path));
     } else {
-      reason = std::strerror(errno);
+      remove_left(parent);
+      StatusOr<PrivateFolder> made = make(std::move(path));
+      if (made.ok()) return made;
+      reason = error_message(made.status());
     }
     reasons += str_cat(reasons.empty() ? "" : "; ", printable(parent), ": ", reason);
   }
   return absl::UnavailableError(str_cat("no folder for sockets (TMPDIR names another): ", reasons));
 }
 
+StatusOr<PrivateFolder> PrivateFolder::make(std::string path) {
+  if (::mkdtemp(path.data()) == nullptr) return absl::UnavailableError(std::strerror(errno));  // of mode 700
+  PrivateFolder folder(std::move(path), -1);
+  const std::string owner = str_cat(folder.path_, "/", kOwnerFile);
+  folder.lock_ = ::open(owner.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (folder.lock_ < 0 || ::flock(folder.lock_, LOCK_EX | LOCK_NB) != 0) {
+    return absl::UnavailableError(str_cat(owner, ": ", std::strerror(errno)));
+  }
+  return folder;
+}
+
 PrivateFolder::~PrivateFolder() {
   std::error_code ignored;
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  if (lock_ >= 0) ::close(lock_);
 }
 
-PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
 
 Status PrivateFolder::write(std::string_view name, std::string_view content) const {
   const std::string path = str_cat(path_, "/", name);

@@ -1,7 +1,9 @@
 // A folder that only this user can open, with a name of its own, for sockets and secrets of processes that belong
-// together. Removed at the end, with all that is in it. Not thread-safe.
+// together. Removed at the end, with all that is in it. One whose owner was killed is removed by the next create() in
+// the same parent: owners hold a lock on a file in it. Not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +15,10 @@ namespace transept {
 
 class PrivateFolder final {
  public:
+  // The file that the owner has locked.
+  static constexpr std::string_view kOwnerFile = ".owner";
+  // A folder that is younger is never taken for one that was left.
+  static constexpr std::chrono::seconds kLeastAge{60};
   // The longest path of a socket in the file system (sun_path, without the zero byte that ends it).
   static constexpr size_t kMaxSocketPathBytes = 107;
 
@@ -28,8 +34,10 @@ class PrivateFolder final {
   Status write(std::string_view name, std::string_view content) const;
 
  private:
-  explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
+  static StatusOr<PrivateFolder> make(std::string path);
+  PrivateFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
   std::string path_;  // empty: moved from
+  int lock_;          // descriptor of kOwnerFile; -1: moved from
 };
 
 // $XDG_RUNTIME_DIR, $TMPDIR and /tmp, without those that are not set.

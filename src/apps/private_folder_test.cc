@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 
@@ -78,6 +81,62 @@ TEST(PrivateFolder, TheLongestPathOfASocketIsAllowedAndNoneThatIsLonger) {
   const std::vector<std::string> parents = {parent.path()};
   EXPECT_TRUE(PrivateFolder::create(parents, std::string(fitting, 'n')).ok());
   EXPECT_THAT(error_message(create_error(parents, std::string(fitting + 1, 'n'))), HasSubstr("of 108 bytes"));
+}
+
+void make_older(const std::string& path, std::chrono::seconds by) {
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - by);
+}
+
+std::string owner_file(const std::string& folder) { return folder + "/" + std::string(PrivateFolder::kOwnerFile); }
+
+TEST(PrivateFolder, OneWhoseOwnerWasKilledIsRemovedByTheNext) {
+  const TestFolder parent;
+  const std::vector<std::string> parents = {parent.path()};
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    const auto folder = PrivateFolder::create(parents, "broker");
+    ::_exit(folder.ok() && folder->write("secret", "0123").ok() ? 0 : 1);  // and no destructor runs
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(owner, &status, 0), owner);
+  ASSERT_EQ(status, 0);
+  const std::string left = std::filesystem::directory_iterator(parent.path())->path().string();
+  ASSERT_TRUE(std::filesystem::exists(left + "/secret"));
+
+  ASSERT_TRUE(PrivateFolder::create(parents, "broker").ok());
+  EXPECT_TRUE(std::filesystem::exists(left)) << "one that is young may be about to get its owner";
+  make_older(owner_file(left), PrivateFolder::kLeastAge);
+  ASSERT_TRUE(PrivateFolder::create(parents, "broker").ok());
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+TEST(PrivateFolder, NothingElseIsRemoved) {
+  namespace fs = std::filesystem;
+  const TestFolder parent;
+  const std::vector<std::string> parents = {parent.path()};
+  const auto folder_of = [&](const std::string& name, fs::perms mode) {
+    std::string path = parent.path() + "/" + name;
+    fs::create_directory(path);
+    fs::permissions(path, mode);
+    return path;
+  };
+  const auto add_owner = [&](const std::string& path) {
+    parent.write(std::filesystem::relative(owner_file(path), parent.path()).string(), "");
+    make_older(owner_file(path), std::chrono::hours(1));
+  };
+  std::vector<std::string> kept = {folder_of("transept-models", fs::perms::owner_all),
+                                   folder_of("transept-public", fs::perms::owner_all | fs::perms::others_read),
+                                   folder_of("transept-another", fs::perms::owner_all),
+                                   folder_of("personal-abcdef", fs::perms::owner_all)};
+  for (size_t i = 1; i < kept.size(); ++i) add_owner(kept[i]);
+  fs::create_symlink(kept[1], parent.path() + "/transept-linked");
+  const auto alive = PrivateFolder::create(parents, "broker");
+  ASSERT_TRUE(alive.ok());
+  make_older(owner_file(alive->path()), std::chrono::hours(1));
+  kept.push_back(alive->path());
+
+  ASSERT_TRUE(PrivateFolder::create(parents, "broker").ok());
+  for (const std::string& path : kept) EXPECT_TRUE(fs::exists(path)) << path;
 }
 
 TEST(RuntimeFolders, AreTheVariablesInOrder) {

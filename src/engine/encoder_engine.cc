@@ -311,14 +311,14 @@ void EncoderEngine::update(TimePoint now) {
 }
 
 EcRows EncoderEngine::to_rows(const std::vector<float>& values) const {
-  std::vector<std::byte> rows(values.size() * dtype_bytes(options_.dtype));
+  const auto bytes = std::as_bytes(std::span(values));
   if (options_.dtype == DType::kFloat32) {
-    std::memcpy(rows.data(), values.data(), rows.size());
-  } else {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const uint16_t bits = float_to_bfloat16(values[i]);
-      std::memcpy(rows.data() + i * sizeof bits, &bits, sizeof bits);
-    }
+    return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  }
+  std::vector<std::byte> rows(values.size() * dtype_bytes(options_.dtype));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint16_t bits = float_to_bfloat16(values[i]);
+    std::memcpy(rows.data() + i * sizeof bits, &bits, sizeof bits);
   }
   return std::make_shared<const std::vector<std::byte>>(std::move(rows));
 }
