@@ -63,7 +63,7 @@ def who_takes_nothing_for_long_is_dropped(setup):
     """By time: more than the system's buffers hold, less than the server's bound."""
     with setup.serve(TEXT_MODEL, "--write-timeout", 1, "--log-format", "json") as server:
         begin = time.monotonic()
-        slow = unread(server, 1, 6)  # 5.5 MB
+        slow = unread(server, 1, 4)  # 3.7 MB
         dropped = wait_until(lambda: f'"status": {DROPPED}' in server.log(), 30 * setup.time_factor)
         assert dropped is not None, "a client that took nothing for 1 s was not dropped"
         after = time.monotonic() - begin  # the stream begins within unread()
