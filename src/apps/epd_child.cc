@@ -11,9 +11,9 @@ namespace {
 
 // The launcher's own; how the model was found; and what epd_arguments() says to each instance.
 constexpr std::string_view kNotPassedOn[] = {
-    "epd",          "epd-threads", "revision",       "download-dir",    "cache-dir",
-    "role",         "broker",      "ec-secret-file", "instance-name",   "instance-url",
-    "ec-namespace", "threads",     "replicas",       "ec-bulk-address", "cpu-affinity"};
+    "epd",     "epd-threads", "epd-broker",      "revision",      "download-dir", "cache-dir",
+    "role",    "broker",      "ec-secret-file",  "instance-name", "instance-url", "ec-namespace",
+    "threads", "replicas",    "ec-bulk-address", "cpu-affinity"};
 
 bool is_passed_on(bool listens_apart, std::string_view flag) {
   const bool is_address = flag == "host" || flag == "port";
@@ -24,7 +24,7 @@ bool is_passed_on(bool listens_apart, std::string_view flag) {
 }  // namespace
 
 std::vector<std::string> epd_arguments(const Flags& flags, std::span<const FlagSpec> table, const EpdModel& model,
-                                       const EpdInstance& instance, const std::string& folder, bool is_behind_proxy) {
+                                       const EpdInstance& instance, const EpdLinks& links, bool is_behind_proxy) {
   const bool listens_apart = is_behind_proxy || instance.role == InstanceRole::kEncode;
   std::vector<std::string> arguments = {"transept", "serve"};
   const auto add = [&](std::string_view flag, std::string_view value) {
@@ -48,16 +48,20 @@ std::vector<std::string> epd_arguments(const Flags& flags, std::span<const FlagS
   }
   add("role", name(instance.role));
   add("instance-name", instance.name);
-  add("broker", str_cat("local:", folder, "/", kEpdBroker));
-  add("ec-secret-file", str_cat(folder, "/", kEpdSecret));
-  add("ec-bulk-address", str_cat("ipc://", folder, "/", instance.name));
+  if (links.redis_url.empty()) {
+    add("broker", str_cat("local:", links.folder, "/", kEpdBroker));
+  } else {
+    add("ec-namespace", links.ns);
+  }
+  add("ec-secret-file", str_cat(links.folder, "/", kEpdSecret));
+  add("ec-bulk-address", str_cat("ipc://", links.folder, "/", instance.name));
   add("threads", str_cat(instance.num_threads));
   add("cpu-affinity", instance.cpus);
   arguments.insert(arguments.end(), {"--", model.folder});
   return arguments;
 }
 
-std::vector<std::string> epd_environment(const char* const* environment) {
+std::vector<std::string> epd_environment(const char* const* environment, const EpdLinks& links) {
   std::vector<std::string> kept;
   for (; *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
@@ -66,6 +70,7 @@ std::vector<std::string> epd_environment(const char* const* environment) {
         kNotPassedOn, [&](std::string_view flag) { return environment_name(flag) == variable_name; });
     if (!is_ours) kept.emplace_back(variable);
   }
+  if (!links.redis_url.empty()) kept.push_back(str_cat(environment_name("broker"), "=", links.redis_url));
   return kept;
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ScopedVariable;
 using ::testing::StartsWith;
@@ -47,8 +48,9 @@ Flags parsed(const std::vector<std::string>& arguments) {
   return std::move(parsed).value();
 }
 
-std::vector<std::string> arguments_of(const std::vector<std::string>& given, const EpdInstance& instance) {
-  return epd_arguments(parsed(given), table(), kModel, instance, "/run/f");
+std::vector<std::string> arguments_of(const std::vector<std::string>& given, const EpdInstance& instance,
+                                      const EpdLinks& links = {"/run/f", "", ""}) {
+  return epd_arguments(parsed(given), table(), kModel, instance, links);
 }
 
 TEST(EpdArguments, OfAnEncodeInstance) {
@@ -65,6 +67,15 @@ TEST(EpdArguments, OfADecodeInstance) {
       ElementsAre("transept", "serve", "--host=0.0.0.0", "--port=80", "--served-model-name=org/tiny", "--role=decode",
                   "--instance-name=p0", "--broker=local:/run/f/broker", "--ec-secret-file=/run/f/secret",
                   "--ec-bulk-address=ipc:///run/f/p0", "--threads=3", "--cpu-affinity=none", "--", "-models/tiny"));
+}
+
+TEST(EpdArguments, ARedisServerIsNamedByTheEnvironment) {
+  const EpdLinks links{"/run/f", "redis://u:p@h/1", "epd-7"};
+  const auto arguments = arguments_of({"m", "--epd=1E1D", "--epd-broker=redis://u:p@h/1"}, kDecode, links);
+  EXPECT_THAT(arguments, Contains("--ec-namespace=epd-7"));
+  EXPECT_THAT(arguments, Not(Contains(HasSubstr("broker"))));
+  const char* const environment[] = {"TRANSEPT_BROKER=redis://other", "TRANSEPT_EPD_BROKER=redis://u:p@h/1", nullptr};
+  EXPECT_THAT(epd_environment(environment, links), ElementsAre("TRANSEPT_BROKER=redis://u:p@h/1"));
 }
 
 TEST(EpdArguments, TheModelIsFoundOnce) {
@@ -114,7 +125,8 @@ TEST(EpdEnvironment, LeavesOutWhatArgumentsSay) {
                                      "EMPTY=",
                                      "TRANSEPT_BROKER=",
                                      nullptr};
-  EXPECT_THAT(epd_environment(environment), ElementsAre("PATH=/bin", "TRANSEPT_PORT=80", "TRANSEPT_EPDX=1", "EMPTY="));
+  EXPECT_THAT(epd_environment(environment, {"/run/f", "", ""}),
+              ElementsAre("PATH=/bin", "TRANSEPT_PORT=80", "TRANSEPT_EPDX=1", "EMPTY="));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct OwnFlag {
 };
 constexpr OwnFlag kOwn[] = {
     {"role", "each instance gets its role"},
-    {"broker", "the fleet has a broker of its own"},
+    {"broker", "the fleet has a broker of its own, or a Redis server by --epd-broker"},
     {"ec-secret-file", "the fleet draws a secret of its own"},
     {"ec-bulk-address", "each instance gets an address"},
     {"instance-url", "instances are reached on this machine"},
@@ -39,14 +39,21 @@ Status check_alone(const Flags& flags) {
 
 StatusOr<std::optional<EpdPlan>> read_plan(const Flags& flags, const std::vector<int>& available) {
   if (!flags.has("epd")) {
-    if (!flags.has("epd-threads")) return std::optional<EpdPlan>();
-    return invalid_argument("--epd-threads ", flags.text_or("epd-threads", ""), ": goes with --epd alone");
+    for (const char* name : {"epd-threads", "epd-broker"}) {
+      if (flags.has(name)) return invalid_argument(flags.name_of(name), ": goes with --epd alone");
+    }
+    return std::optional<EpdPlan>();
   }
   EpdPlan plan;
   ASSIGN_OR_RETURN(plan.shape, parse_epd_shape(flags.text_or("epd", "")));
   std::optional<EpdThreads> threads;
   if (flags.has("epd-threads")) {
     ASSIGN_OR_RETURN(threads, parse_epd_threads(flags.text_or("epd-threads", "")));
+  }
+  plan.redis_url = flags.text_or("epd-broker", "");
+  if (flags.has("epd-broker") && !plan.redis_url.starts_with("redis")) {
+    // Not echoed: there may be a password.
+    return invalid_argument("--epd-broker: expected redis://HOST[:PORT][/DB]");
   }
   RETURN_IF_ERROR(check_alone(flags));
   // Of one engine with all processors.
@@ -71,6 +78,11 @@ std::vector<FlagSpec> epd_flags() {
        .help =
            "compute threads of each encode and of each decode instance; they are pinned to cores of their own, where "
            "there are enough and --cpu-affinity is not none",
+       .group = kGroup},
+      {.name = "epd-broker",
+       .value_name = "URL",
+       .default_text = "a broker of its own",
+       .help = "a Redis server that the instances find each other by: redis://[USER:PASSWORD@]HOST[:PORT][/DB]",
        .group = kGroup},
   };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/epd_shape.h"
@@ -13,6 +14,7 @@ namespace transept {
 struct EpdPlan {
   EpdShape shape;
   std::vector<EpdInstance> instances;
+  std::string redis_url;  // of --epd-broker; "": the fleet has a broker of its own
 };
 
 std::vector<FlagSpec> epd_flags();

@@ -12,6 +12,7 @@ namespace transept {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<FlagSpec> table() {
   std::vector<FlagSpec> flags = epd_flags();
@@ -34,7 +35,8 @@ std::string error_of(const std::vector<std::string>& arguments) {
 
 TEST(EpdPlan, WithoutTheFlagThereIsNone) {
   EXPECT_EQ(plan_of({"--threads=3", "--replicas=2"})->has_value(), false);
-  EXPECT_EQ(error_of({"--epd-threads=1,1"}), "--epd-threads 1,1: goes with --epd alone");
+  EXPECT_EQ(error_of({"--epd-threads=1,1"}), "--epd-threads: goes with --epd alone");
+  EXPECT_EQ(error_of({"--epd-broker=redis://h"}), "--epd-broker: goes with --epd alone");
 }
 
 TEST(EpdPlan, HasEveryInstance) {
@@ -72,6 +74,14 @@ TEST(EpdPlan, WhatTheLauncherSaysItselfIsRefused) {
   }
   EXPECT_THAT(error_of({"--epd=1E1D", "--replicas=2"}), HasSubstr("--replicas 2 does not go with it"));
   EXPECT_TRUE(plan_of({"--epd=1E1D", "--replicas=1"}).ok());
+}
+
+TEST(EpdPlan, TheBrokerMayBeARedisServer) {
+  EXPECT_EQ(plan_of({"--epd=1E1D"}).value()->redis_url, "");
+  EXPECT_EQ(plan_of({"--epd=1E1D", "--epd-broker=redis://u:p@h/2"}).value()->redis_url, "redis://u:p@h/2");
+  const std::string error = error_of({"--epd=1E1D", "--epd-broker=http://u:secret@h"});
+  EXPECT_THAT(error, HasSubstr("--epd-broker: expected redis://"));
+  EXPECT_THAT(error, Not(HasSubstr("secret")));
 }
 
 TEST(EpdPlan, ErrorsNameTheVariableThatHasTheValue) {

@@ -10,7 +10,6 @@
 #include "apps/interrupt_count.h"
 #include "apps/serve_banner.h"
 #include "base/log.h"
-#include "disagg/local_broker.h"
 
 namespace transept {
 namespace {
@@ -63,9 +62,14 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   const SteadyClock clock;
   const EpdPlan& plan = settings.plan;
   if (!settings.num_interrupts) count_interrupts();
-  ASSIGN_OR_RETURN(const EpdBroker hub, start_epd_broker());
-  ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker, LocalBroker::connect(hub.socket()));
-  log_info("--epd ", plan.shape.text(), ": broker at ", hub.socket(), ", in process ", ::getpid());
+  ASSIGN_OR_RETURN(const EpdBroker hub, start_epd_broker(plan.redis_url));
+  const std::shared_ptr<Broker>& broker = hub.broker;
+  if (hub.server == nullptr) {
+    log_info("--epd ", plan.shape.text(), ": broker of --epd-broker, --ec-namespace ", hub.links.ns);
+  } else {
+    log_info("--epd ", plan.shape.text(), ": broker at ", hub.links.folder, "/", kEpdBroker, ", in process ",
+             ::getpid());
+  }
 
   std::unique_ptr<Proxy> proxy;
   if (settings.proxy.has_value()) {
@@ -74,13 +78,13 @@ StatusOr<int> run_epd(const Flags& flags, std::span<const FlagSpec> table, const
   }
 
   std::vector<SupervisedChild> children;
-  const std::vector<std::string> environment = epd_environment(::environ);
+  const std::vector<std::string> environment = epd_environment(::environ, hub.links);
   for (const EpdInstance& instance : plan.instances) {
     children.push_back(
         {.name = instance.name,
          .role = instance.role,
          .command = {.program = settings.program,
-                     .arguments = epd_arguments(flags, table, settings.model, instance, hub.folder.path(),
+                     .arguments = epd_arguments(flags, table, settings.model, instance, hub.links,
                                                 proxy != nullptr && instance.role == InstanceRole::kDecode),
                      .environment = environment}});
   }

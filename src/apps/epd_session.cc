@@ -19,7 +19,7 @@ StatusOr<std::unique_ptr<EpdSession>> EpdSession::start(const Flags& flags, Engi
   if (plan->shape.num_decode > 1) {
     return invalid_argument("--epd ", plan->shape.text(), ": this process is the one decode instance: 1E1D, 2E1D, ..");
   }
-  ASSIGN_OR_RETURN(EpdBroker broker, start_epd_broker());
+  ASSIGN_OR_RETURN(EpdBroker broker, start_epd_broker(plan->redis_url));
   std::unique_ptr<EpdSession> session(new EpdSession(*std::move(plan), std::move(broker)));
   RETURN_IF_ERROR(session->connect());
   config.threads = session->self().num_threads;
@@ -46,7 +46,8 @@ Status EpdSession::connect() {
   Instance::Options instance;
   instance.role = InstanceRole::kDecode;
   instance.name = self().name;
-  instance.broker = str_cat("local:", broker_.socket());
+  instance.broker = broker_.url();
+  instance.ns = broker_.links.ns;
   instance.bulk_address = str_cat("ipc://", broker_.folder.path(), "/", self().name);
   instance.secret = secret;
   instance.url = str_cat("http://", server_->address());
@@ -73,10 +74,10 @@ void EpdSession::run_children(const Flags& flags, const std::string& model) {
   const SteadyClock clock;
   std::vector<SupervisedChild> children;
   const std::vector<FlagSpec> table = engine_flags();
-  const std::vector<std::string> environment = epd_environment(::environ);
+  const std::vector<std::string> environment = epd_environment(::environ, broker_.links);
   for (const EpdInstance& instance : plan_.instances) {
     if (instance.role != InstanceRole::kEncode) continue;
-    std::vector<std::string> arguments = epd_arguments(flags, table, {model, "model"}, instance, broker_.folder.path());
+    std::vector<std::string> arguments = epd_arguments(flags, table, {model, "model"}, instance, broker_.links);
     if (!flags.has("log-level") && !flags.is_on("quiet"))
       arguments.insert(arguments.begin() + 2, "--log-level=warning");
     children.push_back(
