@@ -144,6 +144,22 @@ class EndsTest(unittest.TestCase):
         end = "was cut or cannot be read any more while it was in use: the process ends"
         self.assertTrue(err.endswith(f"transept: {weights}: {end}\n"), err)
 
+    def test_a_server_outlives_the_reader_of_its_log(self):
+        process = subprocess.Popen([str(BINARY), "serve", "g2p", "--port", "0"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait, 60)
+        self.addCleanup(process.kill)
+        address = next(found for line in process.stderr if (found := re.search(r"at http://([0-9.:]+)", line)))
+        process.stderr.close()
+        for _ in range(3):  # each is a line of the log
+            connection = http.client.HTTPConnection(address[1], timeout=60)
+            connection.request("POST", "/v1/completions", json.dumps({"model": "g2p", "prompt": "hello"}),
+                               {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            self.assertEqual(answer.status, 200, answer.read())
+            connection.close()
+        process.terminate()
+        self.assertEqual(process.wait(60), 0)
+
     def test_descriptors_that_cannot_be_had_are_a_sentence(self):
         for limit in range(3, 24):
             code, out, err = limited("serve", "g2p", "--port", "0", NOFILE=limit)

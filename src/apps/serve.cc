@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <random>
 #include <thread>
 
@@ -123,6 +124,8 @@ int run_serve(const Flags& flags) {
     return usage_error(kVerb, fits);
   }
   if (settings->log.as_json) set_log_sink(write_json_notice);
+  // The reader of the log may go away (a launcher that was killed, a pipe to another program): answers go on.
+  std::signal(SIGPIPE, SIG_IGN);
   if (plan->has_value()) return run_fleet(flags, *std::move(*plan), *settings, *config);
   // Others wait for their next tokens here.
   if (!flags.has("encode-slice")) config->encode_slice = "auto";
