@@ -30,7 +30,18 @@ class Fleet(Server):
         with open(self.log, "ab") as sink:
             self.proxy = subprocess.Popen([str(self.binary), "proxy", "--broker", f"local:{broker}", "--port", "0"], stdout=sink, stderr=sink,
                                           stdin=subprocess.DEVNULL, env=self.environment())
-        return int(self.await_line(r"^proxy at http://127\.0\.0\.1:(\d+), for", self.proxy)[1])
+        port = int(self.await_line(r"^proxy at http://127\.0\.0\.1:(\d+), for", self.proxy)[1])
+        self.await_known(Wire(port))
+        return port
+
+    def await_known(self, wire):
+        """Until the proxy knows a decode instance, which takes it a moment."""
+        deadline = time.monotonic() + START_SECONDS
+        while wire.get("/health/ready").status != 200:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the proxy of {self.model} is not ready:\n{self.text()[-2000:]}")
+            time.sleep(0.02)
+        wire.close()
 
     def await_line(self, pattern, process):
         deadline = time.monotonic() + START_SECONDS
