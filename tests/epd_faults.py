@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Faults of a fleet on one machine, with processes: tests/epd_faults.py [--transept PATH] [--only SUBSTR] [--minutes N] [--seed N]. Every row of
-epd_rows.py, then N minutes of random kills and stops under load (epd_random.py). Needs Linux, the binary and the models of the tree; standard library
-only. Prints a line a row, and closes with `N passed, N failed`."""
+"""Faults of a fleet, with processes: tests/epd_faults.py [--transept PATH] [--only SUBSTR] [--minutes N] [--seed N]. Every row of epd_rows.py, of
+epd_mounts.py and of epd_redis.py, then N minutes of random kills and stops under load (epd_random.py). Needs Linux, the binary and the models of the
+tree; standard library only. Prints a line a row, and closes with `N passed, N failed`."""
 import argparse
 import random
 import sys
 from pathlib import Path
 
+import epd_mounts
+import epd_redis
 import epd_rows
 import harness
 import serving
@@ -26,7 +28,7 @@ def main():
     outcome = harness.Outcome()
     setup = epd_rows.FaultSetup(options.transept.resolve(), options.seed, options.minutes)
     try:
-        for row in [*epd_rows.QUICK, *epd_rows.SLOW, random_faults, random_faults_speech]:
+        for row in [*epd_rows.QUICK, *epd_rows.SLOW, *epd_mounts.ROWS, *epd_redis.ROWS, *(epd_redis.NOT_YET if options.only else []), random_faults, random_faults_speech]:
             if options.only in row.__name__:
                 harness.run_case(row, setup, outcome)
     finally:

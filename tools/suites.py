@@ -125,9 +125,10 @@ def run_suite(command, log):
     return read_closing_line(done.stdout, done.returncode)
 
 
-def client_tests(binary, log, name_filter=""):
-    """tests/clients: the official clients and plain HTTP against the server. Installs from PyPI and npm what is missing."""
-    return run_suite([sys.executable, "tests/clients/run.py", "--transept", str(binary), "--filter", name_filter], log)
+def client_tests(binary, log, name_filter="", through=""):
+    """tests/clients: the official clients and plain HTTP against the server, or through a fleet. Installs from PyPI and npm what is missing."""
+    way = ["--through", through] if through else []
+    return run_suite([sys.executable, "tests/clients/run.py", "--transept", str(binary), "--filter", name_filter, *way], log)
 
 
 def torch_files(binary, log, name_filter=""):
@@ -143,6 +144,11 @@ def server_tests(binary, log, scale=1.0):
 def fleet_faults(binary, log, minutes=10):
     """tests/epd_faults.py: a fleet on one machine, whose processes are killed and stopped under load."""
     return run_suite([sys.executable, "tests/epd_faults.py", "--transept", str(binary), "--minutes", str(minutes)], log)
+
+
+def deployment(binary, log):
+    """tests/deploy/run.py: what a fleet is deployed with, and examples/epd. Installs from PyPI what is missing."""
+    return run_suite([sys.executable, "tests/deploy/run.py", "--transept", str(binary)], log)
 
 
 def library_tests(binary, log):

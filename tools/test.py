@@ -25,6 +25,8 @@ def main():
         runs.append(("reference's answers", suites.goldens(binary, log, arguments=matrix)))
     if binary and options.slow:
         runs.append(("official clients", suites.client_tests(binary, log, options.filter)))
+        for way, what in (("epd", "--epd 1E1D"), ("proxy", "transept proxy")):
+            runs.append((f"official clients through {what}", suites.client_tests(binary, log, options.filter, way)))
         runs.append(("files of torch", suites.torch_files(binary, log, options.filter)))
         runs.append(("huggingface_hub", suites.hub_tests(binary, log, options.filter)))
     if binary and options.slow and not options.filter:
@@ -32,6 +34,7 @@ def main():
         runs.append(("server", suites.server_tests(binary, log, scale)))
         if options.preset == "release":
             runs.append(("faults of a fleet", suites.fleet_faults(binary, log)))
+            runs.append(("deployment of a fleet", suites.deployment(binary, log)))
     if options.slow and not options.filter:
         runs.append(("page", suites.page_tests(log)))
         if options.preset == "release":

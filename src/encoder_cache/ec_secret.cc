@@ -13,7 +13,8 @@
 namespace transept {
 namespace {
 
-constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+// Permissions that a secret's file must not have.
+mode_t too_open(uid_t owner) { return owner == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO; }
 
 // Bytes that are wiped when they are no longer needed.
 struct Wiped {
@@ -34,7 +35,7 @@ StatusOr<EcSecret> EcSecret::read(const std::string& path) {
   ASSIGN_OR_RETURN(const auto file, InputFile::open(path));
   struct stat info {};
   if (::fstat(file->descriptor(), &info) != 0) return invalid_argument(path, ": ", std::strerror(errno));
-  if ((info.st_mode & kOthers) != 0) {
+  if ((info.st_mode & too_open(info.st_uid)) != 0) {
     return invalid_argument(path, ": is open to other users than its owner; chmod 600 closes it");
   }
   // Before it is read: the file may be anything.

@@ -22,7 +22,8 @@ class EcSecret final {
  public:
   // Reads a file; a newline at its end is not part of the secret. Errors, which name the path: as InputFile;
   // kInvalidArgument if the group or others may read, write or execute it, or if the secret is shorter than
-  // kMinEcSecretBytes or longer than kMaxEcSecretBytes.
+  // kMinEcSecretBytes or longer than kMaxEcSecretBytes. The group may read a file that root owns: Kubernetes gives a
+  // secret so to a process that is not root (as libpq takes keys).
   static StatusOr<EcSecret> read(const std::string& path);
   // REQUIRES: kMinEcSecretBytes to kMaxEcSecretBytes.
   explicit EcSecret(std::span<const std::byte> secret);

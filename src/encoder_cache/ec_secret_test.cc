@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
@@ -48,8 +49,11 @@ TEST(EcSecret, VerifiesEveryBitOfACode) {
 class EcSecretFileTest : public ::testing::Test {
  protected:
   // "": the secret is taken, and is `secret`. Else the error.
-  std::string read(std::string_view content, std::string_view secret = "", mode_t mode = 0600) {
+  std::string read(std::string_view content, std::string_view secret = "", mode_t mode = 0600, uid_t owner = kUser) {
     folder_.write("secret", content);
+    if (::geteuid() == 0) {
+      EXPECT_EQ(::chown(path_.c_str(), owner, 0), 0);
+    }
     EXPECT_EQ(::chmod(path_.c_str(), mode), 0);
     return check(EcSecret::read(path_), secret);
   }
@@ -58,6 +62,8 @@ class EcSecretFileTest : public ::testing::Test {
     EXPECT_EQ(read->mac({bytes("x")}), EcSecret(bytes(secret)).mac({bytes("x")}));
     return "";
   }
+
+  static constexpr uid_t kUser = 1000;  // the owner, where the test may choose one
 
   testing::TestFolder folder_;
   const std::string path_ = folder_.path() + "/secret";
@@ -85,6 +91,15 @@ TEST_F(EcSecretFileTest, OtherUsersMayNotOpenIt) {
   for (const mode_t mode : {0600, 0400, 0700}) EXPECT_EQ(read(secret, secret, mode), "") << mode;
   for (const mode_t mode : {0640, 0604, 0620, 0602, 0610, 0601}) {
     EXPECT_THAT(read(secret, secret, mode), HasSubstr(path_ + ": is open to other users")) << mode;
+  }
+}
+
+TEST_F(EcSecretFileTest, TheGroupMayReadOneOfRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root makes files of root";
+  const std::string secret = "0123456789abcdef";
+  for (const mode_t mode : {0440, 0640, 0600}) EXPECT_EQ(read(secret, secret, mode, 0), "") << mode;
+  for (const mode_t mode : {0604, 0444, 0660, 0610, 0601}) {
+    EXPECT_THAT(read(secret, secret, mode, 0), HasSubstr(path_ + ": is open to other users")) << mode;
   }
 }
 

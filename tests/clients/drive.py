@@ -9,7 +9,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from harness import ROOT, Server, Tally, same
+from fleet import SHAPES, Fleet
+from harness import ROOT, Server, Tally, num_unused, same
 from speech_model import write_syllables  # harness has made this folder known
 
 MODULES = ("own_routes", "openai_text", "openai_audio", "openai_errors", "same_answers", "wrong_bodies", "wrong_forms", "openai_node")
@@ -44,7 +45,8 @@ class World:
     @contextlib.contextmanager
     def serve(self, model, *flags):
         """A server with its schemas, that must leave with 0 in the end."""
-        server = Server(self.options.transept, model, flags)
+        through = self.options.through
+        server = Fleet(self.options.transept, model, flags, through) if through else Server(self.options.transept, model, flags)
         with server:
             document = server.wire.get("/openapi.json", headers={"Authorization": f"Bearer {server.key}"}).json
             server.schemas = self.schemas and self.schemas.Schemas(document, self.num_checked)
@@ -73,11 +75,12 @@ class World:
         """Nothing runs and every block is free, soon."""
         deadline = time.monotonic() + seconds
         while True:
-            state = server.wire.get("/debug/state").json
-            if not (state["running"] or state["waiting"] or state["swapped"] or state["queue"]["requests"]) and \
-                    state["blocks"]["free"] == state["blocks"]["total"]:
+            states = {name: wire.get("/debug/state").json for name, wire in server.insides().items()}
+            at_work = {name: state for name, state in states.items() if state["running"] or state["waiting"] or state["swapped"] or
+                       state["queue"]["requests"] or num_unused(state) != state["blocks"]["total"]}
+            if not at_work:
                 return
-            assert time.monotonic() < deadline, f"still at work: {state}"
+            assert time.monotonic() < deadline, f"still at work: {at_work}"
             time.sleep(0.01)
 
 
@@ -102,6 +105,7 @@ def main():
     parser.add_argument("--filter", default="")
     parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--node-folder", type=Path)
+    parser.add_argument("--through", choices=SHAPES)
     parser.add_argument("--skip", action="append", default=[], help="a reason why something could not be prepared")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:

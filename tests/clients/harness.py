@@ -148,20 +148,35 @@ class Server:
     def __enter__(self):
         BUILD.mkdir(parents=True, exist_ok=True)
         self.log = BUILD / f"server-{os.getpid()}-{id(self):x}.log"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TRANSEPT_")}
-        environment = {**sanitizers.ENVIRONMENT, **environment}
         with open(self.log, "wb") as sink:
-            self.process = subprocess.Popen([str(self.binary), "serve", str(self.model), "--port", "0", *self.flags],
-                                            stdout=sink, stderr=sink, stdin=subprocess.DEVNULL, env=environment)
+            self.process = subprocess.Popen(self.words(), stdout=sink, stderr=sink, stdin=subprocess.DEVNULL, env=self.environment())
         try:
             self.port = self.await_ready()
         except BaseException:
-            self.process.kill()
-            self.process.wait()
+            self.kill()
             raise
         self.url = f"http://127.0.0.1:{self.port}"
         self.wire = Wire(self.port)
         return self
+
+    def words(self):
+        return [str(self.binary), "serve", str(self.model), "--port", "0", *self.flags]
+
+    def environment(self):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TRANSEPT_")}
+        return {**sanitizers.ENVIRONMENT, **kept}
+
+    def text(self):
+        """Of the log."""
+        return self.log.read_text(errors="replace")
+
+    def insides(self):
+        """name -> Wire of the processes whose state and metrics are the server's."""
+        return {"server": self.wire}
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     @property
     def key(self):
@@ -171,12 +186,12 @@ class Server:
     def await_ready(self):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
-            found = re.search(r"listening on 127\.0\.0\.1:(\d+)", self.log.read_text(errors="replace"))
+            found = re.search(r"listening on 127\.0\.0\.1:(\d+)", self.text())
             with contextlib.suppress(OSError):
                 if found and urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/health/ready", timeout=5).status == 200:
                     return int(found[1])
             time.sleep(0.02)
-        raise RuntimeError(f"the server of {self.model} did not start:\n{self.log.read_text(errors='replace')[-2000:]}")
+        raise RuntimeError(f"the server of {self.model} did not start:\n{self.text()[-2000:]}")
 
     def __exit__(self, *_):
         self.wire.close()
@@ -186,9 +201,14 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.exit_code = self.process.wait()
-        self.report = sanitizers.report_in(self.log.read_text(errors="replace"))
+        self.report = sanitizers.report_in(self.text())
         if self.exit_code == 0 and self.report is None:
             self.log.unlink()
+
+
+def num_unused(state):
+    """KV blocks of no request: free, or with an encoder's output that a decode instance keeps as long as there is room."""
+    return state["blocks"]["free"] + state["blocks"]["pinned"]
 
 
 def run_binary(binary, *arguments, cwd=ROOT, stdin=None):

@@ -3,6 +3,7 @@
 
     tests/clients/run.py                       # makes build/clients/venv and build/clients/node where they are missing
     tests/clients/run.py --filter openai_text
+    tests/clients/run.py --through epd         # the same against `serve --epd 1E1D`; proxy: through `transept proxy` over a 1E2D
 
 The clients come from PyPI and npm; where they cannot be installed, their tests are skipped with the reason. Closes with
 `N passed, N failed, N skipped`.
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fleet import SHAPES
 from harness import BUILD, HERE, ROOT
 from packages import install, is_copy, prepare_venv
 
@@ -22,6 +24,7 @@ def main():
     parser.add_argument("--transept", type=Path, default=ROOT / "build" / "release" / "transept")
     parser.add_argument("--filter", default="", help="only tests whose module.name contains this")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="of the generated values of fields each Nth alone, for slow builds")
+    parser.add_argument("--through", choices=SHAPES, help="a fleet in the server's place")
     options = parser.parse_args()
     if not options.transept.exists():
         sys.exit(f"{options.transept}: no such binary")
@@ -30,6 +33,7 @@ def main():
     command = [str(python), str(HERE / "drive.py"), "--transept", str(options.transept.resolve()), "--filter", options.filter,
                "--sample", str(options.sample)]
     command += ["--node-folder", str(node)] if node else []
+    command += ["--through", options.through] if options.through else []
     for reason in skips:
         command += ["--skip", reason]
     sys.exit(subprocess.run(command).returncode)

@@ -1,0 +1,154 @@
+"""A fleet that is started by hand, as several machines have it: a Redis server, a network that delays, and instances with their roles. Standard
+library only."""
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections import deque
+
+from epd_fleet import free_port
+
+import harness
+import serving
+from serving import wait_until
+
+
+class Redis:
+    """A server of its own, in its own folder, with nothing on disk."""
+
+    def __init__(self, *flags):
+        program = shutil.which("redis-server")
+        if program is None:
+            raise harness.Skip("needs redis-server")
+        self.port, self.folder = free_port(), tempfile.mkdtemp(prefix="redis")
+        self.process = subprocess.Popen([program, "--bind", "127.0.0.1", "--port", str(self.port), "--dir", self.folder, "--save", "", "--appendonly",
+                                         "no", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def __enter__(self):
+        assert wait_until(lambda: listens(self.port), 20, 0.02) is not None, "redis-server does not listen"
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+class SlowNetwork:
+    """A port whose bytes reach another one `delay` seconds later, and back. `delay` may be changed."""
+
+    def __init__(self, port, delay):
+        self.target, self.delay, self.is_over = port, delay, threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.listener.close()
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+    def accept(self):
+        while not self.is_over.is_set():
+            try:
+                near = self.listener.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                continue  # this one, or the listener is closed
+            for one in (near, far):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.relay(near, far)
+            self.relay(far, near)
+
+    def relay(self, source, target):
+        """Threads: one that notes when bytes came, one that sends them on when they are due. None: their end."""
+        packets, changed = deque(), threading.Condition()
+
+        def note():
+            data = b"-"
+            while data:
+                try:
+                    data = source.recv(1 << 16)
+                except OSError:
+                    data = b""
+                with changed:
+                    packets.append((time.monotonic() + self.delay, data))
+                    changed.notify()
+
+        def send():
+            data = b"-"
+            while data:
+                with changed:
+                    changed.wait_for(lambda: packets)
+                    due, data = packets.popleft()
+                time.sleep(max(0.0, due - time.monotonic()))
+                with contextlib.suppress(OSError):
+                    target.sendall(data)
+            for one in (source, target):
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+        for work in (note, send):
+            threading.Thread(target=work, daemon=True).start()
+
+
+class Proxy:
+    """`transept proxy` on a port of its own."""
+
+    def __init__(self, binary, broker):
+        self.port = free_port()
+        self.process = subprocess.Popen([str(binary), "proxy", "--broker", broker, "--port", str(self.port), "--quiet"], stdin=subprocess.DEVNULL)
+
+    def __enter__(self):
+        assert wait_until(lambda: serving_status(self.port) == 200, 30, 0.05) is not None, "the proxy is not ready"
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def serving_status(port):
+    """Of /health/ready; 0: nobody answers."""
+    with contextlib.suppress(OSError, serving.wire.Cut):
+        return serving.wire.ask(port, serving.wire.get("/health/ready"), timeout=5).status
+    return 0
+
+
+def instance(binary, model, role, broker, *flags, port=0):
+    """A running one, whose name is its port's."""
+    return serving.Server(binary, model, "--role", role, "--broker", broker, "--threads", 1, *flags, port=port)
+
+
+@contextlib.contextmanager
+def instances(binary, model, shape, broker, *flags):
+    """(encode instances, decode instances) of a shape such as 1E2D, without a launcher. They are killed at the end."""
+    with contextlib.ExitStack() as stack:
+        roles = ["encode"] * int(shape[0]) + ["decode"] * int(shape[2])
+        all_of_them = [stack.enter_context(instance(binary, model, role, broker, *flags)) for role in roles]
+        yield all_of_them[:int(shape[0])], all_of_them[int(shape[0]):]
