@@ -31,6 +31,10 @@ Status check_alone(const Flags& flags) {
     if (flags.has(own.name))
       return invalid_argument(epd, flags.name_of(own.name), " does not go with it: ", own.instead);
   }
+  if (flags.has("ec-bulk") && flags.text_or("ec-bulk", "") != "zmq") {
+    return invalid_argument(epd, flags.name_of("ec-bulk"), " ", flags.text_or("ec-bulk", ""),
+                            " does not go with it: rows travel by zmq between the instances of one machine");
+  }
   ASSIGN_OR_RETURN(const int64_t replicas, flags.integer("replicas", 1, 256, 1));
   if (replicas == 1) return ok_status();
   return invalid_argument(epd, flags.name_of("replicas"), " ", replicas,

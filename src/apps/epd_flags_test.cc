@@ -74,6 +74,8 @@ TEST(EpdPlan, WhatTheLauncherSaysItselfIsRefused) {
   }
   EXPECT_THAT(error_of({"--epd=1E1D", "--replicas=2"}), HasSubstr("--replicas 2 does not go with it"));
   EXPECT_TRUE(plan_of({"--epd=1E1D", "--replicas=1"}).ok());
+  EXPECT_THAT(error_of({"--epd=1E1D", "--ec-bulk=ucx"}), HasSubstr("--epd 1E1D: --ec-bulk ucx does not go with it"));
+  EXPECT_TRUE(plan_of({"--epd=1E1D", "--ec-bulk=zmq"}).ok());
 }
 
 TEST(EpdPlan, TheBrokerMayBeARedisServer) {

@@ -42,9 +42,14 @@ std::vector<FlagSpec> instance_flags() {
       {"ec-namespace", "NAME", "default", "fleet of this instance, where several share a Redis server", kFleet},
       {"instance-name", "NAME", "role-host-port", "name of this instance, which no other has", kFleet},
       {"instance-url", "URL", "http://host:port", "how other instances reach this one's server", kFleet},
-      {"ec-bulk", "zmq", "zmq", "how rows travel between instances", kFleet},
+      {"ec-bulk", "zmq|broker|ucx", "zmq",
+       "how rows travel between instances: zmq, from peer to peer; broker, through the Redis server of --broker; ucx, "
+       "from peer to peer by UCX (RDMA, shared memory), which has to be installed",
+       kFleet},
       {"ec-bulk-address", "ADDRESS", "beside a local broker's socket, else any port of --host",
-       "where this instance takes rows: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for any port", kFleet},
+       "where this instance takes rows: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for any port; with --ec-bulk ucx "
+       "ucx://HOST:PORT or ucx://HOST:*",
+       kFleet},
       {"ec-transfer-dtype", "float32", "float32", "what rows travel as", kFleet},
       {"ec-buffer-memory", "SIZE", "room for --max-num-seqs inputs, at most a tenth of the machine",
        "bytes for encoded inputs: of a decode instance a part of --kv-cache-memory, for those on their way; of an "
@@ -87,13 +92,9 @@ StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags) 
   if (flags.has("instance-name") && options.name.empty()) {
     return invalid_argument(flags.name_of("instance-name"), ": the name is empty");
   }
-  if (const std::string bulk = flags.text_or("ec-bulk", "zmq"); bulk != "zmq") {
-    const bool is_known = bulk == "ucx" || bulk == "broker";
-    const std::string what = str_cat(flags.name_of("ec-bulk"), " ", bulk);
-    if (is_known) return unimplemented(what, ": this version has zmq alone");
-    return invalid_argument(what, ": unknown; this version has zmq");
-  }
+  ASSIGN_OR_RETURN(options.bulk, parse_bulk_kind(flags.text_or("ec-bulk", "zmq")));
   options.bulk_address = flags.text_or("ec-bulk-address", "");
+  RETURN_IF_ERROR(check_bulk({options.bulk, options.bulk_address, options.broker}));
   if (const auto path = flags.text("ec-secret-file"); path.has_value()) {
     StatusOr<EcSecret> secret = EcSecret::read(*path);
     if (!secret.ok()) return with_prefix(secret.status(), flags.name_of("ec-secret-file"));

@@ -53,13 +53,15 @@ TEST(InstanceFlags, WhatIsGivenIsTaken) {
   EXPECT_EQ(options.name, "p7");
   EXPECT_EQ(options.ns, "n");
   EXPECT_EQ(options.bulk_address, "tcp://h:1");
+  EXPECT_EQ(options.bulk, BulkKind::kZmq);
   EXPECT_EQ(options.url, "http://h:2/p");
   EXPECT_EQ(options.secret, nullptr);
 }
 
 TEST(InstanceFlags, WrongOnesAreRefusedByName) {
   const auto with = [](std::string flag) { return error_of({"--role=encode", "--broker=local:/b", std::move(flag)}); };
-  EXPECT_THAT(with("--ec-bulk=ucx"), HasSubstr("--ec-bulk ucx: this version has zmq alone"));
+  EXPECT_EQ(with("--ec-bulk=nats"), "--ec-bulk nats: unknown; one of zmq, broker, ucx");
+  EXPECT_THAT(with("--ec-bulk=broker"), HasSubstr("--ec-bulk broker: needs --broker redis://"));
   EXPECT_THAT(with("--instance-name="), HasSubstr("--instance-name: the name is empty"));
   EXPECT_THAT(with("--instance-url=ftp://x"), HasSubstr("--instance-url: expected http://"));
   EXPECT_THAT(with("--ec-secret-file=/none"), HasSubstr("--ec-secret-file: /none"));
@@ -87,16 +89,15 @@ TEST(InstanceFlags, TheAddressIsThatOfTheServer) {
   EXPECT_THAT(addressed("0.0.0.0:8000", redis), StartsWith("http://outside decode-"));
 }
 
-TEST(InstanceFlags, RowsAreTakenBesideTheBrokerOrWhereTheServerIs) {
-  Instance::Options options;
-  options.name = "e0";
-  options.broker = "local:/run/b";
-  EXPECT_EQ(default_bulk_address(options), "ipc:///run/b.e0");
-  options.broker = "redis://h";
-  options.url = "http://10.0.0.1:8000";
-  EXPECT_EQ(default_bulk_address(options), "tcp://10.0.0.1:*");
-  options.url = "http://[::1]:8000/x";
-  EXPECT_EQ(default_bulk_address(options), "tcp://[::1]:*");
+TEST(InstanceFlags, RowsTravelAsIsSaid) {
+  const auto kind = [](const char* bulk) {
+    return options_of({"--role=decode", "--broker=redis://h/1", str_cat("--ec-bulk=", bulk)}).value().value().bulk;
+  };
+  EXPECT_EQ(kind("zmq"), BulkKind::kZmq);
+  EXPECT_EQ(kind("broker"), BulkKind::kBroker);
+  EXPECT_EQ(kind("ucx"), BulkKind::kUcx);
+  EXPECT_THAT(error_of({"--role=decode", "--broker=redis://h", "--ec-bulk=broker", "--ec-bulk-address=tcp://h:1"}),
+              HasSubstr("--ec-bulk-address tcp://h:1: does not go with --ec-bulk broker"));
 }
 
 TEST(FleetFlags, AProxyNeedsABroker) {

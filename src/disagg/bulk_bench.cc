@@ -13,6 +13,9 @@
 #include "disagg/ec_sinks.h"
 #include "disagg/local_broker.h"
 #include "disagg/local_server.h"
+#include "disagg/redis_bulk.h"
+#include "disagg/redis_process_testing.h"
+#include "disagg/ucx_bulk.h"
 #include "disagg/zmq_bulk.h"
 
 namespace transept {
@@ -35,16 +38,14 @@ class Counter {
   std::atomic<int64_t> count_{0};
 };
 
-void bulk(benchmark::State& state, const std::string& in, const std::string& out) {
-  const auto writer = std::make_shared<FrameWriter>(1, nullptr);
-  const auto receiver = ZmqBulk::create(in, writer).value(), sender = ZmqBulk::create(out, writer).value();
+void bulk(benchmark::State& state, BulkTransport& receiver, BulkTransport& sender) {
   FrameCounts counts;
   EcSinks sinks(nullptr, counts);
   Counter done;
   std::vector<EcEvent> events;
   std::shared_ptr<EcInbox> inbox = std::make_shared<EcInbox>(64, nullptr);
   sinks.start(inbox);
-  receiver->receive([&](std::span<const std::byte> frame) { sinks.take(frame); });
+  receiver.receive([&](std::span<const std::byte> frame) { sinks.take(frame); });
   const auto num_outputs = static_cast<size_t>(state.range(0));  // in flight
   const EcRows rows = std::make_shared<std::vector<std::byte>>(kOutputBytes, std::byte{3});
   std::vector<std::vector<std::byte>> places(num_outputs, std::vector<std::byte>(kOutputBytes));
@@ -53,7 +54,7 @@ void bulk(benchmark::State& state, const std::string& in, const std::string& out
     for (auto& place : places) {
       const EcKey key{"r", ++number, 0};
       sinks.open(number, key, kOutputBytes, {place});
-      sender->send(receiver->address(), {key, number, rows, nullptr, nullptr});
+      sender.send(receiver.address(), {key, number, rows, nullptr, nullptr});
     }
     for (size_t num_complete = 0; num_complete < num_outputs;) {
       inbox->take(64, events);
@@ -66,10 +67,45 @@ void bulk(benchmark::State& state, const std::string& in, const std::string& out
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * num_outputs * kOutputBytes));
 }
 
-void bulk_ipc(benchmark::State& state) { bulk(state, "ipc://" + path_of("in"), "ipc://" + path_of("out")); }
-void bulk_tcp(benchmark::State& state) { bulk(state, "tcp://127.0.0.1:*", "tcp://127.0.0.1:*"); }
-BENCHMARK(bulk_ipc)->Arg(1)->Arg(4)->UseRealTime()->MinTime(2);
-BENCHMARK(bulk_tcp)->Arg(4)->UseRealTime()->MinTime(2);
+std::shared_ptr<FrameWriter> new_writer() { return std::make_shared<FrameWriter>(1, nullptr); }
+
+// ---- zmq
+
+void zmq(benchmark::State& state, const std::string& in, const std::string& out) {
+  const auto receiver = ZmqBulk::create(in, new_writer()).value(), sender = ZmqBulk::create(out, new_writer()).value();
+  bulk(state, *receiver, *sender);
+}
+void bulk_zmq_ipc(benchmark::State& state) { zmq(state, "ipc://" + path_of("in"), "ipc://" + path_of("out")); }
+void bulk_zmq_tcp(benchmark::State& state) { zmq(state, "tcp://127.0.0.1:*", "tcp://127.0.0.1:*"); }
+BENCHMARK(bulk_zmq_ipc)->Arg(1)->Arg(4)->UseRealTime()->MinTime(2);
+BENCHMARK(bulk_zmq_tcp)->Arg(4)->UseRealTime()->MinTime(2);
+
+// ---- broker
+
+void bulk_redis(benchmark::State& state) {
+  testing::RedisProcess server;
+  if (const std::string missing = server.what_is_missing(); !missing.empty())
+    return state.SkipWithError(missing.c_str());
+  CHECK(server.start(), "redis-server does not answer");
+  const auto create = [&](const std::string& name) {
+    return RedisBulk::create(server.url(), {.self = {name, 1}}, new_writer()).value();
+  };
+  const auto receiver = create("d0"), sender = create("e0");
+  bulk(state, *receiver, *sender);
+}
+BENCHMARK(bulk_redis)->Arg(1)->Arg(4)->UseRealTime()->MinTime(2);
+
+// ---- ucx
+
+void bulk_ucx(benchmark::State& state) {
+  auto receiver = create_ucx_bulk("ucx://127.0.0.1:*", new_writer());
+  if (!receiver.ok()) return state.SkipWithError(error_message(receiver.status()).c_str());
+  const auto sender = create_ucx_bulk("ucx://127.0.0.1:*", new_writer()).value();
+  bulk(state, **receiver, *sender);
+}
+BENCHMARK(bulk_ucx)->Arg(1)->Arg(4)->UseRealTime()->MinTime(2);
+
+// ---- Messages
 
 void message_and_answer(benchmark::State& state) {
   const std::string path = path_of("broker");

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
+
 namespace transept {
 namespace {
 
@@ -69,7 +71,11 @@ void EcConnector::send_rows(const InstanceId& /*to*/, const EcKey& key, uint64_t
       incoming->put_send(event, key, number);
     };
     bulk_->send(bulk_address, {key, reservation, rows, [put] { put(EcSenderEvent::kSendProgress); },
-                               [put](const Status& status) {
+                               [put, key, bulk_address](const Status& status) {
+                                 if (!status.ok()) {
+                                   log_warning("rows of ", key.request_id, " cannot be sent to ", bulk_address, ": ",
+                                               error_message(status));
+                                 }
                                  put(status.ok() ? EcSenderEvent::kSendDone : EcSenderEvent::kSendFailed);
                                }});
   });

@@ -69,13 +69,7 @@ Status probe(RedisLink& link, const RedisKeys& keys) {
   const std::vector<RedisCommand> commands = probe_commands(keys.probe(random()));
   ASSIGN_OR_RETURN(RedisLink::Turn turn, link.turn());
   ASSIGN_OR_RETURN(const auto replies, turn.run(commands));
-  // A server whose memory is full is one that a broker works with; what follows from that error is no news.
-  if (absl::IsResourceExhausted(redis_status(replies))) return ok_status();
-  for (size_t i = 0; i < replies.size(); ++i) {
-    const Status status = redis_status(std::span(replies).subspan(i, 1));
-    if (!status.ok()) return with_prefix(status, commands[i].front());
-  }
-  return ok_status();
+  return redis_probe_status(commands, replies);
 }
 
 }  // namespace
@@ -169,7 +163,7 @@ Status RedisBroker::leave(const InstanceId& self) {
   // A later incarnation keeps its name: between the look and the end, too.
   const bool is_theirs = seen[1].is_text(str_cat(self.incarnation));
   RedisCommand erase = {"DEL", owner, keys_.record(self.name)};
-  for (int channel = 0; channel < kNumBrokerChannels; ++channel) erase.push_back(keys_.frames(self, channel));
+  for (int channel = 0; channel < kNumEcChannels; ++channel) erase.push_back(keys_.frames(self, channel));
   std::vector<RedisCommand> commands = {{"UNWATCH"}};
   if (is_theirs) commands = {{"MULTI"}, std::move(erase), {"SREM", keys_.instances(), self.name}, {"EXEC"}};
   ASSIGN_OR_RETURN(const auto left, turn.run(commands));

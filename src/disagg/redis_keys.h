@@ -28,9 +28,15 @@ class RedisKeys final {
   std::string input(std::string_view request_id, uint32_t input_id) const {  // its ticket's nonce
     return str_cat(prefix_, "input:", request_id, ":", input_id);
   }
+  // A chunk of channel 3, whose name is in an entry of the receiver's frames.
+  std::string rows(const EcKey& key, uint64_t offset) const {
+    return str_cat(prefix_, kRows, key.request_id, ":", key.input_id, ":", key.attempt, ":", offset);
+  }
+  bool is_rows(std::string_view key) const { return key.starts_with(str_cat(prefix_, kRows)); }
   std::string probe(uint64_t number) const { return str_cat(prefix_, "probe:", number); }
 
  private:
+  static constexpr std::string_view kRows = "ec:";
   std::string prefix_;
 };
 

@@ -1,7 +1,5 @@
 #include "disagg/redis_library.h"
 
-#include <dlfcn.h>
-
 namespace transept {
 namespace {
 
@@ -9,30 +7,20 @@ namespace {
 #define TRANSEPT_TEXT_OF_VALUE(value) #value
 constexpr const char* kName = "libhiredis.so." TRANSEPT_TEXT_OF(HIREDIS_SONAME);
 
-Status missing(std::string_view what) {
-  return not_found("Redis cannot be used: ", what, "; install it (Debian 12: libhiredis0.14)");
+Status find_functions(RedisLibrary& functions) {
+  ASSIGN_OR_RETURN(const DynamicLibrary library, DynamicLibrary::open(kName));
+  TRANSEPT_REDIS_FUNCTIONS(TRANSEPT_FIND_FUNCTION)
+  return ok_status();
 }
 
-struct Loaded {
-  RedisLibrary library;
-  Status status;
+Status load(RedisLibrary& functions) {
+  const Status found = find_functions(functions);
+  if (found.ok()) return found;
+  return not_found("Redis cannot be used: ", error_message(found), "; install it (Debian 12: libhiredis0.14)");
+}
 
-  Loaded() { status = load(); }
-
-  Status load() {
-    void* const handle = ::dlopen(kName, RTLD_LAZY | RTLD_LOCAL);
-    if (handle == nullptr) return missing(str_cat(kName, " cannot be loaded"));
-#define TRANSEPT_FIND(name)                                                        \
-  library.name = reinterpret_cast<decltype(library.name)>(::dlsym(handle, #name)); \
-  if (library.name == nullptr) return missing(str_cat(kName, " has no ", #name));
-    TRANSEPT_REDIS_FUNCTIONS(TRANSEPT_FIND)
-#undef TRANSEPT_FIND
-    return ok_status();
-  }
-};
-
-const Loaded& loaded() {
-  static const Loaded loaded;
+const LoadedOnce<RedisLibrary>& loaded() {
+  static const LoadedOnce<RedisLibrary> loaded(load);
   return loaded;
 }
 
@@ -40,6 +28,6 @@ const Loaded& loaded() {
 
 Status load_redis() { return loaded().status; }
 
-const RedisLibrary& redis_library() { return loaded().library; }
+const RedisLibrary& redis_library() { return loaded().functions; }
 
 }  // namespace transept

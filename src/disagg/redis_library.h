@@ -6,6 +6,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/dynamic_library.h"
 #include "base/status.h"
 
 // Every function in use. clang-format finds another form of the list each time.
@@ -22,9 +23,7 @@
 namespace transept {
 
 struct RedisLibrary {
-#define TRANSEPT_REDIS_MEMBER(name) decltype(&::name) name = nullptr;
-  TRANSEPT_REDIS_FUNCTIONS(TRANSEPT_REDIS_MEMBER)
-#undef TRANSEPT_REDIS_MEMBER
+  TRANSEPT_REDIS_FUNCTIONS(TRANSEPT_FUNCTION_MEMBER)
 };
 
 // Loads the library once; later calls return the same status. Errors: kNotFound for a library that is missing, of

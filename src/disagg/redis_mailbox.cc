@@ -41,7 +41,7 @@ Status own_redis_name(const RunRedis& run, const RedisKeys& keys, const Instance
     commands.push_back({"SET", owner, incarnation, "PX", milliseconds_text(time)});
     commands.push_back({"DEL", keys.record(self.name)});
     const auto other = redis_number(seen[0].text);
-    for (int channel = 0; other.ok() && channel < kNumBrokerChannels; ++channel) {
+    for (int channel = 0; other.ok() && channel < kNumEcChannels; ++channel) {
       commands.back().push_back(keys.frames({self.name, *other}, channel));
     }
   } else {

@@ -158,6 +158,15 @@ Status redis_status(std::span<const RedisValue> values) {
   return first;
 }
 
+Status redis_probe_status(std::span<const RedisCommand> commands, std::span<const RedisValue> replies) {
+  if (absl::IsResourceExhausted(redis_status(replies))) return ok_status();
+  for (size_t i = 0; i < replies.size(); ++i) {
+    const Status status = redis_status(replies.subspan(i, 1));
+    if (!status.ok()) return with_prefix(status, commands[i].front());
+  }
+  return ok_status();
+}
+
 std::string_view RedisEntry::field(std::string_view name) const {
   const auto found = std::ranges::find(fields, name, &std::pair<std::string, std::string>::first);
   return found == fields.end() ? std::string_view() : std::string_view(found->second);

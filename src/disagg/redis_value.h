@@ -60,6 +60,9 @@ class RedisReader final {
 Status redis_status(const RedisValue& value);
 // The first error of several replies; one of a command within MULTI comes before EXEC's, which says less.
 Status redis_status(std::span<const RedisValue> values);
+// Of commands that are tried at the start: the first error, with the command's name. A server whose memory is full is
+// none: it is one that can be worked with, and what follows from that error is no news.
+Status redis_probe_status(std::span<const RedisCommand> commands, std::span<const RedisValue> replies);
 
 // An entry of a stream.
 struct RedisEntry {

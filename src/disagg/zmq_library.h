@@ -4,6 +4,7 @@
 
 #include <zmq.h>
 
+#include "base/dynamic_library.h"
 #include "base/status.h"
 
 // Every function in use. clang-format finds another form of the list each time.
@@ -36,9 +37,7 @@
 namespace transept {
 
 struct ZmqLibrary {
-#define TRANSEPT_ZMQ_MEMBER(name) decltype(&::name) name = nullptr;
-  TRANSEPT_ZMQ_FUNCTIONS(TRANSEPT_ZMQ_MEMBER)
-#undef TRANSEPT_ZMQ_MEMBER
+  TRANSEPT_ZMQ_FUNCTIONS(TRANSEPT_FUNCTION_MEMBER)
 };
 
 // Loads the library once; later calls return the same status. Errors: kNotFound for a library that is missing, older

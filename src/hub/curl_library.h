@@ -6,6 +6,7 @@
 #define CURL_DISABLE_TYPECHECK  // macros in the place of functions, which the members below could not have as names
 #include <curl/curl.h>
 
+#include "base/dynamic_library.h"
 #include "base/status.h"
 
 // Every function in use. clang-format finds another form of the list each time.
@@ -26,9 +27,7 @@
 namespace transept {
 
 struct CurlLibrary {
-#define TRANSEPT_CURL_MEMBER(name) decltype(&::name) name = nullptr;
-  TRANSEPT_CURL_FUNCTIONS(TRANSEPT_CURL_MEMBER)
-#undef TRANSEPT_CURL_MEMBER
+  TRANSEPT_CURL_FUNCTIONS(TRANSEPT_FUNCTION_MEMBER)
 };
 
 // Loads and initialises the library once; later calls return the same status. Errors: kNotFound for a library that is

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "disagg/zmq_bulk.h"
 #include "startup/connect_broker.h"
 
 namespace transept {
@@ -22,16 +21,6 @@ uint64_t draw_incarnation() {
 }
 
 }  // namespace
-
-std::string default_bulk_address(const Instance::Options& options) {
-  if (is_local_broker(options.broker)) {
-    return str_cat("ipc://", options.broker.substr(options.broker.find(':') + 1), ".", options.name);
-  }
-  const std::string_view url = options.url;
-  const size_t begin = std::min(url.find("://"), url.size() - 3) + 3;
-  const std::string_view place = url.substr(begin, url.find('/', begin) - begin);
-  return str_cat("tcp://", place.substr(0, place.rfind(':')), ":*");
-}
 
 StatusOr<InstanceRole> parse_instance_role(const std::string& role) {
   if (role == "encode") return InstanceRole::kEncode;
@@ -88,17 +77,17 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
                    connect_broker(options.broker, options.ns, options.wait_for_broker));
   const InstanceId id{options.name, draw_incarnation()};
   auto writer = std::make_shared<FrameWriter>(id.incarnation, options.secret);
-  const std::string address = options.bulk_address.empty() ? default_bulk_address(options) : options.bulk_address;
-  StatusOr<std::unique_ptr<ZmqBulk>> bulk = ZmqBulk::create(address, writer);
-  if (!bulk.ok()) return with_prefix(bulk.status(), "--ec-bulk-address");
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<BulkTransport> bulk,
+      connect_bulk({options.bulk, options.bulk_address, options.broker, options.ns, id, options.url}, writer));
 
   std::unique_ptr<Instance> instance(new Instance(options, id, broker));
-  instance->record_.bulk_address = (*bulk)->address();
+  instance->record_.bulk_address = bulk->address();
   EcConnector::Options connector;
   connector.self = id;
   connector.secret = options.secret;
   connector.grace = options.wait_for_broker;
-  instance->connector_ = std::make_unique<EcConnector>(connector, broker, std::move(bulk).value(), writer);
+  instance->connector_ = std::make_unique<EcConnector>(connector, broker, std::move(bulk), writer);
   if (options.role == InstanceRole::kDecode) {
     TicketAsker::Options asker;
     asker.self = id;

@@ -26,6 +26,7 @@
 #include "disagg/ticket_taker.h"
 #include "encoder_cache/broker.h"
 #include "encoder_cache/ec_secret.h"
+#include "startup/connect_bulk.h"
 #include "startup/instance_links.h"
 #include "startup/loaded_model.h"
 
@@ -38,7 +39,8 @@ class Instance final {
     std::string name;                           // 1 to 64 characters, as check_ec_name() has them; others differ
     std::string broker;                         // connect_broker()
     std::string ns = "default";                 // --ec-namespace
-    std::string bulk_address;                   // where rows are taken (ZmqBulk::create); "": default_bulk_address()
+    BulkKind bulk = BulkKind::kZmq;             // --ec-bulk
+    std::string bulk_address;                   // where rows are taken (connect_bulk())
     std::shared_ptr<const EcSecret> secret;     // null: none
     std::string url;                            // of this instance's server, as others reach it
     Duration announce_every = std::chrono::seconds(1);
@@ -47,7 +49,7 @@ class Instance final {
   };
 
   // Errors: a name or a broker that is none; kUnimplemented, a kind of broker that this version lacks; kUnavailable, no
-  // broker answers; those of ZmqBulk::create().
+  // broker answers; those of connect_bulk().
   static StatusOr<std::unique_ptr<Instance>> connect(const Options& options);
   // The record goes, and no row is written from here on.
   ~Instance();
@@ -93,9 +95,6 @@ class Instance final {
   bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread announcer_;
 };
-
-// Beside a local broker's socket; else any port of the address at which others reach the server (Options::url).
-std::string default_bulk_address(const Instance::Options& options);
 
 // Parses a --role. Errors: kUnimplemented for prefill and both; kInvalidArgument for what is none.
 StatusOr<InstanceRole> parse_instance_role(const std::string& role);
