@@ -45,7 +45,8 @@ std::vector<FlagSpec> instance_flags() {
       {"ec-bulk", "zmq", "zmq", "how rows travel between instances", kFleet},
       {"ec-bulk-address", "ADDRESS", "beside a local broker's socket, else any port of --host",
        "where this instance takes rows: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for any port", kFleet},
-      {"ec-transfer-dtype", "float32", "float32", "what rows travel as", kFleet},
+      {"ec-transfer-dtype", "float32|bfloat16", "float32",
+       "what rows travel as, the same for all instances: bfloat16 halves their bytes and rounds them", kFleet},
       {"ec-buffer-memory", "SIZE", "room for --max-num-seqs inputs, at most a tenth of the machine",
        "bytes for encoded inputs: of a decode instance a part of --kv-cache-memory, for those on their way; of an "
        "encode "

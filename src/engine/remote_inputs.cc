@@ -41,11 +41,12 @@ std::string prefix_of(const InstanceId& self) {
 }  // namespace
 
 Status RemoteInputs::check(const Options& options, Executor& executor) {
-  if (options.dtype != DType::kFloat32) {
-    return unimplemented("--ec-transfer-dtype ", dtype_name(options.dtype),
-                         ": rows are received into their blocks as float32 alone");
+  const ExecutorInfo& info = executor.info();
+  if (info.rows_spec < 0) return unimplemented("the ranks keep no rows of items that are encoded elsewhere");
+  if (options.dtype != info.rows_dtype) {
+    return invalid_argument("--ec-transfer-dtype ", dtype_name(options.dtype), ": the ranks keep rows as ",
+                            dtype_name(info.rows_dtype));
   }
-  if (executor.info().rows_spec < 0) return unimplemented("the ranks keep no rows of items that are encoded elsewhere");
   return executor.row_places({}, 0).status();
 }
 

@@ -42,7 +42,7 @@ class RemoteInputs final {
     EncoderCacheConnector* connector = nullptr;  // borrowed; null: the engine takes no remote inputs
     EncodeAsker* asker = nullptr;                // borrowed; null: this instance asks for nothing itself
     ModelFingerprint model;
-    DType dtype = DType::kFloat32;  // of rows on the wire; bfloat16 is refused by check()
+    DType dtype = DType::kFloat32;  // of rows on the wire and in their blocks (ExecutorInfo::rows_dtype)
     EcTimes times;
     Duration max_wait = std::chrono::seconds(60);  // of a request for its inputs, unless it has a deadline
     size_t max_messages = 4096;                    // of peers, that wait for the engine
@@ -55,7 +55,8 @@ class RemoteInputs final {
   static constexpr size_t kMaxEvents = 64;
   static constexpr Duration kMaxTime = std::chrono::microseconds(50);
 
-  // Errors: kUnimplemented, by name: rows in bfloat16, an executor or a device that takes no rows.
+  // Errors: kUnimplemented, by name: an executor or a device that takes no rows; kInvalidArgument: it takes rows of
+  // another type, both by name.
   static Status check(const Options& options, Executor& executor);
 
   // Borrows all but the options, and starts the connector. REQUIRES: check().ok(), and BlockSpaceManager::Options has

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 class Member final {
  public:
   Member(const TestFolder& folder, InstanceRole role, std::string name, const std::string& model,
-         std::shared_ptr<const EcSecret> secret = nullptr, const std::string& dtype = "auto") {
+         std::shared_ptr<const EcSecret> secret = nullptr, EngineConfig config = {}) {
     ServerOptions options = default_server_options();
     options.http.port = 0;
     options.role = role;
@@ -34,10 +34,8 @@ class Member final {
     instance.url = str_cat("http://", server_->http().address());
     auto connected = Instance::connect(instance);
     CHECK(connected.ok(), error_message(connected.status()));
-    EngineConfig config;
     config.model = model;
     config.threads = 1;
-    config.dtype = dtype;
     config.kv_cache_memory = uint64_t{32} << 20;
     auto loaded = load_engine(config, clock_, (*connected)->links());
     CHECK(loaded.ok(), error_message(loaded.status()));
@@ -56,12 +54,12 @@ class Member final {
 
 class FleetTest : public ::testing::Test {
  protected:
-  void add_encoder(const std::string& model = bundled_model(), const std::string& dtype = "auto") {
+  void add_encoder(const std::string& model = bundled_model(), const EngineConfig& config = {}) {
     encoders_.push_back(std::make_unique<Member>(folder_, InstanceRole::kEncode, str_cat("e", encoders_.size()), model,
-                                                 secret_, dtype));
+                                                 secret_, config));
   }
-  void add_decoder(const std::string& model = bundled_model()) {
-    decoder_ = std::make_unique<Member>(folder_, InstanceRole::kDecode, "p0", model, secret_);
+  void add_decoder(const std::string& model = bundled_model(), const EngineConfig& config = {}) {
+    decoder_ = std::make_unique<Member>(folder_, InstanceRole::kDecode, "p0", model, secret_, config);
   }
   void start(const std::string& model = bundled_model(), int num_encoders = 1) {
     for (int i = 0; i < num_encoders; ++i) add_encoder(model);
@@ -259,11 +257,46 @@ TEST_F(FleetTest, WithoutAnEncodeInstanceRequestsEnd) {
 }
 
 TEST_F(FleetTest, AnInstanceOfAnotherTypeIsRefusedByName) {
-  add_encoder(bundled_model(), "float16");
+  EngineConfig config;
+  config.dtype = "float16";
+  add_encoder(bundled_model(), config);
   add_decoder();
   const auto reply = decoder_->client().post("/v1/completions", "application/json", completion(0));
   EXPECT_EQ(reply->status, 503);
   EXPECT_THAT(reply->body, HasSubstr("no encode instance of this model is there"));
+}
+
+TEST_F(FleetTest, ATransferTypeOfItsOwnIsRefusedWithBothNames) {
+  EngineConfig config;
+  config.ec_transfer_dtype = "bfloat16";
+  add_encoder(bundled_model(), config);
+  add_decoder();
+  const std::string here = "has --ec-transfer-dtype bfloat16, and this one float32";
+  const auto reply = decoder_->client().post("/v1/completions", "application/json", completion(0));
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_THAT(reply->body, HasSubstr(here));
+  const std::string body = R"({"prompt": "word", "consumer": "p0"})";
+  const HttpHeaders code = {{std::string(kInstanceCodeHeader), instance_code(*secret_, "POST", "/v1/encode", body)}};
+  const auto direct = encoders_[0]->client().post("/v1/encode", "application/json", body, code);
+  EXPECT_EQ(direct->status, 503);
+  EXPECT_THAT(direct->body, HasSubstr("p0 has --ec-transfer-dtype float32, and this one bfloat16"));
+}
+
+// Texts may differ from those over float32, and do not differ between runs and fleets.
+TEST_F(FleetTest, OverBFloat16AnswersAreThoseOfAnyFleet) {
+  EngineConfig config;
+  config.ec_transfer_dtype = "bfloat16";
+  add_encoder(bundled_model(), config);
+  add_decoder(bundled_model(), config);
+  const std::vector<std::string> one = answers([&] { return decoder_->client(); }, 30);
+  for (const std::string& answer : one) EXPECT_THAT(answer, HasSubstr("text"));
+  EXPECT_EQ(decoder_->snapshot().executor.num_encoder_runs, 0);
+  decoder_.reset();
+  encoders_.clear();
+  add_encoder(bundled_model(), config);
+  add_encoder(bundled_model(), config);
+  add_decoder(bundled_model(), config);
+  EXPECT_EQ(answers([&] { return decoder_->client(); }, 30), one);
 }
 
 TEST_F(FleetTest, AnEncodeInstanceThatEndsLeavesItsWorkToOthers) {

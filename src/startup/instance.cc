@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "disagg/zmq_bulk.h"
 #include "startup/connect_broker.h"
+#include "startup/encoder_part.h"
 
 namespace transept {
 namespace {
@@ -118,6 +119,10 @@ Instance::~Instance() {
 
 void Instance::begin(AsyncEngine& engine, const LoadedModel& model) {
   engine_ = &engine;
+  if (asker_ != nullptr) {
+    const ModelFingerprint& other = model.fingerprint_of_other_dtype;
+    asker_->explain(other, explain_other_model(model, other, "an encode instance"));
+  }
   record_.id = id_;
   record_.role = options_.role;
   record_.url = options_.url;
