@@ -182,7 +182,7 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
     options.part = ModelPart::kDecoder;
     options.takes_remote_rows = true;
     options.remote_rows_dtype = dtype;
-    const auto weights = WeightMap::open(mosaic_.folder()).value();
+    const std::shared_ptr<WeightMap> weights = WeightMap::open(mosaic_.folder()).value();
     return error_message(EncoderDecoderModelRunner::create({}, weights, options).status());
   }
 
