@@ -35,6 +35,11 @@ void TicketAsker::explain(const ModelFingerprint& other, std::string why) {
   explained_ = {other, std::move(why)};
 }
 
+void TicketAsker::wait_once() {
+  const MutexLock lock(mutex_);
+  waits_once_ = true;
+}
+
 void TicketAsker::start(std::shared_ptr<EcInbox> inbox) {
   const MutexLock lock(mutex_);
   inbox_ = std::move(inbox);
@@ -157,9 +162,15 @@ Status TicketAsker::check_wait(const Offer& offer, TimePoint now) {
       }
     }
   }
-  if (now - std::max({offer.begin, known_at_, back_at_}) < options_.wait_for_encoders) return ok_status();
+  if (now - std::max({begin_of_wait(offer), known_at_, back_at_}) < options_.wait_for_encoders) return ok_status();
   if (!others_.has_value()) return absl::UnavailableError("no encode instance is there");
   return absl::UnavailableError(str_cat("no encode instance of this model is there: ", why_others(*others_)));
+}
+
+TimePoint TicketAsker::begin_of_wait(const Offer& offer) {
+  if (!first_begin_.has_value()) first_begin_ = offer.begin;
+  const MutexLock lock(mutex_);
+  return waits_once_ ? *first_begin_ : offer.begin;
 }
 
 std::string TicketAsker::why_others(const ModelFingerprint& model) const {

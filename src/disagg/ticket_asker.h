@@ -44,6 +44,10 @@ class TicketAsker final : public EncodeAsker {
   // Why encode instances of this other model are of no use here: said where no encode instance is there but such ones.
   void explain(const ModelFingerprint& other, std::string why);
 
+  // Inputs can be encoded elsewhere than by encode instances, so once none was known for wait_for_encoders, inputs fail
+  // at once until one is.
+  void wait_once();
+
   void start(std::shared_ptr<EcInbox> inbox) override;
   void ask(EncodeAsk ask) override;
   void withdraw(const EcInput& input) override;
@@ -74,6 +78,7 @@ class TicketAsker final : public EncodeAsker {
   void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove(std::map<EcInput, Asked>::iterator asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string why_others(const ModelFingerprint& model) const;
+  TimePoint begin_of_wait(const Offer& offer);
 
   const Options options_;
   const std::shared_ptr<Broker> broker_;
@@ -82,6 +87,7 @@ class TicketAsker final : public EncodeAsker {
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<EcInbox> inbox_ ABSL_GUARDED_BY(mutex_);
   std::pair<ModelFingerprint, std::string> explained_ ABSL_GUARDED_BY(mutex_);
+  bool waits_once_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<EcInput, Asked> asked_ ABSL_GUARDED_BY(mutex_);
   EcTimers offers_ ABSL_GUARDED_BY(mutex_);
   std::vector<EcInput> withdrawn_ ABSL_GUARDED_BY(mutex_);  // the broker has not heard of it
@@ -89,6 +95,7 @@ class TicketAsker final : public EncodeAsker {
   TimePoint looked_at_ = TimePoint::min();
   TimePoint known_at_ = TimePoint::min();   // an encode instance of the model
   TimePoint back_at_ = TimePoint::min();    // the broker
+  std::optional<TimePoint> first_begin_;    // of the first input
   bool is_away_ = false;                    // the broker
   std::optional<ModelFingerprint> others_;  // the model of an encode instance of another one
   std::thread thread_;

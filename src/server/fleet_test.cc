@@ -5,9 +5,12 @@
 
 #include <thread>
 
+#include "disagg/ec_connector.h"
 #include "disagg/input_codec.h"
 #include "disagg/instance_calls.h"
+#include "disagg/local_broker.h"
 #include "disagg/local_server.h"
+#include "disagg/zmq_bulk.h"
 #include "server/served_model_testing.h"
 #include "server/transcription_testing.h"
 
@@ -256,6 +259,32 @@ TEST_F(FleetTest, WithoutAnEncodeInstanceRequestsEnd) {
   EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", completion(0))->status, 200);
 }
 
+TEST_F(FleetTest, WithoutAnEncodeInstanceADecodeInstanceMayFallBack) {
+  constexpr int kCount = 30;
+  std::vector<std::string> whole;
+  {
+    ServedModel model;
+    model.load();
+    whole = answers([&] { return model.client(); }, kCount);
+  }
+  EngineConfig config;
+  config.ec_fallback = "local";
+  add_decoder(bundled_model(), config);
+  EXPECT_EQ(answers([&] { return decoder_->client(); }, kCount), whole);
+  const auto num_local = [&] { return decoder_->snapshot().stats.num_local_encodes; };
+  EXPECT_GT(num_local(), 0);
+  // It has waited once: the next one is encoded at once.
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", R"({"prompt": "anew"})")->status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(3));
+  const int64_t num_before = num_local();
+  add_encoder();
+  std::this_thread::sleep_for(seconds(1));
+  EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", R"({"prompt": "other"})")->status, 200);
+  EXPECT_EQ(num_local(), num_before) << "an encode instance is there";
+  EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 1);
+}
+
 TEST_F(FleetTest, AnInstanceOfAnotherTypeIsRefusedByName) {
   EngineConfig config;
   config.dtype = "float16";
@@ -308,6 +337,47 @@ TEST_F(FleetTest, AnEncodeInstanceThatEndsLeavesItsWorkToOthers) {
   });
   for (int round = 0; round < 3; ++round) EXPECT_EQ(answers([&] { return decoder_->client(); }, 30), before);
   ending.join();
+}
+
+// The lease is the flag's: an encode instance gets room for its rows, and says nothing any longer.
+TEST_F(FleetTest, RoomForRowsThatDoNotComeIsBackAfterTheLease) {
+  EngineConfig config;
+  config.ec_lease_seconds = 1;
+  add_decoder(bundled_model(), config);
+  const LoadedModel& model = decoder_->server().context()->model;
+  const auto num_free = [&] { return decoder_->snapshot().blocks.free; };
+  const int32_t num_before = num_free();
+
+  const InstanceId self{"e9", 99};
+  auto writer = std::make_shared<FrameWriter>(self.incarnation, secret_);
+  const std::shared_ptr<Broker> broker = LocalBroker::connect(folder_.path() + "/broker").value();
+  std::shared_ptr<BulkTransport> bulk = ZmqBulk::create("ipc://" + folder_.path() + "/e9", writer).value();
+  InstanceRecord record;
+  record.id = self;
+  record.bulk_address = bulk->address();
+  ASSERT_EQ(broker->announce(record, seconds(100)), ok_status());
+  EcConnector::Options options;
+  options.self = self;
+  options.secret = secret_;
+  EcConnector connector(options, broker, std::move(bulk), writer);
+  connector.start(std::make_shared<EcInbox>(100, nullptr));
+  EcMeta meta;
+  meta.key = {"r", 0, 0};
+  meta.model = model.fingerprint;
+  meta.num_positions = 10;
+  meta.width = model.info.spec.width_of(Consumers::kCross);
+  meta.place = {0, meta.num_positions, {}};
+  meta.time_left = seconds(100);
+  for (const InstanceRecord& peer : broker->peers().value()) {
+    if (peer.id.name == "p0") connector.send(peer.id, meta);
+  }
+  const auto waits_until = [&](bool is_free) {
+    for (int i = 0; i < 1000 && (num_free() == num_before) != is_free; ++i)
+      std::this_thread::sleep_for(milliseconds(10));
+    return (num_free() == num_before) == is_free;
+  };
+  EXPECT_TRUE(waits_until(false)) << "it has room";
+  EXPECT_TRUE(waits_until(true)) << "and has it no longer, ten seconds later";
 }
 
 TEST_F(FleetTest, DrainedInstancesFinishWhatTheyHave) {

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "base/system_memory.h"
 #include "rank/encoder_model_runner.h"
+#include "startup/engine_ranges.h"
 
 namespace transept {
 namespace {
@@ -51,12 +52,29 @@ std::string explain_other_model(const LoadedModel& loaded, const ModelFingerprin
                  dtype_name(*dtype));
 }
 
+StatusOr<bool> falls_back(const EngineConfig& config) {
+  if (config.ec_fallback == "none") return false;
+  if (config.ec_fallback == "local") return true;
+  return invalid_argument("--ec-fallback ", config.ec_fallback, ": unknown; one of none, local");
+}
+
+StatusOr<EcTimes> transfer_times(const EngineConfig& config) {
+  if (config.ec_lease_seconds < 1 || config.ec_lease_seconds > kMaxEcLeaseSeconds) {
+    return invalid_argument("--ec-lease ", config.ec_lease_seconds, ": expected 1 to ", kMaxEcLeaseSeconds, " seconds");
+  }
+  EcTimes times;
+  times.lease = std::chrono::seconds(config.ec_lease_seconds);
+  return times;
+}
+
 Status check_instance_config(const EngineConfig& config) {
   if (config.replicas > 1) {
     return invalid_argument("--replicas ", config.replicas,
                             ": an instance of a role has one engine; start several instances");
   }
-  return transfer_dtype(config).status();
+  RETURN_IF_ERROR(transfer_dtype(config).status());
+  RETURN_IF_ERROR(falls_back(config).status());
+  return transfer_times(config).status();
 }
 
 StatusOr<std::unique_ptr<EncoderEngine>> make_encoder_engine(const LoadedModel& loaded,
@@ -68,6 +86,7 @@ StatusOr<std::unique_ptr<EncoderEngine>> make_encoder_engine(const LoadedModel& 
   EncoderEngine::Options engine = EncoderEngine::Options::of(runner->info());
   ASSIGN_OR_RETURN(engine.scheduler.max_output_bytes, output_bytes(loaded.config, runner->info()));
   ASSIGN_OR_RETURN(engine.dtype, transfer_dtype(loaded.config));
+  ASSIGN_OR_RETURN(engine.senders.times, transfer_times(loaded.config));
   engine.model = loaded.fingerprint;
   engine.max_requests = kMaxEncodeRequests;
   std::random_device random;

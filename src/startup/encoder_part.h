@@ -29,7 +29,13 @@ DType other_transfer_dtype(DType dtype);  // of the two
 // nothing else differs; or what may. `other` is "the decode instance p0", for instance.
 std::string explain_other_model(const LoadedModel& loaded, const ModelFingerprint& fingerprint, std::string_view other);
 
-// Errors: flags that an instance does not have, by name: several replicas; transfer_dtype().
+// Whether a decode instance encodes what encode instances do not. Errors: kInvalidArgument, --ec-fallback is unknown.
+StatusOr<bool> falls_back(const EngineConfig& config);
+
+// Times of transfers. Errors: kInvalidArgument, --ec-lease is out of its range.
+StatusOr<EcTimes> transfer_times(const EngineConfig& config);
+
+// Errors: flags that an instance does not have, by name: several replicas; those of the functions above.
 Status check_instance_config(const EngineConfig& config);
 
 // The engine of an encode instance, with the encoder's part of `weights`. Reads loaded.model_config, config and

@@ -122,6 +122,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model) {
   if (asker_ != nullptr) {
     const ModelFingerprint& other = model.fingerprint_of_other_dtype;
     asker_->explain(other, explain_other_model(model, other, "an encode instance"));
+    if (model.config.ec_fallback == "local") asker_->wait_once();
   }
   record_.id = id_;
   record_.role = options_.role;

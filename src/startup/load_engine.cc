@@ -158,6 +158,8 @@ Status make_engines(const EngineConfig& config, const Choices& choices,
     options.remote.asker = links->asker;
     options.remote.model = loaded.fingerprint;
     options.remote.dtype = loaded.info.rows_dtype;
+    ASSIGN_OR_RETURN(options.remote.falls_back, falls_back(config));
+    ASSIGN_OR_RETURN(options.remote.times, transfer_times(config));
     options.remote.max_wait = kMaxWaitForInputs;
     // A recompute asks for the rows again, unless they are still here.
     PreemptionMode& mode = options.scheduler.preemption_mode;
@@ -235,9 +237,10 @@ Status load_engines(const EngineConfig& config, const InstanceLinks* links, cons
   }
   ASSIGN_OR_RETURN(options.shortlist, read_shortlist(config.shortlist, loaded.model_config, loaded.generation));
   options.shortlist.max_parts = config.shortlist_parts;
-  options.part = links == nullptr ? ModelPart::kWhole : ModelPart::kDecoder;
-  options.takes_remote_rows = links != nullptr;
   if (links != nullptr) {
+    ASSIGN_OR_RETURN(const bool encodes, falls_back(config));
+    if (!encodes) options.part = ModelPart::kDecoder;
+    options.takes_remote_rows = true;
     ASSIGN_OR_RETURN(options.remote_rows_dtype, transfer_dtype(config));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
