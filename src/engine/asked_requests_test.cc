@@ -306,6 +306,29 @@ TEST_F(AskedRequests, AreAbortedAndAskNoMore) {
   expect_right("outside", 9, 1);
 }
 
+// The circle of decision 35. The oldest group needs rows that are idle, and the reservations of those behind it take
+// all room that rows may have: they pass it, or nobody would get on until it has waited too long.
+TEST_F(AskedRequests, AreNotInTheWayOfReservationsThatAreInTheirs) {
+  make_asking([](auto& options) { options.blocks.num_device_blocks = 13; });
+  ASSERT_EQ(add_content("first", 9, 1, greedy(2)), ok_status());
+  run();
+  for (const uint64_t which : {5, 6}) encode(str_cat("held", which), 16, which);
+  for (int i = 0; i < 200; ++i) step();
+  EXPECT_EQ(engine_->scheduler().blocks().num_reserved_blocks(), 8);
+  EncoderDecoderInputs prompt;
+  prompt.prompt_token_ids = {1, 2};
+  ASSERT_EQ(engine_->add_request("oldest", engine_->encode(content(9, 1)).value(), prompt, greedy(2)), ok_status());
+  step();
+  EXPECT_FALSE(outputs_.contains("oldest"));
+  EXPECT_EQ(engine_->remote_inputs()->num_asking_groups(), 1u);
+  for (const uint64_t which : {5, 6}) ASSERT_EQ(add(str_cat("held", which), 16, which, greedy(2)), ok_status());
+  run(seconds(5));
+  EXPECT_THAT(order_, ::testing::ElementsAre("first", "held5", "held6", "oldest"));
+  for (const uint64_t which : {5, 6}) expect_right(str_cat("held", which), 16, which, greedy(2));
+  expect_right("oldest", 9, 1, greedy(2));
+  expect_nothing_held();
+}
+
 // ---- --ec-fallback local
 
 TEST_F(AskedRequests, FallBackWhenNoEncodeInstanceIsThere) {
