@@ -3,6 +3,7 @@
 
     ./dev quality --quantization int8 --kv-cache-dtype int8
     ./dev quality --dtype bfloat16 --only outputs
+    ./dev quality --dtype float32 --quantization none --kv-cache-dtype float32 --ec-transfer-dtype bfloat16
 
 Gates: the word error rate of whisper-tiny over every clip of ../shared/audio with a text; the most probable next token under
 teacher forcing (the tokens of float32's greedy answers), of every model; greedy answers of text models that are the same, or that
@@ -297,11 +298,17 @@ def gate_outputs(report, model, requests, answers, baseline, candidate):
                 f"{100 * MIN_SAME_OUTPUTS:.0f} %", (same + equal) / total >= MIN_SAME_OUTPUTS)
 
 
+def transfer_flags(dtype):
+    """The flags for encoders in a process of their own, whose rows travel as `dtype`. None if it is empty."""
+    return ["--epd", "1E1D", "--ec-transfer-dtype", dtype] if dtype else []
+
+
 def check(options):
     folders = dict(entry.split("=", 1) for entry in options.candidate)
     binary = Path(options.transept).resolve()
     baseline = Engine(binary, ["--dtype", "float32", "--quantization", "none", "--kv-cache-dtype", "float32"], {})
-    flags = ["--dtype", options.dtype, "--quantization", options.quantization, "--kv-cache-dtype", options.kv_cache_dtype, *options.flag]
+    flags = ["--dtype", options.dtype, "--quantization", options.quantization, "--kv-cache-dtype", options.kv_cache_dtype,
+             *transfer_flags(options.ec_transfer_dtype), *options.flag]
     candidate = Engine(binary, flags, {name: Path(path).resolve() for name, path in folders.items()})
     report, wanted = Report(), options.only.split(",") if options.only else GATES
     print(f"float32 against {' '.join(flags)}" + "".join(f", {name} of {path}" for name, path in folders.items()))
@@ -325,6 +332,7 @@ def main():
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--quantization", default="auto")
     parser.add_argument("--kv-cache-dtype", default="auto")
+    parser.add_argument("--ec-transfer-dtype", default="", help="what rows travel as between an encode and a decode instance (--epd 1E1D)")
     parser.add_argument("--flag", action="append", default=[], help="one more argument of the candidate: --flag=--isa=avx2")
     parser.add_argument("--candidate", action="append", default=[], metavar="MODEL=FOLDER", help="another form of a model: --candidate g2p=packed/g2p")
     parser.add_argument("--only", default="", help=f"of {','.join(GATES)}")

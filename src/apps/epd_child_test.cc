@@ -78,6 +78,17 @@ TEST(EpdArguments, ARedisServerIsNamedByTheEnvironment) {
   EXPECT_THAT(epd_environment(environment, links), ElementsAre("TRANSEPT_BROKER=redis://u:p@h/1"));
 }
 
+// Both sides of a transfer have to agree on some of them.
+TEST(EpdArguments, OfTransfersAreForAllInstances) {
+  for (const EpdInstance& instance : {kEncode, kDecode}) {
+    const auto arguments =
+        arguments_of({"--ec-transfer-dtype=bfloat16", "--ec-fallback", "local", "--ec_lease=7", "m"}, instance);
+    for (const char* flag : {"--ec-transfer-dtype=bfloat16", "--ec-fallback=local", "--ec-lease=7"}) {
+      EXPECT_THAT(arguments, Contains(flag));
+    }
+  }
+}
+
 TEST(EpdArguments, TheModelIsFoundOnce) {
   for (const std::string& argument : arguments_of(
            {"org/tiny", "--revision", "main", "--download_dir=/m", "--cache-dir", "/m", "--cpu-affinity=2"}, kDecode)) {

@@ -9,6 +9,8 @@
 namespace transept {
 namespace {
 
+constexpr const char* kGroup = "Separated encoder";
+
 // What the launcher says to each instance itself, and what to do instead.
 struct OwnFlag {
   std::string_view name;
@@ -68,9 +70,25 @@ StatusOr<std::optional<EpdPlan>> read_plan(const Flags& flags, const std::vector
 
 }  // namespace
 
+std::vector<FlagSpec> transfer_flags() {
+  std::vector<FlagSpec> table = {
+      {"ec-transfer-dtype", "float32|bfloat16", "float32",
+       "what rows travel as, the same for all instances: bfloat16 halves their bytes and rounds them", kGroup},
+      {"ec-fallback", "none|local", "none",
+       "what a decode instance does with inputs that encode instances do not encode: none: they fail; local: it loads "
+       "the encoder, too, and encodes them itself",
+       kGroup},
+      {"ec-lease", "SECONDS", "30",
+       "how long room for an input is kept for an encode instance that says nothing, the same for all instances: 1 to "
+       "3600",
+       kGroup},
+  };
+  keep_common(table, {});
+  return table;
+}
+
 std::vector<FlagSpec> epd_flags() {
-  constexpr const char* kGroup = "Separated encoder";
-  return {
+  std::vector<FlagSpec> table = {
       {.name = "epd",
        .value_name = "SHAPE",
        .help = "run encoders and decoders in processes of their own on this machine: 1E1D is one encode and one decode "
@@ -89,6 +107,8 @@ std::vector<FlagSpec> epd_flags() {
        .help = "a Redis server that the instances find each other by: redis://[USER:PASSWORD@]HOST[:PORT][/DB]",
        .group = kGroup},
   };
+  for (FlagSpec& flag : transfer_flags()) table.push_back(std::move(flag));
+  return table;
 }
 
 StatusOr<std::optional<EpdPlan>> epd_plan(const Flags& flags, const std::vector<int>& available) {

@@ -18,6 +18,8 @@ struct EpdPlan {
 };
 
 std::vector<FlagSpec> epd_flags();
+// Those of them that say how instances transfer. Instances with a --role of their own have them, too.
+std::vector<FlagSpec> transfer_flags();
 
 // Without --epd nullopt. `available`: the processors of this process, ascending. Errors, which name the flag or its
 // variable: kInvalidArgument, a value, or a flag that does not go with --epd.

@@ -8,6 +8,7 @@
 #include "apps/engine_flags.h"
 #include "apps/epd_child.h"
 #include "apps/epd_supervisor.h"
+#include "apps/instance_flags.h"
 #include "base/cpus.h"
 #include "base/log.h"
 
@@ -15,7 +16,13 @@ namespace transept {
 
 StatusOr<std::unique_ptr<EpdSession>> EpdSession::start(const Flags& flags, EngineConfig& config) {
   ASSIGN_OR_RETURN(std::optional<EpdPlan> plan, epd_plan(flags, available_cpus()));
-  if (!plan.has_value()) return std::unique_ptr<EpdSession>();
+  const std::vector<FlagSpec> of_transfers = transfer_flags();
+  if (!plan.has_value()) {
+    const auto given = std::ranges::find_if(of_transfers, [&](const FlagSpec& flag) { return flags.has(flag.name); });
+    if (given == of_transfers.end()) return std::unique_ptr<EpdSession>();
+    return invalid_argument(flags.name_of(given->name), ": goes with --epd alone");
+  }
+  RETURN_IF_ERROR(set_transfer_config(flags, config));
   if (plan->shape.num_decode > 1) {
     return invalid_argument("--epd ", plan->shape.text(), ": this process is the one decode instance: 1E1D, 2E1D, ..");
   }
@@ -73,7 +80,8 @@ Status EpdSession::begin(AsyncEngine& engine, const LoadedModel& model) {
 void EpdSession::run_children(const Flags& flags, const std::string& model) {
   const SteadyClock clock;
   std::vector<SupervisedChild> children;
-  const std::vector<FlagSpec> table = engine_flags();
+  std::vector<FlagSpec> table = engine_flags();
+  for (FlagSpec& flag : transfer_flags()) table.push_back(std::move(flag));
   const std::vector<std::string> environment = epd_environment(::environ, broker_.links);
   for (const EpdInstance& instance : plan_.instances) {
     if (instance.role != InstanceRole::kEncode) continue;

@@ -6,8 +6,11 @@
 #include <array>
 #include <memory>
 
+#include "apps/epd_flags.h"
+#include "base/environment.h"
 #include "net/http_client.h"
 #include "startup/connect_broker.h"
+#include "startup/encoder_part.h"
 #include "startup/engine_ranges.h"
 
 namespace transept {
@@ -50,7 +53,6 @@ std::vector<FlagSpec> instance_flags() {
        "where this instance takes rows: ipc://PATH, tcp://HOST:PORT, or tcp://HOST:* for any port; with --ec-bulk ucx "
        "ucx://HOST:PORT or ucx://HOST:*",
        kFleet},
-      {"ec-transfer-dtype", "float32", "float32", "what rows travel as", kFleet},
       {"ec-buffer-memory", "SIZE", "room for --max-num-seqs inputs, at most a tenth of the machine",
        "bytes for encoded inputs: of a decode instance a part of --kv-cache-memory, for those on their way; of an "
        "encode "
@@ -69,7 +71,9 @@ std::vector<FlagSpec> instance_flags() {
 StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags) {
   if (!flags.has("role")) {
     if (flags.has("epd")) return std::optional<Instance::Options>();  // the launcher's; its children have roles
-    for (const FlagSpec& flag : instance_flags()) {
+    std::vector<FlagSpec> of_instances = instance_flags();
+    for (FlagSpec& flag : transfer_flags()) of_instances.push_back(std::move(flag));
+    for (const FlagSpec& flag : of_instances) {
       if (!flags.has(flag.name)) continue;
       return invalid_argument(flags.name_of(flag.name),
                               ": is for instances of a fleet: --role says which half they run");
@@ -103,8 +107,18 @@ StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags) 
   return std::optional(std::move(options));
 }
 
-Status set_instance_config(const Flags& flags, EngineConfig& config) {
+Status set_transfer_config(const Flags& flags, EngineConfig& config) {
   config.ec_transfer_dtype = flags.text_or("ec-transfer-dtype", config.ec_transfer_dtype);
+  config.ec_fallback = flags.text_or("ec-fallback", config.ec_fallback);
+  ASSIGN_OR_RETURN(const int64_t lease, flags.integer("ec-lease", 1, kMaxEcLeaseSeconds, config.ec_lease_seconds));
+  config.ec_lease_seconds = static_cast<int32_t>(lease);
+  // Before instances are started with them.
+  const Status type = transfer_dtype(config).status(), fallback = falls_back(config).status();
+  return blame_environment(type.ok() ? fallback : type, flags.from_environment());
+}
+
+Status set_instance_config(const Flags& flags, EngineConfig& config) {
+  RETURN_IF_ERROR(set_transfer_config(flags, config));
   ASSIGN_OR_RETURN(config.ec_buffer_memory, flags.bytes("ec-buffer-memory"));
   if (flags.has("max-num-injected-tokens")) {
     ASSIGN_OR_RETURN(const int64_t rows, flags.integer("max-num-injected-tokens", 1, kMaxEngineCount, 1));

@@ -19,6 +19,7 @@ StatusOr<std::optional<Instance::Options>> instance_options(const Flags& flags);
 
 // Sets what an instance's engine reads. Errors: a flag out of its range, by name.
 Status set_instance_config(const Flags& flags, EngineConfig& config);
+Status set_transfer_config(const Flags& flags, EngineConfig& config);  // the same, of transfer_flags() (epd_flags.h)
 
 // Sets url, unless it was given, and the name if there is none: the role, the machine's name and the port. `address`:
 // of the server. Errors: kInvalidArgument, instances of other machines cannot be told such an address.

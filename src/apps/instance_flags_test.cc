@@ -6,6 +6,7 @@
 #include "apps/fleet_flags.h"
 #include "apps/serve_flags.h"
 #include "base/folder_testing.h"
+#include "startup/encoder_part.h"
 
 namespace transept {
 namespace {
@@ -27,8 +28,9 @@ std::string error_of(std::vector<std::string> arguments) {
 
 TEST(InstanceFlags, AServerOfItsOwnHasNone) {
   EXPECT_EQ(options_of({}).value(), std::nullopt);
-  for (const char* flag : {"broker", "instance-name", "instance-url", "ec-bulk-address", "ec-secret-file",
-                           "ec-buffer-memory", "ec-namespace", "max-num-injected-tokens"}) {
+  for (const char* flag :
+       {"broker", "instance-name", "instance-url", "ec-bulk-address", "ec-secret-file", "ec-buffer-memory",
+        "ec-namespace", "max-num-injected-tokens", "ec-transfer-dtype", "ec-fallback", "ec-lease"}) {
     EXPECT_THAT(error_of({str_cat("--", flag, "=1")}), HasSubstr(str_cat("--", flag, ": is for instances"))) << flag;
   }
 }
@@ -68,6 +70,29 @@ TEST(InstanceFlags, WrongOnesAreRefusedByName) {
   const testing::TestFolder folder;
   folder.write("short", "0123");
   EXPECT_THAT(with(str_cat("--ec-secret-file=", folder.path(), "/short")), HasSubstr("--ec-secret-file: "));
+}
+
+TEST(InstanceFlags, OfTheEngineAreCheckedByName) {
+  const auto config_of = [](std::vector<std::string> arguments) -> StatusOr<EngineConfig> {
+    EngineConfig config;
+    RETURN_IF_ERROR(set_instance_config(flags_of(std::move(arguments)), config));
+    RETURN_IF_ERROR(check_instance_config(config));
+    return config;
+  };
+  const EngineConfig usual = config_of({}).value();
+  EXPECT_EQ(transfer_dtype(usual).value(), DType::kFloat32);
+  EXPECT_EQ(falls_back(usual).value(), false);
+  EXPECT_EQ(transfer_times(usual)->lease, std::chrono::seconds(30));
+  const EngineConfig given = config_of({"--ec-transfer-dtype=bfloat16", "--ec-fallback=local", "--ec-lease=7"}).value();
+  EXPECT_EQ(transfer_dtype(given).value(), DType::kBFloat16);
+  EXPECT_EQ(falls_back(given).value(), true);
+  EXPECT_EQ(transfer_times(given)->lease, std::chrono::seconds(7));
+  const auto error = [&](std::string flag) { return error_message(config_of({std::move(flag)}).status()); };
+  EXPECT_EQ(error("--ec-transfer-dtype=float16"), "--ec-transfer-dtype float16: unknown; one of float32, bfloat16");
+  EXPECT_EQ(error("--ec-fallback=remote"), "--ec-fallback remote: unknown; one of none, local");
+  for (const char* lease : {"0", "-1", "3601", "1.5", "x", "99999999999999999999"}) {
+    EXPECT_THAT(error(str_cat("--ec-lease=", lease)), StartsWith(str_cat("--ec-lease ", lease, ": "))) << lease;
+  }
 }
 
 TEST(InstanceFlags, TheAddressIsThatOfTheServer) {

@@ -30,6 +30,16 @@ TicketAsker::~TicketAsker() {
   thread_.join();
 }
 
+void TicketAsker::explain(const ModelFingerprint& other, std::string why) {
+  const MutexLock lock(mutex_);
+  explained_ = {other, std::move(why)};
+}
+
+void TicketAsker::wait_once() {
+  const MutexLock lock(mutex_);
+  waits_once_ = true;
+}
+
 void TicketAsker::start(std::shared_ptr<EcInbox> inbox) {
   const MutexLock lock(mutex_);
   inbox_ = std::move(inbox);
@@ -142,19 +152,31 @@ Status TicketAsker::check_wait(const Offer& offer, TimePoint now) {
     if (!peers.ok()) return ok_status();  // offering says so, too
     // Records may have run out while nobody could renew them.
     if (std::exchange(is_away_, false)) back_at_ = now;
-    knows_others_ = false;
+    others_.reset();
     for (const InstanceRecord& peer : *peers) {
       if (peer.role == InstanceRole::kDecode) continue;
-      const bool is_alike = peer.model == offer.ticket.model;
-      if (is_alike) known_at_ = now;
-      knows_others_ = knows_others_ || !is_alike;
+      if (peer.model == offer.ticket.model) {
+        known_at_ = now;
+      } else {
+        others_ = peer.model;
+      }
     }
   }
-  if (now - std::max({offer.begin, known_at_, back_at_}) < options_.wait_for_encoders) return ok_status();
-  return absl::UnavailableError(knows_others_
-                                    ? "no encode instance of this model is there: those that are have another "
-                                      "checkpoint, --dtype, --quantization, --ec-transfer-dtype or version"
-                                    : "no encode instance is there");
+  if (now - std::max({begin_of_wait(offer), known_at_, back_at_}) < options_.wait_for_encoders) return ok_status();
+  if (!others_.has_value()) return absl::UnavailableError("no encode instance is there");
+  return absl::UnavailableError(str_cat("no encode instance of this model is there: ", why_others(*others_)));
+}
+
+TimePoint TicketAsker::begin_of_wait(const Offer& offer) {
+  if (!first_begin_.has_value()) first_begin_ = offer.begin;
+  const MutexLock lock(mutex_);
+  return waits_once_ ? *first_begin_ : offer.begin;
+}
+
+std::string TicketAsker::why_others(const ModelFingerprint& model) const {
+  const MutexLock lock(mutex_);
+  if (!explained_.second.empty() && explained_.first == model) return explained_.second;
+  return "those that are have another checkpoint, --dtype, --quantization, --ec-transfer-dtype or version";
 }
 
 void TicketAsker::fail(const EcInput& input, const Status& why) {

@@ -41,6 +41,13 @@ class TicketAsker final : public EncodeAsker {
   TicketAsker(const TicketAsker&) = delete;
   TicketAsker& operator=(const TicketAsker&) = delete;
 
+  // Why encode instances of this other model are of no use here: said where no encode instance is there but such ones.
+  void explain(const ModelFingerprint& other, std::string why);
+
+  // Inputs can be encoded elsewhere than by encode instances, so once none was known for wait_for_encoders, inputs fail
+  // at once until one is.
+  void wait_once();
+
   void start(std::shared_ptr<EcInbox> inbox) override;
   void ask(EncodeAsk ask) override;
   void withdraw(const EcInput& input) override;
@@ -70,6 +77,8 @@ class TicketAsker final : public EncodeAsker {
   void offer_later(const EcInput& input, TimePoint at);
   void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove(std::map<EcInput, Asked>::iterator asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string why_others(const ModelFingerprint& model) const;
+  TimePoint begin_of_wait(const Offer& offer);
 
   const Options options_;
   const std::shared_ptr<Broker> broker_;
@@ -77,15 +86,18 @@ class TicketAsker final : public EncodeAsker {
   CondVar changed_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<EcInbox> inbox_ ABSL_GUARDED_BY(mutex_);
+  std::pair<ModelFingerprint, std::string> explained_ ABSL_GUARDED_BY(mutex_);
+  bool waits_once_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<EcInput, Asked> asked_ ABSL_GUARDED_BY(mutex_);
   EcTimers offers_ ABSL_GUARDED_BY(mutex_);
   std::vector<EcInput> withdrawn_ ABSL_GUARDED_BY(mutex_);  // the broker has not heard of it
   // The thread's.
   TimePoint looked_at_ = TimePoint::min();
-  TimePoint known_at_ = TimePoint::min();  // an encode instance of the model
-  TimePoint back_at_ = TimePoint::min();   // the broker
-  bool is_away_ = false;                   // the broker
-  bool knows_others_ = false;              // of other models
+  TimePoint known_at_ = TimePoint::min();   // an encode instance of the model
+  TimePoint back_at_ = TimePoint::min();    // the broker
+  std::optional<TimePoint> first_begin_;    // of the first input
+  bool is_away_ = false;                    // the broker
+  std::optional<ModelFingerprint> others_;  // the model of an encode instance of another one
   std::thread thread_;
 };
 

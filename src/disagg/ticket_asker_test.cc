@@ -119,6 +119,42 @@ TEST_F(TicketAskerTest, AnEncodeInstanceOfAnotherModelIsNone) {
   EXPECT_THAT(error_message(failed.why), HasSubstr("no encode instance of this model is there"));
 }
 
+TEST_F(TicketAskerTest, SaysWhyAnotherModelIsAnotherOne) {
+  options_.wait_for_encoders = milliseconds(50);
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  for (const bool is_known : {false, true}) {
+    start();
+    asker_->explain(is_known ? ModelFingerprint() : digest_of(2), "an encode instance has rows of clay");
+    EncodeAsk ask = ask_of("r1");
+    ask.model = digest_of(1);
+    asker_->ask(ask);
+    EXPECT_THAT(error_message(failure().why), is_known ? HasSubstr("is there: an encode instance has rows of clay")
+                                                       : HasSubstr("--ec-transfer-dtype"));
+  }
+}
+
+TEST_F(TicketAskerTest, WaitsOnceIfToldSo) {
+  options_.wait_for_encoders = seconds(1);
+  options_.offer_again = milliseconds(5);
+  start();
+  asker_->wait_once();
+  const auto seconds_to_fail = [&](const std::string& name) {
+    const TimePoint begin = std::chrono::steady_clock::now();
+    asker_->ask(ask_of(name));
+    failure();
+    return std::chrono::steady_clock::now() - begin;
+  };
+  EXPECT_GE(seconds_to_fail("r1"), milliseconds(900)) << "an encode instance may be starting";
+  EXPECT_LT(seconds_to_fail("r2"), milliseconds(900));
+  encoder_is_there();
+  std::this_thread::sleep_for(milliseconds(10));
+  asker_->ask(ask_of("r3"));
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(asker_->num_asked(), 1u);
+  EXPECT_TRUE(inbox_->is_empty());
+}
+
 TEST_F(TicketAskerTest, WaitsWhileAnEncodeInstanceIsKnown) {
   options_.wait_for_encoders = milliseconds(20);
   options_.offer_again = milliseconds(5);

@@ -211,7 +211,9 @@ Status EcSender::status() const {
     case E::kCancelled: return absl::CancelledError(str_cat(what, "cancelled by the decode instance"));
     case E::kNever: return resource_exhausted(what, "larger than the decode instance's room for encoder outputs");
     case E::kIncompatible:
-      return absl::FailedPreconditionError(str_cat(what, "the decode instance has another model, type or version"));
+      return absl::FailedPreconditionError(str_cat(what,
+                                                   "the decode instance has another model, --ec-transfer-dtype (here ",
+                                                   dtype_name(meta_.dtype), ") or version"));
     case E::kPeerGone: return absl::UnavailableError(str_cat(what, "the decode instance has gone"));
     case E::kNoAnswer: return absl::UnavailableError(str_cat(what, "the decode instance does not answer"));
     case E::kOutboxFull: return absl::UnavailableError(str_cat(what, "too many messages wait for the broker"));

@@ -50,10 +50,21 @@ class AskedRequests : public RemoteRequests {
     while (whole.has_unfinished_requests()) ASSERT_EQ(whole.step(outputs), ok_status());
     EXPECT_EQ(outputs_.at(id).outputs.at(0).token_ids, outputs.at(0).outputs.at(0).token_ids);
   }
-  void expect_nothing_held() {
+  void make_falling_back(const std::function<void(LLMEngine::Options&)>& change = [](auto&) {}) {
+    make_asking([&](LLMEngine::Options& options) {
+      options.remote.falls_back = true;
+      options.scheduler.may_encode = true;
+      change(options);
+    });
+  }
+  void fail_all() {
+    for (const EncodeAsk& ask : asker_.asks) asker_.fail(ask, absl::UnavailableError("no encode instance is there"));
+  }
+  void expect_nothing_held(int64_t num_local_encodes = 0) {
     EXPECT_EQ(engine_->remote_inputs()->cache().num_uses(), 0);
     EXPECT_EQ(engine_->remote_inputs()->num_asking_groups(), 0u);
-    EXPECT_EQ(engine_->stats().num_local_encodes, 0);
+    EXPECT_EQ(engine_->stats().num_local_encodes, num_local_encodes);
+    EXPECT_EQ(engine_->executor_stats().num_encoder_runs, num_local_encodes);
   }
 };
 
@@ -293,6 +304,159 @@ TEST_F(AskedRequests, AreAbortedAndAskNoMore) {
   asker_.encode(asker_.asks.back());
   run(seconds(1));
   expect_right("outside", 9, 1);
+}
+
+// The circle of decision 35. The oldest group needs rows that are idle, and the reservations of those behind it take
+// all room that rows may have: they pass it, or nobody would get on until it has waited too long.
+TEST_F(AskedRequests, AreNotInTheWayOfReservationsThatAreInTheirs) {
+  make_asking([](auto& options) { options.blocks.num_device_blocks = 13; });
+  ASSERT_EQ(add_content("first", 9, 1, greedy(2)), ok_status());
+  run();
+  for (const uint64_t which : {5, 6}) encode(str_cat("held", which), 16, which);
+  for (int i = 0; i < 200; ++i) step();
+  EXPECT_EQ(engine_->scheduler().blocks().num_reserved_blocks(), 8);
+  EncoderDecoderInputs prompt;
+  prompt.prompt_token_ids = {1, 2};
+  ASSERT_EQ(engine_->add_request("oldest", engine_->encode(content(9, 1)).value(), prompt, greedy(2)), ok_status());
+  step();
+  EXPECT_FALSE(outputs_.contains("oldest"));
+  EXPECT_EQ(engine_->remote_inputs()->num_asking_groups(), 1u);
+  for (const uint64_t which : {5, 6}) ASSERT_EQ(add(str_cat("held", which), 16, which, greedy(2)), ok_status());
+  run(seconds(5));
+  EXPECT_THAT(order_, ::testing::ElementsAre("first", "held5", "held6", "oldest"));
+  for (const uint64_t which : {5, 6}) expect_right(str_cat("held", which), 16, which, greedy(2));
+  expect_right("oldest", 9, 1, greedy(2));
+  expect_nothing_held();
+}
+
+// ---- --ec-fallback local
+
+TEST_F(AskedRequests, FallBackWhenNoEncodeInstanceIsThere) {
+  make_falling_back();
+  asker_.keeps = true;
+  add_outside_and_inside();
+  step();
+  ASSERT_THAT(asker_.asks, SizeIs(2));
+  EXPECT_EQ(engine_->stats().num_local_encodes, 0);
+  fail_all();
+  fail_all();
+  EXPECT_EQ(engine_->next_step_time(), TimePoint::min());
+  run(seconds(1));
+  expect_right("outside", 9, 1);
+  expect_right("inside", 9, 2);
+  EXPECT_EQ(outputs_.at("outside").encoder_prompt_token_ids, ids(9, 1));
+  EXPECT_THAT(asker_.withdrawn, SizeIs(2));
+  expect_nothing_held(2);
+  // Rows that come all the same take no room.
+  for (size_t i = 0; i < 2; ++i) asker_.encode(asker_.asks[i]);
+  for (int i = 0; i < 2000; ++i) step();
+  expect_nothing_held(2);
+  EXPECT_EQ(encoders_.stats().num_done, 0);
+  // One that is there is asked again.
+  asker_.keeps = false;
+  ASSERT_EQ(add_content("next", 9, 3), ok_status());
+  run();
+  expect_right("next", 9, 3);
+  expect_nothing_held(2);
+}
+
+TEST_F(AskedRequests, FallBackWhenWaitingIsOver) {
+  make_falling_back([](auto& options) { options.remote.max_wait = seconds(2); });
+  asker_.keeps = true;
+  add_outside_and_inside();
+  run(seconds(4));
+  ASSERT_THAT(outputs_, SizeIs(2));
+  expect_right("outside", 9, 1);
+  expect_right("inside", 9, 2);
+  expect_nothing_held(2);
+}
+
+TEST_F(AskedRequests, FallBackForNothingElse) {
+  make_falling_back();
+  asker_.keeps = true;
+  add_outside_and_inside();
+  step();
+  for (const EncodeAsk& ask : asker_.asks) asker_.fail(ask, absl::ResourceExhaustedError("the queue is full"));
+  step();
+  for (const char* id : {"outside", "inside"}) EXPECT_EQ(outputs_.at(id).error, "the queue is full");
+  // Whose client waits no longer.
+  RequestOptions options;
+  options.deadline = clock_.now() + seconds(1);
+  ASSERT_EQ(engine_->add_request("late", content(9, 3), greedy(), options), ok_status());
+  run(seconds(2));
+  EXPECT_THAT(outputs_.at("late").error, HasSubstr("did not come"));
+  // Whose content another process has.
+  ASSERT_EQ(add("held", 9, 4), ok_status());
+  run();
+  EXPECT_THAT(outputs_.at("held").error, HasSubstr("did not come"));
+  expect_nothing_held();
+}
+
+// Of several items one has come: all are encoded here.
+TEST_F(AskedRequests, FallBackWithAllTheirItems) {
+  make_falling_back([](auto& options) { options.blocks.share_identical_inputs = true; });
+  asker_.keeps = true;
+  EncoderDecoderInputs inputs = content(5, 1);
+  inputs.items.push_back(content(9, 2).items[0]);
+  ASSERT_EQ(engine_->add_request("outside", inputs, greedy()), ok_status());
+  ASSERT_EQ(add_over(engine_->encode(inputs).value(), "inside"), ok_status());
+  step();
+  ASSERT_THAT(asker_.asks, SizeIs(4));
+  for (const size_t i : {0, 2}) asker_.encode(asker_.asks[i]);
+  for (int i = 0; i < 200; ++i) step();
+  for (const size_t i : {1, 3}) asker_.fail(asker_.asks[i], absl::UnavailableError("not injected in 3 attempts"));
+  run(seconds(1));
+  for (const char* id : {"outside", "inside"}) {
+    ASSERT_TRUE(outputs_.contains(id));
+    expect_as_encoded_here(id, inputs);
+  }
+  expect_nothing_held(2);
+  EXPECT_EQ(engine_->stats().num_encoder_cache_hits, 1) << "the second one finds cross KV of the first";
+}
+
+TEST_F(AskedRequests, WithAnOpenTokenFallBackOnce) {
+  make_falling_back();
+  asker_.keeps = true;
+  EncoderDecoderInputs inputs = content(9, 1);
+  inputs.prompt_token_ids = {1, 2, 3};
+  inputs.open_token = OpenToken{.index = 1, .choices = {4, 5, 6}};
+  ASSERT_EQ(engine_->add_request("a", inputs, greedy()), ok_status());
+  fail_all();
+  run();
+  ASSERT_EQ(outputs_.at("a").error, "");
+  EncoderDecoderInputs truth = content(9, 1);
+  truth.prompt_token_ids = outputs_.at("a").prompt_token_ids;
+  EXPECT_EQ(outputs_.at("a").outputs.at(0).token_ids,
+            decode_obviously(truth, greedy(), fake_scores).outputs.at(0).token_ids);
+  expect_nothing_held(1);
+}
+
+// Those that have generated tokens already go on from there.
+TEST_F(AskedRequests, AfterARecomputeFallBack) {
+  int64_t num_local = 0;
+  for (const int32_t num_blocks : {20, 22, 24, 26, 28, 30, 32}) {
+    outputs_.clear();
+    asker_.asks.clear();
+    asker_.keeps = false;
+    make_falling_back([&](auto& options) {
+      options.blocks.num_device_blocks = num_blocks;
+      options.scheduler.preemption_mode = PreemptionMode::kRecompute;
+    });
+    for (uint64_t i = 1; i <= 3; ++i)
+      ASSERT_EQ(add_content(str_cat(num_blocks, ".", i), 9, i, greedy(30)), ok_status());
+    asker_.keeps = true;
+    while (engine_->has_unfinished_requests()) {
+      const size_t num_before = asker_.asks.size();
+      step();
+      for (size_t i = num_before; i < asker_.asks.size(); ++i)
+        asker_.fail(asker_.asks[i], absl::UnavailableError("no encode instance is there"));
+    }
+    for (uint64_t i = 1; i <= 3; ++i) expect_right(str_cat(num_blocks, ".", i), 9, i, greedy(30));
+    num_local += engine_->stats().num_local_encodes;
+    expect_nothing_held(engine_->stats().num_local_encodes);
+    engine_.reset();
+  }
+  EXPECT_GT(num_local, 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // For tests: asks the simulated encode instances, unless it is told to keep what it is asked for.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@ class FakeAsker final : public EncodeAsker {
   void start(std::shared_ptr<EcInbox> inbox) override { inbox_ = std::move(inbox); }
   void ask(EncodeAsk ask) override {
     asks.push_back(ask);
-    if (!keeps) encode(ask);
+    const bool is_lost = fails != nullptr && fails();
+    if (is_lost) fail(ask, absl::UnavailableError("no encode instance is there"));
+    if (!keeps && (!is_lost || encodes_what_fails)) encode(ask);
   }
   void withdraw(const EcInput& input) override { withdrawn.push_back(input); }
 
@@ -36,6 +39,8 @@ class FakeAsker final : public EncodeAsker {
   void fail(const EncodeAsk& ask, const Status& why) { inbox_->put(EcAskFailed{ask.input, why}); }
 
   bool keeps = false;
+  std::function<bool()> fails = nullptr;  // whether an ask does; null: none does
+  bool encodes_what_fails = false;        // its rows come all the same
   ModelFingerprint model;
   std::vector<EncodeAsk> asks;
   std::vector<EcInput> withdrawn;

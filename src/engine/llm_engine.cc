@@ -179,8 +179,8 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   const TimePoint begin = clock_.now();
   if (remote_ != nullptr) take_remote_inputs(outputs);
   const bool has_plan = plan();
-  if (!plan_.scheduled.without_rows.empty()) look_for_rows(outputs);
-  waits_for_rows_ = !has_plan && remote_ != nullptr && remote_->num_asking_groups() > 0;
+  const bool has_more = !plan_.scheduled.without_rows.empty() && look_for_rows(outputs);
+  waits_for_rows_ = !has_plan && !has_more && remote_ != nullptr && remote_->num_asking_groups() > 0;
   if (!has_plan) return check_progress();
   const size_t num_outputs_before = outputs.size();
   num_empty_steps_ = 0;
@@ -212,20 +212,41 @@ void LLMEngine::take_remote_inputs(std::vector<RequestOutput>& outputs) {
   }
   ready_.clear();
   remote_->take_lost(lost_);
-  for (const RemoteInputs::Lost& lost : lost_) end_group(lost.request_id, lost.why, outputs);
+  for (const RemoteInputs::Lost& lost : lost_) {
+    if (lost.falls_back) {
+      encode_here(lost.request_id);
+    } else {
+      end_group(lost.request_id, lost.why, outputs);
+    }
+  }
 }
 
 // Requests whose turn has come and whose rows are not here: they were given up after a preemption by recompute, or are
 // those of a handle. Rows that were sent unasked cannot be asked for: the request ends, or it would wait here for ever.
-void LLMEngine::look_for_rows(std::vector<RequestOutput>& outputs) {
+// Returns whether a group has become one to encode, which the next step may plan.
+bool LLMEngine::look_for_rows(std::vector<RequestOutput>& outputs) {
+  bool has_more = false;
   for (const GroupId group_id : plan_.scheduled.without_rows) {
     const SequenceGroup& group = *scheduler_.find(group_id);
     if (remote_->ask_again(group.request_id(), group.items())) continue;
+    if (remote_->may_fall_back(group.items())) {
+      encode_here(std::string(group.request_id()));
+      has_more = true;
+      continue;
+    }
     end_group(std::string(group.request_id()),
               field_error("encoded_inputs",
                           "the rows of its encoder input are no longer here, and this instance cannot ask for them"),
               outputs);
   }
+  return has_more;
+}
+
+// The group's items are no longer asked for.
+void LLMEngine::encode_here(const std::string& request_id) {
+  scheduler_.encode_here(requests_.at(request_id));
+  waits_for_rows_ = false;
+  remote_->end(request_id);
 }
 
 void LLMEngine::end_group(const std::string& request_id, const Status& why, std::vector<RequestOutput>& outputs) {

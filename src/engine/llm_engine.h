@@ -110,7 +110,8 @@ class LLMEngine final : public StepEngine {
   Status add_checked(Request request);
   Status add_ready(Request request);
   void take_remote_inputs(std::vector<RequestOutput>& outputs);
-  void look_for_rows(std::vector<RequestOutput>& outputs);
+  bool look_for_rows(std::vector<RequestOutput>& outputs);
+  void encode_here(const std::string& request_id);
   void end_group(const std::string& request_id, const Status& why, std::vector<RequestOutput>& outputs);
   void consume_inputs();
   Status add_group(InputStage::Request request, const Continued* continued = nullptr);

@@ -174,6 +174,18 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
     return std::make_unique<LLMEngine>(engine, std::move(executor), nullptr, clock_);
   }
 
+  // Of a decoder's part that shall take rows of this type.
+  std::string refusal_of_rows(DType dtype) const {
+    EncoderDecoderModelRunner::Options options;
+    options.make_model = [this](const ModelConfig&, const std::shared_ptr<WeightMap>& weights,
+                                const ModelLoadOptions& load) { return mosaic_.make(weights, load); };
+    options.part = ModelPart::kDecoder;
+    options.takes_remote_rows = true;
+    options.remote_rows_dtype = dtype;
+    const std::shared_ptr<WeightMap> weights = WeightMap::open(mosaic_.folder()).value();
+    return error_message(EncoderDecoderModelRunner::create({}, weights, options).status());
+  }
+
   static void add_answer(const RequestOutput& output, Answers& answers) {
     EXPECT_EQ(output.error, "");
     auto& answer = answers[output.request_id];
@@ -393,15 +405,11 @@ TEST_P(MosaicTest, BitsDoNotDependOnHowItIsRun) {
 // lost its rows.
 TEST_P(MosaicTest, RowsFromElsewhereGiveTheSameBits) {
   if (GetParam() != Mosaic::kDim) {
-    EncoderDecoderModelRunner::Options options;
-    options.make_model = [this](const ModelConfig&, const std::shared_ptr<WeightMap>& weights,
-                                const ModelLoadOptions& load) { return mosaic_.make(weights, load); };
-    options.part = ModelPart::kDecoder;
-    options.takes_remote_rows = true;
-    const auto runner = EncoderDecoderModelRunner::create({}, WeightMap::open(mosaic_.folder()).value(), options);
-    EXPECT_NE(error_message(runner.status()).find("rows of two widths (mosaic)"), std::string::npos) << runner.status();
+    EXPECT_NE(refusal_of_rows(DType::kFloat32).find("rows of two widths (mosaic)"), std::string::npos);
     return;
   }
+  EXPECT_NE(refusal_of_rows(DType::kBFloat16).find("--ec-transfer-dtype bfloat16: the rows of a model that splices"),
+            std::string::npos);
   const std::unique_ptr<LLMEngine> roomy = make_engine({});
   const Answers alone = run_alone(*roomy);
   const std::vector<Circumstances> setups = {

@@ -44,6 +44,8 @@ class PairedInstances final {
   // How often each thing has happened.
   int num_lost() const { return num_lost_; }
   int num_cut() const { return num_cut_; }
+  // Of rows that were stored at the decode instance; those that came again count once.
+  uint64_t num_bytes() const { return num_bytes_; }
 
  private:
   class Side final : public EncoderCacheConnector {
@@ -132,7 +134,10 @@ class PairedInstances final {
   void take(const EcChunk& chunk) {
     const EcIntake::Answer taken = intake_.take(chunk);
     if (taken.verdict == EcIntake::Verdict::kRefused) return;
-    if (taken.verdict == EcIntake::Verdict::kStore) store_in_places(places_.at(chunk.reservation), chunk, taken.skip);
+    if (taken.verdict == EcIntake::Verdict::kStore) {
+      store_in_places(places_.at(chunk.reservation), chunk, taken.skip);
+      num_bytes_ += chunk.bytes.size() - taken.skip;
+    }
     decoder_.put(EcSinkEvent{EcSinkEvent::Kind::kChunk, chunk.reservation});
     if (!taken.is_complete) return;
     places_.erase(chunk.reservation);
@@ -149,6 +154,7 @@ class PairedInstances final {
   uint64_t next_order_ = 0;
   TimePoint chunks_until_{};
   int num_lost_ = 0, num_cut_ = 0;
+  uint64_t num_bytes_ = 0;
 };
 
 }  // namespace transept::testing

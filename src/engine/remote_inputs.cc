@@ -41,11 +41,15 @@ std::string prefix_of(const InstanceId& self) {
 }  // namespace
 
 Status RemoteInputs::check(const Options& options, Executor& executor) {
-  if (options.dtype != DType::kFloat32) {
-    return unimplemented("--ec-transfer-dtype ", dtype_name(options.dtype),
-                         ": rows are received into their blocks as float32 alone");
+  const ExecutorInfo& info = executor.info();
+  if (info.rows_spec < 0) return unimplemented("the ranks keep no rows of items that are encoded elsewhere");
+  if (options.dtype != info.rows_dtype) {
+    return invalid_argument("--ec-transfer-dtype ", dtype_name(options.dtype), ": the ranks keep rows as ",
+                            dtype_name(info.rows_dtype));
   }
-  if (executor.info().rows_spec < 0) return unimplemented("the ranks keep no rows of items that are encoded elsewhere");
+  if (options.falls_back && !has_encoder(info.spec.part)) {
+    return invalid_argument("--ec-fallback local: the ranks have no encoder");
+  }
   return executor.row_places({}, 0).status();
 }
 
@@ -71,8 +75,8 @@ void RemoteInputs::maybe_allocate_recvd_metadata(std::vector<InputStage::Request
                                                  std::vector<RequestOutput>& ended) {
   take_events();
   collect_ready(ready, ended);
-  end_failed(ended);
-  end_overdue(ended);
+  end_failed(ready, ended);
+  end_overdue(ready, ended);
 }
 
 void RemoteInputs::take_events() {
@@ -95,7 +99,7 @@ void RemoteInputs::take_events() {
 void RemoteInputs::handle(const EcEvent& event, TimePoint now) {
   if (const auto* message = std::get_if<EcPeerMessage>(&event)) return handle_message(*message, now);
   if (const auto* failed = std::get_if<EcAskFailed>(&event)) {
-    failed_.push_back({failed->input.request_id, failed->why});
+    failed_.push_back({.request_id = failed->input.request_id, .why = failed->why});
     return;
   }
   const auto* sink = std::get_if<EcSinkEvent>(&event);
@@ -264,10 +268,12 @@ void RemoteInputs::collect_ready(std::vector<InputStage::Request>& ready, std::v
   }
 }
 
-void RemoteInputs::end_overdue(std::vector<RequestOutput>& ended) {
+void RemoteInputs::end_overdue(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended) {
   for (size_t i = 0; i < kMaxEvents && !deadlines_.empty() && deadlines_.begin()->first <= clock_.now(); ++i) {
     const std::string id = deadlines_.begin()->second;
     const auto found = awaiting_inputs_.find(id);
+    const bool is_too_late = found != awaiting_inputs_.end() && found->second.request.options.deadline.has_value();
+    if (!is_too_late && fall_back(id, ready)) continue;
     const size_t num_items =
         found != awaiting_inputs_.end() ? found->second.request.inputs.items.size() : asked_.at(id).group_items.size();
     size_t num_missing = 0;
@@ -280,10 +286,13 @@ void RemoteInputs::end_overdue(std::vector<RequestOutput>& ended) {
   }
 }
 
-void RemoteInputs::end_failed(std::vector<RequestOutput>& ended) {
+void RemoteInputs::end_failed(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended) {
   for (const Lost& failed : failed_) {
     const auto asker = askers_.find(failed.request_id);
-    if (asker != askers_.end()) lose(std::string(asker->second), failed.why, ended);
+    if (asker == askers_.end()) continue;
+    const std::string id = asker->second;
+    if (absl::IsUnavailable(failed.why) && fall_back(id, ready)) continue;
+    lose(id, failed.why, ended);
   }
   failed_.clear();
 }
@@ -295,7 +304,7 @@ void RemoteInputs::lose(const std::string& request_id, const Status& why, std::v
     end(request_id);
   } else if (const auto asked = asked_.find(request_id); asked != asked_.end() && !asked->second.group_items.empty()) {
     stop_waiting(asked->second);
-    lost_.push_back({request_id, why});
+    lost_.push_back({.request_id = request_id, .why = why});
   }
 }
 

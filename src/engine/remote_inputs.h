@@ -42,7 +42,10 @@ class RemoteInputs final {
     EncoderCacheConnector* connector = nullptr;  // borrowed; null: the engine takes no remote inputs
     EncodeAsker* asker = nullptr;                // borrowed; null: this instance asks for nothing itself
     ModelFingerprint model;
-    DType dtype = DType::kFloat32;  // of rows on the wire; bfloat16 is refused by check()
+    DType dtype = DType::kFloat32;  // of rows on the wire and in their blocks (ExecutorInfo::rows_dtype)
+    // Requests of the asker's whose rows will not come are given back to be encoded here (--ec-fallback local): if no
+    // encode instance is there, attempts are over, or max_wait is. REQUIRES: the ranks have the encoder.
+    bool falls_back = false;
     EcTimes times;
     Duration max_wait = std::chrono::seconds(60);  // of a request for its inputs, unless it has a deadline
     size_t max_messages = 4096;                    // of peers, that wait for the engine
@@ -55,7 +58,8 @@ class RemoteInputs final {
   static constexpr size_t kMaxEvents = 64;
   static constexpr Duration kMaxTime = std::chrono::microseconds(50);
 
-  // Errors: kUnimplemented, by name: rows in bfloat16, an executor or a device that takes no rows.
+  // Errors: kUnimplemented, by name: an executor or a device that takes no rows; kInvalidArgument: it takes rows of
+  // another type, both by name.
   static Status check(const Options& options, Executor& executor);
 
   // Borrows all but the options, and starts the connector. REQUIRES: check().ok(), and BlockSpaceManager::Options has
@@ -67,7 +71,8 @@ class RemoteInputs final {
 
   // Takes what peers and the receiving thread have said, gives room in order of arrival, and answers through the
   // connector. Call at the beginning of a step. Appends the requests whose inputs are all here now, in order of
-  // arrival, and the results of those that ended here: by their deadlines, or as their inputs are not what they say.
+  // arrival, those that fall back, whose items are no longer remote, and the results of those that ended here: by their
+  // deadlines, or as their inputs are not what they say.
   void maybe_allocate_recvd_metadata(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
 
   // Makes items remote that this instance asks for: their content stays with them. No-op without an asker.
@@ -88,12 +93,15 @@ class RemoteInputs final {
   // keeps what comes until consume() or end(). Told again while the group waits: no-op. False: this instance cannot ask
   // for them, or all are here and the group has no room.
   bool ask_again(const std::string& request_id, std::span<const EncoderItem> items);
+  // Whether a group of these items may be encoded here after ask_again() was false.
+  bool may_fall_back(std::span<const EncoderItem> items) const;
   // Groups that wait so.
   size_t num_asking_groups() const { return num_asking_groups_; }
-  // Replaces `lost` by the groups whose rows will not come, and why: the engine ends them.
+  // Replaces `lost` by the groups whose rows will not come, and why: the engine ends them, or encodes their items.
   struct Lost {
     std::string request_id;
     Status why;
+    bool falls_back = false;
   };
   void take_lost(std::vector<Lost>& lost);
 
@@ -131,8 +139,9 @@ class RemoteInputs final {
   void perform(const EcReceiverOutput& output);
   void collect_ready(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
   void collect_group(Asked& asked);
-  void end_overdue(std::vector<RequestOutput>& ended);
-  void end_failed(std::vector<RequestOutput>& ended);
+  void end_overdue(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
+  void end_failed(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
+  bool fall_back(const std::string& request_id, std::vector<InputStage::Request>& ready);
   void lose(const std::string& request_id, const Status& why, std::vector<RequestOutput>& ended);
   const std::string& name_of(const std::string& request_id) const;
   const std::string& request_of(const std::string& name) const;

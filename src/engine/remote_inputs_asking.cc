@@ -70,6 +70,28 @@ bool RemoteInputs::ask_again(const std::string& request_id, std::span<const Enco
   return true;
 }
 
+bool RemoteInputs::may_fall_back(std::span<const EncoderItem> items) const {
+  return options_.falls_back && !items.empty() && items.front().content != nullptr;
+}
+
+// What this instance has asked for is encoded here: a request that waits becomes an ordinary one, the engine does the
+// same for a group. What has come of its rows is not needed any longer. False: it may not be, or nothing waits.
+bool RemoteInputs::fall_back(const std::string& request_id, std::vector<InputStage::Request>& ready) {
+  if (const auto waits = awaiting_inputs_.find(request_id); waits != awaiting_inputs_.end()) {
+    if (!may_fall_back(waits->second.request.inputs.items)) return false;
+    InputStage::Request request = remove(request_id);
+    end(request_id);
+    for (EncoderItem& item : request.inputs.items) item = EncoderItem(*item.content);
+    ready.push_back(std::move(request));
+    return true;
+  }
+  const auto asked = asked_.find(request_id);
+  if (asked == asked_.end() || !may_fall_back(asked->second.group_items)) return false;
+  stop_waiting(asked->second);
+  lost_.push_back({.request_id = request_id, .falls_back = true});
+  return true;
+}
+
 void RemoteInputs::collect_group(Asked& asked) {
   if (!asked.group_items.empty() && claim(asked.name, asked.group_items)) stop_waiting(asked);
 }

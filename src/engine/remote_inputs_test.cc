@@ -139,7 +139,8 @@ TEST_P(RemoteInputsOfFamilies, RefusalsNameWhatTheyRefuse) {
   FakeClock clock;
   RemoteEncoders encoders(clock, 1, {}, {});
   RemoteInputs::Options remote{.connector = &encoders, .dtype = DType::kBFloat16};
-  EXPECT_THAT(error_message(RemoteInputs::check(remote, *decoder)), HasSubstr("--ec-transfer-dtype bfloat16"));
+  EXPECT_EQ(error_message(RemoteInputs::check(remote, *decoder)),
+            "--ec-transfer-dtype bfloat16: the ranks keep rows as float32");
   remote.dtype = DType::kFloat32;
   EXPECT_EQ(RemoteInputs::check(remote, *decoder), ok_status());
   options.takes_remote_rows = false;

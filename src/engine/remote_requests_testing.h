@@ -34,8 +34,9 @@ class RemoteRequests : public ::testing::Test {
     options.remote.connector = &encoders_;
     options.scheduler.may_encode = false;
     change(options);
-    engine_ =
-        std::make_unique<LLMEngine>(options, std::make_unique<FakeModelExecutor>(options.blocks), nullptr, clock_);
+    auto executor = std::make_unique<FakeModelExecutor>(options.blocks);
+    if (options.scheduler.may_encode) executor->encode_too();
+    engine_ = std::make_unique<LLMEngine>(options, std::move(executor), nullptr, clock_);
   }
 
   static EncoderDecoderInputs inputs(int32_t num_positions, uint64_t digest) {

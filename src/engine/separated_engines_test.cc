@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "base/sanitized_testing.h"
@@ -12,6 +13,7 @@
 #include "engine/paired_connectors_testing.h"
 #include "rank/encoder_model_runner.h"
 #include "rank/loopback_executor.h"
+#include "rank/separated_executor_testing.h"
 
 namespace transept {
 namespace {
@@ -19,14 +21,19 @@ namespace {
 using testing::Answers;
 using testing::Circumstances;
 using testing::PairedInstances;
+using testing::SeparatedExecutor;
 
 class SeparatedEngines : public testing::FamilyRequests {
  protected:
-  void make(const Circumstances& setup, const PairedInstances::Faults& faults, uint64_t seed) {
+  void make(const Circumstances& setup, const PairedInstances::Faults& faults, uint64_t seed,
+            DType dtype = DType::kFloat32) {
     pair_ = std::make_unique<PairedInstances>(fake_clock_, seed, faults);
-    auto encoder = EncoderModelRunner::create(config_, WeightMap::open(config_.path).value(), options_of(setup));
+    ModelRunnerOptions encoders = options_of(setup);
+    if (max_encoder_items_ > 0) encoders.max_num_seqs = max_encoder_items_;
+    auto encoder = EncoderModelRunner::create(config_, WeightMap::open(config_.path).value(), encoders);
     CHECK(encoder.ok(), error_message(encoder.status()));
     EncoderEngine::Options encoding = EncoderEngine::Options::of((*encoder)->info());
+    encoding.dtype = dtype;
     encoding.scheduler.max_output_bytes = uint64_t{2} << 20;  // a window of the largest checkpoint, and not many
     encoding.senders.seed = seed;
     // No run of bad luck is long enough for an error: this is about answers. Errors: remote_inputs_property_test.cc.
@@ -37,6 +44,7 @@ class SeparatedEngines : public testing::FamilyRequests {
     ModelRunnerOptions options = options_of(setup);
     options.part = ModelPart::kDecoder;
     options.takes_remote_rows = true;
+    options.remote_rows_dtype = dtype;
     options.ec_buffer_memory = setup.pool / 4;
     auto decoder = EncoderDecoderModelRunner::create(config_, WeightMap::open(config_.path).value(), options);
     CHECK(decoder.ok(), error_message(decoder.status()));
@@ -46,6 +54,7 @@ class SeparatedEngines : public testing::FamilyRequests {
     decoding.blocks.track_freed_blocks = true;
     decoding.scheduler.preemption_mode = setup.preemption;
     decoding.remote.connector = &pair_->decoder();
+    decoding.remote.dtype = dtype;
     CHECK(RemoteInputs::check(decoding.remote, *executor).ok());
     decoder_ = std::make_unique<LLMEngine>(decoding, std::move(executor), nullptr, fake_clock_);
   }
@@ -104,6 +113,20 @@ class SeparatedEngines : public testing::FamilyRequests {
     ends_.clear();
   }
 
+  // The whole model in this process, whose encoder's rows are changed before they are crossed.
+  Answers run_whole_with(const Circumstances& setup, float (*change)(float)) {
+    auto executor = SeparatedExecutor::create(config_, options_of(setup));
+    CHECK(executor.ok(), error_message(executor.status()));
+    (*executor)->change_rows(change);
+    const std::unique_ptr<LLMEngine> whole = make_engine(setup, std::move(executor).value());
+    std::unique_ptr<EncoderEngine> none;
+    encoder_.swap(none);
+    Answers answers = run(*whole);
+    encoder_.swap(none);
+    return answers;
+  }
+
+  int32_t max_encoder_items_ = 0;  // of a step of the encode instance; 0: as many as the whole model's
   FakeClock fake_clock_;
   std::unique_ptr<PairedInstances> pair_;  // outlives the engines
   std::unique_ptr<EncoderEngine> encoder_;
@@ -146,6 +169,38 @@ TEST_P(SeparatedEngines, AnswerAsOneProcessWhateverTheNetworkDoes) {
     decoder_ = nullptr;
   }
   EXPECT_GT(num_lost, 0);
+}
+
+// The nearest number of 8 bits behind the first one, and of two that are as near that with an even last bit: by
+// arithmetic, where the engine has bits. REQUIRES: value is no subnormal number.
+float round_to_8_bits(float value) {
+  int exponent = 0;
+  const double fraction = std::frexp(double{value}, &exponent);  // [0.5, 1)
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8));
+}
+
+// Half the bytes. The texts are a function of the rounded rows alone, whatever batches they were encoded in and
+// whatever the network did.
+TEST_P(SeparatedEngines, OverBFloat16AnswerAsOneProcessThatRounds) {
+  const Circumstances setup{.name = "cpu"};
+  const Answers exact = run_whole(setup), rounded = run_whole_with(setup, round_to_8_bits);
+  EXPECT_EQ(run_whole_with(setup, [](float value) { return value; }), exact);
+  EXPECT_NE(rounded.at("5").encoder, exact.at("5").encoder) << "rounding changes something";
+  make(setup, {}, 1);
+  EXPECT_EQ(run_apart(), exact);
+  const uint64_t num_bytes = pair_->num_bytes();
+  expect_nothing_left();
+  for (uint64_t seed = 1; seed <= (kSanitized ? 1 : 4); ++seed) {
+    SCOPED_TRACE(seed);
+    max_encoder_items_ = static_cast<int32_t>(seed);
+    const PairedInstances::Faults faults{.loss = 0.1, .doubled = 0.2, .cut = 0.05, .max_delay_ms = 30};
+    make(setup, seed == 1 ? PairedInstances::Faults() : faults, seed, DType::kBFloat16);
+    EXPECT_EQ(run_apart(), rounded);
+    if (seed == 1) {
+      EXPECT_EQ(2 * pair_->num_bytes(), num_bytes);
+    }
+    expect_nothing_left();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEngines, ::testing::ValuesIn(testing::folders()),

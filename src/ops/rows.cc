@@ -14,16 +14,30 @@ namespace {
 // Below this many elements a task is not worth waking a thread for.
 constexpr int64_t kTaskElements = 8192;
 
-// Where a slot's row of n floats begins.
+// Elements of a row of n values: bytes of float32, unless the cache is bfloat16.
+int64_t row_elements(const TensorView& cache, int64_t n) {
+  return cache.dtype == DType::kUInt8 ? n * static_cast<int64_t>(sizeof(float)) : n;
+}
+
+// Where a slot's row of n values begins.
 unsigned char* row_of_slot(const TensorView& cache, int64_t slot, int32_t block_size, int64_t n) {
-  const int64_t block = slot / block_size, row_bytes = n * static_cast<int64_t>(sizeof(float));
+  const int64_t block = slot / block_size;
   DCHECK(slot >= 0 && block < cache.dim(0));
-  return static_cast<unsigned char*>(cache.raw) + block * cache.stride[0] + slot % block_size * row_bytes;
+  const int64_t element = block * cache.stride[0] + slot % block_size * row_elements(cache, n);
+  return static_cast<unsigned char*>(cache.raw) + element * static_cast<int64_t>(dtype_bytes(cache.dtype));
 }
 
 void check_row_cache(const TensorView& cache, int32_t block_size, int64_t n) {
-  CHECK(block_size > 0 && cache.rank == 2 && cache.dtype == DType::kUInt8 && cache.stride[1] == 1);
-  CHECK(cache.dim(1) >= int64_t{block_size} * n * static_cast<int64_t>(sizeof(float)));
+  CHECK(block_size > 0 && cache.rank == 2 && cache.stride[1] == 1);
+  CHECK(cache.dim(1) >= block_size * row_elements(cache, n));
+}
+
+void widen_row(const unsigned char* from, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, from + i * static_cast<int64_t>(sizeof bits), sizeof bits);
+    to[i] = bfloat16_to_float(bits);
+  }
 }
 
 }  // namespace
@@ -109,6 +123,7 @@ void cpu_ops::write_row_slots(Context& context, const TensorView& x, View<int64_
                               const TensorView& cache) {
   CHECK(x.rank == 2 && x.stride[1] == 1 && x.dim(0) == static_cast<int64_t>(slots.size()));
   if (context.dry_run) return;
+  CHECK(cache.dtype == DType::kUInt8);
   check_row_cache(cache, block_size, x.dim(1));
   const size_t row_bytes = static_cast<size_t>(x.dim(1)) * sizeof(float);
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -120,11 +135,17 @@ void cpu_ops::read_row_slots(Context& context, const TensorView& cache, View<int
                              View<int32_t> rows, const TensorView& y) {
   CHECK(y.rank == 2 && y.stride[1] == 1 && rows.size() == slots.size());
   if (context.dry_run || rows.empty()) return;
+  CHECK(cache.dtype == DType::kUInt8 || cache.dtype == DType::kBFloat16);
   check_row_cache(cache, block_size, y.dim(1));
   const size_t row_bytes = static_cast<size_t>(y.dim(1)) * sizeof(float);
   for (size_t i = 0; i < slots.size(); ++i) {
     DCHECK(rows[i] >= 0 && rows[i] < y.dim(0));
-    std::memcpy(y.row(rows[i]), row_of_slot(cache, slots[i], block_size, y.dim(1)), row_bytes);
+    const unsigned char* row = row_of_slot(cache, slots[i], block_size, y.dim(1));
+    if (cache.dtype == DType::kUInt8) {
+      std::memcpy(y.row(rows[i]), row, row_bytes);
+    } else {
+      widen_row(row, y.row(rows[i]), y.dim(1));
+    }
   }
 }
 

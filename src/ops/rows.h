@@ -33,7 +33,8 @@ void add_gated(Context& context, const TensorView& x, const float* gate, int64_t
 void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind, const TensorView& y);
 
 // Rows that outlive a step lie in blocks: `cache` is uint8 [num_blocks, at least block_size * n floats], and slot s is
-// row s % block_size of block s / block_size. REQUIRES: every slot lies within the cache.
+// row s % block_size of block s / block_size. Rows in bfloat16 can be read as well, and are widened, which is exact:
+// `cache` is bfloat16 [num_blocks, at least block_size * n] then. REQUIRES: every slot lies within the cache.
 //
 // write: slot slots[i] = x[i]. read: y[rows[i]] = slot slots[i]. x: [slots.size(), n], y: [any, n] float32.
 void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,

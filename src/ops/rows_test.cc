@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace transept {
@@ -68,6 +70,24 @@ TEST_F(RowsTest, ADryRunTouchesNothing) {
   const auto make_row = [](int64_t, std::span<float>) { ADD_FAILURE() << "a row is made"; };
   write_rows(context_, make_row, nothing);
   add_rows(context_, make_row, nothing);
+}
+
+// Values of two bytes, which are written out by hand: 1, -2, 0.15625, infinity.
+TEST_F(RowsTest, WidensRowsOfBFloat16) {
+  const std::vector<uint16_t> patterns{0x3F80, 0xC000, 0x3E20, 0x7F80};
+  const std::vector<float> values{1.0f, -2.0f, 0.15625f, std::numeric_limits<float>::infinity()};
+  constexpr int32_t kBlockSize = 3, kWidth = 4, kNumBlocks = 2, kPadding = 2;
+  std::vector<uint16_t> memory(kNumBlocks * (kBlockSize * kWidth + kPadding), 0xFFFF);
+  TensorView cache(memory.data(), DType::kBFloat16, {kNumBlocks, kBlockSize * kWidth + kPadding});
+  // Slot 5 is the last row of the second block.
+  std::copy(patterns.begin(), patterns.end(), memory.begin() + (kBlockSize * kWidth + kPadding) + 2 * kWidth);
+  const TensorView y = make(to_, 3, kWidth);
+  read_row_slots(context_, cache, std::vector<int64_t>{5}, kBlockSize, std::vector<int32_t>{1}, y);
+  for (int64_t j = 0; j < kWidth; ++j) {
+    EXPECT_EQ(y.row(0)[j], static_cast<float>(j));
+    EXPECT_EQ(y.row(1)[j], values[static_cast<size_t>(j)]);
+    EXPECT_EQ(y.row(2)[j], static_cast<float>(200 + j));
+  }
 }
 
 }  // namespace

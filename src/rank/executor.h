@@ -37,9 +37,10 @@ struct ExecutorInfo {
   int32_t block_size = 0;  // tokens of a block of the first spec of sequences
   // Of each of spec.kv, with its tokens a block; behind them that of remote items' rows, unless spec.kv has it.
   std::vector<TableSpec> tables;
-  int32_t rows_spec = -1;           // index of `tables`: of rows that other processes encode; -1: none are taken
-  bool reads_encoder_ids = false;   // the ranks read the ids of items, also of those that are encoded elsewhere
-  int32_t max_reserved_blocks = 0;  // of num_device_blocks, what reservations of such rows may hold
+  int32_t rows_spec = -1;              // index of `tables`: of rows that other processes encode; -1: none are taken
+  DType rows_dtype = DType::kFloat32;  // of these rows in their blocks: or kBFloat16
+  bool reads_encoder_ids = false;      // the ranks read the ids of items, also of those that are encoded elsewhere
+  int32_t max_reserved_blocks = 0;     // of num_device_blocks, what reservations of such rows may hold
   int32_t num_device_blocks = 0;
   int32_t num_host_blocks = 0;
   uint64_t block_bytes = 0;
@@ -78,7 +79,7 @@ class Executor {
 
   virtual ExecutorStats stats() const = 0;
 
-  // Where the rows of a remote item lie: the bytes of `num_positions` float32 rows in blocks of
+  // Where the rows of a remote item lie: the bytes of `num_positions` rows of rows_dtype in blocks of
   // ExecutorInfo::rows_spec, a span for each block that has some, in order. Any thread may write them while the blocks
   // are reserved and not written; steps read them in a later plan alone. Errors: kUnimplemented, this executor or its
   // device takes no rows so, by name. REQUIRES: as many blocks as the positions need.

@@ -5,7 +5,8 @@
 // that did not run or another sequence's row changes the answer. fake_scores() of the same tokens gives the scores to
 // expect, from the request alone.
 //
-// With a spec of items it is a decode instance's: rows of kFakeRowBytes are taken from there.
+// With a spec of items it is a decode instance's: rows of kFakeRowBytes are taken from there, and nothing is encoded
+// unless encode_too() allows it.
 //
 // Compiled into the tests of this folder only (fake_model_executor_testlib.cc). Not thread-safe.
 #pragma once
@@ -66,6 +67,7 @@ class FakeModelExecutor final : public Executor {
                                                          int32_t num_positions) override;
 
   void break_by(Fault fault) { fault_ = fault; }
+  void encode_too() { info_.spec.part = ModelPart::kWhole; }
 
  private:
   void apply_moves();

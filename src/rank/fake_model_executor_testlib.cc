@@ -160,7 +160,7 @@ void FakeModelExecutor::encode() {
       }
       continue;
     }
-    CHECK(info_.rows_spec < 0, "a decode instance encodes");
+    CHECK(has_encoder(info_.spec.part), "a decode instance encodes");
     num_encoder_runs_ += inputs.batch().attention.num_seqs;
     if (fault_ != Fault::kSkipsEncodes) encode(inputs);
   }

@@ -95,7 +95,6 @@ StatusOr<ContentDigest> model_fingerprint(const ModelConfig& config, const Weigh
                                           const FingerprintOptions& options) {
   DigestBuilder digest;
   digest.add_number(options.wire_version);
-  digest.add_text(dtype_name(options.transfer_dtype));
   digest.add_text(options.weight_storage.has_value() ? weight_format_name(*options.weight_storage) : "");
   add_json(config.raw, true, digest);
   RETURN_IF_ERROR(add_preprocessor(config.path, digest));
@@ -106,6 +105,13 @@ StatusOr<ContentDigest> model_fingerprint(const ModelConfig& config, const Weigh
       [&](const WeightMap::Sample& sample) { samples.insert(digest_of(sample)); });
   digest.add_number(std::ssize(samples));
   for (const ContentDigest& sample : samples) digest.add_bytes(sample.bytes);
+  return digest.finish();
+}
+
+ContentDigest with_transfer_dtype(const ContentDigest& fingerprint, DType dtype) {
+  DigestBuilder digest;
+  digest.add_bytes(fingerprint.bytes);
+  digest.add_text(dtype_name(dtype));
   return digest.finish();
 }
 

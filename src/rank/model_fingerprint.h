@@ -17,7 +17,6 @@ namespace transept {
 
 struct FingerprintOptions {
   int32_t wire_version = 0;                    // of the frames between instances
-  DType transfer_dtype = DType::kFloat32;      // rows travel as these
   std::optional<WeightFormat> weight_storage;  // as ModelRunnerOptions has it
 };
 
@@ -30,5 +29,8 @@ struct FingerprintOptions {
 // Reads 64 KiB a tensor. Thread-compatible. Errors: preprocessor_config.json cannot be read, or is not JSON.
 StatusOr<ContentDigest> model_fingerprint(const ModelConfig& config, const WeightMap& weights,
                                           const FingerprintOptions& options);
+
+// The fingerprint of a model whose rows travel as these: instances with different types do not encode alike.
+ContentDigest with_transfer_dtype(const ContentDigest& fingerprint, DType dtype);
 
 }  // namespace transept

@@ -159,7 +159,8 @@ TEST(ModelFingerprint, DiffersWithItsOptions) {
   const std::string folder = testing::checkpoint_path("t5-float32");
   const ContentDigest usual = fingerprint_of(folder);
   EXPECT_NE(fingerprint_of(folder, {.wire_version = 1}), usual);
-  EXPECT_NE(fingerprint_of(folder, {.transfer_dtype = DType::kBFloat16}), usual);
+  EXPECT_NE(with_transfer_dtype(usual, DType::kBFloat16), with_transfer_dtype(usual, DType::kFloat32));
+  EXPECT_NE(with_transfer_dtype(usual, DType::kFloat32), usual);
   EXPECT_NE(fingerprint_of(folder, {.weight_storage = kInt8Format}), usual);
   EXPECT_NE(fingerprint_of(testing::checkpoint_path("umt5-float32")), usual);
 }

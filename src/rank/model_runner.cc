@@ -222,7 +222,7 @@ int32_t EncoderDecoderModelRunner::tokens_per_block(const KvSpec& spec) const {
 // Of one layer of a block. Rows of items are kept as they are; the layout of keys and values is the backend's.
 size_t EncoderDecoderModelRunner::layer_bytes(const KvSpec& kv, int32_t num_tokens) const {
   if (kv.kind != KvKind::kEncoderRows) return attention().block_bytes(kv, num_tokens, options_.kv_dtype);
-  return static_cast<size_t>(num_tokens) * static_cast<size_t>(kv.head_dim) * sizeof(float);
+  return static_cast<size_t>(num_tokens) * static_cast<size_t>(kv.head_dim) * dtype_bytes(info_.rows_dtype);
 }
 
 KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const {
@@ -460,6 +460,7 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
   Activations state{rows_of(inputs)};
   if (inputs.source() == RowSource::kEncode) {
     model().encode(context, inputs.batch(), {0, spec().num_encoder_layers}, state);
+    if (!context.dry_run) round_rows(state.x);
   } else if (!context.dry_run) {
     take_rows(context, inputs);
   }

@@ -90,6 +90,7 @@ class EncoderDecoderModelRunner final {
   void write_captures(const StepPlan& plan, StepOutput& output);
   TensorView rows_of(const EncodeInputs& inputs) const;
   void take_rows(Context& context, const EncodeInputs& inputs) const;
+  void round_rows(const TensorView& rows) const;
   const Model& model() const { return *loaded_.model; }
   const AttentionBackend& attention() const { return *loaded_.attention; }
   const ModelSpec& spec() const { return model().spec(); }

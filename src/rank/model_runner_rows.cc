@@ -8,12 +8,30 @@
 #include "rank/model_runner.h"
 
 namespace transept {
+namespace {
+
+// The cache of rows as read_row_slots() takes it.
+TensorView typed_rows(const TensorView& layer, DType dtype) {
+  if (dtype == DType::kFloat32) return layer;
+  const auto size = static_cast<int64_t>(dtype_bytes(dtype));
+  TensorView rows(layer.raw, dtype, {layer.dim(0), layer.dim(1) / size});
+  rows.stride[0] = layer.stride[0] / size;
+  return rows;
+}
+
+}  // namespace
 
 // Rows of items that come from other processes lie in the pool, also of models that splice none.
 Status EncoderDecoderModelRunner::add_rows_spec() {
   if (!options_.takes_remote_rows) return ok_status();
   info_.rows_spec = spec().find_kv(KvKind::kEncoderRows);
+  info_.rows_dtype = options_.remote_rows_dtype;
   if (info_.rows_spec >= 0) {
+    // Spliced rows are read by the decoder's model itself, and written by its encoder.
+    if (info_.rows_dtype != DType::kFloat32) {
+      return unimplemented("--ec-transfer-dtype ", dtype_name(info_.rows_dtype), ": the rows of a model that splices (",
+                           spec().family, ") travel as float32 alone");
+    }
     if (!has(spec().consumers(), Consumers::kCross) || spec().has_one_width()) return ok_status();
     return unimplemented("rows of two widths (", spec().family, ") cannot be taken from other processes yet");
   }
@@ -61,15 +79,23 @@ StatusOr<std::vector<std::span<std::byte>>> EncoderDecoderModelRunner::row_place
   }
   const auto rows_spec = static_cast<size_t>(info_.rows_spec);
   return kv_->row_places(rows_spec, blocks, num_positions, info_.tables[rows_spec].tokens_per_block,
-                         static_cast<size_t>(kv_specs_[rows_spec].head_dim) * sizeof(float));
+                         static_cast<size_t>(kv_specs_[rows_spec].head_dim) * dtype_bytes(info_.rows_dtype));
+}
+
+// What this runner has encoded becomes what would have come from another process.
+void EncoderDecoderModelRunner::round_rows(const TensorView& rows) const {
+  if (info_.rows_dtype == DType::kFloat32) return;
+  CHECK(device_->memory().is_host(), "rows of a device, which no process sends");
+  const std::span<float> values(rows.f32(), static_cast<size_t>(rows.num_elements()));
+  for (float& value : values) value = bfloat16_to_float(float_to_bfloat16(value));
 }
 
 // The rows of injected and resident items, side by side as an encoder leaves them.
 void EncoderDecoderModelRunner::take_rows(Context& context, const EncodeInputs& inputs) const {
   if (inputs.source() == RowSource::kResident) {
     const auto rows_spec = static_cast<size_t>(info_.rows_spec);
-    read_row_slots(context, kv_->layers(rows_spec)[0], inputs.row_slots(), info_.tables[rows_spec].tokens_per_block,
-                   inputs.packed_rows(), rows_of(inputs));
+    read_row_slots(context, typed_rows(kv_->layers(rows_spec)[0], info_.rows_dtype), inputs.row_slots(),
+                   info_.tables[rows_spec].tokens_per_block, inputs.packed_rows(), rows_of(inputs));
     return;
   }
   std::byte* next = encoder_buffer_.data();

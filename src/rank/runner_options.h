@@ -43,6 +43,9 @@ struct ModelRunnerOptions {
   double watermark = 0.01;
   // Rows that other processes encode are taken into blocks of the pool, which gets a table for them.
   bool takes_remote_rows = false;
+  // kFloat32 or kBFloat16: of such rows in their blocks, as they are received. With kBFloat16 the rows that this runner
+  // encodes are rounded, too, so that they are those that another process would have sent.
+  DType remote_rows_dtype = DType::kFloat32;
   // Bytes of the pool that reservations of such rows may hold (--ec-buffer-memory). Unset: those of max_num_seqs
   // inputs, but no more than a tenth of the machine's memory and a quarter of kv_cache_memory.
   std::optional<uint64_t> ec_buffer_memory;

@@ -3,6 +3,7 @@
 // processes. Owned by the engine. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -31,6 +32,9 @@ class SeparatedExecutor final : public Executor {
 
   SeparatedExecutor(std::unique_ptr<EncoderModelRunner> encoder, std::unique_ptr<EncoderDecoderModelRunner> decoder)
       : encoder_(std::move(encoder)), decoder_(std::make_unique<LocalExecutor>(std::move(decoder))) {}
+
+  // Changes each value of a row between the two parts.
+  void change_rows(float (*change)(float)) { change_ = change; }
 
   const ExecutorInfo& info() const override { return decoder_.info(); }
   const ExecutorInfo& encoder_info() const { return encoder_.info(); }
@@ -72,7 +76,8 @@ class SeparatedExecutor final : public Executor {
     StepOutput output;
     RETURN_IF_ERROR(encoder_.collect(one.step, output));
     CHECK(output.captured_encodes.size() == 1);
-    const std::vector<float>& rows = output.captured_encodes[0].values;
+    std::vector<float>& rows = output.captured_encodes[0].values;
+    if (change_ != nullptr) std::ranges::transform(rows, rows.begin(), change_);
     encode.source = RowSource::kInjected;
     encode.token_ids.clear();
     encode.num_rows = encode.num_positions;
@@ -93,6 +98,7 @@ class SeparatedExecutor final : public Executor {
   }
 
   LoopbackExecutor encoder_, decoder_;
+  float (*change_)(float) = nullptr;
   uint64_t num_encodes_ = 0, num_items_ = 0;
   StepPlan plan_;
 };

@@ -128,8 +128,10 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
   CHECK(status != AllocStatus::kNever || num_promised > 0, "a group was taken that can never be admitted");
   if (status != AllocStatus::kOk) {
     // Nobody runs who could leave room: what is in the way are reservations, and idle rows that it would need itself.
+    // The reservations may be those of groups behind it.
     if (group.has_remote_items_ && running_.empty() && swapped_.empty()) {
       outputs.without_rows.push_back(group.group_id());
+      return Admission::kNoRows;
     }
     return Admission::kNoRoom;
   }

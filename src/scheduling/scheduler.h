@@ -81,6 +81,11 @@ class Scheduler final {
   // rows than max_num_encoder_tokens.
   Status check_admission(std::span<const EncoderItem> items, int64_t max_tokens_per_seq, int64_t num_seqs) const;
 
+  // Makes a waiting group's remote items ordinary ones, which are encoded here: their content is with them
+  // (EncoderItem::content). No-op for a group that runs or is swapped: its items are in its tables. REQUIRES: the group
+  // is here, and Options::may_encode.
+  void encode_here(GroupId group_id);
+
   // Frees a group in any state, and its blocks (a shared or pinned cross table stays). May be called between schedule()
   // and mark_computed(). Returns false: no such group.
   bool abort_seq_group(GroupId group_id);

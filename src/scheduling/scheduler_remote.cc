@@ -51,6 +51,21 @@ Scheduler::TableRange Scheduler::remote_tables(const SequenceGroup& group, size_
   return {begin, begin + 1};
 }
 
+void Scheduler::encode_here(GroupId group_id) {
+  const auto found = groups_.find(group_id);
+  CHECK(found != groups_.end() && options_.may_encode, "no group, or nothing that encodes");
+  SequenceGroup& group = *found->second;
+  if (group.state() != SequenceGroup::State::kWaiting) return;
+  for (EncoderItem& item : group.items_) {
+    if (!item.remote.has_value()) continue;
+    const std::shared_ptr<const EncoderItem> content = item.content;
+    CHECK(content != nullptr, "an item that another process has asked for");
+    item = *content;
+  }
+  group.has_remote_items_ = false;
+  group.holds_rows_ = false;
+}
+
 // Cross KV was written from them.
 void Scheduler::free_taken_rows(SequenceGroup& group, size_t item) {
   const EncoderItem& taken = group.items_[item];

@@ -5,9 +5,12 @@
 
 #include <thread>
 
+#include "disagg/ec_connector.h"
 #include "disagg/input_codec.h"
 #include "disagg/instance_calls.h"
+#include "disagg/local_broker.h"
 #include "disagg/local_server.h"
+#include "disagg/zmq_bulk.h"
 #include "server/served_model_testing.h"
 #include "server/transcription_testing.h"
 
@@ -21,7 +24,7 @@ using ::testing::HasSubstr;
 class Member final {
  public:
   Member(const TestFolder& folder, InstanceRole role, std::string name, const std::string& model,
-         std::shared_ptr<const EcSecret> secret = nullptr, const std::string& dtype = "auto") {
+         std::shared_ptr<const EcSecret> secret = nullptr, EngineConfig config = {}) {
     ServerOptions options = default_server_options();
     options.http.port = 0;
     options.role = role;
@@ -34,10 +37,8 @@ class Member final {
     instance.url = str_cat("http://", server_->http().address());
     auto connected = Instance::connect(instance);
     CHECK(connected.ok(), error_message(connected.status()));
-    EngineConfig config;
     config.model = model;
     config.threads = 1;
-    config.dtype = dtype;
     config.kv_cache_memory = uint64_t{32} << 20;
     auto loaded = load_engine(config, clock_, (*connected)->links());
     CHECK(loaded.ok(), error_message(loaded.status()));
@@ -56,12 +57,12 @@ class Member final {
 
 class FleetTest : public ::testing::Test {
  protected:
-  void add_encoder(const std::string& model = bundled_model(), const std::string& dtype = "auto") {
+  void add_encoder(const std::string& model = bundled_model(), const EngineConfig& config = {}) {
     encoders_.push_back(std::make_unique<Member>(folder_, InstanceRole::kEncode, str_cat("e", encoders_.size()), model,
-                                                 secret_, dtype));
+                                                 secret_, config));
   }
-  void add_decoder(const std::string& model = bundled_model()) {
-    decoder_ = std::make_unique<Member>(folder_, InstanceRole::kDecode, "p0", model, secret_);
+  void add_decoder(const std::string& model = bundled_model(), const EngineConfig& config = {}) {
+    decoder_ = std::make_unique<Member>(folder_, InstanceRole::kDecode, "p0", model, secret_, config);
   }
   void start(const std::string& model = bundled_model(), int num_encoders = 1) {
     for (int i = 0; i < num_encoders; ++i) add_encoder(model);
@@ -258,12 +259,73 @@ TEST_F(FleetTest, WithoutAnEncodeInstanceRequestsEnd) {
   EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", completion(0))->status, 200);
 }
 
+TEST_F(FleetTest, WithoutAnEncodeInstanceADecodeInstanceMayFallBack) {
+  constexpr int kCount = 30;
+  std::vector<std::string> whole;
+  {
+    ServedModel model;
+    model.load();
+    whole = answers([&] { return model.client(); }, kCount);
+  }
+  EngineConfig config;
+  config.ec_fallback = "local";
+  add_decoder(bundled_model(), config);
+  EXPECT_EQ(answers([&] { return decoder_->client(); }, kCount), whole);
+  const auto num_local = [&] { return decoder_->snapshot().stats.num_local_encodes; };
+  EXPECT_GT(num_local(), 0);
+  // It has waited once: the next one is encoded at once.
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", R"({"prompt": "anew"})")->status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(3));
+  const int64_t num_before = num_local();
+  add_encoder();
+  std::this_thread::sleep_for(seconds(1));
+  EXPECT_EQ(decoder_->client().post("/v1/completions", "application/json", R"({"prompt": "other"})")->status, 200);
+  EXPECT_EQ(num_local(), num_before) << "an encode instance is there";
+  EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, 1);
+}
+
 TEST_F(FleetTest, AnInstanceOfAnotherTypeIsRefusedByName) {
-  add_encoder(bundled_model(), "float16");
+  EngineConfig config;
+  config.dtype = "float16";
+  add_encoder(bundled_model(), config);
   add_decoder();
   const auto reply = decoder_->client().post("/v1/completions", "application/json", completion(0));
   EXPECT_EQ(reply->status, 503);
   EXPECT_THAT(reply->body, HasSubstr("no encode instance of this model is there"));
+}
+
+TEST_F(FleetTest, ATransferTypeOfItsOwnIsRefusedWithBothNames) {
+  EngineConfig config;
+  config.ec_transfer_dtype = "bfloat16";
+  add_encoder(bundled_model(), config);
+  add_decoder();
+  const std::string here = "has --ec-transfer-dtype bfloat16, and this one float32";
+  const auto reply = decoder_->client().post("/v1/completions", "application/json", completion(0));
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_THAT(reply->body, HasSubstr(here));
+  const std::string body = R"({"prompt": "word", "consumer": "p0"})";
+  const HttpHeaders code = {{std::string(kInstanceCodeHeader), instance_code(*secret_, "POST", "/v1/encode", body)}};
+  const auto direct = encoders_[0]->client().post("/v1/encode", "application/json", body, code);
+  EXPECT_EQ(direct->status, 503);
+  EXPECT_THAT(direct->body, HasSubstr("p0 has --ec-transfer-dtype float32, and this one bfloat16"));
+}
+
+// Texts may differ from those over float32, and do not differ between runs and fleets.
+TEST_F(FleetTest, OverBFloat16AnswersAreThoseOfAnyFleet) {
+  EngineConfig config;
+  config.ec_transfer_dtype = "bfloat16";
+  add_encoder(bundled_model(), config);
+  add_decoder(bundled_model(), config);
+  const std::vector<std::string> one = answers([&] { return decoder_->client(); }, 30);
+  for (const std::string& answer : one) EXPECT_THAT(answer, HasSubstr("text"));
+  EXPECT_EQ(decoder_->snapshot().executor.num_encoder_runs, 0);
+  decoder_.reset();
+  encoders_.clear();
+  add_encoder(bundled_model(), config);
+  add_encoder(bundled_model(), config);
+  add_decoder(bundled_model(), config);
+  EXPECT_EQ(answers([&] { return decoder_->client(); }, 30), one);
 }
 
 TEST_F(FleetTest, AnEncodeInstanceThatEndsLeavesItsWorkToOthers) {
@@ -275,6 +337,47 @@ TEST_F(FleetTest, AnEncodeInstanceThatEndsLeavesItsWorkToOthers) {
   });
   for (int round = 0; round < 3; ++round) EXPECT_EQ(answers([&] { return decoder_->client(); }, 30), before);
   ending.join();
+}
+
+// The lease is the flag's: an encode instance gets room for its rows, and says nothing any longer.
+TEST_F(FleetTest, RoomForRowsThatDoNotComeIsBackAfterTheLease) {
+  EngineConfig config;
+  config.ec_lease_seconds = 1;
+  add_decoder(bundled_model(), config);
+  const LoadedModel& model = decoder_->server().context()->model;
+  const auto num_free = [&] { return decoder_->snapshot().blocks.free; };
+  const int32_t num_before = num_free();
+
+  const InstanceId self{"e9", 99};
+  auto writer = std::make_shared<FrameWriter>(self.incarnation, secret_);
+  const std::shared_ptr<Broker> broker = LocalBroker::connect(folder_.path() + "/broker").value();
+  std::shared_ptr<BulkTransport> bulk = ZmqBulk::create("ipc://" + folder_.path() + "/e9", writer).value();
+  InstanceRecord record;
+  record.id = self;
+  record.bulk_address = bulk->address();
+  ASSERT_EQ(broker->announce(record, seconds(100)), ok_status());
+  EcConnector::Options options;
+  options.self = self;
+  options.secret = secret_;
+  EcConnector connector(options, broker, std::move(bulk), writer);
+  connector.start(std::make_shared<EcInbox>(100, nullptr));
+  EcMeta meta;
+  meta.key = {"r", 0, 0};
+  meta.model = model.fingerprint;
+  meta.num_positions = 10;
+  meta.width = model.info.spec.width_of(Consumers::kCross);
+  meta.place = {0, meta.num_positions, {}};
+  meta.time_left = seconds(100);
+  for (const InstanceRecord& peer : broker->peers().value()) {
+    if (peer.id.name == "p0") connector.send(peer.id, meta);
+  }
+  const auto waits_until = [&](bool is_free) {
+    for (int i = 0; i < 1000 && (num_free() == num_before) != is_free; ++i)
+      std::this_thread::sleep_for(milliseconds(10));
+    return (num_free() == num_before) == is_free;
+  };
+  EXPECT_TRUE(waits_until(false)) << "it has room";
+  EXPECT_TRUE(waits_until(true)) << "and has it no longer, ten seconds later";
 }
 
 TEST_F(FleetTest, DrainedInstancesFinishWhatTheyHave) {

@@ -10,6 +10,7 @@
 #include "server/engine_call.h"
 #include "server/input_service.h"
 #include "server/replies.h"
+#include "startup/encoder_part.h"
 
 namespace transept {
 namespace {
@@ -63,7 +64,7 @@ StatusOr<InstanceId> find_consumer(const ServerContext& context, const std::stri
     if (peer.id.name != name || peer.role == InstanceRole::kEncode) continue;
     if (peer.model == context.model.fingerprint) return peer.id;
     return absl::UnavailableError(
-        str_cat("the decode instance ", name, " has another checkpoint, --dtype, --quantization or version"));
+        explain_other_model(context.model, peer.model, str_cat("the decode instance ", name)));
   }
   return with_param(not_found("no decode instance ", name, " is known"), "consumer");
 }

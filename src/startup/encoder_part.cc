@@ -4,9 +4,11 @@
 #include <random>
 #include <utility>
 
+#include "base/check.h"
 #include "base/strings.h"
 #include "base/system_memory.h"
 #include "rank/encoder_model_runner.h"
+#include "startup/engine_ranges.h"
 
 namespace transept {
 namespace {
@@ -14,8 +16,9 @@ namespace {
 // --ec-buffer-memory of an encode instance: rows that were not sent yet, and those that are kept to be sent again.
 StatusOr<uint64_t> output_bytes(const EngineConfig& config, const ExecutorInfo& info) {
   const Consumers consumers = info.spec.consumers();
+  ASSIGN_OR_RETURN(const DType dtype, transfer_dtype(config));
   const uint64_t longest = static_cast<uint64_t>(info.max_encoder_len) *
-                           static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(DType::kFloat32);
+                           static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(dtype);
   if (!config.ec_buffer_memory.has_value()) {
     constexpr uint64_t kShareOfMachine = 10;
     const uint64_t wanted = longest * static_cast<uint64_t>(info.max_num_seqs);
@@ -32,10 +35,36 @@ StatusOr<uint64_t> output_bytes(const EngineConfig& config, const ExecutorInfo& 
 StatusOr<DType> transfer_dtype(const EngineConfig& config) {
   const std::string& name = config.ec_transfer_dtype;
   if (name == "float32") return DType::kFloat32;
-  if (name == "bfloat16") {
-    return unimplemented("--ec-transfer-dtype bfloat16: rows travel as float32 alone in this version");
-  }
+  if (name == "bfloat16") return DType::kBFloat16;
   return invalid_argument("--ec-transfer-dtype ", name, ": unknown; one of float32, bfloat16");
+}
+
+DType other_transfer_dtype(DType dtype) { return dtype == DType::kFloat32 ? DType::kBFloat16 : DType::kFloat32; }
+
+std::string explain_other_model(const LoadedModel& loaded, const ModelFingerprint& fingerprint,
+                                std::string_view other) {
+  if (fingerprint != loaded.fingerprint_of_other_dtype) {
+    return str_cat(other, " has another checkpoint, --dtype, --quantization or version");
+  }
+  const StatusOr<DType> dtype = transfer_dtype(loaded.config);
+  CHECK(dtype.ok(), "the model was loaded with it");
+  return str_cat(other, " has --ec-transfer-dtype ", dtype_name(other_transfer_dtype(*dtype)), ", and this one ",
+                 dtype_name(*dtype));
+}
+
+StatusOr<bool> falls_back(const EngineConfig& config) {
+  if (config.ec_fallback == "none") return false;
+  if (config.ec_fallback == "local") return true;
+  return invalid_argument("--ec-fallback ", config.ec_fallback, ": unknown; one of none, local");
+}
+
+StatusOr<EcTimes> transfer_times(const EngineConfig& config) {
+  if (config.ec_lease_seconds < 1 || config.ec_lease_seconds > kMaxEcLeaseSeconds) {
+    return invalid_argument("--ec-lease ", config.ec_lease_seconds, ": expected 1 to ", kMaxEcLeaseSeconds, " seconds");
+  }
+  EcTimes times;
+  times.lease = std::chrono::seconds(config.ec_lease_seconds);
+  return times;
 }
 
 Status check_instance_config(const EngineConfig& config) {
@@ -43,7 +72,9 @@ Status check_instance_config(const EngineConfig& config) {
     return invalid_argument("--replicas ", config.replicas,
                             ": an instance of a role has one engine; start several instances");
   }
-  return transfer_dtype(config).status();
+  RETURN_IF_ERROR(transfer_dtype(config).status());
+  RETURN_IF_ERROR(falls_back(config).status());
+  return transfer_times(config).status();
 }
 
 StatusOr<std::unique_ptr<EncoderEngine>> make_encoder_engine(const LoadedModel& loaded,
@@ -55,6 +86,7 @@ StatusOr<std::unique_ptr<EncoderEngine>> make_encoder_engine(const LoadedModel& 
   EncoderEngine::Options engine = EncoderEngine::Options::of(runner->info());
   ASSIGN_OR_RETURN(engine.scheduler.max_output_bytes, output_bytes(loaded.config, runner->info()));
   ASSIGN_OR_RETURN(engine.dtype, transfer_dtype(loaded.config));
+  ASSIGN_OR_RETURN(engine.senders.times, transfer_times(loaded.config));
   engine.model = loaded.fingerprint;
   engine.max_requests = kMaxEncodeRequests;
   std::random_device random;

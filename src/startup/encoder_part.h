@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -19,10 +21,21 @@ namespace transept {
 // Requests that an encode instance has in flight at most: of POST /v1/encode, and of tickets.
 inline constexpr int32_t kMaxEncodeRequests = 1024;
 
-// The type that rows travel as. Errors: kInvalidArgument, --ec-transfer-dtype is unknown; kUnimplemented, bfloat16.
+// The type that rows travel as. Errors: kInvalidArgument, --ec-transfer-dtype is unknown.
 StatusOr<DType> transfer_dtype(const EngineConfig& config);
+DType other_transfer_dtype(DType dtype);  // of the two
 
-// Errors: flags that an instance does not have, by name: several replicas; transfer_dtype().
+// Says why an instance of another fingerprint is none of this model's fleet: its --ec-transfer-dtype by name, if
+// nothing else differs; or what may. `other` is "the decode instance p0", for instance.
+std::string explain_other_model(const LoadedModel& loaded, const ModelFingerprint& fingerprint, std::string_view other);
+
+// Whether a decode instance encodes what encode instances do not. Errors: kInvalidArgument, --ec-fallback is unknown.
+StatusOr<bool> falls_back(const EngineConfig& config);
+
+// Times of transfers. Errors: kInvalidArgument, --ec-lease is out of its range.
+StatusOr<EcTimes> transfer_times(const EngineConfig& config);
+
+// Errors: flags that an instance does not have, by name: several replicas; those of the functions above.
 Status check_instance_config(const EngineConfig& config);
 
 // The engine of an encode instance, with the encoder's part of `weights`. Reads loaded.model_config, config and

@@ -33,7 +33,9 @@ struct EngineConfig {
   std::optional<uint64_t> kv_cache_memory;  // bytes
   uint64_t swap_space = uint64_t{1} << 30;  // bytes
   double watermark = 0.01;
-  std::string ec_transfer_dtype = "float32";  // of rows between instances; this and the next two: of instances alone
+  std::string ec_transfer_dtype = "float32";  // of rows between instances; this and the next four: of instances alone
+  std::string ec_fallback = "none";           // local: a decode instance encodes what encode instances do not
+  int32_t ec_lease_seconds = 30;              // EcTimes::lease
   std::optional<uint64_t> ec_buffer_memory;   // bytes; encode: of outputs; decode: of the pool, for rows on their way
   int32_t max_num_injected_tokens = 0;        // ModelRunnerOptions
   bool share_identical_inputs = true;

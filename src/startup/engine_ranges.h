@@ -10,6 +10,7 @@ constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxReplicas = 1024;
 constexpr int64_t kMaxBlockSize = 1024;
 constexpr int64_t kMaxNumSeqs = 65536;
+constexpr int64_t kMaxEcLeaseSeconds = 3600;
 constexpr double kMaxWatermark = 0.99;
 
 }  // namespace transept

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "startup/connect_broker.h"
+#include "startup/encoder_part.h"
 
 namespace transept {
 namespace {
@@ -107,6 +108,11 @@ Instance::~Instance() {
 
 void Instance::begin(AsyncEngine& engine, const LoadedModel& model) {
   engine_ = &engine;
+  if (asker_ != nullptr) {
+    const ModelFingerprint& other = model.fingerprint_of_other_dtype;
+    asker_->explain(other, explain_other_model(model, other, "an encode instance"));
+    if (model.config.ec_fallback == "local") asker_->wait_once();
+  }
   record_.id = id_;
   record_.role = options_.role;
   record_.url = options_.url;

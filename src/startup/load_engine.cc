@@ -157,6 +157,9 @@ Status make_engines(const EngineConfig& config, const Choices& choices,
     options.remote.connector = links->connector;
     options.remote.asker = links->asker;
     options.remote.model = loaded.fingerprint;
+    options.remote.dtype = loaded.info.rows_dtype;
+    ASSIGN_OR_RETURN(options.remote.falls_back, falls_back(config));
+    ASSIGN_OR_RETURN(options.remote.times, transfer_times(config));
     options.remote.max_wait = kMaxWaitForInputs;
     // A recompute asks for the rows again, unless they are still here.
     PreemptionMode& mode = options.scheduler.preemption_mode;
@@ -205,9 +208,11 @@ Status load_tokenizer_of(LoadedModel& loaded, std::string& no_tokenizer) {
 Status make_fingerprint(const WeightMap& weights, const StorageTypes& types, LoadedModel& loaded) {
   FingerprintOptions options;
   options.wire_version = kEcWireVersion;
-  ASSIGN_OR_RETURN(options.transfer_dtype, transfer_dtype(loaded.config));
   options.weight_storage = types.weights;
-  ASSIGN_OR_RETURN(loaded.fingerprint, model_fingerprint(loaded.model_config, weights, options));
+  ASSIGN_OR_RETURN(const ModelFingerprint model, model_fingerprint(loaded.model_config, weights, options));
+  ASSIGN_OR_RETURN(const DType dtype, transfer_dtype(loaded.config));
+  loaded.fingerprint = with_transfer_dtype(model, dtype);
+  loaded.fingerprint_of_other_dtype = with_transfer_dtype(model, other_transfer_dtype(dtype));
   return ok_status();
 }
 
@@ -232,8 +237,12 @@ Status load_engines(const EngineConfig& config, const InstanceLinks* links, cons
   }
   ASSIGN_OR_RETURN(options.shortlist, read_shortlist(config.shortlist, loaded.model_config, loaded.generation));
   options.shortlist.max_parts = config.shortlist_parts;
-  options.part = links == nullptr ? ModelPart::kWhole : ModelPart::kDecoder;
-  options.takes_remote_rows = links != nullptr;
+  if (links != nullptr) {
+    ASSIGN_OR_RETURN(const bool encodes, falls_back(config));
+    if (!encodes) options.part = ModelPart::kDecoder;
+    options.takes_remote_rows = true;
+    ASSIGN_OR_RETURN(options.remote_rows_dtype, transfer_dtype(config));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, weights, options));
   take_info(runner->info(), choices, loaded);

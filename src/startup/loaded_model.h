@@ -32,6 +32,7 @@ struct LoadedModel {
   std::unique_ptr<EncoderEngine> encoder_engine;         // of an encode instance, in place of `engine`
   ExecutorInfo info;                                     // of each engine's executor: replicas are alike
   ModelFingerprint fingerprint;                          // of an instance's model; else zeros
+  ModelFingerprint fingerprint_of_other_dtype;           // what it would be with the other --ec-transfer-dtype
 
   // Moves the engine and its replicas out, for AsyncEngine. `engine` is null afterwards.
   std::vector<std::unique_ptr<LLMEngine>> take_engines();
