@@ -143,6 +143,7 @@ TEST_F(TicketAskerTest, CountsWhatTheBrokerHadLost) {
   hub_->come_back_empty();
   encoder_is_there();
   ASSERT_TRUE(take().has_value());
+  for (int i = 0; i < 2000 && asker_->num_offered_again() == 0; ++i) std::this_thread::sleep_for(milliseconds(5));
   EXPECT_EQ(asker_->num_offered_again(), 1);
 }
 
