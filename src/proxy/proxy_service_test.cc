@@ -295,9 +295,10 @@ TEST_F(ProxyTest, WritesALineForEachRequestButProbes) {
   options_.log = {.is_on = true};
   ::testing::internal::CaptureStderr();
   start({&upstream});
-  post("/v1/x", "b", {{"X-Request-Id", "mine"}});
   EXPECT_EQ(client().get("/health")->status, 200);
   EXPECT_EQ(client().get("/metrics")->status, 200);
+  post("/v1/x", "b", {{"X-Request-Id", "mine"}});
+  EXPECT_TRUE(server_->wait_until_answered(std::chrono::seconds(10)));
   server_->stop();
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(lines, HasSubstr("info \"POST\" \"/v1/x\" 200 "));
