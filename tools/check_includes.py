@@ -21,7 +21,7 @@ LIBRARY = re.compile(r"transept_(?:library|python_module)\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test(_avx512_vnni)?|testlib|bench|fuzz)\.cc|_testing\.h)$")
 WRAPPED = {"nlohmann/": "base", "openssl/": "base", "utf8proc.h": "text/unicode", "pcre2.h": "text/unicode", "libavformat/": "media", "libavcodec/": "media",
            "libavutil/": "media", "libswresample/": "media", "zlib.h": "speech",
-           "boost/": "net", "curl/": "hub", "hiredis/": "disagg", "zmq.h": "disagg", "ucp/": "disagg", "ucs/": "disagg", "prometheus/": "server", "nanobind/": "python", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
+           "boost/": "net", "curl/": "hub", "hiredis/": "disagg", "zmq.h": "disagg", "ucp/": "disagg", "ucs/": "disagg", "prometheus/": "server proxy", "nanobind/": "python", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
 OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")
 
 
@@ -67,8 +67,8 @@ def check_folder(folder, floors, deps, test_deps, files):
 
 def problem_of_include(bracket, path, folder, floors, allowed):
     for library, owner in WRAPPED.items():
-        if path.startswith(library) and folder != owner:
-            return f"<{path}> is included by {owner}/ alone; use its wrapper"
+        if path.startswith(library) and folder not in owner.split():
+            return f"<{path}> is included by {owner.replace(' ', '/ and ')}/ alone; use its wrapper"
     if bracket == "<":
         return None
     target = folder_of(path)

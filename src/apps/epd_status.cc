@@ -6,6 +6,7 @@
 #include "apps/fleet_flags.h"
 #include "apps/verbs.h"
 #include "base/json.h"
+#include "base/quoted.h"
 #include "startup/connect_broker.h"
 
 namespace transept {
@@ -26,6 +27,14 @@ Json status_json(const FleetStatus& status) {
     entry.set("model", digest_hex(record.model));
     entry.set("num_running", record.load.num_running);
     entry.set("num_queued", record.load.num_queued);
+    entry.set("num_transfers", record.load.num_transfers);
+    entry.set("is_draining", record.is_draining);
+    if (!record.last_error.empty()) {
+      Json error = Json::object();
+      error.set("message", record.last_error);
+      error.set("seconds_ago", seconds(record.last_error_age));
+      entry.set("last_error", std::move(error));
+    }
     instances.push_back(std::move(entry));
   }
   Json body = Json::object();
@@ -41,7 +50,11 @@ std::string status_text(const FleetStatus& status) {
   for (const InstanceRecord& record : status.instances) {
     const size_t model = models.try_emplace(digest_hex(record.model), models.size() + 1).first->second;
     out += str_cat(record.id.name, ": ", name(record.role), ", ", record.url, ", model ", model, ", ",
-                   record.load.num_running, " running, ", record.load.num_queued, " queued\n");
+                   record.load.num_running, " running, ", record.load.num_queued, " queued, ",
+                   record.load.num_transfers, " transfers in work", record.is_draining ? ", draining" : "", "\n");
+    if (record.last_error.empty()) continue;
+    out += str_cat("  last error, ", std::chrono::duration_cast<std::chrono::seconds>(record.last_error_age).count(),
+                   " s ago: ", quoted(record.last_error, InstanceRecord::kMaxErrorBytes), "\n");
   }
   return str_cat(out, status.instances.size(), " instances, ", models.size(), " models, ", status.num_tickets,
                  " encodes wait\n");

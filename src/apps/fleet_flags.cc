@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "apps/serve_flags.h"
+
 namespace transept {
 namespace {
 
@@ -30,6 +32,7 @@ std::vector<FlagSpec> proxy_flags() {
       {"max-connections", "N", "4096", "connections that are open at once", kProxy},
       {"max-upload-size", "SIZE", "25MiB", "size of an audio file", kProxy},
       {"max-body-memory", "SIZE", "1GiB", "bodies of all requests in work; more are 429", kProxy},
+      {"log-format", "text|json", "text", "how a line for every request is written", kProxy},
   };
 }
 
@@ -69,6 +72,7 @@ StatusOr<ProxySettings> proxy_settings(const Flags& flags) {
     settings.proxy.service.max_body_bytes = static_cast<size_t>(std::min(*upload, kMost) + kOtherFields);
   }
   if (bodies.has_value()) settings.proxy.service.max_bodies_bytes = static_cast<size_t>(*bodies);
+  ASSIGN_OR_RETURN(settings.proxy.service.log, log_options(flags));
   std::random_device random;
   settings.proxy.pool.seed = random();
   return settings;

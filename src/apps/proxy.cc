@@ -8,6 +8,7 @@
 #include "apps/verbs.h"
 #include "base/descriptor_limit.h"
 #include "base/log.h"
+#include "base/log_sink.h"
 #include "proxy/proxy.h"
 #include "startup/connect_broker.h"
 
@@ -19,6 +20,7 @@ constexpr auto kLook = std::chrono::milliseconds(50);
 
 Status run(const ProxySettings& settings, int* exit_code) {
   catch_interrupts();
+  if (settings.proxy.service.log.as_json) set_log_sink(write_json_notice);
   ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
                    connect_broker(settings.broker, settings.ns, std::chrono::seconds(10)));
   ASSIGN_OR_RETURN(const std::unique_ptr<Proxy> proxy, Proxy::start(settings.proxy, broker));

@@ -89,6 +89,7 @@ int run_fleet(const Flags& flags, EpdPlan plan, const ServeSettings& settings, c
   if (fleet.plan.shape.num_decode > 1) {
     Proxy::Options proxy;
     proxy.http = settings.options.http;
+    proxy.service.log = settings.log;
     proxy.service.max_body_bytes = std::max(settings.options.max_upload_bytes, settings.options.json.max_bytes) +
                                    std::max(settings.options.max_field_bytes, size_t{1} << 20);
     proxy.service.max_bodies_bytes = static_cast<size_t>(settings.options.queue.max_body_bytes);

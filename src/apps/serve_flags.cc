@@ -269,17 +269,21 @@ StatusOr<ServeSettings> serve_settings(const Flags& flags) {
                              flags.from_environment());
   }
   options.skip_silence = silence == "on";
+  ASSIGN_OR_RETURN(settings.log, log_options(flags));
+  options.log_prompts = settings.log.with_prompts;
+  options.version = kVersion;
+  options.commit = kCommit;
+  return settings;
+}
+
+StatusOr<AccessLog::Options> log_options(const Flags& flags) {
   const std::string format = flags.text_or("log-format", "text");
   if (format != "text" && format != "json") {
     return blame_environment(invalid_argument("--log-format ", format, ": expected text or json"),
                              flags.from_environment());
   }
-  settings.log = {
+  return AccessLog::Options{
       .as_json = format == "json", .is_on = log_level() >= LogLevel::kInfo, .with_prompts = flags.is_on("log-prompts")};
-  options.log_prompts = settings.log.with_prompts;
-  options.version = kVersion;
-  options.commit = kCommit;
-  return settings;
 }
 
 }  // namespace transept

@@ -29,5 +29,7 @@ Status fit_connections(const Flags& flags, uint64_t max_descriptors, ServerOptio
 // REQUIRES: the first positional argument is the model. Its folder's name is the served name unless --served-model-name
 // is given. Errors: a flag out of range, by name; an --api-key-file that cannot be read, or holds no key.
 StatusOr<ServeSettings> serve_settings(const Flags& flags);
+// Of --log-format, the level, and --log-prompts where there is such a flag. Errors: a format that is none.
+StatusOr<AccessLog::Options> log_options(const Flags& flags);
 
 }  // namespace transept

@@ -71,15 +71,18 @@ AsyncEngine::~AsyncEngine() {
 StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
   auto channel = std::make_shared<RequestChannel>(std::move(spec.id), std::move(spec.on_ready));
   const TimePoint now = clock_.now();
-  EngineMailbox::NewRequest request{
-      .channel = channel,
-      .encoded = std::move(spec.encoded),
-      .inputs = std::move(spec.inputs),
-      .params = std::move(spec.params),
-      .options = {.stream = spec.stream, .arrival_time = now, .deadline = spec.deadline, .consumer = spec.consumer},
-      .arrival = now,
-      .deadline = spec.deadline,
-      .is_continuation = spec.is_continuation};
+  EngineMailbox::NewRequest request{.channel = channel,
+                                    .encoded = std::move(spec.encoded),
+                                    .inputs = std::move(spec.inputs),
+                                    .params = std::move(spec.params),
+                                    .options = {.stream = spec.stream,
+                                                .arrival_time = now,
+                                                .deadline = spec.deadline,
+                                                .consumer = spec.consumer,
+                                                .trace = std::move(spec.trace)},
+                                    .arrival = now,
+                                    .deadline = spec.deadline,
+                                    .is_continuation = spec.is_continuation};
   if (!request.encoded.has_value()) make_digest(request.inputs);
   if (replicas_.size() > 1) return dispatch(std::move(request));
   const std::shared_ptr<EngineMailbox>& mailbox = replicas_.front()->mailbox();

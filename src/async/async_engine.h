@@ -49,6 +49,7 @@ struct RequestSpec {
   bool is_continuation = false;
   // Of an encode instance, and of no other: where the rows of the items go. `inputs` has the items alone.
   std::optional<RowsConsumer> consumer = std::nullopt;
+  std::shared_ptr<const TraceContext> trace = nullptr;  // whose request it is, for logs of other instances
   // For event loops. The thread of the request's engine calls this when the stream goes from empty to readable and when
   // the stream ends; read until the stream is empty. The call may come before add_request returns. It blocks the
   // engine, so it must only pass the notification on: it may not wait, nor take a lock that is held while a stream is

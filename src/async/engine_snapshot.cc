@@ -70,6 +70,7 @@ EngineSnapshot add_up(std::span<const EngineSnapshot> replicas) {
     add(more.counts, sum.counts);
     add(more.stats, sum.stats);
     add(more.executor, sum.executor);
+    sum.ec.add(more.ec);
   }
   return sum;
 }

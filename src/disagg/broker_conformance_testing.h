@@ -49,7 +49,10 @@ inline InstanceRecord record_of(std::string name, uint64_t incarnation) {
   record.url = "http://127.0.0.1:8000";
   record.bulk_address = "ipc:///run/b";
   record.model = digest_of(9);
-  record.load = {1, 2, 3, 4};
+  record.load = {1, 2, 3, 4, 5};
+  record.is_draining = true;
+  record.last_error = "an input\nwas refused";
+  record.last_error_age = std::chrono::seconds(7);
   return record;
 }
 
@@ -64,6 +67,8 @@ inline Ticket ticket_of(std::string request, Duration time_left = std::chrono::m
   ticket.time_left = time_left;
   ticket.consumer = {"d0", 77};
   ticket.asker_url = "http://127.0.0.1:8001";
+  ticket.time_offered = std::chrono::minutes(2);
+  ticket.trace = {"client/7", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"};
   return ticket;
 }
 

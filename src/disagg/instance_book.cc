@@ -26,7 +26,9 @@ size_t index_of(EcChannel channel) {
 Status check_instance_record(const InstanceRecord& record) {
   RETURN_IF_ERROR(check_ec_name("name", record.id.name));
   RETURN_IF_ERROR(check_address("url", record.url));
-  return check_address("bulk_address", record.bulk_address);
+  RETURN_IF_ERROR(check_address("bulk_address", record.bulk_address));
+  if (record.last_error.size() <= InstanceRecord::kMaxErrorBytes) return ok_status();
+  return field_error("last_error", str_cat("has ", record.last_error.size(), " bytes"));
 }
 
 Status InstanceBook::announce(const InstanceRecord& record, Duration ttl, TimePoint now) {

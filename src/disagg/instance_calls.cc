@@ -120,6 +120,9 @@ StatusOr<HttpClient::Reply> InstanceClient::call(const Ticket& ticket, std::stri
   if (options_.secret != nullptr) {
     headers.emplace_back(kInstanceCodeHeader, instance_code(*options_.secret, method, path, body));
   }
+  // Its log has the line of the client's request and this one under one id.
+  if (!ticket.trace.request_id.empty()) headers.emplace_back("X-Request-Id", ticket.trace.request_id);
+  if (!ticket.trace.traceparent.empty()) headers.emplace_back("traceparent", ticket.trace.traceparent);
   if (method == "GET") return client_->get(path, headers);
   return client_->post(path, "application/json", body, headers);
 }

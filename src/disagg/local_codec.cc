@@ -115,6 +115,28 @@ void ticket_fields(A& archive, T& ticket) {
   archive.text("asker_url", ticket.asker_url, kMaxEcAddressBytes);
 }
 
+// Fields that came later: behind the others where a ticket or a record lies alone, so that they may be missing.
+template <typename A, typename T>
+void later_ticket_fields(A& archive, T& ticket) {
+  archive.value("time_offered", ticket.time_offered);
+  archive.text("trace.request_id", ticket.trace.request_id, TraceContext::kMaxBytes);
+  archive.text("trace.traceparent", ticket.trace.traceparent, TraceContext::kMaxBytes);
+}
+
+template <typename A, typename T>
+void later_record_fields(A& archive, T& record) {
+  archive.value("num_transfers", record.load.num_transfers);
+  archive.value("is_draining", record.is_draining);
+  archive.text("last_error", record.last_error, InstanceRecord::kMaxErrorBytes);
+  archive.value("last_error_age", record.last_error_age);
+}
+
+template <typename A, typename T>
+void whole_ticket_fields(A& archive, T& ticket) {
+  ticket_fields(archive, ticket);
+  later_ticket_fields(archive, ticket);
+}
+
 template <typename A, typename T>
 void record_fields(A& archive, T& record) {
   id_fields(archive, record.id);
@@ -129,6 +151,12 @@ void record_fields(A& archive, T& record) {
 }
 
 template <typename A, typename T>
+void whole_record_fields(A& archive, T& record) {
+  record_fields(archive, record);
+  later_record_fields(archive, record);
+}
+
+template <typename A, typename T>
 void request_fields(A& archive, T& request) {
   archive.choice("kind", request.kind, kNumLocalRequestKinds);
   archive.value("id", request.id);
@@ -136,9 +164,11 @@ void request_fields(A& archive, T& request) {
     case Request::kPing:
     case Request::kNumTickets:
     case Request::kPeers: return;
-    case Request::kOffer: return ticket_fields(archive, request.ticket);
+    case Request::kOffer: return whole_ticket_fields(archive, request.ticket);
     case Request::kWithdraw: return key_fields(archive, request.key);
-    case Request::kAnnounce: record_fields(archive, request.record); return archive.value("ttl", request.duration);
+    case Request::kAnnounce:
+      whole_record_fields(archive, request.record);
+      return archive.value("ttl", request.duration);
     case Request::kLeave: return id_fields(archive, request.instance);
     case Request::kTake:
       id_fields(archive, request.instance);
@@ -167,6 +197,10 @@ void load_version(Loader& loader) {
   loader.value("version", version);
   if (version != kVersion) loader.reader().fail("version", "is not 1");
 }
+
+// Of a ticket or a record that another version may have written: later fields may be missing, and bytes behind those
+// that are known are not looked at.
+bool has_more(Loader& loader) { return loader.reader().ok() && loader.reader().num_left() > 0; }
 
 Status end_of(Loader& loader) {
   if (loader.reader().ok() && loader.reader().num_left() > 0) loader.reader().fail("end", "is followed by bytes");
@@ -204,10 +238,10 @@ void encode_local_reply(const LocalReply& reply, std::vector<std::byte>& bytes) 
   saver.value("code", static_cast<int32_t>(reply.status.raw_code()));
   saver.text("message", error_message(reply.status).substr(0, kMaxErrorBytes), kMaxErrorBytes);
   saver.value("has_ticket", reply.ticket.has_value());
-  if (reply.ticket.has_value()) ticket_fields(saver, *reply.ticket);
+  if (reply.ticket.has_value()) whole_ticket_fields(saver, *reply.ticket);
   saver.value("number", reply.number);
   saver.value("num_records", static_cast<uint64_t>(reply.records.size()));
-  for (const InstanceRecord& record : reply.records) record_fields(saver, record);
+  for (const InstanceRecord& record : reply.records) whole_record_fields(saver, record);
 }
 
 StatusOr<LocalReply> decode_local_reply(std::span<const std::byte> bytes) {
@@ -229,11 +263,13 @@ StatusOr<LocalReply> decode_local_reply(std::span<const std::byte> bytes) {
   loader.text("message", message, kMaxErrorBytes);
   bool has_ticket = false;
   loader.value("has_ticket", has_ticket);
-  if (has_ticket) ticket_fields(loader, reply.ticket.emplace());
+  if (has_ticket) whole_ticket_fields(loader, reply.ticket.emplace());
   loader.value("number", reply.number);
   constexpr size_t kLeastRecordBytes = 40;
   const size_t num_records = loader.reader().count("records", kLeastRecordBytes);
-  for (size_t i = 0; i < num_records && loader.reader().ok(); ++i) record_fields(loader, reply.records.emplace_back());
+  for (size_t i = 0; i < num_records && loader.reader().ok(); ++i) {
+    whole_record_fields(loader, reply.records.emplace_back());
+  }
   RETURN_IF_ERROR(end_of(loader));
   if (code < 0 || code > static_cast<int32_t>(absl::StatusCode::kUnauthenticated)) {
     return invalid_argument("a broker's message: code ", code, " is no status");
@@ -245,13 +281,13 @@ StatusOr<LocalReply> decode_local_reply(std::span<const std::byte> bytes) {
 void encode_ticket(const Ticket& ticket, std::vector<std::byte>& bytes) {
   save_version(bytes);
   Saver saver(bytes);
-  ticket_fields(saver, ticket);
+  whole_ticket_fields(saver, ticket);
 }
 
 void encode_instance_record(const InstanceRecord& record, std::vector<std::byte>& bytes) {
   save_version(bytes);
   Saver saver(bytes);
-  record_fields(saver, record);
+  whole_record_fields(saver, record);
 }
 
 StatusOr<Ticket> decode_ticket(std::span<const std::byte> bytes) {
@@ -259,7 +295,9 @@ StatusOr<Ticket> decode_ticket(std::span<const std::byte> bytes) {
   load_version(loader);
   Ticket ticket;
   ticket_fields(loader, ticket);
-  RETURN_IF_ERROR(end_of(loader));
+  if (has_more(loader)) later_ticket_fields(loader, ticket);
+  RETURN_IF_ERROR(loader.reader().status());
+  RETURN_IF_ERROR(check_trace(ticket.trace));
   RETURN_IF_ERROR(check_ec_name("request_id", ticket.key.request_id));
   RETURN_IF_ERROR(check_ec_name("consumer", ticket.consumer.name));
   return ticket;
@@ -270,7 +308,8 @@ StatusOr<InstanceRecord> decode_instance_record(std::span<const std::byte> bytes
   load_version(loader);
   InstanceRecord record;
   record_fields(loader, record);
-  RETURN_IF_ERROR(end_of(loader));
+  if (has_more(loader)) later_record_fields(loader, record);
+  RETURN_IF_ERROR(loader.reader().status());
   RETURN_IF_ERROR(check_instance_record(record));
   return record;
 }

@@ -70,8 +70,9 @@ void encode_local_reply(const LocalReply& reply, std::vector<std::byte>& bytes);
 StatusOr<LocalRequest> decode_local_request(std::span<const std::byte> bytes);
 StatusOr<LocalReply> decode_local_reply(std::span<const std::byte> bytes);
 
-// One ticket, and one record, as they lie in a Redis server: the same fields behind the same version. Errors: as above;
-// a name, URL or address that is out of its range.
+// One ticket, and one record, as they lie in a Redis server: the same fields behind the same version. Instances of
+// several builds read them: fields that came after the first release may be missing, and bytes behind those that are
+// known are ignored. Errors: as above; a name, URL, address or trace that is out of its range.
 void encode_ticket(const Ticket& ticket, std::vector<std::byte>& bytes);
 void encode_instance_record(const InstanceRecord& record, std::vector<std::byte>& bytes);
 StatusOr<Ticket> decode_ticket(std::span<const std::byte> bytes);

@@ -90,6 +90,53 @@ TEST(LocalCodec, RefusesEveryCutAndWhatFollows) {
   }
 }
 
+// What lies in a Redis server may be of an older or a later build.
+TEST(LocalCodec, StoredTicketsAndRecordsMayHaveFewerOrMoreFields) {
+  Bytes bytes;
+  encode_ticket(ticket_of("r1"), bytes);
+  bytes.push_back(std::byte{77});
+  EXPECT_EQ(decode_ticket(bytes).value(), ticket_of("r1")) << "later fields are not looked at";
+  Ticket old = ticket_of("r1");
+  old.time_offered = {};
+  old.trace = {};
+  Bytes of_old;
+  encode_ticket(old, of_old);
+  of_old.resize(of_old.size() - 3);  // an empty duration and two empty texts: a byte each
+  EXPECT_EQ(decode_ticket(of_old).value(), old);
+  of_old.pop_back();
+  EXPECT_FALSE(decode_ticket(of_old).ok()) << "cut within the fields that always were";
+
+  encode_instance_record(record_of("d0", 5), bytes);
+  bytes.push_back(std::byte{77});
+  EXPECT_EQ(decode_instance_record(bytes).value(), record_of("d0", 5));
+  InstanceRecord old_record = record_of("d0", 5);
+  old_record.load.num_transfers = 0;
+  old_record.is_draining = false;
+  old_record.last_error.clear();
+  old_record.last_error_age = {};
+  encode_instance_record(old_record, of_old);
+  of_old.resize(of_old.size() - 4);
+  EXPECT_EQ(decode_instance_record(of_old).value(), old_record);
+}
+
+TEST(LocalCodec, TracesThatWouldForgeAHeaderOrALineAreRefused) {
+  Bytes bytes;
+  for (const std::string& bad :
+       {std::string("a\r\nX: y"), std::string("a b"), std::string("\x7f"), std::string("\0", 1)}) {
+    Ticket ticket = ticket_of("r1");
+    ticket.trace.request_id = bad;
+    encode_ticket(ticket, bytes);
+    EXPECT_FALSE(decode_ticket(bytes).ok()) << bad;
+    ticket.trace = {"r", bad};
+    encode_ticket(ticket, bytes);
+    EXPECT_FALSE(decode_ticket(bytes).ok()) << bad;
+  }
+  Ticket ticket = ticket_of("r1");
+  ticket.trace.request_id = std::string(129, 'a');
+  encode_ticket(ticket, bytes);
+  EXPECT_FALSE(decode_ticket(bytes).ok());
+}
+
 TEST(LocalCodec, RefusesWhatIsOutOfRange) {
   const auto refuses = [](auto change) {
     LocalRequest request = requests().front();

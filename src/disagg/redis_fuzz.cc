@@ -1,5 +1,5 @@
-// Any bytes as what a Redis server answers, and as what lies in it: refused, or a ticket or record whose bytes are
-// these. And as a URL: refused, or one whose text is a URL of the same place.
+// Any bytes as what a Redis server answers, and as what lies in it: refused, or a ticket or record that comes back when
+// it is written again. And as a URL: refused, or one whose text is a URL of the same place.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -21,11 +21,11 @@ void read_stored(std::span<const std::byte> bytes) {
   std::vector<std::byte> again;
   if (const auto ticket = decode_ticket(bytes); ticket.ok()) {
     encode_ticket(*ticket, again);
-    require(std::ranges::equal(again, bytes));
+    require(decode_ticket(again).value() == *ticket);
   }
   if (const auto record = decode_instance_record(bytes); record.ok()) {
     encode_instance_record(*record, again);
-    require(std::ranges::equal(again, bytes));
+    require(decode_instance_record(again).value() == *record);
   }
 }
 

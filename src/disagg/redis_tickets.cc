@@ -55,6 +55,7 @@ std::vector<RedisCommand> drop_commands(const std::string& stream, const std::ve
 Status RedisTickets::offer(const Ticket& ticket) {
   RETURN_IF_ERROR(check_ec_name("request_id", ticket.key.request_id));
   RETURN_IF_ERROR(check_ec_name("consumer", ticket.consumer.name));
+  RETURN_IF_ERROR(check_trace(ticket.trace));
   if (ticket.time_left <= Duration::zero()) return ok_status();  // its time is over: dropped, as any such ticket
   const std::string stream = keys_.encode(model_text(ticket.model));
   // Each step is a turn of its own: a server is not away because six answers take a second.

@@ -82,6 +82,16 @@ size_t TicketAsker::num_asked() const {
   return asked_.size();
 }
 
+int64_t TicketAsker::num_offered_again() const {
+  const MutexLock lock(mutex_);
+  return num_offered_again_;
+}
+
+LastError TicketAsker::last_error() const {
+  const MutexLock lock(mutex_);
+  return last_error_;
+}
+
 // ---- Its thread
 
 void TicketAsker::run() {
@@ -118,7 +128,7 @@ void TicketAsker::collect_due(TimePoint now, std::vector<Offer>& due) {
     Asked& asked = asked_.at(input);
     offers_.move(input, asked.next_offer, TimePoint::max());
     if (asked.deadline <= now) continue;
-    Offer offer{.begin = asked.begin};
+    Offer offer{.begin = asked.begin, .offered = asked.offered};
     offer.ticket.key = {input.request_id, input.input_id, 0};
     offer.ticket.digest = asked.ask.digest;
     offer.ticket.model = asked.ask.model;
@@ -127,6 +137,8 @@ void TicketAsker::collect_due(TimePoint now, std::vector<Offer>& due) {
     offer.ticket.time_left = asked.deadline - now;
     offer.ticket.consumer = options_.self;
     offer.ticket.asker_url = options_.url;
+    offer.ticket.time_offered = offer.ticket.time_left;
+    offer.ticket.trace = asked.ask.trace;
     due.push_back(std::move(offer));
   }
 }
@@ -139,7 +151,11 @@ void TicketAsker::offer(const Offer& offer, TimePoint now) {
     is_away_ = true;
     return offer_later(input, now + options_.retry);
   }
-  if (offered.ok() || absl::IsAlreadyExists(offered)) return offer_later(input, now + options_.offer_again);
+  if (offered.ok() && offer.offered != TimePoint::max()) {
+    const MutexLock lock(mutex_);
+    ++num_offered_again_;
+  }
+  if (offered.ok() || absl::IsAlreadyExists(offered)) return offer_later(input, now + options_.offer_again, true);
   fail(input, offered);
 }
 
@@ -156,13 +172,16 @@ Status TicketAsker::check_wait(const Offer& offer, TimePoint now) {
     for (const InstanceRecord& peer : *peers) {
       if (peer.role == InstanceRole::kDecode) continue;
       if (peer.model == offer.ticket.model) {
-        known_at_ = now;
+        (peer.is_draining ? drains_at_ : known_at_) = now;
       } else {
         others_ = peer.model;
       }
     }
   }
-  if (now - std::max({begin_of_wait(offer), known_at_, back_at_}) < options_.wait_for_encoders) return ok_status();
+  // One that drains takes nothing, and finishes what it took before.
+  const bool may_be_taken = known_at_ != TimePoint::min() && offer.offered <= known_at_ + options_.look_for_encoders;
+  const TimePoint known = may_be_taken ? std::max(known_at_, drains_at_) : known_at_;
+  if (now - std::max({begin_of_wait(offer), known, back_at_}) < options_.wait_for_encoders) return ok_status();
   if (!others_.has_value()) return absl::UnavailableError("no encode instance is there");
   return absl::UnavailableError(str_cat("no encode instance of this model is there: ", why_others(*others_)));
 }
@@ -183,14 +202,18 @@ void TicketAsker::fail(const EcInput& input, const Status& why) {
   const MutexLock lock(mutex_);
   const auto found = asked_.find(input);
   if (found == asked_.end()) return;
+  last_error_ = {error_message(why), steady_now()};
   remove(found);
   changed_.notify_all();
   if (inbox_ != nullptr) inbox_->put(EcAskFailed{input, why});
 }
 
-void TicketAsker::offer_later(const EcInput& input, TimePoint at) {
+void TicketAsker::offer_later(const EcInput& input, TimePoint at, bool is_offered) {
   const MutexLock lock(mutex_);
-  if (const auto found = asked_.find(input); found != asked_.end()) offers_.move(input, found->second.next_offer, at);
+  const auto found = asked_.find(input);
+  if (found == asked_.end()) return;
+  if (is_offered) found->second.offered = std::min(found->second.offered, steady_now());
+  offers_.move(input, found->second.next_offer, at);
 }
 
 void TicketAsker::remove(std::map<EcInput, Asked>::iterator asked) {

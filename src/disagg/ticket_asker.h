@@ -18,6 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
+#include "disagg/last_error.h"
 #include "encoder_cache/broker.h"
 #include "encoder_cache/ec_timers.h"
 #include "engine/encode_asker.h"
@@ -58,23 +59,27 @@ class TicketAsker final : public EncodeAsker {
   bool refuse(const EcInput& input, const Status& why);
 
   size_t num_asked() const;
+  int64_t num_offered_again() const;  // tickets that the broker had lost
+  LastError last_error() const;       // of what was asked for
 
  private:
   struct Asked {
     EncodeAsk ask;
     TimePoint begin, deadline;
     TimePoint next_offer = TimePoint::max();  // its place in offers_
+    TimePoint offered = TimePoint::max();     // when the broker first took it
   };
   struct Offer {
     Ticket ticket;
     TimePoint begin;
+    TimePoint offered = TimePoint::max();
   };
 
   void run();
   void offer(const Offer& offer, TimePoint now);
   Status check_wait(const Offer& offer, TimePoint now);
   void fail(const EcInput& input, const Status& why);
-  void offer_later(const EcInput& input, TimePoint at);
+  void offer_later(const EcInput& input, TimePoint at, bool is_offered = false);
   void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove(std::map<EcInput, Asked>::iterator asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string why_others(const ModelFingerprint& model) const;
@@ -91,9 +96,12 @@ class TicketAsker final : public EncodeAsker {
   std::map<EcInput, Asked> asked_ ABSL_GUARDED_BY(mutex_);
   EcTimers offers_ ABSL_GUARDED_BY(mutex_);
   std::vector<EcInput> withdrawn_ ABSL_GUARDED_BY(mutex_);  // the broker has not heard of it
+  int64_t num_offered_again_ ABSL_GUARDED_BY(mutex_) = 0;
+  LastError last_error_ ABSL_GUARDED_BY(mutex_);
   // The thread's.
   TimePoint looked_at_ = TimePoint::min();
-  TimePoint known_at_ = TimePoint::min();   // an encode instance of the model
+  TimePoint known_at_ = TimePoint::min();   // an encode instance of the model, that takes tickets
+  TimePoint drains_at_ = TimePoint::min();  // one that drains: it may have what was offered
   TimePoint back_at_ = TimePoint::min();    // the broker
   std::optional<TimePoint> first_begin_;    // of the first input
   bool is_away_ = false;                    // the broker

@@ -60,7 +60,8 @@ class TicketAskerTest : public ::testing::Test {
 
 TEST_F(TicketAskerTest, OffersATicketAndKeepsTheInputForWhoTakesIt) {
   start();
-  const EncodeAsk ask = ask_of("r1");
+  EncodeAsk ask = ask_of("r1");
+  ask.trace = {"client/7", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"};
   asker_->ask(ask);
   const std::optional<Ticket> ticket = take();
   ASSERT_TRUE(ticket.has_value());
@@ -72,6 +73,9 @@ TEST_F(TicketAskerTest, OffersATicketAndKeepsTheInputForWhoTakesIt) {
   EXPECT_EQ(ticket->asker_url, options_.url);
   EXPECT_GT(ticket->time_left, seconds(80));
   EXPECT_LE(ticket->time_left, seconds(100));
+  EXPECT_GE(ticket->time_offered, ticket->time_left) << "so its taker knows how long it waited";
+  EXPECT_LE(ticket->time_offered, seconds(100));
+  EXPECT_EQ(ticket->trace, ask.trace);
   EXPECT_EQ(asker_->find({"r1", 3}), ask.content);
   EXPECT_EQ(asker_->find({"r1", 2}), nullptr);
   EXPECT_EQ(asker_->find({"r2", 3}), nullptr);
@@ -104,6 +108,43 @@ TEST_F(TicketAskerTest, FailsWhenNoEncodeInstanceIsThere) {
   EXPECT_THAT(error_message(failed.why), HasSubstr("no encode instance"));
   EXPECT_EQ(asker_->num_asked(), 0u);
   EXPECT_EQ(take(milliseconds(50)), std::nullopt) << "its ticket is withdrawn";
+}
+
+TEST_F(TicketAskerTest, AnEncodeInstanceThatDrainsTakesNothingNew) {
+  options_.wait_for_encoders = milliseconds(100);
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  start();
+  asker_->ask(ask_of("begun"));
+  ASSERT_TRUE(take().has_value());
+  InstanceRecord record;
+  record.id = encoder_;
+  record.role = InstanceRole::kEncode;
+  record.is_draining = true;
+  ASSERT_EQ(encoders_.announce(record, seconds(100)), ok_status());
+  std::this_thread::sleep_for(milliseconds(150));
+  asker_->ask(ask_of("new"));
+  EXPECT_EQ(failure().input.request_id, "new");
+  EXPECT_THAT(asker_->last_error().message, HasSubstr("no encode instance"));
+  EXPECT_NE(asker_->find({"begun", 3}), nullptr) << "what it had taken before is still its work";
+  ASSERT_EQ(encoders_.leave(encoder_), ok_status());
+  EXPECT_EQ(failure().input.request_id, "begun");
+}
+
+TEST_F(TicketAskerTest, CountsWhatTheBrokerHadLost) {
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  start();
+  asker_->ask(ask_of("r1"));
+  ASSERT_TRUE(take().has_value());
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(asker_->num_offered_again(), 0) << "the broker had it all the time";
+  hub_->go_away();
+  hub_->come_back_empty();
+  encoder_is_there();
+  ASSERT_TRUE(take().has_value());
+  for (int i = 0; i < 2000 && asker_->num_offered_again() == 0; ++i) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(asker_->num_offered_again(), 1);
 }
 
 TEST_F(TicketAskerTest, AnEncodeInstanceOfAnotherModelIsNone) {

@@ -7,6 +7,7 @@ namespace transept {
 Status TicketQueue::offer(const Ticket& ticket, TimePoint now) {
   RETURN_IF_ERROR(check_ec_name("request_id", ticket.key.request_id));
   RETURN_IF_ERROR(check_ec_name("consumer", ticket.consumer.name));
+  RETURN_IF_ERROR(check_trace(ticket.trace));
   drop_late(now);
   if (ticket.time_left <= Duration::zero()) return ok_status();  // its time is over: dropped, as any such ticket
   const EcInput input = input_of(ticket.key);

@@ -23,6 +23,11 @@ bool is_refusal(const Status& status) {
   }
 }
 
+// For a log line: who waits for it.
+std::string of_request(const Ticket& ticket) {
+  return ticket.trace.request_id.empty() ? "" : str_cat(" (request ", ticket.trace.request_id, ")");
+}
+
 // The asker, its network or this engine's queue may be there in a moment.
 bool is_passing(const Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
@@ -81,6 +86,16 @@ size_t TicketTaker::num_in_work() const {
   return in_work_.size();
 }
 
+LastError TicketTaker::last_error() const {
+  const MutexLock lock(mutex_);
+  return last_error_;
+}
+
+void TicketTaker::note_error(const Status& status) {
+  const MutexLock lock(mutex_);
+  last_error_ = {error_message(status), steady_now()};
+}
+
 // ---- The thread that takes and renews
 
 bool TicketTaker::has_room() const {
@@ -128,7 +143,13 @@ void TicketTaker::add(const Ticket& ticket) {
   work.renewed = now;
   work.deadline = now + ticket.time_left;
   if (!is_new) return;
+  work.taken = now;
   ++counts_.num_taken;
+  if (ticket.key.attempt > 0) {
+    ++counts_.num_claimed;
+  } else if (ticket.time_offered > Duration::zero()) {
+    counts_.waited.observe(ticket.time_offered - ticket.time_left);
+  }
   num_positions_ += ticket.num_positions;
   changed_.notify_all();
 }
@@ -195,14 +216,21 @@ TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket
     status = intake_.encode(begun, std::move(item).value());
     if (status.ok()) return Fate::kDone;
     // The consumer does not answer, or the time is over: the handshake has tried what there was to try.
-    if (is_passing(status)) return Fate::kOver;
+    if (is_passing(status)) {
+      note_error(status);
+      return Fate::kOver;
+    }
   }
   if (absl::IsNotFound(status) || absl::IsCancelled(status)) return Fate::kOver;
   if (!is_refusal(status)) {
-    if (!absl::IsAborted(status)) log_warning("an encode is left to other instances: ", error_message(status));
+    if (!absl::IsAborted(status)) {
+      log_warning("an encode is left to other instances: ", error_message(status), of_request(ticket));
+      note_error(status);
+    }
     return steady_now() >= deadline || is_gone(ticket.consumer) ? Fate::kOver : Fate::kLeft;
   }
-  log_warning("an encode of ", ticket.consumer.name, " is refused: ", error_message(status));
+  log_warning("an encode of ", ticket.consumer.name, " is refused: ", error_message(status), of_request(ticket));
+  note_error(status);
   if (const Status told = client.refuse(ticket, status); !told.ok()) {
     log_warning("a refusal could not be told: ", error_message(told));
   }
@@ -243,12 +271,14 @@ bool TicketTaker::wait_before_retry(const EcInput& input, TimePoint deadline) {
 }
 
 void TicketTaker::end(const EcInput& input, Fate fate) {
-  EcKey key;
+  Ticket ticket;
+  TimePoint taken;
   {
     const MutexLock lock(mutex_);
     const auto found = in_work_.find(input);
     if (found->second.is_lost && fate != Fate::kDone && fate != Fate::kRefused) fate = Fate::kLeft;
-    key = found->second.ticket.key;
+    ticket = found->second.ticket;
+    taken = found->second.taken;
     num_positions_ -= found->second.ticket.num_positions;
     in_work_.erase(found);
     switch (fate) {
@@ -260,7 +290,10 @@ void TicketTaker::end(const EcInput& input, Fate fate) {
     changed_.notify_all();
   }
   // A broker that is away forgets it by its time.
-  if (fate != Fate::kLeft) (void)broker_->done(options_.self, key);
+  if (fate != Fate::kLeft) (void)broker_->done(options_.self, ticket.key);
+  if (options_.on_end == nullptr) return;
+  const std::string_view outcome = fate == Fate::kDone ? "done" : fate == Fate::kRefused ? "refused" : "left";
+  options_.on_end({ticket, outcome, seconds(steady_now() - taken)});
 }
 
 }  // namespace transept

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -15,7 +17,9 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "disagg/instance_calls.h"
+#include "disagg/last_error.h"
 #include "encoder_cache/broker.h"
+#include "encoder_cache/ec_stats.h"
 
 namespace transept {
 
@@ -30,6 +34,13 @@ class EncodeIntake {
   virtual void abort(const EcInput& input) = 0;
 };
 
+// What came of a ticket, for logs.
+struct TicketEnd {
+  const Ticket& ticket;
+  std::string_view outcome;  // "done", "refused", "left"
+  double seconds = 0;        // since it was taken
+};
+
 class TicketTaker final {
  public:
   struct Options {
@@ -42,6 +53,7 @@ class TicketTaker final {
     Duration take_wait = std::chrono::milliseconds(250);  // how long the broker may keep the thread
     Duration retry = std::chrono::milliseconds(200);      // of a broker or an asker that is away
     int32_t max_fetches = 3;                              // then another instance may try
+    std::function<void(const TicketEnd&)> on_end;         // on any thread of it; null: none is told
   };
 
   // Borrows the intake.
@@ -56,17 +68,21 @@ class TicketTaker final {
 
   struct Counts {
     int64_t num_taken = 0;
+    int64_t num_claimed = 0;  // of them: that another instance had before
+    EcHistogram waited;       // from their offers until they were taken; those that were claimed are not in it
     int64_t num_done = 0;     // the rows are at their consumers
     int64_t num_refused = 0;  // the askers were told why
     int64_t num_left = 0;     // to other instances, or as no request waits for them
   };
   Counts counts() const;
   size_t num_in_work() const;
+  LastError last_error() const;
 
  private:
   enum class Fate : uint8_t { kDone, kRefused, kOver, kLeft };
   struct InWork {
     Ticket ticket;  // as it was taken last
+    TimePoint taken;
     TimePoint deadline;
     TimePoint renewed;
     bool is_begun = false;  // a worker has it
@@ -87,6 +103,7 @@ class TicketTaker final {
   bool is_gone(const InstanceId& consumer) const;
   bool wait_before_retry(const EcInput& input, TimePoint deadline);
   void end(const EcInput& input, Fate fate);
+  void note_error(const Status& status);
 
   const Options options_;
   const std::shared_ptr<Broker> broker_;
@@ -99,6 +116,7 @@ class TicketTaker final {
   std::map<EcInput, InWork> in_work_ ABSL_GUARDED_BY(mutex_);
   int64_t num_positions_ ABSL_GUARDED_BY(mutex_) = 0;
   Counts counts_ ABSL_GUARDED_BY(mutex_);
+  LastError last_error_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> workers_;
   std::thread taker_;
 };

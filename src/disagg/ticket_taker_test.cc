@@ -116,6 +116,11 @@ class FakeIntake final : public EncodeIntake {
     all_ = status;
     changed_.notify_all();
   }
+  void finish(const std::string& request, const Status& status) {
+    const MutexLock lock(mutex_);
+    outcomes_[request] = status;
+    changed_.notify_all();
+  }
   bool wait_for_begun(size_t count) {
     const auto end = std::chrono::steady_clock::now() + seconds(10);
     const MutexLock lock(mutex_);
@@ -184,6 +189,37 @@ TEST_F(TicketTakerTest, FetchesEncodesAndAcknowledges) {
   // The broker has forgotten them: each may be asked for again.
   offer(asker_.keep("r3", {1}));
   EXPECT_EQ(asking_.num_tickets().value(), 1);  // who drains takes nothing
+}
+
+TEST_F(TicketTakerTest, CountsHowLongTicketsWaitedAndSaysWhatBecameOfThem) {
+  Mutex mutex;
+  std::vector<std::string> ends;
+  options_.on_end = [&](const TicketEnd& end) {
+    EXPECT_GE(end.seconds, 0);
+    EXPECT_EQ(end.ticket.consumer.name, "p0");
+    const MutexLock lock(mutex);
+    ends.push_back(str_cat(end.ticket.key.request_id, " of ", end.ticket.trace.request_id, " ", end.outcome));
+  };
+  Ticket ticket = asker_.keep("r0", {1, 2});
+  ticket.time_offered = ticket.time_left + milliseconds(300);  // its asker had offered it that long ago
+  ticket.trace.request_id = "client-7";
+  offer(ticket);
+  offer(asker_.keep("r1", {3, 4}));  // of an asker that does not say when
+  std::this_thread::sleep_for(milliseconds(30));
+  intake_.finish("r0", ok_status());
+  intake_.finish("r1", invalid_argument("no such id"));
+  start();
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done + taker_->counts().num_refused == 2; }));
+  EXPECT_TRUE(taker_->drain(seconds(10)));
+  const TicketTaker::Counts counts = taker_->counts();
+  EXPECT_EQ(counts.waited.count(), 1);
+  EXPECT_GE(counts.waited.sum, 0.33);
+  EXPECT_LT(counts.waited.sum, 10);
+  EXPECT_EQ(counts.num_claimed, 0);
+  EXPECT_THAT(taker_->last_error().message, HasSubstr("no such id"));
+  taker_.reset();
+  const MutexLock lock(mutex);
+  EXPECT_THAT(ends, ::testing::UnorderedElementsAre("r0 of client-7 done", "r1 of  refused"));
 }
 
 TEST_F(TicketTakerTest, TakesNoMoreThanThereIsRoomFor) {

@@ -32,6 +32,7 @@ struct InstanceLoad {
   int64_t num_running = 0;          // requests in work
   int64_t num_promised_tokens = 0;  // decode: of the requests in work
   int64_t num_free_slots = 0;       // encoder positions that could be reserved or encoded now
+  int64_t num_transfers = 0;        // of encoder outputs, that are not over
 
   bool operator==(const InstanceLoad&) const = default;
 };
@@ -43,6 +44,11 @@ struct InstanceRecord {
   std::string bulk_address;  // where it takes chunks; empty: nowhere
   ModelFingerprint model;
   InstanceLoad load;
+  bool is_draining = false;  // it finishes what it has, and is given nothing new
+  // The last thing that failed there, cut to kMaxErrorBytes, and how long ago; empty: nothing did.
+  static constexpr size_t kMaxErrorBytes = 200;
+  std::string last_error;
+  Duration last_error_age{};
 
   bool operator==(const InstanceRecord&) const = default;
 };
@@ -54,10 +60,12 @@ struct Ticket {
   ContentDigest digest;    // of the input
   ModelFingerprint model;  // of the consumer: instances of it alone take the ticket
   int32_t num_positions = 0;
-  uint64_t num_bytes = 0;  // of the input, as it is fetched
-  Duration time_left{};    // of the request, counted from the call that it travels with
-  InstanceId consumer;     // the decode instance that gets the output
-  std::string asker_url;   // GET {asker_url}/v1/inputs/{request_id}/{input_id}
+  uint64_t num_bytes = 0;   // of the input, as it is fetched
+  Duration time_left{};     // of the request, counted from the call that it travels with
+  InstanceId consumer;      // the decode instance that gets the output
+  std::string asker_url;    // GET {asker_url}/v1/inputs/{request_id}/{input_id}
+  Duration time_offered{};  // time_left when it was offered; zero: not said
+  TraceContext trace;       // of the client's request, for which it is asked
 
   bool operator==(const Ticket&) const = default;
 };

@@ -57,20 +57,30 @@ void EcReceiverTable::on_metadata(const InstanceId& from, const EcMeta& meta, Ti
   } else if (Actions actions; entry->receiver.on_metadata(from, meta, now, actions)) {
     return settle(*entry, actions, outputs);
   }
-  outputs.push_back(message(Kind::kAllocation, from, meta.key, refusal));
+  refuse(from, meta.key, refusal, outputs);
+}
+
+// An announcement that ends with its answer.
+void EcReceiverTable::refuse(const InstanceId& from, const EcKey& key, EcVerdict verdict, Outputs& outputs) {
+  outputs.push_back(message(Kind::kAllocation, from, key, verdict));
+  switch (verdict) {
+    case EcVerdict::kHit: ++stats_.num_hits; return stats_.end(EcOutcome::kHit);
+    case EcVerdict::kNever: return stats_.end(EcOutcome::kNever);
+    case EcVerdict::kIncompatible: return stats_.end(EcOutcome::kIncompatible);
+    case EcVerdict::kBusy: return stats_.end(EcOutcome::kBusy);
+    default: return stats_.end(EcOutcome::kGone);
+  }
 }
 
 // An announcement of an input that is not known here.
 void EcReceiverTable::admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs) {
   const EcInput input = input_of(meta.key);
-  const auto refuse = [&](EcVerdict verdict) {
-    outputs.push_back(message(Kind::kAllocation, from, meta.key, verdict));
-  };
-  if (!is_compatible(meta)) return refuse(EcVerdict::kIncompatible);
-  if (cache_.has_use(input)) return refuse(EcVerdict::kHit);  // its request found an equal output itself
-  if (cache_.can_allocate_disag(meta) == AllocStatus::kNever) return refuse(EcVerdict::kNever);
+  const auto answer = [&](EcVerdict verdict) { refuse(from, meta.key, verdict, outputs); };
+  if (!is_compatible(meta)) return answer(EcVerdict::kIncompatible);
+  if (cache_.has_use(input)) return answer(EcVerdict::kHit);  // its request found an equal output itself
+  if (cache_.can_allocate_disag(meta) == AllocStatus::kNever) return answer(EcVerdict::kNever);
   if (num_transfers() >= options_.max_transfers || waiting_.size() >= options_.max_waiting) {
-    return refuse(EcVerdict::kBusy);
+    return answer(EcVerdict::kBusy);
   }
   Entry& entry = entries_.try_emplace(input, Entry{EcReceiver(from, meta, now, options_.times)}).first->second;
   move_to(entry, Entry::List::kWaiting);
@@ -210,8 +220,46 @@ void EcReceiverTable::on_time(TimePoint now, Outputs& outputs, size_t max_inputs
 
 void EcReceiverTable::step(Entry& entry, E event, TimePoint now, Outputs& outputs) {
   Actions actions;
+  const EcReceiverState before = entry.receiver.state();
   entry.receiver.on(event, now, actions);
+  if (entry.receiver.state() != before) count(entry, before, event, now);
   settle(entry, actions, outputs);
+}
+
+// A transition to another state.
+void EcReceiverTable::count(Entry& entry, EcReceiverState before, E event, TimePoint now) {
+  using S = EcReceiverState;
+  const S state = entry.receiver.state();
+  if (event == E::kTime) ++stats_.num_expired;
+  if (state == S::kInjected) {
+    entry.injected = now;
+    if (event == E::kHit) {
+      ++stats_.num_hits;
+    } else {
+      stats_.num_bytes += static_cast<int64_t>(ec_payload_bytes(entry.receiver.meta()));
+    }
+    return stats_.end(event == E::kHit ? EcOutcome::kHit : EcOutcome::kInjected);
+  }
+  if (state == S::kClaimed) return stats_.observe(EcPhase::kClaim, now - entry.injected);
+  const bool was_on_its_way =
+      before == S::kWaiting || before == S::kReserved || before == S::kReceiving || before == S::kReopening;
+  if (!was_on_its_way || (state != S::kClosing && state != S::kExpired)) return;
+  switch (event) {
+    case E::kNever: return stats_.end(EcOutcome::kNever);
+    case E::kMismatch: return stats_.end(EcOutcome::kIncompatible);
+    case E::kTime: return stats_.end(EcOutcome::kExpired);
+    default: return stats_.end(EcOutcome::kCancelled);
+  }
+}
+
+EcStats EcReceiverTable::stats() const {
+  EcStats stats = stats_;
+  stats.num_waiting_alloc = static_cast<int64_t>(num_waiting());
+  stats.num_transfers = static_cast<int64_t>(num_transfers());
+  stats.num_slots = cache_.max_slots();
+  stats.num_reserved_slots = cache_.num_unwritten_slots();
+  stats.num_used_slots = cache_.num_used_slots() - stats.num_reserved_slots;
+  return stats;
 }
 
 // Does what a transition says, then brings lists and timers in line with the state. May forget old tombstones.

@@ -21,6 +21,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "encoder_cache/ec_receiver.h"
+#include "encoder_cache/ec_stats.h"
 #include "encoder_cache/ec_timers.h"
 #include "encoder_cache/encoder_cache_manager.h"
 
@@ -92,6 +93,10 @@ class EcReceiverTable final {
   size_t num_tombstones() const { return tombstones_.size(); }
   size_t num_sinks() const { return sinks_.size(); }
 
+  EcStats stats() const;
+  // Outputs that were here when they were wanted: no peer will announce them.
+  void count_hits(int64_t count) { stats_.num_hits += count; }
+
   // Checks that lists, timers and uses agree with the states. Errors: kInternal. For tests.
   Status check_invariants() const;
 
@@ -100,6 +105,7 @@ class EcReceiverTable final {
     EcReceiver receiver;
     uint64_t reservation = 0;              // of its open or closing sink; 0: none
     TimePoint timer = TimePoint::max();    // its place in timers_
+    TimePoint injected{};                  // when its last byte came
     std::list<EcInput>::iterator place{};  // in waiting_ or tombstones_
     enum class List : uint8_t { kNone, kWaiting, kTombstones } list = List::kNone;
   };
@@ -107,9 +113,11 @@ class EcReceiverTable final {
 
   bool is_compatible(const EcMeta& meta) const;
   Entry* find(const EcInput& input);
+  void refuse(const InstanceId& from, const EcKey& key, EcVerdict verdict, Outputs& outputs);
   void admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs);
   bool give_room(Entry& entry, TimePoint now, Outputs& outputs);
   void step(Entry& entry, EcReceiverEvent event, TimePoint now, Outputs& outputs);
+  void count(Entry& entry, EcReceiverState before, EcReceiverEvent event, TimePoint now);
   void settle(Entry& entry, const Actions& actions, Outputs& outputs);
   void perform(Entry& entry, EcReceiverAction action, Outputs& outputs);
   void move_to(Entry& entry, Entry::List list);
@@ -123,6 +131,7 @@ class EcReceiverTable final {
   std::list<EcInput> waiting_;     // in order of arrival
   std::list<EcInput> tombstones_;  // in order of their ends
   EcTimers timers_;
+  EcStats stats_;
 };
 
 }  // namespace transept

@@ -221,4 +221,19 @@ Status EcSender::status() const {
   }
 }
 
+EcOutcome EcSender::outcome() const {
+  CHECK(is_over(), "a transfer that goes on");
+  switch (end_) {
+    case E::kHit: return EcOutcome::kHit;
+    case E::kInjected: return EcOutcome::kInjected;
+    case E::kDeadline: return EcOutcome::kExpired;
+    case E::kAbort:
+    case E::kCancelled: return EcOutcome::kCancelled;
+    case E::kNever: return EcOutcome::kNever;
+    case E::kIncompatible: return EcOutcome::kIncompatible;
+    case E::kOutboxFull: return EcOutcome::kBusy;
+    default: return EcOutcome::kGone;
+  }
+}
+
 }  // namespace transept

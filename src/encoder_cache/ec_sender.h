@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "encoder_cache/ec_stats.h"
 #include "encoder_cache/ec_transfer.h"
 
 namespace transept {
@@ -92,6 +93,7 @@ class EcSender final {
   // REQUIRES: is_over(). Errors, saying why: kDeadlineExceeded, kCancelled (by caller or receiver), kUnavailable (peer
   // gone or silent, attempts over, outbox full), kResourceExhausted (never), kFailedPrecondition (incompatible).
   Status status() const;
+  EcOutcome outcome() const;  // REQUIRES: is_over()
 
  private:
   void apply(EcSenderEvent event, TimePoint now, std::vector<EcSenderAction>& actions);

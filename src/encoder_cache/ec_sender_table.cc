@@ -102,9 +102,37 @@ void EcSenderTable::step(Entry& entry, E event, TimePoint now, Outputs& outputs)
   settle(entry, actions, now, outputs);
 }
 
+// What a transition was. It may have passed several states: a grant of what is encoded already is sent at once.
+void EcSenderTable::count(Entry& entry, const Actions& actions, TimePoint now) {
+  using S = EcSenderState;
+  const EcSender& sender = entry.sender;
+  const S before = entry.seen, state = sender.state();
+  for (const A action : actions) {
+    const bool is_again = action == A::kSendQuery || (action == A::kSendMetadata && before != S::kQueued) ||
+                          (action == A::kSendCache && before == S::kSent);
+    if (is_again) ++stats_.num_retries;
+  }
+  if (sender.is_over()) {
+    stats_.end(sender.outcome());
+    if (sender.outcome() == EcOutcome::kExpired) ++stats_.num_expired;
+  }
+  if (state == before) return;
+  const bool is_injected = state == S::kDone && sender.outcome() == EcOutcome::kInjected;
+  const bool is_answered = state == S::kGranted || state == S::kSending || state == S::kDone;
+  if (before == S::kAnnounced && is_answered) stats_.observe(EcPhase::kAnnounce, now - entry.since);
+  if (before == S::kSending && (state == S::kSent || is_injected)) {
+    stats_.observe(EcPhase::kSend, now - entry.since);
+    stats_.num_bytes += static_cast<int64_t>(ec_payload_bytes(sender.meta(now)));
+  }
+  if (before == S::kSent && is_injected) stats_.observe(EcPhase::kInject, now - entry.since);
+  entry.seen = state;
+  entry.since = now;
+}
+
 // Says what a transition did, and erases the entry if it is over.
 void EcSenderTable::settle(Entry& entry, const Actions& actions, TimePoint now, Outputs& outputs) {
   const EcSender& sender = entry.sender;
+  count(entry, actions, now);
   for (const A action : actions) {
     EcSenderOutput output;
     output.action = action;

@@ -59,17 +59,22 @@ class EcSenderTable final {
   TimePoint next_time() const { return timers_.next_time(); }  // when to call it at the latest; TimePoint::max(): never
 
   size_t num_transfers() const { return entries_.size(); }
+  // Without phases, hits and slots of the encodes, which the engine knows.
+  const EcStats& stats() const { return stats_; }
 
  private:
   struct Entry {
     InstanceId to;
     EcSender sender;
     TimePoint timer = TimePoint::max();
+    EcSenderState seen = EcSenderState::kQueued;  // as it was counted last
+    TimePoint since{};                            // when that began
   };
   using Actions = std::vector<EcSenderAction>;
 
   Entry* find_asked(const InstanceId& from, const EcKey& key);
   void step(Entry& entry, EcSenderEvent event, TimePoint now, Outputs& outputs);
+  void count(Entry& entry, const Actions& actions, TimePoint now);
   void settle(Entry& entry, const Actions& actions, TimePoint now, Outputs& outputs);
 
   Options options_;
@@ -77,6 +82,7 @@ class EcSenderTable final {
   uint64_t num_added_ = 0;
   std::map<EcInput, Entry> entries_;  // a request's stand together; entries do not move
   EcTimers timers_;
+  EcStats stats_;
 };
 
 }  // namespace transept

@@ -55,6 +55,21 @@ Status check_ec_name(std::string_view what, std::string_view name) {
   return ok_status();
 }
 
+Status check_trace(const TraceContext& trace) {
+  const auto check = [](std::string_view what, std::string_view text, std::string_view more) {
+    if (text.size() > TraceContext::kMaxBytes) {
+      return field_error(what,
+                         str_cat("has ", text.size(), " bytes; at most ", TraceContext::kMaxBytes, " are allowed"));
+    }
+    const bool is_fit = std::ranges::all_of(text, [&](char c) {
+      return kNameChars.find(c) != std::string_view::npos || more.find(c) != std::string_view::npos;
+    });
+    return is_fit ? ok_status() : field_error(what, str_cat(quoted(text), " has characters that it may not have"));
+  };
+  RETURN_IF_ERROR(check("trace.request_id", trace.request_id, "/"));
+  return check("trace.traceparent", trace.traceparent, "");
+}
+
 Status check_ec_meta(const EcMeta& meta) {
   RETURN_IF_ERROR(check_ec_name("request_id", meta.key.request_id));
   if (meta.num_positions <= 0) return field_error("num_positions", str_cat(meta.num_positions, " is not positive"));

@@ -37,6 +37,19 @@ struct InstanceId {
   }
 };
 
+// For whom something is done, for logs alone: the client's HTTP request. It travels beside what is asked for.
+struct TraceContext {
+  static constexpr size_t kMaxBytes = 128;  // of each
+
+  std::string request_id;   // HttpRequest::request_id; empty: none
+  std::string traceparent;  // of W3C Trace Context, as it came; empty: none, or it was not valid
+
+  bool operator==(const TraceContext&) const = default;
+};
+
+// Errors: longer than kMaxBytes, or with characters that request ids (net/http.h) and traceparents do not have.
+Status check_trace(const TraceContext& trace);
+
 // One transfer. A later attempt at the same input replaces the earlier ones.
 struct EcKey {
   std::string request_id;  // 1 to kMaxEcNameBytes of [A-Za-z0-9._:-]

@@ -31,6 +31,7 @@ bool EncodedOutputs::reserve(const ContentDigest& digest, uint64_t num_bytes) {
   output.num_bytes = num_bytes;
   output.num_uses = 1;
   used_bytes_ += num_bytes;
+  unmade_bytes_ += num_bytes;
   return true;
 }
 
@@ -38,6 +39,7 @@ void EncodedOutputs::put(const ContentDigest& digest, EcRows rows) {
   Output& output = outputs_.at(digest);
   CHECK(output.rows == nullptr && rows != nullptr && rows->size() == output.num_bytes, "these are other rows");
   output.rows = std::move(rows);
+  unmade_bytes_ -= output.num_bytes;
 }
 
 void EncodedOutputs::release(const ContentDigest& digest) {
@@ -47,6 +49,7 @@ void EncodedOutputs::release(const ContentDigest& digest) {
   if (--output.num_uses > 0) return;
   used_bytes_ -= output.num_bytes;
   if (output.rows == nullptr) {
+    unmade_bytes_ -= output.num_bytes;
     outputs_.erase(found);
     return;
   }

@@ -33,6 +33,7 @@ class EncodedOutputs final {
 
   uint64_t max_bytes() const { return max_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }      // with uses
+  uint64_t unmade_bytes() const { return unmade_bytes_; }  // of them: that are being made
   uint64_t unused_bytes() const { return unused_bytes_; }  // that stay
   size_t num_outputs() const { return outputs_.size(); }
 
@@ -45,7 +46,7 @@ class EncodedOutputs final {
   };
 
   const uint64_t max_bytes_;
-  uint64_t used_bytes_ = 0, unused_bytes_ = 0;
+  uint64_t used_bytes_ = 0, unused_bytes_ = 0, unmade_bytes_ = 0;
   absl::flat_hash_map<ContentDigest, Output> outputs_;
   std::list<ContentDigest> unused_;  // longest unused first
 };

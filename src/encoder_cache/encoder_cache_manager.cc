@@ -1,6 +1,7 @@
 #include "encoder_cache/encoder_cache_manager.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -17,6 +18,10 @@ BlockSpaceManager::SharedRequest EncoderCacheManager::request_of(const ContentDi
 }
 
 const EncoderCacheManager::Use* EncoderCacheManager::find(const EcInput& input) const {
+  return const_cast<EncoderCacheManager*>(this)->find(input);
+}
+
+EncoderCacheManager::Use* EncoderCacheManager::find(const EcInput& input) {
   const auto entry = requests_.find(input.request_id);
   if (entry == requests_.end()) return nullptr;
   const auto use = std::find_if(entry->second.begin(), entry->second.end(),
@@ -27,7 +32,10 @@ const EncoderCacheManager::Use* EncoderCacheManager::find(const EcInput& input) 
 ReservationId EncoderCacheManager::begin_use(const EcInput& input, const ContentDigest& digest, int32_t num_positions) {
   CHECK(!has_use(input), "input ", input.input_id, " of ", input.request_id, " has room already");
   const ReservationId reservation = blocks_.reserve(request_of(digest, num_positions));
-  requests_[input.request_id].push_back({input.input_id, reservation});
+  const int64_t num_slots =
+      blocks_.is_written(reservation) ? 0 : slots_of(blocks_.num_blocks_for(spec_, num_positions));
+  requests_[input.request_id].push_back({input.input_id, reservation, num_slots});
+  num_unwritten_slots_ += num_slots;
   ++num_uses_;
   return reservation;
 }
@@ -71,9 +79,11 @@ ReservationId EncoderCacheManager::allocate_disag(const EcMeta& meta) {
 // ---- Uses
 
 bool EncoderCacheManager::mark_written(const EcInput& input) {
-  const Use* use = find(input);
+  Use* use = find(input);
   CHECK(use != nullptr, "input ", input.input_id, " of ", input.request_id, " has no room");
-  return blocks_.finish_reservation(use->reservation);
+  if (!blocks_.finish_reservation(use->reservation)) return false;
+  num_unwritten_slots_ -= std::exchange(use->num_unwritten_slots, 0);
+  return true;
 }
 
 bool EncoderCacheManager::has_use(const EcInput& input) const { return find(input) != nullptr; }
@@ -107,6 +117,7 @@ void EncoderCacheManager::free_encoder_input(const EcInput& input) {
   const Use* use = find(input);
   if (use == nullptr) return;
   blocks_.free(use->reservation);
+  num_unwritten_slots_ -= use->num_unwritten_slots;
   const auto entry = requests_.find(input.request_id);
   entry->second.erase(entry->second.begin() + (use - entry->second.data()));
   if (entry->second.empty()) requests_.erase(entry);
@@ -116,7 +127,10 @@ void EncoderCacheManager::free_encoder_input(const EcInput& input) {
 void EncoderCacheManager::free(const std::string& request_id) {
   const auto entry = requests_.find(request_id);
   if (entry == requests_.end()) return;
-  for (const Use& use : entry->second) blocks_.free(use.reservation);
+  for (const Use& use : entry->second) {
+    blocks_.free(use.reservation);
+    num_unwritten_slots_ -= use.num_unwritten_slots;
+  }
   num_uses_ -= std::ssize(entry->second);
   requests_.erase(entry);
 }

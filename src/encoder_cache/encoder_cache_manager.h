@@ -76,18 +76,21 @@ class EncoderCacheManager final {
   int64_t num_free_slots() const;
   int64_t num_freeable_slots() const;
   int64_t num_used_slots() const;  // held by uses; an output with several uses counts once
-  int64_t max_slots() const;       // of the cap
+  int64_t num_unwritten_slots() const { return num_unwritten_slots_; }  // of them: the rows are not there yet
+  int64_t max_slots() const;                                            // of the cap
   int64_t num_uses() const { return num_uses_; }
 
  private:
   struct Use {
     uint32_t input_id = 0;
     ReservationId reservation{};
+    int64_t num_unwritten_slots = 0;
   };
   using Uses = absl::InlinedVector<Use, 1>;
 
   BlockSpaceManager::SharedRequest request_of(const ContentDigest& digest, int32_t num_positions) const;
   const Use* find(const EcInput& input) const;
+  Use* find(const EcInput& input);
   ReservationId begin_use(const EcInput& input, const ContentDigest& digest, int32_t num_positions);
   int64_t slots_of(int32_t num_blocks) const;
 
@@ -95,6 +98,7 @@ class EncoderCacheManager final {
   int32_t spec_;
   absl::flat_hash_map<std::string, Uses> requests_;
   int64_t num_uses_ = 0;
+  int64_t num_unwritten_slots_ = 0;
 };
 
 }  // namespace transept

@@ -21,6 +21,7 @@ struct EncodeAsk {
   int32_t num_positions = 0;
   std::shared_ptr<const EncoderItem> content;  // not null
   Duration time_left{};
+  TraceContext trace = {};  // of the request that wants it
 };
 
 class EncodeAsker {

@@ -192,6 +192,23 @@ void EncoderEngine::describe(EngineState& state) const {
   state.stats.encode_seconds = stats_.encode_seconds;
   state.stats.step_seconds = stats_.step_seconds;
   state.executor = executor_->stats();
+  state.ec = ec_stats();
+}
+
+// Slots are positions of the model's width, though an item with other uses may have narrower rows.
+EcStats EncoderEngine::ec_stats() const {
+  EcStats stats = senders_.stats();
+  stats.seconds[static_cast<size_t>(EcPhase::kEncode)] = encodes_;
+  stats.num_hits = scheduler_.num_hits();
+  stats.num_transfers = static_cast<int64_t>(senders_.num_transfers());
+  stats.num_dropped_messages = num_dropped_messages();
+  const ModelSpec& spec = executor_->info().spec;
+  const auto row_bytes = static_cast<uint64_t>(spec.width_of(spec.consumers())) * dtype_bytes(options_.dtype);
+  const EncodedOutputs& outputs = scheduler_.outputs();
+  stats.num_slots = static_cast<int64_t>(outputs.max_bytes() / row_bytes);
+  stats.num_reserved_slots = static_cast<int64_t>(outputs.unmade_bytes() / row_bytes);
+  stats.num_used_slots = static_cast<int64_t>((outputs.used_bytes() - outputs.unmade_bytes()) / row_bytes);
+  return stats;
 }
 
 TimePoint EncoderEngine::next_step_time() const {
@@ -308,6 +325,8 @@ void EncoderEngine::update(TimePoint now) {
   stats_.num_encoder_tokens += scheduled.num_encoder_tokens;
   stats_.max_step_items = std::max(stats_.max_step_items, num_items);
   stats_.encode_seconds += output_.encode_seconds;
+  const auto took = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(output_.encode_seconds));
+  for (int64_t i = 0; i < num_items; ++i) encodes_.observe(took);
 }
 
 EcRows EncoderEngine::to_rows(const std::vector<float>& values) const {

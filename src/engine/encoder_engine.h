@@ -109,6 +109,7 @@ class EncoderEngine final : public StepEngine {
   Status execute();
   void update(TimePoint now);
   EcRows to_rows(const std::vector<float>& values) const;
+  EcStats ec_stats() const;
 
   Options options_;
   std::unique_ptr<Executor> executor_;
@@ -126,6 +127,7 @@ class EncoderEngine final : public StepEngine {
   StepPlan plan_;
   StepOutput output_;
   Stats stats_;
+  EcHistogram encodes_;  // EcPhase::kEncode
   uint64_t next_id_ = 1;
   bool is_stuck_ = false;  // what waits has no room until an output is given up or a request ends
 };

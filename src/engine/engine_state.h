@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "encoder_cache/ec_stats.h"
 #include "rank/executor.h"
 
 namespace transept {
@@ -35,6 +36,7 @@ struct EngineState {
   int32_t num_queued = 0;  // requests before their first step
   EngineStats stats;
   ExecutorStats executor;
+  EcStats ec;  // of an instance of a fleet
 };
 
 }  // namespace transept

@@ -173,6 +173,7 @@ void LLMEngine::describe(EngineState& state) const {
                   .host_free = blocks.get_num_free_host_blocks()};
   state.stats = stats_;
   state.executor = executor_->stats();
+  if (remote_ != nullptr) state.ec = remote_->stats();
 }
 
 Status LLMEngine::step(std::vector<RequestOutput>& outputs) {

@@ -216,6 +216,10 @@ bool RemoteInputs::claim(const std::string& name, std::span<const EncoderItem> i
   return is_here;
 }
 
+void RemoteInputs::keep_trace(const InputStage::Request& request) {
+  if (request.options.trace != nullptr) traces_.insert_or_assign(request.id, request.options.trace);
+}
+
 StatusOr<bool> RemoteInputs::take(InputStage::Request& request) {
   const std::vector<EncoderItem>& items = request.inputs.items;
   RETURN_IF_ERROR(check_items(items));
@@ -228,12 +232,19 @@ StatusOr<bool> RemoteInputs::take(InputStage::Request& request) {
       items, std::ssize(request.inputs.prompt_token_ids) + request.params.max_tokens, request.params.num_seqs());
   if (!fits.ok()) return with_advice(fits, request.params);
   const bool asks = items.front().content != nullptr;
-  if (asks && request.encoded.has_value()) return true;
   const std::string id = request.id;
+  if (asks && request.encoded.has_value()) {
+    keep_trace(request);
+    return true;
+  }
   const std::string name = asks ? begin_asking(id).name : id;
   RETURN_IF_ERROR(check_announced(name, items));
   has_uses_.insert(id);
-  if (claim(name, items)) return true;
+  if (asks) keep_trace(request);
+  if (claim(name, items)) {
+    if (asks) table_.count_hits(std::ssize(items));
+    return true;
+  }
   const TimePoint arrival = *request.options.arrival_time;
   Awaiting awaiting{std::move(request), arrival + options_.max_wait, next_arrival_++};
   if (awaiting.request.options.deadline.has_value()) awaiting.deadline = *awaiting.request.options.deadline;
@@ -359,10 +370,17 @@ void RemoteInputs::consume(const std::string& request_id, size_t num_items) {
 }
 
 void RemoteInputs::end(const std::string& request_id) {
+  traces_.erase(request_id);
   if (has_uses_.erase(request_id) == 0) return;
   table_.abort(name_of(request_id), clock_.now(), outputs_);
   forget_asked(request_id);
   perform();
+}
+
+EcStats RemoteInputs::stats() const {
+  EcStats stats = table_.stats();
+  stats.num_dropped_messages = num_dropped_messages();
+  return stats;
 }
 
 TimePoint RemoteInputs::next_time() const {

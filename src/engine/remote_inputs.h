@@ -116,6 +116,7 @@ class RemoteInputs final {
   const EncoderCacheManager& cache() const { return cache_; }
   const EcReceiverTable& receivers() const { return table_; }
   int64_t num_dropped_messages() const { return inbox_->num_dropped(); }
+  EcStats stats() const;
 
  private:
   struct Awaiting {
@@ -154,6 +155,7 @@ class RemoteInputs final {
   Status check_items(std::span<const EncoderItem> items) const;
   Status check_announced(const std::string& name, std::span<const EncoderItem> items) const;
   bool claim(const std::string& name, std::span<const EncoderItem> items);
+  void keep_trace(const InputStage::Request& request);
   InputStage::Request remove(const std::string& request_id);
   RequestOutput output_of(InputStage::Request request, const Status& error) const;
 
@@ -175,6 +177,8 @@ class RemoteInputs final {
   std::set<Deadline> deadlines_;                          // of awaiting_inputs_, and of groups that wait
   absl::flat_hash_map<std::string, Asked> asked_;         // by their requests
   absl::flat_hash_map<std::string, std::string> askers_;  // by name: the request
+  // Of requests for which this instance may ask, until their end.
+  absl::flat_hash_map<std::string, std::shared_ptr<const TraceContext>> traces_;
   size_t num_asking_groups_ = 0;
   uint64_t num_asked_ = 0;
   absl::flat_hash_set<std::string> has_uses_;  // requests whose inputs may have uses

@@ -46,12 +46,18 @@ RemoteInputs::Asked& RemoteInputs::begin_asking(const std::string& request_id) {
 }
 
 void RemoteInputs::ask(const std::string& name, std::span<const EncoderItem> items, TimePoint deadline) {
+  const auto trace = traces_.find(request_of(name));
   for (size_t i = 0; i < items.size(); ++i) {
     const RemoteInput& remote = *items[i].remote;
     const EcInput input{name, static_cast<uint32_t>(i)};
-    if (cache_.is_written(input)) continue;
-    options_.asker->ask(
-        {input, remote.digest, options_.model, remote.num_positions, items[i].content, deadline - clock_.now()});
+    if (cache_.is_written(input)) {
+      table_.count_hits(1);
+      continue;
+    }
+    EncodeAsk asked{
+        input, remote.digest, options_.model, remote.num_positions, items[i].content, deadline - clock_.now()};
+    if (trace != traces_.end()) asked.trace = *trace->second;
+    options_.asker->ask(std::move(asked));
   }
 }
 

@@ -36,6 +36,8 @@ struct RequestOptions {
   // Until when it waits for inputs that are encoded elsewhere; unset: RemoteInputs::Options::max_wait from its arrival.
   std::optional<TimePoint> deadline = std::nullopt;
   std::optional<RowsConsumer> consumer = std::nullopt;  // of an encode instance's request
+  // Whose request it is, for those who encode for it; null: not known.
+  std::shared_ptr<const TraceContext> trace = nullptr;
 };
 
 class StepEngine {

@@ -19,6 +19,7 @@ void DecoderPool::set_records(std::span<const InstanceRecord> records) {
 }
 
 bool DecoderPool::is_ready(const Instance& instance, TimePoint now) {
+  if (instance.record.is_draining) return false;
   return instance.pause == Duration::zero() || (now >= instance.out_until && !instance.is_probed);
 }
 
@@ -72,6 +73,17 @@ void DecoderPool::leave_out(Instance& instance, TimePoint now) const {
       instance.pause == Duration::zero() ? options_.first_pause : std::min(2 * instance.pause, options_.max_pause);
   instance.out_until = now + instance.pause;
   instance.num_refusals = 0;
+}
+
+DecoderPool::States DecoderPool::states(TimePoint now) const {
+  const MutexLock lock(mutex_);
+  States states;
+  for (const auto& [name, instance] : instances_) {
+    ++(instance.record.is_draining ? states.num_draining
+       : is_ready(instance, now)   ? states.num_ready
+                                   : states.num_left_out);
+  }
+  return states;
 }
 
 size_t DecoderPool::num_ready(TimePoint now) const {

@@ -1,8 +1,8 @@
 // The decode instances that a proxy forwards to: who is there, who is well, and who is least busy. Time goes in.
 //
-// An instance is there while the broker has its record. One whose connection broke, or that has refused several
-// requests, is left out for a while (5 s, doubling to 60 s with each time that it fails again), then gets one request
-// as a probe. Thread-safe.
+// An instance is there while the broker has its record, and gets no requests once that says that it drains. One whose
+// connection broke, or that has refused several requests, is left out for a while (5 s, doubling to 60 s with each time
+// that it fails again), then gets one request as a probe. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,13 @@ class DecoderPool final {
   };
   void end(const InstanceId& id, Outcome outcome, TimePoint now);
 
+  // How many instances there are, by what becomes of requests.
+  struct States {
+    int64_t num_ready = 0;     // get requests
+    int64_t num_left_out = 0;  // for a while
+    int64_t num_draining = 0;  // by their records
+  };
+  States states(TimePoint now) const;
   // Instances that would be chosen now.
   size_t num_ready(TimePoint now) const;
 

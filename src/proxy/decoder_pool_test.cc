@@ -35,6 +35,22 @@ class DecoderPoolTest : public ::testing::Test {
   TimePoint now_{seconds(1000)};
 };
 
+TEST_F(DecoderPoolTest, OneThatDrainsGetsNothingNew) {
+  InstanceRecord drains = record_of("p0");
+  set({drains, record_of("p1")});
+  EXPECT_EQ(pool_.num_ready(now_), 2u);
+  drains.is_draining = true;
+  set({drains, record_of("p1")});
+  EXPECT_EQ(pool_.num_ready(now_), 1u);
+  EXPECT_EQ(pool_.states(now_).num_ready, 1);
+  EXPECT_EQ(pool_.states(now_).num_draining, 1);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(begin(), "p1");
+  EXPECT_EQ(begin({{"p1", 1}}), "none");
+  end("p1", Outcome::kBroken);
+  EXPECT_EQ(pool_.states(now_).num_left_out, 1);
+  EXPECT_EQ(begin(), "none");
+}
+
 TEST_F(DecoderPoolTest, ChoosesAmongDecodeInstancesThatAreThere) {
   EXPECT_EQ(begin(), "none");
   InstanceRecord encoder = record_of("e0");

@@ -75,7 +75,7 @@ std::string target_of(const std::string& prefix, const HttpRequest& request) {
 }
 
 bool is_between_instances(std::string_view path) { return path.starts_with("/v1/inputs/") || path == "/v1/encode"; }
-bool is_of_one_instance(std::string_view path) { return path == "/metrics" || path == "/debug/state"; }
+bool is_of_one_instance(std::string_view path) { return path == "/debug/state"; }
 
 }  // namespace
 
@@ -99,7 +99,23 @@ ProxyService::~ProxyService() {
   for (std::thread& thread : threads) thread.join();
 }
 
-ProxyService::Counts ProxyService::counts() const { return {num_forwarded_, num_again_, num_failed_}; }
+ProxyCounts ProxyService::counts() const {
+  ProxyCounts counts{.num_answered = num_answered_,
+                     .num_failed = num_failed_,
+                     .num_given_up = num_given_up_,
+                     .num_again = num_again_,
+                     .num_forwarded = num_forwarded_,
+                     .num_body_bytes = static_cast<int64_t>(num_body_bytes_)};
+  const MutexLock lock(mutex_);
+  counts.num_in_work = num_in_work_;
+  return counts;
+}
+
+void ProxyService::on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) {
+  // What asks every few seconds whether all is well would bury everything else.
+  const bool is_probe = request.path.starts_with("/health") || request.path == "/metrics";
+  if (!is_probe || status >= 400) log_.log_done(request, status, seconds, bytes_sent);
+}
 
 HttpService::Decision ProxyService::on_head(const HttpRequest& request) {
   Decision decision;
@@ -109,6 +125,9 @@ HttpService::Decision ProxyService::on_head(const HttpRequest& request) {
   } else if (request.path == "/health" || request.path == "/health/ready") {
     const bool is_ready = !is_draining_ && pool_.num_ready(steady_now()) > 0;
     decision.refusal = is_ready ? health("ready", 200) : health(is_draining_ ? "draining" : "no instance", 503);
+  } else if (request.path == "/metrics" && request.method == "GET") {
+    decision.refusal = HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                    .body = proxy_metrics_text(counts(), pool_.states(steady_now()))};
   } else if (is_between_instances(request.path)) {
     decision.refusal = response_of(not_found("there is no such path"));
   } else if (is_of_one_instance(request.path) && !request.peer_is_loopback) {
@@ -247,12 +266,19 @@ void ProxyService::forward(const HttpRequest& request, Responder& responder) {
     passing.may_try_again = i + 1 < options_.max_tries && pool_.num_ready(steady_now()) > tried.size();
     const DecoderPool::Outcome outcome = try_one(*choice, request, passing);
     pool_.end(choice->id, outcome, steady_now());
+    if (outcome == DecoderPool::Outcome::kGivenUp) ++num_given_up_;
+    if (passing.has_head && outcome != DecoderPool::Outcome::kGivenUp && outcome != DecoderPool::Outcome::kBroken) {
+      ++num_answered_;
+    }
     if (passing.has_head || outcome == DecoderPool::Outcome::kGivenUp) return;
     why = absl::UnavailableError(outcome == DecoderPool::Outcome::kRefused
                                      ? str_cat("the decode instance ", choice->id.name, " takes no requests now")
                                      : str_cat("the decode instance ", choice->id.name, " cannot be reached"));
   }
-  if (responder.is_gone()) return;
+  if (responder.is_gone()) {
+    ++num_given_up_;
+    return;
+  }
   ++num_failed_;
   responder.respond(response_of(why));
 }

@@ -1,7 +1,7 @@
 // The proxy of a fleet: forwards each request to a decode instance, and passes the answer on as it comes, bytes
 // unchanged. A request is tried again at another instance before the first byte of its answer, and never after.
 //
-// What concerns one instance alone (/metrics, /debug/state) is forwarded for clients of this machine; what instances
+// /metrics are the proxy's own. /debug/state is forwarded to one instance for clients of this machine; what instances
 // ask of each other (/v1/inputs, /v1/encode) is not forwarded. Who may do what (keys, hosts, origins) is for decode
 // instances to say, to which Host and Authorization go as they came. Thread-safe.
 #pragma once
@@ -19,9 +19,11 @@
 #include "absl/base/thread_annotations.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "net/access_log.h"
 #include "net/http_client.h"
 #include "net/http_service.h"
 #include "proxy/decoder_pool.h"
+#include "proxy/proxy_metrics.h"
 
 namespace transept {
 
@@ -35,28 +37,24 @@ class ProxyService final : public HttpService {
     std::chrono::milliseconds connect_timeout{2000};
     std::chrono::milliseconds timeout{24 * 3600 * 1000};  // of an exchange; instances have deadlines of their own
     size_t max_unsent_bytes = size_t{1} << 20;  // of one answer: a client that reads slowly slows its instance down
+    AccessLog::Options log = {.is_on = false};
   };
 
   // Borrows the pool.
-  ProxyService(const Options& options, DecoderPool& pool) : options_(options), pool_(pool) {}
+  ProxyService(const Options& options, DecoderPool& pool) : options_(options), log_(options.log), pool_(pool) {}
   // Waits for the requests in work; take the server down first, so that they end.
   ~ProxyService() override;
 
   // No request is forwarded from here on (503).
   void drain() { is_draining_ = true; }
 
-  struct Counts {
-    int64_t num_forwarded = 0;  // requests
-    int64_t num_again = 0;      // tries after the first
-    int64_t num_failed = 0;     // answered by the proxy itself, or cut short
-  };
-  Counts counts() const;
+  ProxyCounts counts() const;
 
   Decision on_head(const HttpRequest& request) override;
   std::optional<HttpResponse> on_body_bytes(const std::shared_ptr<void>& ticket, size_t num_bytes) override;
   void on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) override;
   HttpResponse on_error(int status, const std::string& reason, const std::string& request_id) override;
-  void on_done(const HttpRequest& /*request*/, int /*status*/, double /*seconds*/, uint64_t /*bytes*/) override {}
+  void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) override;
 
  private:
   struct Body;  // the bytes that a request holds
@@ -75,11 +73,13 @@ class ProxyService final : public HttpService {
   void keep_client(const std::string& url, std::unique_ptr<HttpClient> client);
 
   const Options options_;
+  const AccessLog log_;
   DecoderPool& pool_;
   std::atomic<bool> is_draining_{false};
   std::atomic<size_t> num_body_bytes_{0};
   std::atomic<int64_t> num_forwarded_{0}, num_again_{0}, num_failed_{0};
-  Mutex mutex_;
+  std::atomic<int64_t> num_answered_{0}, num_given_up_{0};
+  mutable Mutex mutex_;
   CondVar changed_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);

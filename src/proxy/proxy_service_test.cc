@@ -228,12 +228,82 @@ TEST_F(ProxyTest, WhatIsBetweenInstancesIsNotForwarded) {
   start({&upstream});
   EXPECT_EQ(client().get("/v1/inputs/r/0")->status, 404);
   EXPECT_EQ(post("/v1/encode", "{}").status, 404);
-  EXPECT_EQ(client().get("/metrics")->status, 200) << "this client is on the machine";
+  EXPECT_EQ(client().get("/debug/state")->body, "GET /debug/state? ") << "this client is on the machine";
   service_->drain();
   const auto drained = post("/x", "b");
   EXPECT_EQ(drained.status, 503);
   EXPECT_THAT(drained.body, HasSubstr("shutting down"));
   EXPECT_EQ(client().get("/health/ready")->status, 503);
+}
+
+TEST_F(ProxyTest, HasMetricsOfItsOwn) {
+  Upstream gone("p0"), draining("p2", [](const HttpRequest&, const std::shared_ptr<Responder>&responder) {
+    ADD_FAILURE() << "it gets nothing new";
+    responder->respond(text_response(503, ""));
+  });
+  gone.server->stop();
+  const Upstream there("p1", [](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
+    responder->respond(text_response(request.path == "/bad" ? 400 : 200, "ok"));
+  });
+  draining.record.is_draining = true;
+  start({&gone, &there, &draining});
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(post("/x", "b").status, 200);
+  EXPECT_EQ(post("/bad", "b").status, 400);
+  const auto has = [&](const std::string& line) {
+    // A client may read its answer before it is counted.
+    std::string text;
+    for (int i = 0; i < 1000 && text.find("\n" + line + "\n") == std::string::npos; ++i) {
+      text = client().get("/metrics")->body;
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_THAT(text, HasSubstr("\n" + line + "\n"));
+  };
+  has("transept_proxy_requests_total{outcome=\"answered\"} 21");
+  has("transept_proxy_requests_total{outcome=\"failed\"} 0");
+  has("transept_proxy_requests_total{outcome=\"given_up\"} 0");
+  has("transept_proxy_retries_total 1");
+  has("transept_proxy_instances{state=\"ready\"} 1");
+  has("transept_proxy_instances{state=\"left_out\"} 1");
+  has("transept_proxy_instances{state=\"draining\"} 1");
+  has("transept_proxy_requests_in_work 0");
+  pool_.set_records({});
+  EXPECT_EQ(post("/x", "b").status, 503);
+  has("transept_proxy_requests_total{outcome=\"failed\"} 1");
+  has("transept_proxy_instances{state=\"ready\"} 0");
+}
+
+TEST_F(ProxyTest, BodiesAndRequestsInWorkAreGauges) {
+  std::atomic<bool> may_end = false;
+  const Upstream slow("p0", [&](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
+    std::thread([responder, &may_end] {
+      while (!may_end) std::this_thread::sleep_for(1ms);
+      responder->respond(text_response(200, "ok"));
+    }).detach();
+  });
+  start({&slow});
+  std::thread asking([&] { EXPECT_EQ(post("/x", std::string(1000, 'b')).status, 200); });
+  while (service_->counts().num_in_work == 0) std::this_thread::sleep_for(1ms);
+  const std::string text = client().get("/metrics")->body;
+  EXPECT_THAT(text, HasSubstr("\ntransept_proxy_requests_in_work 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ntransept_proxy_body_bytes 1000\n"));
+  may_end = true;
+  asking.join();
+}
+
+TEST_F(ProxyTest, WritesALineForEachRequestButProbes) {
+  const Upstream upstream("p0");
+  options_.log = {.is_on = true};
+  ::testing::internal::CaptureStderr();
+  start({&upstream});
+  EXPECT_EQ(client().get("/health")->status, 200);
+  EXPECT_EQ(client().get("/metrics")->status, 200);
+  post("/v1/x", "b", {{"X-Request-Id", "mine"}});
+  EXPECT_TRUE(server_->wait_until_answered(std::chrono::seconds(10)));
+  server_->stop();
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, HasSubstr("info \"POST\" \"/v1/x\" 200 "));
+  EXPECT_THAT(lines, HasSubstr("id=\"mine\""));
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 1) << lines;
 }
 
 TEST_F(ProxyTest, ManyAtOnceKeepTheirAnswers) {

@@ -215,6 +215,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
     ASSIGN_OR_RETURN(bad_words, context.model.prompts->bad_words_ids(*words));
   }
+  const std::shared_ptr<const TraceContext> trace = trace_of(call.http);
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
     const std::optional<TimePoint> deadline = call.deadline(context);
@@ -236,6 +237,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     banned.insert(banned.end(), bad_words.begin(), bad_words.end());
     spec.stream = options.stream;
     spec.deadline = deadline;
+    spec.trace = trace;
     all.num_tokens += spec.inputs.num_encoder_tokens() + static_cast<int64_t>(spec.inputs.prompt_token_ids.size());
     for (const EncoderItem& item : spec.inputs.items) {
       if (item.features != nullptr) all.audio_seconds += item.features->audio_seconds;

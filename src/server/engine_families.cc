@@ -3,68 +3,20 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "server/metric_families.h"
 #include "server/process_stats.h"
 
 namespace transept {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
-
-ClientMetric counter_of(double value, Labels labels) {
-  ClientMetric metric;
-  metric.label = std::move(labels);
-  metric.counter.value = value;
-  return metric;
-}
-
-ClientMetric gauge_of(double value, Labels labels) {
-  ClientMetric metric;
-  metric.label = std::move(labels);
-  metric.gauge.value = value;
-  return metric;
-}
-
-class Families final {
- public:
-  Families(Labels labels, std::vector<MetricFamily>& families) : labels_(std::move(labels)), families_(families) {}
-
-  void gauge(std::string name, std::string help, double value) {
-    families_.push_back({std::move(name), std::move(help), MetricType::Gauge, {gauge_of(value, labels_)}});
-  }
-  void gauge(std::string name, std::string help, int64_t value) {
-    gauge(std::move(name), std::move(help), static_cast<double>(value));
-  }
-  void count(std::string name, std::string help, double value) {
-    families_.push_back({std::move(name), std::move(help), MetricType::Counter, {counter_of(value, labels_)}});
-  }
-  void count(std::string name, std::string help, int64_t value) {
-    count(std::move(name), std::move(help), static_cast<double>(value));
-  }
-  // One series for each value of `label`.
-  void counts(std::string name, std::string help, const std::string& label,
-              const std::vector<std::pair<std::string, int64_t>>& values) {
-    MetricFamily family{std::move(name), std::move(help), MetricType::Counter, {}};
-    for (const auto& [value, count] : values) {
-      Labels labels = labels_;
-      labels.push_back({label, value});
-      family.metric.push_back(counter_of(static_cast<double>(count), std::move(labels)));
-    }
-    families_.push_back(std::move(family));
-  }
-
- private:
-  const Labels labels_;
-  std::vector<MetricFamily>& families_;
-};
 
 double used_part(int32_t total, int32_t free) {
   return total == 0 ? 0.0 : static_cast<double>(total - free) / static_cast<double>(total);
 }
 
-void add_requests(const EngineSnapshot& engine, int32_t num_waiting, Families& out) {
+void add_requests(const EngineSnapshot& engine, int32_t num_waiting, MetricFamilies& out) {
   out.gauge("transept:num_requests_running", "Requests whose tokens are being computed.",
             static_cast<int64_t>(engine.running.size()));
   out.gauge("transept:num_requests_waiting",
@@ -81,7 +33,7 @@ void add_requests(const EngineSnapshot& engine, int32_t num_waiting, Families& o
               {"refused", counts.refused}});
 }
 
-void add_blocks(const EngineSnapshot::Blocks& blocks, Families& out) {
+void add_blocks(const EngineSnapshot::Blocks& blocks, MetricFamilies& out) {
   out.gauge("transept:kv_cache_usage_perc", "Part of the KV blocks that is in use; 1 is all of them.",
             used_part(blocks.total, blocks.free));
   out.gauge("transept:kv_cache_blocks_total", "KV blocks that there are.", int64_t{blocks.total});
@@ -96,7 +48,7 @@ void add_blocks(const EngineSnapshot::Blocks& blocks, Families& out) {
   out.gauge("transept:cpu_cache_blocks_free", "KV blocks of the swap space that are free.", int64_t{blocks.host_free});
 }
 
-void add_work(const LLMEngine::Stats& stats, Families& out) {
+void add_work(const LLMEngine::Stats& stats, MetricFamilies& out) {
   out.count("transept:num_preemptions_total", "Times that a running request had to give up its KV blocks.",
             stats.num_preemptions);
   out.counts("transept:num_swaps_total", "Times that a request's KV blocks went to the swap space or came back.",
@@ -118,7 +70,7 @@ void add_work(const LLMEngine::Stats& stats, Families& out) {
 
 void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, const std::string& model_name,
                             std::vector<MetricFamily>& families) {
-  Families out({{"model_name", model_name}}, families);
+  MetricFamilies out({{"model_name", model_name}}, families);
   add_requests(engine, num_waiting, out);
   add_blocks(engine.blocks, out);
   add_work(engine.stats, out);
@@ -140,7 +92,7 @@ void append_replica_families(std::span<const EngineSnapshot> replicas, const std
       "transept:replica_generation_tokens_total", "Tokens that a replica generated.", MetricType::Counter, {}};
   for (size_t i = 0; i < replicas.size(); ++i) {
     const EngineSnapshot& replica = replicas[i];
-    const Labels labels = {{"model_name", model_name}, {"replica", str_cat(i)}};
+    const MetricLabels labels = {{"model_name", model_name}, {"replica", str_cat(i)}};
     running.metric.push_back(gauge_of(static_cast<double>(replica.running.size()), labels));
     waiting.metric.push_back(gauge_of(static_cast<double>(replica.num_queued), labels));
     usage.metric.push_back(gauge_of(used_part(replica.blocks.total, replica.blocks.free), labels));
@@ -151,7 +103,7 @@ void append_replica_families(std::span<const EngineSnapshot> replicas, const std
 
 void append_process_families(double start_time, std::vector<MetricFamily>& families) {
   const ProcessStats stats = read_process_stats();
-  Families out({}, families);
+  MetricFamilies out({}, families);
   out.gauge("process_resident_memory_bytes", "Resident memory size in bytes.",
             static_cast<double>(stats.resident_bytes));
   out.gauge("process_open_fds", "Number of open file descriptors.", stats.open_fds);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "disagg/ec_connector.h"
@@ -11,6 +12,7 @@
 #include "disagg/local_broker.h"
 #include "disagg/local_server.h"
 #include "disagg/zmq_bulk.h"
+#include "server/prometheus_testing.h"
 #include "server/served_model_testing.h"
 #include "server/transcription_testing.h"
 
@@ -24,11 +26,12 @@ using ::testing::HasSubstr;
 class Member final {
  public:
   Member(const TestFolder& folder, InstanceRole role, std::string name, const std::string& model,
-         std::shared_ptr<const EcSecret> secret = nullptr, EngineConfig config = {}) {
+         std::shared_ptr<const EcSecret> secret = nullptr, EngineConfig config = {},
+         const AccessLog::Options& log = {.is_on = false}) {
     ServerOptions options = default_server_options();
     options.http.port = 0;
     options.role = role;
-    server_ = std::move(Server::start(std::move(options), {.is_on = false}, clock_)).value();
+    server_ = std::move(Server::start(std::move(options), log, clock_)).value();
     Instance::Options instance;
     instance.role = role;
     instance.name = std::move(name);
@@ -59,10 +62,10 @@ class FleetTest : public ::testing::Test {
  protected:
   void add_encoder(const std::string& model = bundled_model(), const EngineConfig& config = {}) {
     encoders_.push_back(std::make_unique<Member>(folder_, InstanceRole::kEncode, str_cat("e", encoders_.size()), model,
-                                                 secret_, config));
+                                                 secret_, config, log_));
   }
   void add_decoder(const std::string& model = bundled_model(), const EngineConfig& config = {}) {
-    decoder_ = std::make_unique<Member>(folder_, InstanceRole::kDecode, "p0", model, secret_, config);
+    decoder_ = std::make_unique<Member>(folder_, InstanceRole::kDecode, "p0", model, secret_, config, log_);
   }
   void start(const std::string& model = bundled_model(), int num_encoders = 1) {
     for (int i = 0; i < num_encoders; ++i) add_encoder(model);
@@ -96,6 +99,7 @@ class FleetTest : public ::testing::Test {
     return texts;
   }
 
+  AccessLog::Options log_ = {.is_on = false};
   const TestFolder folder_;
   std::shared_ptr<const EcSecret> secret_ =
       std::make_shared<const EcSecret>(std::as_bytes(std::span("a secret of the fleet", 21)));
@@ -120,6 +124,149 @@ TEST_F(FleetTest, CompletionsAreThoseOfOneServer) {
   EXPECT_GT(encoders_[0]->snapshot().executor.num_encoder_runs + encoders_[1]->snapshot().executor.num_encoder_runs, 0);
 }
 
+PrometheusText metrics_of(const Member& member) {
+  const auto reply = member.client().get("/metrics");
+  EXPECT_EQ(reply->status, 200);
+  auto parsed = PrometheusText::parse(reply->body);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return parsed.ok() ? *std::move(parsed) : PrometheusText();
+}
+
+// A series by its name and its labels beside the model's.
+double value(const PrometheusText& text, std::string_view name, MetricLabels labels = {}) {
+  const auto& families = text.families();
+  const auto served = families.at("transept:num_requests_running").samples.at("transept:num_requests_running");
+  labels["model_name"] = served.begin()->first.at("model_name");
+  return text.value(str_cat("transept_ec_", name), labels);
+}
+
+// Each figure against what was asked for: by its own count of requests, positions and bytes.
+TEST_F(FleetTest, MetricsTellOfEachTransfer) {
+  constexpr int kInputs = 9;
+  start();
+  const auto ask = [&] { return answers([&] { return decoder_->client(); }, kInputs); };
+  const std::vector<std::string> first = ask();
+  for (const std::string& answer : first) EXPECT_THAT(answer, HasSubstr("text"));
+  // Its answer may be read before the encode instance has heard that the rows are there.
+  for (int i = 0; i < 500 && value(metrics_of(*encoders_[0]), "transfers_total",
+                                   {{"side", "sender"}, {"verdict", "injected"}}) < kInputs;
+       ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  PrometheusText e = metrics_of(*encoders_[0]), p = metrics_of(*decoder_);
+  const auto positions = static_cast<double>(encoders_[0]->snapshot().stats.num_encoder_tokens);
+  const ModelSpec& spec = encoders_[0]->server().context()->model.info.spec;
+  const double bytes = positions * spec.width_of(spec.consumers()) * 4;
+  for (const auto& [text, side] : {std::pair(&e, "sender"), std::pair(&p, "receiver")}) {
+    for (size_t i = 0; i < kNumEcOutcomes; ++i) {
+      const std::string verdict(name(static_cast<EcOutcome>(i)));
+      EXPECT_EQ(value(*text, "transfers_total", {{"side", side}, {"verdict", verdict}}),
+                verdict == "injected" ? kInputs : 0)
+          << side << verdict;
+    }
+    EXPECT_EQ(value(*text, "bytes_total", {{"side", side}}), bytes) << side;
+    EXPECT_EQ(value(*text, "waiting_alloc"), 0);
+    EXPECT_GT(value(*text, "slots_total"), 100);
+    EXPECT_EQ(value(*text, "slots_reserved"), 0);
+    EXPECT_EQ(value(*text, "slots_used"), 0) << "all requests have ended";
+    EXPECT_EQ(value(*text, "hits_total"), 0);
+    EXPECT_EQ(value(*text, "local_encodes_total"), 0);
+    EXPECT_EQ(value(*text, "expired_total"), 0);
+    for (const char* reason : {"cut", "magic", "version", "channel", "size", "checksum", "code", "field", "unreserved",
+                               "gap", "inbox_full"}) {
+      EXPECT_EQ(value(*text, "frames_refused_total", {{"reason", reason}}), 0) << reason;
+    }
+  }
+  for (const char* phase : {"announce", "encode", "send"}) {
+    EXPECT_EQ(value(e, "seconds_count", {{"phase", phase}}), kInputs) << phase;
+    EXPECT_GT(value(e, "seconds_sum", {{"phase", phase}}), 0) << phase;
+    EXPECT_LT(value(e, "seconds_sum", {{"phase", phase}}), 60) << phase;
+  }
+  EXPECT_LE(value(e, "seconds_count", {{"phase", "inject"}}), kInputs) << "some are told before the transport says so";
+  EXPECT_EQ(value(p, "seconds_count", {{"phase", "claim"}}), kInputs);
+  EXPECT_EQ(value(e, "queue_seconds_count"), kInputs);
+  EXPECT_GT(value(e, "queue_seconds_sum"), 0);
+  EXPECT_LT(value(e, "queue_seconds_sum"), 60);
+  EXPECT_TRUE(std::isnan(value(p, "queue_seconds_count"))) << "of those that scale by it alone";
+  EXPECT_TRUE(std::isnan(value(p, "seconds_count", {{"phase", "encode"}})));
+  EXPECT_TRUE(std::isnan(value(e, "seconds_count", {{"phase", "claim"}})));
+
+  // The same inputs again: their rows are there.
+  EXPECT_EQ(ask(), first);
+  e = metrics_of(*encoders_[0]);
+  p = metrics_of(*decoder_);
+  EXPECT_EQ(value(p, "hits_total"), kInputs);
+  EXPECT_EQ(value(p, "bytes_total", {{"side", "receiver"}}), bytes);
+  EXPECT_EQ(value(e, "bytes_total", {{"side", "sender"}}), bytes);
+  EXPECT_EQ(value(e, "queue_seconds_count"), kInputs);
+}
+
+TEST_F(FleetTest, MetricsTellWhoIsThere) {
+  start(bundled_model(), 2);
+  add_encoder(bundled_model(), "float16");
+  const auto peers = [&](const Member& member, const char* role, const char* state) {
+    return value(metrics_of(member), "peers", {{"role", role}, {"state", state}});
+  };
+  const auto becomes = [&](const Member& member, const char* role, const char* state, double wanted) {
+    for (int i = 0; i < 500 && peers(member, role, state) != wanted; ++i) std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_EQ(peers(member, role, state), wanted) << role << state;
+  };
+  becomes(*decoder_, "encode", "ready", 2);
+  becomes(*decoder_, "encode", "other_model", 1);
+  becomes(*encoders_[2], "encode", "other_model", 2);
+  becomes(*encoders_[0], "decode", "ready", 1);
+  EXPECT_TRUE(encoders_[1]->server().drain(seconds(20), [] { return true; }));
+  becomes(*decoder_, "encode", "draining", 1);
+  EXPECT_EQ(peers(*decoder_, "encode", "ready"), 1);
+  EXPECT_TRUE(decoder_->server().drain(seconds(20), [] { return true; }));
+  becomes(*encoders_[0], "decode", "draining", 1);
+}
+
+TEST_F(FleetTest, AServerOfItsOwnHasNoMetricsOfTransfers) {
+  ServedModel whole;
+  whole.load();
+  EXPECT_EQ(whole.get("/metrics").body.find("transept_ec_"), std::string::npos);
+}
+
+// The client's id and trace are in the lines of all that work for it.
+TEST_F(FleetTest, LogsOfBothHalvesNameTheClientsRequest) {
+  log_ = {.as_json = true};
+  ::testing::internal::CaptureStderr();
+  start(speech_model());
+  constexpr const char* kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const HttpHeaders headers = {{"X-Request-Id", "the/client:7"},
+                               {"traceparent", str_cat("00-", kTrace, "-00f067aa0ba902b7-01")}};
+  const Fields fields = {{"file", wav(7, 40)}};
+  const auto reply = decoder_->client().post(
+      "/v1/audio/transcriptions", str_cat("multipart/form-data; boundary=", kBoundary), form_body(fields), headers);
+  EXPECT_EQ(reply->status, 200);
+  encoders_[0]->server().stop();
+  decoder_->server().stop();
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  int num_requests = 0, num_fetches = 0, num_encodes = 0;
+  for (const std::string_view text : split(std::string_view(lines), '\n')) {
+    const auto line = Json::parse(text);
+    if (!line.ok() || line->find("request_id") == nullptr) continue;
+    const std::string event = line->find("event")->as_string();
+    if (event == "request" && line->find("path")->as_string().starts_with("/health")) continue;
+    EXPECT_EQ(line->find("request_id")->as_string(), "the/client:7") << text;
+    ASSERT_NE(line->find("trace_id"), nullptr) << text;
+    EXPECT_EQ(line->find("trace_id")->as_string(), kTrace);
+    if (event == "encode") {
+      ++num_encodes;
+      EXPECT_THAT(line->find("transfer")->as_string(), ::testing::StartsWith("p0."));
+      EXPECT_EQ(line->find("outcome")->as_string(), "done");
+    } else if (line->find("path")->as_string().starts_with("/v1/inputs/p0.")) {
+      ++num_fetches;
+    } else {
+      ++num_requests;
+    }
+  }
+  EXPECT_EQ(num_requests, 1) << lines;
+  EXPECT_GE(num_encodes, 2) << "windows of 30 s" << lines;
+  EXPECT_EQ(num_fetches, num_encodes) << lines;
+}
+
 // Windows whose bounds depend on the text before, the language, temperatures: all of it is asked for.
 TEST_F(FleetTest, LongAudioIsTranscribedAsByOneServer) {
   const auto transcript = [](HttpClient client, const Fields& more) {
@@ -140,6 +287,19 @@ TEST_F(FleetTest, LongAudioIsTranscribedAsByOneServer) {
   start(speech_model());
   for (size_t i = 0; i < asks.size(); ++i) EXPECT_EQ(transcript(decoder_->client(), asks[i]), whole[i]);
   EXPECT_EQ(decoder_->snapshot().executor.num_encoder_runs, 0);
+}
+
+TEST_F(FleetTest, EachRoleSaysWhatItIs) {
+  start();
+  const auto abilities = [](const Member& member) {
+    return at(Json::parse(member.client().get("/v1/models")->body).value(), "data", 0, "transept");
+  };
+  EXPECT_EQ(at(abilities(*encoders_[0]), "role").as_string(), "encode");
+  EXPECT_EQ(at(abilities(*encoders_[0]), "task").as_string(), "text");
+  EXPECT_EQ(at(abilities(*decoder_), "role").as_string(), "decode");
+  ServedModel whole;
+  whole.load();
+  EXPECT_EQ(whole.get("/v1/models").body.find("role"), std::string::npos);
 }
 
 TEST_F(FleetTest, EachRoleHasItsPaths) {

@@ -1,5 +1,6 @@
 #include "server/info_routes.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,7 +37,11 @@ Json abilities(const ServerContext& context) {
     for (const SpeechTokens::Language& language : tokens->languages) languages.push_back(language.code);
   }
   Json out = Json::object();
-  out.set("task", context.speech == nullptr ? "text" : "transcription");
+  const auto& role = context.options.role;
+  const bool only_encodes = role == InstanceRole::kEncode;
+  const bool is_text = only_encodes ? context.model.info.spec.encoder_takes_ids() : context.speech == nullptr;
+  out.set("task", is_text ? "text" : "transcription");
+  if (role.has_value()) out.set("role", name(*role));
   out.set("languages", std::move(languages));
   out.set("has_timestamps", tokens != nullptr && tokens->timestamp_begin().has_value());
   out.set("has_word_timestamps", tokens != nullptr && context.speech->has_alignment_heads);
@@ -122,7 +127,10 @@ HttpResponse get_metrics(const ServerContext& context) {
   const std::vector<EngineSnapshot> replicas = context.engine.snapshots();
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body = context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas);
+  std::optional<InstanceStats> instance;
+  if (context.instance != nullptr) instance = context.instance->stats();
+  response.body = context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas,
+                                       instance.has_value() ? &*instance : nullptr);
   return response;
 }
 

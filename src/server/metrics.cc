@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "server/engine_families.h"
+#include "server/instance_families.h"
 #include "server/process_stats.h"
 
 namespace transept {
@@ -106,11 +107,12 @@ class ServerMetrics::Impl final {
     refused_.Add({{"reason", std::string(one_of(why, kRefusals))}}).Increment();
   }
 
-  std::string text(const EngineSnapshot& engine, int32_t num_waiting,
-                   const std::vector<EngineSnapshot>& replicas) const {
+  std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas,
+                   const InstanceStats* instance) const {
     std::vector<prometheus::MetricFamily> families;
     append_engine_families(engine, num_waiting, model_name_, families);
     if (replicas.size() > 1) append_replica_families(replicas, model_name_, families);
+    if (instance != nullptr) append_instance_families(*instance, engine, model_name_, families);
     for (prometheus::MetricFamily& family : registry_.Collect()) families.push_back(std::move(family));
     append_process_families(start_time_, families);
     std::ostringstream out;
@@ -197,8 +199,8 @@ void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_f
 void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }
 void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }
 std::string ServerMetrics::text(const EngineSnapshot& engine, int32_t num_waiting,
-                                const std::vector<EngineSnapshot>& replicas) const {
-  return impl_->text(engine, num_waiting, replicas);
+                                const std::vector<EngineSnapshot>& replicas, const InstanceStats* instance) const {
+  return impl_->text(engine, num_waiting, replicas, instance);
 }
 
 }  // namespace transept

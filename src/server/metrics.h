@@ -9,6 +9,7 @@
 
 #include "async/async_engine.h"
 #include "core/request_output.h"
+#include "startup/instance_stats.h"
 
 namespace transept {
 
@@ -41,9 +42,9 @@ class ServerMetrics final {
   void count_refused(std::string_view why);  // "queue", "budget", "arriving", "draining", "loading"
 
   // Formats all metrics in Prometheus' text format. `engine` is the sum of `replicas`; if there are several replicas,
-  // each has its own series too. `num_waiting`: Admission::num_waiting.
-  std::string text(const EngineSnapshot& engine, int32_t num_waiting,
-                   const std::vector<EngineSnapshot>& replicas = {}) const;
+  // each has its own series too. `num_waiting`: Admission::num_waiting. `instance`: of a fleet; null: none.
+  std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas = {},
+                   const InstanceStats* instance = nullptr) const;
 
  private:
   class Impl;

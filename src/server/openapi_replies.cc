@@ -111,7 +111,8 @@ Json model() {
               {"has_word_timestamps", type("boolean")},
               {"can_translate_speech", type("boolean")},
               {"max_encoder_len", integer()},
-              {"max_decoder_len", integer()}});
+              {"max_decoder_len", integer()}},
+             {{"role", json_object({{"type", "string"}, {"enum", Json::Array{"encode", "decode"}}})}});
   return object("A name that the model is served by.", {{"id", text()},
                                                         {"object", constant("model")},
                                                         {"created", integer()},

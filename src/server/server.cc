@@ -70,7 +70,19 @@ void Server::serve(LoadedModel model, std::unique_ptr<Instance> instance) {
                                  .start_time_unix = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
                                  .state = state_,
                                  .instance = instance_.get()});
-  if (instance_ != nullptr) instance_->begin(*engine_, model_);
+  if (instance_ != nullptr) {
+    instance_->begin(*engine_, model_, [this](const TicketEnd& end) {
+      const Ticket& ticket = end.ticket;
+      log_.log_encode({.transfer = ticket.key.request_id,
+                       .input_id = ticket.key.input_id,
+                       .consumer = ticket.consumer.name,
+                       .num_positions = ticket.num_positions,
+                       .outcome = end.outcome,
+                       .seconds = end.seconds,
+                       .request_id = ticket.trace.request_id,
+                       .traceparent = ticket.trace.traceparent});
+    });
+  }
   service_.set_context(*context_);
   ServerState loading = ServerState::kLoading;
   state_.compare_exchange_strong(loading, ServerState::kReady);

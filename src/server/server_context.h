@@ -12,9 +12,9 @@
 #include "async/async_engine.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "net/access_log.h"
 #include "net/http_server.h"
 #include "request/request.h"
-#include "server/access_log.h"
 #include "server/admission.h"
 #include "server/incoming_requests.h"
 #include "server/metrics.h"
@@ -72,6 +72,16 @@ struct ServerContext {
   std::atomic<ServerState>& state;
   Instance* instance = nullptr;  // null: a server of its own
 };
+
+// The request's id and traceparent, for the logs of instances that work for it.
+inline std::shared_ptr<const TraceContext> trace_of(const HttpRequest& request) {
+  std::string_view parent = traceparent_of(request);
+  if (parent.size() > TraceContext::kMaxBytes) parent = {};
+  TraceContext trace{request.request_id, std::string(parent)};
+  // A traceparent of a later version may hold what does not travel.
+  if (!check_trace(trace).ok()) trace.traceparent.clear();
+  return std::make_shared<const TraceContext>(std::move(trace));
+}
 
 // One admitted request. The threads that work on it share ownership; its destructor releases what it still holds.
 struct ApiCall {

@@ -29,7 +29,7 @@ class Transcription final {
  public:
   Transcription(const ServerContext& context, const ApiCallPtr& call, bool translate)
       : context_(context), call_(call), translate_(translate) {
-    limits_ = {.stop_token = stop_.get_token(), .deadline = call->deadline(context)};
+    limits_ = {.stop_token = stop_.get_token(), .deadline = call->deadline(context), .trace = trace_of(call->http)};
     begin_ = context.clock.now();
   }
 

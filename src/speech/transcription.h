@@ -61,8 +61,9 @@ struct LanguageGuess {
 // a stop aborts the running request, and the deadline is the request's too, so both take effect after the engine's
 // current step.
 struct TranscribeLimits {
-  std::stop_token stop_token = {};         // kCancelled
-  std::optional<TimePoint> deadline = {};  // by the engine's clock; kDeadlineExceeded
+  std::stop_token stop_token = {};                 // kCancelled
+  std::optional<TimePoint> deadline = {};          // by the engine's clock; kDeadlineExceeded
+  std::shared_ptr<const TraceContext> trace = {};  // RequestSpec::trace of its requests; no limit
 
   // Returns the error of the limit that was reached, the stop's first; else ok.
   Status check(const Clock& clock) const;

@@ -225,6 +225,7 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
   spec.inputs.prompt_token_ids = std::move(prompt);
   spec.params = params;
   spec.deadline = limits_.deadline;
+  spec.trace = limits_.trace;
   num_requests_.fetch_add(1, std::memory_order_relaxed);
   StatusOr<RequestOutput> answered = answer_of(std::move(spec));
   // What the limits have ended is told in their words, not in those of one request.

@@ -106,7 +106,7 @@ Instance::~Instance() {
   const Status left = broker_->leave(id_);  // a broker that is away forgets it by its time
 }
 
-void Instance::begin(AsyncEngine& engine, const LoadedModel& model) {
+void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::function<void(const TicketEnd&)> on_ticket) {
   engine_ = &engine;
   if (asker_ != nullptr) {
     const ModelFingerprint& other = model.fingerprint_of_other_dtype;
@@ -126,10 +126,25 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model) {
   taker.model = model.fingerprint;
   taker.client.secret = options_.secret;
   taker.max_positions = model.info.max_num_encoder_tokens;
-  taker_ = std::make_unique<TicketTaker>(taker, broker_, *intake_);
+  taker.on_end = std::move(on_ticket);
+  auto takes = std::make_unique<TicketTaker>(taker, broker_, *intake_);
+  const MutexLock lock(mutex_);  // the announcer runs
+  taker_ = std::move(takes);
 }
 
-bool Instance::drain(Duration timeout) { return taker_ == nullptr || taker_->drain(timeout); }
+bool Instance::drain(Duration timeout) {
+  const TimePoint end = steady_now() + timeout;
+  {
+    const MutexLock lock(mutex_);
+    is_draining_ = true;
+    changed_.notify_all();
+    // Told to others before it takes less.
+    while (announcer_.joinable() && !has_said_so_ && !is_ended_ && steady_now() < end) {
+      (void)changed_.wait_until(mutex_, end);
+    }
+  }
+  return taker_ == nullptr || taker_->drain(end - steady_now());
+}
 
 void Instance::end_work() {
   {
@@ -137,8 +152,8 @@ void Instance::end_work() {
     is_ended_ = true;
     changed_.notify_all();
   }
+  if (announcer_.joinable()) announcer_.join();  // it reads from the taker
   taker_.reset();
-  if (announcer_.joinable()) announcer_.join();
 }
 
 Status Instance::health() const {
@@ -152,7 +167,58 @@ InstanceLoad Instance::load() const {
   InstanceLoad load;
   load.num_queued = snapshot.num_queued;
   load.num_running = static_cast<int64_t>(snapshot.running.size());
+  load.num_transfers = snapshot.ec.num_transfers;
+  load.num_free_slots = snapshot.ec.num_slots - snapshot.ec.num_reserved_slots - snapshot.ec.num_used_slots;
   return load;
+}
+
+InstanceStats Instance::stats() const {
+  InstanceStats stats;
+  stats.role = options_.role;
+  const FrameCounts& frames = connector_->counts();
+  for (size_t i = 0; i < FrameCounts::kNumFaults; ++i) {
+    const auto fault = static_cast<EcFrameFault>(i);
+    stats.frames_refused.emplace_back(transept::name(fault), frames.num_refused(fault));
+  }
+  stats.frames_refused.emplace_back("unknown_sender", frames.num_unknown_senders);
+  stats.frames_refused.emplace_back("unreserved", frames.num_unreserved);
+  stats.frames_refused.emplace_back("gap", frames.num_gaps);
+  if (taker_ != nullptr) {
+    const TicketTaker::Counts counts = taker_->counts();
+    stats.queue = counts.waited;
+    stats.num_retries = counts.num_claimed;
+  }
+  if (asker_ != nullptr) stats.num_retries = asker_->num_offered_again();
+  const MutexLock lock(mutex_);
+  stats.peers = peers_;
+  return stats;
+}
+
+// The broker's records are those that all see, so this one is among them.
+void Instance::look_at_peers() {
+  const auto records = broker_->peers();
+  if (!records.ok()) return;
+  PeerCounts counts;
+  for (const InstanceRecord& record : *records) {
+    const auto state = record.is_draining              ? PeerCounts::kDraining
+                       : record.model != record_.model ? PeerCounts::kOtherModel
+                                                       : PeerCounts::kReady;
+    ++counts.by_role[static_cast<size_t>(record.role)][state];
+  }
+  const MutexLock lock(mutex_);
+  peers_ = counts;
+}
+
+void Instance::renew_record() {
+  record_.load = load();
+  LastError error;
+  {
+    const MutexLock lock(mutex_);
+    if (taker_ != nullptr) error = taker_->last_error();
+  }
+  if (asker_ != nullptr) error = asker_->last_error();
+  record_.last_error = error.message.substr(0, InstanceRecord::kMaxErrorBytes);
+  record_.last_error_age = error.message.empty() ? Duration::zero() : steady_now() - error.at;
 }
 
 void Instance::run_announcer() {
@@ -160,17 +226,21 @@ void Instance::run_announcer() {
     {
       const MutexLock lock(mutex_);
       if (is_ended_) return;
+      record_.is_draining = is_draining_;
     }
-    record_.load = load();
+    renew_record();
     const Status announced = broker_->announce(record_, options_.record_ttl);
     if (announced.ok()) {
       announced_ = steady_now();
     } else if (!absl::IsUnavailable(announced)) {
       log_warning("this instance is not known to others: ", error_message(announced));
     }
+    look_at_peers();
     const MutexLock lock(mutex_);
+    has_said_so_ = record_.is_draining;
+    changed_.notify_all();
     const TimePoint next = steady_now() + options_.announce_every;
-    while (!is_ended_ && steady_now() < next) (void)changed_.wait_until(mutex_, next);
+    while (!is_ended_ && has_said_so_ == is_draining_ && steady_now() < next) (void)changed_.wait_until(mutex_, next);
   }
 }
 

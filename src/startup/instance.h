@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +29,7 @@
 #include "encoder_cache/ec_secret.h"
 #include "startup/connect_bulk.h"
 #include "startup/instance_links.h"
+#include "startup/instance_stats.h"
 #include "startup/loaded_model.h"
 
 namespace transept {
@@ -64,20 +66,25 @@ class Instance final {
   Broker& broker() { return *broker_; }
 
   // The record is announced from here on, and an encode instance takes tickets. Borrows the engine. Call once.
-  void begin(AsyncEngine& engine, const LoadedModel& model);
-  // An encode instance takes no more tickets, and ends those in work. False: some are after `timeout`.
+  // `on_ticket`: TicketTaker::Options::on_end.
+  void begin(AsyncEngine& engine, const LoadedModel& model, std::function<void(const TicketEnd&)> on_ticket = nullptr);
+  // The record says so. An encode instance takes no more tickets, and ends those in work. False: some are after
+  // `timeout`.
   bool drain(Duration timeout);
   // Before the engine is stopped: what is in work is left to others, and the engine is not used any longer. Idempotent.
   void end_work();
 
   // Errors: kUnavailable, the broker does not answer.
   Status health() const;
+  InstanceStats stats() const;
 
  private:
   class Intake;
 
   Instance(const Options& options, InstanceId id, std::shared_ptr<Broker> broker);
   void run_announcer();
+  void renew_record();
+  void look_at_peers();
   InstanceLoad load() const;
 
   const Options options_;
@@ -93,6 +100,9 @@ class Instance final {
   mutable Mutex mutex_;
   CondVar changed_;
   bool is_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_said_so_ ABSL_GUARDED_BY(mutex_) = false;  // that it drains
+  PeerCounts peers_ ABSL_GUARDED_BY(mutex_);
   std::thread announcer_;
 };
 

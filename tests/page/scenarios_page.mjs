@@ -90,6 +90,22 @@ fake["a server that does not say what it does gets both forms"] = async (t) => {
   await isDone(page);
 };
 
+fake["an encode instance says what it is and offers no form"] = async (t) => {
+  Object.assign(t.state, {abilities: {...kText, role: "encode"}, modelId: "bart"});
+  const page = await t.open();
+  assert.ok(await page.locator("#encode-note").isVisible());
+  assert.equal(await text(page, "#encode-model"), "bart");
+  assert.equal(await text(page, "#encode-kind"), "texts");
+  for (const part of ["#text-form", "#audio-form", "#result"]) assert.ok(await page.locator(part).isHidden(), part);
+};
+
+fake["a decode instance is as any server"] = async (t) => {
+  Object.assign(t.state, {abilities: {...kText, role: "decode"}});
+  const page = await t.open();
+  assert.ok(await page.locator("#text-form").isVisible());
+  assert.ok(await page.locator("#encode-note").isHidden());
+};
+
 fake["markup in names and texts is text"] = async (t) => {
   const markup = "<img src=x onerror=alert(1)><b>bold</b>";
   Object.assign(t.state, {abilities: kText, completion: markup, modelId: markup});

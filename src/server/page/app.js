@@ -49,6 +49,14 @@ class App {
   }
 
   #adapt(abilities) {
+    const encodes = abilities.role === "encode";
+    byId("encode-note").hidden = !encodes;
+    byId("work").hidden = encodes;
+    if (encodes) {
+      byId("encode-model").textContent = this.#model;
+      byId("encode-kind").textContent = abilities.task === "transcription" ? "windows of audio" : "texts";
+      return;
+    }
     this.audioForm.adapt(abilities);
     this.textForm.adapt(abilities);
     byId("mode").hidden = abilities.task === "transcription" || abilities.task === "text";

@@ -1,5 +1,5 @@
 // Lines as they reach stderr: whole, one each, and with nothing in them that a client could forge a line with.
-#include "server/access_log.h"
+#include "net/access_log.h"
 
 #include <gtest/gtest.h>
 
@@ -53,6 +53,33 @@ TEST(AccessLog, ALineOfTextHasWhatAnOperatorAsksFor) {
             str_cat("-TZ info \"POST\" \"/v1/completions\" 200 1.500s 321B 10.0.0.7 id=\"req-1\" trace=", kTrace, "\n"))
       << line;
   EXPECT_EQ(line.find("hidden"), std::string::npos) << "neither query, nor headers, nor body";
+}
+
+TEST(AccessLog, AnEncodeHasItsOwnNameAndThatOfTheClientsRequest) {
+  const AccessLog::EncodeLine encode = {.transfer = "p0.12.3",
+                                        .input_id = 2,
+                                        .consumer = "p0",
+                                        .num_positions = 1500,
+                                        .outcome = "done",
+                                        .seconds = 0.25,
+                                        .request_id = "req-1\n",
+                                        .traceparent = kTraceparent};
+  const auto line = [&](bool as_json, bool is_on) {
+    return captured({.as_json = as_json, .is_on = is_on}, [&](const AccessLog& log) { log.log_encode(encode); });
+  };
+  EXPECT_EQ(
+      line(false, true).substr(24),
+      str_cat(" info encode \"p0.12.3\" 2 done 0.250s 1500 positions for \"p0\" id=\"req-1\\n\" trace=", kTrace, "\n"));
+  const Json json = Json::parse(line(true, true)).value();
+  EXPECT_EQ(json.find("event")->as_string(), "encode");
+  EXPECT_EQ(json.find("transfer")->as_string(), "p0.12.3");
+  EXPECT_EQ(json.find("input_id")->as_int(), 2);
+  EXPECT_EQ(json.find("outcome")->as_string(), "done");
+  EXPECT_EQ(json.find("positions")->as_int(), 1500);
+  EXPECT_EQ(json.find("consumer")->as_string(), "p0");
+  EXPECT_EQ(json.find("request_id")->as_string(), "req-1\n");
+  EXPECT_EQ(json.find("trace_id")->as_string(), kTrace);
+  EXPECT_EQ(line(true, false), "");
 }
 
 TEST(AccessLog, NoticesAreJsonWhereLogsAre) {

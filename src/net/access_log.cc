@@ -1,4 +1,4 @@
-#include "server/access_log.h"
+#include "net/access_log.h"
 
 #include <unistd.h>
 
@@ -152,6 +152,36 @@ std::string note(bool as_json, std::string_view level, std::string_view event, s
 }
 
 }  // namespace
+
+std::string_view traceparent_of(const HttpRequest& request) {
+  const std::string* header = request.header("traceparent");
+  return header == nullptr || trace_id(*header).empty() ? std::string_view() : std::string_view(*header);
+}
+
+void AccessLog::log_encode(const EncodeLine& encode) const {
+  if (!options_.is_on) return;
+  const std::string_view trace = trace_id(encode.traceparent);
+  if (!options_.as_json) {
+    write(str_cat(timestamp(), " info encode ", quoted(encode.transfer, kMaxPath), " ", encode.input_id, " ",
+                  encode.outcome, " ", fixed(encode.seconds, 3), "s ", encode.num_positions, " positions for ",
+                  quoted(encode.consumer, kMaxPath), " id=", quoted(encode.request_id, kMaxPath),
+                  trace.empty() ? "" : " trace=", trace));
+    return;
+  }
+  Json line = Json::object();
+  line.set("time", timestamp());
+  line.set("level", "info");
+  line.set("event", "encode");
+  line.set("transfer", encode.transfer);
+  line.set("input_id", static_cast<int64_t>(encode.input_id));
+  line.set("outcome", encode.outcome);
+  line.set("seconds", encode.seconds);
+  line.set("positions", encode.num_positions);
+  line.set("consumer", encode.consumer);
+  line.set("request_id", encode.request_id);
+  if (!trace.empty()) line.set("trace_id", trace);
+  write(escaped_json(line));
+}
 
 void AccessLog::log_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) const {
   if (!options_.is_on) return;
