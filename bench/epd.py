@@ -19,15 +19,10 @@ import epd_events
 import epd_figures as figures
 from epd_client import closed_loop, metrics, stream_body, timed
 from epd_fleets import Clips, Fleet, One, RedisFleet, memory_mib, serving, wait_until_it_answers, wire
-from epd_load import LETTERS
 from machine import BUILD, ROOT
 
 SHARED = ROOT.parent / "shared"
 WHISPER_IDS = [50258, 50259, 50359, 50363]
-
-
-def word(rng):
-    return "".join(rng.choice(LETTERS) for _ in range(24))
 
 
 def transcription(clips):
@@ -62,7 +57,7 @@ def encode_seconds(port, before):
 def measure_latency(options):
     found = {}
     for name, model, make in (("speech", options.speech, lambda: transcription(options.clips)),
-                              ("text", options.text, lambda: wire.post("/v1/completions", {"prompt": word(options.clips.rng), "max_tokens": 40}))):
+                              ("text", options.text, lambda: wire.post("/v1/completions", {"prompt": epd_events.word(options.clips.rng), "max_tokens": 40}))):
         one_thread = ("--threads", 1, "--cpu-affinity", last_processor())
         with One(options.transept, model, *one_thread) as one, Fleet(options.transept, model, "1E1D", "--epd-threads", "1,1") as local, \
                 RedisFleet(options.transept, model) as redis:
@@ -113,7 +108,7 @@ def measure_load(options):
 
 
 def measure_memory(options):
-    """{model: {"one": MiB, "e": .., "p": ..}}: peaks after 8 clients' windows, or inputs of 512 ids."""
+    """{model: {"one": MiB, "e": .., "p": ..}}: peaks after 4 clients' windows, or inputs of 512 ids."""
     found = {}
     media = ("--allowed-local-media-path", options.clips.folder)
     ids = lambda: [options.clips.rng.randrange(10, 50000) for _ in range(512)]
@@ -128,8 +123,7 @@ def measure_memory(options):
             server = One(options.transept, model, "--threads", 2, *flags) if kind == "one" else Fleet(
                 options.transept, model, "1E1D", "--epd-threads", "1,1", *flags)
             with server:
-                wait_until_it_answers(server.port, make, 60)
-                serving_threads(server.port, make, 8, 16)
+                serving_threads(server.port, make, 4, 4)
                 for process, pid in server.pids().items():
                     found[name][process] = memory_mib(pid)
         print(name, json.dumps(found[name]), flush=True)
@@ -163,6 +157,7 @@ def main():
     parser.add_argument("--audio", type=Path, default=SHARED / "audio" / "jfk.wav")
     parser.add_argument("--shapes", type=Path, default=ROOT / ".cache" / "bench", help="folder of random checkpoints")
     parser.add_argument("--seconds", type=float, default=20, help="of a measurement")
+    parser.add_argument("--quantization", default="none", help="of every process: int8, which has its own member in the results")
     parser.add_argument("--rounds", type=int, default=2, help="of the load")
     parser.add_argument("--clients", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4, 8], help="of the load")
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench" / "epd.json")
@@ -171,14 +166,16 @@ def main():
     if unknown or not options.transept.exists():
         sys.exit(f"bench: {', '.join(unknown) if unknown else options.transept}: there is no such {'part' if unknown else 'file'}")
     options.transept = options.transept.resolve()
+    os.environ["TRANSEPT_QUANTIZATION"] = options.quantization  # for all that is started
+    suffix = "" if options.quantization == "none" else f" {options.quantization}"
     options.clips = Clips(options.audio, 200)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     results = json.loads(options.json.read_text()) if options.json.exists() else {}
     try:
         for part in options.parts or PARTS:
             begin, busy = time.monotonic(), busy_beside()
-            results[part] = {**PARTS[part](options), "processors_of_others": None}
-            results[part]["processors_of_others"] = (busy_beside() - busy) / (time.monotonic() - begin)
+            results[part + suffix] = {**PARTS[part](options), "processors_of_others": None}
+            results[part + suffix]["processors_of_others"] = (busy_beside() - busy) / (time.monotonic() - begin)
             options.json.write_text(json.dumps(results, indent=1) + "\n")
     finally:
         options.clips.close()

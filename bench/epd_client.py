@@ -46,8 +46,9 @@ class Clients:
         connection.sendall(data)
         self.selector.register(connection, selectors.EVENT_READ, stream)
 
-    def run(self, seconds):
-        """Asks for so long, then waits for what is in flight. [Stream], read"""
+    def run(self, seconds, when_all_have_begun=None):
+        """Asks for so long, then waits for what is in flight. [Stream], read. The function is called once, when every client has had text."""
+        begun = set()
         for connection in self.open:
             self.send(connection)
         end, last = time.monotonic() + seconds, time.monotonic()
@@ -56,6 +57,11 @@ class Clients:
                 last = time.monotonic()
                 piece = key.fileobj.recv(1 << 16)
                 key.data.pieces.append((last, piece))
+                if when_all_have_begun and b'"text": "' in piece:
+                    begun.add(key.fd)
+                    if len(begun) == len(self.open):
+                        when_all_have_begun()
+                        when_all_have_begun = None
                 if piece.endswith(b"0\r\n\r\n") or not piece:
                     self.selector.unregister(key.fileobj)
                     self.done.append(key.data)
@@ -72,10 +78,10 @@ def closed_loop(port, count, next_request, seconds):
     return Clients(port, count, next_request).run(seconds)
 
 
-def timed(port, data):
+def timed(port, data, **options):
     """Seconds of one whole answer, with its connection."""
     begin = time.monotonic()
-    answer = wire.ask(port, data)
+    answer = wire.ask(port, data, **options)
     seconds = time.monotonic() - begin
     if answer.status != 200:
         raise RuntimeError(f"status {answer.status}: {answer.body[:300]!r}")

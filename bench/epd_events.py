@@ -6,9 +6,9 @@ import sys
 import time
 
 import epd_figures as figures
-from epd_client import closed_loop, metrics, stream_body
+from epd_client import Clients, closed_loop, metrics, stream_body, timed
 from epd_fleets import Fleet, RedisFleet, cpu_seconds, epd_fleet, stopped, wait_until_it_answers, wire
-from epd_load import Load, Texts, counts
+from epd_load import LETTERS, Load, Texts, counts
 from epd_peers import Flood, Slow
 from machine import ROOT
 from transept_side import run
@@ -21,27 +21,45 @@ from epd_sim_fleet import summary  # noqa: E402
 NUM_TOKENS = (20, 80)
 
 
+def word(rng):
+    """A prompt of the text model that no request had before."""
+    return "".join(rng.choice(LETTERS) for _ in range(24))
+
+
+PEER_STREAMS, PEER_TOKENS, PEER_ROUNDS, FLOOD = 4, 440, 3, 100_000
+
+
 def measure_peers(options):
-    """{peer: figures} of 4 clients' streams on one decode instance. Each with a peer is beside those without, before and after it."""
-    bulk = epd_fleet.free_port()
+    """{peer: figures} of the gaps of 4 long streams, which run already when the peer begins, so that gaps are P's steps and nothing else."""
+    bulk, rounds, told = epd_fleet.free_port(), {}, {}
     media = ("--allowed-local-media-path", options.clips.folder)
-    make = lambda: stream_body(options.clips.prompt(), 60, language="en")
+    make = lambda: stream_body(options.clips.prompt(), PEER_TOKENS, language="en")
     with RedisFleet(options.transept, options.speech, 2, media, bulk) as fleet:
         wait_until_it_answers(fleet.port, make)
-        closed_loop(fleet.port, 4, make, 1)
+        width = json.loads((options.speech / "config.json").read_text())["d_model"]
         peers = {"none": contextlib.nullcontext, "stalled": lambda: stopped(fleet, "e1"), "slow": lambda: Slow(bulk, fleet.port),
-                 "flooding": lambda: Flood(fleet)}
-        rounds, told = {}, {}
-        for name in ("none", "stalled", "none", "slow", "none", "flooding", "none"):
-            with peers[name]() as peer:
-                begin = time.monotonic()
-                replies = closed_loop(fleet.port, 4, make, options.seconds)
-                rounds.setdefault(name, []).append(figures.load_figures(replies, begin, begin + options.seconds))
-                told[name] = getattr(peer, "sent", 0)
+                 "flooding": lambda: Flood(fleet, FLOOD, width=width)}
+        for name in ["none", "stalled", "slow"] * PEER_ROUNDS + ["none", "flooding"]:  # what it announced is given up after a lease: it is the last
+            with contextlib.ExitStack() as stack:
+                began, made = [], []
+
+                def begin(name=name, stack=stack, began=began, made=made):
+                    made.append(stack.enter_context(peers[name]()))
+                    began.append(time.monotonic())
+
+                streams = Clients(fleet.port, PEER_STREAMS, make).run(0, begin)
+            rounds.setdefault(name, []).append(figures.gap_figures(streams, began[0]))
+            told[name] = told.get(name, 0) + getattr(made[0], "sent", 0)
+            print(name, json.dumps(rounds[name][-1]), flush=True)
+        try:
+            told["answered_after_s"] = timed(fleet.port, make(), timeout=15)
+        except OSError:
+            told["answered_after_s"] = None  # not within that
     found = {name: {**figures.median_of(values), "sent_by_peer": told[name]} for name, values in rounds.items()}
-    for name in found:
-        found[name]["itl_p99_over_none"] = found[name]["itl_p99_ms"] / found["none"]["itl_p99_ms"]
-        found[name]["itl_p50_over_none"] = found[name]["itl_p50_ms"] / found["none"]["itl_p50_ms"]
+    found["flooding"]["first_answer_after_s"] = told["answered_after_s"]
+    for one in found.values():
+        one["itl_p99_over_none"] = one["itl_p99_ms"] / found["none"]["itl_p99_ms"]
+        one["itl_p50_over_none"] = one["itl_p50_ms"] / found["none"]["itl_p50_ms"]
     print(json.dumps(found, indent=1), flush=True)
     return found
 
@@ -99,7 +117,7 @@ def measured_costs(options, fleet, step, encode_and_projection):
     """Costs of a fleet in which nothing waits: one client, answers of two lengths, processors' time of every process and of the client."""
     pids = fleet.all_pids()
     encoders = [name for name in pids if name.startswith("e")]
-    spent, count = {}, 12
+    spent, count = {}, 8
 
     def now():
         own = os.times()

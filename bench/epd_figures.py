@@ -45,6 +45,12 @@ def load_figures(replies, begin, end):
             "goodput_per_s": good / (end - begin), "good_share": good / len(seen)}
 
 
+def gap_figures(streams, begin):
+    """Of the gaps of all streams that begin after `begin`."""
+    every = [gap for stream in streams for gap in gaps([at for at in stream.times if at >= begin])]
+    return {"itl_p50_ms": 1e3 * quantile(every, 0.5), "itl_p99_ms": 1e3 * quantile(every, 0.99), "gaps": len(every)}
+
+
 def median_of(rounds):
     """{figure: median} of rounds of {figure: number}."""
     rounds = [one for one in rounds if one]

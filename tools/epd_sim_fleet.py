@@ -18,7 +18,8 @@ class Costs:
     step: list = field(default_factory=lambda: [(1, 0.0015), (8, 0.0030)])  # (sequences, seconds) of a decode step
     token: float = 0.0001        # of the decode instance's other threads, the proxy and the client, for a token
     network: float = 0.0003      # a message's way, no processor's time
-    encodes_at_once: int = 2     # inputs that an encode instance takes for one step
+    tickets_held: int = 3        # that an encode instance takes: while their positions are below 4096, so windows of 1500
+    encodes_at_once: int = 2     # inputs of one step of an encode instance
 
     def step_seconds(self, num_sequences):
         """Between the points that were measured, and beyond the last two in their direction."""
@@ -78,7 +79,7 @@ class Request:
     num_tokens: int
     sent: float
     offered: float = 0.0
-    taken: float = 0.0
+    begun: float = 0.0
     num_done: int = 0
     first: float = 0.0
     end: float = 0.0
@@ -89,7 +90,8 @@ class Fleet:
 
     def __init__(self, costs, num_encoders, num_decoders, num_clients, processors=math.inf, tokens=(20, 80), seed=1):
         self.costs, self.tokens, self.rng, self.cpu = costs, tokens, random.Random(seed), Processors(processors)
-        self.free_encoders, self.tickets = num_encoders, deque()
+        self.tickets, self.held = deque(), [[] for _ in range(num_encoders)]  # taken, and not yet in a step
+        self.in_step = [0] * num_encoders
         self.running = [[] for _ in range(num_decoders)]
         self.injected = [[] for _ in range(num_decoders)]
         self.is_stepping = [False] * num_decoders
@@ -120,17 +122,30 @@ class Fleet:
         self.take()
 
     def take(self):
-        while self.tickets and self.free_encoders:
-            self.free_encoders -= 1
-            batch = [self.tickets.popleft() for _ in range(min(len(self.tickets), self.costs.encodes_at_once))]
-            for request in batch:
-                request.taken = self.cpu.now
-            self.cpu.spend(len(batch) * (self.costs.encode + self.costs.fetch), self.encoded, batch)
+        """Any encode instance with room has the next ticket, also one that is busy: all of them ask the broker."""
+        while self.tickets:
+            with_room = [i for i, held in enumerate(self.held) if len(held) + self.in_step[i] < self.costs.tickets_held]
+            if not with_room:
+                return
+            encoder = self.rng.choice(with_room)
+            self.held[encoder].append(self.tickets.popleft())
+            self.encode(encoder)
 
-    def encoded(self, batch):
-        self.free_encoders += 1
+    def encode(self, encoder):
+        if self.in_step[encoder] or not self.held[encoder]:
+            return
+        batch = self.held[encoder][:self.costs.encodes_at_once]
+        del self.held[encoder][:len(batch)]
+        self.in_step[encoder] = len(batch)
+        for request in batch:
+            request.begun = self.cpu.now
+        self.cpu.spend(len(batch) * (self.costs.encode + self.costs.fetch), self.encoded, encoder, batch)
+
+    def encoded(self, encoder, batch):
+        self.in_step[encoder] = 0
         for request in batch:
             self.cpu.after(self.costs.network, self.inject, request)
+        self.encode(encoder)
         self.take()
 
     def inject(self, request):
@@ -180,5 +195,5 @@ def summary(fleet, seconds, warm_up=0.2):
     first = sorted(reply.first - reply.sent for reply in replies)
     mean = lambda values: sum(values) / len(values) if values else 0.0
     return {"requests_per_s": len(replies) / (seconds - begin), "tokens_per_s": sum(reply.num_tokens for reply in replies) / (seconds - begin),
-            "first_token_s": mean(first), "queued_s": mean([reply.taken - reply.offered for reply in replies]),
+            "first_token_s": mean(first), "queued_s": mean([reply.begun - reply.offered for reply in replies]),
             "latency_s": mean([reply.end - reply.sent for reply in replies]), "processors_busy": fleet.cpu.busy_seconds / seconds}

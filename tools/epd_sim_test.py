@@ -115,7 +115,7 @@ class Shared(unittest.TestCase):
             fleet = Fleet(costs, 2, 2, 8, processors=processors).run(30)
             self.assertEqual(fleet.num_started, len(fleet.replies) + 8)
             self.assertEqual(sum(fleet.promised) > 0, True)
-            self.assertTrue(all(reply.sent <= reply.offered <= reply.taken <= reply.first <= reply.end for reply in fleet.replies))
+            self.assertTrue(all(reply.sent <= reply.offered <= reply.begun <= reply.first <= reply.end for reply in fleet.replies))
             if processors != math.inf:  # a full machine gives what its processors have
                 self.assertLessEqual(fleet.cpu.busy_seconds, processors * 30 + 1e-6)
         self.assertGreater(summary(fleet, 30)["requests_per_s"], 0)
