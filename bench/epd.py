@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """The separated encoder beside one process with slices: the same binary, the same threads, one run, in turn.
 
-    bench/epd.py [latency] [load] [memory] [peers] [recovery] [2E2D] [--transept PATH] [--seconds S] [--json FILE] [--table FILE.json..]
+    bench/epd.py [latency] [load] [memory] [peers] [recovery] [2E2D] [ratio] [--transept PATH] [--seconds S] [--json FILE] [--table]
 
 latency: what a request waits longer, over local: and Redis. load: streams under an encode-heavy load, a core each. memory: peaks. peers: streams beside a
-stalled, a flooding and a slow peer. recovery: answers after a kill and a restart. 2E2D: a fleet of four instances beside tools/epd_sim.py. Results go
-to a JSON file, one member a part; --table prints the pages' tables of such files. Needs Linux, whisper-tiny (--speech) and a clip of 16 bits mono;
+stalled, a flooding and a slow peer. recovery: answers after a kill and a restart. 2E2D: a fleet of four instances beside tools/epd_sim.py. ratio: what
+its ratios are made of. Results go
+to a JSON file, one member a part; --table prints its targets as a table. Needs Linux, whisper-tiny (--speech) and a clip of 16 bits mono;
 memory also random checkpoints (checkpoints.py, --shapes). Alone on the machine, please.
 """
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -137,11 +139,38 @@ def serving_threads(port, make, num_clients, count):
             pass
 
 
-def busy_beside():
-    """Processors' seconds that this measurement and its processes, which have ended, did not have."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    own = os.times()
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK") - sum(own[:4])
+def targets(results):
+    """Rows of figures.target_rows(), of what was measured."""
+    rows = []
+    for part, found in results.items():
+        kind, note = part.split(" ")[0], " ".join(part.split(" ")[1:] and [",", part.split(" ")[1]])
+        if kind == "latency":
+            for model in found:
+                for where, limit in (("local", 5), ("redis", 8)):
+                    one = found[model][where]["added"]
+                    rows += [(f"{model}, {where}{note}: added latency, p50", f"<= {limit} ms", one["p50_ms"], limit, False),
+                             (f"{model}, {where}{note}: added latency, p99", "<= 20 ms", one["p99_ms"], 20, False)]
+        elif kind == "load":
+            held, most = found[str(found["held_by_one"])], found[max((name for name in found if name.isdigit()), key=int)]
+            ours, theirs = held["epd"], held["one"]
+            good = ours["goodput_per_s"] / theirs["goodput_per_s"] if theirs["goodput_per_s"] else math.inf if ours["goodput_per_s"] else 0.0
+            rows += [(f"most clients{note}: inter-token p99 / p50", "<= 1.3", most["epd"]["itl_p99_over_p50"], 1.3, False),
+                     (f"most clients{note}: tokens/s", ">= 0.9 x", most["epd"]["tokens_per_s"] / most["one"]["tokens_per_s"], 0.9, True),
+                     (f"{found['held_by_one']} clients{note}: goodput", ">= 1.2 x", good, 1.2, True)]
+        elif kind == "memory":
+            for model, peaks in found.items():
+                rows += [(f"{model}: peak of {name}", f"<= {limit} x", peaks[process][0] / peaks["one"][0], limit, False)
+                         for name, process, limit in (("E", "e0", 0.45), ("P", "p0", 0.75))]
+        elif kind == "peers":
+            rows += [(f"{name} peer{note}: step p99", "<= 1.1 x", one["itl_p99_over_none"], 1.1, False)
+                     for name, one in found.items() if "itl_p99_over_none" in one and name != "none"]
+        elif kind == "recovery":
+            rows += [(name.replace("_", " "), f"<= {limit} s", found[name]["seconds"] or math.inf, limit, False)
+                     for name, limit in (("encoder_killed", 5), ("encoder_killed_redis", 5), ("redis_back", 3))]
+        elif kind == "2E2D":
+            rows += [(f"2E2D, {clients} clients{note}: simulated / measured, {name}", "0.8 to 1.25", value, 1.25 if value >= 1 else 0.8, value < 1)
+                     for clients, one in found.items() if clients != "costs" for name, value in one["ratio"].items()]
+    return rows
 
 
 PARTS = {"latency": measure_latency, "load": measure_load, "memory": measure_memory, "peers": epd_events.measure_peers,
@@ -157,11 +186,14 @@ def main():
     parser.add_argument("--audio", type=Path, default=SHARED / "audio" / "jfk.wav")
     parser.add_argument("--shapes", type=Path, default=ROOT / ".cache" / "bench", help="folder of random checkpoints")
     parser.add_argument("--seconds", type=float, default=20, help="of a measurement")
+    parser.add_argument("--table", action="store_true", help="measures nothing: prints the targets and what the JSON file has of them")
     parser.add_argument("--quantization", default="none", help="of every process: int8, which has its own member in the results")
     parser.add_argument("--rounds", type=int, default=2, help="of the load")
     parser.add_argument("--clients", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4, 8], help="of the load")
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench" / "epd.json")
     options = parser.parse_args()
+    if options.table:
+        return print("\n".join(figures.target_rows(targets(json.loads(options.json.read_text())))))
     unknown = set(options.parts) - set(PARTS)
     if unknown or not options.transept.exists():
         sys.exit(f"bench: {', '.join(unknown) if unknown else options.transept}: there is no such {'part' if unknown else 'file'}")
@@ -173,9 +205,7 @@ def main():
     results = json.loads(options.json.read_text()) if options.json.exists() else {}
     try:
         for part in options.parts or PARTS:
-            begin, busy = time.monotonic(), busy_beside()
-            results[part + suffix] = {**PARTS[part](options), "processors_of_others": None}
-            results[part + suffix]["processors_of_others"] = (busy_beside() - busy) / (time.monotonic() - begin)
+            results[part + suffix] = PARTS[part](options)
             options.json.write_text(json.dumps(results, indent=1) + "\n")
     finally:
         options.clips.close()

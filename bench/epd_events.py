@@ -158,14 +158,17 @@ def measure_2e2d(options):
         costs = measured_costs(options, fleet, step, encode)
         found["costs"] = vars(costs)
         for clients in options.clients:
-            begin = time.monotonic()
-            replies = [reply for reply in closed_loop(fleet.port, clients, make, options.seconds)]
-            seen = [reply for reply in replies if begin + 0.5 <= reply.times[-1] <= begin + options.seconds]
-            real = {"requests_per_s": len(seen) / (options.seconds - 0.5), "tokens_per_s": sum(reply.num_tokens for reply in seen) / (options.seconds - 0.5),
+            taken = lambda: [metrics(fleet.port_of(name))["encoder_tokens_total"] for name in ("e0", "e1")]
+            begin, before = time.monotonic(), taken()
+            replies = closed_loop(fleet.port, clients, make, options.seconds)
+            warm = options.seconds / 3
+            seen = [reply for reply in replies if begin + warm <= reply.times[-1] <= begin + options.seconds]
+            real = {"requests_per_s": len(seen) / (options.seconds - warm), "tokens_per_s": sum(reply.num_tokens for reply in seen) / (options.seconds - warm),
                     "first_token_s": sum(reply.times[0] - reply.sent for reply in seen) / len(seen),
                     "latency_s": sum(reply.times[-1] - reply.sent for reply in seen) / len(seen)}
             paper = summary(PaperFleet(costs, 2, 2, clients, processors, NUM_TOKENS).run(200), 200)
-            found[str(clients)] = {"measured": real, "simulated": paper, "ratio": {name: paper[name] / value for name, value in real.items()}}
+            found[str(clients)] = {"measured": real, "simulated": paper, "ratio": {name: paper[name] / value for name, value in real.items()},
+                                   "positions_encoded": [after - then for then, after in zip(before, taken())]}
     print(json.dumps(found, indent=1), flush=True)
     return found
 

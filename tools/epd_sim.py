@@ -9,15 +9,25 @@ model. redis: commands and bytes a second. loss: a tenth of the instances dies. 
 """
 import argparse
 import json
+import math
+import sys
 from pathlib import Path
 
-from epd_sim_queues import Change, Load, TicketFleet, push_waits, quantile, ticket_waits
+from repo import ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+import bounds  # noqa: E402
+from epd_sim_queues import Change, Load, TicketFleet, push_waits, quantile, ticket_waits  # noqa: E402
+from shapes import SHAPES  # noqa: E402
 
 AGES = (0, 0.2, 1, 5)
-# By model: seconds of an encode and of writing its cross KV, of a decode step of 8 sequences, with one thread each; tokens of an answer; bytes of rows.
-# float32 on one processor of an EPYC (Zen 4); bench/epd.py ratio measures them again.
-MODELS = {}
-REDIS = {"commands": 60.0, "bytes": 8000.0, "commands_a_core": 100_000}
+# Operations a second of one processor of an EPYC (Zen 4), float32, as whisper-tiny's encode and its decode step of 8 had them.
+ENCODE_RATE, STEP_RATE, BATCH = 81e9, 45e9, 8
+# (shape, positions of an input, tokens of an answer)
+MODELS = (("whisper-tiny", 1500, 50), ("whisper-base", 1500, 50), ("whisper-small", 1500, 50), ("opus-mt", 32, 30), ("t5-base", 512, 60),
+          ("bart-large-cnn", 1024, 60))
+# Of a request, as bench/epd.py latency had it over Redis; of a core, an estimate.
+REDIS = {"commands": 40, "bytes": 6500, "commands_a_core": 100_000}
 
 
 def milliseconds(waits):
@@ -45,9 +55,19 @@ def encoders_a_decoder(model, batch=8, utilisation=0.8):
     return model["encode"] / utilisation / decode, 1 / decode
 
 
+def computed(name, positions, tokens):
+    """Seconds by operations, for encoders_a_decoder()."""
+    shape, peaks = SHAPES[name], {"operations": {"float32": 1.0}, "read": {"1": math.inf}}
+    cross = 2 * positions * shape["layers"] * 2 * shape["d_model"] ** 2
+    encode = bounds.encode_bound(shape, positions, 1, "float32", peaks)["operations"] - cross
+    step = bounds.step_bound(shape, positions, tokens / 2, BATCH, 1, "float32", "float32", peaks)["operations"]
+    return {"encode": encode / ENCODE_RATE, "projection": cross / ENCODE_RATE, "step": step / STEP_RATE, "tokens": tokens}
+
+
 def ratio(options):
-    models = options.costs.get("ratio") or MODELS
-    return [(name, *encoders_a_decoder(model)) for name, model in models.items()]
+    """[(model, ms of an encode, of the cross KV, of a step of 8, encode instances for each decode instance, inputs/s of the pair)]"""
+    models = options.costs.get("ratio") or {model[0]: computed(*model) for model in MODELS}
+    return [(name, *(1e3 * model[part] for part in ("encode", "projection", "step")), *encoders_a_decoder(model)) for name, model in models.items()]
 
 
 def redis(options):

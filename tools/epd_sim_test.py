@@ -138,6 +138,12 @@ class Answers(unittest.TestCase):
         self.assertAlmostEqual(rate, 1 / 0.06)
         self.assertAlmostEqual(share, 0.1 * rate)
 
+    def test_operations_are_those_of_the_design(self):
+        """whisper-tiny: its projection is 3.5 GFLOP, a tenth of its encode."""
+        found = epd_sim.computed("whisper-tiny", 1500, 50)
+        self.assertAlmostEqual(found["projection"] * epd_sim.ENCODE_RATE / 1e9, 3.54, delta=0.05)
+        self.assertAlmostEqual(found["projection"] / found["encode"], 0.10, delta=0.02)
+
     def test_redis_is_as_much_as_its_requests(self):
         rows = epd_sim.redis(SimpleNamespace(costs={"redis": {"commands": 10, "bytes": 100}}))
         self.assertEqual(rows[1][:2], (1000, 10_000))
