@@ -147,28 +147,28 @@ def targets(results):
         if kind == "latency":
             for model in found:
                 for where, limit in (("local", 5), ("redis", 8)):
-                    one = found[model][where]["added"]
-                    rows += [(f"{model}, {where}{note}: added latency, p50", f"<= {limit} ms", one["p50_ms"], limit, False),
-                             (f"{model}, {where}{note}: added latency, p99", "<= 20 ms", one["p99_ms"], 20, False)]
+                    one, count = found[model][where]["added"], found[model][where]["requests"]
+                    rows += [(f"{model}, {where}{note}: added latency, p50 of {count}", f"<= {limit} ms", one["p50_ms"], limit, False),
+                             (f"{model}, {where}{note}: added latency, p99 of {count}", "<= 20 ms", one["p99_ms"], 20, False)]
         elif kind == "load":
-            held, most = found[str(found["held_by_one"])], found[max((name for name in found if name.isdigit()), key=int)]
-            ours, theirs = held["epd"], held["one"]
-            good = ours["goodput_per_s"] / theirs["goodput_per_s"] if theirs["goodput_per_s"] else math.inf if ours["goodput_per_s"] else 0.0
+            held, most = found.get(str(found["held_by_one"])), found[max((name for name in found if name.isdigit()), key=int)]
+            # Where one process holds no load there is nothing to compare, whatever the fleet does.
+            good = held and held["epd"]["goodput_per_s"] / held["one"]["goodput_per_s"]
             rows += [(f"most clients{note}: inter-token p99 / p50", "<= 1.3", most["epd"]["itl_p99_over_p50"], 1.3, False),
                      (f"most clients{note}: tokens/s", ">= 0.9 x", most["epd"]["tokens_per_s"] / most["one"]["tokens_per_s"], 0.9, True),
-                     (f"{found['held_by_one']} clients{note}: goodput", ">= 1.2 x", good, 1.2, True)]
+                     (f"goodput{note}, at the load that one process just holds", ">= 1.2 x", good, 1.2, True)]
         elif kind == "memory":
             for model, peaks in found.items():
                 rows += [(f"{model}: peak of {name}", f"<= {limit} x", peaks[process][0] / peaks["one"][0], limit, False)
                          for name, process, limit in (("E", "e0", 0.45), ("P", "p0", 0.75))]
         elif kind == "peers":
-            rows += [(f"{name} peer{note}: step p99", "<= 1.1 x", one["itl_p99_over_none"], 1.1, False)
+            rows += [(f"{name} peer{note} ({one['sent_by_peer']} sent): step p99", "<= 1.1 x", one["itl_p99_over_none"], 1.1, False)
                      for name, one in found.items() if "itl_p99_over_none" in one and name != "none"]
         elif kind == "recovery":
-            rows += [(name.replace("_", " "), f"<= {limit} s", found[name]["seconds"] or math.inf, limit, False)
+            rows += [(name.replace("_", " "), f"<= {limit} s", math.inf if found[name]["seconds"] is None else found[name]["seconds"], limit, False)
                      for name, limit in (("encoder_killed", 5), ("encoder_killed_redis", 5), ("redis_back", 3))]
         elif kind == "2E2D":
-            rows += [(f"2E2D, {clients} clients{note}: simulated / measured, {name}", "0.8 to 1.25", value, 1.25 if value >= 1 else 0.8, value < 1)
+            rows += [(f"2E2D, {clients} clients{note}: simulated / measured, {name}", "0.8 to 1.2", value, 1.2 if value >= 1 else 0.8, value < 1)
                      for clients, one in found.items() if clients != "costs" for name, value in one["ratio"].items()]
     return rows
 

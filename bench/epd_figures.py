@@ -58,9 +58,8 @@ def median_of(rounds):
 
 
 def held_load(by_load):
-    """The largest load at which the share of good requests is HELD_SHARE or more; the smallest one where none is. by_load: {load: figures}"""
-    held = [load for load, figures in by_load.items() if figures["good_share"] >= HELD_SHARE]
-    return max(held) if held else min(by_load)
+    """The largest load at which the share of good requests is HELD_SHARE or more. None: there is none. by_load: {load: figures}"""
+    return max((load for load, figures in by_load.items() if figures["good_share"] >= HELD_SHARE), default=None)
 
 
 def recovery(ends, event, before=2.0, window=0.5, share=0.9):
@@ -76,10 +75,15 @@ def recovery(ends, event, before=2.0, window=0.5, share=0.9):
 
 
 def verdict(value, limit, more_is_better=False):
+    if value is None:
+        return "not shown"
     return "met" if (value >= limit if more_is_better else value <= limit) else "missed"
 
 
 def target_rows(rows):
     """Markdown of (what, target in words, value, limit, whether more is better)."""
     lines = ["| what | target | measured | |", "|---|---|---|---|"]
-    return lines + [f"| {what} | {words} | {value:.3g} | {verdict(value, limit, more)} |" for what, words, value, limit, more in rows]
+    for what, words, value, limit, more in rows:
+        shown = "-" if value is None else f"{value:.3g}"
+        lines.append(f"| {what} | {words} | {shown} | {verdict(value, limit, more)} |")
+    return lines

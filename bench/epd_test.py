@@ -42,7 +42,7 @@ class Figures(unittest.TestCase):
     def test_the_load_that_is_just_held(self):
         by_load = {1: {"good_share": 1.0}, 2: {"good_share": 0.9}, 4: {"good_share": 0.89}, 8: {"good_share": 0.2}}
         self.assertEqual(figures.held_load(by_load), 2)
-        self.assertEqual(figures.held_load({2: {"good_share": 0.1}, 1: {"good_share": 0.2}}), 1)
+        self.assertIsNone(figures.held_load({2: {"good_share": 0.1}, 1: {"good_share": 0.2}}))
 
     def test_recovery_is_when_answers_come_as_before(self):
         steady = [i / 100 for i in range(500)]
@@ -53,8 +53,8 @@ class Figures(unittest.TestCase):
         self.assertIsNone(figures.recovery([9.0], 5))  # nothing came before: nothing is known
 
     def test_targets_that_are_missed_are_said(self):
-        lines = figures.target_rows([("a", "<= 5 ms", 5.0, 5, False), ("b", ">= 2", 1.9, 2, True)])
-        self.assertEqual(lines[2:], ["| a | <= 5 ms | 5 | met |", "| b | >= 2 | 1.9 | missed |"])
+        lines = figures.target_rows([("a", "<= 5 ms", 5.0, 5, False), ("b", ">= 2", 1.9, 2, True), ("c", "<= 1", None, 1, False)])
+        self.assertEqual(lines[2:], ["| a | <= 5 ms | 5 | met |", "| b | >= 2 | 1.9 | missed |", "| c | <= 1 | - | not shown |"])
 
 
 class Client(unittest.TestCase):
