@@ -148,8 +148,9 @@ def targets(results):
             for model in found:
                 for where, limit in (("local", 5), ("redis", 8)):
                     one, count = found[model][where]["added"], found[model][where]["requests"]
-                    rows += [(f"{model}, {where}{note}: added latency, p50 of {count}", f"<= {limit} ms", one["p50_ms"], limit, False),
-                             (f"{model}, {where}{note}: added latency, p99 of {count}", "<= 20 ms", one["p99_ms"], 20, False)]
+                    enough = count >= figures.LEAST_REQUESTS
+                    rows += [(f"{model}, {where}{note}: added latency, p50 of {count}", f"<= {limit} ms", one["p50_ms"], limit if enough else None, False),
+                             (f"{model}, {where}{note}: added latency, p99 of {count}", "<= 20 ms", one["p99_ms"], 20 if enough else None, False)]
         elif kind == "load":
             held, most = found.get(str(found["held_by_one"])), found[max((name for name in found if name.isdigit()), key=int)]
             # Where one process holds no load there is nothing to compare, whatever the fleet does.

@@ -3,6 +3,7 @@ import math
 import statistics
 
 TTFT_LIMIT, ITL_FACTOR = 2.0, 1.3
+LEAST_REQUESTS = 100  # of a percentile that counts
 HELD_SHARE = 0.9  # of requests within the limits: the load is held
 
 
@@ -77,6 +78,8 @@ def recovery(ends, event, before=2.0, window=0.5, share=0.9):
 def verdict(value, limit, more_is_better=False):
     if value is None:
         return "not shown"
+    if limit is None:
+        return "too few requests"
     return "met" if (value >= limit if more_is_better else value <= limit) else "missed"
 
 

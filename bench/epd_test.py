@@ -53,8 +53,10 @@ class Figures(unittest.TestCase):
         self.assertIsNone(figures.recovery([9.0], 5))  # nothing came before: nothing is known
 
     def test_targets_that_are_missed_are_said(self):
-        lines = figures.target_rows([("a", "<= 5 ms", 5.0, 5, False), ("b", ">= 2", 1.9, 2, True), ("c", "<= 1", None, 1, False)])
-        self.assertEqual(lines[2:], ["| a | <= 5 ms | 5 | met |", "| b | >= 2 | 1.9 | missed |", "| c | <= 1 | - | not shown |"])
+        lines = figures.target_rows([("a", "<= 5 ms", 5.0, 5, False), ("b", ">= 2", 1.9, 2, True), ("c", "<= 1", None, 1, False),
+                                     ("d", "<= 1", 0.5, None, False)])
+        self.assertEqual(lines[2:], ["| a | <= 5 ms | 5 | met |", "| b | >= 2 | 1.9 | missed |", "| c | <= 1 | - | not shown |",
+                                     "| d | <= 1 | 0.5 | too few requests |"])
 
 
 class Client(unittest.TestCase):
