@@ -90,7 +90,7 @@ def by_second(fleet, seconds, begin, end):
 
 
 def loss(options):
-    """A tenth dies at 10 s, at two utilisations; nothing is started in their place within the time."""
+    """A tenth dies at 10 s, at two utilisations; as many are there again 10 s later."""
     found = []
     for share in (0.8, 0.95):
         load = Load(num_instances=options.instances, utilisation=share)
