@@ -70,6 +70,7 @@ def main():
     parser.add_argument("--against", type=Path, metavar="BINARY", help="the workloads through this transept binary too, in alternating rounds: "
                         "the ratio of each figure, and nothing else")
     parser.add_argument("--control", action="store_true", help="with --against: BINARY over itself too, which shows the machine's noise")
+    parser.add_argument("--epd", nargs="*", metavar="PART", help="separated encoders beside one process (bench/epd.py), and nothing else")
     compare.add_options(parser)
     parser.add_argument("--options", action="help", help="this list")  # ./dev has --help
     options = parser.parse_args()
@@ -78,6 +79,9 @@ def main():
     if options.instructions:
         build("release", "step_probe")
         sys.exit(instructions.check(options.update))
+    if options.epd is not None:
+        build("release", "transept")
+        sys.exit(subprocess.run([sys.executable, "bench/epd.py", *options.epd, "--seconds", "2" if options.quick else "20"], cwd=ROOT).returncode)
     if options.peers:
         install_peers()
     if options.against:
