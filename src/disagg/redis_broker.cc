@@ -12,7 +12,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kPeersTime = milliseconds(250);  // that a list of peers is used again
+// How long a list of peers is used again: longer if it took long, so that a server that is far away is not asked all
+// the time.
+constexpr Duration kPeersTime = milliseconds(250);
+constexpr int kPeersReads = 4;
 constexpr Duration kSetTime = std::chrono::hours(25);
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
@@ -139,18 +142,19 @@ Status RedisBroker::subscribe(const InstanceId& self, EcChannel channel,
 
 Status RedisBroker::announce(const InstanceRecord& record, Duration ttl) {
   RETURN_IF_ERROR(check_instance_record(record));
-  forget_peers();
   std::vector<std::byte> bytes;
   encode_instance_record(record, bytes);
   const std::string key = keys_.record(record.id.name), time = milliseconds_text(ttl);
   ASSIGN_OR_RETURN(RedisLink::Turn turn, link_->turn());
   // The set has the name before there is a record, so that no record is missed. The last command needs no memory, and
   // keeps a record that is there when SET fails.
-  return own_redis_name(runner(turn), keys_, record.id, ttl, true,
-                        {{"SADD", keys_.instances(), record.id.name},
-                         {"PEXPIRE", keys_.instances(), milliseconds_text(kSetTime)},
-                         {"SET", key, bytes_text(bytes), "PX", time},
-                         {"PEXPIRE", key, time}});
+  RETURN_IF_ERROR(own_redis_name(runner(turn), keys_, record.id, ttl, true,
+                                 {{"SADD", keys_.instances(), record.id.name},
+                                  {"PEXPIRE", keys_.instances(), milliseconds_text(kSetTime)},
+                                  {"SET", key, bytes_text(bytes), "PX", time},
+                                  {"PEXPIRE", key, time}}));
+  list_peer(record);
+  return ok_status();
 }
 
 Status RedisBroker::leave(const InstanceId& self) {
@@ -175,11 +179,23 @@ StatusOr<std::vector<InstanceRecord>> RedisBroker::peers() const {
     const MutexLock lock(peers_mutex_);
     if (now() < peers_until_) return peers_;
   }
+  const TimePoint begin = now();
   ASSIGN_OR_RETURN(std::vector<InstanceRecord> records, read_peers());
   const MutexLock lock(peers_mutex_);
   peers_ = records;
-  peers_until_ = now() + kPeersTime;
+  peers_until_ = now() + std::max(kPeersTime, kPeersReads * (now() - begin));
   return records;
+}
+
+// What was announced here is in the list at once.
+void RedisBroker::list_peer(const InstanceRecord& record) {
+  const MutexLock lock(peers_mutex_);
+  const auto at = std::ranges::lower_bound(peers_, record.id.name, {}, [](const auto& peer) { return peer.id.name; });
+  if (at != peers_.end() && at->id.name == record.id.name) {
+    *at = record;
+  } else {
+    peers_.insert(at, record);
+  }
 }
 
 void RedisBroker::forget_peers() const {

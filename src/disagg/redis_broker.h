@@ -58,6 +58,7 @@ class RedisBroker final : public Broker {
   StatusOr<std::vector<InstanceRecord>> read_peers() const;
   void forget_names(const std::vector<std::string>& names) const;
   void forget_peers() const;
+  void list_peer(const InstanceRecord& record);
 
   const Options options_;
   const RedisKeys keys_;

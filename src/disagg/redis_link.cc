@@ -8,6 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kPing = milliseconds(250);
+constexpr Duration kMayWait = milliseconds(5);  // for other calls, before a further connection is opened
 constexpr Duration kFirstWait = milliseconds(50), kLongestWait = std::chrono::seconds(1);
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
@@ -37,33 +38,70 @@ Status RedisLink::away() const {
 void RedisLink::lose(const Status& why) {
   is_away_ = true;
   why_away_ = why;
+  idle_.clear();
   changed_.notify_all();
+}
+
+RedisLink::RedisLink(RedisUrl url, Duration answer, std::unique_ptr<RedisConnection> connection)
+    : url_(std::move(url)), answer_(answer) {
+  idle_.push_back(std::move(connection));
+}
+
+// One that the server has not closed meanwhile; null: there is none.
+std::unique_ptr<RedisConnection> RedisLink::take_idle() {
+  while (!idle_.empty()) {
+    std::unique_ptr<RedisConnection> connection = std::move(idle_.back());
+    idle_.pop_back();
+    if (connection->is_idle() || (idle_.empty() && num_turns_ == 0)) return connection;
+  }
+  return nullptr;
 }
 
 StatusOr<RedisLink::Turn> RedisLink::turn() {
   const TimePoint deadline = now() + answer_;
+  TimePoint open_at = now() + kMayWait;
+  while (true) {
+    ASSIGN_OR_RETURN(auto connection, wait_for_idle(open_at, deadline));
+    if (connection == nullptr) {
+      auto opened = RedisConnection::open(url_, now() + answer_);
+      if (opened.ok()) connection = *std::move(opened);
+    }
+    // What has waited for others says nothing of the server.
+    if (connection != nullptr) return Turn(this, std::move(connection), now() + answer_);
+    // It takes no more connections, for instance; if it is away, those that have one say so.
+    open_at = TimePoint::max();
+    const MutexLock lock(mutex_);
+    --num_turns_;
+    changed_.notify_all();
+  }
+}
+
+// Null: the caller is to open one. Counts the turn.
+StatusOr<std::unique_ptr<RedisConnection>> RedisLink::wait_for_idle(TimePoint open_at, TimePoint deadline) {
   const MutexLock lock(mutex_);
   while (true) {
     if (is_away_) return away();
-    if (!is_in_use_) break;
-    if (!changed_.wait_until(mutex_, deadline) && now() >= deadline) {
-      return absl::UnavailableError("the broker is busy with other calls");
+    std::unique_ptr<RedisConnection> connection = take_idle();
+    const bool may_open = num_turns_ < kMaxConnections && now() >= open_at;
+    if (connection != nullptr || may_open) {
+      ++num_turns_;
+      return connection;
     }
+    if (now() >= deadline) return absl::UnavailableError("the broker is busy with other calls");
+    changed_.wait_until(mutex_, num_turns_ < kMaxConnections ? std::min(open_at, deadline) : deadline);
   }
-  is_in_use_ = true;
-  // What has waited for others says nothing of the server.
-  return Turn(this, now() + answer_);
 }
 
 RedisLink::Turn::~Turn() {
   if (link_ == nullptr) return;
   const MutexLock lock(link_->mutex_);
-  link_->is_in_use_ = false;
+  --link_->num_turns_;
+  if (!link_->is_away_) link_->idle_.push_back(std::move(connection_));
   link_->changed_.notify_all();
 }
 
 StatusOr<std::vector<RedisValue>> RedisLink::Turn::run(std::span<const RedisCommand> commands) {
-  auto replies = link_->connection_->run(commands, deadline_);
+  auto replies = connection_->run(commands, deadline_);
   const MutexLock lock(link_->mutex_);
   if (replies.ok()) {
     link_->heard_ = now();
@@ -133,9 +171,10 @@ void RedisLink::come_back() {
     StatusOr<std::unique_ptr<RedisConnection>> opened = RedisConnection::open(url_, begun + answer_);
     const MutexLock lock(mutex_);
     if (opened.ok()) {
-      while (is_in_use_ && !is_stopped_) changed_.wait(mutex_);
+      while (num_turns_ > 0 && !is_stopped_) changed_.wait(mutex_);
       if (is_stopped_) return;
-      connection_ = *std::move(opened);
+      idle_.clear();
+      idle_.push_back(*std::move(opened));
       is_away_ = is_suspect_ = false;
       changed_.notify_all();
       return;

@@ -1,7 +1,8 @@
-// The way of a broker to its Redis server: one connection for its calls, which they use in turn, and a thread that
-// looks after it. When there were no calls for 250 ms, the thread asks for a sign of life; a server that gives none for
-// its answer's time, or whose connection breaks, is away. It connects again after 50 ms, doubling to a second.
-// Thread-safe.
+// The way of a broker to its Redis server: connections for its calls, each used by one call at a time, and a thread
+// that looks after them. There is one while calls wait for each other less than 5 ms; a server that is far away gets up
+// to kMaxConnections. When there were no calls for 250 ms, the thread asks for a sign of life; a server that gives none
+// for its answer's time, or whose connection breaks, is away. The thread connects again after 50 ms, doubling to a
+// second. Thread-safe.
 //
 // A call waits that time at most for its turn, and in its turn that time at most for the server.
 #pragma once
@@ -22,6 +23,7 @@ namespace transept {
 class RedisLink final {
  public:
   static constexpr Duration kAnswer = std::chrono::seconds(1);
+  static constexpr size_t kMaxConnections = 4;
 
   // `answer`: the longest time that the server may need. Errors: as RedisConnection::open().
   static StatusOr<std::unique_ptr<RedisLink>> open(const RedisUrl& url, Duration answer = kAnswer);
@@ -30,10 +32,13 @@ class RedisLink final {
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
 
-  // The connection, while this value lives. A call's steps share one answer's time.
+  // A connection, while this value lives. A call's steps share one answer's time.
   class Turn final {
    public:
-    Turn(Turn&& other) noexcept : link_(std::exchange(other.link_, nullptr)), deadline_(other.deadline_) {}
+    Turn(Turn&& other) noexcept
+        : link_(std::exchange(other.link_, nullptr)),
+          connection_(std::move(other.connection_)),
+          deadline_(other.deadline_) {}
     Turn& operator=(Turn&&) = delete;
     ~Turn();
 
@@ -45,8 +50,10 @@ class RedisLink final {
 
    private:
     friend class RedisLink;
-    Turn(RedisLink* link, TimePoint deadline) : link_(link), deadline_(deadline) {}
+    Turn(RedisLink* link, std::unique_ptr<RedisConnection> connection, TimePoint deadline)
+        : link_(link), connection_(std::move(connection)), deadline_(deadline) {}
     RedisLink* link_;
+    std::unique_ptr<RedisConnection> connection_;
     TimePoint deadline_;
   };
   // Errors: kUnavailable, the server is away, or other calls wait for it all the time.
@@ -64,8 +71,9 @@ class RedisLink final {
   void on_path(std::function<void(bool is_away)> tell);
 
  private:
-  RedisLink(RedisUrl url, Duration answer, std::unique_ptr<RedisConnection> connection)
-      : url_(std::move(url)), answer_(answer), connection_(std::move(connection)) {}
+  RedisLink(RedisUrl url, Duration answer, std::unique_ptr<RedisConnection> connection);
+  std::unique_ptr<RedisConnection> take_idle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<std::unique_ptr<RedisConnection>> wait_for_idle(TimePoint open_at, TimePoint deadline);
   Status away() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void lose(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void look_after();
@@ -78,12 +86,12 @@ class RedisLink final {
   CondVar changed_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_suspect_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_in_use_ ABSL_GUARDED_BY(mutex_) = false;  // by a turn, which alone uses and replaces the connection
+  std::vector<std::unique_ptr<RedisConnection>> idle_ ABSL_GUARDED_BY(mutex_);
+  size_t num_turns_ ABSL_GUARDED_BY(mutex_) = 0;  // that have a connection, or open one
   bool is_away_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint heard_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
   Status why_away_ ABSL_GUARDED_BY(mutex_);
   std::function<void(bool)> tell_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<RedisConnection> connection_;  // of the turn
   std::thread thread_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <optional>
 #include <set>
 
 #include "disagg/broker_conformance_testing.h"
@@ -65,17 +67,47 @@ TEST_F(RedisLinkTest, ConnectsAgainWhenTheServerEndsTheConnection) {
   EXPECT_TRUE((*link)->run({{"PING"}}).ok());
 }
 
+size_t num_connections(const RedisServer& server) {
+  const std::string list = server.run({"CLIENT", "LIST", "TYPE", "normal"}).text;
+  return static_cast<size_t>(std::ranges::count(list, '\n')) - 1;  // and the one that asks
+}
+
 TEST_F(RedisLinkTest, CallsTakeTurns) {
   const RedisServer server;
   auto link = RedisLink::open(server.url());
   ASSERT_TRUE(link.ok()) << link.status();
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE((*link)->run({{"PING"}}).ok());
+  EXPECT_EQ(num_connections(server), 1u) << "calls that do not wait for each other need no other";
   {
-    auto turn = (*link)->turn();
-    ASSERT_TRUE(turn.ok());
+    std::vector<StatusOr<RedisLink::Turn>> turns;
+    for (size_t i = 0; i < RedisLink::kMaxConnections; ++i) {
+      turns.push_back((*link)->turn());
+      ASSERT_TRUE(turns.back().ok()) << turns.back().status();
+    }
+    for (auto& turn : turns) EXPECT_TRUE(turn->run({{"PING"}}).ok());
+    EXPECT_EQ(num_connections(server), RedisLink::kMaxConnections);
     std::thread other([&] { EXPECT_EQ((*link)->turn().status().code(), absl::StatusCode::kUnavailable); });
     other.join();
+    turns.pop_back();
+    EXPECT_TRUE((*link)->run({{"PING"}}).ok());
   }
   EXPECT_TRUE((*link)->turn().ok());
+}
+
+TEST_F(RedisLinkTest, AServerThatTakesNoFurtherConnectionIsNotAway) {
+  const RedisServer server;
+  auto link = RedisLink::open(server.url());
+  ASSERT_TRUE(link.ok()) << link.status();
+  std::atomic<int> num_away{0};
+  (*link)->on_path([&](bool is_away) { num_away += is_away ? 1 : 0; });
+  ASSERT_TRUE((*link)->run({{"CONFIG", "SET", "maxclients", "1"}}).ok());
+  std::optional<StatusOr<RedisLink::Turn>> turn((*link)->turn());
+  ASSERT_TRUE(turn->ok());
+  std::thread other([&] { EXPECT_TRUE((*link)->run({{"PING"}}).ok()); });
+  std::this_thread::sleep_for(milliseconds(100));
+  turn.reset();
+  other.join();
+  EXPECT_EQ(num_away, 0);
 }
 
 TEST_F(RedisLinkTest, ABrokerWorksWithADistantServer) {

@@ -16,7 +16,6 @@
   X(ucp_am_recv_data_nbx) \
   X(ucp_am_send_nbx) \
   X(ucp_cleanup) \
-  X(ucp_config_modify) \
   X(ucp_config_read) \
   X(ucp_config_release) \
   X(ucp_ep_close_nbx) \

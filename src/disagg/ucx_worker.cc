@@ -24,8 +24,6 @@ Status UcxWorker::start() {
   };
   ucp_config_t* config = nullptr;
   RETURN_IF_ERROR(check(ucx().ucp_config_read(nullptr, nullptr, &config)));
-  // An instance that starts again gets its port again. A version without the setting waits for the system.
-  (void)ucx().ucp_config_modify(config, "TCP_CM_REUSEADDR", "y");
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

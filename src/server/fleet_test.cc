@@ -203,7 +203,9 @@ TEST_F(FleetTest, MetricsTellOfEachTransfer) {
 
 TEST_F(FleetTest, MetricsTellWhoIsThere) {
   start(bundled_model(), 2);
-  add_encoder(bundled_model(), "float16");
+  EngineConfig other;
+  other.dtype = "float16";
+  add_encoder(bundled_model(), other);
   const auto peers = [&](const Member& member, const char* role, const char* state) {
     return value(metrics_of(member), "peers", {{"role", role}, {"state", state}});
   };
