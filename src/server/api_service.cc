@@ -352,7 +352,8 @@ void ApiService::on_done(const HttpRequest& request, int status, double seconds,
   const Route* route = find_route(request.method, request.path);
   metrics_.count_http(route == nullptr ? "other" : route->pattern, request.method, status, seconds);
   // What asks every few seconds whether all is well would bury everything else.
-  const bool is_probe = route != nullptr && (route->is_public || route->is_local_public) && status < 400;
+  const bool is_probe = route != nullptr && route->kind != RouteKind::kPeer && status < 400 &&
+                        (route->is_public || route->is_local_public);
   if (!is_probe) log_.log_done(request, status, seconds, bytes_sent);
 }
 

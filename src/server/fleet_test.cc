@@ -530,7 +530,9 @@ TEST_F(FleetTest, RoomForRowsThatDoNotComeIsBackAfterTheLease) {
   meta.width = model.info.spec.width_of(Consumers::kCross);
   meta.place = {0, meta.num_positions, {}};
   meta.time_left = seconds(100);
-  for (const InstanceRecord& peer : broker->peers().value()) {
+  const auto peers = broker->peers();
+  ASSERT_TRUE(peers.ok()) << peers.status();
+  for (const InstanceRecord& peer : *peers) {
     if (peer.id.name == "p0") connector.send(peer.id, meta);
   }
   const auto waits_until = [&](bool is_free) {
