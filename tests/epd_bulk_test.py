@@ -2,46 +2,19 @@
 no process loads a library that it was not asked to use. Needs build/release/transept, and redis-server; for ucx libucx0. What is not there is
 skipped by name."""
 import shutil
-import subprocess
-import tempfile
 import unittest
 from contextlib import ExitStack
 from pathlib import Path
 
-import epd_load
 from cli_test import BINARY
+from epd_by_hand import Redis
 
+import epd_load
 import serving
-from serving import SPEECH_MODEL, TEXT_MODEL, wait_until
+from serving import SPEECH_MODEL, TEXT_MODEL
 
 LIBRARIES = {"zmq": "libzmq.so", "ucx": "libucp.so"}  # beside libhiredis, which all have for the broker
 COUNT = 12
-
-
-class Redis:
-    """A server of its own; use in `with`."""
-
-    def __init__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="redis"))
-        self.path = self.folder / "redis"
-        self.process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no",
-                                         "--dir", self.folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-
-    def __enter__(self):
-        assert wait_until(lambda: self.path.exists() and "PONG" in self.run("PING"), 10, 0.02) is not None, "redis-server does not answer"
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.folder)
-
-    def run(self, *command):
-        return subprocess.run(["redis-cli", "-s", self.path, *command], capture_output=True, text=True).stdout
-
-    def num_calls(self, command):
-        found = [line for line in self.run("INFO", "commandstats").splitlines() if line.startswith(f"cmdstat_{command}:calls=")]
-        return int(found[0].split("=")[1].split(",")[0]) if found else 0
 
 
 def loaded(process):
@@ -55,7 +28,7 @@ class EpdBulkTest(unittest.TestCase):
         """Its two servers: encode, decode."""
         servers = []
         for role in ("encode", "decode"):
-            flags = ["--role", role, "--broker", f"redis+unix://{redis.path}", "--instance-name", role, "--ec-bulk", kind]
+            flags = ["--role", role, "--broker", redis.url, "--instance-name", role, "--ec-bulk", kind]
             try:
                 servers.append(stack.enter_context(serving.Server(BINARY, model, *flags, env={"UCX_TLS": "tcp,sm,self"})))
             except AssertionError as error:
@@ -80,8 +53,9 @@ class EpdBulkTest(unittest.TestCase):
             took_rows = redis.num_calls("getdel") - num_before
             self.assertEqual(took_rows >= COUNT, kind == "broker", f"{took_rows} frames were taken out of Redis")
             self.assertEqual(redis.run("KEYS", "transept:default:ec:*").split(), [])
-            for server in (encode, decode):
-                self.assertEqual(loaded(server.process), {kind} & LIBRARIES.keys())
+            if model == TEXT_MODEL:  # Debian's FFmpeg, which reads audio, has libzmq, too
+                for server in (encode, decode):
+                    self.assertEqual(loaded(server.process), {kind} & LIBRARIES.keys())
             self.assertEqual([decode.stop(), encode.stop()], [0, 0])
             self.assertEqual(redis.run("KEYS", "transept:default:frames:*").split(), [])
 
@@ -91,20 +65,24 @@ class EpdBulkTest(unittest.TestCase):
     def test_rows_by_ucx(self):
         self.answers_as_one_process("ucx", SPEECH_MODEL, epd_load.Sounds(2, longest=31))
 
+    def test_nothing_else_is_loaded(self):
+        for kind in ("broker", "ucx"):
+            self.answers_as_one_process(kind, TEXT_MODEL, epd_load.Texts(5))
+
     def test_rows_by_zmq_beside_redis(self):
         self.answers_as_one_process("zmq", TEXT_MODEL, epd_load.Texts(3))
 
     def test_mixed_fleets_are_refused_by_name(self):
-        """An encode instance that cannot send to where the decode instance takes rows says so, and the client has an error in time."""
+        """An encode instance that cannot send to where the decode instance takes rows says so, and the client has the error."""
         with ExitStack() as stack:
             redis = stack.enter_context(Redis())
-            broker = ["--broker", f"redis+unix://{redis.path}"]
+            broker = ["--broker", redis.url]
             encode = stack.enter_context(serving.Server(BINARY, TEXT_MODEL, "--role", "encode", *broker))
             decode = stack.enter_context(serving.Server(BINARY, TEXT_MODEL, "--role", "decode", *broker, "--instance-name", "p0",
                                                         "--ec-bulk", "broker"))
             reply = epd_load.ask(decode.port, epd_load.Texts(4, kinds=({},)).next())
             self.assertEqual((reply.what, reply.status), (epd_load.REFUSED, 503), reply.words)
-            self.assertRegex(encode.log(), r"rows of \S+ cannot be sent to redis:p0:\d+: address redis:p0:\d+: is neither ipc://PATH nor tcp://")
+            self.assertRegex(reply.words, r"p0 takes rows at redis:p0:\d+, and this instance at tcp://\S+: --ec-bulk differs")
 
 
 if __name__ == "__main__":

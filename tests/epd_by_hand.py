@@ -42,6 +42,14 @@ class Redis:
     def url(self):
         return f"redis://127.0.0.1:{self.port}"
 
+    def run(self, *command):
+        """What redis-cli prints."""
+        return subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True).stdout
+
+    def num_calls(self, command):
+        found = [line for line in self.run("INFO", "commandstats").splitlines() if line.startswith(f"cmdstat_{command}:calls=")]
+        return int(found[0].split("=")[1].split(",")[0]) if found else 0
+
 
 def listens(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):

@@ -73,7 +73,9 @@ std::shared_ptr<const EncoderItem> TicketAsker::find(const EcInput& input) const
 
 bool TicketAsker::refuse(const EcInput& input, const Status& why) {
   if (find(input) == nullptr) return false;
-  fail(input, why);
+  // Of fleets whose instances do not fit together, not of the request: a client may try again, and a fallback helps.
+  const bool is_of_fleet = absl::IsFailedPrecondition(why);
+  fail(input, is_of_fleet ? absl::UnavailableError(error_message(why)) : why);
   return true;
 }
 

@@ -267,6 +267,14 @@ TEST_F(TicketAskerTest, PassesOnWhatAnEncodeInstanceRefuses) {
   EXPECT_TRUE(inbox_->is_empty());
 }
 
+TEST_F(TicketAskerTest, InstancesThatDoNotFitAreNoFaultOfTheRequest) {
+  start();
+  asker_->ask(ask_of("r1"));
+  ASSERT_TRUE(take().has_value());
+  EXPECT_TRUE(asker_->refuse({"r1", 3}, absl::FailedPreconditionError("--ec-bulk differs")));
+  EXPECT_EQ(failure().why, absl::UnavailableError("--ec-bulk differs"));
+}
+
 TEST_F(TicketAskerTest, OffersNothingThatIsOver) {
   start();
   asker_->ask(ask_of("late", Duration::zero()));

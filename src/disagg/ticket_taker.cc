@@ -28,6 +28,12 @@ std::string of_request(const Ticket& ticket) {
   return ticket.trace.request_id.empty() ? "" : str_cat(" (request ", ticket.trace.request_id, ")");
 }
 
+// ZeroMQ's addresses are of two kinds.
+std::string_view way_of(std::string_view bulk_address) {
+  const std::string_view kind = bulk_address.substr(0, bulk_address.find(':'));
+  return kind == "ipc" ? "tcp" : kind;
+}
+
 // The asker, its network or this engine's queue may be there in a moment.
 bool is_passing(const Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
@@ -207,7 +213,8 @@ void TicketTaker::run_worker() {
 }
 
 TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
-  StatusOr<EncoderItem> item = fetch(client, ticket, deadline);
+  const Status way = check_way(ticket.consumer);
+  StatusOr<EncoderItem> item = way.ok() ? fetch(client, ticket, deadline) : way;
   Status status = item.status();
   if (item.ok() && is_lost(input_of(ticket.key))) return Fate::kLeft;
   if (item.ok()) {
@@ -250,6 +257,17 @@ StatusOr<EncoderItem> TicketTaker::fetch(InstanceClient& client, const Ticket& t
 bool TicketTaker::is_lost(const EcInput& input) const {
   const MutexLock lock(mutex_);
   return in_work_.at(input).is_lost;
+}
+
+// Whether rows can go from here to there, as far as the broker knows.
+Status TicketTaker::check_way(const InstanceId& consumer) const {
+  const auto peers = broker_->peers();
+  if (!peers.ok() || options_.bulk_address.empty()) return ok_status();
+  const auto there = std::ranges::find(*peers, consumer, &InstanceRecord::id);
+  if (there == peers->end() || way_of(there->bulk_address) == way_of(options_.bulk_address)) return ok_status();
+  return absl::FailedPreconditionError(str_cat(consumer.name, " takes rows at ", there->bulk_address,
+                                               ", and this instance at ", options_.bulk_address,
+                                               ": --ec-bulk differs"));
 }
 
 // Whether that process has ended, as far as the broker knows.

@@ -46,6 +46,7 @@ class TicketTaker final {
   struct Options {
     InstanceId self;
     ModelFingerprint model;
+    std::string bulk_address;  // of this instance; "": it reaches every consumer
     InstanceClient::Options client;
     int32_t max_in_work = 32;      // tickets, and threads
     int64_t max_positions = 4096;  // encoder positions of tickets in work, of which one is always taken
@@ -100,6 +101,7 @@ class TicketTaker final {
   StatusOr<EncoderItem> fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
   std::vector<EcInput> lose_all();
   bool is_lost(const EcInput& input) const;
+  Status check_way(const InstanceId& consumer) const;
   bool is_gone(const InstanceId& consumer) const;
   bool wait_before_retry(const EcInput& input, TimePoint deadline);
   void end(const EcInput& input, Fate fate);

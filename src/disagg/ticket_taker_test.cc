@@ -294,6 +294,25 @@ TEST_F(TicketTakerTest, TellsWhyItRefuses) {
   EXPECT_EQ(asking_.renew(options_.self, {"r0", 0, 0}).code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(TicketTakerTest, AConsumerThatRowsCannotReachIsRefused) {
+  intake_.finish_all(ok_status());
+  options_.bulk_address = "ipc:///run/f/e0";
+  InstanceRecord record;
+  record.id = {"p0", 22};
+  record.role = InstanceRole::kDecode;
+  record.bulk_address = "redis:p0:22";
+  ASSERT_TRUE(asking_.announce(record, seconds(100)).ok());
+  start();
+  offer(asker_.keep("r0", {1}));
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_refused == 1; }));
+  EXPECT_THAT(asker_.refusals().at("/v1/inputs/r0/0"),
+              HasSubstr("p0 takes rows at redis:p0:22, and this instance at ipc:///run/f/e0: --ec-bulk differs"));
+  record.bulk_address = "tcp://10.0.0.7:1";
+  ASSERT_TRUE(asking_.announce(record, seconds(100)).ok());
+  offer(asker_.keep("r1", {1}));
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; }));
+}
+
 TEST_F(TicketTakerTest, AnotherInputThanTheTicketSaysIsRefused) {
   start();
   Ticket ticket = asker_.keep("r0", {1, 2});

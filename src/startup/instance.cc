@@ -123,6 +123,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::functio
   intake_ = std::make_unique<Intake>(engine);
   TicketTaker::Options taker;
   taker.self = id_;
+  taker.bulk_address = record_.bulk_address;
   taker.model = model.fingerprint;
   taker.client.secret = options_.secret;
   taker.max_positions = model.info.max_num_encoder_tokens;
