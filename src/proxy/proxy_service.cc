@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "net/http_chars.h"
+#include "proxy/ending_responder.h"
 #include "request/result_json.h"
 
 namespace transept {
@@ -72,6 +73,12 @@ std::string target_of(const std::string& prefix, const HttpRequest& request) {
     }
   }
   return request.query.empty() ? target : str_cat(target, "?", request.query);
+}
+
+// Whether the client has chosen the request's id.
+bool is_named(const HttpRequest& request) {
+  const std::string* id = request.header("X-Request-Id");
+  return request.method == "POST" && id != nullptr && *id == request.request_id;
 }
 
 bool is_between_instances(std::string_view path) { return path.starts_with("/v1/inputs/") || path == "/v1/encode"; }
@@ -152,21 +159,39 @@ std::optional<HttpResponse> ProxyService::on_body_bytes(const std::shared_ptr<vo
 
 void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) {
   const MutexLock lock(mutex_);
-  if (num_in_work_ >= options_.max_requests) {
+  if (std::optional<HttpResponse> refusal = refuse_now(request)) {
     ++num_failed_;
-    return responder->respond(response_of(
-        resource_exhausted(num_in_work_, " requests are in work; at most ", options_.max_requests, " may be")));
+    return responder->respond(*std::move(refusal));
   }
   ++num_in_work_;
+  if (is_named(request)) responder = name(request.request_id, std::move(responder));
   waiting_.push_back({std::move(request), std::move(ticket), std::move(responder)});
-  if (num_idle_ < static_cast<int32_t>(waiting_.size()) && !is_stopped_) add_thread();
-  if (threads_.empty()) {
-    ++num_failed_;
-    --num_in_work_;
-    waiting_.back().responder->respond(response_of(absl::UnavailableError("the system gives no thread")));
-    return waiting_.pop_back();
-  }
   changed_.notify_one();
+}
+
+// Otherwise a thread will have it.
+std::optional<HttpResponse> ProxyService::refuse_now(const HttpRequest& request) {
+  if (is_named(request) && named_.contains(request.request_id)) {
+    return response_of(with_param(
+        absl::AlreadyExistsError(str_cat("a request with the X-Request-Id ", request.request_id, " is in flight")),
+        "X-Request-Id"));
+  }
+  if (num_in_work_ >= options_.max_requests) {
+    return response_of(
+        resource_exhausted(num_in_work_, " requests are in work; at most ", options_.max_requests, " may be"));
+  }
+  if (num_idle_ <= static_cast<int32_t>(waiting_.size()) && !is_stopped_) add_thread();
+  if (threads_.empty()) return response_of(absl::UnavailableError("the system gives no thread"));
+  return std::nullopt;
+}
+
+// A client that has its answer may use the id again, so it is free before the answer ends.
+std::shared_ptr<Responder> ProxyService::name(const std::string& id, std::shared_ptr<Responder> responder) {
+  named_.insert(id);
+  return std::make_shared<EndingResponder>(std::move(responder), [this, id] {
+    const MutexLock lock(mutex_);
+    named_.erase(id);
+  });
 }
 
 HttpResponse ProxyService::on_error(int status, const std::string& reason, const std::string& /*request_id*/) {

@@ -1,5 +1,6 @@
 // The proxy of a fleet: forwards each request to a decode instance, and passes the answer on as it comes, bytes
-// unchanged. A request is tried again at another instance before the first byte of its answer, and never after.
+// unchanged. A request is tried again at another instance before the first byte of its answer, and never after. A POST
+// whose X-Request-Id is that of one in work is refused (409).
 //
 // /metrics are the proxy's own. /debug/state is forwarded to one instance for clients of this machine; what instances
 // ask of each other (/v1/inputs, /v1/encode) is not forwarded. Who may do what (keys, hosts, origins) is for decode
@@ -12,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,6 +67,9 @@ class ProxyService final : public HttpService {
   };
   struct Passing;  // one answer on its way
 
+  std::optional<HttpResponse> refuse_now(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Responder> name(const std::string& id, std::shared_ptr<Responder> responder)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_thread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run();
   void forward(const HttpRequest& request, Responder& responder);
@@ -83,8 +88,9 @@ class ProxyService final : public HttpService {
   CondVar changed_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
-  int32_t num_idle_ ABSL_GUARDED_BY(mutex_) = 0;     // threads that wait for work
-  int32_t num_in_work_ ABSL_GUARDED_BY(mutex_) = 0;  // requests, those that wait included
+  int32_t num_idle_ ABSL_GUARDED_BY(mutex_) = 0;         // threads that wait for work
+  int32_t num_in_work_ ABSL_GUARDED_BY(mutex_) = 0;      // requests, those that wait included
+  std::set<std::string> named_ ABSL_GUARDED_BY(mutex_);  // ids of POSTs in work that came with one
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::vector<std::unique_ptr<HttpClient>>> clients_ ABSL_GUARDED_BY(mutex_);  // idle, by URL
 };

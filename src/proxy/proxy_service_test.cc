@@ -223,6 +223,38 @@ TEST_F(ProxyTest, Limits) {
   first.join();
 }
 
+TEST_F(ProxyTest, AnIdIsInFlightOnce) {
+  std::shared_ptr<Responder> kept;
+  Mutex mutex;
+  CondVar changed;
+  const Upstream upstream("p0", [&](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
+    if (request.body != "first") return responder->respond(text_response(200, request.request_id));
+    const MutexLock lock(mutex);
+    kept = responder;
+    changed.notify_all();
+  });
+  start({&upstream});
+  const HttpHeaders mine = {{"X-Request-Id", "mine"}};
+  std::thread first([&] { EXPECT_EQ(post("/x", "first", mine).status, 200); });
+  {
+    const MutexLock lock(mutex);
+    while (kept == nullptr) changed.wait(mutex);
+  }
+  const auto second = post("/x", "second", mine);
+  EXPECT_EQ(second.status, 409);
+  EXPECT_THAT(second.body, HasSubstr("a request with the X-Request-Id mine is in flight"));
+  EXPECT_EQ(post("/x", "other", {{"X-Request-Id", "other"}}).body, "other");
+  EXPECT_EQ(post("/x", "unnamed").status, 200);
+  EXPECT_EQ(client().get("/x", mine)->status, 200) << "a look changes nothing";
+  {
+    const MutexLock lock(mutex);
+    kept->respond(text_response(200, "ok"));
+    kept.reset();
+  }
+  first.join();
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(post("/x", "third", mine).status, 200) << "as soon as it is answered";
+}
+
 TEST_F(ProxyTest, WhatIsBetweenInstancesIsNotForwarded) {
   const Upstream upstream("p0");
   start({&upstream});
