@@ -14,7 +14,7 @@ from cli_test import BINARY, ROOT, run
 
 PAGES = ("api", "transcribe", "server", "bench_serve", "deployment", "models", "pack")
 # Of cmake and of tests/golden.py.
-NOT_OURS = {"--install", "--root", "--now"}
+NOT_OURS = {"--install", "--root", "--now", "--scale", "--kustomize", "--strict"}
 
 
 def verbs():
