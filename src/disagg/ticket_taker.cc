@@ -111,16 +111,17 @@ bool TicketTaker::has_room() const {
 
 void TicketTaker::run_taker() {
   while (true) {
-    bool has_room_now = false;
+    bool has_room_now = false, is_busy = false;
     {
       const MutexLock lock(mutex_);
       if (is_stopped_) return;
       has_room_now = has_room();
       is_taking_ = has_room_now;
+      is_busy = !in_work_.empty();
       if (!has_room_now) (void)changed_.wait_until(mutex_, steady_now() + options_.take_wait);
     }
     if (has_room_now) {
-      take_one();
+      take_one(is_busy);
       const MutexLock lock(mutex_);
       is_taking_ = false;
       changed_.notify_all();
@@ -129,14 +130,18 @@ void TicketTaker::run_taker() {
   }
 }
 
-void TicketTaker::take_one() {
-  const auto taken = broker_->take(options_.self, options_.model, options_.take_wait);
+// One that has work does not wait in the broker's queue: a ticket goes to an instance that is idle, if there is one.
+void TicketTaker::take_one(bool is_busy) {
+  const Duration wait = is_busy ? Duration::zero() : options_.take_wait;
+  const auto taken = broker_->take(options_.self, options_.model, wait);
   if (!taken.ok()) {
     const MutexLock lock(mutex_);
     if (!is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + options_.retry);
     return;
   }
-  if (taken->has_value()) add(**taken);
+  if (taken->has_value()) return add(**taken);
+  const MutexLock lock(mutex_);
+  if (is_busy && !is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + options_.busy_look);
 }
 
 void TicketTaker::add(const Ticket& ticket) {

@@ -245,6 +245,25 @@ TEST_F(TicketTakerTest, OneThatIsLargerThanAllRoomIsTakenAlone) {
   EXPECT_EQ(intake_.most(), 1u);
 }
 
+TEST_F(TicketTakerTest, AnIdleInstanceTakesWhatABusyOneCould) {
+  options_.busy_look = milliseconds(200);
+  start();
+  offer(asker_.keep("r0", {1}));
+  ASSERT_TRUE(intake_.wait_for_begun(1));
+  FakeIntake idle_intake;
+  TicketTaker::Options options = options_;
+  options.self = {"e1", 12};
+  idle_intake.finish_all(ok_status());
+  TicketTaker idle(options, std::make_shared<InprocBroker>(hub_), idle_intake);
+  for (int i = 1; i <= 20; ++i) {
+    std::this_thread::sleep_for(milliseconds(5));
+    offer(asker_.keep(str_cat("r", i), {1}));
+    ASSERT_TRUE(wait_until([&] { return taker_->counts().num_taken - 1 + idle.counts().num_done == i; }));
+  }
+  EXPECT_GE(idle.counts().num_done, 15) << "and the busy one what it finds at its looks";
+  intake_.finish_all(ok_status());
+}
+
 TEST_F(TicketTakerTest, RenewsWhatIsInWork) {
   start();
   offer(asker_.keep("r0", {1}));

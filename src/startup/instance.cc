@@ -124,6 +124,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::functio
   TicketTaker::Options taker;
   taker.self = id_;
   taker.bulk_address = record_.bulk_address;
+  if (!is_local_broker(options_.broker)) taker.busy_look = std::chrono::milliseconds(20);  // a server of many
   taker.model = model.fingerprint;
   taker.client.secret = options_.secret;
   taker.max_positions = model.info.max_num_encoder_tokens;
