@@ -7,6 +7,7 @@
 namespace transept {
 namespace {
 
+constexpr int64_t kBusyShare = 4;  // of max_positions; less is encoded before another could have fetched it
 constexpr auto kAbortAgain = std::chrono::milliseconds(5);
 
 TimePoint steady_now() { return std::chrono::steady_clock::now(); }
@@ -117,7 +118,7 @@ void TicketTaker::run_taker() {
       if (is_stopped_) return;
       has_room_now = has_room();
       is_taking_ = has_room_now;
-      is_busy = !in_work_.empty();
+      is_busy = num_positions_ > 0 && num_positions_ >= options_.max_positions / kBusyShare;
       if (!has_room_now) (void)changed_.wait_until(mutex_, steady_now() + options_.take_wait);
     }
     if (has_room_now) {
@@ -130,7 +131,8 @@ void TicketTaker::run_taker() {
   }
 }
 
-// One that has work does not wait in the broker's queue: a ticket goes to an instance that is idle, if there is one.
+// One that has much to do does not wait in the broker's queue: a ticket goes to another instance, if there is one that
+// has not.
 void TicketTaker::take_one(bool is_busy) {
   const Duration wait = is_busy ? Duration::zero() : options_.take_wait;
   const auto taken = broker_->take(options_.self, options_.model, wait);

@@ -52,7 +52,7 @@ class TicketTaker final {
     int64_t max_positions = 4096;  // encoder positions of tickets in work, of which one is always taken
     Duration renew_every = std::chrono::milliseconds(500);
     Duration take_wait = std::chrono::milliseconds(250);  // how long the broker may keep the thread
-    Duration busy_look = std::chrono::milliseconds(5);    // how often one that has work asks for more
+    Duration busy_look = std::chrono::milliseconds(5);    // how often one that has much to do asks for more
     Duration retry = std::chrono::milliseconds(200);      // of a broker or an asker that is away
     int32_t max_fetches = 3;                              // then another instance may try
     std::function<void(const TicketEnd&)> on_end;         // on any thread of it; null: none is told

@@ -247,6 +247,7 @@ TEST_F(TicketTakerTest, OneThatIsLargerThanAllRoomIsTakenAlone) {
 
 TEST_F(TicketTakerTest, AnIdleInstanceTakesWhatABusyOneCould) {
   options_.busy_look = milliseconds(200);
+  options_.max_positions = 4;
   start();
   offer(asker_.keep("r0", {1}));
   ASSERT_TRUE(intake_.wait_for_begun(1));
