@@ -144,7 +144,7 @@ bool UcxReceiver::move_on(Connection& connection, const Take& take) {
     if (connection.arrived.empty() || connection.is_broken) return false;
     Arrived arrived = std::move(connection.arrived.front());
     connection.arrived.pop_front();
-    Fetch& fetch = connection.fetch.emplace(std::move(arrived.frame));
+    Fetch& fetch = connection.fetch.emplace(Fetch{std::move(arrived.frame), nullptr});
     if (arrived.rest != nullptr) {
       const size_t num_front_bytes = fetch.frame.size();
       fetch.frame.resize(num_front_bytes + arrived.num_rest_bytes);
