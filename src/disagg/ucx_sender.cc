@@ -125,7 +125,7 @@ Status UcxSender::connect(Peer& peer, const std::string& to) {
 
 StatusOr<bool> UcxSender::hand_over(Peer& peer, const SendQueue::Piece& piece) {
   if (peer.flights.size() >= kMaxInFlight) return false;
-  Flight& flight = peer.flights.emplace_back(nullptr, std::vector<std::byte>(), piece.rows);
+  Flight& flight = peer.flights.emplace_back(Flight{nullptr, {}, piece.rows});
   if (const Status written = writer_->write_front(piece.chunk, flight.front); !written.ok()) {
     peer.flights.pop_back();
     return written;
