@@ -41,14 +41,11 @@ class Instance::Intake final : public EncodeIntake {
   explicit Intake(AsyncEngine& engine) : engine_(engine) {}
 
   Status encode(const Ticket& ticket, EncoderItem item) override {
-    if (ticket.key.input_id != 0) {
-      return unimplemented("a ticket of input ", ticket.key.input_id,
-                           ": of a request the first input alone is encoded");
-    }
     RequestSpec spec;
-    spec.id = ticket.key.request_id;
+    spec.id = id_of(input_of(ticket.key));
     spec.inputs.items.push_back(std::move(item));
-    spec.consumer = RowsConsumer{ticket.consumer, ticket.key.attempt, ticket.time_left};
+    spec.consumer =
+        RowsConsumer{ticket.consumer, ticket.key.attempt, ticket.time_left, ticket.key.request_id, ticket.key.input_id};
     StatusOr<RequestStream> stream = engine_.add_request(std::move(spec));
     if (!stream.ok()) return of_engine(stream.status());
     const StatusOr<RequestOutput> output = stream->next();
@@ -56,10 +53,14 @@ class Instance::Intake final : public EncodeIntake {
     return output->encoded_items.size() == 1 ? ok_status() : absl::AbortedError("the encode was aborted");
   }
   void abort(const EcInput& input) override {
-    const Status aborted = engine_.abort(input.request_id);  // not found: it has ended, or not begun
+    const Status aborted = engine_.abort(id_of(input));  // not found: it has ended, or not begun
   }
 
  private:
+  // Of the engine's request: one for each input. No name of a request has the character.
+  static std::string id_of(const EcInput& input) {
+    return input.input_id == 0 ? input.request_id : str_cat(input.request_id, "/", input.input_id);
+  }
   // An engine that fails or stops says nothing of the input: another instance may encode it.
   Status of_engine(const Status& status) const {
     const Status failure = engine_.failure();
