@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "request/request.h"
 #include "startup/connect_broker.h"
 #include "startup/encoder_part.h"
 
@@ -35,11 +36,20 @@ StatusOr<InstanceRole> parse_instance_role(const std::string& role) {
   return invalid_argument("--role ", role, ": unknown; one of encode, decode");
 }
 
-// Encodes of tickets, by this instance's engine.
+// Encodes of tickets, by this instance's engine. Borrows both.
 class Instance::Intake final : public EncodeIntake {
  public:
-  explicit Intake(AsyncEngine& engine) : engine_(engine) {}
+  Intake(AsyncEngine& engine, const LoadedModel& model) : engine_(engine), model_(model) {}
 
+  StatusOr<EncoderItem> read(const Ticket& /*ticket*/, const std::string& prompt) override {
+    ASSIGN_OR_RETURN(const Json json, Json::parse(prompt));
+    ASSIGN_OR_RETURN(ParsedRequest parsed, parse_body(json, field_routes::kEncode, {}));
+    ASSIGN_OR_RETURN(const std::vector<EncoderDecoderPrompt> prompts, read_prompts(json, 1, parsed.warnings));
+    const PromptProcessor::Options options(std::move(parsed.prompt_options));
+    ASSIGN_OR_RETURN(EncoderDecoderInputs inputs, model_.prompts->process_encoder(prompts.front(), options));
+    if (inputs.items.size() == 1) return std::move(inputs.items.front());
+    return unimplemented("a prompt of ", inputs.items.size(), " inputs: one is encoded for a ticket");
+  }
   Status encode(const Ticket& ticket, EncoderItem item) override {
     RequestSpec spec;
     spec.id = id_of(input_of(ticket.key));
@@ -68,6 +78,7 @@ class Instance::Intake final : public EncodeIntake {
   }
 
   AsyncEngine& engine_;
+  const LoadedModel& model_;
 };
 
 StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
@@ -121,7 +132,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::functio
   announced_ = steady_now();
   announcer_ = std::thread([this] { run_announcer(); });
   if (options_.role != InstanceRole::kEncode) return;
-  intake_ = std::make_unique<Intake>(engine);
+  intake_ = std::make_unique<Intake>(engine, model);
   TicketTaker::Options taker;
   taker.self = id_;
   taker.bulk_address = record_.bulk_address;
