@@ -201,6 +201,7 @@ TEST_F(HeldInputsTest, ManyAtOnceGetTheirOwn) {
     });
   }
   std::vector<std::thread> clients;
+  clients.reserve(8);
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([&, i] {
       for (int k = 0; k < 20; ++k) {
