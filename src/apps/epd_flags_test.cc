@@ -16,7 +16,7 @@ using ::testing::Not;
 
 std::vector<FlagSpec> table() {
   std::vector<FlagSpec> flags = epd_flags();
-  for (const char* name : {"role", "broker", "ec-secret-file", "ec-bulk-address", "instance-name", "threads",
+  for (const char* name : {"role", "broker", "ec-secret-file", "ec-bulk", "ec-bulk-address", "instance-name", "threads",
                            "replicas", "cpu-affinity"}) {
     flags.push_back({.name = name, .value_name = "VALUE"});
   }

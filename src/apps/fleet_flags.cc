@@ -33,6 +33,14 @@ std::vector<FlagSpec> proxy_flags() {
       {"max-upload-size", "SIZE", "25MiB", "size of an audio file", kProxy},
       {"max-body-memory", "SIZE", "1GiB", "bodies of all requests in work; more are 429", kProxy},
       {"log-format", "text|json", "text", "how a line for every request is written", kProxy},
+      {"hold", "auto|always|never", "never",
+       "which requests wait here until their prompts are encoded: auto, those of several prompts; all with prompts of "
+       "their own; or none, and decode instances ask",
+       kProxy},
+      {"proxy-url", "URL", "http://host:port", "how encode instances reach the proxy, for --hold", kProxy},
+      {"ec-secret-file", "FILE", "",
+       "secret that all instances share; without it a proxy holds requests for instances of this machine alone",
+       kProxy},
   };
 }
 
@@ -46,6 +54,30 @@ StatusOr<std::string> broker_url(const Flags& flags) {
   if (url.has_value() && !url->empty()) return *url;
   return invalid_argument("--broker is missing: where the instances of the fleet find each other");
 }
+
+namespace {
+
+Status read_hold(const Flags& flags, Proxy::Options& proxy) {
+  using Hold = ProxyService::Hold;
+  const std::string hold = flags.text_or("hold", "never");
+  if (hold != "auto" && hold != "always" && hold != "never") {
+    return invalid_argument(flags.name_of("hold"), " ", hold, ": unknown; one of auto, always, never");
+  }
+  proxy.service.hold = hold == "auto" ? Hold::kSeveral : hold == "always" ? Hold::kAlways : Hold::kNever;
+  proxy.held.url = flags.text_or("proxy-url", "");
+  if (!proxy.held.url.empty()) {
+    const Status url = HttpUrl::parse(proxy.held.url).status();
+    if (!url.ok()) return with_prefix(url, flags.name_of("proxy-url"));
+  }
+  const auto path = flags.text("ec-secret-file");
+  if (!path.has_value()) return ok_status();
+  StatusOr<EcSecret> secret = EcSecret::read(*path);
+  if (!secret.ok()) return with_prefix(secret.status(), flags.name_of("ec-secret-file"));
+  proxy.held.secret = std::make_shared<const EcSecret>(std::move(secret).value());
+  return ok_status();
+}
+
+}  // namespace
 
 StatusOr<ProxySettings> proxy_settings(const Flags& flags) {
   ProxySettings settings;
@@ -73,6 +105,7 @@ StatusOr<ProxySettings> proxy_settings(const Flags& flags) {
   }
   if (bodies.has_value()) settings.proxy.service.max_bodies_bytes = static_cast<size_t>(*bodies);
   ASSIGN_OR_RETURN(settings.proxy.service.log, log_options(flags));
+  RETURN_IF_ERROR(read_hold(flags, settings.proxy));
   std::random_device random;
   settings.proxy.pool.seed = random();
   return settings;

@@ -139,5 +139,20 @@ TEST(FleetFlags, AProxyNeedsABroker) {
   EXPECT_GT(given.proxy.service.max_body_bytes, size_t{1} << 30);
 }
 
+TEST(FleetFlags, WhatAProxyHolds) {
+  const auto settings = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "--broker=x");
+    return proxy_settings(Flags::parse(proxy_flags(), arguments).value());
+  };
+  EXPECT_EQ(settings({}).value().proxy.service.hold, ProxyService::Hold::kNever);
+  EXPECT_EQ(settings({"--hold=auto"}).value().proxy.service.hold, ProxyService::Hold::kSeveral);
+  EXPECT_EQ(settings({"--hold=always"}).value().proxy.service.hold, ProxyService::Hold::kAlways);
+  EXPECT_EQ(settings({"--hold=never"}).value().proxy.service.hold, ProxyService::Hold::kNever);
+  EXPECT_EQ(error_message(settings({"--hold=some"}).status()), "--hold some: unknown; one of auto, always, never");
+  EXPECT_EQ(settings({"--proxy-url=http://h:1"}).value().proxy.held.url, "http://h:1");
+  EXPECT_THAT(error_message(settings({"--proxy-url=h"}).status()), HasSubstr("--proxy-url"));
+  EXPECT_THAT(error_message(settings({"--ec-secret-file=/no/such"}).status()), HasSubstr("--ec-secret-file"));
+}
+
 }  // namespace
 }  // namespace transept

@@ -6,11 +6,13 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "disagg/input_codec.h"
+#include "net/access_log.h"
 
 namespace transept {
 namespace {
 
 constexpr size_t kMaxWhyBytes = 4096;
+constexpr std::string_view kPromptContentType = "application/json";
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -71,6 +73,15 @@ std::optional<EcInput> parse_inputs_path(std::string_view path) {
 
 std::string inputs_path(const EcInput& input) { return str_cat(kInputsPath, input.request_id, "/", input.input_id); }
 
+TraceContext trace_of(const HttpRequest& request) {
+  std::string_view parent = traceparent_of(request);
+  if (parent.size() > TraceContext::kMaxBytes) parent = {};
+  TraceContext trace{request.request_id, std::string(parent)};
+  // A traceparent of a later version may hold what does not travel.
+  if (!check_trace(trace).ok()) trace.traceparent.clear();
+  return trace;
+}
+
 std::string refusal_body(const Status& why) {
   Json error = Json::object();
   error.set("status", absl::StatusCodeToString(why.code()));
@@ -80,8 +91,9 @@ std::string refusal_body(const Status& why) {
   return body.dump();
 }
 
-Status parse_refusal(std::string_view body, Status& why) {
-  ASSIGN_OR_RETURN(const Json json, Json::parse(body, {.max_bytes = 4 * kMaxWhyBytes, .max_depth = 4}));
+namespace {
+
+Status read_refusal(const Json& json, Status& why) {
   const Json* error = json.is_object() ? json.find("error") : nullptr;
   if (error == nullptr || !error->is_object()) return field_error("error", "expected an object");
   const Json* status = error->find("status");
@@ -94,6 +106,34 @@ Status parse_refusal(std::string_view body, Status& why) {
     return ok_status();
   }
   return field_error("error.status", "no status of that name");
+}
+
+StatusOr<Json> parse_told(std::string_view body) {
+  return Json::parse(body, {.max_bytes = 4 * kMaxWhyBytes, .max_depth = 4});
+}
+
+}  // namespace
+
+Status parse_refusal(std::string_view body, Status& why) {
+  ASSIGN_OR_RETURN(const Json json, parse_told(body));
+  return read_refusal(json, why);
+}
+
+std::string injection_body(const InjectedInput& injected) {
+  Json body = Json::object();
+  body.set("encoded", injected_json(injected));
+  return body.dump();
+}
+
+StatusOr<TicketReport> parse_report(std::string_view body) {
+  ASSIGN_OR_RETURN(const Json json, parse_told(body));
+  if (const Json* encoded = json.find("encoded"); encoded != nullptr) {
+    ASSIGN_OR_RETURN(InjectedInput injected, read_injected(*encoded, "encoded"));
+    return TicketReport(std::move(injected));
+  }
+  Status why;
+  RETURN_IF_ERROR(read_refusal(json, why));
+  return TicketReport(std::move(why));
 }
 
 // ---- The client
@@ -127,27 +167,35 @@ StatusOr<HttpClient::Reply> InstanceClient::call(const Ticket& ticket, std::stri
   return client_->post(path, "application/json", body, headers);
 }
 
-StatusOr<EncoderItem> InstanceClient::fetch(const Ticket& ticket) {
+StatusOr<InstanceClient::Fetched> InstanceClient::fetch(const Ticket& ticket) {
   if (ticket.num_bytes > options_.max_input_bytes) {
     return resource_exhausted("an input of ", ticket.num_bytes, " bytes: at most ", options_.max_input_bytes,
                               " are taken");
   }
-  ASSIGN_OR_RETURN(const HttpClient::Reply reply, call(ticket, "GET", {}));
+  ASSIGN_OR_RETURN(HttpClient::Reply reply, call(ticket, "GET", {}));
   if (reply.status != 200) return error_of(reply, ticket.asker_url);
+  const std::string_view expected = is_of_prompt(ticket) ? kPromptContentType : kFeaturesContentType;
   const std::string* type = find_header(reply.headers, "Content-Type");
-  if (type == nullptr || *type != kFeaturesContentType) {
-    return absl::FailedPreconditionError(str_cat(ticket.asker_url, ": the answer is not ", kFeaturesContentType));
+  if (type == nullptr || *type != expected) {
+    return absl::FailedPreconditionError(str_cat(ticket.asker_url, ": the answer is not ", expected));
   }
+  if (is_of_prompt(ticket)) return Fetched(std::move(reply.body));
   ASSIGN_OR_RETURN(EncoderItem item, decode_input(bytes_of(reply.body)));
   item.digest = item_digest(item);
   if (*item.digest != ticket.digest || item.num_positions() != ticket.num_positions) {
     return absl::FailedPreconditionError(str_cat(ticket.asker_url, ": the input is not what its ticket says"));
   }
-  return item;
+  return Fetched(std::move(item));
 }
 
-Status InstanceClient::refuse(const Ticket& ticket, const Status& why) {
-  ASSIGN_OR_RETURN(const HttpClient::Reply reply, call(ticket, "POST", refusal_body(why)));
+Status InstanceClient::refuse(const Ticket& ticket, const Status& why) { return tell(ticket, refusal_body(why)); }
+
+Status InstanceClient::report(const Ticket& ticket, const InjectedInput& injected) {
+  return tell(ticket, injection_body(injected));
+}
+
+Status InstanceClient::tell(const Ticket& ticket, std::string_view body) {
+  ASSIGN_OR_RETURN(const HttpClient::Reply reply, call(ticket, "POST", body));
   return reply.status == 200 ? ok_status() : error_of(reply, ticket.asker_url);
 }
 

@@ -220,21 +220,27 @@ void TicketTaker::run_worker() {
 }
 
 TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
-  const Status way = check_way(ticket.consumer);
-  StatusOr<EncoderItem> item = way.ok() ? fetch(client, ticket, deadline) : way;
-  Status status = item.status();
-  if (item.ok() && is_lost(input_of(ticket.key))) return Fate::kLeft;
-  if (item.ok()) {
-    Ticket begun = ticket;
-    begun.time_left = std::max(Duration::zero(), deadline - steady_now());
-    status = intake_.encode(begun, std::move(item).value());
-    if (status.ok()) return Fate::kDone;
-    // The consumer does not answer, or the time is over: the handshake has tried what there was to try.
-    if (is_passing(status)) {
-      note_error(status);
-      return Fate::kOver;
-    }
-  }
+  if (const Status way = check_way(ticket.consumer); !way.ok()) return fate_of(client, ticket, deadline, way);
+  StatusOr<EncoderItem> item = fetch_item(client, ticket, deadline);
+  if (!item.ok()) return fate_of(client, ticket, deadline, item.status());
+  if (is_lost(input_of(ticket.key))) return Fate::kLeft;
+  const InjectedInput injected{
+      input_of(ticket.key), *item->digest, item->num_positions(), {item->splice_offset, item->num_positions(), {}}};
+  Ticket begun = ticket;
+  begun.time_left = std::max(Duration::zero(), deadline - steady_now());
+  const Status status = intake_.encode(begun, std::move(item).value());
+  if (status.ok()) return is_of_prompt(ticket) ? tell(client, ticket, deadline, injected) : Fate::kDone;
+  if (!is_passing(status)) return fate_of(client, ticket, deadline, status);
+  // The consumer does not answer, or the time is over: the handshake has tried what there was to try. Who has asked for
+  // another may find another consumer.
+  note_error(status);
+  if (is_of_prompt(ticket)) (void)client.refuse(ticket, status);
+  return Fate::kOver;
+}
+
+// Of an input that could not be had, or not be encoded.
+TicketTaker::Fate TicketTaker::fate_of(InstanceClient& client, const Ticket& ticket, TimePoint deadline,
+                                       const Status& status) {
   if (absl::IsNotFound(status) || absl::IsCancelled(status)) return Fate::kOver;
   if (!is_refusal(status)) {
     if (!absl::IsAborted(status)) {
@@ -251,14 +257,37 @@ TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket
   return Fate::kRefused;
 }
 
-StatusOr<EncoderItem> TicketTaker::fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
-  for (int32_t i = 1;; ++i) {
-    StatusOr<EncoderItem> item = client.fetch(ticket);
-    // One that is slow would keep the worker from others' tickets.
-    const bool is_slow = absl::IsDeadlineExceeded(item.status());
-    if (item.ok() || !is_passing(item.status()) || is_slow || i >= options_.max_fetches) return item;
-    if (is_gone(ticket.consumer) || !wait_before_retry(input_of(ticket.key), deadline)) return item;
+// The rows are there, and who has asked does not know it.
+TicketTaker::Fate TicketTaker::tell(InstanceClient& client, const Ticket& ticket, TimePoint deadline,
+                                    const InjectedInput& injected) {
+  Status told = client.report(ticket, injected);
+  for (int32_t i = 1; may_retry(ticket, deadline, told) && i < options_.max_fetches; ++i) {
+    told = client.report(ticket, injected);
   }
+  if (told.ok()) return Fate::kDone;
+  return absl::IsNotFound(told) ? Fate::kOver : Fate::kLeft;
+}
+
+StatusOr<EncoderItem> TicketTaker::fetch_item(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
+  ASSIGN_OR_RETURN(InstanceClient::Fetched fetched, fetch(client, ticket, deadline));
+  if (auto* item = std::get_if<EncoderItem>(&fetched)) return std::move(*item);
+  ASSIGN_OR_RETURN(EncoderItem item, intake_.read(ticket, std::get<std::string>(fetched)));
+  item.digest = item_digest(item);
+  return item;
+}
+
+StatusOr<InstanceClient::Fetched> TicketTaker::fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {
+  for (int32_t i = 1;; ++i) {
+    StatusOr<InstanceClient::Fetched> fetched = client.fetch(ticket);
+    if (fetched.ok() || i >= options_.max_fetches || !may_retry(ticket, deadline, fetched.status())) return fetched;
+  }
+}
+
+// Of a call to who has asked: waits a while, if another one may succeed.
+bool TicketTaker::may_retry(const Ticket& ticket, TimePoint deadline, const Status& status) {
+  // One that is slow would keep the worker from others' tickets.
+  if (!absl::IsUnavailable(status) || is_gone(ticket.consumer)) return false;
+  return wait_before_retry(input_of(ticket.key), deadline);
 }
 
 bool TicketTaker::is_lost(const EcInput& input) const {

@@ -27,6 +27,8 @@ namespace transept {
 class EncodeIntake {
  public:
   virtual ~EncodeIntake() = default;
+  // What a prompt that was asked for (is_of_prompt()) is to the model. Errors: why it is no input of it.
+  virtual StatusOr<EncoderItem> read(const Ticket& ticket, const std::string& prompt) = 0;
   // Returns when the rows of the item, which has its digest, are at the ticket's consumer. Errors: why they are not;
   // kAborted by abort().
   virtual Status encode(const Ticket& ticket, EncoderItem item) = 0;
@@ -99,7 +101,11 @@ class TicketTaker final {
   void run_worker();
   std::map<EcInput, InWork>::iterator next_to_begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Fate work(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
-  StatusOr<EncoderItem> fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
+  Fate fate_of(InstanceClient& client, const Ticket& ticket, TimePoint deadline, const Status& status);
+  Fate tell(InstanceClient& client, const Ticket& ticket, TimePoint deadline, const InjectedInput& injected);
+  StatusOr<InstanceClient::Fetched> fetch(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
+  StatusOr<EncoderItem> fetch_item(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
+  bool may_retry(const Ticket& ticket, TimePoint deadline, const Status& status);
   std::vector<EcInput> lose_all();
   bool is_lost(const EcInput& input) const;
   Status check_way(const InstanceId& consumer) const;

@@ -32,13 +32,23 @@ class Asker final {
     ticket.digest = item_digest(item);
     ticket.num_positions = item.num_positions();
     ticket.num_bytes = item.token_ids.size() * 4;
-    ticket.time_left = seconds(100);
-    ticket.consumer = {"p0", 22};
-    ticket.asker_url = server_.url();
+    address(ticket);
     std::vector<std::byte> bytes;
     encode_input(item, bytes);
     const MutexLock lock(mutex_);
     inputs_[inputs_path(input_of(ticket.key))] = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return ticket;
+  }
+  // The same of a prompt, which the encode instance reads.
+  Ticket keep_prompt(const std::string& name, const std::string& prompt, uint32_t input_id = 0) {
+    Ticket ticket;
+    ticket.key = {name, input_id, 0};
+    ticket.num_positions = 1;
+    ticket.num_bytes = prompt.size();
+    address(ticket);
+    const MutexLock lock(mutex_);
+    inputs_[inputs_path(input_of(ticket.key))] = prompt;
+    prompts_.insert(inputs_path(input_of(ticket.key)));
     return ticket;
   }
   void forget() {
@@ -46,9 +56,11 @@ class Asker final {
     inputs_.clear();
   }
   void be_busy(int times) { num_busy_ = times; }
-  std::map<std::string, std::string> refusals() const {
+  void be_deaf(int times) { num_deaf_ = times; }
+  // What was told, by paths.
+  std::map<std::string, std::string> told() const {
     const MutexLock lock(mutex_);
-    return refusals_;
+    return told_;
   }
 
  private:
@@ -77,25 +89,44 @@ class Asker final {
     const MutexLock lock(mutex_);
     const auto input = inputs_.find(request.path);
     if (input == inputs_.end()) return to.respond(404, "{}");
-    if (request.method == "GET") return to.respond(200, input->second, kFeaturesContentType);
-    refusals_[request.path] = request.body;
+    if (request.method == "GET") {
+      return to.respond(200, input->second,
+                        prompts_.contains(request.path) ? "application/json" : kFeaturesContentType);
+    }
+    if (num_deaf_ > 0) {
+      --num_deaf_;
+      return to.respond(503, "{}");
+    }
+    told_[request.path] = request.body;
     to.respond(200, "{}");
   }
 
+  void address(Ticket& ticket) const {
+    ticket.time_left = seconds(100);
+    ticket.consumer = {"p0", 22};
+    ticket.asker_url = server_.url();
+  }
+
   const std::shared_ptr<const EcSecret> secret_;
-  std::atomic<int> num_busy_ = 0;
+  std::atomic<int> num_busy_ = 0, num_deaf_ = 0;
   mutable Mutex mutex_;
-  std::map<std::string, std::string> inputs_, refusals_;
+  std::map<std::string, std::string> inputs_, told_;
+  std::set<std::string> prompts_;
   FakeHttpServer server_;
 };
 
 // Encodes until it is told the outcome.
 class FakeIntake final : public EncodeIntake {
  public:
+  // A prompt is as many ids as it has bytes.
+  StatusOr<EncoderItem> read(const Ticket& /*ticket*/, const std::string& prompt) override {
+    if (prompt.empty()) return field_error("prompt", "is empty");
+    return EncoderItem(std::vector<int32_t>(prompt.begin(), prompt.end()));
+  }
   Status encode(const Ticket& ticket, EncoderItem item) override {
     const MutexLock lock(mutex_);
-    EXPECT_EQ(*item.digest, ticket.digest);
-    EXPECT_EQ(item_digest(item), ticket.digest);
+    EXPECT_TRUE(is_of_prompt(ticket) || *item.digest == ticket.digest);
+    EXPECT_EQ(item_digest(item), *item.digest);
     begun_.insert(ticket.key.request_id);
     most_ = std::max(most_, begun_.size());
     changed_.notify_all();
@@ -308,7 +339,7 @@ TEST_F(TicketTakerTest, TellsWhyItRefuses) {
   offer(asker_.keep("r0", {99}));
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_refused == 1; }));
   Status why;
-  ASSERT_EQ(parse_refusal(asker_.refusals().at("/v1/inputs/r0/0"), why), ok_status());
+  ASSERT_EQ(parse_refusal(asker_.told().at("/v1/inputs/r0/0"), why), ok_status());
   EXPECT_EQ(why, absl::InvalidArgumentError("ids: 99 is out of range"));
   EXPECT_TRUE(taker_->drain(seconds(10)));
   EXPECT_EQ(asking_.renew(options_.self, {"r0", 0, 0}).code(), absl::StatusCode::kNotFound);
@@ -325,12 +356,64 @@ TEST_F(TicketTakerTest, AConsumerThatRowsCannotReachIsRefused) {
   start();
   offer(asker_.keep("r0", {1}));
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_refused == 1; }));
-  EXPECT_THAT(asker_.refusals().at("/v1/inputs/r0/0"),
+  EXPECT_THAT(asker_.told().at("/v1/inputs/r0/0"),
               HasSubstr("p0 takes rows at redis:p0:22, and this instance at ipc:///run/f/e0: --ec-bulk differs"));
   record.bulk_address = "tcp://10.0.0.7:1";
   ASSERT_TRUE(asking_.announce(record, seconds(100)).ok());
   offer(asker_.keep("r1", {1}));
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; }));
+}
+
+InjectedInput told_of(const Asker& asker, const std::string& path) {
+  const StatusOr<TicketReport> report = parse_report(asker.told().at(path));
+  CHECK(report.ok() && std::holds_alternative<InjectedInput>(*report), path);
+  return std::get<InjectedInput>(*report);
+}
+
+TEST_F(TicketTakerTest, OfAPromptItTellsWhatItWas) {
+  intake_.finish_all(ok_status());
+  start();
+  offer(asker_.keep_prompt("r0", "abc"));
+  offer(asker_.keep_prompt("r0", "de", 7));  // another input of the same request
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 2; }));
+  const InjectedInput first = told_of(asker_, "/v1/inputs/r0/0"), second = told_of(asker_, "/v1/inputs/r0/7");
+  EXPECT_EQ(first, (InjectedInput{{"r0", 0}, item_digest(EncoderItem({'a', 'b', 'c'})), 3, {0, 3, {}}}));
+  EXPECT_EQ(second, (InjectedInput{{"r0", 7}, item_digest(EncoderItem({'d', 'e'})), 2, {0, 2, {}}}));
+}
+
+TEST_F(TicketTakerTest, APromptThatIsNoInputIsRefused) {
+  start();
+  offer(asker_.keep_prompt("r0", ""));
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_refused == 1; }));
+  const StatusOr<TicketReport> report = parse_report(asker_.told().at("/v1/inputs/r0/0"));
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(error_message(std::get<Status>(*report)), HasSubstr("is empty"));
+}
+
+// The rows are there. Another instance finds them, and says so.
+TEST_F(TicketTakerTest, APromptWhoseAskerDoesNotHearIsLeftToOthers) {
+  intake_.finish_all(ok_status());
+  asker_.be_deaf(2);
+  start();
+  offer(asker_.keep_prompt("r0", "abc"));
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; })) << "the third time it hears";
+  asker_.be_deaf(1000);
+  offer(asker_.keep_prompt("r1", "abc"));
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
+  EXPECT_TRUE(taker_->drain(seconds(10)));
+  InprocBroker other(hub_);
+  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+}
+
+// Its decode instance does not answer: who has asked may choose another one.
+TEST_F(TicketTakerTest, OfAPromptAConsumerThatIsSilentIsTold) {
+  intake_.finish_all(absl::UnavailableError("p0 does not answer"));
+  start();
+  offer(asker_.keep("r0", {1}));
+  offer(asker_.keep_prompt("r1", "abc"));
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 2; }));
+  EXPECT_FALSE(asker_.told().contains("/v1/inputs/r0/0"));
+  EXPECT_THAT(asker_.told().at("/v1/inputs/r1/0"), HasSubstr("p0 does not answer"));
 }
 
 TEST_F(TicketTakerTest, AnotherInputThanTheTicketSaysIsRefused) {
@@ -339,7 +422,7 @@ TEST_F(TicketTakerTest, AnotherInputThanTheTicketSaysIsRefused) {
   ticket.digest.bytes[5] ^= std::byte{1};
   offer(ticket);
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_refused == 1; }));
-  EXPECT_THAT(asker_.refusals().at("/v1/inputs/r0/0"), HasSubstr("is not what its ticket says"));
+  EXPECT_THAT(asker_.told().at("/v1/inputs/r0/0"), HasSubstr("is not what its ticket says"));
   Ticket longer = asker_.keep("r1", {1, 2});
   longer.num_positions = 3;
   offer(longer);
@@ -351,7 +434,7 @@ TEST_F(TicketTakerTest, InputsOfAnySizeAreNotTaken) {
   start();
   offer(asker_.keep("r0", {1, 2, 3}));
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_refused == 1; }));
-  EXPECT_THAT(asker_.refusals().at("/v1/inputs/r0/0"), HasSubstr("an input of 12 bytes: at most 8"));
+  EXPECT_THAT(asker_.told().at("/v1/inputs/r0/0"), HasSubstr("an input of 12 bytes: at most 8"));
 }
 
 TEST_F(TicketTakerTest, WhatIsAskedForNoLongerIsOver) {
@@ -443,15 +526,24 @@ TEST(InstanceCalls, RefusalsThatAreNone) {
   }
 }
 
+TEST(InstanceCalls, ReportsThatAreNone) {
+  EXPECT_TRUE(std::holds_alternative<Status>(parse_report(refusal_body(absl::UnavailableError("no"))).value()));
+  const InjectedInput injected{{"r", 3}, item_digest(EncoderItem({1})), 5, {2, 5, {}}};
+  EXPECT_EQ(std::get<InjectedInput>(parse_report(injection_body(injected)).value()), injected);
+  for (const char* body : {"", "[]", "{}", R"({"encoded": 1})", R"({"encoded": {"request_id": "r"}})"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(parse_report(body).status())) << body;
+  }
+}
+
 TEST(InstanceCalls, AClientProvesItself) {
   const auto secret = std::make_shared<const EcSecret>(std::as_bytes(std::span("0123456789abcdef", 16)));
   Asker asker(secret);
   const Ticket ticket = asker.keep("r0", {4, 5});
   InstanceClient with({.secret = secret});
   InstanceClient without({});
-  EXPECT_EQ(with.fetch(ticket).value().token_ids, (std::vector<int32_t>{4, 5}));
+  EXPECT_EQ(std::get<EncoderItem>(with.fetch(ticket).value()).token_ids, (std::vector<int32_t>{4, 5}));
   EXPECT_EQ(with.refuse(ticket, absl::UnavailableError("no")), ok_status());
-  EXPECT_THAT(asker.refusals().at("/v1/inputs/r0/0"), HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(asker.told().at("/v1/inputs/r0/0"), HasSubstr("UNAVAILABLE"));
   const Status refused = without.fetch(ticket).status();
   EXPECT_TRUE(absl::IsPermissionDenied(refused));
   EXPECT_THAT(error_message(refused), HasSubstr("--ec-secret-file"));

@@ -430,14 +430,17 @@ TEST_F(EcSenderTableTest, IsBoundedAndKnowsWhatIsInFlight) {
   EXPECT_EQ(table_.num_transfers(), 3u);
 }
 
-TEST_F(EcSenderTableTest, AbortsTheInputsOfARequest) {
+TEST_F(EcSenderTableTest, AbortsAnInputAlone) {
   add(meta("r", 0, 1, 4));
   add(meta("r", 1, 2, 4));
   add(meta("rr", 0, 3, 4));
-  table_.abort("r", now_, out_);
-  EXPECT_EQ(said(), "cancel r.0.0; answer r.0.0 CANCELLED; cancel r.1.0; answer r.1.0 CANCELLED");
-  EXPECT_EQ(table_.num_transfers(), 1u);
-  table_.abort("q", now_, out_);
+  EXPECT_TRUE(table_.has({"r", 1}));
+  table_.abort({"r", 1}, now_, out_);
+  EXPECT_EQ(said(), "cancel r.1.0; answer r.1.0 CANCELLED");
+  EXPECT_EQ(table_.num_transfers(), 2u);
+  EXPECT_FALSE(table_.has({"r", 1}));
+  table_.abort({"r", 1}, now_, out_);
+  table_.abort({"q", 0}, now_, out_);
   EXPECT_EQ(said(), "");
 }
 

@@ -423,7 +423,9 @@ class World {
     Request& request = requests_[id];
     if (std::exchange(request.is_over, true)) return;
     Encoder& encoder = encoders_[request.encoder];
-    run_encoder(encoder, [&](auto& out) { encoder.table->abort(id, clock_.now(), out); });
+    run_encoder(encoder, [&](auto& out) {
+      for (const Input& input : request.inputs) encoder.table->abort(input_of(input.meta.key), clock_.now(), out);
+    });
     if (draw(0, 1) == 0) abort(decoders_[request.decoder], id);
   }
 

@@ -31,12 +31,8 @@ void EcSenderTable::on_encoded(const EcInput& input, TimePoint now, Outputs& out
   if (entry != entries_.end()) step(entry->second, E::kEncoded, now, outputs);
 }
 
-void EcSenderTable::abort(const std::string& request_id, TimePoint now, Outputs& outputs) {
-  auto entry = entries_.lower_bound({request_id, 0});
-  while (entry != entries_.end() && entry->first.request_id == request_id) {
-    Entry& aborted = (entry++)->second;  // a transfer that is over is erased
-    step(aborted, E::kAbort, now, outputs);
-  }
+void EcSenderTable::abort(const EcInput& input, TimePoint now, Outputs& outputs) {
+  if (const auto entry = entries_.find(input); entry != entries_.end()) step(entry->second, E::kAbort, now, outputs);
 }
 
 // ---- What peers and the transport say

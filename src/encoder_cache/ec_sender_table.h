@@ -42,7 +42,7 @@ class EcSenderTable final {
   Status add(const InstanceId& to, EcMeta meta, TimePoint now, Outputs& outputs);
   // Its encode has ended: the rows are there to be sent.
   void on_encoded(const EcInput& input, TimePoint now, Outputs& outputs);
-  void abort(const std::string& request_id, TimePoint now, Outputs& outputs);
+  void abort(const EcInput& input, TimePoint now, Outputs& outputs);  // no-op if it is not in flight
 
   // What peers say. Answers of an instance that was not asked do nothing; one that was restarted under its name may
   // answer for the old one.
@@ -58,6 +58,7 @@ class EcSenderTable final {
   void on_time(TimePoint now, Outputs& outputs);
   TimePoint next_time() const { return timers_.next_time(); }  // when to call it at the latest; TimePoint::max(): never
 
+  bool has(const EcInput& input) const { return entries_.contains(input); }
   size_t num_transfers() const { return entries_.size(); }
   // Without phases, hits and slots of the encodes, which the engine knows.
   const EcStats& stats() const { return stats_; }

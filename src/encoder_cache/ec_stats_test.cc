@@ -152,7 +152,7 @@ TEST_F(SenderCounts, EachEndHasItsVerdict) {
   ends(EcOutcome::kBusy, [&] { transport("x", EcSenderEvent::kOutboxFull); });
   ends(EcOutcome::kGone, [&] { table_.on_peer_gone(kP, now_, out_); });
   ends(EcOutcome::kCancelled, [&] { table_.on_cancel(kP, {"x", 0, 0}, now_, out_); });
-  ends(EcOutcome::kCancelled, [&] { table_.abort("x", now_, out_); });
+  ends(EcOutcome::kCancelled, [&] { table_.abort({"x", 0}, now_, out_); });
   EXPECT_EQ(stats().num_expired, 0);
   EXPECT_EQ(stats().num_bytes, 0);
   EXPECT_EQ(count(EcPhase::kAnnounce), 1) << "the hit";

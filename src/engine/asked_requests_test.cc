@@ -28,6 +28,17 @@ class AskedRequests : public RemoteRequests {
                      const SamplingParams& params = greedy()) {
     return engine_->add_request(id, content(num_positions, which), params);
   }
+  EcMeta meta_of(const std::string& id, int32_t num_positions, uint64_t which) const {
+    EcMeta sent = meta(id, num_positions, which);
+    sent.digest = item_digest(content(num_positions, which).items[0]);
+    return sent;
+  }
+  // What a proxy asks for: it comes under the request's id, before the request.
+  void send_held(const std::string& id, int32_t num_positions, uint64_t which) {
+    encoders_.encode(meta_of(id, num_positions, which), fake_rows(ids(num_positions, which)));
+    for (int i = 0; i < 1000 && !engine_->remote_inputs()->cache().is_written({id, 0}); ++i) step();
+    ASSERT_TRUE(engine_->remote_inputs()->cache().is_written({id, 0}));
+  }
   Status add_over(const EncodedInput& handle, const std::string& id) {
     EncoderDecoderInputs inputs;
     inputs.prompt_token_ids = {1, 2};
@@ -100,6 +111,80 @@ TEST_F(AskedRequests, AskForNothingThatIsHere) {
   expect_right("held", 5, 2);
   expect_right("b", 9, 1);
   expect_nothing_held();
+}
+
+// A proxy has had the rows sent under the request's id.
+TEST_F(AskedRequests, AskForNothingThatAProxyHadSent) {
+  make_asking();
+  send_held("a", 9, 1);
+  ASSERT_EQ(engine_->remote_inputs()->cache().num_uses(), 1);
+  ASSERT_EQ(add_content("a", 9, 1), ok_status());
+  EXPECT_FALSE(engine_->remote_inputs()->awaits("a"));
+  run();
+  expect_right("a", 9, 1);
+  EXPECT_EQ(outputs_.at("a").encoder_prompt_token_ids, ids(9, 1));
+  EXPECT_THAT(asker_.asks, SizeIs(0));
+  expect_nothing_held();
+}
+
+TEST_F(AskedRequests, OfRowsThatAreOthersOrGoneAsk) {
+  make_asking();
+  send_held("other", 9, 1);
+  send_held("longer", 7, 3);
+  ASSERT_EQ(add_content("other", 9, 2), ok_status());
+  ASSERT_EQ(add_content("longer", 9, 3), ok_status());
+  EXPECT_TRUE(engine_->remote_inputs()->awaits("other"));
+  EXPECT_THAT(asker_.asks, SizeIs(2));
+  run();
+  expect_right("other", 9, 2);
+  expect_right("longer", 9, 3);
+  // They waited for their request for too long, and were given up when room was wanted.
+  send_held("late", 9, 4);
+  clock_.advance(seconds(200));
+  step();
+  for (uint64_t i = 0; i < uint64_t{kFakeVocabSize}; ++i) {
+    ASSERT_EQ(add_content(std::to_string(i), 11, i), ok_status());
+    run();
+  }
+  const size_t num_before = asker_.asks.size();
+  ASSERT_EQ(add_content("late", 9, 4), ok_status());
+  run();
+  expect_right("late", 9, 4);
+  EXPECT_THAT(asker_.asks, SizeIs(num_before + 1));
+  // And rows that are on their way are not waited for: who sends them may never do so.
+  encoders_.encode(meta_of("begun", 9, 5), fake_rows(ids(9, 5)));
+  while (engine_->remote_inputs()->receivers().find_receiver({"begun", 0}) == nullptr) step();
+  ASSERT_FALSE(engine_->remote_inputs()->cache().is_written({"begun", 0}));
+  ASSERT_EQ(add_content("begun", 9, 5), ok_status());
+  EXPECT_THAT(asker_.asks, SizeIs(num_before + 2));
+  run();
+  expect_right("begun", 9, 5);
+  expect_nothing_held();
+}
+
+// The rows have been used: what they were is asked for under a name of this instance.
+TEST_F(AskedRequests, OfAProxyAskAfterARecompute) {
+  size_t num_asked = 0;
+  for (const int32_t num_blocks : {24, 26, 28, 30, 32}) {
+    outputs_.clear();
+    asker_.asks.clear();
+    make_asking([&](auto& options) {
+      options.blocks.num_device_blocks = num_blocks;
+      options.blocks.max_reserved_blocks = 12;  // of all three
+      options.scheduler.preemption_mode = PreemptionMode::kRecompute;
+    });
+    for (uint64_t i = 1; i <= 3; ++i) send_held(str_cat(num_blocks, ".", i), 9, i);
+    for (uint64_t i = 1; i <= 3; ++i) {
+      ASSERT_EQ(add_content(str_cat(num_blocks, ".", i), 9, i, greedy(30)), ok_status());
+    }
+    ASSERT_THAT(asker_.asks, SizeIs(0));
+    run();
+    for (uint64_t i = 1; i <= 3; ++i) expect_right(str_cat(num_blocks, ".", i), 9, i, greedy(30));
+    num_asked += asker_.asks.size();
+    expect_nothing_held();
+    engine_.reset();
+  }
+  EXPECT_GT(num_asked, 0u);
 }
 
 // An encode instance that was slow announces what its request no longer wants: it takes no room.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -14,6 +15,14 @@
 #include "scheduling/plan_item.h"
 
 namespace transept {
+
+namespace {
+
+const std::string& name_of(const std::string& request_id, const RowsConsumer& consumer) {
+  return consumer.name.empty() ? request_id : consumer.name;
+}
+
+}  // namespace
 
 EncoderEngine::Options EncoderEngine::Options::of(const ExecutorInfo& info) {
   Options options;
@@ -44,10 +53,21 @@ void EncoderEngine::start(std::function<void()> wake) {
 
 // ---- Requests
 
-Status EncoderEngine::check(const std::string& request_id, const std::vector<EncoderItem>& items) const {
-  RETURN_IF_ERROR(check_ec_name("request_id", request_id));
+Status EncoderEngine::check(const std::string& request_id, const std::vector<EncoderItem>& items,
+                            const RowsConsumer& consumer) const {
+  const std::string& name = name_of(request_id, consumer);
+  RETURN_IF_ERROR(check_ec_name("request_id", name));
   if (requests_.contains(request_id)) {
     return absl::AlreadyExistsError(str_cat("a request \"", request_id, "\" is in flight already"));
+  }
+  if (items.size() > size_t{std::numeric_limits<uint32_t>::max() - consumer.first_input}) {
+    return field_error("input_id", "the request has more inputs than can be counted");
+  }
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    const EcInput input{name, consumer.first_input + i};
+    if (!senders_.has(input)) continue;
+    return absl::AlreadyExistsError(
+        str_cat("input ", input.input_id, " of a request \"", name, "\" is in flight already"));
   }
   if (num_unfinished_requests() >= static_cast<size_t>(options_.max_requests)) {
     return resource_exhausted(num_unfinished_requests(), " requests are in flight, and at most ", options_.max_requests,
@@ -81,10 +101,9 @@ Status EncoderEngine::check_item(const EncoderItem& item) const {
   return checked.ok() ? checked : field_error("items", error_message(checked));
 }
 
-EcMeta EncoderEngine::meta_of(const std::string& request_id, uint32_t input_id, const EncoderItem& item,
-                              const RowsConsumer& consumer) const {
+EcMeta EncoderEngine::meta_of(const EcInput& input, const EncoderItem& item, const RowsConsumer& consumer) const {
   EcMeta meta;
-  meta.key = {request_id, input_id, consumer.attempt};
+  meta.key = {input.request_id, input.input_id, consumer.attempt};
   meta.digest = *item.digest;
   meta.model = options_.model;
   meta.num_positions = item.num_positions();
@@ -97,11 +116,12 @@ EcMeta EncoderEngine::meta_of(const std::string& request_id, uint32_t input_id, 
 
 Status EncoderEngine::add_request(const std::string& request_id, std::vector<EncoderItem> items,
                                   const RowsConsumer& consumer) {
-  RETURN_IF_ERROR(check(request_id, items));
+  RETURN_IF_ERROR(check(request_id, items, consumer));
   make_digests(items);
   std::vector<EcMeta> metas;
   for (const EncoderItem& item : items) {
-    metas.push_back(meta_of(request_id, static_cast<uint32_t>(metas.size()), item, consumer));
+    const EcInput input{name_of(request_id, consumer), consumer.first_input + static_cast<uint32_t>(metas.size())};
+    metas.push_back(meta_of(input, item, consumer));
     RETURN_IF_ERROR(check_ec_meta(metas.back()));
   }
   const TimePoint now = clock_.now();
@@ -112,6 +132,7 @@ Status EncoderEngine::add_request(const std::string& request_id, std::vector<Enc
     const EncodedItem encoded{*items[i].digest, metas[i].num_positions, metas[i].place.offset};
     request.items.push_back({id, encoded});
     inputs_.emplace(id, input_of(metas[i].key));
+    places_.emplace(input_of(metas[i].key), Place{request_id, i});
     const uint64_t num_bytes = ec_payload_bytes(metas[i]);
     scheduler_.add(id, std::move(items[i]), num_bytes);
     const Status added = senders_.add(consumer.instance, std::move(metas[i]), now, wanted_);
@@ -133,12 +154,16 @@ Status EncoderEngine::add(Request request) {
 StatusOr<RequestOutput> EncoderEngine::abort_request(const std::string& request_id) {
   if (!requests_.contains(request_id)) return not_found("no request \"", request_id, "\" is in flight");
   ++stats_.num_aborted;
+  const TimePoint now = clock_.now();
+  stop_sending(request_id, now);
   RequestOutput output = end(request_id);
   // Done at once: what its senders answer must not meet a new request of this name.
-  const TimePoint now = clock_.now();
-  senders_.abort(request_id, now, wanted_);
   perform(now, finished_);
   return output;
+}
+
+void EncoderEngine::stop_sending(const std::string& request_id, TimePoint now) {
+  for (const Item& item : requests_.at(request_id).items) senders_.abort(inputs_.at(item.id), now, wanted_);
 }
 
 // Forgets a request.
@@ -151,7 +176,9 @@ RequestOutput EncoderEngine::end(const std::string& request_id) {
   for (const Item& item : found->second.items) {
     if (item.is_there) output.encoded_items.push_back(item.encoded);
     scheduler_.remove(item.id);
-    inputs_.erase(item.id);
+    const auto input = inputs_.find(item.id);
+    places_.erase(input->second);
+    inputs_.erase(input);
   }
   requests_.erase(found);
   is_stuck_ = false;
@@ -262,9 +289,9 @@ void EncoderEngine::perform(TimePoint now, std::vector<RequestOutput>& outputs) 
 }
 
 void EncoderEngine::send_rows(const EcSenderOutput& output) {
-  const auto request = requests_.find(output.meta.key.request_id);
-  if (request == requests_.end()) return;  // it has ended since, and so has the sender
-  EcRows rows = scheduler_.rows_of(request->second.items[output.meta.key.input_id].id);
+  const auto place = places_.find(input_of(output.meta.key));
+  if (place == places_.end()) return;  // its request has ended since, and so has the sender
+  EcRows rows = scheduler_.rows_of(requests_.at(place->second.request_id).items[place->second.index].id);
   CHECK(rows != nullptr, "an output is sent before it was made");
   ++stats_.num_sent;
   connector_.send_rows(output.to, output.meta.key, output.reservation, output.bulk_address, std::move(rows));
@@ -272,22 +299,23 @@ void EncoderEngine::send_rows(const EcSenderOutput& output) {
 
 void EncoderEngine::answer(const EcInput& input, const Status& status, TimePoint now,
                            std::vector<RequestOutput>& outputs) {
-  const auto found = requests_.find(input.request_id);
-  if (found == requests_.end()) return;  // another item has failed, or it was aborted
-  InFlight& request = found->second;
+  const auto place = places_.find(input);
+  if (place == places_.end()) return;  // another item has failed, or it was aborted
+  const std::string request_id = place->second.request_id;
+  InFlight& request = requests_.at(request_id);
   if (status.ok()) {
     ++stats_.num_injected;
-    Item& item = request.items[input.input_id];
+    Item& item = request.items[place->second.index];
     item.is_there = true;
     item.encoded.seconds = seconds(now - request.arrival);
     scheduler_.remove(item.id);
     is_stuck_ = false;
-    if (++request.num_there == request.items.size()) outputs.push_back(end(input.request_id));
+    if (++request.num_there == request.items.size()) outputs.push_back(end(request_id));
     return;
   }
   ++stats_.num_failed;
-  senders_.abort(input.request_id, now, wanted_);
-  RequestOutput output = end(input.request_id);
+  stop_sending(request_id, now);
+  RequestOutput output = end(request_id);
   output.error = error_message(status);
   output.error_code = status.code();
   outputs.push_back(std::move(output));

@@ -92,11 +92,16 @@ class EncoderEngine final : public StepEngine {
     std::vector<Item> items;
     size_t num_there = 0;
   };
+  // Of a transfer: its item is requests_.at(request_id).items[index].
+  struct Place {
+    std::string request_id;
+    size_t index = 0;
+  };
 
-  Status check(const std::string& request_id, const std::vector<EncoderItem>& items) const;
+  Status check(const std::string& request_id, const std::vector<EncoderItem>& items,
+               const RowsConsumer& consumer) const;
   Status check_item(const EncoderItem& item) const;
-  EcMeta meta_of(const std::string& request_id, uint32_t input_id, const EncoderItem& item,
-                 const RowsConsumer& consumer) const;
+  EcMeta meta_of(const EcInput& input, const EncoderItem& item, const RowsConsumer& consumer) const;
   void take_events(TimePoint now);
   void take(const EcEvent& event, TimePoint now);
   void take_message(const EcPeerMessage& message, TimePoint now);
@@ -104,6 +109,7 @@ class EncoderEngine final : public StepEngine {
   void perform(TimePoint now, std::vector<RequestOutput>& outputs);
   void send_rows(const EcSenderOutput& output);
   void answer(const EcInput& input, const Status& status, TimePoint now, std::vector<RequestOutput>& outputs);
+  void stop_sending(const std::string& request_id, TimePoint now);
   RequestOutput end(const std::string& request_id);
   bool schedule(TimePoint now);
   Status execute();
@@ -120,8 +126,9 @@ class EncoderEngine final : public StepEngine {
   std::shared_ptr<EcInbox> inbox_;  // null before start()
   absl::flat_hash_map<std::string, InFlight> requests_;
   absl::flat_hash_map<GroupId, EcInput> inputs_;
-  EcSenderTable::Outputs wanted_;        // by the senders, and not done
-  std::vector<RequestOutput> finished_;  // between two steps: given out by the next
+  absl::flat_hash_map<EcInput, Place> places_;  // those of inputs_
+  EcSenderTable::Outputs wanted_;               // by the senders, and not done
+  std::vector<RequestOutput> finished_;         // between two steps: given out by the next
   std::vector<EcEvent> events_;
   std::vector<GroupId> ready_;
   StepPlan plan_;

@@ -184,6 +184,40 @@ TEST_F(EncoderEngineTest, ARequestIsFinishedWhenAllItsItemsAre) {
   expect_nothing_left();
 }
 
+// Inputs of one request of the decode instance, as tickets bring them: each is a request here.
+TEST_F(EncoderEngineTest, RequestsMayShareAName) {
+  const auto add_input = [&](const std::string& id, uint32_t first, std::vector<EncoderItem> items) {
+    return engine_->add_request(id, std::move(items), {kConsumer, 0, 30s, "a", first});
+  };
+  ASSERT_TRUE(add_input("a", 0, {item(1)}).ok());
+  ASSERT_TRUE(add_input("a/3", 3, {item(4), item(5)}).ok());
+  const Status taken = add_input("a/4", 4, {item(6)});
+  EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
+  EXPECT_THAT(taken.message(), HasSubstr("input 4 of a request \"a\""));
+  EXPECT_EQ(error_param(add_input("a/5", ~uint32_t{0}, {item(6)})), "input_id");
+  step();
+  grant(key("a", 0), 1);
+  grant(key("a", 3), 2);
+  grant(key("a", 4), 3);
+  step();
+  ASSERT_THAT(connector_->sent_rows, SizeIs(3));
+  EXPECT_EQ(floats_of(rows_sent(*connector_)[0])[0], 10.0F);
+  EXPECT_EQ(floats_of(rows_sent(*connector_)[1])[0], 40.0F);
+  EXPECT_EQ(floats_of(rows_sent(*connector_)[2])[0], 50.0F);
+  // The end of one leaves the other.
+  ASSERT_TRUE(engine_->abort_request("a").ok());
+  inject(key("a", 0));
+  inject(key("a", 4));
+  EXPECT_THAT(step(), IsEmpty());
+  inject(key("a", 3));
+  const auto outputs = step();
+  ASSERT_THAT(outputs, SizeIs(1));
+  EXPECT_EQ(outputs[0].request_id, "a/3");
+  ASSERT_THAT(outputs[0].encoded_items, SizeIs(2));
+  EXPECT_EQ(outputs[0].encoded_items[1].digest, item_digest(item(5)));
+  expect_nothing_left();
+}
+
 TEST_F(EncoderEngineTest, TheFirstErrorEndsTheWholeRequest) {
   ASSERT_TRUE(add("a", {item(1), item(2)}).ok());
   ASSERT_TRUE(add("b", {item(3)}).ok());

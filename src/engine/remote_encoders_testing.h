@@ -127,7 +127,11 @@ class RemoteEncoders final : public EncoderCacheConnector {
     item.token_ids.clear();
   }
   void abort(const std::string& request_id) {
-    run_encoder([&](auto& out) { senders_->abort(request_id, clock_.now(), out); });
+    run_encoder([&](auto& out) {
+      for (const auto& [input, work] : work_) {
+        if (input.request_id == request_id) senders_->abort(input, clock_.now(), out);
+      }
+    });
   }
   // The encode instance dies. What it had not ended is taken up by a new one, after a while.
   void kill() {

@@ -233,7 +233,7 @@ StatusOr<bool> RemoteInputs::take(InputStage::Request& request) {
   if (!fits.ok()) return with_advice(fits, request.params);
   const bool asks = items.front().content != nullptr;
   const std::string id = request.id;
-  if (asks && request.encoded.has_value()) {
+  if (asks && (request.encoded.has_value() || take_held(id, items))) {
     keep_trace(request);
     return true;
   }

@@ -3,8 +3,8 @@
 // without its inputs is in no queue of the scheduler, and no other waits behind it.
 //
 // A proxy asks for the encodes, or this instance does (Options::asker): of requests that come with
-// their content, and of rows that were given up while a request waited in the scheduler, after a recompute for
-// instance.
+// their content, unless a proxy had the rows sent under their ids, and of rows that were given up while a request
+// waited in the scheduler, after a recompute for instance.
 //
 // An input's room is a reservation from its announcement to the first step that decodes over it; its rows lie in the
 // blocks of the reservation, where the connector's thread writes them. The engine's thread decodes nothing of the wire
@@ -148,6 +148,7 @@ class RemoteInputs final {
   const std::string& request_of(const std::string& name) const;
   bool is_withdrawn(const EcKey& key) const;
   void refuse_withdrawn(const InstanceId& from, const EcKey& key);
+  bool take_held(const std::string& request_id, std::span<const EncoderItem> items);
   Asked& begin_asking(const std::string& request_id);
   void ask(const std::string& name, std::span<const EncoderItem> items, TimePoint deadline);
   void stop_waiting(Asked& asked);

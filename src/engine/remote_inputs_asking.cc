@@ -37,6 +37,16 @@ void RemoteInputs::make_remote(std::vector<EncoderItem>& items) const {
   for (size_t i = 0; i < items.size(); ++i) transept::make_remote(items[i], static_cast<uint32_t>(i));
 }
 
+// Whether the rows are here under the request's own id. If they are gone, or are others, what is left of them ends, and
+// this instance asks.
+bool RemoteInputs::take_held(const std::string& request_id, std::span<const EncoderItem> items) {
+  if (table_.find_receiver({request_id, 0}) == nullptr) return false;
+  has_uses_.insert(request_id);
+  if (check_announced(request_id, items).ok() && claim(request_id, items)) return true;
+  end(request_id);
+  return false;
+}
+
 // A name of its own for each time: what an earlier one left, here and at encode instances, is none of its business.
 RemoteInputs::Asked& RemoteInputs::begin_asking(const std::string& request_id) {
   Asked asked;

@@ -28,6 +28,9 @@ struct RowsConsumer {
   InstanceId instance;
   uint32_t attempt = 0;  // the first one; a ticket that was claimed from another instance begins with a later one
   Duration time_left{};  // of the request, from now
+  // Of the transfers: what EcKey::request_id is (empty: the id of the request), and input_id of the first item.
+  std::string name = {};
+  uint32_t first_input = 0;
 };
 
 struct RequestOptions {

@@ -14,6 +14,7 @@ void DecoderPool::set_records(std::span<const InstanceRecord> records) {
     const auto known = instances_.find(record.id.name);
     if (known != instances_.end() && known->second.record.id == record.id) instance = std::move(known->second);
     instance.record = record;
+    instance.most_free = std::max(instance.most_free, record.load.num_free_slots);
   }
   instances_ = std::move(kept);
 }
@@ -43,14 +44,14 @@ std::optional<DecoderPool::Choice> DecoderPool::begin(std::span<const InstanceId
   }
   ++chosen->num_begun;
   chosen->is_probed = chosen->pause != Duration::zero();
-  return Choice{chosen->record.id, chosen->record.url};
+  return Choice{chosen->record.id, chosen->record.url, chosen->record.model};
 }
 
 void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now) {
   const MutexLock lock(mutex_);
-  const auto found = instances_.find(id.name);
-  if (found == instances_.end() || found->second.record.id != id) return;
-  Instance& instance = found->second;
+  Instance* const found = find(id);
+  if (found == nullptr) return;
+  Instance& instance = *found;
   instance.num_begun = std::max<int64_t>(0, instance.num_begun - 1);  // it may have been away in between
   switch (outcome) {
     case Outcome::kAnswered:
@@ -84,6 +85,35 @@ DecoderPool::States DecoderPool::states(TimePoint now) const {
                                    : states.num_left_out);
   }
   return states;
+}
+
+// Null: it has gone, or is another incarnation.
+DecoderPool::Instance* DecoderPool::find(const InstanceId& id) {
+  const auto found = instances_.find(id.name);
+  return found == instances_.end() || found->second.record.id != id ? nullptr : &found->second;
+}
+
+bool DecoderPool::begin_hold(const InstanceId& id, int64_t num_positions) {
+  const MutexLock lock(mutex_);
+  Instance* const instance = find(id);
+  if (instance == nullptr) return false;
+  const int64_t free = instance->record.load.num_free_slots - instance->num_held - num_positions;
+  if (free < (instance->most_free + 1) / 2) return false;
+  instance->num_held += num_positions;
+  return true;
+}
+
+void DecoderPool::end_hold(const InstanceId& id, int64_t num_positions) {
+  const MutexLock lock(mutex_);
+  if (Instance* const instance = find(id); instance != nullptr) {
+    instance->num_held = std::max<int64_t>(0, instance->num_held - num_positions);  // it may have been away in between
+  }
+}
+
+bool DecoderPool::is_well(const InstanceId& id, TimePoint now) const {
+  const MutexLock lock(mutex_);
+  const auto found = instances_.find(id.name);
+  return found != instances_.end() && found->second.record.id == id && found->second.out_until <= now;
 }
 
 size_t DecoderPool::num_ready(TimePoint now) const {

@@ -36,6 +36,7 @@ class DecoderPool final {
   struct Choice {
     InstanceId id;
     std::string url;
+    ModelFingerprint model;
   };
   // Of two random instances the one with fewer requests, by its record or by what was begun here. It counts as begun:
   // end() must follow. nullopt: none is well, but for those of `tried`.
@@ -56,6 +57,13 @@ class DecoderPool final {
     int64_t num_draining = 0;  // by their records
   };
   States states(TimePoint now) const;
+  // Takes room for rows of `num_positions` that are sent before their request (until end_hold()). False: less than half
+  // of what was free at best would stay for rows that the instance asks for itself; what held rows wait for can then
+  // always come. An instance whose record says nothing of its room has none.
+  bool begin_hold(const InstanceId& id, int64_t num_positions);
+  void end_hold(const InstanceId& id, int64_t num_positions);
+  // Whether the instance is there, and not left out.
+  bool is_well(const InstanceId& id, TimePoint now) const;
   // Instances that would be chosen now.
   size_t num_ready(TimePoint now) const;
 
@@ -63,12 +71,15 @@ class DecoderPool final {
   struct Instance {
     InstanceRecord record;
     int64_t num_begun = 0;
+    int64_t num_held = 0;   // positions
+    int64_t most_free = 0;  // InstanceLoad::num_free_slots
     int32_t num_refusals = 0;
     Duration pause{};  // the last one; zero: it is well
     TimePoint out_until = TimePoint::min();
     bool is_probed = false;
   };
 
+  Instance* find(const InstanceId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool is_ready(const Instance& instance, TimePoint now);
   void leave_out(Instance& instance, TimePoint now) const;
 

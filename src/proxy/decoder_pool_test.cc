@@ -156,5 +156,53 @@ TEST_F(DecoderPoolTest, ANewIncarnationIsWell) {
   EXPECT_EQ(begin(), "p0");
 }
 
+// Held rows take half of what was free at best, and leave the other half.
+TEST(DecoderPool, HoldsWhatLeavesRoom) {
+  DecoderPool pool({});
+  InstanceRecord record;
+  record.id = {"p0", 1};
+  record.role = InstanceRole::kDecode;
+  record.url = "http://p0";
+  const auto set_free = [&](int64_t num_free) {
+    record.load.num_free_slots = num_free;
+    pool.set_records(std::span(&record, 1));
+  };
+  set_free(0);
+  EXPECT_FALSE(pool.begin_hold(record.id, 1)) << "nothing is known of its room";
+  set_free(101);
+  EXPECT_FALSE(pool.begin_hold(record.id, 51));
+  EXPECT_TRUE(pool.begin_hold(record.id, 30));
+  EXPECT_FALSE(pool.begin_hold(record.id, 21));
+  EXPECT_TRUE(pool.begin_hold(record.id, 20));
+  pool.end_hold(record.id, 30);
+  set_free(80);  // of others'
+  EXPECT_FALSE(pool.begin_hold(record.id, 10));
+  pool.end_hold(record.id, 20);
+  EXPECT_TRUE(pool.begin_hold(record.id, 29));
+  EXPECT_FALSE(pool.begin_hold({"p0", 2}, 1));
+  pool.end_hold({"p1", 2}, 1);
+  record.id.incarnation = 2;
+  set_free(10);
+  EXPECT_FALSE(pool.begin_hold({"p0", 1}, 1));
+  EXPECT_TRUE(pool.begin_hold(record.id, 5));
+}
+
+TEST(DecoderPool, IsWellWhileItIsThereAndNotLeftOut) {
+  DecoderPool pool({});
+  InstanceRecord record;
+  record.id = {"p0", 1};
+  record.role = InstanceRole::kDecode;
+  record.url = "http://p0";
+  const TimePoint now{};
+  EXPECT_FALSE(pool.is_well(record.id, now));
+  pool.set_records(std::span(&record, 1));
+  EXPECT_TRUE(pool.is_well(record.id, now));
+  EXPECT_FALSE(pool.is_well({"p0", 2}, now));
+  ASSERT_TRUE(pool.begin({}, now).has_value());
+  pool.end(record.id, DecoderPool::Outcome::kBroken, now);
+  EXPECT_FALSE(pool.is_well(record.id, now));
+  EXPECT_TRUE(pool.is_well(record.id, now + std::chrono::seconds(5)));
+}
+
 }  // namespace
 }  // namespace transept

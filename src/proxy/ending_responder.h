@@ -3,9 +3,9 @@
 // Owned as the responder that it wraps; thread-safe, as that is.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -41,11 +41,13 @@ class EndingResponder final : public Responder {
   double seconds() const override { return to_->seconds(); }
 
  private:
-  void end() { std::call_once(ended_, on_end_); }
+  void end() {
+    if (!has_ended_.exchange(true)) on_end_();
+  }
 
   const std::shared_ptr<Responder> to_;
   const std::function<void()> on_end_;
-  std::once_flag ended_;
+  std::atomic<bool> has_ended_{false};
 };
 
 }  // namespace transept

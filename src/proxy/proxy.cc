@@ -1,7 +1,10 @@
 #include "proxy/proxy.h"
 
+#include <random>
 #include <utility>
 #include <vector>
+
+#include "base/log.h"
 
 namespace transept {
 
@@ -9,8 +12,23 @@ StatusOr<std::unique_ptr<Proxy>> Proxy::start(const Options& options, std::share
   std::unique_ptr<Proxy> proxy(new Proxy(options, std::move(broker)));
   proxy->service_ = std::make_unique<ProxyService>(options.service, proxy->pool_);
   ASSIGN_OR_RETURN(proxy->server_, HttpServer::start(options.http, *proxy->service_));
+  proxy->begin_holding();
   proxy->follower_ = std::thread([self = proxy.get()] { self->follow_records(); });
   return proxy;
+}
+
+void Proxy::begin_holding() {
+  if (options_.service.hold == ProxyService::Hold::kNever) return;
+  HeldInputs::Options held = options_.held;
+  if (held.url.empty()) held.url = str_cat("http://", server_->address());
+  if (held.url.starts_with("http://0.0.0.0:") || held.url.starts_with("http://[::]:")) {
+    return log_info("no request is held: --proxy-url has to say how encode instances reach the proxy");
+  }
+  std::random_device random;
+  if (held.self.name.empty()) held.self.name = "proxy";
+  held.self.incarnation = (uint64_t{random()} << 32 | random()) | 1;
+  held_ = std::make_unique<HeldInputs>(held, broker_);
+  service_->set_held(held_.get());
 }
 
 void Proxy::follow_records() {

@@ -1,4 +1,4 @@
-// A whole proxy: listens, follows the broker's records, forwards, drains, stops.
+// A whole proxy: listens, follows the broker's records, holds, forwards, drains, stops.
 //
 // One thread owns it and calls its functions: not thread-safe.
 #pragma once
@@ -24,10 +24,13 @@ class Proxy final {
     ProxyService::Options service;
     DecoderPool::Options pool;
     Duration look_for_instances = std::chrono::milliseconds(250);
+    // Of what is held (service.hold). self: a name is drawn if there is none; url: the server's, if it is empty.
+    HeldInputs::Options held;
   };
 
   // Listens, and forwards to the decode instances that the broker knows. While the broker is away, to those that it
-  // knew. Errors: those of HttpServer::start().
+  // knew. Errors: those of HttpServer::start(). A proxy on all addresses has no URL of its own, and holds nothing
+  // unless it is given one.
   static StatusOr<std::unique_ptr<Proxy>> start(const Options& options, std::shared_ptr<Broker> broker);
   ~Proxy() { stop(); }
   Proxy(const Proxy&) = delete;
@@ -44,15 +47,18 @@ class Proxy final {
   const HttpServer& http() const { return *server_; }
   const DecoderPool& pool() const { return pool_; }
   const ProxyService& service() const { return *service_; }  // before stop()
+  const HeldInputs* held() const { return held_.get(); }     // null: nothing is held
 
  private:
   Proxy(const Options& options, std::shared_ptr<Broker> broker)
       : options_(options), broker_(std::move(broker)), pool_(options.pool) {}
+  void begin_holding();
   void follow_records();
 
   const Options options_;
   const std::shared_ptr<Broker> broker_;
   DecoderPool pool_;
+  std::unique_ptr<HeldInputs> held_;
   std::unique_ptr<ProxyService> service_;
   std::unique_ptr<HttpServer> server_;
   Mutex mutex_;

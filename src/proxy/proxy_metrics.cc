@@ -35,6 +35,8 @@ std::string proxy_metrics_text(const ProxyCounts& counts, const DecoderPool::Sta
              {{"answered", counts.num_answered}, {"failed", counts.num_failed}, {"given_up", counts.num_given_up}}),
       family(MetricType::Counter, "transept_proxy_retries_total", "Tries of requests at another instance.", "",
              {{"", counts.num_again}}),
+      family(MetricType::Counter, "transept_proxy_holds_total", "Tries of requests that were to be held.", "outcome",
+             {{"held", counts.num_held}, {"let_go", counts.num_let_go}}),
       family(MetricType::Gauge, "transept_proxy_requests_in_work", "Requests that are forwarded, or about to be.", "",
              {{"", counts.num_in_work}}),
       family(MetricType::Gauge, "transept_proxy_body_bytes", "Bytes of requests' bodies that are held.", "",

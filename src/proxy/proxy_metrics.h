@@ -14,6 +14,8 @@ struct ProxyCounts {
   int64_t num_given_up = 0;   // the client went first
   int64_t num_again = 0;      // tries after the first of a request
   int64_t num_forwarded = 0;  // requests that were not refused at once
+  int64_t num_held = 0;       // tries whose inputs were encoded before they were forwarded
+  int64_t num_let_go = 0;     // that were to be held, and were forwarded as they came
   // Now:
   int64_t num_in_work = 0;     // requests
   int64_t num_body_bytes = 0;  // of their bodies, and of those that arrive

@@ -8,71 +8,22 @@
 #include "base/log.h"
 #include "net/http_chars.h"
 #include "proxy/ending_responder.h"
-#include "request/result_json.h"
+#include "proxy/proxy_responses.h"
+#include "proxy/proxy_target.h"
 
 namespace transept {
 namespace {
 
-constexpr size_t kMaxIdleClients = 64;  // of one instance
+constexpr size_t kMaxIdleClients = 64;              // of one instance
+constexpr size_t kMaxToldBytes = size_t{64} << 10;  // of what encode instances say
 constexpr auto kUnsentLook = std::chrono::milliseconds(5);
 
 TimePoint steady_now() { return std::chrono::steady_clock::now(); }
-
-HttpResponse response_of(const Status& status) {
-  HttpResponse response;
-  response.status = error_kind(status).http_status;
-  Json body = Json::object();
-  body.set("error", error_object(status));
-  response.body = body.dump();
-  if (response.status == 429 || response.status == 503) response.headers.emplace_back("Retry-After", "1");
-  return response;
-}
 
 HttpResponse health(std::string_view status, int code) {
   Json body = Json::object();
   body.set("status", status);
   return {.status = code, .body = body.dump()};
-}
-
-// RFC 9110, 7.6.1: of one connection. Lengths are those of what is sent on.
-bool is_of_connection(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"Connection", "Keep-Alive", "Proxy-Connection",  "TE",
-                                                "Trailer",    "Upgrade",    "Transfer-Encoding", "Content-Length",
-                                                "Expect"};
-  return std::ranges::any_of(kNames, [&](std::string_view one) { return equals_ignoring_case(name, one); });
-}
-
-HttpHeaders forwarded_headers(const HttpRequest& request) {
-  HttpHeaders headers;
-  std::string peers;
-  for (const auto& [name, value] : request.headers) {
-    if (is_of_connection(name) || equals_ignoring_case(name, "X-Request-Id")) continue;
-    if (equals_ignoring_case(name, "X-Forwarded-For")) {
-      peers += value + ", ";
-    } else {
-      headers.emplace_back(name, value);
-    }
-  }
-  headers.emplace_back("X-Request-Id", request.request_id);
-  headers.emplace_back("X-Forwarded-For", peers + request.peer);
-  return headers;
-}
-
-// As it goes into a request's first line; `path` was decoded.
-std::string target_of(const std::string& prefix, const HttpRequest& request) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  constexpr std::string_view kPlain = "-._~!$&'()*+,;=:@/";
-  std::string target = prefix;
-  for (const char c : request.path) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (is_letter || kPlain.find(c) != std::string_view::npos) {
-      target += c;
-    } else {
-      target += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return request.query.empty() ? target : str_cat(target, "?", request.query);
 }
 
 // Whether the client has chosen the request's id.
@@ -81,19 +32,13 @@ bool is_named(const HttpRequest& request) {
   return request.method == "POST" && id != nullptr && *id == request.request_id;
 }
 
-bool is_between_instances(std::string_view path) { return path.starts_with("/v1/inputs/") || path == "/v1/encode"; }
+bool is_of_inputs(const HttpRequest& request) {
+  return request.path.starts_with(kInputsPath) && (request.method == "GET" || request.method == "POST");
+}
+bool is_between_instances(std::string_view path) { return path.starts_with(kInputsPath) || path == "/v1/encode"; }
 bool is_of_one_instance(std::string_view path) { return path == "/debug/state"; }
 
 }  // namespace
-
-struct ProxyService::Body {
-  explicit Body(std::atomic<size_t>& all) : sum(all) {}
-  ~Body() { sum -= size; }
-  Body(const Body&) = delete;
-  Body& operator=(const Body&) = delete;
-  std::atomic<size_t>& sum;
-  size_t size = 0;
-};
 
 ProxyService::~ProxyService() {
   std::vector<std::thread> threads;
@@ -112,6 +57,8 @@ ProxyCounts ProxyService::counts() const {
                      .num_given_up = num_given_up_,
                      .num_again = num_again_,
                      .num_forwarded = num_forwarded_,
+                     .num_held = num_held_,
+                     .num_let_go = num_let_go_,
                      .num_body_bytes = static_cast<int64_t>(num_body_bytes_)};
   const MutexLock lock(mutex_);
   counts.num_in_work = num_in_work_;
@@ -127,6 +74,10 @@ void ProxyService::on_done(const HttpRequest& request, int status, double second
 HttpService::Decision ProxyService::on_head(const HttpRequest& request) {
   Decision decision;
   decision.max_body_bytes = options_.max_body_bytes;
+  if (held_ != nullptr && is_of_inputs(request)) {
+    decision.max_body_bytes = kMaxToldBytes;
+    return decision;
+  }
   if (request.path == "/health/live") {
     decision.refusal = health("ok", 200);
   } else if (request.path == "/health" || request.path == "/health/ready") {
@@ -136,11 +87,11 @@ HttpService::Decision ProxyService::on_head(const HttpRequest& request) {
     decision.refusal = HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                                     .body = proxy_metrics_text(counts(), pool_.states(steady_now()))};
   } else if (is_between_instances(request.path)) {
-    decision.refusal = response_of(not_found("there is no such path"));
+    decision.refusal = proxy_error(not_found("there is no such path"));
   } else if (is_of_one_instance(request.path) && !request.peer_is_loopback) {
-    decision.refusal = response_of(absl::PermissionDeniedError("this path answers this machine alone"));
+    decision.refusal = proxy_error(absl::PermissionDeniedError("this path answers this machine alone"));
   } else if (is_draining_) {
-    decision.refusal = response_of(absl::UnavailableError("the proxy is shutting down"));
+    decision.refusal = proxy_error(absl::UnavailableError("the proxy is shutting down"));
   } else {
     decision.ticket = std::make_shared<Body>(num_body_bytes_);
   }
@@ -150,14 +101,16 @@ HttpService::Decision ProxyService::on_head(const HttpRequest& request) {
 std::optional<HttpResponse> ProxyService::on_body_bytes(const std::shared_ptr<void>& ticket, size_t num_bytes) {
   if (ticket == nullptr) return std::nullopt;
   auto& body = *static_cast<Body*>(ticket.get());
-  num_body_bytes_ += num_bytes - body.size;
-  body.size = num_bytes;
+  body.resize(num_bytes);
   if (num_body_bytes_ <= options_.max_bodies_bytes) return std::nullopt;
-  return response_of(resource_exhausted("the bodies of all requests have more than ", options_.max_bodies_bytes,
+  return proxy_error(resource_exhausted("the bodies of all requests have more than ", options_.max_bodies_bytes,
                                         " bytes; try again later"));
 }
 
 void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) {
+  if (HeldInputs* const held = held_; held != nullptr && is_of_inputs(request)) {
+    return responder->respond(held->answer(request));
+  }
   const MutexLock lock(mutex_);
   if (std::optional<HttpResponse> refusal = refuse_now(request)) {
     ++num_failed_;
@@ -172,16 +125,16 @@ void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket,
 // Otherwise a thread will have it.
 std::optional<HttpResponse> ProxyService::refuse_now(const HttpRequest& request) {
   if (is_named(request) && named_.contains(request.request_id)) {
-    return response_of(with_param(
+    return proxy_error(with_param(
         absl::AlreadyExistsError(str_cat("a request with the X-Request-Id ", request.request_id, " is in flight")),
         "X-Request-Id"));
   }
   if (num_in_work_ >= options_.max_requests) {
-    return response_of(
+    return proxy_error(
         resource_exhausted(num_in_work_, " requests are in work; at most ", options_.max_requests, " may be"));
   }
   if (num_idle_ <= static_cast<int32_t>(waiting_.size()) && !is_stopped_) add_thread();
-  if (threads_.empty()) return response_of(absl::UnavailableError("the system gives no thread"));
+  if (threads_.empty()) return proxy_error(absl::UnavailableError("the system gives no thread"));
   return std::nullopt;
 }
 
@@ -195,7 +148,7 @@ std::shared_ptr<Responder> ProxyService::name(const std::string& id, std::shared
 }
 
 HttpResponse ProxyService::on_error(int status, const std::string& reason, const std::string& /*request_id*/) {
-  HttpResponse response = response_of(invalid_argument(reason));
+  HttpResponse response = proxy_error(invalid_argument(reason));
   response.status = status;
   return response;
 }
@@ -223,7 +176,7 @@ void ProxyService::run() {
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    forward(work.request, *work.responder);
+    forward(work);
     work = {};
     const MutexLock lock(mutex_);
     --num_in_work_;
@@ -239,6 +192,8 @@ struct ProxyService::Passing {
   bool has_head = false;
   bool is_stream = false;   // it is passed on in pieces
   bool is_refusal = false;  // 503, and another instance may answer
+  bool is_held = false;     // it is sent with encoded_inputs
+  bool is_doubted = false;  // which the instance does not believe
 
   HttpClient::Sink sink() {
     return {.on_head = [this](int status, const HttpHeaders& headers) { return take_head(status, headers); },
@@ -249,6 +204,8 @@ struct ProxyService::Passing {
   bool take_head(int status, const HttpHeaders& headers) {
     is_refusal = status == 503;
     if (is_refusal && may_try_again) return false;
+    is_doubted = is_held && find_header(headers, kInstanceCodeHeader) != nullptr;
+    if (is_doubted) return false;
     has_head = true;
     response = {.status = status, .content_type = ""};
     for (const auto& [name, value] : headers) {
@@ -278,10 +235,12 @@ struct ProxyService::Passing {
   }
 };
 
-void ProxyService::forward(const HttpRequest& request, Responder& responder) {
+void ProxyService::forward(const Work& work) {
   ++num_forwarded_;
+  Responder& responder = *work.responder;
   std::vector<InstanceId> tried;
   Status why = absl::UnavailableError("no decode instance is ready");
+  std::vector<HeldPrompt> prompts = prompts_to_hold(work);
   for (int32_t i = 0; i < options_.max_tries && !responder.is_gone(); ++i) {
     const std::optional<DecoderPool::Choice> choice = pool_.begin(tried, steady_now());
     if (!choice.has_value()) break;
@@ -289,7 +248,13 @@ void ProxyService::forward(const HttpRequest& request, Responder& responder) {
     tried.push_back(choice->id);
     Passing passing{.responder = responder, .max_unsent_bytes = options_.max_unsent_bytes};
     passing.may_try_again = i + 1 < options_.max_tries && pool_.num_ready(steady_now()) > tried.size();
-    const DecoderPool::Outcome outcome = try_one(*choice, request, passing);
+    InjectedInputs injected;
+    const int64_t room = num_positions(prompts);
+    const Status held = hold(*choice, work, prompts, injected);
+    const DecoderPool::Outcome outcome = held.ok()             ? pass(*choice, work.request, injected, passing)
+                                         : responder.is_gone() ? DecoderPool::Outcome::kGivenUp
+                                                               : DecoderPool::Outcome::kBroken;
+    if (!injected.empty()) pool_.end_hold(choice->id, room);
     pool_.end(choice->id, outcome, steady_now());
     if (outcome == DecoderPool::Outcome::kGivenUp) ++num_given_up_;
     if (passing.has_head && outcome != DecoderPool::Outcome::kGivenUp && outcome != DecoderPool::Outcome::kBroken) {
@@ -305,19 +270,35 @@ void ProxyService::forward(const HttpRequest& request, Responder& responder) {
     return;
   }
   ++num_failed_;
-  responder.respond(response_of(why));
+  responder.respond(proxy_error(why));
+}
+
+// A held request that the instance does not believe goes to it as it came.
+DecoderPool::Outcome ProxyService::pass(const DecoderPool::Choice& choice, const HttpRequest& request,
+                                        const InjectedInputs& injected, Passing& passing) {
+  if (injected.empty()) return try_one(choice, request, request.body, {}, passing);
+  passing.is_held = true;
+  const std::string body = with_encoded_inputs(request.body, injected);
+  HeldInputs* const inputs = held_;
+  const DecoderPool::Outcome outcome =
+      try_one(choice, request, body, inputs->proof(request.method, target_of("", request), body), passing);
+  if (!passing.is_doubted) return outcome;
+  doubt(choice.id.name);
+  passing.is_held = passing.is_doubted = false;
+  return try_one(choice, request, request.body, {}, passing);
 }
 
 // Sends the answer, if passing.has_head is set.
 DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, const HttpRequest& request,
-                                           Passing& passing) {
+                                           std::string_view body, const HttpHeaders& more, Passing& passing) {
   using Outcome = DecoderPool::Outcome;
   std::string prefix;
   std::unique_ptr<HttpClient> client = take_client(choice.url, prefix);
   if (client == nullptr) return Outcome::kBroken;
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
-  const Status status =
-      client->pass(method, target_of(prefix, request), forwarded_headers(request), request.body, passing.sink());
+  HttpHeaders headers = forwarded_headers(request);
+  headers.insert(headers.end(), more.begin(), more.end());
+  const Status status = client->pass(method, target_of(prefix, request), headers, body, passing.sink());
   if (status.ok()) {
     keep_client(choice.url, std::move(client));
     passing.is_stream ? passing.responder.finish() : passing.responder.respond(std::move(passing.response));
@@ -329,7 +310,7 @@ DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, co
   if (passing.is_stream) {
     passing.responder.abandon();  // the client sees that the answer is not whole
   } else {
-    passing.responder.respond(response_of(absl::UnavailableError("the decode instance broke off its answer")));
+    passing.responder.respond(proxy_error(absl::UnavailableError("the decode instance broke off its answer")));
   }
   return Outcome::kBroken;
 }

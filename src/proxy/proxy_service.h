@@ -2,9 +2,14 @@
 // unchanged. A request is tried again at another instance before the first byte of its answer, and never after. A POST
 // whose X-Request-Id is that of one in work is refused (409).
 //
+// A request with prompts of its own may be held first (Options::hold): its inputs are encoded for the decode instance
+// that it goes to, which finds their rows then (held_inputs.h). Whatever comes in between, the request is forwarded as
+// it came, and the decode instance asks for its encodes itself. So holding changes no answer.
+//
 // /metrics are the proxy's own. /debug/state is forwarded to one instance for clients of this machine; what instances
-// ask of each other (/v1/inputs, /v1/encode) is not forwarded. Who may do what (keys, hosts, origins) is for decode
-// instances to say, to which Host and Authorization go as they came. Thread-safe.
+// ask of each other (/v1/inputs, /v1/encode) is not forwarded, and answered by the proxy itself while it holds. Who may
+// do what (keys, hosts, origins) is for decode instances to say, to which Host and Authorization go as they came.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,6 +20,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,13 +31,23 @@
 #include "net/http_client.h"
 #include "net/http_service.h"
 #include "proxy/decoder_pool.h"
+#include "proxy/held_inputs.h"
+#include "proxy/held_request.h"
 #include "proxy/proxy_metrics.h"
 
 namespace transept {
 
 class ProxyService final : public HttpService {
  public:
+  // Which requests are held.
+  enum class Hold : uint8_t {
+    kNever,
+    kSeveral,  // those of several prompts
+    kAlways,   // all with prompts of their own
+  };
   struct Options {
+    Hold hold = Hold::kNever;
+    size_t max_held_prompts = 64;               // of a request; one with more is not held
     size_t max_body_bytes = size_t{27} << 20;   // of one request: an audio file of 25 MiB, and a form's other fields
     size_t max_bodies_bytes = size_t{1} << 30;  // of all
     int32_t max_requests = 512;                 // in work, each on a thread; further ones are 429
@@ -47,6 +63,9 @@ class ProxyService final : public HttpService {
   // Waits for the requests in work; take the server down first, so that they end.
   ~ProxyService() override;
 
+  // Holds requests from here on. Borrowed; outlives the service.
+  void set_held(HeldInputs* held) { held_ = held; }
+
   // No request is forwarded from here on (503).
   void drain() { is_draining_ = true; }
 
@@ -59,7 +78,19 @@ class ProxyService final : public HttpService {
   void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) override;
 
  private:
-  struct Body;  // the bytes that a request holds
+  // The bytes that a request holds.
+  struct Body {
+    explicit Body(std::atomic<size_t>& all) : sum(all) {}
+    ~Body() { sum -= size; }
+    Body(const Body&) = delete;
+    Body& operator=(const Body&) = delete;
+    void resize(size_t num_bytes) {
+      sum += num_bytes - size;
+      size = num_bytes;
+    }
+    std::atomic<size_t>& sum;
+    size_t size = 0;
+  };
   struct Work {
     HttpRequest request;
     std::shared_ptr<void> ticket;
@@ -72,10 +103,21 @@ class ProxyService final : public HttpService {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_thread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run();
-  void forward(const HttpRequest& request, Responder& responder);
-  DecoderPool::Outcome try_one(const DecoderPool::Choice& choice, const HttpRequest& request, Passing& passing);
+  void forward(const Work& work);
+  DecoderPool::Outcome try_one(const DecoderPool::Choice& choice, const HttpRequest& request, std::string_view body,
+                               const HttpHeaders& more, Passing& passing);
+  DecoderPool::Outcome pass(const DecoderPool::Choice& choice, const HttpRequest& request,
+                            const InjectedInputs& injected, Passing& passing);
   std::unique_ptr<HttpClient> take_client(const std::string& url, std::string& prefix);
   void keep_client(const std::string& url, std::unique_ptr<HttpClient> client);
+  // proxy_hold.cc
+  std::vector<HeldPrompt> prompts_to_hold(const Work& work);
+  Status hold(const DecoderPool::Choice& choice, const Work& work, std::vector<HeldPrompt>& prompts,
+              InjectedInputs& injected);
+  Status hold_in_room(const DecoderPool::Choice& choice, const Work& work, const std::vector<HeldPrompt>& prompts,
+                      InjectedInputs& injected);
+  void doubt(const std::string& name);
+  bool is_welcome(const DecoderPool::Choice& choice, const HttpRequest& request);
 
   const Options options_;
   const AccessLog log_;
@@ -83,7 +125,9 @@ class ProxyService final : public HttpService {
   std::atomic<bool> is_draining_{false};
   std::atomic<size_t> num_body_bytes_{0};
   std::atomic<int64_t> num_forwarded_{0}, num_again_{0}, num_failed_{0};
-  std::atomic<int64_t> num_answered_{0}, num_given_up_{0};
+  std::atomic<int64_t> num_answered_{0}, num_given_up_{0}, num_held_{0}, num_let_go_{0};
+  std::atomic<HeldInputs*> held_{nullptr};
+  std::atomic<TimePoint> hold_again_{TimePoint::min()};  // it is of no use before
   mutable Mutex mutex_;
   CondVar changed_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
@@ -92,6 +136,7 @@ class ProxyService final : public HttpService {
   int32_t num_in_work_ ABSL_GUARDED_BY(mutex_) = 0;      // requests, those that wait included
   std::set<std::string> named_ ABSL_GUARDED_BY(mutex_);  // ids of POSTs in work that came with one
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, TimePoint> welcome_ ABSL_GUARDED_BY(mutex_);  // who was let in, and until when that is believed
   std::map<std::string, std::vector<std::unique_ptr<HttpClient>>> clients_ ABSL_GUARDED_BY(mutex_);  // idle, by URL
 };
 

@@ -3,53 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "net/http_server_testing.h"
+#include "proxy/proxy_testing.h"
 
-namespace transept {
+namespace transept::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A decode instance, as far as a proxy sees it.
-struct Upstream {
-  explicit Upstream(std::string name, RecordingService::Handler handler = nullptr) {
-    if (handler != nullptr) service.handler = std::move(handler);
-    server = std::move(HttpServer::start({.port = 0}, service)).value();
-    record.id = {std::move(name), 1};
-    record.role = InstanceRole::kDecode;
-    record.url = "http://" + server->address();
-  }
-
-  RecordingService service;
-  std::unique_ptr<HttpServer> server;
-  InstanceRecord record;
-};
-
-class ProxyTest : public ::testing::Test {
- protected:
-  void start(const std::vector<const Upstream*>& upstreams) {
-    std::vector<InstanceRecord> records;
-    records.reserve(upstreams.size());
-    for (const Upstream* upstream : upstreams) records.push_back(upstream->record);
-    pool_.set_records(records);
-    service_ = std::make_unique<ProxyService>(options_, pool_);
-    server_ = std::move(HttpServer::start({.port = 0}, *service_)).value();
-  }
-  ~ProxyTest() override {
-    if (server_ != nullptr) server_->stop();
-  }
-  HttpClient client() const { return HttpClient("127.0.0.1", server_->port(), {}); }
-  HttpClient::Reply post(std::string_view path, std::string_view body, const HttpHeaders& headers = {}) {
-    auto reply = client().post(path, "application/json", body, headers);
-    EXPECT_TRUE(reply.ok()) << reply.status();
-    return reply.ok() ? *std::move(reply) : HttpClient::Reply{};
-  }
-
-  ProxyService::Options options_;
-  DecoderPool pool_{{.seed = 1}};
-  std::unique_ptr<ProxyService> service_;
-  std::unique_ptr<HttpServer> server_;
-};
 
 TEST_F(ProxyTest, ForwardsARequestAsItCame) {
   HttpRequest seen;
@@ -360,4 +319,4 @@ TEST_F(ProxyTest, ManyAtOnceKeepTheirAnswers) {
 }
 
 }  // namespace
-}  // namespace transept
+}  // namespace transept::testing

@@ -135,6 +135,7 @@ constexpr FieldSpec kFields[] = {
     {.name = "tokens", .kind = K::kTokenIds, .slot = body<&B::tokens>, .doc = "Token ids to be made text.", .max_items = kMaxSuppressed, .routes = at::kDetokenize, .is_required = true},
     {.name = "skip_special_tokens", .kind = K::kBool, .slot = sampling<&O::skip_special_tokens>, .doc = "Leave special tokens out of the text (the default).", .routes = at::kDetokenize},
 
+    {.name = "encoded_inputs", .kind = K::kIgnored, .slot = none, .doc = "Of a proxy of the same fleet alone: where the rows of the prompts are. Refused from others.", .routes = at::kCompletions | at::kScore | at::kTranslate},
     {.name = "consumer", .kind = K::kString, .slot = body<&B::consumer>, .doc = "The decode instance that gets the encoder's output, by its --instance-name.", .routes = at::kEncode, .is_required = true},
     {.name = "request_id", .kind = K::kString, .slot = body<&B::request_id>, .doc = "Name of the request at the decode instance: 1 to 128 of letters, digits and . _ : -; the X-Request-Id where absent.", .routes = at::kEncode},
     {.name = "attempt", .kind = K::kInt, .slot = body<&B::attempt>, .doc = "How often this input was sent under this name before.", .min = 0, .max = kMaxInt, .routes = at::kEncode},

@@ -6,6 +6,7 @@
 #include "net/sse.h"
 #include "request/result_json.h"
 #include "server/completion_logprobs.h"
+#include "server/encoded_inputs.h"
 #include "server/engine_call.h"
 #include "server/replies.h"
 
@@ -230,7 +231,9 @@ Status start(const ServerContext& context, const ApiCallPtr& call) {
   ASSIGN_OR_RETURN(std::vector<EncoderDecoderPrompt> prompts, read_prompts(body, max_prompts, parsed.warnings));
   RETURN_IF_ERROR(check_echo(parsed, prompts));
   const size_t num_prompts = prompts.size();
-  const bool stream = parsed.stream.value_or(false);
+  EngineCallOptions options;
+  ASSIGN_OR_RETURN(options.injected, injected_inputs(context, call->http, body, num_prompts));
+  const bool stream = options.stream = parsed.stream.value_or(false);
   if (parsed.body.include_usage.value_or(false) && !stream) {
     return field_error("stream_options", "stream_options is for streams alone: set stream, too");
   }
@@ -241,7 +244,7 @@ Status start(const ServerContext& context, const ApiCallPtr& call) {
   } else {
     route = std::make_shared<WholeCompletion>(context, call, parsed, std::move(model), num_prompts);
   }
-  start_engine_call(context, call, parsed, std::move(prompts), {.stream = stream}, std::move(route));
+  start_engine_call(context, call, parsed, std::move(prompts), options, std::move(route));
   return ok_status();
 }
 

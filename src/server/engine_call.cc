@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "disagg/instance_calls.h"
 #include "server/replies.h"
 
 namespace transept {
@@ -215,7 +216,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
     ASSIGN_OR_RETURN(bad_words, context.model.prompts->bad_words_ids(*words));
   }
-  const std::shared_ptr<const TraceContext> trace = trace_of(call.http);
+  const auto trace = std::make_shared<const TraceContext>(trace_of(call.http));
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
     const std::optional<TimePoint> deadline = call.deadline(context);
@@ -226,6 +227,8 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     RequestSpec spec;
     spec.id = context.engine.make_id(call.http.request_id);
     prepare.request_key = seed_key(spec.id);
+    // The engine finds rows by the name of their request.
+    if (!options.injected.empty() && options.injected[i].has_value()) spec.id = options.injected[i]->input.request_id;
     StatusOr<PreparedRequest> prepared =
         prepare_request(parsed, *context.model.prompts, context.model.generation, prepare);
     if (!prepared.ok()) return at_prompt(prepared.status(), i, prompts.size());

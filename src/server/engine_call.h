@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "disagg/injected_input.h"
 #include "prompts/prepare_request.h"
 #include "server/server_context.h"
 
@@ -30,6 +31,8 @@ struct EngineCallOptions {
   // on_output receives pieces. Refuses (kInvalidArgument) beams that the request asks for, and best_of above n.
   bool stream = false;
   bool score_only = false;
+  // Where the rows of the prompts are (encoded_inputs.h): one for each, or empty.
+  InjectedInputs injected = {};
 };
 
 // Prepares each of `prompts` (the sampling fields of `parsed` hold for all), charges them to call->charge, and adds

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "disagg/instance_calls.h"
 #include "request/field_reader.h"
 #include "request/result_json.h"
 
@@ -27,7 +28,10 @@ void log_if_internal(const ServerContext& context, const ApiCall& call, const St
 
 void reply_error(const ServerContext& context, const ApiCall& call, const Status& status) {
   log_if_internal(context, call, status);
-  call.responder->respond(error_response(status, context.admission));
+  HttpResponse response = error_response(status, context.admission);
+  // A proxy that is not believed sends the request again without the field.
+  if (error_param(status) == kEncodedInputs) response.headers.emplace_back(kInstanceCodeHeader, "refused");
+  call.responder->respond(std::move(response));
 }
 
 StatusOr<Json> json_body(const ServerContext& context, const HttpRequest& request) {

@@ -73,16 +73,6 @@ struct ServerContext {
   Instance* instance = nullptr;  // null: a server of its own
 };
 
-// The request's id and traceparent, for the logs of instances that work for it.
-inline std::shared_ptr<const TraceContext> trace_of(const HttpRequest& request) {
-  std::string_view parent = traceparent_of(request);
-  if (parent.size() > TraceContext::kMaxBytes) parent = {};
-  TraceContext trace{request.request_id, std::string(parent)};
-  // A traceparent of a later version may hold what does not travel.
-  if (!check_trace(trace).ok()) trace.traceparent.clear();
-  return std::make_shared<const TraceContext>(std::move(trace));
-}
-
 // One admitted request. The threads that work on it share ownership; its destructor releases what it still holds.
 struct ApiCall {
   HttpRequest http;

@@ -5,6 +5,7 @@
 #include "request/field_table.h"
 #include "request/result_json.h"
 #include "server/completion_logprobs.h"
+#include "server/encoded_inputs.h"
 #include "server/engine_call.h"
 #include "server/replies.h"
 
@@ -121,8 +122,10 @@ Status start_score(const ServerContext& context, const ApiCallPtr& call) {
     if (!prompt.decoder.has_value())
       return field_error("decoder_prompt", "decoder_prompt is missing: it is what is scored");
   }
+  EngineCallOptions options{.score_only = true};
+  ASSIGN_OR_RETURN(options.injected, injected_inputs(context, call->http, body.json, prompts.size()));
   auto route = std::make_shared<Score>(context, call, std::move(body.model), prompts.size());
-  start_engine_call(context, call, body.parsed, std::move(prompts), {.score_only = true}, std::move(route));
+  start_engine_call(context, call, body.parsed, std::move(prompts), options, std::move(route));
   return ok_status();
 }
 
@@ -155,8 +158,10 @@ Status start_translate(const ServerContext& context, const ApiCallPtr& call) {
     prompt.encoder_param = "text";
     prompts.push_back(std::move(prompt));
   }
+  EngineCallOptions options;
+  ASSIGN_OR_RETURN(options.injected, injected_inputs(context, call->http, body.json, prompts.size()));
   auto route = std::make_shared<Translations>(context, call, prompts.size());
-  start_engine_call(context, call, body.parsed, std::move(prompts), {}, std::move(route));
+  start_engine_call(context, call, body.parsed, std::move(prompts), options, std::move(route));
   return ok_status();
 }
 

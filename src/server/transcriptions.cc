@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "disagg/instance_calls.h"
 #include "request/result_json.h"
 #include "server/replies.h"
 #include "server/transcription_ask.h"
@@ -29,7 +30,9 @@ class Transcription final {
  public:
   Transcription(const ServerContext& context, const ApiCallPtr& call, bool translate)
       : context_(context), call_(call), translate_(translate) {
-    limits_ = {.stop_token = stop_.get_token(), .deadline = call->deadline(context), .trace = trace_of(call->http)};
+    limits_ = {.stop_token = stop_.get_token(),
+               .deadline = call->deadline(context),
+               .trace = std::make_shared<const TraceContext>(trace_of(call->http))};
     begin_ = context.clock.now();
   }
 

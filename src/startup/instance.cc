@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "request/request.h"
 #include "startup/connect_broker.h"
 #include "startup/encoder_part.h"
 
@@ -35,20 +36,26 @@ StatusOr<InstanceRole> parse_instance_role(const std::string& role) {
   return invalid_argument("--role ", role, ": unknown; one of encode, decode");
 }
 
-// Encodes of tickets, by this instance's engine.
+// Encodes of tickets, by this instance's engine. Borrows both.
 class Instance::Intake final : public EncodeIntake {
  public:
-  explicit Intake(AsyncEngine& engine) : engine_(engine) {}
+  Intake(AsyncEngine& engine, const LoadedModel& model) : engine_(engine), model_(model) {}
 
+  StatusOr<EncoderItem> read(const Ticket& /*ticket*/, const std::string& prompt) override {
+    ASSIGN_OR_RETURN(const Json json, Json::parse(prompt));
+    ASSIGN_OR_RETURN(ParsedRequest parsed, parse_body(json, field_routes::kEncode, {}));
+    ASSIGN_OR_RETURN(const std::vector<EncoderDecoderPrompt> prompts, read_prompts(json, 1, parsed.warnings));
+    const PromptProcessor::Options options(std::move(parsed.prompt_options));
+    ASSIGN_OR_RETURN(EncoderDecoderInputs inputs, model_.prompts->process_encoder(prompts.front(), options));
+    if (inputs.items.size() == 1) return std::move(inputs.items.front());
+    return unimplemented("a prompt of ", inputs.items.size(), " inputs: one is encoded for a ticket");
+  }
   Status encode(const Ticket& ticket, EncoderItem item) override {
-    if (ticket.key.input_id != 0) {
-      return unimplemented("a ticket of input ", ticket.key.input_id,
-                           ": of a request the first input alone is encoded");
-    }
     RequestSpec spec;
-    spec.id = ticket.key.request_id;
+    spec.id = id_of(input_of(ticket.key));
     spec.inputs.items.push_back(std::move(item));
-    spec.consumer = RowsConsumer{ticket.consumer, ticket.key.attempt, ticket.time_left};
+    spec.consumer =
+        RowsConsumer{ticket.consumer, ticket.key.attempt, ticket.time_left, ticket.key.request_id, ticket.key.input_id};
     StatusOr<RequestStream> stream = engine_.add_request(std::move(spec));
     if (!stream.ok()) return of_engine(stream.status());
     const StatusOr<RequestOutput> output = stream->next();
@@ -56,10 +63,14 @@ class Instance::Intake final : public EncodeIntake {
     return output->encoded_items.size() == 1 ? ok_status() : absl::AbortedError("the encode was aborted");
   }
   void abort(const EcInput& input) override {
-    const Status aborted = engine_.abort(input.request_id);  // not found: it has ended, or not begun
+    const Status aborted = engine_.abort(id_of(input));  // not found: it has ended, or not begun
   }
 
  private:
+  // Of the engine's request: one for each input. No name of a request has the character.
+  static std::string id_of(const EcInput& input) {
+    return input.input_id == 0 ? input.request_id : str_cat(input.request_id, "/", input.input_id);
+  }
   // An engine that fails or stops says nothing of the input: another instance may encode it.
   Status of_engine(const Status& status) const {
     const Status failure = engine_.failure();
@@ -67,6 +78,7 @@ class Instance::Intake final : public EncodeIntake {
   }
 
   AsyncEngine& engine_;
+  const LoadedModel& model_;
 };
 
 StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
@@ -120,7 +132,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::functio
   announced_ = steady_now();
   announcer_ = std::thread([this] { run_announcer(); });
   if (options_.role != InstanceRole::kEncode) return;
-  intake_ = std::make_unique<Intake>(engine);
+  intake_ = std::make_unique<Intake>(engine, model);
   TicketTaker::Options taker;
   taker.self = id_;
   taker.bulk_address = record_.bulk_address;

@@ -65,7 +65,7 @@ class Instance final {
   TicketAsker* asker() const { return asker_.get(); }  // null: an encode instance
   Broker& broker() { return *broker_; }
 
-  // The record is announced from here on, and an encode instance takes tickets. Borrows the engine. Call once.
+  // The record is announced from here on, and an encode instance takes tickets. Borrows both. Call once.
   // `on_ticket`: TicketTaker::Options::on_end.
   void begin(AsyncEngine& engine, const LoadedModel& model, std::function<void(const TicketEnd&)> on_ticket = nullptr);
   // The record says so. An encode instance takes no more tickets, and ends those in work. False: some are after
