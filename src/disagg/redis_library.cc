@@ -14,7 +14,7 @@ Status find_functions(RedisLibrary& functions) {
 }
 
 Status load(RedisLibrary& functions) {
-  const Status found = find_functions(functions);
+  Status found = find_functions(functions);
   if (found.ok()) return found;
   return not_found("Redis cannot be used: ", error_message(found), "; install it (Debian 12: libhiredis0.14)");
 }

@@ -149,6 +149,7 @@ void TicketTaker::take_one(bool is_busy) {
 void TicketTaker::add(const Ticket& ticket) {
   const TimePoint now = steady_now();
   const MutexLock lock(mutex_);
+  if (is_stopped_) return;  // the workers may have gone: another instance gets it when it was not renewed
   const auto [entry, is_new] = in_work_.try_emplace(input_of(ticket.key));
   InWork& work = entry->second;
   // It was thought idle, and has come back: what is in work goes on.

@@ -477,6 +477,22 @@ TEST_F(TicketTakerTest, TicketsOfAnAskerThatHasEndedAreOver) {
   EXPECT_EQ(other.take({"e1", 12}, {}, milliseconds(2500)).value(), std::nullopt);
 }
 
+TEST_F(TicketTakerTest, ATicketThatComesWhileItIsDestroyedIsLeftToOthers) {
+  options_.take_wait = milliseconds(300);
+  start();
+  std::this_thread::sleep_for(milliseconds(50));  // it waits for a ticket
+  std::thread offers([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    offer(asker_.keep("r0", {1}));
+  });
+  taker_.reset();
+  offers.join();
+  intake_.finish_all(ok_status());
+  options_.self = {"e1", 12};
+  start();
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; }));
+}
+
 TEST_F(TicketTakerTest, DestroyedItAbortsWhatIsInWork) {
   start();
   offer(asker_.keep("r0", {1}));

@@ -28,7 +28,7 @@ Status find_functions(UcxLibrary& functions) {
 }
 
 Status load(UcxLibrary& functions) {
-  const Status found = find_functions(functions);
+  Status found = find_functions(functions);
   if (!found.ok()) return not_found("UCX cannot be used: ", error_message(found), "; install it (Debian: libucx0)");
   functions.ucs_log_push_handler(log_message);
   return found;

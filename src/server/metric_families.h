@@ -68,6 +68,7 @@ class MetricFamilies final {
   void counts(std::string name, std::string help, const std::string& label,
               const std::vector<std::pair<std::string, int64_t>>& values) {
     std::vector<prometheus::ClientMetric> metrics;
+    metrics.reserve(values.size());
     for (const auto& [value, count] : values) {
       metrics.push_back(counter_of(static_cast<double>(count), with({{label, value}})));
     }
