@@ -186,6 +186,7 @@ TEST_F(HeldInputsTest, ManyAtOnceGetTheirOwn) {
   start();
   std::atomic<bool> is_over = false;
   std::vector<std::thread> encoders;
+  encoders.reserve(3);
   for (int i = 0; i < 3; ++i) {
     encoders.emplace_back([&] {
       InprocBroker broker(hub_);

@@ -154,6 +154,7 @@ std::string shown(const StatusOr<HttpClient::Reply>& reply) {
 TEST_F(HeldFleetTest, AnswersAreTheBytesOfOneServer) {
   std::mt19937_64 random(20);
   std::vector<Ask> asks;
+  asks.reserve(300);
   for (int i = 0; i < 300; ++i) asks.push_back(drawn_ask(random));
   // Under the same ids: they are in answers.
   const auto answers_of = [&](const auto& make_client) {
