@@ -63,6 +63,8 @@ TEST(HeldRequest, WhatCannotBeHeldIsNot) {
         R"({"prompt": ["1", "2", "3", "4", "5"]})", R"({"prompt": {"audio": 3}})"}) {
     EXPECT_THAT(prompts_of("/v1/completions", body), IsEmpty()) << body;
   }
+  using namespace std::string_literals;
+  EXPECT_THAT(prompts_of("/v1/completions", "{\"prompt\": \"a\"}\0\0{}"s), IsEmpty());
   EXPECT_THAT(prompts_of("/v1/audio/transcriptions", R"({"prompt": "a"})"), IsEmpty());
   EXPECT_THAT(prompts_of("/tokenize", R"({"prompt": "a"})"), IsEmpty());
   HttpRequest request = request_of("/v1/completions", R"({"prompt": "a"})");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <thread>
 
 #include "disagg/ec_connector.h"
@@ -444,11 +445,17 @@ TEST_F(FleetTest, RoomForRowsThatDoNotComeIsBackAfterTheLease) {
   meta.width = model.info.spec.width_of(Consumers::kCross);
   meta.place = {0, meta.num_positions, {}};
   meta.time_left = seconds(100);
-  const auto peers = broker->peers();
-  ASSERT_TRUE(peers.ok()) << peers.status();
-  for (const InstanceRecord& peer : *peers) {
-    if (peer.id.name == "p0") connector.send(peer.id, meta);
+  std::optional<InstanceId> decoder;
+  for (int i = 0; i < 1000 && !decoder.has_value(); ++i) {
+    const auto peers = broker->peers();
+    ASSERT_TRUE(peers.ok()) << peers.status();
+    for (const InstanceRecord& peer : *peers) {
+      if (peer.id.name == "p0") decoder = peer.id;
+    }
+    if (!decoder.has_value()) std::this_thread::sleep_for(milliseconds(10));
   }
+  ASSERT_TRUE(decoder.has_value());
+  connector.send(*decoder, meta);
   const auto waits_until = [&](bool is_free) {
     for (int i = 0; i < 1000 && (num_free() == num_before) != is_free; ++i)
       std::this_thread::sleep_for(milliseconds(10));
