@@ -144,6 +144,10 @@ StatusOr<Json> Json::parse(std::string_view text, const ParseLimits& limits) {
   if (text.size() > limits.max_bytes) {
     return invalid_argument("JSON of ", text.size(), " bytes is longer than the ", limits.max_bytes, " allowed");
   }
+  // nlohmann's lexer takes one for the end, and whatever stands behind it for nothing.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return invalid_argument("not valid JSON: a zero byte at offset ", zero);
+  }
   Builder builder(limits.max_depth, text.find('\n') == std::string_view::npos);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(),
                                  static_cast<nlohmann::json_sax<nlohmann::json>*>(&builder))) {

@@ -89,6 +89,12 @@ TEST(JsonParse, RefusesWhatIsNoJson) {
                            "\"\\x\"", "\"\\ud800\"", "\"\xFF\"", "// c\n1"}) {
     refusal(text);
   }
+  using namespace std::string_view_literals;
+  for (const std::string_view text : {"\0"sv, "{}\0"sv, "{}\0\0 more"sv, "[\0]"sv, "\"a\0b\""sv}) {
+    const Status status = Json::parse(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(error_message(status), HasSubstr(str_cat("a zero byte at offset ", text.find('\0'))));
+  }
 }
 
 TEST(JsonParse, ErrorsNamePlaceAndKey) {
