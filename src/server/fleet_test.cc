@@ -247,7 +247,12 @@ class EncodeRoute : public FleetTest {
     const std::string target = "/v1/encode" + query;
     HttpHeaders headers = more;
     headers.emplace_back(kInstanceCodeHeader, instance_code(*secret_, "POST", target, body));
-    return encoders_[0]->client().post(target, type, body, headers).value();
+    // The record of the decode instance may be on its way.
+    for (int i = 0;; ++i) {
+      HttpClient::Reply reply = encoders_[0]->client().post(target, type, body, headers).value();
+      if (i == 100 || reply.body.find("no decode instance p0 is known") == std::string::npos) return reply;
+      std::this_thread::sleep_for(milliseconds(50));
+    }
   }
   static std::string message(const HttpClient::Reply& reply) {
     return at(Json::parse(reply.body).value(), "error", "message").as_string();
