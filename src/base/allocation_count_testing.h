@@ -8,9 +8,11 @@ namespace transept::testing {
 
 int64_t num_allocations();
 
-// The next call for at least so many bytes, on whatever thread, throws std::bad_alloc.
+// The calling thread's next call for at least so many bytes throws std::bad_alloc. SIZE_MAX: none does.
 void fail_next_allocation(size_t min_bytes);
-// Whether it has.
+// The next one of any thread: for a test whose other threads all survive it.
+void fail_next_allocation_of_any_thread(size_t min_bytes);
+// Whether it has, on the calling thread for the first.
 bool has_failed_allocation();
 
 }  // namespace transept::testing

@@ -10,10 +10,15 @@
 namespace {
 std::atomic<int64_t> g_num_allocations{0};
 std::atomic<size_t> g_min_bytes_of_failure{SIZE_MAX};
+thread_local size_t t_min_bytes_of_failure = SIZE_MAX;
 }  // namespace
 
 void* operator new(size_t size) {
   ++g_num_allocations;
+  if (size >= t_min_bytes_of_failure) {
+    t_min_bytes_of_failure = SIZE_MAX;
+    throw std::bad_alloc();
+  }
   for (size_t min_bytes = g_min_bytes_of_failure; size >= min_bytes;) {
     if (g_min_bytes_of_failure.compare_exchange_weak(min_bytes, SIZE_MAX)) throw std::bad_alloc();
   }
@@ -32,7 +37,8 @@ namespace transept::testing {
 
 int64_t num_allocations() { return g_num_allocations; }
 
-void fail_next_allocation(size_t min_bytes) { g_min_bytes_of_failure = min_bytes; }
-bool has_failed_allocation() { return g_min_bytes_of_failure == SIZE_MAX; }
+void fail_next_allocation(size_t min_bytes) { t_min_bytes_of_failure = min_bytes; }
+void fail_next_allocation_of_any_thread(size_t min_bytes) { g_min_bytes_of_failure = min_bytes; }
+bool has_failed_allocation() { return t_min_bytes_of_failure == SIZE_MAX && g_min_bytes_of_failure == SIZE_MAX; }
 
 }  // namespace transept::testing

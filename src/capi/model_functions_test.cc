@@ -219,7 +219,7 @@ TEST_F(ModelFunctions, SaysWhatItIsAndHasDone) {
   EXPECT_EQ(num_finished(), before + 1);
 }
 
-// The allocations of the caller's thread; the engine sleeps.
+// The allocations of the caller's thread: the engine's may still be starting.
 TEST_F(ModelFunctions, WithoutMemoryCallsFailAndTheNextOnesDoNot) {
   const std::string text(3000, 'a');
   size_t num_failed = 0;

@@ -448,7 +448,7 @@ TEST_F(HttpServerRequestsTest, SaysWhereItListens) {
 TEST_F(HttpServerRequestsTest, AConnectionThatFindsNoMemoryIsTheOnlyOneLost) {
   constexpr size_t kBufferBytes = 16 << 10;  // of an HttpConnection
   start();
-  testing::fail_next_allocation(kBufferBytes);
+  testing::fail_next_allocation_of_any_thread(kBufferBytes);
   RawClient lost(server->port());
   EXPECT_EQ(lost.read_all(), "");
   EXPECT_TRUE(testing::has_failed_allocation());
