@@ -55,7 +55,7 @@ else()
 endif()
 
 # Headers of the standard library, of abseil and of gtest that most sources include, read once for all libraries and once for
-# all tests. A source includes what it uses all the same: clang-tidy and the portable preset read it without these.
+# all tests. A source includes what it uses all the same: clang-tidy and builds without these see it.
 if(TRANSEPT_PRECOMPILE)
   set(TRANSEPT_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cstring> <functional> <limits> <map>
       <memory> <optional> <span> <string> <string_view> <thread> <utility> <vector> <absl/container/flat_hash_map.h>
@@ -64,9 +64,16 @@ if(TRANSEPT_PRECOMPILE)
   file(CONFIGURE OUTPUT precompiled/main.cc CONTENT "int main() {}\n")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(transept_options INTERFACE -fpch-preprocess)  # for ccache
+    set(suffix gch)
   else()
+    set(suffix pch)
     target_compile_options(transept_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
+  # What ccache takes instead of the precompiled file: what it is made of.
+  foreach(host transept_precompiled transept_precompiled_tests)
+    file(CONFIGURE OUTPUT CMakeFiles/${host}.dir/cmake_pch.hxx.${suffix}.sum
+         CONTENT "${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${TRANSEPT_SANITIZE} ${absl_VERSION} ${GTest_VERSION} ${TRANSEPT_PRECOMPILED}")
+  endforeach()
   add_library(transept_precompiled STATIC ${CMAKE_BINARY_DIR}/precompiled/empty.cc)
   target_link_libraries(transept_precompiled PRIVATE transept_options absl::flat_hash_map absl::statusor)
   target_precompile_headers(transept_precompiled PRIVATE ${TRANSEPT_PRECOMPILED})
