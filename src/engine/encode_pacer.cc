@@ -36,16 +36,18 @@ double EncodePacer::slice_seconds() const {
   return std::max(decode_seconds_, kLeastSeconds) * (1 + std::min(num_waiting_, kMostWaiting));
 }
 
-int64_t EncodePacer::slice_tasks() const {
-  if (encode_seconds_per_task_ == 0) return 1;
+int64_t EncodePacer::slice_tasks(RowSource source) const {
+  const double per_task = rate_of(source).per_task;
+  if (per_task == 0) return 1;
   constexpr double kMost = 1e9;
-  return std::max<int64_t>(static_cast<int64_t>(std::min(slice_seconds() / encode_seconds_per_task_, kMost)), 1);
+  return std::max<int64_t>(static_cast<int64_t>(std::min(slice_seconds() / per_task, kMost)), 1);
 }
 
-std::optional<int32_t> EncodePacer::max_tokens_beside() const {
-  if (options_.mode == EncodeSliceOptions::Mode::kNone || encode_seconds_per_token_ == 0) return std::nullopt;
+std::optional<int32_t> EncodePacer::max_tokens_beside(RowSource source) const {
+  const double per_token = rate_of(source).per_token;
+  if (options_.mode == EncodeSliceOptions::Mode::kNone || per_token == 0) return std::nullopt;
   constexpr double kMost = 1 << 30;
-  return static_cast<int32_t>(std::min(slice_seconds() / encode_seconds_per_token_, kMost));
+  return static_cast<int32_t>(std::min(slice_seconds() / per_token, kMost));
 }
 
 void EncodePacer::count(const SchedulerOutputs& scheduled, const StepOutput& output) {
@@ -53,29 +55,30 @@ void EncodePacer::count(const SchedulerOutputs& scheduled, const StepOutput& out
   if (scheduled.num_decoder_tokens > 0) {
     decode_seconds_ = average(decode_seconds_, output.decode_seconds, kDecodeWeight);
   }
-  // Rows that were taken cost less than their encode: a step with some says nothing of encodes.
-  const bool is_measure = scheduled.num_injected_tokens == 0;
-  if (output.num_encode_tasks > 0 && is_measure) {
-    const double seconds_per_task = output.encode_seconds / static_cast<double>(output.num_encode_tasks);
-    encode_seconds_per_task_ = average(encode_seconds_per_task_, seconds_per_task, kEncodeWeight);
-  }
   const LongEncode& encode = scheduled.long_encode;
-  if (!encode.runs) {
-    if (scheduled.num_encoder_tokens > 0 && is_measure)
-      count_encode(output.encode_seconds, scheduled.num_encoder_tokens);
-    return;
-  }
+  const bool is_long_encoding = encode.runs && encode.encode.source == RowSource::kEncode;
+  const bool encodes = scheduled.num_encoder_tokens > 0 || is_long_encoding;
+  const bool takes = scheduled.num_injected_tokens > 0 || (encode.runs && !is_long_encoding);
   if (encode.begins) {
     long_seconds_ = 0;
     long_tokens_ = encode.encode.num_rows;
   }
-  long_seconds_ += output.encode_seconds;
-  // Beside its end others may have encoded, whole: such a step says little of either.
-  if (output.long_encode_ended && scheduled.encodes.empty()) count_encode(long_seconds_, long_tokens_);
-}
-
-void EncodePacer::count_encode(double seconds, int32_t num_tokens) {
-  encode_seconds_per_token_ = average(encode_seconds_per_token_, seconds / num_tokens, kEncodeWeight);
+  if (encode.runs) long_seconds_ += output.encode_seconds;
+  if (encodes == takes) return;  // a step with both says nothing of either
+  Rate& rate = takes ? taking_ : encoding_;
+  if (output.num_encode_tasks > 0) {
+    const double seconds_per_task = output.encode_seconds / static_cast<double>(output.num_encode_tasks);
+    rate.per_task = average(rate.per_task, seconds_per_task, kEncodeWeight);
+  }
+  const auto count_tokens = [&rate](double seconds, int32_t num_tokens) {
+    rate.per_token = average(rate.per_token, seconds / num_tokens, kEncodeWeight);
+  };
+  if (!encode.runs) {
+    count_tokens(output.encode_seconds, takes ? scheduled.num_injected_tokens : scheduled.num_encoder_tokens);
+  } else if (output.long_encode_ended && scheduled.encodes.empty()) {
+    // Beside its end others may have been encoded, whole: such a step says little of either.
+    count_tokens(long_seconds_, long_tokens_);
+  }
 }
 
 }  // namespace transept

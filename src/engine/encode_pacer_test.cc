@@ -35,17 +35,17 @@ void count_slice(EncodePacer& pacer, double seconds, int32_t num_tokens, bool be
 TEST(EncodePacerTest, WithoutSlicesThereIsNoLimit) {
   EncodePacer pacer({Mode::kNone, 0});
   count_step(pacer, 0.002, 0.05, 100);
-  EXPECT_EQ(pacer.max_tokens_beside(), std::nullopt);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), std::nullopt);
 }
 
 TEST(EncodePacerTest, AShareIsAsLongAsDecodingAndLongerTheMoreWait) {
   EncodePacer pacer({Mode::kAuto, 0});
-  EXPECT_EQ(pacer.max_tokens_beside(), std::nullopt);  // nothing is known
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), std::nullopt);  // nothing is known
   for (int i = 0; i < 100; ++i) count_step(pacer, 0.004, 0, 0);
-  EXPECT_EQ(pacer.max_tokens_beside(), std::nullopt);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), std::nullopt);
   count_step(pacer, 0, 0.1, 1000);
   EXPECT_DOUBLE_EQ(pacer.slice_seconds(), 0.004);
-  EXPECT_EQ(pacer.max_tokens_beside(), 40);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), 40);
   // Not at once: one busy moment is not a load.
   count_step(pacer, 0.004, 0, 0, 2);
   EXPECT_LT(pacer.slice_seconds(), 0.005);
@@ -65,36 +65,75 @@ TEST(EncodePacerTest, AFixedShareIsThat) {
   EncodePacer pacer({Mode::kFixed, 0.005});
   count_step(pacer, 0.1, 0.1, 1000);
   EXPECT_DOUBLE_EQ(pacer.slice_seconds(), 0.005);
-  EXPECT_EQ(pacer.max_tokens_beside(), 50);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), 50);
 }
 
 TEST(EncodePacerTest, ALongEncodeIsMeasuredWhenItEnds) {
   EncodePacer pacer({Mode::kFixed, 0.005});
   count_slice(pacer, 0.005, 100, true, false);
-  EXPECT_EQ(pacer.max_tokens_beside(), std::nullopt);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), std::nullopt);
   count_slice(pacer, 0.005, 0, false, false);
   // Dropped; another one begins.
   count_slice(pacer, 0.006, 50, true, false);
   count_slice(pacer, 0.004, 0, false, true);
-  EXPECT_EQ(pacer.max_tokens_beside(), 25);  // 10 ms for 50
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), 25);  // 10 ms for 50
 }
 
 TEST(EncodePacerTest, AShareIsTasksThatTakeAsLong) {
   EncodePacer pacer({Mode::kFixed, 0.005});
-  EXPECT_EQ(pacer.slice_tasks(), 1) << "nothing is known";
+  EXPECT_EQ(pacer.slice_tasks(RowSource::kEncode), 1) << "nothing is known";
   SchedulerOutputs scheduled;
   scheduled.num_encoder_tokens = 100;
   StepOutput output;
   output.encode_seconds = 0.1;
   output.num_encode_tasks = 1000;
   pacer.count(scheduled, output);
-  EXPECT_EQ(pacer.slice_tasks(), 50);
+  EXPECT_EQ(pacer.slice_tasks(RowSource::kEncode), 50);
   output.encode_seconds = 0.3;  // three times as long a task: a quarter of that is believed at once
   pacer.count(scheduled, output);
-  EXPECT_EQ(pacer.slice_tasks(), 33);
+  EXPECT_EQ(pacer.slice_tasks(RowSource::kEncode), 33);
   output.encode_seconds = 1e6;
   pacer.count(scheduled, output);
-  EXPECT_EQ(pacer.slice_tasks(), 1);
+  EXPECT_EQ(pacer.slice_tasks(RowSource::kEncode), 1);
+}
+
+// Rows that are taken cost the projection alone: what is known of them says nothing of encodes, and the other way.
+TEST(EncodePacerTest, TakingRowsIsMeasuredApart) {
+  EncodePacer pacer({Mode::kFixed, 0.005});
+  SchedulerOutputs scheduled;
+  scheduled.num_injected_tokens = 100;
+  StepOutput output;
+  output.encode_seconds = 0.02;
+  output.num_encode_tasks = 40;
+  pacer.count(scheduled, output);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kResident), 25);
+  EXPECT_EQ(pacer.slice_tasks(RowSource::kResident), 10);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), std::nullopt);
+  EXPECT_EQ(pacer.slice_tasks(RowSource::kEncode), 1);
+  scheduled.num_encoder_tokens = 100;  // both: neither is known
+  output.encode_seconds = 9;
+  pacer.count(scheduled, output);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), std::nullopt);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kResident), 25);
+
+  // A long one, in two slices.
+  scheduled.clear();
+  scheduled.long_encode.runs = scheduled.long_encode.begins = true;
+  scheduled.long_encode.encode.source = RowSource::kResident;
+  scheduled.long_encode.encode.num_rows = scheduled.num_injected_tokens = 50;
+  output.encode_seconds = 0.004;
+  output.num_encode_tasks = 8;
+  pacer.count(scheduled, output);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kResident), 25) << "not before its end";
+  scheduled.long_encode.begins = false;
+  scheduled.num_injected_tokens = 0;
+  output.encode_seconds = 0.006;
+  output.num_encode_tasks = 12;
+  output.long_encode_ended = true;
+  pacer.count(scheduled, output);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kResident), 25) << "10 ms for 50";
+  EXPECT_EQ(pacer.slice_tasks(RowSource::kResident), 10);
+  EXPECT_EQ(pacer.max_tokens_beside(RowSource::kEncode), std::nullopt);
 }
 
 TEST(EncodePacerTest, ValuesOfTheFlag) {

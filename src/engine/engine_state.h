@@ -18,7 +18,7 @@ struct EngineStats {
   int64_t num_encoder_cache_hits = 0;  // admissions of groups that found their cross KV and did not encode
   int64_t num_injected_tokens = 0;     // rows that came from elsewhere; taken again after preemption, too
   int64_t num_local_encodes = 0;       // items that a decode instance encoded itself
-  int64_t num_long_encodes = 0;        // encodes that ran in slices of several steps
+  int64_t num_long_encodes = 0;        // items that were encoded, or taken, in slices of several steps
   int64_t num_reencodes = 0;           // encodes of an input whose earlier cross KV was evicted
   int64_t num_generated_tokens = 0;
   int64_t num_preemptions = 0;

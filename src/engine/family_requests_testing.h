@@ -46,6 +46,7 @@ struct Circumstances {
   uint64_t pool = kPool, swap_space = 0;
   std::optional<int32_t> max_model_len = {};
   PreemptionMode preemption = PreemptionMode::kAuto;
+  bool slices = false;  // rows that come from elsewhere are taken one item a step, in slices
 };
 
 class FamilyRequests : public ::testing::TestWithParam<std::string> {

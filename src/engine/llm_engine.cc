@@ -274,11 +274,12 @@ void LLMEngine::consume_inputs() {
 // False: there is nothing to do.
 bool LLMEngine::plan() {
   inputs_.shared().collect_dropped();
-  scheduler_.set_max_encoder_tokens_beside(encode_pacer_.max_tokens_beside());
+  scheduler_.set_max_tokens_beside(encode_pacer_.max_tokens_beside(RowSource::kEncode),
+                                   encode_pacer_.max_tokens_beside(RowSource::kResident));
   scheduler_.schedule(plan_.scheduled);
   if (plan_.scheduled.empty()) return false;
   plan_.step = static_cast<uint64_t>(stats_.num_steps);
-  plan_.num_long_encode_tasks = encode_pacer_.slice_tasks();
+  plan_.num_long_encode_tasks = encode_pacer_.slice_tasks(plan_.scheduled.long_encode.encode.source);
   output_processor_.plan_rows(plan_);
   return true;
 }

@@ -417,6 +417,7 @@ TEST_P(MosaicTest, RowsFromElsewhereGiveTheSameBits) {
       {.name = "nothing shared", .shares = false, .is_remote = true},
       {.name = "blocks of one token", .block_size = 1, .num_blocks = 4000, .is_remote = true},
       {.name = "parts", .max_num_batched_tokens = 17, .loops_back = true, .is_remote = true},
+      {.name = "slices", .loops_back = true, .slices = true, .is_remote = true},
       {.name = "swap",
        .num_blocks = 60,
        .num_host_blocks = 200,
@@ -431,6 +432,7 @@ TEST_P(MosaicTest, RowsFromElsewhereGiveTheSameBits) {
     EXPECT_EQ(answers.size(), alone.size());
     for (const auto& [id, answer] : answers) EXPECT_EQ(answer, alone.at(id)) << id;
     EXPECT_EQ(engine->executor_stats().num_encoder_runs, 0);
+    EXPECT_EQ(engine->stats().num_long_encodes > 0, setup.slices);
     settle(*engine);
     EXPECT_EQ(engine->remote_inputs()->cache().num_uses(), 0);
     const BlockSpaceManager& blocks = engine->scheduler().blocks();

@@ -36,7 +36,7 @@ constexpr int32_t kLongestInput = 16;
 struct Totals {
   int64_t requests = 0, answered = 0, too_close = 0, aborted = 0, errors = 0, late = 0, lost = 0, tried_again = 0;
   int64_t awaited = 0, beam_searches = 0, open_tokens = 0, preempted = 0, swapped_in = 0, injected = 0, hits = 0;
-  int64_t asked = 0, over_handles = 0, asks = 0, local_encodes = 0, deaths = 0, refused_chunks = 0, steps = 0,
+  int64_t asked = 0, over_handles = 0, asks = 0, local_encodes = 0, long_encodes = 0, deaths = 0, refused_chunks = 0, steps = 0,
           mismatches = 0;
 };
 
@@ -52,10 +52,8 @@ class History final {
     const bool asks = random_.one_in(3);
     options_.remote.falls_back = asks && random_.one_in(2);
     options_.scheduler.may_encode = options_.remote.falls_back;
-    if (options_.remote.falls_back) {
-      fake->encode_too();
-      if (random_.one_in(2)) options_.encode_slice = {EncodeSliceOptions::Mode::kFixed, random_.any_of({0.5, 4.0})};
-    }
+    if (options_.remote.falls_back) fake->encode_too();
+    if (random_.one_in(2)) options_.encode_slice = {EncodeSliceOptions::Mode::kFixed, random_.any_of({0.5, 4.0})};
     std::unique_ptr<Executor> executor = std::move(fake);
     if (seed % 2 == 1) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
     options_.remote.connector = encoders_.get();
@@ -336,7 +334,7 @@ class History final {
     if (blocks.get_num_free_host_blocks() != blocks.num_host_blocks()) return "host blocks are lost";
     const int64_t num_local = engine_->stats().num_local_encodes;
     // A long encode counts when it begins, and at the executor when it has ended: it may be aborted between.
-    const bool is_exact = options_.encode_slice.mode == EncodeSliceOptions::Mode::kNone;
+    const bool is_exact = options_.encode_slice.mode == EncodeSliceOptions::Mode::kNone || !options_.remote.falls_back;
     if (is_exact && engine_->executor_stats().num_encoder_runs != num_local) return "local encodes are miscounted";
     if (num_local != 0 && !options_.remote.falls_back) return "the decode instance encoded";
     return "";
@@ -347,6 +345,7 @@ class History final {
     totals_.preempted += engine_->stats().num_preemptions;
     totals_.swapped_in += engine_->stats().num_swaps_in;
     totals_.injected += engine_->stats().num_injected_tokens;
+    totals_.long_encodes += engine_->stats().num_long_encodes;
     totals_.asks += std::ssize(asker_->asks);
     totals_.local_encodes += engine_->stats().num_local_encodes;
     totals_.hits += encoders_->stats().num_hits;
@@ -388,12 +387,11 @@ TEST(RemoteInputsProperty, EveryAnswerIsTheObviousOneAndNobodyHangs) {
       "%ld requests in %ld steps: %ld answered (%ld beam searches, %ld open tokens, %ld too close), %ld aborted, %ld "
       "waited for rows; %ld errors (%ld late, %ld lost), %ld refused when added, %ld tried again; %ld preemptions, %ld "
       "swapped in, %ld rows taken, %ld hits, %ld deaths, %ld chunks refused; %ld to be asked for, %ld over handles, "
-      "%ld "
-      "asks, %ld local encodes\n",
+      "%ld asks, %ld local encodes, %ld items in slices\n",
       totals.requests, totals.steps, totals.answered, totals.beam_searches, totals.open_tokens, totals.too_close,
       totals.aborted, totals.awaited, totals.errors, totals.late, totals.lost, totals.mismatches, totals.tried_again,
       totals.preempted, totals.swapped_in, totals.injected, totals.hits, totals.deaths, totals.refused_chunks,
-      totals.asked, totals.over_handles, totals.asks, totals.local_encodes);
+      totals.asked, totals.over_handles, totals.asks, totals.local_encodes, totals.long_encodes);
   if (only != 0 || num_failures > 0) return;
   const int64_t few = totals.requests / 50;
   EXPECT_GT(totals.answered, totals.requests * 3 / 4);
@@ -412,6 +410,7 @@ TEST(RemoteInputsProperty, EveryAnswerIsTheObviousOneAndNobodyHangs) {
   EXPECT_GT(totals.over_handles, few);
   EXPECT_GT(totals.asks, 5 * few);
   EXPECT_GT(totals.local_encodes, few);
+  EXPECT_GT(totals.long_encodes, few);
 }
 
 TEST(RemoteInputsProperty, NoticesRowsThatAreNotTaken) {

@@ -30,6 +30,8 @@ class RemoteInputsOfFamilies : public testing::FamilyRequests {
     options.part = ModelPart::kDecoder;
     options.takes_remote_rows = true;
     options.ec_buffer_memory = setup.pool / 4;
+    options.has_long_encodes = setup.slices;
+    if (setup.slices) options.max_num_injected_tokens = 1;  // that is one item
     return options;
   }
 
@@ -50,6 +52,7 @@ class RemoteInputsOfFamilies : public testing::FamilyRequests {
     options.blocks.watermark = 0;
     options.blocks.track_freed_blocks = true;
     options.remote.connector = encoders_.get();
+    if (setup.slices) options.encode_slice = {EncodeSliceOptions::Mode::kFixed, 1e-6};
     CHECK(RemoteInputs::check(options.remote, **decoder).ok());
     return std::make_unique<LLMEngine>(options, std::move(decoder).value(), nullptr, fake_clock_);
   }
@@ -90,8 +93,10 @@ TEST_P(RemoteInputsOfFamilies, AnswersAreTheWholeModels) {
       {.name = "cpu"},
       {.name = "int8", .weights = kInt8Format, .kv = DType::kInt8},
       {.name = "float16", .weights = kBFloat16Format, .kv = DType::kFloat16},
+      {.name = "int8 in slices", .weights = kInt8Format, .kv = DType::kInt8, .slices = true},
   };
-  for (const Circumstances& setup : std::span(setups).first(kSanitized ? 1 : std::size(setups))) {
+  for (const Circumstances& setup : setups) {
+    if (kSanitized && setup.weights.has_value() && !setup.slices) continue;
     SCOPED_TRACE(setup.name);
     const std::unique_ptr<LLMEngine> apart = make_apart(setup, {.loss = 0.02, .doubled = 0.2, .max_delay_ms = 20});
     const Answers answers = run(*apart);
@@ -102,6 +107,7 @@ TEST_P(RemoteInputsOfFamilies, AnswersAreTheWholeModels) {
     EXPECT_EQ(apart->executor_stats().num_encoder_runs, 0);
     EXPECT_EQ(apart->stats().num_local_encodes, 0);
     EXPECT_GT(apart->stats().num_injected_tokens, 0);
+    EXPECT_EQ(apart->stats().num_long_encodes > 0, setup.slices);
     EXPECT_EQ(apart->remote_inputs()->cache().num_uses(), 0);
   }
 }

@@ -252,8 +252,11 @@ class PlanChecker final {
     RETURN_IF_ERROR(
         check("num_long_encode_tasks", plan_.num_long_encode_tasks, "tasks", 1, std::numeric_limits<int64_t>::max()));
     const LongEncode& encode = scheduled_.long_encode;
+    // Both would be in the rank's one room for rows.
+    if (encode.runs && !encode.to_the_end) {
+      RETURN_IF_ERROR(check("encodes", std::ssize(scheduled_.encodes), "items beside a long encode", 0, 0));
+    }
     if (!encode.runs || !encode.begins) return ok_status();
-    if (encode.encode.source == RowSource::kResident) return refuse("long_encode", "of rows that are resident");
     return check_encode(encode.encode);
   }
 

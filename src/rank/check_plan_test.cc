@@ -82,6 +82,11 @@ TEST(CheckPlan, ASoundOneIsTaken) {
     encode.runs = encode.begins = true;
     encode.encode = plan.scheduled.encodes[is_media ? 1 : 0];
     encode.encode.group_tables[0] = {0};
+    EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("2 items beside a long encode"));
+    encode.to_the_end = true;
+    EXPECT_EQ(check_plan(plan, limits()), ok_status());
+    encode.to_the_end = false;
+    plan.scheduled.encodes.clear();
     EXPECT_EQ(check_plan(plan, limits()), ok_status());
     encode.encode.group_tables[0] = {8};
     EXPECT_THAT(error_message(check_plan(plan, limits())), HasSubstr("encode group_tables"));
@@ -306,6 +311,14 @@ TEST(CheckPlan, ResidentRowsAreBlocks) {
   EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.shape = {1}; }), HasSubstr("shape"));
   EXPECT_THAT(error_of([](PlannedEncode& e) { e.features.extras = {1}; }), HasSubstr("extras"));
   EXPECT_THAT(error_of([](PlannedEncode& e) { e.num_rows = 11; }), HasSubstr("encode num_rows"));
+  StepPlan in_slices = sound;
+  LongEncode& encode = in_slices.scheduled.long_encode;
+  encode.runs = encode.begins = true;
+  encode.encode = sound.scheduled.encodes[0];
+  in_slices.scheduled.encodes.clear();
+  EXPECT_EQ(check_plan(in_slices, info), ok_status());
+  encode.encode.row_blocks.back() = last + 1;
+  EXPECT_THAT(error_message(check_plan(in_slices, info)), HasSubstr("encode row_blocks"));
   info.max_num_injected_tokens = sound.scheduled.encodes[0].num_positions - 1;
   EXPECT_THAT(error_of([](PlannedEncode&) {}), HasSubstr("resident rows"));
   info.rows_spec = -1;

@@ -184,7 +184,7 @@ void FakeModelExecutor::write_encoded(const EncodeInputs& inputs, size_t row, ui
   }
 }
 
-// Three positions a step. Every encode takes a second a token, for whoever measures.
+// Three positions a step. Every encode takes a second a token, for the engine's pacer.
 void FakeModelExecutor::encode_long(StepOutput& output) {
   const LongEncode& plan = submitted_->scheduled.long_encode;
   output.long_encode_ended = false;
@@ -201,15 +201,21 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
   }
   const EncodeBatch& batch = long_encode_.batch();
   CHECK(!long_encode_.empty(), "no encode is under way");
+  CHECK(plan.to_the_end || batch_.encodes().empty(), "other items would overwrite the rows of the long encode");
+  const bool takes = long_encode_.source() == RowSource::kResident;
+  CHECK(takes || has_encoder(info_.spec.part), "a decode instance encodes");
   const int64_t end = plan.to_the_end ? batch.num_tokens() : std::min(num_long_encoded_ + 3, batch.num_tokens());
   output.encode_seconds += static_cast<double>(end - num_long_encoded_);
   for (; num_long_encoded_ < end; ++num_long_encoded_) {
     const auto row = static_cast<size_t>(num_long_encoded_);
-    write_encoded(long_encode_, row, encoded(batch.input_ids, row));
+    if (takes && fault_ == Fault::kTakesNoRows) continue;
+    const uint64_t word = takes ? slot(static_cast<size_t>(info_.rows_spec), long_encode_.row_slots()[row])
+                                : encoded(batch.input_ids, row);
+    write_encoded(long_encode_, row, word);
   }
   if (end < batch.num_tokens()) return;
   output.long_encode_ended = true;
-  ++num_encoder_runs_;
+  num_encoder_runs_ += takes ? 0 : 1;
   long_encode_.clear();
 }
 

@@ -196,7 +196,7 @@ class History {
   void limit_encodes() {
     if (!has_long_encodes_ || draw(0, 3) > 0) return;
     const std::optional<int32_t> limit = draw(0, 4) == 0 ? std::nullopt : std::optional<int32_t>(draw(0, 20));
-    engine_.scheduler().set_max_encoder_tokens_beside(limit);
+    engine_.scheduler().set_max_tokens_beside(limit, std::nullopt);
     engine_.model().set_pace(static_cast<size_t>(draw(1, 4)));
   }
 

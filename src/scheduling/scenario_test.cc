@@ -12,7 +12,7 @@
 //           feed g1=4 g2=1+1; copy 1; done g2     | nothing
 //           (g2=1+1: two sequences with a row each; in brackets if none of a group's rows is sampled)
 //           (of a long encode: its first step; another one; the last, which nobody waits for)
-//   beside 4 pace=2               set_max_encoder_tokens_beside; positions of a long encode that a step does
+//   beside 4 pace=2               set_max_tokens_beside; positions of a long encode that a step does
 //   steps 5                       the same, so many times, unseen
 //   begin -> ... and then end     the two halves of a step
 //   lose -> as begin              the step is planned and never executed
@@ -97,7 +97,7 @@ class Runner {
   }
 
   void beside(ScenarioLine& line) {
-    engine_->scheduler().set_max_encoder_tokens_beside(std::stoi(line.next()));
+    engine_->scheduler().set_max_tokens_beside(std::stoi(line.next()), std::nullopt);
     engine_->model().set_pace(static_cast<size_t>(line.number("pace", 3)));
   }
 

@@ -120,7 +120,7 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
     return Admission::kNoRows;
   }
   if (blocks_.awaits_shared(request)) return Admission::kNoRoom;
-  if (!may_begin_encodes(group, request, budget, outputs)) return Admission::kNoRoom;
+  if (!may_begin_items(group, request, budget, outputs)) return Admission::kNoRoom;
   const int32_t num_tail_blocks = request.num_blocks_ahead;
   const int32_t num_promised = num_promised_blocks();
   request.num_blocks_ahead += num_promised;
@@ -158,17 +158,21 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
   return Admission::kAdmitted;
 }
 
-// What groups may encode in this step, now that those that decode are planned.
+// What groups may encode and take in this step, now that those that decode are planned.
 void Scheduler::limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const {
-  budget.is_beside = max_encoder_tokens_beside_.has_value() && outputs.num_seqs > 0;
-  if (budget.is_beside) budget.encoder_tokens = std::min(budget.encoder_tokens, *max_encoder_tokens_beside_);
+  if (outputs.num_seqs == 0) return;
+  budget.is_beside = max_encoder_tokens_beside_.has_value() || max_injected_tokens_beside_.has_value();
+  budget.encoder_tokens = std::min(budget.encoder_tokens, max_encoder_tokens_beside_.value_or(budget.encoder_tokens));
+  budget.injected_tokens =
+      std::min(budget.injected_tokens, max_injected_tokens_beside_.value_or(budget.injected_tokens));
 }
 
-// At once, or (the first of a step) as a long encode.
-bool Scheduler::may_encode(int32_t num_rows, const Budget& budget, const SchedulerOutputs& outputs) const {
-  if (!budget.is_beside) return num_rows <= budget.encoder_tokens;
-  if (long_encode_ != nullptr) return false;
-  return num_rows <= budget.encoder_tokens || outputs.encodes.empty();
+// At once, or (the first of a step) as a long encode. Nothing begins beside one that goes on: the rank has one room for
+// rows. Rows of remote items have a budget of their own: they are there, and cost less than their encode.
+bool Scheduler::may_begin(const EncoderItem& item, Budget& budget, const SchedulerOutputs& outputs) const {
+  const bool fits = item.num_rows() <= budget.rows_of(item);
+  if (!budget.is_beside) return fits;
+  return long_encode_ == nullptr && (fits || outputs.encodes.empty());
 }
 
 // Whether all of these tables are there already.
@@ -179,35 +183,29 @@ bool Scheduler::shares(const BlockSpaceManager::Request& request, TableRange tab
   return true;
 }
 
-// Whether the first of the items that a new group must encode itself may begin in this step; true: there is none.
-bool Scheduler::may_begin_encodes(const SequenceGroup& group, const BlockSpaceManager::Request& request,
-                                  const Budget& budget, const SchedulerOutputs& outputs) const {
+// Whether the first of the items that a new group must encode or take itself may begin in this step; true: there is
+// none.
+bool Scheduler::may_begin_items(const SequenceGroup& group, const BlockSpaceManager::Request& request, Budget& budget,
+                                const SchedulerOutputs& outputs) const {
   for (size_t i = 0; i < group.items_.size(); ++i) {
     const Consumers consumers = group.items_[i].consumers;
     const bool crosses = has(consumers, Consumers::kCross) && !shares(request, group_tables(group));
     const bool splices = has(consumers, Consumers::kSplice) && !shares(request, item_tables(group, i));
-    if (crosses || splices) return may_take(group.items_[i], budget, outputs);
+    if (crosses || splices) return may_begin(group.items_[i], budget, outputs);
   }
   return true;
 }
 
-// Plans the items that are not encoded yet, as far as the step's budget goes. Returns whether that is all of them, so
+// Plans the items that are not encoded or taken yet, as far as the step's budget goes. Returns whether that is all of them, so
 // that the group may feed rows.
 bool Scheduler::plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   if (!group.awaits_items_) return true;
   for (size_t i = 0; i < group.items_.size(); ++i) {
     const Consumers writes = missing_writes(group, i);
     if (writes == Consumers::kNone) continue;
-    const int32_t num_rows = group.items_[i].num_rows();
-    if (!may_take(group.items_[i], budget, outputs)) return false;
-    if (group.items_[i].remote.has_value()) {
-      fill_encode(group, i, writes, outputs.encodes.push(), outputs);
-      begin_item(group, i, writes);
-      outputs.num_injected_tokens += num_rows;
-      budget.injected_tokens -= num_rows;
-      continue;
-    }
-    if (num_rows > budget.encoder_tokens) {
+    const EncoderItem& item = group.items_[i];
+    if (!may_begin(item, budget, outputs)) return false;
+    if (item.num_rows() > budget.rows_of(item)) {
       long_encode_ = &group;
       long_item_ = i;
       long_encode_has_begun_ = false;
@@ -215,8 +213,8 @@ bool Scheduler::plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutp
     }
     fill_encode(group, i, writes, outputs.encodes.push(), outputs);
     begin_item(group, i, writes);
-    outputs.num_encoder_tokens += num_rows;
-    budget.encoder_tokens -= num_rows;
+    outputs.count_rows(item);
+    budget.rows_of(item) -= item.num_rows();
   }
   return true;
 }
@@ -229,9 +227,10 @@ void Scheduler::plan_long_encode(const Budget& budget, SchedulerOutputs& outputs
   encode.to_the_end = !budget.is_beside;
   encode.encode.group_id = group.group_id();
   encode.encode.item = static_cast<int32_t>(long_item_);
+  encode.encode.source = group.items()[long_item_].remote.has_value() ? RowSource::kResident : RowSource::kEncode;
   if (!encode.begins) return;
   fill_encode(group, long_item_, missing_writes(group, long_item_), encode.encode, outputs);
-  outputs.num_encoder_tokens += group.items()[long_item_].num_rows();
+  outputs.count_rows(group.items()[long_item_]);
 }
 
 // Blocks that the tails of recomputed groups will take when their common prefix is done.

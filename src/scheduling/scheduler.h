@@ -19,9 +19,9 @@
 // takes them into its own tables of cross KV when it is admitted, within a budget of their own. One whose rows are not
 // here is not admitted, and is passed over by the others: SchedulerOutputs::without_rows.
 //
-// While any sequence decodes, groups encode at most set_max_encoder_tokens_beside rows per step. An item that needs
-// more, and is the first to be encoded in a step, begins a long encode: later steps end it. Other encodes wait for its
-// end.
+// While any sequence decodes, groups encode and take at most set_max_tokens_beside rows per step. An item that has
+// more, and is the first of a step, begins a long encode: later steps end it. Other items, local or remote, wait for
+// its end.
 //
 // Owned by the engine. Not thread-safe (engine thread). The calls of a step:
 //
@@ -90,9 +90,12 @@ class Scheduler final {
   // and mark_computed(). Returns false: no such group.
   bool abort_seq_group(GroupId group_id);
 
-  // Sets the limit from the next schedule() on. Unset, or while no sequence decodes, only max_num_encoder_tokens
-  // limits.
-  void set_max_encoder_tokens_beside(std::optional<int32_t> num_tokens) { max_encoder_tokens_beside_ = num_tokens; }
+  // Sets the limits from the next schedule() on: rows that are encoded, and rows of remote items that are taken. Unset,
+  // or while no sequence decodes, only max_num_encoder_tokens and max_num_injected_tokens limit.
+  void set_max_tokens_beside(std::optional<int32_t> encoded, std::optional<int32_t> injected) {
+    max_encoder_tokens_beside_ = encoded;
+    max_injected_tokens_beside_ = injected;
+  }
 
   // Plans a step into `outputs`, reusing its memory. An empty plan has nothing to compute and need not be executed. An
   // encode of an earlier plan that was not marked computed is planned again.
@@ -144,7 +147,9 @@ class Scheduler final {
     int32_t encoder_tokens = 0;
     int32_t injected_tokens = 0;
     int32_t seqs = 0;
-    bool is_beside = false;  // a sequence decodes: set_max_encoder_tokens_beside limits encoder_tokens
+    bool is_beside = false;  // a sequence decodes: set_max_tokens_beside limits both
+
+    int32_t& rows_of(const EncoderItem& item) { return item.remote.has_value() ? injected_tokens : encoder_tokens; }
   };
   // Shared tables of a group, [begin, end) of BlockSpaceManager::Request::shared.
   struct TableRange {
@@ -162,10 +167,9 @@ class Scheduler final {
   enum class Admission : uint8_t { kAdmitted, kNoRoom, kNoRows };
   Admission try_admit(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void limit_encodes(Budget& budget, const SchedulerOutputs& outputs) const;
-  bool may_encode(int32_t num_rows, const Budget& budget, const SchedulerOutputs& outputs) const;
-  bool may_take(const EncoderItem& item, const Budget& budget, const SchedulerOutputs& outputs) const;
-  bool may_begin_encodes(const SequenceGroup& group, const BlockSpaceManager::Request& request, const Budget& budget,
-                         const SchedulerOutputs& outputs) const;
+  bool may_begin(const EncoderItem& item, Budget& budget, const SchedulerOutputs& outputs) const;
+  bool may_begin_items(const SequenceGroup& group, const BlockSpaceManager::Request& request, Budget& budget,
+                       const SchedulerOutputs& outputs) const;
   bool plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_long_encode(const Budget& budget, SchedulerOutputs& outputs);
   TableRange group_tables(const SequenceGroup& group) const;
@@ -213,7 +217,7 @@ class Scheduler final {
   SequenceGroup* long_encode_ = nullptr;  // a running group
   size_t long_item_ = 0;                  // of its items
   bool long_encode_has_begun_ = false;    // a step with it was executed
-  std::optional<int32_t> max_encoder_tokens_beside_;
+  std::optional<int32_t> max_encoder_tokens_beside_, max_injected_tokens_beside_;
   std::vector<GroupId> finished_;
   std::vector<GroupId> encoding_;  // groups with items that the planned step encodes; some may be gone already
   std::vector<Rows> rows_;         // of the group being planned

@@ -142,12 +142,12 @@ struct SequenceGroupMetadata {
   bool operator==(const SequenceGroupMetadata&) const = default;
 };
 
-// An encode that would delay decoding sequences for too long, so several steps run a part of it each. At most one is in
-// progress. Its group is in no plan's `groups` until all its items are encoded (Scheduler::mark_computed). Each plan
-// continues the encode in progress; ranks drop one that a plan does not continue.
+// An item whose encode, or whose rows that are taken, would delay decoding sequences for too long, so several steps run
+// a part of it each. At most one is in progress. Its group is in no plan's `groups` until all its items are there
+// (Scheduler::mark_computed). Each plan continues the encode in progress; ranks drop one that a plan does not continue.
 struct LongEncode {
   bool runs = false;        // in this step
-  bool begins = false;      // in this step; all of `encode` is valid only then, its group and item always
+  bool begins = false;      // in this step; all of `encode` is valid only then, its group, item and source always
   bool to_the_end = false;  // this step completes it: it delays no decoding sequence. `encodes` follow it
   PlannedEncode encode;
 
@@ -160,14 +160,14 @@ struct LongEncode {
 
 struct SchedulerOutputs {
   Recycled<SequenceGroupMetadata> groups;  // running groups, groups swapped in, new groups
-  Recycled<PlannedEncode> encodes;
+  Recycled<PlannedEncode> encodes;  // none beside a long encode that goes on after this step
   LongEncode long_encode;
   std::vector<float> bulk;        // values of this step's media, item after item
   BlockMoves moves;               // KvStorage::apply(moves) comes before the computation
   std::vector<GroupId> finished;  // freed or aborted since the last plan that was not empty: ranks drop their state
 
-  // Waiting groups whose turn has come while rows of their items cannot be had (any longer). They run only after
-  // the rows have come again; until they are taken out, those behind them wait. Also of an empty plan.
+  // Waiting groups whose turn has come while rows of their items cannot be had (any longer). Those behind them pass
+  // them; they run only after the rows have come again. Also of an empty plan.
   std::vector<GroupId> without_rows;
 
   int32_t num_seqs = 0;                // sequences with new rows
@@ -183,6 +183,10 @@ struct SchedulerOutputs {
   int32_t num_waiting = 0;
   int32_t num_swapped = 0;
 
+  // An item of this step.
+  void count_rows(const EncoderItem& item) {
+    (item.remote.has_value() ? num_injected_tokens : num_encoder_tokens) += item.num_rows();
+  }
   bool empty() const { return groups.empty() && encodes.empty() && !long_encode.runs; }
   void clear() {
     groups.clear();

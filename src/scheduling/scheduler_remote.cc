@@ -4,12 +4,6 @@
 
 namespace transept {
 
-// Rows of remote items are there: neither an encode's time nor its memory is theirs.
-bool Scheduler::may_take(const EncoderItem& item, const Budget& budget, const SchedulerOutputs& outputs) const {
-  if (item.remote.has_value()) return item.num_rows() <= budget.injected_tokens;
-  return may_encode(item.num_rows(), budget, outputs);
-}
-
 bool Scheduler::can_have_rows(SequenceGroup& group, BlockSpaceManager::Request& request) const {
   if (!options_.may_encode) {
     for (const EncoderItem& item : group.items_) {
