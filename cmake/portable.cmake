@@ -8,6 +8,15 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 set(OPENSSL_USE_STATIC_LIBS ON)
 set(CMAKE_SKIP_RPATH ON)
 
+# For an imported target, in place of Debian's archive: a copy whose `stderr` is a pointer that glibc_compat.c has. Code that is
+# not compiled for shared libraries reads the C library's own variables as only a program may.
+function(transept_archive_for_libraries target)
+  get_target_property(location ${target} IMPORTED_LOCATION_RELEASE)
+  get_filename_component(name ${location} NAME)
+  execute_process(COMMAND ${CMAKE_OBJCOPY} --redefine-sym stderr=transept_stderr ${location} ${CMAKE_BINARY_DIR}/${name} COMMAND_ERROR_IS_FATAL ANY)
+  set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${CMAKE_BINARY_DIR}/${name} IMPORTED_LOCATION_RELEASE ${CMAKE_BINARY_DIR}/${name})
+endfunction()
+
 # An archive of an installed package's own source, for the targets PREFIX::* that find_package made: Debian has none of
 # prometheus-cpp, and its archives of abseil cannot become part of a shared library.
 function(transept_archive_of_source prefix package)

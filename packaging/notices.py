@@ -22,6 +22,9 @@ LICENCES = {
     "ffmpeg": "GPL-2.0-or-later",  # Debian builds it with --enable-gpl
     "gcc-12": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "glibc": "LGPL-2.1-or-later",
+    "libjpeg-turbo": "BSD-3-Clause AND IJG AND Zlib",
+    "libpng1.6": "libpng-2.0",
+    "libwebp": "BSD-3-Clause",
     "linux": "GPL-2.0-only WITH Linux-syscall-note",
     "nlohmann-json3": "MIT",
     "openssl": "Apache-2.0",

@@ -182,6 +182,13 @@ def hub_tests(binary, log, name_filter=""):
     return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)
 
 
+def image_tests(probe, log, name_filter=""):
+    """tests/images/run.py: random images against Pillow. Installs from PyPI what is missing."""
+    if not probe.exists():
+        return Result(skipped=1, notes=["skipped: this tree builds no image_probe"])
+    return run_suite([sys.executable, "tests/images/run.py", "--probe", str(probe), "--filter", name_filter], log)
+
+
 def page_tests(log):
     """tests/page: the page in Chromium. Skipped, and says so, where Chromium or node is missing."""
     missing = [name for name in ("node", "npm", "chromium") if not shutil.which(name)]
@@ -219,6 +226,11 @@ def binary_of(preset):
     """The transept binary of a preset; None while the tree has none."""
     path = ROOT / "build" / preset / "transept"
     return path if path.exists() else None
+
+
+def image_probe_of(preset):
+    """Where a preset's build puts tools/image_probe.cc."""
+    return ROOT / "build" / preset / "src" / "media" / "image_probe"
 
 
 def shared_goldens():

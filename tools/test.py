@@ -29,6 +29,8 @@ def main():
             runs.append((f"official clients through {what}", suites.client_tests(binary, log, options.filter, way)))
         runs.append(("files of torch", suites.torch_files(binary, log, options.filter)))
         runs.append(("huggingface_hub", suites.hub_tests(binary, log, options.filter)))
+    if options.slow:
+        runs.append(("images of Pillow", suites.image_tests(suites.image_probe_of(options.preset), log, options.filter)))
     if binary and options.slow and not options.filter:
         scale = 1.0 if options.preset == "release" else 0.1
         runs.append(("server", suites.server_tests(binary, log, scale)))

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +14,10 @@
 #include <time.h>
 
 #pragma GCC visibility push(hidden)
+
+// Of code that is not compiled for shared libraries (cmake/portable.cmake, transept_archive_for_libraries).
+FILE* transept_stderr;
+__attribute__((constructor(101))) static void set_stderr(void) { transept_stderr = stderr; }
 
 // glibc 2.32. False is always right: libstdc++ then counts references with atomic instructions.
 char __libc_single_threaded = 0;

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 import packages
 import wheel as wheels
 
-MOST_GRAFTED = ("libabsl", "libutf8proc", "libpcre2", "libcrypto", "libz")  # of these and no other library
+MOST_GRAFTED = ("libabsl", "libutf8proc", "libpcre2", "libcrypto", "libz", "libjpeg", "libpng16", "libwebp")  # of these and no other library
 NEEDS_SHARED = ("test_same_texts",)
 
 
