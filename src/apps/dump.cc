@@ -99,19 +99,26 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   return write_npy(flags.name_of("output"), path, shape, hidden);
 }
 
-// Needs no weights and no tokenizer.
+// Needs no weights, no tokenizer and no model: the family's media alone.
 Status dump_features(const std::string& model_dir, const std::string& input, const std::string& flag,
                      const std::string& path) {
   const StatusOr<ModelConfig> config = ModelConfig::load(model_dir);
   if (!config.ok()) return explain_model_error(config.status(), model_dir);
   ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media, MultiModalRegistry::create(*config));
-  if (media->audio() == nullptr) {
+  if (media->audio() == nullptr && media->image() == nullptr) {
     return invalid_argument(model_dir, ": dump features: a ", config->model_type, " model encodes ids, not media");
   }
-  Json::Object data;
-  data.emplace_back("audio", Json(input));
-  ASSIGN_OR_RETURN(const auto features,
-                   media->process(Json(std::move(data)), {.local_paths = true}, {.first_window_alone = true}));
+  const MediaAccess access{.local_paths = true};
+  const MediaLimits limits{.first_window_alone = true};
+  Json data = Json::object();
+  data.set(modality_name(media->audio() != nullptr ? Modality::kAudio : Modality::kImage), input);
+  std::shared_ptr<const EncoderFeatures> features;
+  if (media->audio() != nullptr) {
+    ASSIGN_OR_RETURN(features, media->process(data, access, limits));
+  } else {
+    ASSIGN_OR_RETURN(const auto images, media->images(data, access, limits));
+    features = images.front();
+  }
   return write_npy(flag, path, features->shape, features->values);
 }
 
@@ -121,9 +128,10 @@ int run_dump(const Flags& flags) {
   const std::vector<std::string>& arguments = flags.positional();
   if (arguments.size() != 3 || (arguments[0] != "encoder" && arguments[0] != "features")) {
     return usage_error(
-        "dump", invalid_argument(
-                    "expected: transept dump features MODEL AUDIO, or transept dump encoder MODEL AUDIO|TEXT|ids.json, "
-                    "with --output FILE.npy"));
+        "dump",
+        invalid_argument(
+            "expected: transept dump features MODEL AUDIO|IMAGE, or transept dump encoder MODEL AUDIO|TEXT|ids.json, "
+            "with --output FILE.npy"));
   }
   const auto path = flags.text("output");
   if (!path.has_value()) return usage_error("dump", invalid_argument("--output FILE.npy is missing"));

@@ -168,7 +168,7 @@ const std::vector<Verb>& verbs() {
        run_doctor, "transept doctor\ntransept doctor --json"},
       {"pack", "MODEL OUT", "a copy of a model that is mapped and not converted when it is loaded", pack_flags,
        run_pack, "transept pack g2p packed/ --quantization int8"},
-      {"dump", "features|encoder MODEL AUDIO|TEXT|ids.json --output FILE.npy",
+      {"dump", "features|encoder MODEL AUDIO|IMAGE|TEXT|ids.json --output FILE.npy",
        "what the encoder is given, and what it gives, for comparing with a reference", dump_flags, run_dump,
        "transept dump encoder g2p hello --output hidden.npy"},
       {"bench", "latency|throughput MODEL", "time the engine on random inputs", bench_flags, run_bench,

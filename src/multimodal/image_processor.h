@@ -1,7 +1,8 @@
 // Converts a decoded picture to the input of a family's tower, by the class and the switches that
 // preprocessor_config.json (or processor_config.json, "image_processor") names. The reference is the PIL backend of
-// transformers 5.23: ViTImageProcessorPil, DeiT, CLIP, Blip, Donut, Nougat, Pix2Struct, Mllama, Qwen2VL. Its torchvision
-// backend, and Pillow 13, give other pixels (media/resize.h). MultiModalRegistry owns it. Immutable, so thread-safe.
+// transformers 5.23: ViTImageProcessorPil, DeiT, CLIP, Blip, Donut, Nougat, Pix2Struct, Mllama, Qwen2VL. Its
+// torchvision backend, and Pillow 13, give other pixels (media/resize.h). MultiModalRegistry owns it. Immutable, so
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +21,28 @@ class ImageProcessor {
   virtual ~ImageProcessor() = default;
 
   // Returns what the tower takes of one picture: modality, shape, values and extras are filled; num_positions and
-  // num_rows are the family's to count.
+  // num_rows are the family's to count. The picture is dropped as soon as it is resized.
   //   [3, height, width]            ViT, DeiT, CLIP, BLIP, Donut, Nougat
   //   [patches, 2 + 3 p p]          Pix2Struct: row and column (from 1), then the patch; patches in use only
   //   [tiles, 3, height, width]     Mllama: tiles in use only; extras {aspect ratio id}
-  //   [patches, 3 * 2 * p * p]      Qwen2-VL: extras {t, h, w} of the grid, in patches
-  // Errors: kInvalidArgument for a picture that the class refuses (an aspect ratio above 200 for Qwen2-VL, for
-  // instance); kResourceExhausted without memory.
-  virtual StatusOr<std::shared_ptr<const EncoderFeatures>> features(RgbImage image) const = 0;
+  //   [patches, 3 * t * p * p]      Qwen2-VL: extras {t, h, w} of the grid, in patches
+  // Errors: kInvalidArgument for a picture that the class refuses (proportions above 200 for Qwen2-VL, for instance),
+  // or that gives more than kMaxImageValues values, or more than 2^26 pixels on the way; kResourceExhausted without
+  // memory.
+  StatusOr<std::shared_ptr<const EncoderFeatures>> features(RgbImage image) const;
+
+ protected:
+  using Features = StatusOr<std::shared_ptr<const EncoderFeatures>>;
+
+ private:
+  // May throw std::bad_alloc.
+  virtual Features process(RgbImage image) const = 0;
 };
 
-// Makes the processor that the model's folder names. `isa` chooses kernels, never bits. Errors (kInvalidArgument) name
-// the file and the field: no preprocessor_config.json, a value out of range or of the wrong type, a key that changes
-// pixels and is not known; kUnimplemented by name for a class that is not known.
+// Makes the processor that the model's folder names; without image_processor_type, that of config.json's model_type.
+// `isa` chooses kernels, never bits. Errors name the file and the field: kNotFound without a preprocessor_config.json;
+// kInvalidArgument for a value out of range or of the wrong type, two that contradict each other, a key that may change
+// pixels and is not known; kUnimplemented by name for a class that is not known, and headers of Pix2Struct (is_vqa).
 StatusOr<std::unique_ptr<ImageProcessor>> make_image_processor(const ModelConfig& config, Isa isa);
 
 }  // namespace transept

@@ -21,17 +21,39 @@ constexpr InputFamily kFamilies[] = {
     {"moonshine", "MoonshineForConditionalGeneration", DefaultPrompt::kStart, make_waveform_processor},
 };
 
-}  // namespace
+// One class of processor for all: the folder names it.
+constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture) {
+  return {.model_type = model_type, .architecture = architecture, .make_image = make_image_processor};
+}
 
-std::span<const InputFamily> input_families() { return kFamilies; }
+constexpr InputFamily kMediaFamilies[] = {
+    image_family("vision-encoder-decoder", "VisionEncoderDecoderModel"),
+    image_family("florence2", "Florence2ForConditionalGeneration"),
+    image_family("blip", "BlipForConditionalGeneration"),
+    image_family("pix2struct", "Pix2StructForConditionalGeneration"),
+    image_family("mllama", "MllamaForConditionalGeneration"),
+    image_family("qwen2_vl", "Qwen2VLForConditionalGeneration"),
+    image_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"),
+};
 
-const InputFamily* find_input_family(const ModelConfig& config) {
-  for (const InputFamily& family : kFamilies) {
+const InputFamily* find_in(std::span<const InputFamily> families, const ModelConfig& config) {
+  for (const InputFamily& family : families) {
     const auto& names = config.architectures;
     const bool is_named = std::ranges::find(names, family.architecture) != names.end();
     if (is_named || (names.empty() && config.model_type == family.model_type)) return &family;
   }
   return nullptr;
+}
+
+}  // namespace
+
+std::span<const InputFamily> input_families() { return kFamilies; }
+
+const InputFamily* find_input_family(const ModelConfig& config) { return find_in(kFamilies, config); }
+
+const InputFamily* find_media_family(const ModelConfig& config) {
+  const InputFamily* family = find_input_family(config);
+  return family != nullptr ? family : find_in(kMediaFamilies, config);
 }
 
 }  // namespace transept

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "core/model_config.h"
 #include "multimodal/audio_processor.h"
+#include "multimodal/image_processor.h"
 
 namespace transept {
 
@@ -26,6 +27,8 @@ struct InputFamily {
   DefaultPrompt default_prompt = DefaultPrompt::kStart;
   // Null: the encoder takes no audio, but ids.
   StatusOr<std::unique_ptr<AudioProcessor>> (*make_audio)(const ModelConfig& config) = nullptr;
+  // Null: it takes no images.
+  StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config, Isa isa) = nullptr;
 };
 
 std::span<const InputFamily> input_families();
@@ -33,5 +36,9 @@ std::span<const InputFamily> input_families();
 // Returns the family of config.architectures or, if that is empty, of config.model_type: as load_model() does. Null:
 // the table has none.
 const InputFamily* find_input_family(const ModelConfig& config);
+
+// The same, and families whose media are read while the engine does not run them yet (`transept dump features`): a
+// family that lands moves from that table to input_families().
+const InputFamily* find_media_family(const ModelConfig& config);
 
 }  // namespace transept

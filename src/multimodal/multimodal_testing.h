@@ -60,6 +60,40 @@ inline std::string base64_of(std::string_view bytes) {
   return text;
 }
 
+// An RGB picture as a PNG file: one stored block a row (RFC 1950, 1951; PNG, sections 5 and 9).
+inline std::string png_of(const RgbImage& image) {
+  const auto big = [](uint64_t value, int num_bytes) {
+    const std::string bytes = little(value, num_bytes);
+    return std::string(bytes.rbegin(), bytes.rend());
+  };
+  const auto chunk = [&](std::string_view type, std::string_view data) {
+    const std::string content = str_cat(type, data);
+    uint32_t crc = ~0u;
+    for (const char c : content) {
+      crc ^= static_cast<uint8_t>(c);
+      for (int i = 0; i < 8; ++i) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xEDB88320u : 0);
+    }
+    return str_cat(big(data.size(), 4), content, big(~crc, 4));
+  };
+  const size_t row_bytes = static_cast<size_t>(image.width) * 3 + 1;
+  std::string packed = "\x78\x01";
+  uint32_t a = 1, b = 0;
+  for (size_t y = 0; y < static_cast<size_t>(image.height); ++y) {
+    std::string row(1, '\0');  // filter: none
+    row.append(reinterpret_cast<const char*>(image.pixels.data()) + y * (row_bytes - 1), row_bytes - 1);
+    const bool is_last = y + 1 == static_cast<size_t>(image.height);
+    packed += str_cat(little(is_last, 1), little(row_bytes, 2), little(~row_bytes, 2), row);
+    for (const char c : row) {
+      a = (a + static_cast<uint8_t>(c)) % 65521;
+      b = (b + a) % 65521;
+    }
+  }
+  packed += big(b << 16 | a, 4);
+  const std::string head = str_cat(big(static_cast<uint64_t>(image.width), 4),
+                                   big(static_cast<uint64_t>(image.height), 4), std::string("\x08\x02\0\0\0", 5));
+  return str_cat("\x89PNG\r\n\x1a\n", chunk("IHDR", head), chunk("IDAT", packed), chunk("IEND", ""));
+}
+
 // A model's folder: config.json as given, preprocessor_config.json unless it is "".
 inline StatusOr<std::unique_ptr<MultiModalRegistry>> registry_of(std::string_view config,
                                                                  std::string_view preprocessor = "") {

@@ -1,56 +1,26 @@
 // One audio item of multi_modal_data, from wherever it comes.
 #include <cmath>
-#include <filesystem>
 #include <limits>
 
 #include "base/base64.h"
 #include "base/strings.h"
+#include "multimodal/media_path.h"
 #include "multimodal/registry.h"
 
 namespace transept {
 namespace {
 
-constexpr std::string_view kParam = "multi_modal_data";
+constexpr std::string_view kName = "audio";
 constexpr std::string_view kForms = "a path, {\"base64\": \"..\"} or {\"samples\": [..], \"sampling_rate\": 16000}";
-constexpr std::string_view kNotBelow = "the path is not a file below the folder that is allowed";
 
-Status audio_error(std::string_view reason) {
-  return field_error(kParam, str_cat("multi_modal_data: audio: ", reason));
-}
-
-// The file itself, with nothing in its path that leads elsewhere.
-StatusOr<std::string> resolve(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path file = std::filesystem::canonical(path, error);
-  if (error) return not_found(path);
-  return file.string();
-}
-
-// Both resolved, so that neither ".." nor a link leads out of the folder.
-bool is_below(const std::filesystem::path& file, const std::string& folder) {
-  std::error_code error;
-  const std::filesystem::path root = std::filesystem::canonical(folder, error);
-  if (error) return false;
-  const auto [root_end, ignored] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
-  return root_end == root.end();
-}
+Status audio_error(std::string_view reason) { return media_error(kName, reason); }
 
 StatusOr<AudioBytes> from_path(const std::string& path, const MediaAccess& access) {
-  if (!access.local_paths) return audio_error("paths are not allowed here: send the audio itself");
-  if (path.find('\0') != std::string::npos) return audio_error("a path with a zero byte in it");
-  std::string file = path;
-  if (!access.allowed_path.empty()) {
-    // What is not there and what may not be read are told alike. Read is what was judged, not what a link says by then.
-    const StatusOr<std::string> resolved = resolve(path);
-    if (!resolved.ok() || !is_below(*resolved, access.allowed_path)) {
-      return audio_error(kNotBelow);
-    }
-    file = *resolved;
-  }
+  ASSIGN_OR_RETURN(const std::string file, media_path(path, access, kName));
   StatusOr<AudioBytes> bytes = AudioBytes::from_file(file);
   // Of a server's folders its clients learn nothing: its errors name the resolved path.
-  if (!bytes.ok() && !access.allowed_path.empty()) return audio_error(kNotBelow);
-  if (!bytes.ok()) return with_param(bytes.status(), kParam);
+  if (!bytes.ok() && !access.allowed_path.empty()) return not_below_error(kName);
+  if (!bytes.ok()) return with_param(bytes.status(), kMediaParam);
   return bytes;
 }
 
@@ -121,12 +91,7 @@ StatusOr<std::unique_ptr<AudioReader>> open_audio(const Json& item, int32_t samp
     reader = open_object(item, options, limits);
   }
   if (reader.ok()) return reader;
-  // A message of ours names the field already; FFmpeg's reasons get what they are about.
-  const std::string part = error_param(reader.status());
-  if (part == kParam) return reader.status();
-  const std::string message =
-      str_cat(prefix, ": ", part.empty() ? "" : str_cat(part, ": "), error_message(reader.status()));
-  return with_param(Status(reader.status().code(), message), kParam);
+  return media_status(reader.status(), prefix);
 }
 
 }  // namespace transept

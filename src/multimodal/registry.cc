@@ -4,11 +4,11 @@
 
 #include "base/strings.h"
 #include "multimodal/input_families.h"
+#include "multimodal/media_path.h"
 
 namespace transept {
 namespace {
 
-constexpr std::string_view kParam = "multi_modal_data";
 constexpr size_t kMaxShownName = 100;
 
 std::string seconds_text(double seconds) {
@@ -19,39 +19,69 @@ std::string seconds_text(double seconds) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config) {
+StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config, Isa isa) {
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
-  const InputFamily* family = find_input_family(config);
+  const InputFamily* family = find_media_family(config);
   if (family != nullptr && family->make_audio != nullptr) {
     ASSIGN_OR_RETURN(registry->audio_, family->make_audio(config));
+  }
+  if (family != nullptr && family->make_image != nullptr) {
+    ASSIGN_OR_RETURN(registry->image_, family->make_image(config, isa));
   }
   return registry;
 }
 
-// The one audio item. Null is the same as absent.
-StatusOr<const Json*> MultiModalRegistry::audio_item(const Json& multi_modal_data) const {
+// What stands under the one modality that a request may bring. Null is the same as absent; null: there is none.
+StatusOr<const Json*> MultiModalRegistry::only_modality(const Json& multi_modal_data, Modality modality,
+                                                        bool is_taken) const {
   if (!multi_modal_data.is_object()) {
-    return field_error(kParam, str_cat("multi_modal_data must be an object that names a modality, not ",
-                                       multi_modal_data.kind_name()));
+    return field_error(kMediaParam, str_cat("multi_modal_data must be an object that names a modality, not ",
+                                            multi_modal_data.kind_name()));
   }
   const Json* item = nullptr;
-  for (const auto& [modality, value] : multi_modal_data.as_object()) {
+  for (const auto& [name, value] : multi_modal_data.as_object()) {
     if (value.is_null()) continue;
-    if (modality != "audio" || audio_ == nullptr) {
-      const std::string_view name = std::string_view(modality).substr(0, kMaxShownName);
-      return field_error(kParam, str_cat("this model (", family_, ") takes no ", name, " input"));
+    if (name != modality_name(modality) || !is_taken) {
+      const std::string_view shown = std::string_view(name).substr(0, kMaxShownName);
+      return field_error(kMediaParam, str_cat("this model (", family_, ") takes no ", shown, " input"));
     }
     item = &value;
   }
+  return item;
+}
+
+// The one audio item.
+StatusOr<const Json*> MultiModalRegistry::audio_item(const Json& multi_modal_data) const {
+  ASSIGN_OR_RETURN(const Json* item, only_modality(multi_modal_data, Modality::kAudio, audio_ != nullptr));
   if (item != nullptr && item->is_array()) {
     const size_t count = item->as_array().size();
     if (count != 1)
-      return field_error(kParam, str_cat("multi_modal_data: audio: ", count, " items, this model takes 1"));
+      return field_error(kMediaParam, str_cat("multi_modal_data: audio: ", count, " items, this model takes 1"));
     item = &item->as_array().front();
   }
-  if (item == nullptr || item->is_null()) return field_error(kParam, "multi_modal_data holds no audio");
+  if (item == nullptr || item->is_null()) return field_error(kMediaParam, "multi_modal_data holds no audio");
   return item;
+}
+
+StatusOr<std::vector<std::shared_ptr<const EncoderFeatures>>> MultiModalRegistry::images(
+    const Json& multi_modal_data, const MediaAccess& access, const MediaLimits& limits) const {
+  ASSIGN_OR_RETURN(const Json* const given, only_modality(multi_modal_data, Modality::kImage, image_ != nullptr));
+  const bool is_list = given != nullptr && given->is_array();
+  const size_t count = is_list ? given->as_array().size() : given != nullptr ? 1 : 0;
+  if (count == 0) return field_error(kMediaParam, "multi_modal_data holds no image");
+  if (count > static_cast<size_t>(limits.max_images)) {
+    return media_error("image", str_cat(count, " items are more than the ", limits.max_images, " allowed"));
+  }
+  std::vector<std::shared_ptr<const EncoderFeatures>> all;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = is_list ? str_cat("image[", i, "]") : "image";
+    ASSIGN_OR_RETURN(RgbImage image, open_image(is_list ? given->as_array()[i] : *given, access, limits, name));
+    auto features = image_->features(std::move(image));
+    if (!features.ok()) return media_status(features.status(), str_cat(kMediaParam, ": ", name));
+    all.push_back(*std::move(features));
+  }
+  return all;
 }
 
 StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::process(const Json& multi_modal_data,
@@ -69,7 +99,7 @@ StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::process(con
   std::vector<float> piece(static_cast<size_t>(rate));
   while (static_cast<int64_t>(samples.size()) <= most) {
     StatusOr<size_t> count = reader->read(piece);
-    if (!count.ok()) return with_param(with_prefix(count.status(), "multi_modal_data: audio"), kParam);
+    if (!count.ok()) return with_param(with_prefix(count.status(), "multi_modal_data: audio"), kMediaParam);
     if (*count == 0) break;
     samples.insert(samples.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*count));
   }
@@ -82,7 +112,7 @@ StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::process(con
         absl::OutOfRangeError(str_cat("the audio is ", stated > limit ? seconds_text(stated) : "longer",
                                       stated > limit ? " s long, more" : "", " than the ", seconds_text(limit),
                                       " s of one window of this model; `transept transcribe` takes any length")),
-        kParam);
+        kMediaParam);
   }
   return audio_->features(samples);
 }

@@ -1,4 +1,4 @@
-// Any JSON as multi_modal_data, for both front ends: an answer within bounds, or an error that names the field. The
+// Any JSON as multi_modal_data, for all front ends: an answer within bounds, or an error that names the field. The
 // caller may not open paths, so nothing but the bytes given is read.
 #include <cmath>
 #include <cstdint>
@@ -52,6 +52,18 @@ void run(const MultiModalRegistry& registry, const Json& data) {
   }
 }
 
+void run_images(const MultiModalRegistry& registry, const Json& data) {
+  MediaLimits limits;
+  limits.max_bytes = size_t{1} << 20;
+  limits.image.max_pixels = 1 << 16;
+  const auto images = registry.images(data, {}, limits);
+  if (!images.ok()) {
+    return require(error_param(images.status()) == "multi_modal_data" && !images.status().message().empty());
+  }
+  require(!images->empty() && images->size() <= static_cast<size_t>(limits.max_images));
+  for (const auto& image : *images) require(image->shape == std::vector<int64_t>{3, 8, 8});
+}
+
 }  // namespace
 }  // namespace transept
 
@@ -61,9 +73,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       make_registry(R"({"model_type": "whisper", "vocab_size": 10, "num_mel_bins": 5, "max_source_positions": 8})",
                     R"({"feature_size": 5, "n_samples": 2560})");
   static const auto moonshine = make_registry(R"({"model_type": "moonshine", "vocab_size": 10})", "{}");
+  static const auto blip =
+      make_registry(R"({"model_type": "blip"})", R"({"image_processor_type": "BlipImageProcessor", "size": 8})");
   const auto json = Json::parse(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!json.ok()) return 0;
   run(*whisper, *json);
   run(*moonshine, *json);
+  run_images(*blip, *json);
   return 0;
 }

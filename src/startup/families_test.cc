@@ -20,6 +20,8 @@ TEST(Families, StandInEveryTableOnce) {
     const InputFamily& inputs = *std::ranges::find_if(input_families(), is_it);
     const bool takes_audio = std::ranges::find(model.modalities, "audio") != model.modalities.end();
     EXPECT_EQ(inputs.make_audio != nullptr, takes_audio);
+    const bool takes_images = std::ranges::find(model.modalities, "image") != model.modalities.end();
+    EXPECT_EQ(inputs.make_image != nullptr, takes_images);
   }
 }
 

@@ -1,0 +1,129 @@
+// Qwen2-VL and Qwen2.5-VL: sides of whole merged patches, flattened: merged patches in rows, patches in rows within
+// them.
+#include <algorithm>
+
+#include "multimodal/image_pixels.h"
+#include "multimodal/image_processors.h"
+
+namespace transept {
+namespace {
+
+constexpr int64_t kMaxPatchSide = 1024, kMaxMerge = 16, kMaxTemporal = 16;
+constexpr int64_t kMaxProportion = 200;
+
+struct MergedPatchOptions {
+  bool do_resize = true;
+  int64_t patch = 14, merge = 2, temporal = 2;
+  int64_t min_pixels = 0, max_pixels = 0;
+  ResizeFilter filter = ResizeFilter::kBicubic;
+  PixelOptions pixels = {};
+};
+
+class Qwen2VlImageProcessor final : public ImageProcessor {
+ public:
+  Qwen2VlImageProcessor(const MergedPatchOptions& options, Isa isa)
+      : options_(options), table_(options.pixels), isa_(isa) {}
+
+ private:
+  Features process(RgbImage image) const override {
+    const int64_t factor = options_.patch * options_.merge;
+    if (options_.do_resize) {
+      const int64_t longer = std::max(image.width, image.height), shorter = std::min(image.width, image.height);
+      if (longer > kMaxProportion * shorter) {
+        return invalid_argument("the picture of ", image.width, " x ", image.height,
+                                " pixels: its longer side is more than ", kMaxProportion, " times its shorter one");
+      }
+      const ImageSize target = smart_size(size_of(image), factor, options_.min_pixels, options_.max_pixels);
+      ASSIGN_OR_RETURN(image, resized(std::move(image), target, {.filter = options_.filter}, isa_));
+    }
+    if (image.height % factor != 0 || image.width % factor != 0) {
+      return invalid_argument("the picture of ", image.width, " x ", image.height,
+                              " pixels: its sides are no multiples of ", factor, ", and do_resize is off");
+    }
+    const ImageSize grid{image.height / options_.patch, image.width / options_.patch};
+    const int64_t depth = RgbImage::kNumChannels * options_.temporal * options_.patch * options_.patch;
+    ASSIGN_OR_RETURN(auto features, make_image_features({grid.height * grid.width, depth}));
+    fill_patches(image, grid, features->values.data());
+    features->extras = {1, static_cast<int32_t>(grid.height), static_cast<int32_t>(grid.width)};
+    return features;
+  }
+
+  void fill_patches(const RgbImage& image, const ImageSize& grid, float* out) const {
+    const int64_t merge = options_.merge, depth = RgbImage::kNumChannels * options_.temporal * area();
+    for (int64_t top = 0; top < grid.height; top += merge) {
+      for (int64_t left = 0; left < grid.width; left += merge) {
+        for (int64_t i = 0; i < merge * merge; ++i, out += depth)
+          fill_patch(image, top + i / merge, left + i % merge, out);
+      }
+    }
+  }
+
+  // [channels, temporal, patch, patch]: each channel the same for all times.
+  void fill_patch(const RgbImage& image, int64_t row, int64_t column, float* out) const {
+    const int64_t patch = options_.patch;
+    table_.fill(image,
+                {.top = row * patch,
+                 .left = column * patch,
+                 .height = patch,
+                 .width = patch,
+                 .channel_stride = options_.temporal * area(),
+                 .row_stride = patch},
+                out);
+    for (int64_t channel = 0; channel < RgbImage::kNumChannels; ++channel) {
+      const float* const first = out + channel * options_.temporal * area();
+      for (int64_t t = 1; t < options_.temporal; ++t)
+        std::copy_n(first, area(), out + (channel * options_.temporal + t) * area());
+    }
+  }
+
+  int64_t area() const { return options_.patch * options_.patch; }
+
+  MergedPatchOptions options_;
+  PixelTable table_;
+  Isa isa_;
+};
+
+// "size": {shortest_edge, longest_edge} are pixels of the whole picture; min_pixels and max_pixels win.
+Status read_pixels(const ImageProcessorConfig& config, MergedPatchOptions& options) {
+  const ConfigReader& reader = config.reader();
+  const SizeSpec published{.kind = SizeSpec::Kind::kBoundedEdge, .shortest = 56 * 56, .longest = 28 * 28 * 1280};
+  const bool has_min = reader.has("min_pixels"), has_max = reader.has("max_pixels");
+  ASSIGN_OR_RETURN(const SizeSpec size, config.size("size", false, published));
+  const bool has_sides = size.kind == SizeSpec::Kind::kExact || size.kind == SizeSpec::Kind::kWithin;
+  ASSIGN_OR_RETURN(options.min_pixels, reader.integer("min_pixels", 1, kMaxImageValues, size.shortest));
+  ASSIGN_OR_RETURN(options.max_pixels, reader.integer("max_pixels", 1, kMaxImageValues, size.longest));
+  if (!options.do_resize) return ok_status();
+  if (has_sides || options.min_pixels == 0 || options.max_pixels == 0) {
+    return reader.error("size", "expected {shortest_edge, longest_edge}, in pixels of the whole picture");
+  }
+  if (options.min_pixels > options.max_pixels) {
+    return reader.error(has_min ? "min_pixels" : "size",
+                        str_cat(options.min_pixels, " pixels at least, and ", options.max_pixels, " at most"));
+  }
+  const int64_t values = options.max_pixels * RgbImage::kNumChannels * options.temporal;
+  if (values > kMaxImageValues) {
+    return reader.error(has_max ? "max_pixels" : "size",
+                        str_cat(options.max_pixels, " pixels are ", values, " values: more than ", kMaxImageValues,
+                                " are not supported"));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+MadeImageProcessor make_qwen2_vl_processor(const ImageProcessorConfig& config, Isa isa) {
+  constexpr std::string_view kKeys[] = {"min_pixels", "max_pixels", "patch_size", "temporal_patch_size", "merge_size"};
+  const ConfigReader& reader = config.reader();
+  RETURN_IF_ERROR(config.check_keys("Qwen2VL", kKeys));
+  MergedPatchOptions options;
+  ASSIGN_OR_RETURN(options.do_resize, reader.boolean("do_resize", true));
+  ASSIGN_OR_RETURN(options.patch, reader.integer("patch_size", 1, kMaxPatchSide, 14));
+  ASSIGN_OR_RETURN(options.merge, reader.integer("merge_size", 1, kMaxMerge, 2));
+  ASSIGN_OR_RETURN(options.temporal, reader.integer("temporal_patch_size", 1, kMaxTemporal, 2));
+  RETURN_IF_ERROR(read_pixels(config, options));
+  ASSIGN_OR_RETURN(options.filter, config.resample(ResizeFilter::kBicubic));
+  ASSIGN_OR_RETURN(options.pixels, config.pixels({.mean = kClipMean, .std = kClipStd}));
+  return std::unique_ptr<ImageProcessor>(std::make_unique<Qwen2VlImageProcessor>(options, isa));
+}
+
+}  // namespace transept
