@@ -189,6 +189,11 @@ def image_tests(probe, log, name_filter=""):
     return run_suite([sys.executable, "tests/images/run.py", "--probe", str(probe), "--filter", name_filter], log)
 
 
+def chat_templates(binary, log, name_filter=""):
+    """tests/chat_templates/run.py: chat templates beside transformers' and jinja2. Installs from PyPI what is missing."""
+    return run_suite([sys.executable, "tests/chat_templates/run.py", "--transept", str(binary), "--filter", name_filter], log)
+
+
 def page_tests(log):
     """tests/page: the page in Chromium. Skipped, and says so, where Chromium or node is missing."""
     missing = [name for name in ("node", "npm", "chromium") if not shutil.which(name)]

@@ -29,6 +29,7 @@ def main():
             runs.append((f"official clients through {what}", suites.client_tests(binary, log, options.filter, way)))
         runs.append(("files of torch", suites.torch_files(binary, log, options.filter)))
         runs.append(("huggingface_hub", suites.hub_tests(binary, log, options.filter)))
+        runs.append(("chat templates", suites.chat_templates(binary, log, options.filter)))
     if options.slow:
         runs.append(("images of Pillow", suites.image_tests(suites.image_probe_of(options.preset), log, options.filter)))
     if binary and options.slow and not options.filter:

@@ -1,7 +1,7 @@
-// Decides how long items may be encoded, or their rows taken, in a step while other requests decode: as long as decoding
-// a step takes, so that no request's next token is much later than usual. The more requests wait, the longer: most steps
-// then carry a share of an encode anyway, and larger batches decode more efficiently. Learns the times of decoding, of
-// encoding and of taking rows (the projection to cross K and V alone) from the steps that were run.
+// Decides how long items may be encoded, or their rows taken, in a step while other requests decode: as long as
+// decoding a step takes, so that no request's next token is much later than usual. The more requests wait, the longer:
+// most steps then carry a share of an encode anyway, and larger batches decode more efficiently. Learns the times of
+// decoding, of encoding and of taking rows (the projection to cross K and V alone) from the steps that were run.
 //
 // Owned by the engine. Not thread-safe.
 #pragma once

@@ -36,8 +36,8 @@ constexpr int32_t kLongestInput = 16;
 struct Totals {
   int64_t requests = 0, answered = 0, too_close = 0, aborted = 0, errors = 0, late = 0, lost = 0, tried_again = 0;
   int64_t awaited = 0, beam_searches = 0, open_tokens = 0, preempted = 0, swapped_in = 0, injected = 0, hits = 0;
-  int64_t asked = 0, over_handles = 0, asks = 0, local_encodes = 0, long_encodes = 0, deaths = 0, refused_chunks = 0, steps = 0,
-          mismatches = 0;
+  int64_t asked = 0, over_handles = 0, asks = 0, local_encodes = 0, long_encodes = 0, deaths = 0, refused_chunks = 0,
+          steps = 0, mismatches = 0;
 };
 
 class History final {

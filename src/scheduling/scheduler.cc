@@ -196,8 +196,8 @@ bool Scheduler::may_begin_items(const SequenceGroup& group, const BlockSpaceMana
   return true;
 }
 
-// Plans the items that are not encoded or taken yet, as far as the step's budget goes. Returns whether that is all of them, so
-// that the group may feed rows.
+// Plans the items that are not encoded or taken yet, as far as the step's budget goes. Returns whether that is all of
+// them, so that the group may feed rows.
 bool Scheduler::plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
   if (!group.awaits_items_) return true;
   for (size_t i = 0; i < group.items_.size(); ++i) {

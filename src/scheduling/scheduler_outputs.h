@@ -160,7 +160,7 @@ struct LongEncode {
 
 struct SchedulerOutputs {
   Recycled<SequenceGroupMetadata> groups;  // running groups, groups swapped in, new groups
-  Recycled<PlannedEncode> encodes;  // none beside a long encode that goes on after this step
+  Recycled<PlannedEncode> encodes;         // none beside a long encode that goes on after this step
   LongEncode long_encode;
   std::vector<float> bulk;        // values of this step's media, item after item
   BlockMoves moves;               // KvStorage::apply(moves) comes before the computation
