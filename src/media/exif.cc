@@ -6,7 +6,7 @@
 namespace transept {
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 constexpr uint32_t kOrientationTag = 0x0112;
 constexpr size_t kEntryBytes = 12;

@@ -43,10 +43,10 @@ void forget(void* memory) {
 
 // glibc's own, by their other names.
 extern "C" {
-void* __libc_malloc(size_t size);
-void* __libc_calloc(size_t count, size_t size);
-void* __libc_realloc(void* memory, size_t size);
-void __libc_free(void* memory);
+void* __libc_malloc(size_t size);                 // NOLINT(bugprone-reserved-identifier): the C library's own
+void* __libc_calloc(size_t count, size_t size);   // NOLINT(bugprone-reserved-identifier): the C library's own
+void* __libc_realloc(void* memory, size_t size);  // NOLINT(bugprone-reserved-identifier): the C library's own
+void __libc_free(void* memory);                   // NOLINT(bugprone-reserved-identifier): the C library's own
 
 void* malloc(size_t size) { return fails_now(size) ? nullptr : counted(__libc_malloc(size)); }
 void* calloc(size_t count, size_t size) {

@@ -34,29 +34,33 @@ void expect_oriented(const RgbImage& image, const ImageInfo& info) {
   for (int32_t y = 0; y < image.height; ++y) {
     for (int32_t x = 0; x < image.width; ++x) {
       const auto [from_x, from_y] = source_of(info.orientation, x, y, info.width, info.height);
-      const uint8_t* found = &image.pixels[static_cast<size_t>(3 * (y * image.width + x))];
+      const size_t at = static_cast<size_t>(y) * static_cast<size_t>(image.width) + static_cast<size_t>(x);
+      const uint8_t* found = &image.pixels[3 * at];
       ASSERT_EQ((std::array{found[0], found[1], found[2]}), pixel(from_x, from_y)) << x << ", " << y;
     }
   }
 }
 
+void fill_row(OrientedRows& rows, int32_t y, int32_t width) {
+  for (int32_t x = 0; x < width; ++x) {
+    const auto rgb = pixel(x, y);
+    std::copy(rgb.begin(), rgb.end(), rows.row(y) + 3 * x);
+  }
+}
+
+void expect_any_height(int32_t orientation, int32_t width) {
+  for (const int32_t height : {1, 5, 31, 32, 33, 64, 100}) {
+    SCOPED_TRACE(testing::Message() << orientation << ": " << width << " x " << height);
+    const ImageInfo info{.width = width, .height = height, .orientation = orientation};
+    OrientedRows rows(info);
+    for (int32_t y = 0; y < height; ++y) fill_row(rows, y, width);
+    ASSERT_NO_FATAL_FAILURE(expect_oriented(rows.finish(), info));
+  }
+}
+
 TEST(OrientedRows, EveryOrientationAndGroup) {
   for (int32_t orientation = 1; orientation <= 8; ++orientation) {
-    for (const int32_t height : {1, 5, 31, 32, 33, 64, 100}) {
-      for (const int32_t width : {1, 2, 47}) {
-        SCOPED_TRACE(testing::Message() << orientation << ": " << width << " x " << height);
-        const ImageInfo info{.width = width, .height = height, .orientation = orientation};
-        OrientedRows rows(info);
-        for (int32_t y = 0; y < height; ++y) {
-          uint8_t* row = rows.row(y);
-          for (int32_t x = 0; x < width; ++x) {
-            const auto rgb = pixel(x, y);
-            std::copy(rgb.begin(), rgb.end(), row + 3 * x);
-          }
-        }
-        ASSERT_NO_FATAL_FAILURE(expect_oriented(rows.finish(), info));
-      }
-    }
+    for (const int32_t width : {1, 2, 47}) expect_any_height(orientation, width);
   }
 }
 
@@ -67,10 +71,7 @@ TEST(OrientedRows, GroupsMayBeFilledBackwards) {
     OrientedRows rows(info);
     for (int32_t group = 0; group < info.height; group += OrientedRows::kGroup) {
       for (int32_t y = std::min(group + OrientedRows::kGroup, info.height) - 1; y >= group; --y) {
-        for (int32_t x = 0; x < info.width; ++x) {
-          const auto rgb = pixel(x, y);
-          std::copy(rgb.begin(), rgb.end(), rows.row(y) + 3 * x);
-        }
+        fill_row(rows, y, info.width);
       }
     }
     ASSERT_NO_FATAL_FAILURE(expect_oriented(rows.finish(), info));

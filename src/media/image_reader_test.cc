@@ -9,8 +9,7 @@
 namespace transept {
 namespace {
 
-using std::string_view_literals::operator""sv;
-using testing::AllOf;
+using namespace std::string_view_literals;
 using testing::HasSubstr;
 
 std::string_view text_of(const Json& row, std::string_view key) { return row.find(key)->as_string(); }
@@ -153,7 +152,9 @@ TEST(ImageReader, ReadersAreIndependent) {
   const std::string names[] = {"progressive.jpg", "rgb_alpha8_interlaced.png", "lossy_alpha.webp"};
   std::vector<std::string> contents;
   std::vector<std::unique_ptr<ImageReader>> readers;
+  contents.reserve(std::size(names));
   for (const std::string& name : names) contents.push_back(image_fixture(name));
+  readers.reserve(std::size(names));
   for (const std::string& content : contents) readers.push_back(ImageReader::open(bytes_of_text(content)).value());
   for (size_t i = readers.size(); i-- > 0;) {
     EXPECT_EQ(readers[i]->decode().value(), decode_image(contents[i]).value()) << names[i];

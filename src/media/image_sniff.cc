@@ -6,7 +6,7 @@
 namespace transept {
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 constexpr std::string_view kRead = "JPEG, PNG and WebP are read";
 constexpr size_t kMarkupBytes = 1024;  // in which an SVG's first element stands; comments may come before it

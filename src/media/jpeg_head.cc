@@ -10,7 +10,7 @@
 namespace transept {
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 constexpr size_t kMaxExifBytes = size_t{1} << 20;  // of all segments together: one has 64 KiB at most, two are rare
 constexpr std::string_view kExifName = "Exif\0\0"sv;

@@ -11,7 +11,7 @@
 namespace transept {
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 constexpr size_t kSignatureBytes = 8;
 constexpr size_t kHeaderBytes = 13;

@@ -24,8 +24,9 @@ struct FloatWindows {
     weights.resize(static_cast<size_t>(out_size) * static_cast<size_t>(stride));
     for (int32_t i = 0; i < out_size; ++i) {
       const auto center = static_cast<float>(scale * (i + 0.5));
-      const auto from = std::max(static_cast<int32_t>(center - support + 0.5), 0);
-      const int32_t to = std::min(static_cast<int32_t>(center + support + 0.5), in_size);
+      const auto low = center - support + 0.5, high = center + support + 0.5;  // cut, not rounded
+      const auto from = std::max(static_cast<int32_t>(low), 0);
+      const int32_t to = std::min(static_cast<int32_t>(high), in_size);
       const int32_t taps = std::clamp<int32_t>(to - from, 0, static_cast<int32_t>(stride));
       float* const weight = weights.data() + i * stride;
       float sum = 0;

@@ -56,8 +56,9 @@ inline std::vector<uint8_t> obvious_line(const std::vector<uint8_t>& line, Resiz
   std::vector<uint8_t> out;
   for (int32_t i = 0; i < out_size; ++i) {
     const double center = begin + (i + 0.5) * scale;
-    const int32_t first = std::max(0, static_cast<int32_t>(center - support + 0.5));
-    const int32_t last = std::min(in_size, static_cast<int32_t>(center + support + 0.5));
+    const double low = center - support + 0.5, high = center + support + 0.5;  // cut, not rounded
+    const int32_t first = std::max(0, static_cast<int32_t>(low));
+    const int32_t last = std::min(in_size, static_cast<int32_t>(high));
     double total = 0;
     for (int32_t at = first; at < last; ++at) total += obvious_filter(filter, (at - center + 0.5) * (1.0 / stretch));
     int64_t sum = 1 << 21;

@@ -82,8 +82,9 @@ ResizeWeights::ResizeWeights(ResizeFilter kind, int32_t in_size, float begin, fl
   std::vector<double> weights(static_cast<size_t>(most));
   for (int32_t i = 0; i < out_size; ++i) {
     const double center = begin + (i + 0.5) * scale;
-    const int32_t first = std::max(static_cast<int32_t>(center - support + 0.5), 0);
-    const int32_t count = std::min(static_cast<int32_t>(center + support + 0.5), in_size) - first;
+    const double low = center - support + 0.5, high = center + support + 0.5;  // cut, not rounded
+    const int32_t first = std::max(static_cast<int32_t>(low), 0);
+    const int32_t count = std::min(static_cast<int32_t>(high), in_size) - first;
     CHECK(count >= 0 && count <= most, "a window beyond the picture");
     double sum = 0;
     for (int32_t tap = 0; tap < count; ++tap) {

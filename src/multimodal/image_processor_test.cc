@@ -35,7 +35,7 @@ StatusOr<std::unique_ptr<ImageProcessor>> processor_of(const Json& files, std::s
 // As the script's: the fourth number is a frame of white pixels at the left, the right and the bottom.
 RgbImage picture_of(const Json::Array& place) {
   const auto number = [&](size_t i) { return static_cast<int32_t>(place[i].as_int()); };
-  const RgbImage inner = make_picture(number(0), number(1), static_cast<uint32_t>(number(2)));
+  RgbImage inner = make_picture(number(0), number(1), static_cast<uint32_t>(number(2)));
   if (place.size() < 4) return inner;
   const int32_t frame = number(3);
   const ImageSize size{inner.height + frame, inner.width + 2 * frame};

@@ -16,7 +16,6 @@ using testing::base64_of;
 using ::testing::HasSubstr;
 using testing::json_of;
 using testing::make_picture;
-using ::testing::Not;
 using testing::png_of;
 using testing::registry_of;
 using testing::TestFolder;
