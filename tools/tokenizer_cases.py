@@ -60,7 +60,20 @@ def character_model(vocab_size=110, prefix=None, suffix=None, bytes_too=False, *
     return models.BPE(vocab=vocab, merges=[tuple(m) for m in model["merges"]], **options)
 
 
-def assemble(model, normalizer=None, pre_tokenizer=None, post_processor=None, added=()):
+def word_piece_model(vocab_size=260, **options):
+    """WordPiece of BERT's shape over some of CORPUS's characters; `options` go to the model."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    latin = CORPUS.encode("ascii", "ignore").decode()
+    tokenizer.train_from_iterator([latin], trainers.WordPieceTrainer(vocab_size=vocab_size, special_tokens=SPECIALS,
+                                                                     show_progress=False))
+    trained = json.loads(tokenizer.to_str())["model"]["vocab"]
+    pieces = sorted(t for t in trained if t not in SPECIALS)
+    return models.WordPiece({t: i for i, t in enumerate([*SPECIALS, *pieces])}, unk_token="<unk>", **options)
+
+
+def assemble(model, normalizer=None, pre_tokenizer=None, post_processor=None, added=(), decoder=None):
     tokenizer = Tokenizer(model)
     if normalizer is not None:
         tokenizer.normalizer = normalizer
@@ -68,7 +81,7 @@ def assemble(model, normalizer=None, pre_tokenizer=None, post_processor=None, ad
         tokenizer.pre_tokenizer = pre_tokenizer
     if post_processor is not None:
         tokenizer.post_processor = post_processor
-    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.decoder = decoder or decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in SPECIALS])
     tokenizer.add_special_tokens([t for t in added if t.special])
     tokenizer.add_tokens([t for t in added if not t.special])
@@ -156,6 +169,12 @@ def configurations():
                             pre_tokenizers.WhitespaceSplit()),
         "byte_fallback": assemble(character_model(unk_token="<unk>", byte_fallback=True, bytes_too=True), None,
                                   pre_tokenizers.WhitespaceSplit()),
+        "word_piece": assemble(word_piece_model(), normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer(),
+                               processors.BertProcessing(("</s>", 2), ("<s>", 0)), ADDED, decoders.WordPiece()),
+        "word_piece_cased": assemble(word_piece_model(max_input_chars_per_word=6), normalizers.BertNormalizer(lowercase=False),
+                                     pre_tokenizers.BertPreTokenizer(), decoder=decoders.WordPiece(cleanup=False)),
+        "word_piece_words": assemble(word_piece_model(), None, pre_tokenizers.WhitespaceSplit(),
+                                     decoder=decoders.WordPiece()),
         "two_byte_levels": assemble(bytes_model, None, pre_tokenizers.Sequence([
             byte_level(add_prefix_space=True), byte_level(add_prefix_space=False)])),
     }

@@ -10,6 +10,7 @@
 #include "text/subword/bpe.h"
 #include "text/subword/language_codes.h"
 #include "text/subword/unigram_model.h"
+#include "text/subword/word_piece.h"
 
 namespace transept {
 namespace {
@@ -26,6 +27,7 @@ StatusOr<std::unique_ptr<SubwordModel>> parse_model(const JsonField& field) {
                                                                                                            : ""));
   if (type == "BPE") return BpeModel::parse(field);
   if (type == "Unigram") return UnigramModel::parse(field);
+  if (type == "WordPiece") return WordPieceModel::parse(field);
   if (type.empty()) return field.member("type").as_string().status();
   return field.member("type").not_supported(type);
 }

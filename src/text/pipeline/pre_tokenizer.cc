@@ -163,6 +163,15 @@ class WhitespaceStep final : public PreTokenizer::Step {
   }
 };
 
+// At white space, which is removed, and around each mark of punctuation.
+class BertStep final : public PreTokenizer::Step {
+ public:
+  Status apply(Words& words, SearchBudget& budget) const override {
+    RETURN_IF_ERROR(CharacterStep(is_white_space, Behavior::kRemoved).apply(words, budget));
+    return CharacterStep(is_punctuation, Behavior::kIsolated).apply(words, budget);
+  }
+};
+
 class ByteLevelStep final : public PreTokenizer::Step {
  public:
   ByteLevelStep(bool add_prefix_space, bool use_regex) : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
@@ -284,6 +293,7 @@ StepOr parse_step(const JsonField& field, std::optional<bool> add_prefix_space) 
   if (type == "Split") return parse_split(field);
   if (type == "Whitespace") return std::make_unique<WhitespaceStep>();
   if (type == "WhitespaceSplit") return std::make_unique<CharacterStep>(is_white_space, Behavior::kRemoved);
+  if (type == "BertPreTokenizer") return std::make_unique<BertStep>();
   if (type == "Digits") {
     ASSIGN_OR_RETURN(const bool individual, field.member("individual_digits").bool_or(false));
     return std::make_unique<CharacterStep>(is_numeric, individual ? Behavior::kIsolated : Behavior::kContiguous);
