@@ -1,23 +1,15 @@
 #include "apps/audio_files.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <set>
-
-#include "base/ascii.h"
 
 namespace transept {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Those of accepted containers, and in the last lines of others that hold sound.
 constexpr std::string_view kExtensions[] = {
@@ -28,6 +20,8 @@ constexpr std::string_view kExtensions[] = {
     "ac3", "ape",  "wv",  "dts",  "mpc",  "tta", "ra",   "rm",
 };
 
+constexpr FileKind kAudioFiles = {.noun = "audio", .extensions = kExtensions};
+
 std::string reason_of(int code) { return std::strerror(code); }
 
 // The message without the path that it begins with: whoever reports it names that.
@@ -35,85 +29,6 @@ Status without_path(const Status& status, const std::string& path) {
   const std::string message = error_message(status), prefix = path + ": ";
   return message.starts_with(prefix) ? Status(status.code(), message.substr(prefix.size())) : status;
 }
-
-bool is_pattern(std::string_view argument) { return argument.find_first_of("*?[") != std::string_view::npos; }
-
-std::vector<std::string> expand_pattern(const std::string& pattern) {
-  glob_t found{};
-  std::vector<std::string> paths;
-  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  return paths;
-}
-
-class Finder final {
- public:
-  explicit Finder(bool recursive) : recursive_(recursive) {}
-
-  void add_argument(const std::string& argument) {
-    std::error_code error;
-    if (argument == "-" || !is_pattern(argument) || fs::exists(argument, error)) return add(argument);
-    const std::vector<std::string> paths = expand_pattern(argument);
-    if (paths.empty()) fail(argument, not_found("no file has a name like that"));
-    for (const std::string& path : paths) add(path);
-  }
-
-  FoundAudio take() { return std::move(found_); }
-
- private:
-  void add(const std::string& path) {
-    std::error_code error;
-    if (path == "-" || !fs::is_directory(path, error)) return add_file(path);
-    const size_t before = num_seen_;
-    add_folder(path);
-    if (num_seen_ == before) {
-      fail(path, not_found(recursive_ ? "no audio in the folder and those below it"
-                                      : "no audio in the folder (--recursive looks into those below it)"));
-    }
-  }
-
-  void add_folder(const fs::path& folder) {
-    std::vector<fs::path> files, folders;
-    std::error_code error;
-    fs::directory_iterator entry(folder, error);
-    for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-      const std::string name = entry->path().filename().string();
-      std::error_code ignored;
-      if (name.starts_with('.')) continue;
-      if (entry->is_directory(ignored)) {
-        if (recursive_ && !entry->is_symlink(ignored)) folders.push_back(entry->path());
-      } else if (is_audio_name(name) && !entry->is_other(ignored)) {  // a pipe in it would be waited for
-        files.push_back(entry->path());
-      }
-    }
-    if (error) fail(folder.string(), invalid_argument(error.message()));
-    std::sort(files.begin(), files.end());
-    std::sort(folders.begin(), folders.end());
-    for (const fs::path& file : files) add_file(file.string());
-    for (const fs::path& below : folders) add_folder(below);
-  }
-
-  void add_file(const std::string& path) {
-    ++num_seen_;
-    std::error_code error;
-    const std::string place = path == "-" ? path : fs::absolute(path, error).lexically_normal().string();
-    if (!seen_.insert(place).second) {
-      ++found_.num_repeated;
-      return;
-    }
-    found_.inputs.push_back({.path = path});
-  }
-
-  void fail(const std::string& path, Status problem) {
-    ++num_seen_;
-    found_.inputs.push_back({.path = path, .problem = std::move(problem)});
-  }
-
-  bool recursive_;
-  size_t num_seen_ = 0;
-  std::set<std::string> seen_;
-  FoundAudio found_;
-};
 
 // A file descriptor that closes itself, standard input aside.
 class Descriptor final {
@@ -153,18 +68,11 @@ StatusOr<std::string> read_stream(int fd, const std::function<bool()>& cancelled
 
 }  // namespace
 
-FoundAudio find_audio(std::span<const std::string> arguments, bool recursive) {
-  Finder finder(recursive);
-  for (const std::string& argument : arguments) finder.add_argument(argument);
-  return finder.take();
+FoundFiles find_audio(std::span<const std::string> arguments, bool recursive) {
+  return find_files(arguments, kAudioFiles, recursive);
 }
 
-bool is_audio_name(std::string_view file_name) {
-  const size_t dot = file_name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  const std::string extension = ascii_lower(file_name.substr(dot + 1));
-  return std::find(std::begin(kExtensions), std::end(kExtensions), extension) != std::end(kExtensions);
-}
+bool is_audio_name(std::string_view file_name) { return is_of_kind(file_name, kAudioFiles); }
 
 StatusOr<AudioSource> read_audio(const std::string& path, const std::function<bool()>& cancelled,
                                  size_t max_stream_bytes) {

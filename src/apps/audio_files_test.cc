@@ -20,9 +20,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using transept::testing::TestFolder;
 
-std::vector<std::string> paths_of(const FoundAudio& found, const TestFolder& folder) {
+std::vector<std::string> paths_of(const FoundFiles& found, const TestFolder& folder) {
   std::vector<std::string> paths;
-  for (const AudioInput& input : found.inputs) {
+  for (const FoundFile& input : found.inputs) {
     const std::string path = std::filesystem::path(input.path).lexically_normal().string();
     paths.push_back(path.starts_with(folder.path() + "/") ? path.substr(folder.path().size() + 1) : path);
     if (!input.problem.ok()) paths.back() += str_cat(": ", error_message(input.problem));
@@ -31,11 +31,11 @@ std::vector<std::string> paths_of(const FoundAudio& found, const TestFolder& fol
 }
 
 std::vector<std::string> names_of(std::vector<std::string> paths, const TranscriptFiles& files = {}) {
-  std::vector<AudioInput> inputs;
+  std::vector<FoundFile> inputs;
   for (std::string& path : paths) inputs.push_back({.path = std::move(path)});
   name_outputs(inputs, files);
   std::vector<std::string> names;
-  for (AudioInput& input : inputs) names.push_back(std::move(input.name));
+  for (FoundFile& input : inputs) names.push_back(std::move(input.name));
   return names;
 }
 
@@ -93,7 +93,7 @@ TEST_F(FindAudio, PatternsThatNoShellExpandedAreExpanded) {
 
 TEST_F(FindAudio, WhatIsGivenTwiceIsDoneOnce) {
   const std::vector<std::string> arguments = {in("b.wav"), in("below/../b.wav"), in("*.wav"), folder_.path(), "-", "-"};
-  const FoundAudio twice = find_audio(arguments, false);
+  const FoundFiles twice = find_audio(arguments, false);
   EXPECT_THAT(paths_of(twice, folder_), ElementsAre("b.wav", "A.MP3", "c.avi", "-"));
   EXPECT_EQ(twice.num_repeated, 4u);
   // A folder whose files were all given before is not an empty one.
@@ -122,7 +122,7 @@ TEST(HasOutputs, IfAllFormatsAreThere) {
   TranscriptFiles files;
   files.folder = folder.path();
   files.formats = {TranscriptFormat::kTxt, TranscriptFormat::kSrt};
-  const AudioInput input{.path = "a.wav", .name = "a"};
+  const FoundFile input{.path = "a.wav", .name = "a"};
   EXPECT_FALSE(has_outputs(files, input));
   folder.write("a.txt", "");
   EXPECT_FALSE(has_outputs(files, input));
@@ -137,7 +137,7 @@ TEST(WriteOutputs, WritesEveryFormatWholeAndLeavesNothingElse) {
   files.formats.assign(kTranscriptFormats.begin(), kTranscriptFormats.end());
   Transcript transcript{.text = " Hello.", .language = "en", .segments = {}};
   transcript.segments.push_back({.start = 0, .end = 1.5, .text = " Hello."});
-  const AudioInput input{.path = "a.wav", .name = "a"};
+  const FoundFile input{.path = "a.wav", .name = "a"};
   folder.write("a.txt", "older, and longer than what comes\n");
   ASSERT_TRUE(write_outputs(files, input, transcript).ok());
   std::vector<std::string> names;

@@ -42,14 +42,19 @@ Status write_npy(const std::string& flag, const std::string& path, std::span<con
   return absl::DataLossError(str_cat(path, ": not everything could be written"));
 }
 
-// The input of `dump encoder`: the path of audio where the model takes that; a .json file with a list of ids, else a
+// A file of the one modality that a model's encoder takes.
+Json media_of(const MultiModalRegistry& media, const std::string& path) {
+  Json data = Json::object();
+  data.set(modality_name(media.audio() != nullptr ? Modality::kAudio : Modality::kImage), path);
+  return data;
+}
+
+// The input of `dump encoder`: the path of media where the model takes some; a .json file with a list of ids, else a
 // text.
-StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, bool is_audio) {
+StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, const MultiModalRegistry& media) {
   EncoderDecoderPrompt prompt;
-  if (is_audio) {
-    Json::Object media;
-    media.emplace_back("audio", Json(argument));
-    prompt.encoder.multi_modal_data = Json(std::move(media));
+  if (media.audio() != nullptr || media.image() != nullptr) {
+    prompt.encoder.multi_modal_data = media_of(media, argument);
     return prompt;
   }
   if (!argument.ends_with(".json")) {
@@ -89,12 +94,12 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   ASSIGN_OR_RETURN(EngineConfig config, engine_config(flags));
   const SteadyClock clock;
   ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock));
-  ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input, model.media->audio() != nullptr));
+  ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input, *model.media));
   PromptProcessor::Options options;
   options.media.local_paths = true;
-  options.media_limits.first_window_alone = true;
+  options.first_window_alone = true;
   ASSIGN_OR_RETURN(EncoderDecoderInputs inputs, model.prompts->process_encoder(prompt, options));
-  const int64_t shape[] = {inputs.num_encoder_tokens(), model.info.spec.d_model};
+  const int64_t shape[] = {inputs.num_encoder_tokens(), model.info.spec.width_of(Consumers::kCross)};
   ASSIGN_OR_RETURN(const std::vector<float> hidden, encode(model, std::move(inputs)));
   return write_npy(flags.name_of("output"), path, shape, hidden);
 }
@@ -110,16 +115,8 @@ Status dump_features(const std::string& model_dir, const std::string& input, con
   }
   const MediaAccess access{.local_paths = true};
   const MediaLimits limits{.first_window_alone = true};
-  Json data = Json::object();
-  data.set(modality_name(media->audio() != nullptr ? Modality::kAudio : Modality::kImage), input);
-  std::shared_ptr<const EncoderFeatures> features;
-  if (media->audio() != nullptr) {
-    ASSIGN_OR_RETURN(features, media->process(data, access, limits));
-  } else {
-    ASSIGN_OR_RETURN(const auto images, media->images(data, access, limits));
-    features = images.front();
-  }
-  return write_npy(flag, path, features->shape, features->values);
+  ASSIGN_OR_RETURN(const MultiModalRegistry::Items items, media->process(media_of(*media, input), access, limits));
+  return write_npy(flag, path, items.front()->shape, items.front()->values);
 }
 
 }  // namespace
@@ -130,7 +127,7 @@ int run_dump(const Flags& flags) {
     return usage_error(
         "dump",
         invalid_argument(
-            "expected: transept dump features MODEL AUDIO|IMAGE, or transept dump encoder MODEL AUDIO|TEXT|ids.json, "
+            "expected: transept dump features MODEL AUDIO|IMAGE, or transept dump encoder MODEL AUDIO|IMAGE|TEXT|ids.json, "
             "with --output FILE.npy"));
   }
   const auto path = flags.text("output");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/hub_flags.h"
+#include "apps/media_flags.h"
 #include "apps/model_source.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
@@ -96,6 +97,7 @@ std::vector<FlagSpec> engine_flags() {
       refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
+  for (FlagSpec& flag : media_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : hub_flags()) table.push_back(std::move(flag));
   keep_common(table, {"dtype", "quantization", "threads", "log-level", "quiet", "kv-cache-memory", "max-model-len",
                       "max-num-seqs", "revision"});
@@ -143,6 +145,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   config.share_identical_inputs = share == "on";
   ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));
   config.seed = static_cast<uint64_t>(seed);
+  ASSIGN_OR_RETURN(config.media_limits, media_limits(flags));
   config.debug_loopback_plans = flags.is_on("debug-loopback-plans");
 #ifdef TRANSEPT_POISON
   config.debug_poison = true;

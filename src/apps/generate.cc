@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "apps/generate_job.h"
+#include "apps/images_job.h"
 #include "apps/line_reader.h"
 #include "apps/request_flags.h"
 #include "apps/run_job.h"
@@ -16,44 +18,6 @@
 
 namespace transept {
 namespace {
-
-// Results as JSON lines, or as their texts alone.
-class GenerateJob : public Job {
- public:
-  explicit GenerateJob(bool as_json) : as_json_(as_json) {}
-
-  bool may_leave_gaps() const override { return as_json_; }
-
-  Status begin(const LoadedModel& model) override {
-    tokenizer_ = model.tokenizer.get();
-    return ok_status();
-  }
-
-  std::string result(const JobItem& item, const RequestOutput& output) override {
-    if (as_json_) {
-      const auto token_text = [&](int32_t id) {
-        return tokenizer_ == nullptr ? std::string() : tokenizer_->decode({&id, 1}, false);
-      };
-      return to_json(item.id, output, token_text).dump() + "\n";
-    }
-    std::string lines;
-    for (const CompletionOutput& completion : output.outputs) lines += completion.text + "\n";
-    return lines;
-  }
-
-  std::string failure(const JobItem& item, const Status& status) override {
-    if (as_json_) return error_json(item.id, status).dump() + "\n";
-    log_error("prompt ", item.index + 1, ": ", error_message(status));
-    return "\n";
-  }
-
- protected:
-  bool as_json() const { return as_json_; }
-
- private:
-  bool as_json_;
-  const Tokenizer* tokenizer_ = nullptr;
-};
 
 class ArgumentsJob final : public GenerateJob {
  public:
@@ -164,10 +128,43 @@ Status check_stream(const Flags& flags) {
   return ok_status();
 }
 
+Status check_image_flags(const Flags& flags) {
+  for (const char* name : {"input", "stream"}) {
+    if (flags.has(name)) return invalid_argument("--image and ", flags.name_of(name), " do not go together");
+  }
+  if (flags.is_on("resume") && flags.text_or("output", "-") == "-") {
+    return invalid_argument("--resume: standard output keeps no results that could be there already; give --output");
+  }
+  return check_distinct_files(flags, {"output", "stats-json"});
+}
+
+// A request for each picture of --image, and of the arguments behind the model.
+int run_images(const Flags& flags, OrderedRun::Options options) {
+  std::vector<std::string> arguments = flags.texts("image");
+  arguments.insert(arguments.end(), flags.positional().begin() + 1, flags.positional().end());
+  FoundFiles found = find_images(arguments, flags.is_on("recursive"));
+  if (found.num_repeated > 0) log_warning(found.num_repeated, " images were given more than once");
+  std::vector<std::string> paths;
+  for (const FoundFile& file : found.inputs) paths.push_back(file.path);
+  if (const Status apart = check_output_apart(flags, paths); !apart.ok()) return usage_error("generate", apart);
+  std::set<std::string> done;
+  if (flags.is_on("resume")) {
+    StatusOr<std::set<std::string>> kept = keep_image_results(*flags.text("output"));
+    if (!kept.ok()) return usage_error("generate", with_prefix(kept.status(), "--resume"));
+    done = *std::move(kept);
+  }
+  ImagesJob job(std::move(found), flags.text("prompt"), done);
+  return run_job("generate", flags, std::move(options), job);
+}
+
 // Prompts: arguments, else the JSON lines of --input, else the lines of standard input, which a terminal is not.
 Status check_inputs(const Flags& flags) {
-  const bool has_texts = flags.positional().size() > 1;
   if (flags.positional().empty()) return invalid_argument("which model? transept generate MODEL [PROMPT...]");
+  if (flags.has("image")) return check_image_flags(flags);
+  for (const char* name : {"prompt", "recursive", "resume"}) {
+    if (flags.has(name)) return invalid_argument(flags.name_of(name), " goes with --image alone");
+  }
+  const bool has_texts = flags.positional().size() > 1;
   if (has_texts && flags.has("input")) return invalid_argument("give prompts as arguments or by --input, not both");
   if (!has_texts && !flags.has("input") && isatty(STDIN_FILENO) == 1) {
     return invalid_argument("no prompt: give texts as arguments, lines of text on standard input, or JSON lines by ",
@@ -192,6 +189,7 @@ int run_generate(const Flags& flags) {
   if (const Status inputs = check_inputs(flags); !inputs.ok()) return usage_error("generate", inputs);
   StatusOr<OrderedRun::Options> options = run_options(flags);
   if (!options.ok()) return usage_error("generate", options.status());
+  if (flags.has("image")) return run_images(flags, std::move(options).value());
   const bool as_json = flags.is_on("json") || options->score_only || flags.has("logprobs");
   if (flags.positional().size() > 1) {
     ArgumentsJob job({flags.positional().begin() + 1, flags.positional().end()}, as_json);

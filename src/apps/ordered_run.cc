@@ -29,6 +29,7 @@ Status OrderedRun::pump(Job& job) {
     while (next == Job::Next::kAdded && !has_read_all_ && has_room() && !interrupted()) {
       next = job.next(*this);
       has_read_all_ = next == Job::Next::kEnd;
+      if (feature_bytes_ > 0) break;  // media take long to decode, and results are there meanwhile
     }
     RETURN_IF_ERROR(collect());
     if (in_flight_.empty() && has_read_all_) return job.status();
@@ -40,14 +41,16 @@ Status OrderedRun::pump(Job& job) {
   return collect_last();
 }
 
-bool OrderedRun::has_room() const { return in_flight_.size() < kMaxInFlight && slots_.size() < kMaxWaitingResults; }
+bool OrderedRun::has_room() const {
+  return in_flight_.size() < kMaxInFlight && slots_.size() < kMaxWaitingResults && feature_bytes_ < kMaxFeatureBytes;
+}
 
 // ---- Requests
 
 size_t OrderedRun::add_slot(JobItem item) {
   const size_t index = num_added();
   item.index = index;
-  slots_.push_back({std::move(item), {}, {}});
+  slots_.push_back({.item = std::move(item)});
   return index;
 }
 
@@ -60,10 +63,16 @@ void OrderedRun::add_request(const Json& body, JobItem item) {
   StatusOr<RequestSpec> spec = make_spec(index, body);
   if (!spec.ok()) return fail(index, spec.status());
   std::string id = spec->id;
+  size_t feature_bytes = 0;
+  for (const EncoderItem& one : spec->inputs.items) {
+    if (one.features != nullptr) feature_bytes += one.features->values.size() * sizeof(float);
+  }
   StatusOr<RequestStream> stream = engine_.add_request(std::move(spec).value());
   if (!stream.ok()) return fail(index, stream.status());
   slot(index).stream = std::move(stream).value();
   in_flight_.insert(std::move(id));
+  slot(index).feature_bytes = feature_bytes;
+  feature_bytes_ += feature_bytes;
 }
 
 StatusOr<RequestSpec> OrderedRun::make_spec(size_t index, const Json& body) {
@@ -135,6 +144,7 @@ Status OrderedRun::read_news(size_t index) {
 
 void OrderedRun::end_slot(size_t index) {
   in_flight_.erase(slot(index).stream->request_id());
+  feature_bytes_ -= slot(index).feature_bytes;
   slot(index).stream.reset();
 }
 

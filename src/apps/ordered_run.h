@@ -26,6 +26,8 @@ class OrderedRun final {
  public:
   // At most this many requests in flight: more would only wait in the engine.
   static constexpr size_t kMaxInFlight = 512;
+  // Nor more of features than these bytes, but for one request's: a large picture has 60 MB.
+  static constexpr size_t kMaxFeatureBytes = size_t{1} << 30;
 
   struct Options {
     Json defaults = Json::object();  // values for fields that requests omit
@@ -62,8 +64,9 @@ class OrderedRun final {
  private:
   struct Slot {
     JobItem item;
-    std::optional<std::string> text;      // the result, once available
-    std::optional<RequestStream> stream;  // in flight
+    std::optional<std::string> text = {};      // the result, once available
+    std::optional<RequestStream> stream = {};  // in flight
+    size_t feature_bytes = 0;                  // of its media, while it is in flight
     bool is_written = false;
   };
 
@@ -92,6 +95,7 @@ class OrderedRun final {
   std::deque<Slot> slots_;  // from first_slot_ on, in input order
   size_t first_slot_ = 0;
   std::set<std::string> in_flight_;  // engine request ids
+  size_t feature_bytes_ = 0;         // of those in flight
   bool has_read_all_ = false;
   int64_t num_done_ = 0, num_failed_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

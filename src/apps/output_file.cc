@@ -9,9 +9,9 @@
 
 namespace transept {
 
-StatusOr<OutputFile> OutputFile::open(const std::string& path, bool live) {
+StatusOr<OutputFile> OutputFile::open(const std::string& path, bool live, bool append) {
   if (path == "-") return OutputFile(stdout, "standard output", live);
-  std::FILE* file = std::fopen(path.c_str(), "wb");
+  std::FILE* file = std::fopen(path.c_str(), append ? "ab" : "wb");
   if (file == nullptr) return invalid_argument(path, ": ", std::strerror(errno));
   return OutputFile(file, path, live);
 }

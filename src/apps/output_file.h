@@ -15,8 +15,8 @@ namespace transept {
 // Writes lines to a file or to standard output ("-"), and flushes each if `live`. Not thread-safe.
 class OutputFile final {
  public:
-  // Errors: the file cannot be created (names it).
-  static StatusOr<OutputFile> open(const std::string& path, bool live);
+  // `append`: behind what the file holds; else it is emptied. Errors: the file cannot be created (names it).
+  static StatusOr<OutputFile> open(const std::string& path, bool live, bool append = false);
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;

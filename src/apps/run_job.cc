@@ -74,7 +74,7 @@ Status run_engine(const Flags& flags, EngineConfig config, OrderedRun::Options o
   ASSIGN_OR_RETURN(model, EpdSession::load(session.get(), config, clock));
   show_notes(model.generation);
   RETURN_IF_ERROR(blame_flag(job.begin(model), flags));
-  StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true);
+  StatusOr<OutputFile> output = OutputFile::open(flags.text_or("output", "-"), true, flags.is_on("resume"));
   if (!output.ok()) return with_prefix(output.status(), flags.name_of("output"));
   ASSIGN_OR_RETURN(const std::unique_ptr<ReadyQueue> ready, ReadyQueue::create());
 

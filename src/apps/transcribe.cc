@@ -24,7 +24,7 @@ constexpr std::string_view kVerb = "transcribe";
 
 struct Work {
   TranscribeSettings settings;
-  std::vector<AudioInput> inputs;
+  std::vector<FoundFile> inputs;
 };
 
 Status make_output_folder(const Flags& flags, const std::string& folder) {
@@ -37,8 +37,8 @@ Status make_output_folder(const Flags& flags, const std::string& folder) {
 }
 
 void leave_out_finished(Work& work) {
-  std::vector<AudioInput>& inputs = work.inputs;
-  const auto is_done = [&](const AudioInput& input) {
+  std::vector<FoundFile>& inputs = work.inputs;
+  const auto is_done = [&](const FoundFile& input) {
     return input.problem.ok() && input.path != "-" && has_outputs(work.settings.files, input);
   };
   const size_t num_inputs = inputs.size();
@@ -60,7 +60,7 @@ StatusOr<Work> prepare(const Flags& flags) {
   ASSIGN_OR_RETURN(work.settings, transcribe_settings(flags));
   const TranscribeSettings& settings = work.settings;
   for (const std::string& warning : settings.warnings) log_warning(warning);
-  FoundAudio found = find_audio(std::span(arguments).subspan(1), settings.recursive);
+  FoundFiles found = find_audio(std::span(arguments).subspan(1), settings.recursive);
   work.inputs = std::move(found.inputs);
   if (found.num_repeated > 0) {
     log_warning(found.num_repeated, found.num_repeated == 1 ? " file was given more than once, and is done once"

@@ -22,12 +22,12 @@ std::string_view mode_name(TranscribeMode mode) {
   return mode == TranscribeMode::kSequential ? "sequential" : "batched";
 }
 
-std::string shown_path(const AudioInput& input) { return input.path == "-" ? "standard input" : input.path; }
+std::string shown_path(const FoundFile& input) { return input.path == "-" ? "standard input" : input.path; }
 
 }  // namespace
 
 TranscribeJob::TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure,
-                             const TranscribeSettings& settings, std::vector<AudioInput> inputs,
+                             const TranscribeSettings& settings, std::vector<FoundFile> inputs,
                              OrderedConsole& console)
     : transcribe_(std::move(transcribe)),
       engine_failure_(std::move(engine_failure)),
@@ -35,7 +35,7 @@ TranscribeJob::TranscribeJob(Transcribe transcribe, std::function<Status()> engi
       console_(console),
       progress_(inputs.size()) {
   files_.reserve(inputs.size());
-  for (AudioInput& input : inputs) files_.push_back({.input = std::move(input)});
+  for (FoundFile& input : inputs) files_.push_back({.input = std::move(input)});
 }
 
 Status TranscribeJob::run() {
@@ -79,7 +79,7 @@ void TranscribeJob::work() {
 }
 
 Status TranscribeJob::run_file(size_t index) {
-  const AudioInput& input = files_[index].input;
+  const FoundFile& input = files_[index].input;
   RETURN_IF_ERROR(input.problem);
   ASSIGN_OR_RETURN(const AudioSource audio, read_audio(input.path, [this] { return stop_.stop_requested(); }));
   const Time begin = std::chrono::steady_clock::now();
@@ -122,7 +122,7 @@ void TranscribeJob::say_segment(size_t index, const Segment& segment) {
 }
 
 Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, double seconds) {
-  const AudioInput& input = files_[index].input;
+  const FoundFile& input = files_[index].input;
   if (settings_.to_stdout) {
     const TranscriptFormat format = settings_.files.formats.front();
     std::string text = write_transcript(result.transcript, format, settings_.files.subtitles);

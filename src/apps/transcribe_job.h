@@ -42,7 +42,7 @@ class TranscribeJob final {
 
   // `engine_failure` returns the error that made the engine fail, ok if none did. Borrows settings and console.
   TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure, const TranscribeSettings& settings,
-                std::vector<AudioInput> inputs, OrderedConsole& console);
+                std::vector<FoundFile> inputs, OrderedConsole& console);
 
   // Runs until every file is done, the user interrupts, or the console cannot be written. A file that fails is reported
   // and counted. Errors: the engine failed; an option that the model does not support (is_option_error).
@@ -59,7 +59,7 @@ class TranscribeJob final {
   using Time = std::chrono::steady_clock::time_point;
   // Changed only by the worker of the file.
   struct File {
-    AudioInput input;
+    FoundFile input;
     bool has_spoken = false;  // its first line of results is written
   };
   struct FileProgress {

@@ -47,8 +47,8 @@ class TranscribeJobTest : public ::testing::Test {
     settings_.files = {.folder = folder_.path(), .formats = {TranscriptFormat::kTxt}};
   }
 
-  std::vector<AudioInput> inputs(const std::vector<std::string>& names) {
-    std::vector<AudioInput> list;
+  std::vector<FoundFile> inputs(const std::vector<std::string>& names) {
+    std::vector<FoundFile> list;
     for (const std::string& name : names) {
       folder_.write(name, "x");
       list.push_back({.path = folder_.path() + "/" + name});
@@ -109,7 +109,7 @@ TEST_F(TranscribeJobTest, FilesAreToldInTheirOrderHoweverTheyEnd) {
 
 TEST_F(TranscribeJobTest, ABadFileIsNamedAndTheOthersGoOn) {
   settings_.num_workers = 1;
-  std::vector<AudioInput> list = inputs({"a.wav", "b.wav", "c.wav"});
+  std::vector<FoundFile> list = inputs({"a.wav", "b.wav", "c.wav"});
   list.insert(list.begin(), {.path = "texts", .name = "texts", .problem = not_found("no audio in the folder")});
   int call = 0;
   const auto transcribe = [&](const AudioSource&, const TranscribeOptions&, const TranscribeObserver& observer,

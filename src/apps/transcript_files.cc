@@ -33,11 +33,11 @@ Status write_all(int fd, std::string_view content, const std::string& path) {
 
 }  // namespace
 
-void name_outputs(std::vector<AudioInput>& inputs, const TranscriptFiles& files) {
+void name_outputs(std::vector<FoundFile>& inputs, const TranscriptFiles& files) {
   std::set<std::string> taken, input_paths;
   std::map<std::string, int> num_of_name;
-  for (const AudioInput& input : inputs) input_paths.insert(normal_path(input.path));
-  for (AudioInput& input : inputs) {
+  for (const FoundFile& input : inputs) input_paths.insert(normal_path(input.path));
+  for (FoundFile& input : inputs) {
     const fs::path path = input.path == "-" ? fs::path("stdin") : fs::path(input.path);
     const std::string whole = path.filename().string();
     const auto take = [&](const std::string& name) {
@@ -54,18 +54,18 @@ void name_outputs(std::vector<AudioInput>& inputs, const TranscriptFiles& files)
   }
 }
 
-std::string output_path(const TranscriptFiles& files, const AudioInput& input, TranscriptFormat format) {
+std::string output_path(const TranscriptFiles& files, const FoundFile& input, TranscriptFormat format) {
   return (fs::path(files.folder) / str_cat(input.name, ".", transcript_extension(format))).string();
 }
 
-bool has_outputs(const TranscriptFiles& files, const AudioInput& input) {
+bool has_outputs(const TranscriptFiles& files, const FoundFile& input) {
   std::error_code error;
   return std::all_of(files.formats.begin(), files.formats.end(), [&](TranscriptFormat format) {
     return fs::is_regular_file(output_path(files, input, format), error);
   });
 }
 
-Status write_outputs(const TranscriptFiles& files, const AudioInput& input, const Transcript& transcript) {
+Status write_outputs(const TranscriptFiles& files, const FoundFile& input, const Transcript& transcript) {
   for (const TranscriptFormat format : files.formats) {
     RETURN_IF_ERROR(
         write_file(output_path(files, input, format), write_transcript(transcript, format, files.subtitles)));

@@ -67,7 +67,11 @@ struct EncoderDecoderInputs {
     items.clear();
     if (!ids.empty()) items.emplace_back(std::move(ids));
   }
-  // Makes media the one item.
+  // Makes each of these media an item.
+  void set_encoder_features(std::vector<std::shared_ptr<const EncoderFeatures>> features) {
+    items.clear();
+    for (std::shared_ptr<const EncoderFeatures>& one : features) items.emplace_back(EncoderItem({}, std::move(one)));
+  }
   void set_encoder_features(std::shared_ptr<const EncoderFeatures> features) {
     items.assign(1, EncoderItem({}, std::move(features)));
   }

@@ -87,7 +87,7 @@ TEST_P(ImageGolden, GivesTheValuesOfTransformers) {
       ++num_cases;
       Json data = Json::object();
       data.set("image", shared_path(row.find("image")->as_string()));
-      const auto features = (*registry)->images(data, {.local_paths = true});
+      const auto features = (*registry)->process(data, {.local_paths = true});
       ASSERT_TRUE(features.ok()) << features.status();
       ASSERT_NO_FATAL_FAILURE(expect_features(*row.find("expect"), *features->front()));
     }

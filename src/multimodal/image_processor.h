@@ -20,8 +20,8 @@ class ImageProcessor {
  public:
   virtual ~ImageProcessor() = default;
 
-  // Returns what the tower takes of one picture: modality, shape, values and extras are filled; num_positions and
-  // num_rows are the family's to count. The picture is dropped as soon as it is resized.
+  // Returns what the tower takes of one picture: modality, shape, values and extras are filled. num_positions and
+  // num_rows are the caller's to fill (multimodal/image_rows.h). The picture is dropped as soon as it is resized.
   //   [3, height, width]            ViT, DeiT, CLIP, BLIP, Donut, Nougat
   //   [patches, 2 + 3 p p]          Pix2Struct: row and column (from 1), then the patch; patches in use only
   //   [tiles, 3, height, width]     Mllama: tiles in use only; extras {aspect ratio id}
@@ -29,10 +29,10 @@ class ImageProcessor {
   // Errors: kInvalidArgument for a picture that the class refuses (proportions above 200 for Qwen2-VL, for instance),
   // or that gives more than kMaxImageValues values, or more than 2^26 pixels on the way; kResourceExhausted without
   // memory.
-  StatusOr<std::shared_ptr<const EncoderFeatures>> features(RgbImage image) const;
+  StatusOr<std::shared_ptr<EncoderFeatures>> features(RgbImage image) const;
 
  protected:
-  using Features = StatusOr<std::shared_ptr<const EncoderFeatures>>;
+  using Features = StatusOr<std::shared_ptr<EncoderFeatures>>;
 
  private:
   // May throw std::bad_alloc.

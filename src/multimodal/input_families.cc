@@ -1,6 +1,7 @@
 #include "multimodal/input_families.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace transept {
 namespace {
@@ -22,18 +23,23 @@ constexpr InputFamily kFamilies[] = {
 };
 
 // One class of processor for all: the folder names it.
-constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture) {
-  return {.model_type = model_type, .architecture = architecture, .make_image = make_image_processor};
+constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture, int32_t max_images = 1) {
+  return {.model_type = model_type,
+          .architecture = architecture,
+          .make_image = make_image_processor,
+          .max_images = max_images};
 }
+
+constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
 
 constexpr InputFamily kMediaFamilies[] = {
     image_family("vision-encoder-decoder", "VisionEncoderDecoderModel"),
     image_family("florence2", "Florence2ForConditionalGeneration"),
     image_family("blip", "BlipForConditionalGeneration"),
     image_family("pix2struct", "Pix2StructForConditionalGeneration"),
-    image_family("mllama", "MllamaForConditionalGeneration"),
-    image_family("qwen2_vl", "Qwen2VLForConditionalGeneration"),
-    image_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"),
+    image_family("mllama", "MllamaForConditionalGeneration", kManyImages),
+    image_family("qwen2_vl", "Qwen2VLForConditionalGeneration", kManyImages),
+    image_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kManyImages),
 };
 
 const InputFamily* find_in(std::span<const InputFamily> families, const ModelConfig& config) {

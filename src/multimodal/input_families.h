@@ -11,6 +11,7 @@
 #include "core/model_config.h"
 #include "multimodal/audio_processor.h"
 #include "multimodal/image_processor.h"
+#include "multimodal/image_rows.h"
 
 namespace transept {
 
@@ -19,6 +20,7 @@ enum class DefaultPrompt : uint8_t {
   kStart,       // none
   kBos,         // the bos token (BART)
   kLanguage,    // the target language: the request's, else forced_bos_token_id of generation_config.json, else none
+  kTask,        // none; a text is tokenized as it stands, without special tokens: its task words are some (Donut)
   kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
 };
 
@@ -29,6 +31,9 @@ struct InputFamily {
   StatusOr<std::unique_ptr<AudioProcessor>> (*make_audio)(const ModelConfig& config) = nullptr;
   // Null: it takes no images.
   StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config, Isa isa) = nullptr;
+  // Of a family that takes images. Null: it is not run yet, and its rows are not counted.
+  StatusOr<std::unique_ptr<ImageRows>> (*make_image_rows)(const ModelConfig& config) = nullptr;
+  int32_t max_images = 1;  // of a request, if --limit-mm-per-prompt allows as many
 };
 
 std::span<const InputFamily> input_families();

@@ -28,7 +28,8 @@ Status InputRules::check_encoder(const EncoderDecoderPrompt& prompt, const Promp
     }
     if (!options.truncate_prompt_tokens.has_value()) return ok_status();
     return field_error("truncate_prompt_tokens",
-                       "truncate_prompt_tokens cuts token ids, and the encoder input is audio");
+                       str_cat("truncate_prompt_tokens cuts token ids, and the encoder input is ",
+                               context_.modalities.empty() ? "media" : context_.modalities.front()));
   }
   if (!context_.modalities.empty()) {
     // Who sends text to it most likely wants something else of it.
@@ -78,7 +79,7 @@ Status InputRules::fill_given(const EncoderDecoderPrompt& prompt, const PromptOp
                               EncoderDecoderInputs& inputs) const {
   std::vector<int32_t> ids;
   if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) {
-    ASSIGN_OR_RETURN(ids, tokenize(text->text, options.add_special_tokens.value_or(true)));
+    ASSIGN_OR_RETURN(ids, tokenize(text->text, options.add_special_tokens.value_or(adds_special_tokens())));
     // Nobody continues a finished sentence: a trailing end token goes, unless the request insists.
     const bool ends = !ids.empty() && std::ranges::find(context_.eos, ids.back()) != context_.eos.end();
     if (ends && options.add_special_tokens != true) ids.pop_back();

@@ -67,6 +67,9 @@ class InputRules {
   virtual Status fill_given(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
                             EncoderDecoderInputs& inputs) const;
 
+  // Whether a text of the decoder gets special tokens where the request does not say.
+  virtual bool adds_special_tokens() const { return true; }
+
   // Returns the token of a language; none for "". Errors (under `field`): no tokenizer; an unknown language.
   StatusOr<std::optional<int32_t>> language_token(const std::optional<std::string>& language,
                                                   std::string_view field) const;

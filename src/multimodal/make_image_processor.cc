@@ -43,7 +43,7 @@ constexpr ModelProcessor kModels[] = {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const EncoderFeatures>> ImageProcessor::features(RgbImage image) const {
+StatusOr<std::shared_ptr<EncoderFeatures>> ImageProcessor::features(RgbImage image) const {
   const int32_t width = image.width, height = image.height;
   try {
     return process(std::move(image));

@@ -28,6 +28,15 @@ class StartRules : public InputRules {
   std::optional<int32_t> second_;
 };
 
+// The start token alone, or a text as it stands behind it.
+class TaskRules final : public StartRules {
+ public:
+  explicit TaskRules(InputContext context) : StartRules(std::move(context), std::nullopt) {}
+
+ private:
+  bool adds_special_tokens() const override { return false; }
+};
+
 // The target language behind the start token.
 class LanguageRules final : public StartRules {
  public:
@@ -66,6 +75,7 @@ std::unique_ptr<InputRules> make_input_rules(const ModelConfig& config, InputCon
   switch (family == nullptr ? DefaultPrompt::kStart : family->default_prompt) {
     case DefaultPrompt::kBos: return std::make_unique<StartRules>(std::move(context), bos);
     case DefaultPrompt::kLanguage: return std::make_unique<LanguageRules>(std::move(context));
+    case DefaultPrompt::kTask: return std::make_unique<TaskRules>(std::move(context));
     case DefaultPrompt::kTranscript: return make_transcript_rules(std::move(context));
     case DefaultPrompt::kStart: break;
   }

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "base/status.h"
 #include "media/image_types.h"
 
 namespace transept {
@@ -14,6 +16,9 @@ namespace transept {
 struct MediaAccess {
   bool local_paths = false;
   std::string allowed_path = {};  // if not empty: only files below this folder
+  // Told how many bytes the images of a prompt take, before they take them, and again when they take fewer: decoded
+  // pixels, then features. An error refuses the prompt. Empty: they are not counted.
+  std::function<Status(int64_t bytes)> charge = {};
 };
 
 // Limits of one item, checked before and during decoding.

@@ -29,6 +29,7 @@ StatusOr<RgbImage> decode(std::string_view bytes, const Limited& by, const std::
   const std::span<const uint8_t> all(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   const StatusOr<std::unique_ptr<ImageReader>> reader = ImageReader::open(all, by.limits.image);
   if (!reader.ok()) return media_status(reader.status(), prefix);
+  if (by.access.charge) RETURN_IF_ERROR(by.access.charge(static_cast<int64_t>((*reader)->info().decode_bytes)));
   StatusOr<RgbImage> image = (*reader)->decode(by.limits.alpha);
   if (!image.ok()) return media_status(image.status(), prefix);
   return image;

@@ -138,32 +138,33 @@ TEST(OpenImage, OtherShapesAreRefused) {
   EXPECT_THAT(message_of(rgb_item("", 1, 1)), HasSubstr("rgb holds 0 bytes"));
 }
 
+constexpr std::string_view kMany = R"({"model_type": "mllama"})";
 constexpr std::string_view kBlip = R"({"model_type": "blip"})";
 constexpr std::string_view kTinyBlip = R"({"image_processor_type": "BlipImageProcessor", "size": 4})";
 
 TEST(Registry, GivesImagesInOrder) {
-  const auto registry = registry_of(kBlip, kTinyBlip);
+  const auto registry = registry_of(kMany, kTinyBlip);
   ASSERT_TRUE(registry.ok()) << registry.status();
   ASSERT_NE((*registry)->image(), nullptr);
   EXPECT_EQ((*registry)->audio(), nullptr);
   RgbImage white{1, 1, {255, 255, 255}}, dark{1, 1, {0, 0, 0}};
   Json data = Json::object();
   data.set("image", Json(Json::Array{rgb_item(rgb_of(white), 1, 1), rgb_item(rgb_of(dark), 1, 1)}));
-  const auto two = (*registry)->images(data, {});
+  const auto two = (*registry)->process(data, {});
   ASSERT_TRUE(two.ok()) << two.status();
   ASSERT_EQ(two->size(), 2u);
   EXPECT_EQ(two->front()->shape, (std::vector<int64_t>{3, 4, 4}));
   EXPECT_GT(two->front()->values[0], 1);
   EXPECT_LT(two->back()->values[0], -1);
   data.set("image", rgb_item(rgb_of(white), 1, 1));
-  EXPECT_EQ((*registry)->images(data, {}).value().size(), 1u);
+  EXPECT_EQ((*registry)->process(data, {}).value().size(), 1u);
 }
 
 TEST(Registry, RefusesImagesByName) {
-  const auto registry = registry_of(kBlip, kTinyBlip);
+  const auto registry = registry_of(kMany, kTinyBlip);
   ASSERT_TRUE(registry.ok()) << registry.status();
   const auto message = [&](const MultiModalRegistry& by, std::string_view data) {
-    const Status status = by.images(json_of(data), {}).status();
+    const Status status = by.process(json_of(data), {}).status();
     EXPECT_EQ(error_param(status), "multi_modal_data") << data;
     return error_message(status);
   };
@@ -171,14 +172,41 @@ TEST(Registry, RefusesImagesByName) {
   EXPECT_THAT(message(**registry, "{}"), HasSubstr("holds no image"));
   EXPECT_THAT(message(**registry, R"({"image": []})"), HasSubstr("holds no image"));
   EXPECT_THAT(message(**registry, R"({"image": null})"), HasSubstr("holds no image"));
-  EXPECT_THAT(message(**registry, R"({"audio": "a.wav"})"), HasSubstr("(blip) takes no audio input"));
+  EXPECT_THAT(message(**registry, R"({"audio": "a.wav"})"), HasSubstr("(mllama) takes no audio input"));
   EXPECT_THAT(message(**registry, R"({"image": [1,2,3,4,5,6,7,8,9]})"),
               HasSubstr("9 items are more than the 8 allowed"));
   EXPECT_THAT(message(**registry, R"({"image": [{"rgb": "AAAA", "width": 1, "height": 1}, null]})"),
               HasSubstr("image[1]: expected a path"));
+  const auto one = registry_of(kBlip, kTinyBlip);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_THAT(message(**one, R"({"image": ["a.png", "b.png"]})"), HasSubstr("image: 2 items, this model takes 1"));
   const auto whisper = registry_of(testing::kTinyWhisper, testing::kTinyFrontEnd);
   ASSERT_TRUE(whisper.ok()) << whisper.status();
   EXPECT_THAT(message(**whisper, R"({"image": "a.png"})"), HasSubstr("(whisper) takes no image input"));
+}
+
+// What is told of each picture: its pixels while they are decoded, then its features, on top of those before it.
+TEST(Registry, ChargesPixelsBeforeTheyAreDecodedAndThenFeatures) {
+  const auto registry = registry_of(kMany, kTinyBlip);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  const Json item(str_cat("data:;base64,", base64_of(png_of(RgbImage{2, 2, std::vector<uint8_t>(12, 7)}))));
+  std::vector<int64_t> told;
+  MediaAccess access;
+  access.charge = [&](int64_t bytes) {
+    told.push_back(bytes);
+    return ok_status();
+  };
+  Json data = Json::object();
+  data.set("image", Json(Json::Array{item, item}));
+  ASSERT_TRUE((*registry)->process(data, access).ok());
+  constexpr int64_t kFeatures = 3 * 4 * 4 * 4;
+  ASSERT_EQ(told.size(), 4u);
+  EXPECT_GE(told[0], 2 * 2 * 3);
+  EXPECT_EQ(told[1], kFeatures);
+  EXPECT_EQ(told[2], kFeatures + told[0]);
+  EXPECT_EQ(told[3], 2 * kFeatures);
+  access.charge = [&](int64_t /*bytes*/) { return resource_exhausted("full"); };
+  EXPECT_EQ((*registry)->process(data, access).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // A processor's refusal names the item.
@@ -186,7 +214,7 @@ TEST(Registry, NamesTheImageThatAProcessorRefuses) {
   const auto registry = registry_of(kBlip, R"({"image_processor_type": "CLIPImageProcessor", "size": 60000})");
   ASSERT_TRUE(registry.ok()) << registry.status();
   const Status status =
-      (*registry)->images(json_of(R"({"image": [{"rgb": "AAAAAAAA", "width": 2, "height": 1}]})"), {}).status();
+      (*registry)->process(json_of(R"({"image": [{"rgb": "AAAAAAAA", "width": 2, "height": 1}]})"), {}).status();
   EXPECT_THAT(error_message(status), HasSubstr("multi_modal_data: image[0]: the picture of 2 x 1 pixels"));
 }
 

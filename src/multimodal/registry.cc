@@ -28,13 +28,16 @@ StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const M
   }
   if (family != nullptr && family->make_image != nullptr) {
     ASSIGN_OR_RETURN(registry->image_, family->make_image(config, isa));
+    registry->max_items_ = family->max_images;
+    if (family->make_image_rows != nullptr) {
+      ASSIGN_OR_RETURN(registry->image_rows_, family->make_image_rows(config));
+    }
   }
   return registry;
 }
 
 // What stands under the one modality that a request may bring. Null is the same as absent; null: there is none.
-StatusOr<const Json*> MultiModalRegistry::only_modality(const Json& multi_modal_data, Modality modality,
-                                                        bool is_taken) const {
+StatusOr<const Json*> MultiModalRegistry::only_modality(const Json& multi_modal_data) const {
   if (!multi_modal_data.is_object()) {
     return field_error(kMediaParam, str_cat("multi_modal_data must be an object that names a modality, not ",
                                             multi_modal_data.kind_name()));
@@ -42,7 +45,9 @@ StatusOr<const Json*> MultiModalRegistry::only_modality(const Json& multi_modal_
   const Json* item = nullptr;
   for (const auto& [name, value] : multi_modal_data.as_object()) {
     if (value.is_null()) continue;
-    if (name != modality_name(modality) || !is_taken) {
+    const bool is_taken = (audio_ != nullptr && name == modality_name(Modality::kAudio)) ||
+                          (image_ != nullptr && name == modality_name(Modality::kImage));
+    if (!is_taken) {
       const std::string_view shown = std::string_view(name).substr(0, kMaxShownName);
       return field_error(kMediaParam, str_cat("this model (", family_, ") takes no ", shown, " input"));
     }
@@ -51,45 +56,61 @@ StatusOr<const Json*> MultiModalRegistry::only_modality(const Json& multi_modal_
   return item;
 }
 
-// The one audio item.
-StatusOr<const Json*> MultiModalRegistry::audio_item(const Json& multi_modal_data) const {
-  ASSIGN_OR_RETURN(const Json* item, only_modality(multi_modal_data, Modality::kAudio, audio_ != nullptr));
-  if (item != nullptr && item->is_array()) {
-    const size_t count = item->as_array().size();
-    if (count != 1)
-      return field_error(kMediaParam, str_cat("multi_modal_data: audio: ", count, " items, this model takes 1"));
-    item = &item->as_array().front();
-  }
-  if (item == nullptr || item->is_null()) return field_error(kMediaParam, "multi_modal_data holds no audio");
-  return item;
-}
-
-StatusOr<std::vector<std::shared_ptr<const EncoderFeatures>>> MultiModalRegistry::images(
-    const Json& multi_modal_data, const MediaAccess& access, const MediaLimits& limits) const {
-  ASSIGN_OR_RETURN(const Json* const given, only_modality(multi_modal_data, Modality::kImage, image_ != nullptr));
+StatusOr<MultiModalRegistry::Items> MultiModalRegistry::process(const Json& multi_modal_data, const MediaAccess& access,
+                                                                const MediaLimits& limits) const {
+  const std::string_view modality = modality_name(audio_ != nullptr ? Modality::kAudio : Modality::kImage);
+  ASSIGN_OR_RETURN(const Json* const given, only_modality(multi_modal_data));
   const bool is_list = given != nullptr && given->is_array();
   const size_t count = is_list ? given->as_array().size() : given != nullptr ? 1 : 0;
-  if (count == 0) return field_error(kMediaParam, "multi_modal_data holds no image");
-  if (count > static_cast<size_t>(limits.max_images)) {
-    return media_error("image", str_cat(count, " items are more than the ", limits.max_images, " allowed"));
+  if (count == 0) return field_error(kMediaParam, str_cat("multi_modal_data holds no ", modality));
+  if (count > static_cast<size_t>(max_items_)) {
+    return media_error(modality, str_cat(count, " items, this model takes ", max_items_));
   }
-  std::vector<std::shared_ptr<const EncoderFeatures>> all;
+  if (image_ != nullptr && count > static_cast<size_t>(limits.max_images)) {
+    return media_error(modality, str_cat(count, " items are more than the ", limits.max_images, " allowed"));
+  }
+  int64_t held = 0;  // bytes of the features so far
+  MediaAccess counted = access;
+  if (access.charge) counted.charge = [&](int64_t bytes) { return access.charge(held + bytes); };
+  Items items;
   for (size_t i = 0; i < count; ++i) {
-    const std::string name = is_list ? str_cat("image[", i, "]") : "image";
-    ASSIGN_OR_RETURN(RgbImage image, open_image(is_list ? given->as_array()[i] : *given, access, limits, name));
-    auto features = image_->features(std::move(image));
-    if (!features.ok()) return media_status(features.status(), str_cat(kMediaParam, ": ", name));
-    all.push_back(*std::move(features));
+    const Json& item = is_list ? given->as_array()[i] : *given;
+    if (item.is_null() && count == 1) return field_error(kMediaParam, str_cat("multi_modal_data holds no ", modality));
+    const std::string name = is_list ? str_cat(modality, "[", i, "]") : std::string(modality);
+    auto features = audio_ != nullptr ? audio_features(item, access, limits)
+                                      : image_features(item, counted, limits, name);
+    RETURN_IF_ERROR(features.status());
+    held += static_cast<int64_t>((*features)->values.size() * sizeof(float));
+    items.push_back(*std::move(features));
   }
-  return all;
+  return items;
 }
 
-StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::process(const Json& multi_modal_data,
-                                                                             const MediaAccess& access,
-                                                                             const MediaLimits& limits) const {
-  ASSIGN_OR_RETURN(const Json* const item, audio_item(multi_modal_data));
+StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(const Json& item,
+                                                                                    const MediaAccess& access,
+                                                                                    const MediaLimits& limits,
+                                                                                    std::string_view name) const {
+  ASSIGN_OR_RETURN(RgbImage image, open_image(item, access, limits, name));
+  const auto named = [&](const Status& status) { return media_status(status, str_cat(kMediaParam, ": ", name)); };
+  StatusOr<std::shared_ptr<EncoderFeatures>> features = image_->features(std::move(image));
+  if (!features.ok()) return named(features.status());
+  if (access.charge) {
+    RETURN_IF_ERROR(access.charge(static_cast<int64_t>((*features)->values.size() * sizeof(float))));
+  }
+  if (image_rows_ != nullptr) {
+    const StatusOr<ImageRowCounts> rows = image_rows_->count((*features)->shape);
+    if (!rows.ok()) return named(rows.status());
+    (*features)->num_positions = rows->num_positions;
+    (*features)->num_rows = rows->num_rows;
+  }
+  return *std::move(features);
+}
+
+StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::audio_features(const Json& item,
+                                                                                    const MediaAccess& access,
+                                                                                    const MediaLimits& limits) const {
   ASSIGN_OR_RETURN(const std::unique_ptr<AudioReader> reader,
-                   open_audio(*item, audio_->sampling_rate(), access, limits));
+                   open_audio(item, audio_->sampling_rate(), access, limits));
   // One sample more than fits tells that it does not.
   const int64_t rate = audio_->sampling_rate();
   int64_t most = static_cast<int64_t>(limits.max_audio_seconds * static_cast<double>(rate));

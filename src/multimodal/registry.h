@@ -17,6 +17,7 @@
 #include "media/audio_reader.h"
 #include "multimodal/audio_processor.h"
 #include "multimodal/image_processor.h"
+#include "multimodal/image_rows.h"
 #include "multimodal/media_access.h"
 
 namespace transept {
@@ -38,33 +39,35 @@ StatusOr<RgbImage> open_image(const Json& item, const MediaAccess& access, const
 
 class MultiModalRegistry final {
  public:
-  // A family without media gets an empty registry. Errors: those of make_log_mel_processor, make_waveform_processor and
-  // make_image_processor.
+  // A family without media gets an empty registry. Errors: those of make_log_mel_processor, make_waveform_processor,
+  // make_image_processor and of the family's ImageRows.
   static StatusOr<std::unique_ptr<MultiModalRegistry>> create(const ModelConfig& config, Isa isa = detect_isa());
 
   const AudioProcessor* audio() const { return audio_.get(); }  // null: the family takes no audio
   const ImageProcessor* image() const { return image_.get(); }  // null: the family takes no images
 
-  // Returns the features of the one item of `multi_modal_data`. Decodes little more than one window of it. error_param
-  // is multi_modal_data. Errors: kInvalidArgument for no object, a modality that the family does not take, no item or
-  // several; kOutOfRange for more than one window (the message names transcribe); open_audio's and AudioReader::read's.
-  StatusOr<std::shared_ptr<const EncoderFeatures>> process(const Json& multi_modal_data, const MediaAccess& access,
-                                                           const MediaLimits& limits = {}) const;
+  using Items = std::vector<std::shared_ptr<const EncoderFeatures>>;
 
-  // Returns the features of the images of `multi_modal_data`, {"image": X} or {"image": [X, ..]}, in their order. One
-  // is decoded at a time. error_param is multi_modal_data. Errors: kInvalidArgument for no object, a modality that the
-  // family does not take, no image or more than max_images; open_image's and ImageProcessor::features's.
-  StatusOr<std::vector<std::shared_ptr<const EncoderFeatures>>> images(const Json& multi_modal_data,
-                                                                       const MediaAccess& access,
-                                                                       const MediaLimits& limits = {}) const;
+  // Returns the features of the items of `multi_modal_data`, {"audio": X} or {"image": X}; X may be a list. Audio is
+  // one item, of which little more than one window is decoded; images come in their order, decoded one at a time.
+  // num_positions and num_rows are 0 for families that are not run yet. error_param is multi_modal_data. Errors:
+  // kInvalidArgument for no object, a modality that the family does not take, no item or more than the family or the
+  // limits allow; kOutOfRange for audio of more than one window (the message names transcribe); those of open_audio and
+  // AudioReader::read, of open_image, ImageProcessor::features and ImageRows::count.
+  StatusOr<Items> process(const Json& multi_modal_data, const MediaAccess& access, const MediaLimits& limits = {}) const;
 
  private:
-  StatusOr<const Json*> only_modality(const Json& multi_modal_data, Modality modality, bool is_taken) const;
-  StatusOr<const Json*> audio_item(const Json& multi_modal_data) const;
+  StatusOr<std::shared_ptr<const EncoderFeatures>> audio_features(const Json& item, const MediaAccess& access,
+                                                                  const MediaLimits& limits) const;
+  StatusOr<std::shared_ptr<const EncoderFeatures>> image_features(const Json& item, const MediaAccess& access,
+                                                                  const MediaLimits& limits, std::string_view name) const;
+  StatusOr<const Json*> only_modality(const Json& multi_modal_data) const;
 
   std::string family_;
+  int32_t max_items_ = 1;
   std::unique_ptr<AudioProcessor> audio_;
   std::unique_ptr<ImageProcessor> image_;
+  std::unique_ptr<ImageRows> image_rows_;
 };
 
 }  // namespace transept

@@ -44,11 +44,13 @@ void run(const MultiModalRegistry& registry, const Json& data) {
       require(error_param(features.status()) == "multi_modal_data" && !features.status().message().empty());
       continue;
     }
-    require((*features)->num_positions >= 1 && (*features)->num_positions <= kMostPositions);
+    require(features->size() == 1);
+    const EncoderFeatures& item = *features->front();
+    require(item.num_positions >= 1 && item.num_positions <= kMostPositions);
     int64_t count = 1;
-    for (const int64_t size : (*features)->shape) count *= size;
-    require(count == static_cast<int64_t>((*features)->values.size()));
-    for (const float value : (*features)->values) require(std::isfinite(value));
+    for (const int64_t size : item.shape) count *= size;
+    require(count == static_cast<int64_t>(item.values.size()));
+    for (const float value : item.values) require(std::isfinite(value));
   }
 }
 
@@ -56,7 +58,7 @@ void run_images(const MultiModalRegistry& registry, const Json& data) {
   MediaLimits limits;
   limits.max_bytes = size_t{1} << 20;
   limits.image.max_pixels = 1 << 16;
-  const auto images = registry.images(data, {}, limits);
+  const auto images = registry.process(data, {}, limits);
   if (!images.ok()) {
     return require(error_param(images.status()) == "multi_modal_data" && !images.status().message().empty());
   }

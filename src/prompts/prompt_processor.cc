@@ -105,17 +105,20 @@ Status PromptProcessor::refuse_media(const EncoderDecoderPrompt& prompt) const {
 
 Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const Options& options,
                                       EncoderDecoderInputs& inputs) const {
-  MediaLimits media_limits = options.media_limits;
+  MediaLimits media_limits = parts_.media_limits;
+  media_limits.first_window_alone = options.first_window_alone;
   if (!media_limits.max_positions.has_value()) media_limits.max_positions = limits_.max_encoder_len;
-  ASSIGN_OR_RETURN(std::shared_ptr<const EncoderFeatures> features,
+  ASSIGN_OR_RETURN(MultiModalRegistry::Items features,
                    parts_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits));
-  const int32_t num_positions = features->num_positions;
   inputs.set_encoder_features(std::move(features));
+  const int32_t num_positions = inputs.num_encoder_tokens();
   if (num_positions <= limits_.max_encoder_len) return ok_status();
-  return too_long("multi_modal_data", str_cat("the audio has ", num_positions, " encoder positions, more than the ",
-                                              limits_.max_encoder_len, " that ",
-                                              encoder_len_is_set() ? "--max-model-len allows" : "the model has",
-                                              "; `transept transcribe` takes any length"));
+  const bool is_audio = parts_.media->audio() != nullptr;
+  return too_long("multi_modal_data",
+                  str_cat("the ", modality_name(is_audio ? Modality::kAudio : Modality::kImage), " has ", num_positions,
+                          " encoder positions, more than the ", limits_.max_encoder_len, " that ",
+                          encoder_len_is_set() ? "--max-model-len allows" : "the model has",
+                          is_audio ? "; `transept transcribe` takes any length" : ""));
 }
 
 StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPrompt& prompt, const std::string& param,

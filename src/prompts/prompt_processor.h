@@ -32,7 +32,7 @@ class PromptProcessor final {
     explicit Options(PromptOptions of_request) : PromptOptions(std::move(of_request)) {}
 
     MediaAccess media;
-    MediaLimits media_limits;
+    bool first_window_alone = false;  // drops the audio beyond one window; else it is an error
   };
   struct Limits {
     int32_t max_encoder_len = 0;
@@ -44,6 +44,7 @@ class PromptProcessor final {
     std::string no_tokenizer = {};                // why
     const MultiModalRegistry* media = nullptr;    // null: no media
     const SpeechTokens* speech_tokens = nullptr;  // null: a model without transcript tokens
+    MediaLimits media_limits = {};
   };
 
   PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,

@@ -60,6 +60,7 @@ class Admission final {
     Charge& operator=(Charge&& other) noexcept;
     ~Charge() { release(); }
     void release();
+    int64_t bytes() const { return bytes_; }
 
    private:
     friend class Admission;

@@ -202,15 +202,20 @@ struct Prepared {
   std::vector<RequestSpec> specs;
   int64_t num_tokens = 0;
   double audio_seconds = 0;
+  int64_t image_bytes = 0;
 };
 
-StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call, ParsedRequest parsed,
+StatusOr<Prepared> prepare_all(const ServerContext& context, ApiCall& call, ParsedRequest parsed,
                                std::vector<EncoderDecoderPrompt> prompts, const EngineCallOptions& options) {
   Prepared all;
   PrepareOptions prepare;
   prepare.engine_seed = context.model.config.seed;
   prepare.score_only = options.score_only;
   prepare.media = media_access(context);
+  // Pictures are small in a body and large in memory: each is charged to the bodies' budget before it is decoded.
+  prepare.media.charge = [&, own = call.body_charge.bytes()](int64_t bytes) {
+    return context.admission.charge_body(call.body_charge, own + all.image_bytes + bytes);
+  };
   // Once for all: texts of megabytes would keep a worker busy for minutes if each of 512 prompts tokenised them.
   std::vector<std::vector<int32_t>> bad_words;
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
@@ -243,7 +248,11 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, const ApiCall& call
     spec.trace = trace;
     all.num_tokens += spec.inputs.num_encoder_tokens() + static_cast<int64_t>(spec.inputs.prompt_token_ids.size());
     for (const EncoderItem& item : spec.inputs.items) {
-      if (item.features != nullptr) all.audio_seconds += item.features->audio_seconds;
+      if (item.features == nullptr) continue;
+      all.audio_seconds += item.features->audio_seconds;
+      if (item.features->modality == Modality::kImage) {
+        all.image_bytes += static_cast<int64_t>(item.features->values.size() * sizeof(float));
+      }
     }
     all.specs.push_back(std::move(spec));
   }

@@ -260,7 +260,8 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   RETURN_IF_ERROR(load_tokenizer_of(loaded, no_tokenizer));
   RETURN_IF_ERROR(load_engines(config, links, clock, loaded));
   const ExecutorInfo& info = loaded.info;
-  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config));
+  ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
+  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa));
   const InputFamily* family = find_input_family(loaded.model_config);
   if (family != nullptr && family->default_prompt == DefaultPrompt::kTranscript) {
     RETURN_IF_ERROR(load_speech_tokens(loaded));
@@ -269,8 +270,8 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   loaded.prompts = std::make_unique<PromptProcessor>(
       loaded.model_config, loaded.generation, info.spec, limits,
       PromptProcessor::Parts{loaded.tokenizer.get(), no_tokenizer,
-                             loaded.media->audio() != nullptr ? loaded.media.get() : nullptr,
-                             loaded.speech_tokens.get()});
+                             loaded.media->audio() != nullptr || loaded.media->image() != nullptr ? loaded.media.get() : nullptr,
+                             loaded.speech_tokens.get(), config.media_limits});
   return loaded;
 }
 
