@@ -5,6 +5,11 @@
 namespace transept {
 namespace {
 
+// One class of processor for all: the folder names it.
+constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture) {
+  return {.model_type = model_type, .architecture = architecture, .make_image = make_image_processor};
+}
+
 constexpr InputFamily kFamilies[] = {
     {"bart", "BartForConditionalGeneration", DefaultPrompt::kBos},
     {"mbart", "MBartForConditionalGeneration", DefaultPrompt::kLanguage},
@@ -19,15 +24,10 @@ constexpr InputFamily kFamilies[] = {
     {"umt5", "UMT5ForConditionalGeneration", DefaultPrompt::kStart},
     {"whisper", "WhisperForConditionalGeneration", DefaultPrompt::kTranscript, make_log_mel_processor},
     {"moonshine", "MoonshineForConditionalGeneration", DefaultPrompt::kStart, make_waveform_processor},
+    image_family("vision-encoder-decoder", "VisionEncoderDecoderModel"),
 };
 
-// One class of processor for all: the folder names it.
-constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture) {
-  return {.model_type = model_type, .architecture = architecture, .make_image = make_image_processor};
-}
-
 constexpr InputFamily kMediaFamilies[] = {
-    image_family("vision-encoder-decoder", "VisionEncoderDecoderModel"),
     image_family("florence2", "Florence2ForConditionalGeneration"),
     image_family("blip", "BlipForConditionalGeneration"),
     image_family("pix2struct", "Pix2StructForConditionalGeneration"),
