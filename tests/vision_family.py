@@ -23,12 +23,12 @@ MODELS = {
         {"model_type": "trocr", "d_model": 12, "decoder_layers": 2, "decoder_attention_heads": 2, "decoder_ffn_dim": 20,
          "max_position_embeddings": 18, "cross_attention_hidden_size": 18, "tie_word_embeddings": False},
         {"dtype": torch.float16, "seed": 61}),
-    "trocr-small-bfloat16": (  # as TrOCR-small: DeiT, computed positions; and a copy of the tied table
+    "trocr-small-bfloat16": (  # as TrOCR-small: DeiT, computed positions (behind the padding); and a copy of the tied table
         {"model_type": "deit", "hidden_size": 20, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 24,
-         "image_size": [12, 18], "patch_size": [4, 6], "layer_norm_eps": 1e-5, "hidden_act": "gelu_new"},
+         "image_size": [12, 18], "patch_size": [4, 6], "layer_norm_eps": 1e-3, "hidden_act": "gelu_new"},
         {"model_type": "trocr", "d_model": 16, "decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 24,
          "max_position_embeddings": 12, "activation_function": "relu", "scale_embedding": True, "layernorm_embedding": False,
-         "use_learned_position_embeddings": False},
+         "use_learned_position_embeddings": False, "pad_token_id": 0},
         {"dtype": torch.bfloat16, "seed": 62, "copies": True}),
     "vit-gpt2-float32": (  # a pooler, the names of 5.x, an inner width; scores scaled by layer
         {"model_type": "vit", "hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
@@ -54,7 +54,7 @@ def make_config(encoder, decoder):
     ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     return {"architectures": ["VisionEncoderDecoderModel"], "model_type": "vision-encoder-decoder", "is_encoder_decoder": True,
             "tie_word_embeddings": False, **ids, "decoder_start_token_id": 2, "encoder": {**encoder, "num_channels": 3},
-            "decoder": {**decoder, "vocab_size": VOCABULARY, "is_decoder": True, "add_cross_attention": True, **ids}}
+            "decoder": {"vocab_size": VOCABULARY, "is_decoder": True, "add_cross_attention": True, **ids, **decoder}}
 
 
 def reference(config):
