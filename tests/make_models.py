@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
 to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of
-them; of the speech families (tests/speech_family.py) what one pass computes.
+them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py) what one pass computes.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
     .venv/bin/python tests/make_models.py            # the same bytes every time
@@ -28,6 +28,7 @@ import families
 import shortlist
 import speech_family
 import t5_family
+import vision_family
 from oracle import Oracle
 
 HERE = Path(__file__).resolve().parent
@@ -61,8 +62,11 @@ def main():
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
     models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS, **speech_family.MODELS}
-    wanted = sys.argv[1:] or models_of_all
+    wanted = sys.argv[1:] or [*models_of_all, *vision_family.MODELS]
     for name in wanted:
+        if name in vision_family.MODELS:
+            make_vision_model(name, *vision_family.MODELS[name])
+            continue
         fields, storage, defaults = models_of_all[name]
         folder = HERE / "models" / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -102,6 +106,17 @@ def make_speech_model(name, folder, fields, storage, defaults):
     weights = speech_family.make_weights(config, storage)
     save_weights(folder, weights, storage, "" if storage.get("bare") else "model.")
     print(name, speech_family.write(folder, config, weights, storage), "passes")
+
+
+def make_vision_model(name, encoder, decoder, storage):
+    folder = HERE / "models" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    config = vision_family.make_config(encoder, decoder)
+    write_json(folder / "config.json", config)
+    weights = vision_family.make_weights(config, storage)
+    save_weights(folder, vision_family.stored_names(weights, storage), storage, "")
+    print(name, vision_family.write(folder, config, weights, storage), "passes")
 
 
 # ---- tokenizer

@@ -21,7 +21,7 @@ Json model_info_json(const SharedModel& shared) {
   json.set("eos_token_ids", Json(std::move(ends)));
   const std::optional<int32_t> start = model.generation.decoder_start_token_id;
   json.set("decoder_start_token_id", start.has_value() ? Json(*start) : Json());
-  json.set("encoder_width", model.model_config.width);
+  json.set("encoder_width", info.spec.width_of(Consumers::kCross));
   json.set("max_encoder_len", info.max_encoder_len);
   json.set("max_decoder_len", info.max_decoder_len);
   json.set("has_tokenizer", shared.tokenizer() != nullptr);

@@ -226,6 +226,9 @@ StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const 
     out.raw = config.raw;
   }
   RETURN_IF_ERROR(legacy.read_special_ids(out));
+  if (const Json* decoder = config.decoder(); decoder != nullptr) {
+    RETURN_IF_ERROR(Loader(*decoder, dir + "/config.json: decoder", config.decoder_vocab_size).read_special_ids(out));
+  }
   return out;
 }
 

@@ -40,7 +40,8 @@ struct GenerationConfig {
   Json raw;                              // the whole file, for fields of single families (core/speech_tokens.h)
 
   // Reads the file in `dir`. Where generation_config.json lacks bos, eos, pad or decoder_start ids, those of
-  // config.json hold: without an end token no answer would stop. Errors: kInvalidArgument, naming file and field: a
+  // config.json hold, of a composite model those of its decoder after its own: without an end token no answer would
+  // stop. Errors: kInvalidArgument, naming file and field: a
   // file that is not a JSON object, a value of the wrong type or range, an id outside config.decoder_vocab_size (0: not
   // checked).
   static StatusOr<GenerationConfig> load(const std::string& dir, const ModelConfig& config);

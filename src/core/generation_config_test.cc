@@ -102,6 +102,24 @@ TEST(GenerationConfig, LegacyKeysHoldOnlyWithoutAGenerationConfig) {
   EXPECT_EQ(both->decoder_start_token_id, 2);
 }
 
+// GenerationConfig.from_model_config: the top level's ids, then those of the decoder's object.
+TEST(GenerationConfig, IdsOfACompositeModelAreItsOwnThenItsDecoders) {
+  const char* composite = R"({"model_type": "vision-encoder-decoder", "pad_token_id": 1, "eos_token_id": null,
+      "decoder": {"vocab_size": 9, "eos_token_id": [2, 8], "pad_token_id": 7, "decoder_start_token_id": 4}})";
+  const auto alone = load(kNone, composite);
+  ASSERT_TRUE(alone.ok()) << alone.status().message();
+  EXPECT_THAT(alone->eos_token_ids, ElementsAre(2, 8));
+  EXPECT_EQ(alone->pad_token_id, 1);
+  EXPECT_EQ(alone->decoder_start_token_id, 4);
+  EXPECT_EQ(alone->bos_token_id, std::nullopt);
+  const auto both = load(R"({"decoder_start_token_id": 5, "eos_token_id": 3})", composite);
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(both->decoder_start_token_id, 5);
+  EXPECT_THAT(both->eos_token_ids, ElementsAre(3));
+  EXPECT_THAT(error_message(load(R"({"eos_token_id": 9})", composite).status()),
+              HasSubstr("generation_config.json: eos_token_id"));
+}
+
 TEST(GenerationConfig, ListsWhatIsNotSupported) {
   const auto config = load(R"({"num_beam_groups": 2, "diversity_penalty": 0.5, "guidance_scale": 1.0, "typical_p": 1,
       "penalty_alpha": null, "remove_invalid_values": false, "forced_decoder_ids": [[1, 50259]], "stop_strings": [],

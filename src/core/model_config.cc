@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/config_file.h"
 
@@ -11,7 +12,6 @@ namespace {
 constexpr size_t kMaxListedIds = 100'000;
 constexpr size_t kMaxArchitectures = 100;
 constexpr size_t kMaxStringBytes = 4096;
-constexpr int64_t kMaxVocabSize = 2'000'000;  // docs/server.md, Limits
 constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
 bool is_absent(const Json* value) { return value == nullptr || value->is_null(); }
@@ -33,20 +33,38 @@ std::string shown(const Json& value) {
   return text.size() <= kShown ? text : std::string(value.kind_name());
 }
 
-// Ids of the model's own files lie inside its vocabulary (where config.json says how large that is): what the decoder
-// gives and takes inside the decoder's.
-Status check_special_ids(const ModelConfig& config, const ConfigReader& reader) {
+// Reads the special ids that `config` lacks. Ids of the model's own files lie inside its vocabulary (where config.json
+// says how large that is): what the decoder gives and takes inside the decoder's.
+Status read_special_ids(const ConfigReader& reader, ModelConfig& config) {
   const auto check = [&](std::string_view key, int32_t id) {
     const int64_t size = config.decoder_vocab_size;
     if (size == 0 || id < size) return ok_status();
     return reader.error(key, str_cat("id ", id, " is outside the vocabulary of ", size));
   };
-  if (config.bos_token_id) RETURN_IF_ERROR(check("bos_token_id", *config.bos_token_id));
-  if (config.pad_token_id) RETURN_IF_ERROR(check("pad_token_id", *config.pad_token_id));
-  if (config.decoder_start_token_id) {
-    RETURN_IF_ERROR(check("decoder_start_token_id", *config.decoder_start_token_id));
+  const std::pair<const char*, std::optional<int32_t>*> singles[] = {
+      {"bos_token_id", &config.bos_token_id},
+      {"pad_token_id", &config.pad_token_id},
+      {"decoder_start_token_id", &config.decoder_start_token_id}};
+  for (const auto& [key, id] : singles) {
+    if (id->has_value()) continue;
+    ASSIGN_OR_RETURN(*id, reader.token_id(key));
+    if (id->has_value()) RETURN_IF_ERROR(check(key, **id));
   }
+  if (!config.eos_token_ids.empty()) return ok_status();
+  ASSIGN_OR_RETURN(config.eos_token_ids, reader.token_ids("eos_token_id"));
   for (const int32_t id : config.eos_token_ids) RETURN_IF_ERROR(check("eos_token_id", id));
+  return ok_status();
+}
+
+// Vocabulary and width.
+Status read_sizes(const Json& object, const ConfigReader& reader, ModelConfig& config) {
+  if (reader.has("vocab_size")) {
+    ASSIGN_OR_RETURN(config.vocab_size, reader.integer("vocab_size", 1, ModelConfig::kMaxVocabSize));
+  }
+  for (const char* key : {"n_embd", "hidden_size", "d_model"}) {
+    const Json* value = object.find(key);
+    if (!is_absent(value)) config.width = whole_number(*value).value_or(0);
+  }
   return ok_status();
 }
 
@@ -150,6 +168,11 @@ StatusOr<std::vector<int32_t>> ConfigReader::token_ids(std::string_view key) con
   return ids;
 }
 
+const Json* ModelConfig::decoder() const {
+  const Json* object = raw.find("decoder");
+  return object != nullptr && object->is_object() ? object : nullptr;
+}
+
 StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   const std::string file = dir + "/config.json";
   ModelConfig config;
@@ -160,24 +183,18 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   // umT5 as published names its architecture alone.
   const auto nameless = config.architectures.empty() ? std::nullopt : std::optional<std::string>("");
   ASSIGN_OR_RETURN(config.model_type, reader.string("model_type", nameless));
-  if (!is_absent(config.raw.find("vocab_size"))) {
-    ASSIGN_OR_RETURN(config.vocab_size, reader.integer("vocab_size", 1, kMaxVocabSize));
-  }
+  RETURN_IF_ERROR(read_sizes(config.raw, reader, config));
+  const Json* const decoder = config.decoder();
+  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, file + ": decoder");
+  if (decoder != nullptr) RETURN_IF_ERROR(read_sizes(*decoder, of_decoder, config));
   config.decoder_vocab_size = config.vocab_size;
   ASSIGN_OR_RETURN(const bool is_shared, reader.boolean("share_encoder_decoder_embeddings", true));
   if (!is_shared && config.vocab_size != 0) {
     ASSIGN_OR_RETURN(config.decoder_vocab_size,
-                     reader.integer("decoder_vocab_size", 1, kMaxVocabSize, config.vocab_size));
+                     reader.integer("decoder_vocab_size", 1, ModelConfig::kMaxVocabSize, config.vocab_size));
   }
-  for (const char* key : {"hidden_size", "d_model"}) {
-    const Json* value = config.raw.find(key);
-    if (!is_absent(value)) config.width = whole_number(*value).value_or(0);
-  }
-  ASSIGN_OR_RETURN(config.bos_token_id, reader.token_id("bos_token_id"));
-  ASSIGN_OR_RETURN(config.pad_token_id, reader.token_id("pad_token_id"));
-  ASSIGN_OR_RETURN(config.decoder_start_token_id, reader.token_id("decoder_start_token_id"));
-  ASSIGN_OR_RETURN(config.eos_token_ids, reader.token_ids("eos_token_id"));
-  RETURN_IF_ERROR(check_special_ids(config, reader));
+  RETURN_IF_ERROR(read_special_ids(reader, config));
+  if (decoder != nullptr) RETURN_IF_ERROR(read_special_ids(of_decoder, config));
   return config;
 }
 

@@ -13,18 +13,26 @@
 namespace transept {
 
 struct ModelConfig {
+  static constexpr int64_t kMaxVocabSize = 2'000'000;  // docs/server.md, Limits
+
   std::string path;                        // the model's folder
   std::string model_type;                  // "bart"; may be "" only if `architectures` is not empty
   std::vector<std::string> architectures;  // ["BartForConditionalGeneration"]
   int64_t vocab_size = 0;                  // 0: not in the file (a folder with only a tokenizer)
   int64_t decoder_vocab_size = 0;          // differs from vocab_size only where each side has its own (Marian)
-  int64_t width = 0;  // d_model, or hidden_size where a family calls it so; 0: neither is a whole number
+  int64_t width = 0;  // d_model, or hidden_size or n_embd where a family calls it so; 0: none is a whole number
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::vector<int32_t> eos_token_ids;
   Json raw;  // the whole file
 
-  // Reads DIR/config.json. Errors: kNotFound: no such file; kInvalidArgument, naming file and field: not a JSON object,
-  // a value of the wrong type or range, a special id outside decoder_vocab_size.
+  // The object of the decoder in the file of a composite model (vision-encoder-decoder), which has one for each side;
+  // null: the file is of one model.
+  const Json* decoder() const;
+
+  // Reads DIR/config.json. A composite model's vocabulary and width are its decoder's; its special ids are those of the
+  // top level, and where that lacks one the decoder's, as in transformers. Errors: kNotFound: no such file;
+  // kInvalidArgument, naming file and field: not a JSON object, a value of the wrong type or range, a special id
+  // outside decoder_vocab_size.
   static StatusOr<ModelConfig> load(const std::string& dir);
 };
 

@@ -50,6 +50,38 @@ TEST(ModelConfig, TheDecodersIdsLieInItsOwnVocabulary) {
   EXPECT_THAT(error_message(with("true").status()), HasSubstr("eos_token_id: id 8 is outside the vocabulary of 5"));
 }
 
+// VisionEncoderDecoderModel has an object for each side, and ids at the top or in the decoder's.
+TEST(ModelConfig, ACompositeModelIsAsWideAsItsDecoder) {
+  const auto config = load(R"({"model_type": "vision-encoder-decoder", "vocab_size": 7, "eos_token_id": 3,
+      "decoder_start_token_id": null, "encoder": {"hidden_size": 48, "bos_token_id": 1, "pad_token_id": 1},
+      "decoder": {"vocab_size": 9, "n_embd": 32, "eos_token_id": 8, "decoder_start_token_id": 8, "pad_token_id": 6}})");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->vocab_size, 9);
+  EXPECT_EQ(config->decoder_vocab_size, 9);
+  EXPECT_EQ(config->width, 32);
+  EXPECT_THAT(config->eos_token_ids, ElementsAre(3)) << "the top level goes first";
+  EXPECT_EQ(config->decoder_start_token_id, 8);
+  EXPECT_EQ(config->pad_token_id, 6);
+  EXPECT_EQ(config->bos_token_id, std::nullopt) << "an encoder's ids mean nothing";
+  ASSERT_NE(config->decoder(), nullptr);
+  EXPECT_EQ(config->decoder()->find("n_embd")->as_int(), 32);
+  EXPECT_EQ(load(R"({"model_type": "bart"})")->decoder(), nullptr);
+}
+
+TEST(ModelConfig, ACompositeModelIsRefusedByFileObjectAndField) {
+  for (const auto& [fields, field] : {std::pair(R"("vocab_size": 0)", "vocab_size"),
+                                      {R"("vocab_size": "9")", "vocab_size"},
+                                      {R"("vocab_size": 9, "eos_token_id": 9)", "eos_token_id"},
+                                      {R"("vocab_size": 9, "bos_token_id": -1)", "bos_token_id"},
+                                      {R"("pad_token_id": "x")", "pad_token_id"}}) {
+    const auto config = load(str_cat(R"({"model_type": "vision-encoder-decoder", "decoder": {)", fields, "}}"));
+    EXPECT_THAT(error_message(config.status()), HasSubstr(str_cat("config.json: decoder: ", field, ": "))) << fields;
+    EXPECT_EQ(error_param(config.status()), field);
+  }
+  const auto outside = load(R"({"model_type": "x", "pad_token_id": 9, "decoder": {"vocab_size": 9}})");
+  EXPECT_THAT(error_message(outside.status()), HasSubstr("config.json: pad_token_id: id 9 is outside"));
+}
+
 TEST(ModelConfig, AFolderWithATokenizerAloneNeedsOnlyTheType) {
   const auto config = load(R"({"model_type": "t5"})");
   ASSERT_TRUE(config.ok());

@@ -5,14 +5,31 @@ namespace {
 
 LinearSource source(const AttentionOptions& options, const std::string& name, int64_t width, bool has_bias = true) {
   const std::string prefix = options.prefix + "." + name;
-  return {prefix + ".weight", has_bias && options.has_biases ? prefix + ".bias" : "", width};
+  return {.weight = prefix + ".weight",
+          .bias = has_bias && options.has_biases ? prefix + ".bias" : "",
+          .out_features = width,
+          .is_transposed = options.is_transposed};
 }
 
-LinearSource q_source(const AttentionOptions& options) { return source(options, options.q, options.q_width()); }
-LinearSource k_source(const AttentionOptions& options) {
-  return source(options, options.k, options.kv_width(), options.k_has_bias);
+LinearSource q_source(const AttentionOptions& options) {
+  return source(options, options.q, options.q_width(), options.qkv_has_bias);
 }
-LinearSource v_source(const AttentionOptions& options) { return source(options, options.v, options.kv_width()); }
+
+std::vector<LinearSource> kv_sources(const AttentionOptions& options) {
+  const int64_t width = options.kv_width();
+  if (!options.fused.empty()) return {source(options, options.fused, 2 * width, options.qkv_has_bias)};
+  return {source(options, options.k, width, options.qkv_has_bias && options.k_has_bias),
+          source(options, options.v, width, options.qkv_has_bias)};
+}
+
+std::vector<LinearSource> qkv_sources(const AttentionOptions& options) {
+  if (!options.fused.empty()) {
+    return {source(options, options.fused, options.q_width() + 2 * options.kv_width(), options.qkv_has_bias)};
+  }
+  std::vector<LinearSource> sources = kv_sources(options);
+  sources.insert(sources.begin(), q_source(options));
+  return sources;
+}
 
 StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing) {
   return Linear::load(weights, {{source(options, options.out, options.dim, options.out_has_bias)}, options.q_width()},
@@ -69,7 +86,7 @@ TensorView AttentionHeads::prepare_k(Context& context, const TensorView& k, cons
 StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionOptions& options,
                                             const PackOptions& packing) {
   CHECK(options.kv_input_dim() == options.dim);
-  const LinearSpec qkv_spec{{q_source(options), k_source(options), v_source(options)}, options.dim};
+  const LinearSpec qkv_spec{qkv_sources(options), options.dim};
   ASSIGN_OR_RETURN(Linear qkv, Linear::load(weights, qkv_spec, packing));
   ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
   ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options));
@@ -96,7 +113,7 @@ void SelfAttention::forward(Context& context, const AttentionInputs& inputs, con
 StatusOr<CrossAttention> CrossAttention::load(WeightMap& weights, const AttentionOptions& options,
                                               const PackOptions& packing) {
   ASSIGN_OR_RETURN(Linear q, Linear::load(weights, {{q_source(options)}, options.dim}, packing));
-  const LinearSpec kv_spec{{k_source(options), v_source(options)}, options.kv_input_dim()};
+  const LinearSpec kv_spec{kv_sources(options), options.kv_input_dim()};
   ASSIGN_OR_RETURN(Linear kv, Linear::load(weights, kv_spec, packing));
   ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
   ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options));

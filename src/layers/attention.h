@@ -26,7 +26,11 @@ struct AttentionOptions {
   int64_t num_kv_heads = 0;  // 0: as many; else each serves num_heads / num_kv_heads queries in a row
   int64_t head_dim = 0;      // 0: dim / num_heads
   float scale = 1;
+  // One matrix in place of q, k and v, or of the k and v of cross-attention (GPT-2's c_attn); "": each has its own.
+  std::string fused = {};
+  bool is_transposed = false;  // matrices are [inputs, outputs] (GPT-2's)
   bool has_biases = true;
+  bool qkv_has_bias = true;              // ViT's may have none
   bool k_has_bias = true;                // Whisper's has none
   bool out_has_bias = true;              // Moonshine's has none
   std::string q_norm = {}, k_norm = {};  // norms of each head of Q, of K, behind the projection; "": none

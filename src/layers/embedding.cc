@@ -12,17 +12,24 @@ StatusOr<Embedding> Embedding::load(WeightMap& weights, std::string_view name, i
   return Embedding(std::move(table), num_rows);
 }
 
+Embedding Embedding::of(std::vector<float> values, int64_t dim) {
+  const int64_t num_rows = static_cast<int64_t>(values.size()) / dim;
+  auto kept = std::make_shared<const std::vector<float>>(std::move(values));
+  WeightView table{"", DType::kFloat32, {num_rows, dim}, std::as_bytes(std::span(*kept))};
+  Embedding embedding(std::make_shared<TensorMatrix>(std::move(table), false), num_rows);
+  embedding.kept_ = std::move(kept);
+  return embedding;
+}
+
 Embedding Embedding::sinusoidal(SinusoidalRows rows, int64_t num_rows) {
   const int64_t num_kept = std::min(num_rows, kKeptRows), dim = rows.dim();
   std::vector<float> values(static_cast<size_t>(num_kept * dim));
   for (int64_t i = 0; i < num_kept; ++i) {
     rows.compute(i, std::span(values).subspan(static_cast<size_t>(i * dim), static_cast<size_t>(dim)));
   }
-  auto kept = std::make_shared<const std::vector<float>>(std::move(values));
-  WeightView table{"", DType::kFloat32, {num_kept, dim}, std::as_bytes(std::span(*kept))};
-  Embedding embedding(std::make_shared<TensorMatrix>(std::move(table), false), num_rows);
+  Embedding embedding = of(std::move(values), dim);
+  embedding.num_rows_ = num_rows;
   embedding.computed_ = std::move(rows);
-  embedding.kept_ = std::move(kept);
   return embedding;
 }
 

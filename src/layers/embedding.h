@@ -24,6 +24,9 @@ class Embedding final {
   // The table `name`: [num_rows, dim]. Errors: those of WeightMap::matrix.
   static StatusOr<Embedding> load(WeightMap& weights, std::string_view name, int64_t num_rows, int64_t dim);
 
+  // A table that the model has made: [values.size() / dim, dim].
+  static Embedding of(std::vector<float> values, int64_t dim);
+
   // A table of sinusoidal positions. Keeps the first kKeptRows rows and computes those beyond at each look-up:
   // positions that a model claims and no text reaches take no memory.
   static Embedding sinusoidal(SinusoidalRows rows, int64_t num_rows);
@@ -48,7 +51,7 @@ class Embedding final {
   std::shared_ptr<const MatrixSource> table_;  // of a computed table the kept rows
   int64_t num_rows_;
   std::optional<SinusoidalRows> computed_;
-  std::shared_ptr<const std::vector<float>> kept_;  // of a computed table; table_ views it
+  std::shared_ptr<const std::vector<float>> kept_;  // of a table that is not the checkpoint's; table_ views it
 };
 
 }  // namespace transept

@@ -15,7 +15,10 @@ constexpr int64_t kRowsAtOnce = 512;
 
 StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& options, const PackOptions& packing) {
   const auto source = [&](const std::string& prefix, int64_t out) {
-    return LinearSource{prefix + ".weight", options.has_biases ? prefix + ".bias" : "", out};
+    return LinearSource{.weight = prefix + ".weight",
+                        .bias = options.has_biases ? prefix + ".bias" : "",
+                        .out_features = out,
+                        .is_transposed = options.is_transposed};
   };
   CHECK(options.gate.empty() || !options.up_holds_gate);
   LinearSpec up_spec{{source(options.up, (options.up_holds_gate ? 2 : 1) * options.hidden_dim)}, options.dim};

@@ -16,6 +16,7 @@ class FeedForward final {
     std::string gate = {};       // prefix of W0; "": not gated, unless up_holds_gate
     bool up_holds_gate = false;  // `up` is [2 hidden_dim, dim]: W1's rows, then W0's (Moonshine). Not with `gate`
     bool has_biases = true;
+    bool is_transposed = false;  // W1 and W2 are [inputs, outputs] (GPT-2's)
     LayerInputs down_inputs = LayerInputs::kUsual;
   };
   // Errors: those of Linear::load.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layers/tap_source.h"
+#include "layers/transposed_source.h"
 
 namespace transept {
 namespace {
@@ -29,17 +30,25 @@ std::vector<IndexRange> rows_of_rank(const LinearSpec& spec, const Ranks& ranks)
   return rows;
 }
 
+StatusOr<std::unique_ptr<MatrixSource>> open_source(WeightMap& weights, const LinearSource& source, int64_t k) {
+  constexpr WeightUse kUse = WeightUse::kPacked;
+  const int64_t n = source.out_features, kernel = source.kernel;
+  const int64_t height = source.patch_height, width = source.patch_width;
+  if (height > 0) return weights.matrix(source.weight, {n, k / (height * width), height, width}, kUse);
+  if (source.is_transposed) {
+    ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_input, weights.matrix(source.weight, {k, n}, kUse));
+    return std::unique_ptr<MatrixSource>(std::make_unique<TransposedSource>(std::move(by_input)));
+  }
+  if (kernel == 0) return weights.matrix(source.weight, {n, k}, kUse);
+  ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_channel,
+                   weights.matrix(source.weight, {n, k / kernel, kernel}, kUse));
+  return std::unique_ptr<MatrixSource>(std::make_unique<TapSource>(std::move(by_channel), kernel));
+}
+
 StatusOr<MatrixSources> open_sources(WeightMap& weights, const LinearSpec& spec) {
   MatrixSources sources;
   for (const LinearSource& source : spec.sources) {
-    const int64_t n = source.out_features, k = spec.in_features, kernel = source.kernel;
-    if (kernel == 0) {
-      ASSIGN_OR_RETURN(sources.emplace_back(), weights.matrix(source.weight, {n, k}, WeightUse::kPacked));
-    } else {
-      ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_channel,
-                       weights.matrix(source.weight, {n, k / kernel, kernel}, WeightUse::kPacked));
-      sources.push_back(std::make_unique<TapSource>(std::move(by_channel), kernel));
-    }
+    ASSIGN_OR_RETURN(sources.emplace_back(), open_source(weights, source, spec.in_features));
   }
   return sources;
 }

@@ -372,6 +372,45 @@ TEST_F(PackedLinear, OfCodesOnlyWhatWasKeptComesBack) {
       << status;
 }
 
+// --- matrices that are stored [inputs, outputs]
+
+TEST_F(LinearTest, ATransposedMatrixIsTheSameLayerInEveryStorage) {
+  const std::vector<float> q = random_values(kQ * kIn, 1), kv = random_values(2 * kKv * kIn, 8);
+  const auto transposed = [](const std::vector<float>& values, int64_t n) {
+    std::vector<float> other(values.size());
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < kIn; ++j) {
+        other[static_cast<size_t>(j * n + i)] = values[static_cast<size_t>(i * kIn + j)];
+      }
+    }
+    return testing::bytes_of(other);
+  };
+  const TestFolder plain_folder, folder;
+  write(plain_folder, {{"q.weight", "F32", {kQ, kIn}, testing::bytes_of(q)},
+                       {"kv.weight", "F32", {2 * kKv, kIn}, testing::bytes_of(kv)}});
+  write(folder, {{"q.weight", "F32", {kIn, kQ}, transposed(q, kQ)},
+                 {"kv.weight", "F32", {kIn, 2 * kKv}, transposed(kv, 2 * kKv)}});
+  const auto plain = open(plain_folder.path()), weights = open(folder.path());
+  for (const Split split : {Split::kNone, Split::kOutputs, Split::kInputs}) {
+    LinearSpec spec{
+        {{.weight = "q.weight", .out_features = kQ}, {.weight = "kv.weight", .out_features = 2 * kKv}}, kIn, {}, split};
+    for (const auto& storage : kStorages) {
+      for (const Ranks& ranks : {Ranks{}, Ranks{1, 3}}) {
+        for (LinearSource& source : spec.sources) source.is_transposed = false;
+        const Linear expected = load(*plain, spec, storage, ranks);
+        for (LinearSource& source : spec.sources) source.is_transposed = true;
+        const Linear linear = load(*weights, spec, storage, ranks);
+        ASSERT_EQ(linear.in_features(), expected.in_features());
+        const std::vector<float> x = random_values(kRows * linear.in_features(), 21, 1);
+        EXPECT_EQ(product(linear, x), product(expected, x)) << name_of(storage) << " rank " << ranks.rank;
+      }
+    }
+  }
+  PackOptions packing(threads_);
+  const LinearSpec untransposed{{{.weight = "kv.weight", .out_features = 2 * kKv}}, kIn};
+  EXPECT_EQ(error_param(Linear::load(*weights, untransposed, packing).status()), "kv.weight");
+}
+
 // --- convolutions
 
 TEST_F(LinearTest, AConvolutionsInputsAreChannelsTapByTap) {

@@ -36,6 +36,13 @@ class Loader final {
     return parts;
   }
 
+  StatusOr<Decoder> decoder() {
+    ASSIGN_OR_RETURN(TokenInput tokens, input("decoder", config_.decoder, traits_.decoder_embedding_norm));
+    ASSIGN_OR_RETURN(LmHead head, lm_head());
+    ASSIGN_OR_RETURN(TransformerStack layers, stack("decoder", config_.decoder));
+    return Decoder{std::move(tokens), std::move(layers), std::move(head)};
+  }
+
  private:
   // A tied output layer is packed by the name of the table, which encoders may read.
   void skip_other_part() {
@@ -54,13 +61,6 @@ class Loader final {
     }
     ASSIGN_OR_RETURN(TransformerStack layers, stack("encoder", config_.encoder));
     return Encoder{std::move(media), std::move(layers)};
-  }
-
-  StatusOr<Decoder> decoder() {
-    ASSIGN_OR_RETURN(TokenInput tokens, input("decoder", config_.decoder, traits_.decoder_embedding_norm));
-    ASSIGN_OR_RETURN(LmHead head, lm_head());
-    ASSIGN_OR_RETURN(TransformerStack layers, stack("decoder", config_.decoder));
-    return Decoder{std::move(tokens), std::move(layers), std::move(head)};
   }
 
   ModelSpec spec() const {
@@ -150,8 +150,9 @@ class Loader final {
     ASSIGN_OR_RETURN(Residual self_sum, residual(prefix + ".self_attn_layer_norm"));
     layer.self = Sublayer<SelfAttention>{std::move(self), std::move(self_sum)};
     if (crosses) {
-      ASSIGN_OR_RETURN(CrossAttention cross,
-                       CrossAttention::load(weights_, attention_options(prefix + ".encoder_attn", side), packing_));
+      AttentionOptions options = attention_options(prefix + ".encoder_attn", side);
+      options.kv_dim = config_.cross_width;
+      ASSIGN_OR_RETURN(CrossAttention cross, CrossAttention::load(weights_, options, packing_));
       ASSIGN_OR_RETURN(Residual cross_sum, residual(prefix + ".encoder_attn_layer_norm"));
       layer.cross = Sublayer<CrossAttention>{std::move(cross), std::move(cross_sum)};
     }
@@ -210,6 +211,11 @@ StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits,
                                                    std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                                    const ModelLoadOptions& options) {
   return Loader(traits, config, weights, options).load(std::move(encoder_input));
+}
+
+StatusOr<Decoder> load_bart_like_decoder(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
+                                         const ModelLoadOptions& options) {
+  return Loader(traits, config, weights, options).decoder();
 }
 
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,

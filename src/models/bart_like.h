@@ -12,6 +12,7 @@
 namespace transept {
 
 struct BartLikeConfig;
+struct Decoder;
 struct EncoderDecoderParts;
 class EncoderInput;
 
@@ -30,5 +31,9 @@ StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, co
 StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
                                                    std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                                    const ModelLoadOptions& options);
+
+// Reads a decoder alone, by BART's names below "decoder.". Errors: as above.
+StatusOr<Decoder> load_bart_like_decoder(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
+                                         const ModelLoadOptions& options);
 
 }  // namespace transept

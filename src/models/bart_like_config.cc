@@ -21,6 +21,13 @@ StatusOr<BartLikeConfig::Side> read_side(const ConfigReader& reader, std::string
   return out;
 }
 
+Status read_switches(const BartLikeTraits& traits, const ConfigReader& reader, BartLikeConfig& out) {
+  ASSIGN_OR_RETURN(out.activation, read_activation(reader, "activation_function", traits.activation));
+  ASSIGN_OR_RETURN(out.scale_embedding, reader.boolean("scale_embedding", traits.scale_embedding));
+  ASSIGN_OR_RETURN(out.tie_word_embeddings, reader.boolean("tie_word_embeddings", true));
+  return ok_status();
+}
+
 // Switches of the time when one class served all families. transformers reads none of them any more: the family alone
 // decides. Checkpoints that were trained since then may hold anything there.
 void warn_of_contradictions(const BartLikeTraits& traits, const ConfigReader& reader) {
@@ -55,10 +62,19 @@ StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, con
   out.decoder.vocab_size = config.decoder_vocab_size;
   ASSIGN_OR_RETURN(out.share_embeddings, reader.boolean("share_encoder_decoder_embeddings", true));
   out.share_embeddings = out.share_embeddings && !traits.encodes_media;
-  ASSIGN_OR_RETURN(out.activation, read_activation(reader, "activation_function", traits.activation));
-  ASSIGN_OR_RETURN(out.scale_embedding, reader.boolean("scale_embedding", traits.scale_embedding));
-  ASSIGN_OR_RETURN(out.tie_word_embeddings, reader.boolean("tie_word_embeddings", true));
+  RETURN_IF_ERROR(read_switches(traits, reader, out));
   warn_of_contradictions(traits, reader);
+  return out;
+}
+
+StatusOr<BartLikeConfig> read_bart_like_decoder_config(const BartLikeTraits& traits, const ConfigReader& reader) {
+  BartLikeConfig out;
+  out.share_embeddings = false;
+  ASSIGN_OR_RETURN(out.d_model, reader.integer("d_model", kMinDim, kMaxDim));
+  ASSIGN_OR_RETURN(out.decoder, read_side(reader, "decoder", out.d_model));
+  ASSIGN_OR_RETURN(out.decoder.max_positions, reader.integer(traits.decoder_positions_key, 1, kMaxPositions));
+  ASSIGN_OR_RETURN(out.decoder.vocab_size, reader.integer("vocab_size", 1, ModelConfig::kMaxVocabSize));
+  RETURN_IF_ERROR(read_switches(traits, reader, out));
   return out;
 }
 

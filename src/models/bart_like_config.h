@@ -18,6 +18,7 @@ struct BartLikeConfig {
     int64_t max_positions = 0;
   };
   int64_t d_model = 0;
+  int64_t cross_width = 0;  // of the rows that cross-attention reads; 0: d_model
   Side encoder, decoder;
   Activation activation = Activation::kGelu;
   bool scale_embedding = false;
@@ -33,5 +34,9 @@ struct BartLikeConfig {
 // Reads and checks the sizes; warns of switches that contradict `traits`. Errors: kInvalidArgument, naming file and
 // field: a size that is missing or out of range, heads that do not divide d_model, an unsupported activation.
 StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, const ModelConfig& config);
+
+// The same of the object of a decoder in the config of a composite model, which has no encoder of this kind: `encoder`
+// stays empty, nothing is shared, and the vocabulary is the object's own.
+StatusOr<BartLikeConfig> read_bart_like_decoder_config(const BartLikeTraits& traits, const ConfigReader& reader);
 
 }  // namespace transept

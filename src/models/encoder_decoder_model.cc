@@ -39,7 +39,15 @@ class EncoderDecoderModel final : public Model {
 
   void write_cross_kv(Context& context, const TensorView& rows, std::span<const AttentionMetadata> writes,
                       const KvCaches& kv, LayerRange range) const override {
-    decoder().stack.write_cross_kv(context, rows, writes, kv, range);
+    const auto is_written = [](const AttentionMetadata& write) { return write.slot_mapping.empty(); };
+    if (!decoder().cross_projection.has_value() || std::ranges::all_of(writes, is_written)) {
+      return decoder().stack.write_cross_kv(context, rows, writes, kv, range);
+    }
+    const Arena::Scope scope(context.arena);
+    const Linear& projection = *decoder().cross_projection;
+    const TensorView projected = context.arena.tensor(DType::kFloat32, {rows.dim(0), projection.out_features()});
+    projection.forward(context, rows, {}, projected);
+    decoder().stack.write_cross_kv(context, projected, writes, kv, range);
   }
 
   void embed(Context& context, const ForwardBatch& batch, const TensorView& x) const override {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "layers/linear.h"
 #include "models/encoder_input.h"
 #include "models/model.h"
 #include "models/token_input.h"
@@ -21,6 +22,8 @@ struct Decoder {
   TokenInput input;
   TransformerStack stack;
   LmHead lm_head;
+  // From the encoder's rows to those that cross-attention reads, once for all layers (decision 42).
+  std::optional<Linear> cross_projection = {};
 };
 
 // A side that is absent is not loaded: at least one is there.

@@ -33,8 +33,23 @@ inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> sha
   return features;
 }
 
-// What any family may be run with: ids, or media of four positions.
+// A picture of the size that a tower's object of config.json names.
+inline EncoderItem picture_content(const Json& tower) {
+  const auto sides = [&](const char* key) {
+    const Json& value = *tower.find(key);
+    if (!value.is_array()) return std::pair(value.as_int(), value.as_int());
+    return std::pair(value.as_array()[0].as_int(), value.as_array()[1].as_int());
+  };
+  const auto [height, width] = sides("image_size");
+  const auto [patch_height, patch_width] = sides("patch_size");
+  const int64_t num_tokens = tower.find("model_type")->as_string() == "deit" ? 2 : 1;
+  const int64_t num_positions = num_tokens + (height / patch_height) * (width / patch_width);
+  return {{}, seeded_features({3, height, width}, static_cast<int32_t>(num_positions))};
+}
+
+// What any family may be run with: ids, audio of four positions, or a picture.
 inline EncoderItem short_content(const Json& config) {
+  if (const Json* tower = config.find("encoder")) return picture_content(*tower);
   if (const Json* bins = config.find("num_mel_bins")) return {{}, seeded_features({bins->as_int(), 8}, 4)};
   if (config.find("encoder_num_hidden_layers") != nullptr) return {{}, seeded_features({2047}, 4)};  // Moonshine
   return std::vector<int32_t>{0, 7, 9, 2};
@@ -190,7 +205,7 @@ class RunModel final {
 
   using Request = ModelRequest;
   struct Output {
-    std::vector<float> encoder;  // [positions, d_model]
+    std::vector<float> encoder;  // [positions, width of the rows that are crossed]
     std::vector<float> logits;   // [decoder_ids, vocab_size]
 
     bool operator==(const Output&) const = default;
@@ -218,7 +233,7 @@ class RunModel final {
     const TestKv kv(spec.kv, attention_, packed.num_blocks());
 
     const EncodeBatch encode = packed.encode_batch();
-    Activations encoded{arena_.tensor(DType::kFloat32, {encode.num_tokens(), spec.d_model})};
+    Activations encoded{arena_.tensor(DType::kFloat32, {encode.num_tokens(), spec.width_of(Consumers::kCross)})};
     for (const LayerRange range : stages(cuts.encoder, encoder.spec().num_encoder_layers)) {
       encoder.encode(context, encode, range, encoded);
       move(encoded);
@@ -271,9 +286,10 @@ class RunModel final {
   static std::vector<Output> split(const ModelSpec& spec, const PackedRequests& packed, const float* hidden,
                                    const float* logits) {
     std::vector<Output> outputs;
+    const int64_t width = spec.width_of(Consumers::kCross);
     for (size_t i = 0; i < static_cast<size_t>(packed.num_seqs()); ++i) {
       const std::vector<int32_t>&from = packed.encoder_loc(), &to = packed.decoder_loc();
-      outputs.push_back({{hidden + int64_t{from[i]} * spec.d_model, hidden + int64_t{from[i + 1]} * spec.d_model},
+      outputs.push_back({{hidden + int64_t{from[i]} * width, hidden + int64_t{from[i + 1]} * width},
                          {logits + int64_t{to[i]} * spec.vocab_size, logits + int64_t{to[i + 1]} * spec.vocab_size}});
     }
     return outputs;

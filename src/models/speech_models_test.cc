@@ -4,19 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "attention/backends.h"
 #include "base/folder_testing.h"
 #include "base/mmap_file.h"
-#include "base/source_dir_testing.h"
 #include "core/config_file.h"
 #include "core/model_config.h"
+#include "models/reference_answers_testing.h"
 #include "models/registry.h"
-#include "models/run_model_testing.h"
-#include "ops/cpu_device.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_testing.h"
 
@@ -27,97 +23,21 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::LoadedModel;
 using testing::RunModel;
 using testing::TestFolder;
 
 const std::vector<std::string> kFolders = {"whisper-float16", "whisper-bfloat16-distilled", "moonshine-float16",
                                            "moonshine-float32-bare"};
 
-fs::path folder_of(const std::string& name) { return fs::path(source_dir()) / "tests" / "models" / name; }
-
-struct Loaded {
-  ModelConfig config;
-  std::unique_ptr<AttentionBackend> attention;
-  std::shared_ptr<WeightMap> weights;
-  std::unique_ptr<Model> model;
-};
-
-StatusOr<Loaded> load(const std::string& folder, std::string_view backend, ThreadPool& threads) {
-  Loaded loaded;
-  ASSIGN_OR_RETURN(loaded.config, ModelConfig::load(folder));
-  ASSIGN_OR_RETURN(loaded.attention, make_attention_backend(backend));
-  ASSIGN_OR_RETURN(loaded.weights, WeightMap::open(folder));
-  ASSIGN_OR_RETURN(loaded.model, load_model(loaded.config, loaded.weights, {threads, *loaded.attention}));
-  return loaded;
-}
-
-std::vector<float> numbers(const Json& rows) {
-  std::vector<float> values;
-  for (const Json& row : rows.as_array()) {
-    for (const Json& value : row.as_array()) values.push_back(static_cast<float>(value.as_double()));
-  }
-  return values;
-}
-
-struct Answer {
-  RunModel::Request request;
-  RunModel::Output output;
-};
-
-std::vector<Answer> read_answers(const std::string& folder, int64_t d_model) {
-  std::vector<Answer> answers;
-  std::ifstream file(folder_of(folder) / "forward.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const Json json = *Json::parse(line);
-    Answer answer;
-    answer.output = {numbers(*json.find("encoder")), numbers(*json.find("logits"))};
-    std::vector<int64_t> shape;
-    for (const Json& dim : json.find("shape")->as_array()) shape.push_back(dim.as_int());
-    for (const Json& id : json.find("decoder_ids")->as_array()) {
-      answer.request.decoder_ids.push_back(static_cast<int32_t>(id.as_int()));
-    }
-    answer.request.content.features = testing::seeded_features(
-        shape, static_cast<int32_t>(answer.output.encoder.size() / static_cast<size_t>(d_model)),
-        static_cast<uint32_t>(json.find("seed")->as_int()));
-    answers.push_back(std::move(answer));
-  }
-  return answers;
-}
-
-double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
-  EXPECT_EQ(got.size(), expected.size());
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    difference += std::pow(static_cast<double>(got[i]) - expected[i], 2);
-    size += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  return std::sqrt(difference / size);
-}
+fs::path folder_of(const std::string& name) { return testing::checkpoint_path(name); }
 
 class SpeechModel : public ::testing::TestWithParam<std::tuple<std::string, std::string, Isa>> {};
 
 TEST_P(SpeechModel, ComputesWhatTransformersDoes) {
   const auto& [folder, backend, isa] = GetParam();
   if (isa > detect_isa()) GTEST_SKIP() << isa_name(isa) << " is not present on this processor";
-  ThreadPool threads(2);
-  const auto loaded = load(folder_of(folder).string(), backend, threads);
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_THAT(loaded->weights->unread(), IsEmpty());
-  const std::vector<Answer> answers = read_answers(folder, loaded->model->spec().d_model);
-  ASSERT_GE(answers.size(), 3u);
-  RunModel run(*loaded->attention, isa, 2);
-  std::vector<RunModel::Request> requests;
-  requests.reserve(answers.size());
-  for (const Answer& answer : answers) requests.push_back(answer.request);
-  const std::vector<RunModel::Output> packed = run.run(*loaded->model, requests);
-  for (size_t i = 0; i < answers.size(); ++i) {
-    // Six decimals of values about 1 in size were kept.
-    EXPECT_LT(relative_error(packed[i].encoder, answers[i].output.encoder), 5e-6);
-    EXPECT_LT(relative_error(packed[i].logits, answers[i].output.logits), 5e-6);
-    const RunModel::Output alone = run.run(*loaded->model, {requests[i]})[0];
-    EXPECT_EQ(alone.encoder, packed[i].encoder) << "what else is in the batch must not matter";
-    EXPECT_EQ(alone.logits, packed[i].logits);
-  }
+  testing::expect_reference_answers(folder, backend, isa);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SpeechModel,
@@ -130,43 +50,16 @@ INSTANTIATE_TEST_SUITE_P(Ways, SpeechModel,
                            return name;
                          });
 
-// What start-up measures without features must hold what a step with them wants.
 TEST(SpeechModelMemory, ADryRunGoesByLengthsAlone) {
-  ThreadPool threads(2);
-  for (const std::string& folder : kFolders) {
-    const auto loaded = load(folder_of(folder).string(), "cpu", threads);
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    const Model& model = *loaded->model;
-    for (const Answer& answer : read_answers(folder, model.spec().d_model)) {
-      const EncoderFeatures* const features = answer.request.content.features.get();
-      const int32_t length = features->num_positions;
-      std::vector<int32_t> positions(static_cast<size_t>(length));
-      std::iota(positions.begin(), positions.end(), 0);
-      const std::vector<int32_t> loc = {0, length}, lens = {length};
-      EncodeBatch batch{{}, {}, positions, {1, length, length, loc, {}, lens}};
-      batch.attention.kv_start_loc = loc;
-      Arena measuring = Arena::measuring(), arena(1 << 22);
-      const std::initializer_list<int64_t> shape = {length, model.spec().d_model};
-      Activations dry_state{measuring.tensor(DType::kFloat32, shape)}, state{arena.tensor(DType::kFloat32, shape)};
-      CpuDevice dry_device{threads, Isa::kGeneric};
-      Context dry{dry_device, measuring, true, nullptr};
-      model.encode(dry, batch, {0, model.spec().num_encoder_layers}, dry_state);
-      CpuDevice device{threads};
-      Context context{device, arena};
-      const FeaturesView view = *features;
-      batch.features = {&view, 1};
-      model.encode(context, batch, {0, model.spec().num_encoder_layers}, state);
-      EXPECT_GE(measuring.high_water_bytes(), arena.high_water_bytes()) << folder;
-      EXPECT_EQ(arena.num_overflows(), 0);
-    }
-  }
+  for (const std::string& folder : kFolders) testing::expect_dry_runs_suffice(folder);
 }
 
 // A committed checkpoint with other fields in its config.json, or another generation_config.json.
 class SpeechConfig : public ::testing::Test {
  protected:
-  StatusOr<Loaded> load_with(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& fields,
-                             const std::string& generation = "{}") {
+  StatusOr<LoadedModel> load_with(const std::string& folder,
+                                  const std::vector<std::pair<std::string, std::string>>& fields,
+                                  const std::string& generation = "{}") {
     Json config = *read_json_object((folder_of(folder) / "config.json").string());
     for (const auto& [key, value] : fields) config.set(key, *Json::parse(value));
     dir_.write("config.json", config.dump());
@@ -176,7 +69,7 @@ class SpeechConfig : public ::testing::Test {
       if (name.find("safetensors") == std::string::npos) continue;
       fs::copy_file(entry.path(), fs::path(dir_.path()) / name, fs::copy_options::overwrite_existing);
     }
-    return load(dir_.path(), "reference", threads_);
+    return testing::load_folder(dir_.path(), "reference", threads_);
   }
   std::string error_of(const std::string& folder, const std::string& key, const std::string& value) {
     return error_message(load_with(folder, {{key, value}}).status());
@@ -205,7 +98,7 @@ class SpeechConfig : public ::testing::Test {
 };
 
 TEST_F(SpeechConfig, SpecsSayWhatTheFilesDo) {
-  const auto whisper = load(folder_of("whisper-float16").string(), "cpu", threads_);
+  const auto whisper = testing::load_folder(folder_of("whisper-float16").string(), "cpu", threads_);
   ASSERT_TRUE(whisper.ok()) << whisper.status();
   const ModelSpec& spec = whisper->model->spec();
   EXPECT_EQ(spec.family, "whisper");
@@ -215,7 +108,7 @@ TEST_F(SpeechConfig, SpecsSayWhatTheFilesDo) {
   EXPECT_EQ(spec.kv[1].num_kv_heads, 3);
   EXPECT_EQ(spec.num_encoder_layers, 2);
   EXPECT_EQ(spec.num_decoder_layers, 3);
-  const auto moonshine = load(folder_of("moonshine-float32-bare").string(), "cpu", threads_);
+  const auto moonshine = testing::load_folder(folder_of("moonshine-float32-bare").string(), "cpu", threads_);
   ASSERT_TRUE(moonshine.ok()) << moonshine.status();
   EXPECT_EQ(moonshine->model->spec().max_encoder_positions, ModelSpec::kNoLimit);
   EXPECT_EQ(moonshine->model->spec().max_decoder_positions, 20);
@@ -248,7 +141,7 @@ TEST_F(SpeechConfig, TheTiedTableMayStandUnderItsOtherName) {
     const auto content = testing::short_content(load_with(folder, {})->config.raw);
     const auto logits = [&](const std::vector<testing::TestTensor>& tensors) {
       dir_.write("model.safetensors", testing::safetensors_bytes(tensors));
-      const auto loaded = load(dir_.path(), "reference", threads_);
+      const auto loaded = testing::load_folder(dir_.path(), "reference", threads_);
       EXPECT_TRUE(loaded.ok()) << loaded.status();
       if (!loaded.ok()) return std::vector<float>();
       EXPECT_THAT(loaded->weights->unread(), IsEmpty());

@@ -6,6 +6,23 @@
 namespace transept {
 namespace {
 
+// One class of processor for all: the folder names it.
+constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture, int32_t max_images = 1) {
+  return {.model_type = model_type,
+          .architecture = architecture,
+          .make_image = make_image_processor,
+          .max_images = max_images};
+}
+
+constexpr InputFamily composite_family() {
+  InputFamily family = image_family("vision-encoder-decoder", "VisionEncoderDecoderModel");
+  family.default_prompt = DefaultPrompt::kTask;
+  family.make_image_rows = make_composite_image_rows;
+  return family;
+}
+
+constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
+
 constexpr InputFamily kFamilies[] = {
     {"bart", "BartForConditionalGeneration", DefaultPrompt::kBos},
     {"mbart", "MBartForConditionalGeneration", DefaultPrompt::kLanguage},
@@ -20,20 +37,10 @@ constexpr InputFamily kFamilies[] = {
     {"umt5", "UMT5ForConditionalGeneration", DefaultPrompt::kStart},
     {"whisper", "WhisperForConditionalGeneration", DefaultPrompt::kTranscript, make_log_mel_processor},
     {"moonshine", "MoonshineForConditionalGeneration", DefaultPrompt::kStart, make_waveform_processor},
+    composite_family(),
 };
 
-// One class of processor for all: the folder names it.
-constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture, int32_t max_images = 1) {
-  return {.model_type = model_type,
-          .architecture = architecture,
-          .make_image = make_image_processor,
-          .max_images = max_images};
-}
-
-constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
-
 constexpr InputFamily kMediaFamilies[] = {
-    image_family("vision-encoder-decoder", "VisionEncoderDecoderModel"),
     image_family("florence2", "Florence2ForConditionalGeneration"),
     image_family("blip", "BlipForConditionalGeneration"),
     image_family("pix2struct", "Pix2StructForConditionalGeneration"),

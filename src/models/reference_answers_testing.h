@@ -1,0 +1,137 @@
+// For tests: the passes that transformers made in double precision over seeded features of the checkpoints in
+// tests/models (forward.jsonl; tests/speech_family.py and tests/vision_family.py), and how to repeat them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attention/backends.h"
+#include "core/model_config.h"
+#include "models/checkpoints_testing.h"
+#include "models/registry.h"
+#include "models/run_model_testing.h"
+
+namespace transept::testing {
+
+struct LoadedModel {
+  ModelConfig config;
+  std::unique_ptr<AttentionBackend> attention;
+  std::shared_ptr<WeightMap> weights;
+  std::unique_ptr<Model> model;
+};
+
+inline StatusOr<LoadedModel> load_folder(const std::string& folder, std::string_view backend, ThreadPool& threads) {
+  LoadedModel loaded;
+  ASSIGN_OR_RETURN(loaded.config, ModelConfig::load(folder));
+  ASSIGN_OR_RETURN(loaded.attention, make_attention_backend(backend));
+  ASSIGN_OR_RETURN(loaded.weights, WeightMap::open(folder));
+  ASSIGN_OR_RETURN(loaded.model, load_model(loaded.config, loaded.weights, {threads, *loaded.attention}));
+  return loaded;
+}
+
+struct ReferenceAnswer {
+  ModelRequest request;
+  RunModel::Output output;
+};
+
+inline std::vector<float> numbers_of(const Json& rows) {
+  std::vector<float> values;
+  for (const Json& row : rows.as_array()) {
+    for (const Json& value : row.as_array()) values.push_back(static_cast<float>(value.as_double()));
+  }
+  return values;
+}
+
+// folder: a name below tests/models.
+inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
+  std::vector<ReferenceAnswer> answers;
+  std::ifstream file(checkpoint_path(folder) + "/forward.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json json = *Json::parse(line);
+    ReferenceAnswer answer;
+    const Json& encoder = *json.find("encoder");
+    answer.output = {numbers_of(encoder), numbers_of(*json.find("logits"))};
+    std::vector<int64_t> shape;
+    for (const Json& dim : json.find("shape")->as_array()) shape.push_back(dim.as_int());
+    for (const Json& id : json.find("decoder_ids")->as_array()) {
+      answer.request.decoder_ids.push_back(static_cast<int32_t>(id.as_int()));
+    }
+    answer.request.content.features = seeded_features(shape, static_cast<int32_t>(encoder.as_array().size()),
+                                                      static_cast<uint32_t>(json.find("seed")->as_int()));
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+inline double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  EXPECT_EQ(got.size(), expected.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    difference += std::pow(static_cast<double>(got[i]) - expected[i], 2);
+    size += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+// Runs every pass of a folder, all in one batch and each alone, and compares.
+inline void expect_reference_answers(const std::string& folder, std::string_view backend, Isa isa) {
+  ThreadPool threads(2);
+  const auto loaded = load_folder(checkpoint_path(folder), backend, threads);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(loaded->weights->unread().empty());
+  const std::vector<ReferenceAnswer> answers = read_answers(folder);
+  ASSERT_GE(answers.size(), 3u);
+  RunModel run(*loaded->attention, isa, 2);
+  std::vector<ModelRequest> requests;
+  requests.reserve(answers.size());
+  for (const ReferenceAnswer& answer : answers) requests.push_back(answer.request);
+  const std::vector<RunModel::Output> packed = run.run(*loaded->model, requests);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    // Six decimals of values about 1 in size were kept.
+    EXPECT_LT(relative_error(packed[i].encoder, answers[i].output.encoder), 5e-6);
+    EXPECT_LT(relative_error(packed[i].logits, answers[i].output.logits), 5e-6);
+    const RunModel::Output alone = run.run(*loaded->model, {requests[i]})[0];
+    EXPECT_EQ(alone.encoder, packed[i].encoder) << "what else is in the batch must not matter";
+    EXPECT_EQ(alone.logits, packed[i].logits);
+  }
+}
+
+// What start-up measures without features must hold what a step with them wants.
+inline void expect_dry_runs_suffice(const std::string& folder) {
+  ThreadPool threads(2);
+  const auto loaded = load_folder(checkpoint_path(folder), "cpu", threads);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const Model& model = *loaded->model;
+  const LayerRange all{0, model.spec().num_encoder_layers};
+  for (const ReferenceAnswer& answer : read_answers(folder)) {
+    const EncoderFeatures* const features = answer.request.content.features.get();
+    const int32_t length = features->num_positions;
+    std::vector<int32_t> positions(static_cast<size_t>(length));
+    std::iota(positions.begin(), positions.end(), 0);
+    const std::vector<int32_t> loc = {0, length}, lens = {length};
+    EncodeBatch batch{{}, {}, positions, {1, length, length, loc, {}, lens}};
+    batch.attention.kv_start_loc = loc;
+    Arena measuring = Arena::measuring(), arena(1 << 22);
+    const std::initializer_list<int64_t> shape = {length, model.spec().width_of(Consumers::kCross)};
+    Activations dry_state{measuring.tensor(DType::kFloat32, shape)}, state{arena.tensor(DType::kFloat32, shape)};
+    CpuDevice dry_device{threads, Isa::kGeneric};
+    Context dry{dry_device, measuring, true, nullptr};
+    model.encode(dry, batch, all, dry_state);
+    CpuDevice device{threads};
+    Context context{device, arena};
+    const FeaturesView view = *features;
+    batch.features = {&view, 1};
+    model.encode(context, batch, all, state);
+    EXPECT_GE(measuring.high_water_bytes(), arena.high_water_bytes()) << folder;
+    EXPECT_EQ(arena.num_overflows(), 0);
+  }
+}
+
+}  // namespace transept::testing
