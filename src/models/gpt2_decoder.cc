@@ -19,8 +19,9 @@ struct Gpt2Config {
   bool tied = true;
   bool names_cross_width = false;  // cross_attention_hidden_size is there
 
+  int64_t head_dim() const { return width / heads; }
   float scale(int64_t layer) const {
-    const float by_head = scales_scores ? 1.0f / std::sqrt(static_cast<float>(width / heads)) : 1.0f;
+    const float by_head = scales_scores ? 1.0f / std::sqrt(static_cast<float>(head_dim())) : 1.0f;
     return scales_by_layer ? by_head / static_cast<float>(layer + 1) : by_head;
   }
 };

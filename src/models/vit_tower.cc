@@ -184,7 +184,7 @@ class Loader final {
     options.out = names.out;
     options.dim = config_.hidden_size;
     options.num_heads = config_.heads;
-    options.scale = 1.0f / std::sqrt(static_cast<float>(config_.hidden_size / config_.heads));
+    options.scale = 1.0f / std::sqrt(static_cast<float>(options.width_of_head()));
     options.qkv_has_bias = config_.qkv_bias;
     return options;
   }

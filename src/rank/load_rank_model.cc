@@ -31,9 +31,10 @@ const char* what_was_loaded(ModelPart part) {
 
 }  // namespace
 
-bool LoadedRankModel::has_int8_layers() const {
-  return std::any_of(packed_layers.begin(), packed_layers.end(),
-                     [](const PackedLayer& layer) { return layer.format.weights == kInt8Format; });
+bool LoadedRankModel::has_int8_encoder() const {
+  return std::any_of(packed_layers.begin(), packed_layers.end(), [](const PackedLayer& layer) {
+    return layer.name.starts_with("encoder.") && layer.format.weights == kInt8Format;
+  });
 }
 
 StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,

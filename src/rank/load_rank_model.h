@@ -18,9 +18,10 @@ struct LoadedRankModel {
   std::shared_ptr<const Model> model;  // borrows attention
   std::vector<PackedLayer> packed_layers;
 
-  // False where int8 was asked for, and the model is too narrow for it: then its encoder's attention is not rounded
-  // either.
-  bool has_int8_layers() const;
+  // False where int8 was asked for, and the encoder is too narrow for it: then its attention is not rounded either. By
+  // the encoder's layers alone, whose names begin with "encoder." in every family: the sides may differ in width, and a
+  // whole model must give the bits of its parts.
+  bool has_int8_encoder() const;
 };
 
 // Loads options.part from `weights`, which the model keeps, and appends to `report` what was found, a line each.

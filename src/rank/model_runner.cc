@@ -144,7 +144,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           info_.tables,
           spec().position_axes,
           options_.kv_dtype,
-          loaded_.has_int8_layers() ? DType::kInt8 : DType::kFloat32,
+          loaded_.has_int8_encoder() ? DType::kInt8 : DType::kFloat32,
           info_.rows_spec};
 }
 
