@@ -67,6 +67,9 @@ class Schemas:
         if route == "/v1/completions":
             self.component("own", "CompletionChunk", event)
             return self.component("openai", "CreateCompletionResponse", as_whole(event))
+        if route == "/v1/chat/completions":
+            self.component("own", "ChatCompletionChunk", event)
+            return self.component("openai", "CreateChatCompletionStreamResponse", event)
         operation = find_operation(self.own, "POST", route)[1]
         schema = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]
         self.validate("own", ("events", route), schema, event)
