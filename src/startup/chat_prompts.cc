@@ -41,7 +41,7 @@ StatusOr<std::unique_ptr<const ChatPrompts>> ChatPrompts::load(const std::string
   if (!file.empty()) {
     ASSIGN_OR_RETURN(const std::string source, read_file(file, ChatTemplate::kMaxSourceBytes));
     const Status parsed = prompts->parse(source, file);
-    if (!parsed.ok() && !absl::IsUnimplemented(parsed)) return with_prefix(parsed, str_cat(file, ": "));
+    if (!parsed.ok() && !absl::IsUnimplemented(parsed)) return with_prefix(parsed, file);
     return prompts;
   }
   if (!files.ok()) {
