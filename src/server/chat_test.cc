@@ -179,7 +179,7 @@ TEST_F(Chats, PiecesOfAStreamAreTheWhole) {
     const std::string request = str_cat(said("transformer"), fields, R"(, "logprobs": true, "top_logprobs": 1)");
     const Json whole = chat(request);
     const auto chunks = stream(str_cat(request, R"(, "stream_options": {"include_usage": true})"));
-    ASSERT_GT(chunks.size(), 2u);
+    ASSERT_GE(chunks.size(), 2u) << "a piece, which may be the whole, and the usage";
     std::map<int, std::string> texts, logprobs, reasons;
     for (size_t i = 0; i + 1 < chunks.size(); ++i) {
       EXPECT_EQ(at(chunks[i], "object").as_string(), "chat.completion.chunk");

@@ -17,7 +17,7 @@ class Schemas:
     def __init__(self, own, num_checked, openai_path=OPENAI):
         """`num_checked` counts what was looked at, by side."""
         self.own = strict(own)
-        self.openai = json.loads(openai_path.read_text(encoding="utf-8")) if openai_path.exists() else None
+        self.openai = with_nulls(json.loads(openai_path.read_text(encoding="utf-8"))) if openai_path.exists() else None
         self.num_checked = num_checked
         self.validators = {}
 
@@ -69,7 +69,7 @@ class Schemas:
             return self.component("openai", "CreateCompletionResponse", as_whole(event))
         if route == "/v1/chat/completions":
             self.component("own", "ChatCompletionChunk", event)
-            return self.component("openai", "CreateChatCompletionStreamResponse", as_chat_chunk(event))
+            return self.component("openai", "CreateChatCompletionStreamResponse", event)
         operation = find_operation(self.own, "POST", route)[1]
         schema = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]
         self.validate("own", ("events", route), schema, event)
@@ -104,22 +104,22 @@ def is_health(value):
     return isinstance(value, dict) and set(value) == {"status"}
 
 
-def without_null_usage(chunk):
-    """OpenAI's schema forgets that chunks before the last have null where usage was asked for; its text does not."""
-    return {name: value for name, value in chunk.items() if name != "usage" or value is not None}
-
-
-def as_chat_chunk(event):
-    """As OpenAI's schema has it, which forgets the null that it sends where no log-probabilities were asked for."""
-    def without_null(choice):
-        return {name: value for name, value in choice.items() if name != "logprobs" or value is not None}
-    return {**without_null_usage(event), "choices": [without_null(choice) for choice in event["choices"]]}
+def with_nulls(schema):
+    """The document with OpenAPI 3.0's `nullable`, which OpenAI's has in places, as a type that jsonschema knows."""
+    if isinstance(schema, list):
+        return [with_nulls(value) for value in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rest = {name: with_nulls(value) for name, value in schema.items() if name != "nullable"}
+    return {"anyOf": [rest, {"type": "null"}]} if schema.get("nullable") is True else rest
 
 
 def as_whole(chunk):
     """A chunk as OpenAI's schema has it, which describes whole answers alone: in streams OpenAI sends null for
     finish_reason until the end, and for usage in all chunks but the last."""
-    chunk = copy.deepcopy(without_null_usage(chunk))
+    chunk = copy.deepcopy(chunk)
+    if chunk.get("usage", 0) is None:
+        del chunk["usage"]
     for choice in chunk["choices"]:
         choice["finish_reason"] = choice["finish_reason"] or "stop"
     return chunk
