@@ -145,7 +145,6 @@ constexpr ForeignFlag kRows[] = {
             "--log-level and --log-prompts say what is logged", "serve"),
     refused(kVllm, "--allowed-origins", "JSON", "give --cors-origin URL, once for each", "serve"),
     refused(kVllm, "--ssl-keyfile --ssl-certfile", "FILE", "a proxy adds TLS (docs/deployment.md)", "serve"),
-    refused(kVllm, "--chat-template", "FILE", "encoder/decoder models have no chat", "serve"),
     nothing(kVllm, "--task --runner", "NAME", "MODEL says what it does", "serve generate"),
     nothing(kVllm, "--max-seq-len-to-capture", "N", "there are no graphs to capture"),
     nothing(kVllm, "--disable-custom-all-reduce", "[BOOL]", "there is one rank"),

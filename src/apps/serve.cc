@@ -68,6 +68,9 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
   for (const std::string& note : startup_notes(model.generation)) {
     note.find("not supported") != std::string::npos ? log_warning(note) : log_info(note);
   }
+  if (model.chat_prompts != nullptr) {
+    for (const std::string& warning : model.chat_prompts->warnings()) log_warning(warning);
+  }
   log_info("model loaded in ", format_seconds(clock.now() - listening));
   server->serve(std::move(model), std::move(instance));
   print_banner(*server, clock.now() - begin);
@@ -131,6 +134,7 @@ int run_serve(const Flags& flags) {
   // Others wait for their next tokens here.
   if (!flags.has("encode-slice")) config->encode_slice = "auto";
   config->replicas = settings->replicas;
+  config->chat_template = settings->chat_template;
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(settings).value(), *config, &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);

@@ -162,6 +162,7 @@ std::vector<FlagSpec> serve_flags() {
        .help = "name that requests may give the model; may be repeated",
        .group = kServer,
        .is_repeatable = true},
+      {"chat-template", "FILE", "the folder's", "Jinja template that makes prompts of chats", kServer},
       {"shutdown-timeout", "SECONDS", "30", "how long SIGTERM and SIGINT wait for what is in flight", kServer},
       {"log-format", "text|json", "text", "how a line for every request is written", kServer},
       {"log-prompts", "", "", "log the bodies of requests, too (they are never logged otherwise)", kServer},
@@ -256,6 +257,11 @@ StatusOr<ServeSettings> serve_settings(const Flags& flags) {
   settings.replicas = static_cast<int32_t>(replicas);
   options.http.port = static_cast<uint16_t>(port);
   options.http.num_threads = static_cast<int>(io_threads);
+  settings.chat_template = flags.text_or("chat-template", "");
+  std::error_code error;
+  if (flags.has("chat-template") && !std::filesystem::is_regular_file(settings.chat_template, error)) {
+    return invalid_argument(flags.name_of("chat-template"), " ", settings.chat_template, ": no such file");
+  }
   ASSIGN_OR_RETURN(settings.instance, instance_options(flags));
   if (settings.instance.has_value()) options.role = settings.instance->role;
   if (options.role == InstanceRole::kEncode) options.queue.max_requests = kMaxDirectEncodes;

@@ -18,6 +18,7 @@ struct ServeSettings {
   AccessLog::Options log;
   std::chrono::milliseconds shutdown_timeout{30000};
   int32_t replicas = 1;
+  std::string chat_template;                  // EngineConfig
   std::optional<Instance::Options> instance;  // of a fleet; without what set_instance_address() sets
 };
 
@@ -27,7 +28,8 @@ struct ServeSettings {
 Status fit_connections(const Flags& flags, uint64_t max_descriptors, ServerOptions& options);
 
 // REQUIRES: the first positional argument is the model. Its folder's name is the served name unless --served-model-name
-// is given. Errors: a flag out of range, by name; an --api-key-file that cannot be read, or holds no key.
+// is given. Errors: a flag out of range, by name; an --api-key-file that cannot be read, or holds no key; a
+// --chat-template that is no file.
 StatusOr<ServeSettings> serve_settings(const Flags& flags);
 // Of --log-format, the level, and --log-prompts where there is such a flag. Errors: a format that is none.
 StatusOr<AccessLog::Options> log_options(const Flags& flags);

@@ -21,6 +21,7 @@ enum class Feature : uint8_t {
   kDecoderTokens,
   kAudio,
   kImage,
+  kChat,
   // Decoding
   kGreedy,
   kSampling,
@@ -104,6 +105,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kDecoderTokens, .group = feature_groups::kPrompts, .name = "token ids for the decoder", .fields = "decoder_prompt", .others = "prompt_token_ids beside multi_modal_data"},
     {.feature = Feature::kAudio, .group = feature_groups::kPrompts, .name = "audio", .others = "multi_modal_data: audio", .modality = "audio"},
     {.feature = Feature::kImage, .group = feature_groups::kPrompts, .name = "images", .others = "multi_modal_data: image", .modality = "image"},
+    {.feature = Feature::kChat, .group = feature_groups::kPrompts, .name = "chat completions, with the model's chat template or one turn", .flags = "--chat-template", .others = "POST /v1/chat/completions"},
 
     {.feature = Feature::kGreedy, .group = feature_groups::kDecoding, .name = "greedy", .fields = "temperature"},
     {.feature = Feature::kSampling, .group = feature_groups::kDecoding, .name = "sampling", .fields = "temperature, top_k, top_p, min_p, seed"},

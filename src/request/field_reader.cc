@@ -296,8 +296,9 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
       slot_of<int32_t>(field, request) = *id;
       return ok_status();
     }
-    case FieldKind::kId:      // read by parse_request
-    case FieldKind::kPrompt:  // read by prompt_reader
+    case FieldKind::kId:        // read by parse_request
+    case FieldKind::kPrompt:    // read by prompt_reader
+    case FieldKind::kMessages:  // read by parse_chat
     case FieldKind::kAny:
     case FieldKind::kIgnored:
     case FieldKind::kFile: return ok_status();

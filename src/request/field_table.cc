@@ -45,6 +45,7 @@ constexpr std::string_view kGranularities[] = {"word", "segment"};
 constexpr std::string_view kIncludeUsage[] = {"include_usage"};
 constexpr std::string_view kIncludeProgress[] = {"include_progress"};
 constexpr size_t kMaxTexts = 4096;
+constexpr std::string_view kNoTools = "tools are not supported";
 
 // clang-format off
 constexpr FieldSpec kFields[] = {
@@ -64,7 +65,7 @@ constexpr FieldSpec kFields[] = {
     {.name = "stop", .kind = K::kStrings, .slot = sampling<&O::stop>, .doc = "Strings at which an answer ends.", .max_items = kMaxStopStrings, .limit = &L::max_stop_strings},
     {"stop_token_ids", K::kTokenIds, sampling<&O::stop_token_ids>, "Token ids at which an answer ends.", 0, 0, false, kMaxStopIds},
     {"ignore_eos", K::kBool, sampling<&O::ignore_eos>, "Go on after the model's end token."},
-    {.name = "logprobs", .kind = K::kInt, .slot = sampling<&O::logprobs>, .doc = "Log-probabilities of this many best tokens and the chosen one, at every place.", .min = 0, .max = kMaxLogprobs, .limit = &L::max_logprobs},
+    {.name = "logprobs", .kind = K::kInt, .slot = sampling<&O::logprobs>, .doc = "Log-probabilities of this many best tokens and the chosen one, at every place.", .min = 0, .max = kMaxLogprobs, .routes = at::kPlainGeneration, .limit = &L::max_logprobs},
     {.name = "prompt_logprobs", .kind = K::kInt, .slot = sampling<&O::prompt_logprobs>, .doc = "The same over the decoder prompt.", .min = 0, .max = kMaxLogprobs, .limit = &L::max_logprobs},
     {"return_alignments", K::kBool, sampling<&O::return_alignments>, "Return for every token the index of the encoder token that it attends to most."},
     {"presence_penalty", K::kNumber, sampling<&O::presence_penalty>, "Lowers the score of every token that was generated before.", -2, 2},
@@ -104,7 +105,7 @@ constexpr FieldSpec kFields[] = {
      .refusal = feature_row(Feature::kDiverseBeamSearch).refusal},
     {.name = "diversity_penalty", .kind = K::kAny, .slot = none, .doc = "Diverse beam search.",
      .refusal = feature_row(Feature::kDiverseBeamSearch).refusal},
-    {.name = "response_format", .kind = K::kAny, .slot = none, .doc = "Structured output.",
+    {.name = "response_format", .kind = K::kAny, .slot = none, .doc = "Structured output.", .routes = at::kPlainGeneration,
      .refusal = feature_row(Feature::kStructuredOutput).refusal},
     {.name = "guided_json", .kind = K::kAny, .slot = none, .doc = "Structured output.",
      .refusal = feature_row(Feature::kStructuredOutput).refusal},
@@ -118,9 +119,9 @@ constexpr FieldSpec kFields[] = {
     // HTTP alone, from here on.
     {.name = "model", .kind = K::kText, .slot = body<&B::model>, .doc = "A name that the model is served by; the served model where absent or empty.", .routes = at::kHttp},
     {.name = "user", .kind = K::kIgnored, .slot = none, .doc = "Not looked at.", .routes = at::kHttp},
-    {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>, .doc = "Send the answer as it comes, as server-sent events.", .routes = at::kCompletions},
+    {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>, .doc = "Send the answer as it comes, as server-sent events.", .routes = at::kAnswers},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>, .doc = "Send the answer as server-sent events: the segments of a window when the window is done. With json, text and verbose_json.", .routes = at::kAudio},
-    {.name = "stream_options", .kind = K::kStreamOptions, .slot = body<&B::include_usage>, .doc = "With stream: include_usage adds a last chunk with the usage.", .routes = at::kCompletions, .words = kIncludeUsage},
+    {.name = "stream_options", .kind = K::kStreamOptions, .slot = body<&B::include_usage>, .doc = "With stream: include_usage adds a last chunk with the usage.", .routes = at::kAnswers, .words = kIncludeUsage},
     {.name = "stream_options", .kind = K::kStreamOptions, .slot = body<&B::include_progress>, .doc = "With stream and verbose_json: include_progress adds events that tell how much of the audio is done.", .routes = at::kAudio, .words = kIncludeProgress},
     {.name = "echo", .kind = K::kBool, .slot = body<&B::echo>, .doc = "Put the decoder prompt's text before the answer.", .routes = at::kCompletions},
     {.name = "suffix", .kind = K::kAny, .slot = none, .doc = "Text behind the answer.", .routes = at::kCompletions, .refusal = "text behind the answer is not supported"},
@@ -135,11 +136,29 @@ constexpr FieldSpec kFields[] = {
     {.name = "tokens", .kind = K::kTokenIds, .slot = body<&B::tokens>, .doc = "Token ids to be made text.", .max_items = kMaxSuppressed, .routes = at::kDetokenize, .is_required = true},
     {.name = "skip_special_tokens", .kind = K::kBool, .slot = sampling<&O::skip_special_tokens>, .doc = "Leave special tokens out of the text (the default).", .routes = at::kDetokenize},
 
-    {.name = "encoded_inputs", .kind = K::kIgnored, .slot = none, .doc = "Of a proxy of the same fleet alone: where the rows of the prompts are. Refused from others.", .routes = at::kCompletions | at::kScore | at::kTranslate},
+    {.name = "encoded_inputs", .kind = K::kIgnored, .slot = none, .doc = "Of a proxy of the same fleet alone: where the rows of the prompts are. Refused from others.", .routes = at::kAnswers | at::kScore | at::kTranslate},
     {.name = "consumer", .kind = K::kString, .slot = body<&B::consumer>, .doc = "The decode instance that gets the encoder's output, by its --instance-name.", .routes = at::kEncode, .is_required = true},
     {.name = "request_id", .kind = K::kString, .slot = body<&B::request_id>, .doc = "Name of the request at the decode instance: 1 to 128 of letters, digits and . _ : -; the X-Request-Id where absent.", .routes = at::kEncode},
     {.name = "attempt", .kind = K::kInt, .slot = body<&B::attempt>, .doc = "How often this input was sent under this name before.", .min = 0, .max = kMaxInt, .routes = at::kEncode},
     {.name = "timeout", .kind = K::kNumber, .slot = body<&B::timeout>, .doc = "Seconds that the encode and its sending may take; 60 where absent.", .min = 0, .max = 86400, .min_excluded = true, .routes = at::kEncode},
+
+    {.name = "messages", .kind = K::kMessages, .slot = none, .doc = "The turns of the chat: role and content, a text or a list of parts.", .routes = at::kChat, .is_required = true},
+    {.name = "logprobs", .kind = K::kBool, .slot = body<&B::with_logprobs>, .doc = "Log-probabilities of the answer's tokens.", .routes = at::kChat},
+    {.name = "top_logprobs", .kind = K::kInt, .slot = body<&B::top_logprobs>, .doc = "With logprobs: those of this many best tokens at every place, too.", .min = 0, .max = kMaxLogprobs, .routes = at::kChat, .limit = &L::max_logprobs},
+    {.name = "max_completion_tokens", .kind = K::kInt, .slot = body<&B::max_completion_tokens>, .doc = "Another name of max_tokens.", .min = 1, .max = kMaxInt, .routes = at::kChat},
+    {.name = "prompt", .kind = K::kAny, .slot = none, .doc = "A prompt.", .routes = at::kChat, .refusal = "a chat has messages; /v1/completions takes a prompt"},
+    {.name = "decoder_prompt", .kind = K::kAny, .slot = none, .doc = "The decoder's prompt.", .routes = at::kChat, .refusal = "a chat has messages; /v1/completions takes a decoder_prompt"},
+    {.name = "response_format", .kind = K::kAny, .slot = none, .doc = "Structured output.", .routes = at::kChat,
+     .refusal = feature_row(Feature::kStructuredOutput).refusal, .accepted = R"({"type": "text"})"},
+    {.name = "tools", .kind = K::kAny, .slot = none, .doc = "Functions that may be called.", .routes = at::kChat, .refusal = kNoTools},
+    {.name = "functions", .kind = K::kAny, .slot = none, .doc = "Functions that may be called.", .routes = at::kChat, .refusal = kNoTools},
+    {.name = "tool_choice", .kind = K::kAny, .slot = none, .doc = "Which function is called.", .routes = at::kChat, .refusal = kNoTools, .accepted = R"("none")"},
+    {.name = "function_call", .kind = K::kAny, .slot = none, .doc = "Which function is called.", .routes = at::kChat, .refusal = kNoTools, .accepted = R"("none")"},
+    {.name = "modalities", .kind = K::kAny, .slot = none, .doc = "What the answer is made of.", .routes = at::kChat, .refusal = "answers are text", .accepted = R"(["text"])"},
+    {.name = "audio", .kind = K::kAny, .slot = none, .doc = "The voice of an answer.", .routes = at::kChat, .refusal = "answers are text"},
+    {.name = "web_search_options", .kind = K::kAny, .slot = none, .doc = "A search before the answer.", .routes = at::kChat, .refusal = "nothing is searched for"},
+    {.name = "chat_template", .kind = K::kAny, .slot = none, .doc = "How messages become a prompt.", .routes = at::kChat, .refusal = "the template is the server's: `transept serve --chat-template FILE`"},
+    {.name = "chat_template_kwargs", .kind = K::kAny, .slot = none, .doc = "Variables of the chat template.", .routes = at::kChat, .refusal = "variables of the template cannot be given"},
 
     {.name = "file", .kind = K::kFile, .slot = none, .doc = "The audio: a file of any container and coding that docs/transcribe.md lists.", .routes = at::kAudio, .is_required = true},
     {.name = "language", .kind = K::kString, .slot = prompting<&P::language>, .doc = "Language of the speech, by code or English name; detected where absent.", .routes = at::kAudio},
@@ -219,6 +238,7 @@ std::string describe(const FieldSpec& field) {
   switch (field.kind) {
     case K::kId: return "a string or a number";
     case K::kPrompt: return "a text, a list of token ids, or an object";
+    case K::kMessages: return "a list of messages";
     case K::kInt: return str_cat("a whole number", whole_range(field));
     case K::kNumber: return str_cat("a number ", range(field));
     case K::kBool: return "true or false";

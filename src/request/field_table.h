@@ -17,6 +17,7 @@ namespace transept {
 enum class FieldKind : uint8_t {
   kId,             // a string or a number
   kPrompt,         // an encoder/decoder prompt, or one side of it
+  kMessages,       // a list of the messages of a chat
   kInt,            // a whole number, min..max
   kNumber,         // min..max
   kBool,           //
@@ -32,7 +33,7 @@ enum class FieldKind : uint8_t {
   kTokenIdLists,   // a list of at most max_items lists, each of 1 to kMaxBadWordTokens token ids
   kLogitBias,      // an object: token id as a string -> number, min..max; at most max_items
   kEarlyStopping,  // true, false or "never"
-  kAny,            // not read: a field that is refused unless it is null, false or the number min
+  kAny,            // not read: a field that is refused unless it is null, false, the number min, or `accepted`
   kIgnored,        // not read, and accepted
   kStreamOptions,  // an object; its member words[0] is true or false, other members are not read
   kFile,           // a file of a form; the caller reads it
@@ -65,8 +66,10 @@ struct FieldSpec {
   std::span<const std::string_view> words = {};
   bool is_required = false;
   bool each_once = false;  // of kTokenIds: sorted and made unique, so that work does not grow with repeated ids
-  // Why the field is refused (kUnimplemented), unless its value is null, false or the number min; "": it is supported.
+  // Why the field is refused (kUnimplemented), unless its value is null, false, the number min, or `accepted`; "": it
+  // is supported.
   std::string_view refusal = {};
+  std::string_view accepted = {};  // a value of a refused field that asks for nothing, as Json::dump() writes it
 };
 
 // Returns the rows of JSON lines, in the order of the table.

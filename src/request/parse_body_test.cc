@@ -11,8 +11,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace at = field_routes;
 
-constexpr FieldRoutes kRoutes[] = {at::kCompletions,       at::kScore,    at::kTranslate, at::kTranscriptions,
-                                   at::kAudioTranslations, at::kTokenize, at::kDetokenize};
+constexpr FieldRoutes kRoutes[] = {at::kCompletions,       at::kScore,    at::kTranslate,  at::kTranscriptions,
+                                   at::kAudioTranslations, at::kTokenize, at::kDetokenize, at::kChat};
 
 Json json(std::string_view text) {
   const auto value = Json::parse(text);
@@ -27,6 +27,8 @@ Json whole_body(FieldRoutes route) {
     body.set("tokens", json("[1]"));
   } else if (route == at::kTranslate) {
     body.set("text", "x");
+  } else if (route == at::kChat) {
+    body.set("messages", json(R"([{"role": "user", "content": "x"}])"));
   } else if ((route & at::kAudio) == 0) {
     body.set("prompt", "x");
   }

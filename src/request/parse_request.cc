@@ -25,6 +25,7 @@ std::string unknown_field_warning(const std::string& name, FieldRoutes route) {
 // Whether a field that is not supported asks for anything.
 bool is_on(const FieldSpec& field, const Json& value) {
   if (value.is_null() || (value.is_bool() && !value.as_bool())) return false;
+  if (!field.accepted.empty() && value.dump() == field.accepted) return false;
   return !(value.is_number() && value.as_double() == field.min);
 }
 

@@ -39,12 +39,15 @@ using FieldRoutes = uint16_t;
 namespace field_routes {
 inline constexpr FieldRoutes kJsonLines = 1;  // a line of `generate`
 inline constexpr FieldRoutes kCompletions = 2, kScore = 4, kTranslate = 8, kTranscriptions = 16;
-inline constexpr FieldRoutes kAudioTranslations = 32, kTokenize = 64, kDetokenize = 128, kEncode = 256;
+inline constexpr FieldRoutes kAudioTranslations = 32, kTokenize = 64, kDetokenize = 128, kEncode = 256, kChat = 512;
 inline constexpr FieldRoutes kAudio = kTranscriptions | kAudioTranslations;
-inline constexpr FieldRoutes kGeneration = kJsonLines | kCompletions | kScore | kTranslate;
+inline constexpr FieldRoutes kAnswers = kCompletions | kChat;
+inline constexpr FieldRoutes kPlainGeneration = kJsonLines | kCompletions | kScore | kTranslate;
+inline constexpr FieldRoutes kGeneration = kPlainGeneration | kChat;
 inline constexpr FieldRoutes kEncoderPrompt = kGeneration | kEncode;
 inline constexpr FieldRoutes kPrompted = kJsonLines | kCompletions | kScore;
-inline constexpr FieldRoutes kHttp = kCompletions | kScore | kTranslate | kAudio | kTokenize | kDetokenize | kEncode;
+inline constexpr FieldRoutes kHttp =
+    kCompletions | kScore | kTranslate | kAudio | kTokenize | kDetokenize | kEncode | kChat;
 }  // namespace field_routes
 
 // The sampling fields that a request gave. Empty: absent or null. Values are in range. Token ids are not negative;
@@ -95,7 +98,10 @@ struct BodyFields {
   std::optional<int32_t> beam_size;                 // of a transcription: another name of num_beams
   std::optional<std::string> request_id, consumer;  // of an encode; this and the next
   std::optional<int32_t> attempt;
-  std::optional<float> timeout;  // seconds
+  std::optional<float> timeout;       // seconds
+  std::optional<bool> with_logprobs;  // `logprobs` of a chat; this and the next two
+  std::optional<int32_t> top_logprobs;
+  std::optional<int32_t> max_completion_tokens;  // another name of max_tokens
 };
 
 struct ParsedRequest {

@@ -56,4 +56,39 @@ Json CompletionLogprobs::to_json(const CompletionOutput& output, int64_t* text_o
   return Json(std::move(object));
 }
 
+// The text that completions give a token, and its bytes: those of an incomplete character are not its text's.
+Json CompletionLogprobs::chat_token(int32_t token_id, const TokenLogprob* logprob) const {
+  Json bytes;
+  if (tokenizer_ != nullptr) {
+    std::string written;
+    tokenizer_->append_bytes({}, token_id, written);
+    bytes = Json::array();
+    for (const char c : written) bytes.push_back(static_cast<int64_t>(static_cast<unsigned char>(c)));
+  }
+  Json::Object token;
+  token.emplace_back("token", token_text()(token_id));
+  token.emplace_back("logprob", logprob_json(logprob == nullptr ? kLeast : logprob->logprob));
+  token.emplace_back("bytes", std::move(bytes));
+  return Json(std::move(token));
+}
+
+Json CompletionLogprobs::to_chat_json(const CompletionOutput& output, int32_t num_top) const {
+  Json content = Json::array();
+  const size_t count = std::min(output.token_ids.size(), output.logprobs->size());
+  for (size_t i = 0; i < count; ++i) {
+    const PositionLogprobs& position = (*output.logprobs)[i];
+    Json top = Json::array();
+    for (const TokenLogprob& one : position) {
+      if (one.rank <= num_top) top.push_back(chat_token(one.token_id, &one));  // the last may be the chosen one alone
+    }
+    Json token = chat_token(output.token_ids[i], find_token(position, output.token_ids[i]));
+    token.set("top_logprobs", std::move(top));
+    content.push_back(std::move(token));
+  }
+  Json::Object object;
+  object.emplace_back("content", std::move(content));
+  object.emplace_back("refusal", Json());
+  return Json(std::move(object));
+}
+
 }  // namespace transept

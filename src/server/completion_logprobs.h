@@ -1,4 +1,5 @@
-// Formats log-probabilities as OpenAI's completions do: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}.
+// Formats log-probabilities as OpenAI's completions do: {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
+// and as its chats do: {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,14 @@ class CompletionLogprobs final {
   // Values below -9999 become -9999: JSON has no infinity. REQUIRES: output.logprobs has a value.
   Json to_json(const CompletionOutput& output, int64_t* text_offset) const;
 
+  // The same for a chat, with the `num_top` best tokens of each position. REQUIRES: output.logprobs has a value.
+  Json to_chat_json(const CompletionOutput& output, int32_t num_top) const;
+
   std::function<std::string(int32_t)> token_text() const;  // id -> text; borrows the tokenizer alone
 
  private:
+  Json chat_token(int32_t token_id, const TokenLogprob* logprob) const;
+
   const Tokenizer* tokenizer_;
 };
 

@@ -1,215 +1,28 @@
 #include "server/completions.h"
 
-#include <algorithm>
-#include <chrono>
-
-#include "net/sse.h"
-#include "request/result_json.h"
+#include "server/answers.h"
 #include "server/completion_logprobs.h"
 #include "server/encoded_inputs.h"
-#include "server/engine_call.h"
 #include "server/replies.h"
 
 namespace transept {
 namespace {
 
-int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-// "abort" is not OpenAI's; it is seen only where the server itself gave a request up.
-Json finish_reason_json(FinishReason reason) {
-  if (reason == FinishReason::kNone) return {};
-  return reason == FinishReason::kLength ? "length" : "stop";
-}
-
-class Completion : public EngineCall {
+class CompletionSpelling final : public AnswerSpelling {
  public:
-  Completion(const ServerContext& context, ApiCallPtr call, const ParsedRequest& parsed, std::string model)
-      : context_(context),
-        call_(std::move(call)),
-        id_("cmpl-" + call_->http.request_id),
-        model_(std::move(model)),
-        created_(unix_seconds()),
-        echo_(parsed.body.echo.value_or(false)),
-        logprobs_(context.model.tokenizer.get()) {}
+  // Borrows the tokenizer, which may be null.
+  explicit CompletionSpelling(const Tokenizer* tokenizer) : logprobs_(tokenizer) {}
 
- protected:
-  // What all answers and chunks begin with.
-  Json::Object head() const {
-    Json::Object object;
-    object.emplace_back("id", id_);
-    object.emplace_back("object", "text_completion");
-    object.emplace_back("created", created_);
-    object.emplace_back("model", model_);
-    return object;
+  std::string_view id_prefix() const override { return "cmpl-"; }
+  std::string_view object_name(bool /*is_chunk*/) const override { return "text_completion"; }
+  void append_text(AnswerPiece piece, Json::Object& choice) const override {
+    const bool has_logprobs = piece.output.logprobs.has_value();
+    choice.emplace_back("text", std::move(piece.text));
+    choice.emplace_back("logprobs", has_logprobs ? logprobs_.to_json(piece.output, piece.text_offset) : Json());
   }
 
-  // The decoder prompt's text, where it is asked for. `prompt`: RequestOutput or EncoderDecoderInputs.
-  std::string echoed(const auto& prompt) const {
-    if (!echo_ || context_.model.tokenizer == nullptr) return "";
-    return prompt.prompt.value_or(context_.model.tokenizer->decode(prompt.prompt_token_ids, true));
-  }
-
-  // `text_offset`: characters of the answer before this piece; moves on.
-  Json choice(int64_t index, const CompletionOutput& output, std::string text, int64_t* text_offset) const {
-    Json::Object object;
-    object.emplace_back("index", index);
-    object.emplace_back("text", std::move(text));
-    object.emplace_back("logprobs", output.logprobs.has_value() ? logprobs_.to_json(output, text_offset) : Json());
-    object.emplace_back("finish_reason", finish_reason_json(output.finish_reason));
-    object.emplace_back("stop_reason", stop_reason_json(output.stop_reason));
-    if (output.alignments.has_value()) object.emplace_back("alignments", alignments_json(*output.alignments));
-    return Json(std::move(object));
-  }
-
-  const ServerContext& context_;
-  const ApiCallPtr call_;
-  const std::string id_, model_;
-  const int64_t created_;
-  const bool echo_;
+ private:
   const CompletionLogprobs logprobs_;
-  Usage usage_;
-};
-
-class WholeCompletion final : public Completion {
- public:
-  WholeCompletion(const ServerContext& context, ApiCallPtr call, const ParsedRequest& parsed, std::string model,
-                  size_t num_prompts)
-      : Completion(context, std::move(call), parsed, std::move(model)), outputs_(num_prompts) {}
-
-  void on_output(size_t index, RequestOutput output) override { outputs_[index] = std::move(output); }
-
-  void on_end(const Status& status) override {
-    if (!status.ok()) return reply_error(context_, *call_, status);
-    Json::Array choices;
-    for (const RequestOutput& output : outputs_) {
-      const std::string echo = echoed(output);
-      for (const CompletionOutput& one : output.outputs) {
-        auto text_offset = static_cast<int64_t>(count_characters(echo));
-        Json entry = choice(static_cast<int64_t>(choices.size()), one, echo + one.text, &text_offset);
-        if (output.prompt_logprobs.has_value()) {
-          entry.set("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, logprobs_.token_text()));
-        }
-        choices.push_back(std::move(entry));
-      }
-      usage_.add(output);
-    }
-    Json::Object body = head();
-    body.emplace_back("choices", std::move(choices));
-    body.emplace_back("usage", usage_.to_json());
-    reply(*call_, Json(std::move(body)));
-  }
-
- private:
-  std::vector<RequestOutput> outputs_;
-};
-
-class StreamedCompletion final : public Completion {
- public:
-  StreamedCompletion(const ServerContext& context, ApiCallPtr call, const ParsedRequest& parsed, std::string model,
-                     size_t num_prompts, size_t num_answers)
-      : Completion(context, std::move(call), parsed, std::move(model)),
-        include_usage_(parsed.body.include_usage.value_or(false)),
-        has_prompt_logprobs_(parsed.sampling.prompt_logprobs.has_value()),
-        num_answers_(num_answers),
-        prompts_(num_prompts) {}
-
-  // Pieces have it no more: an engine's output names its prompt at its end alone.
-  void on_prompt(size_t index, const EncoderDecoderInputs& inputs) override { prompts_[index].echo = echoed(inputs); }
-
-  void on_output(size_t index, RequestOutput output) override {
-    std::string events;
-    PromptState& state = prompts_[index];
-    for (const CompletionOutput& one : output.outputs) append_piece(index, output, one, state, events);
-    if (output.finished) {
-      // Pieces held what is new alone: of all answers together there is the count that was kept.
-      usage_.encoder_tokens += static_cast<int64_t>(output.encoder_prompt_token_ids.size());
-      usage_.decoder_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
-      usage_.audio_seconds += output.audio_seconds;
-      for (Json& entry : std::exchange(state.ended, {})) append_choice(std::move(entry), output, events);
-    }
-    send(std::move(events));
-  }
-
-  void on_end(const Status& status) override {
-    if (!status.ok() && !has_started_) return reply_error(context_, *call_, status);
-    std::string events;
-    if (!status.ok()) {
-      log_if_internal(context_, *call_, status);
-      append_sse_event(events, error_response(status, context_.admission).body);
-    } else if (include_usage_) {
-      Json::Object chunk = head();
-      chunk.emplace_back("choices", Json::array());
-      chunk.emplace_back("usage", usage_.to_json());
-      append_sse_event(events, Json(std::move(chunk)).dump());
-    }
-    events += kSseDone;
-    send(std::move(events));
-    call_->responder->finish();
-  }
-
- private:
-  struct AnswerState {
-    bool has_begun = false, has_ended = false;
-    int64_t text_offset = 0;
-  };
-  struct PromptState {
-    std::string echo;
-    std::vector<AnswerState> answers;
-    std::vector<Json> ended;  // last choices of answers, until the prompt's logprobs are there: with the last of all
-  };
-
-  void append_piece(size_t prompt, const RequestOutput& output, const CompletionOutput& one, PromptState& state,
-                    std::string& events) {
-    const auto index = static_cast<size_t>(one.index);
-    if (index >= state.answers.size()) state.answers.resize(index + 1);
-    AnswerState& answer = state.answers[index];
-    if (answer.has_ended) return;
-    std::string text = one.text;
-    if (!answer.has_begun) {
-      answer.text_offset = static_cast<int64_t>(count_characters(state.echo));
-      text = state.echo + text;
-    }
-    const bool has_news = !text.empty() || !one.token_ids.empty() || one.finish_reason != FinishReason::kNone;
-    if (!has_news) return;
-    usage_.completion_tokens += static_cast<int64_t>(one.token_ids.size());
-    const auto choice_index = static_cast<int64_t>(prompt * num_answers_ + index);
-    Json entry = choice(choice_index, one, std::move(text), &answer.text_offset);
-    answer.has_begun = true;
-    answer.has_ended = one.finish_reason != FinishReason::kNone;
-    if (answer.has_ended && has_prompt_logprobs_) {
-      state.ended.push_back(std::move(entry));
-    } else {
-      append_choice(std::move(entry), output, events);
-    }
-  }
-
-  void append_choice(Json entry, const RequestOutput& output, std::string& events) const {
-    if (output.prompt_logprobs.has_value()) {
-      entry.set("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, logprobs_.token_text()));
-    }
-    Json::Object chunk = head();
-    chunk.emplace_back("choices", Json::Array{std::move(entry)});
-    if (include_usage_) chunk.emplace_back("usage", Json());
-    append_sse_event(events, Json(std::move(chunk)).dump());
-  }
-
-  void send(std::string events) {
-    if (events.empty()) return;
-    if (!std::exchange(has_started_, true)) {
-      call_->responder->start_stream({.content_type = std::string(kSseContentType),
-                                      .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}},
-                                      .body = std::move(events)});
-      return;
-    }
-    call_->responder->write(std::move(events));
-  }
-
-  const bool include_usage_, has_prompt_logprobs_;
-  const size_t num_answers_;  // of each prompt
-  std::vector<PromptState> prompts_;
-  bool has_started_ = false;
 };
 
 // What echo needs: a text before the answer.
@@ -224,28 +37,17 @@ Status check_echo(const ParsedRequest& parsed, const std::vector<EncoderDecoderP
 
 Status start(const ServerContext& context, const ApiCallPtr& call) {
   ASSIGN_OR_RETURN(const Json body, json_body(context, call->http));
-  ASSIGN_OR_RETURN(ParsedRequest parsed, parse_body(body, field_routes::kCompletions, context.options.limits));
+  AnswersRequest request;
+  ParsedRequest& parsed = request.parsed;
+  ASSIGN_OR_RETURN(parsed, parse_body(body, field_routes::kCompletions, context.options.limits));
   context.metrics.count_unknown_fields(parsed.num_unknown_fields);
-  ASSIGN_OR_RETURN(std::string model, model_name(context, parsed.body.model));
+  ASSIGN_OR_RETURN(request.model, model_name(context, parsed.body.model));
   const auto max_prompts = static_cast<size_t>(context.options.queue.max_requests);
-  ASSIGN_OR_RETURN(std::vector<EncoderDecoderPrompt> prompts, read_prompts(body, max_prompts, parsed.warnings));
-  RETURN_IF_ERROR(check_echo(parsed, prompts));
-  const size_t num_prompts = prompts.size();
-  EngineCallOptions options;
-  ASSIGN_OR_RETURN(options.injected, injected_inputs(context, call->http, body, num_prompts));
-  const bool stream = options.stream = parsed.stream.value_or(false);
-  if (parsed.body.include_usage.value_or(false) && !stream) {
-    return field_error("stream_options", "stream_options is for streams alone: set stream, too");
-  }
-  std::shared_ptr<EngineCall> route;
-  if (stream) {
-    const auto of_each = static_cast<size_t>(std::max(1, num_answers(parsed.sampling, context.model.generation)));
-    route = std::make_shared<StreamedCompletion>(context, call, parsed, std::move(model), num_prompts, of_each);
-  } else {
-    route = std::make_shared<WholeCompletion>(context, call, parsed, std::move(model), num_prompts);
-  }
-  start_engine_call(context, call, parsed, std::move(prompts), options, std::move(route));
-  return ok_status();
+  ASSIGN_OR_RETURN(request.prompts, read_prompts(body, max_prompts, parsed.warnings));
+  RETURN_IF_ERROR(check_echo(parsed, request.prompts));
+  ASSIGN_OR_RETURN(request.injected, injected_inputs(context, call->http, body, request.prompts.size()));
+  return start_answers(context, call, std::move(request),
+                       std::make_unique<CompletionSpelling>(context.model.tokenizer.get()));
 }
 
 }  // namespace

@@ -304,6 +304,7 @@ Json Usage::to_json() const {
   Json::Object details;
   details.emplace_back("encoder_tokens", encoder_tokens);
   details.emplace_back("decoder_tokens", decoder_tokens);
+  if (image_tokens > 0) details.emplace_back("image_tokens", image_tokens);
   if (audio_seconds > 0) details.emplace_back("audio_seconds", audio_seconds);
   Json::Object usage;
   usage.emplace_back("prompt_tokens", encoder_tokens + decoder_tokens);

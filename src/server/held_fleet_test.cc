@@ -104,11 +104,15 @@ Ask drawn_ask(std::mt19937_64& random) {
     prompts = "[" + list + "]";
   }
   const std::string more = drawn_field(random);
-  switch (random() % 8) {
+  switch (random() % 9) {
     case 0: return {"/v1/score", str_cat(R"({"decoder_prompt": "le mot", "prompt": )", prompts, more, "}")};
     case 1: return {"/v1/translate", str_cat(R"({"max_tokens": 8, "text": )", prompts, more, "}")};
     case 2: return {"/v1/completions", R"({"prompt": [99999999], "max_tokens": 3})"};
     case 3: return {"/v1/completions", str_cat(R"({"prompt": )", prompts)};
+    case 4: {  // is not held
+      const std::string message = str_cat(R"({"role": "user", "content": ")", drawn_word(random), "\"}");
+      return {"/v1/chat/completions", str_cat(R"({"max_tokens": 8, "messages": [)", message, "]", more, "}")};
+    }
     default: return {"/v1/completions", str_cat(R"({"max_tokens": 8, "prompt": )", prompts, more, "}")};
   }
 }
@@ -131,7 +135,7 @@ std::string shown_stream(std::string_view body) {
     }
     for (const Json& choice : list->as_array()) {
       auto& [text, finish] = choices[at(choice, "index").as_int()];
-      text += at(choice, "text").as_string();
+      text += (choice.find("delta") == nullptr ? at(choice, "text") : at(choice, "delta", "content")).as_string();
       if (!at(choice, "finish_reason").is_null()) finish += at(choice, "finish_reason").dump();
     }
   }

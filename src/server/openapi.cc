@@ -28,6 +28,8 @@ struct PostRoute {
 constexpr PostRoute kPosts[] = {
     {"/v1/completions", "Completion", "Answers to prompts.", field_routes::kCompletions, "Completion",
      "CompletionChunk"},
+    {"/v1/chat/completions", "ChatCompletion", "Answers to a chat.", field_routes::kChat, "ChatCompletion",
+     "ChatCompletionChunk"},
     {"/v1/score", "Score", "How likely the model finds given answers.", field_routes::kScore, "Score"},
     {"/v1/translate", "Translation", "Texts in another language.", field_routes::kTranslate, "Translations"},
     {"/v1/encode", "Encode", "The encoder's output, sent to a decode instance. For other instances of the fleet alone.",
@@ -188,6 +190,7 @@ Json schemas(const RequestLimits& limits, const Served& served) {
     if (served.has(route)) all.set(str_cat(route.id, "Request"), body_schema(route.route, limits));
   }
   append(all, prompt_schemas());
+  append(all, message_schemas());
   append(all, reply_schemas());
   if (!served.has(kAudioPosts[0])) return all;
   for (const AudioRoute& route : kAudioPosts) all.set(str_cat(route.id, "Request"), form_schema(route.route, limits));

@@ -65,6 +65,8 @@ Json kind_schema(const FieldSpec& field) {
   switch (field.kind) {
     case FieldKind::kId: return json_object({{"type", Json::Array{"string", "number"}}});
     case FieldKind::kPrompt: return prompts(field);
+    case FieldKind::kMessages:
+      return json_object({{"type", "array"}, {"items", schema_ref("ChatMessage")}, {"minItems", 1}});
     case FieldKind::kInt: return ranged("integer", field);
     case FieldKind::kNumber: return ranged("number", field);
     case FieldKind::kBool: return type("boolean");
@@ -176,6 +178,7 @@ Json field_schema(const FieldSpec& field) {
   if (!field.refusal.empty()) {  // only what asks for nothing
     Json::Array nothing = {Json(), false};
     nothing.push_back(field.min);
+    if (!field.accepted.empty()) nothing.push_back(Json::parse(field.accepted).value());
     return described(json_object({{"enum", std::move(nothing)}}), field);
   }
   const Json schema = kind_schema(field);
@@ -245,6 +248,44 @@ Json prompt_schemas() {
   schemas.set("Prompt", one_of("The encoder's prompt, or both sides.",
                                {"PromptText", "PromptTokenIds", "TextPrompt", "TokensPrompt", "TokensPromptAlias",
                                 "MediaPrompt", "MediaTokensPrompt", "ExplicitPrompt"}));
+  return schemas;
+}
+
+Json message_schemas() {
+  const Json text = type("string"), name = or_null(text);
+  const auto part = [&](std::string_view kind, std::string_view member, Json value) {
+    const Json word = json_object({{"type", "string"}, {"enum", Json::Array{kind}}});
+    return object_schema(json_object({{"type", word}, {member, std::move(value)}}), {"type", member});
+  };
+  Json url = object_schema(
+      json_object({{"url", json_object({{"type", "string"}, {"pattern", "^[Dd][Aa][Tt][Aa]:"}})}, {"detail", name}}),
+      {"url"});
+  url.set("description", "A data: URL: others are not fetched. detail has no effect.");
+  Json data = json_object({{"type", "string"}, {"contentEncoding", "base64"}});
+  const Json audio = object_schema(json_object({{"data", std::move(data)}, {"format", name}}), {"data"});
+  Json schemas = json_object({{"ChatTextPart", part("text", "text", text)},
+                              {"ChatImagePart", part("image_url", "image_url", std::move(url))},
+                              {"ChatAudioPart", part("input_audio", "input_audio", audio)}});
+  const auto parts = [](Json one) {
+    return any_of({type("string"), json_object({{"type", "array"}, {"items", std::move(one)}, {"minItems", 1}})});
+  };
+  const Json nothing = json_object({{"enum", Json::Array{Json(), Json::array()}}});
+  const auto message = [&](std::string_view doc, Json::Array roles, Json content) {
+    Json properties = json_object({{"role", json_object({{"type", "string"}, {"enum", std::move(roles)}})},
+                                   {"content", std::move(content)},
+                                   {"name", name}});
+    for (const char* refused : {"tool_calls", "function_call", "audio"}) properties.set(refused, nothing);
+    Json schema = object_schema(std::move(properties), {"role", "content"});
+    schema.set("description", doc);
+    return schema;
+  };
+  schemas.set("ChatUserMessage",
+              message("What is asked.", {"user"},
+                      parts(one_of("A part of a message.", {"ChatTextPart", "ChatImagePart", "ChatAudioPart"}))));
+  schemas.set("ChatOtherMessage", message("What directs the model, or was answered before.",
+                                          {"system", "developer", "assistant"}, parts(schema_ref("ChatTextPart"))));
+  schemas.set("ChatMessage", one_of("A turn of a chat. Models without a chat template take one, of the role user.",
+                                    {"ChatUserMessage", "ChatOtherMessage"}));
   return schemas;
 }
 

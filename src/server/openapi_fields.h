@@ -28,5 +28,7 @@ Json form_schema(FieldRoutes route, const RequestLimits& limits);
 
 // Returns the schemas of the prompt forms, by the names that field_schema refers to.
 Json prompt_schemas();
+// Returns the same for the messages of a chat.
+Json message_schemas();
 
 }  // namespace transept

@@ -35,7 +35,7 @@ Json ids() { return list_of(integer()); }
 
 Json usage() {
   Json details = object("Of which side they are.", {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}},
-                        {{"audio_seconds", number()}});
+                        {{"audio_seconds", number()}, {"image_tokens", integer()}});
   return object(
       "Tokens read and written, each once. Of /metrics, request_prompt_tokens agrees with prompt_tokens; "
       "prompt_tokens_total counts what decoders computed, again after a preemption too.",
@@ -59,28 +59,65 @@ Json logprobs() {
                                                                  {"text_offset", list_of(integer())}}));
 }
 
-Json choice(bool is_chunk) {
+Json chat_logprobs() {
+  const Json logprob = number(), bytes = nullable(list_of(integer()));
+  const Json one = object("A likely token.", {{"token", text()}, {"logprob", logprob}, {"bytes", bytes}});
+  const Json token =
+      object("A token of the answer, a natural logarithm, and the best tokens at its place.",
+             {{"token", text()}, {"logprob", logprob}, {"bytes", bytes}, {"top_logprobs", list_of(one)}});
+  return nullable(object("Of every token.", {{"content", list_of(token)}, {"refusal", type("null")}}));
+}
+
+// The text of a chat's answer, or what is new of it: the role comes with the first piece.
+Json message(bool is_chunk) {
+  if (is_chunk) {
+    return object("What is new of the text.", {{"content", text()}},
+                  {{"role", constant("assistant")}, {"refusal", type("null")}});
+  }
+  return object("The text.", {{"role", constant("assistant")}, {"content", text()}, {"refusal", type("null")}});
+}
+
+Json choice(bool is_chunk, std::string_view text_name, Json text_schema, Json logprobs_schema) {
   Json reasons = Json::Array{"stop", "length"};
   if (is_chunk) reasons.push_back(Json());
   Json reason = json_object({{"type", is_chunk ? Json(Json::Array{"string", "null"}) : Json("string")}});
   reason.set("enum", std::move(reasons));
-  return object(
-      is_chunk ? "What is new of an answer." : "An answer.",
-      {{"index", integer()}, {"text", text()}, {"logprobs", logprobs()}, {"finish_reason", std::move(reason)}},
-      {{"stop_reason", json_object({{"type", Json::Array{"string", "integer", "null"}}})},
-       {"alignments", alignments()},
-       {"prompt_logprobs", prompt_logprobs()}});
+  return object(is_chunk ? "What is new of an answer." : "An answer.",
+                {{"index", integer()},
+                 {text_name, std::move(text_schema)},
+                 {"logprobs", std::move(logprobs_schema)},
+                 {"finish_reason", std::move(reason)}},
+                {{"stop_reason", json_object({{"type", Json::Array{"string", "integer", "null"}}})},
+                 {"alignments", alignments()},
+                 {"prompt_logprobs", prompt_logprobs()}});
+}
+
+Json completion_choice(bool is_chunk) { return choice(is_chunk, "text", text(), logprobs()); }
+Json chat_choice(bool is_chunk) {
+  return choice(is_chunk, is_chunk ? "delta" : "message", message(is_chunk), chat_logprobs());
+}
+
+Json answers(std::string_view doc, std::string_view object_name, std::string_view choice, bool is_chunk) {
+  return object(doc,
+                {{"id", text()},
+                 {"object", constant(object_name)},
+                 {"created", integer()},
+                 {"model", text()},
+                 {"choices", list_of(schema_ref(choice))}},
+                {{"usage", is_chunk ? nullable(schema_ref("Usage")) : schema_ref("Usage")}});
 }
 
 Json completion(bool is_chunk) {
-  return object(is_chunk ? "A piece of a streamed completion; the last one before [DONE] may have usage alone."
-                         : "A completion: n answers for each prompt, in the prompts' order.",
-                {{"id", text()},
-                 {"object", constant("text_completion")},
-                 {"created", integer()},
-                 {"model", text()},
-                 {"choices", list_of(schema_ref(is_chunk ? "CompletionChunkChoice" : "CompletionChoice"))}},
-                {{"usage", is_chunk ? nullable(schema_ref("Usage")) : schema_ref("Usage")}});
+  return answers(is_chunk ? "A piece of a streamed completion; the last one before [DONE] may have usage alone."
+                          : "A completion: n answers for each prompt, in the prompts' order.",
+                 "text_completion", is_chunk ? "CompletionChunkChoice" : "CompletionChoice", is_chunk);
+}
+
+Json chat_completion(bool is_chunk) {
+  return answers(is_chunk ? "A piece of a streamed chat completion; the last one before [DONE] may have usage alone."
+                          : "A chat completion: n answers.",
+                 is_chunk ? "chat.completion.chunk" : "chat.completion",
+                 is_chunk ? "ChatCompletionChunkChoice" : "ChatCompletionChoice", is_chunk);
 }
 
 Json score() {
@@ -201,10 +238,14 @@ Json header(std::string_view doc, Json schema) {
 
 Json reply_schemas() {
   return json_object({{"Usage", usage()},
-                      {"CompletionChoice", choice(false)},
-                      {"CompletionChunkChoice", choice(true)},
+                      {"CompletionChoice", completion_choice(false)},
+                      {"CompletionChunkChoice", completion_choice(true)},
                       {"Completion", completion(false)},
                       {"CompletionChunk", completion(true)},
+                      {"ChatCompletionChoice", chat_choice(false)},
+                      {"ChatCompletionChunkChoice", chat_choice(true)},
+                      {"ChatCompletion", chat_completion(false)},
+                      {"ChatCompletionChunk", chat_completion(true)},
                       {"Score", score()},
                       {"Translations", translations()},
                       {"Tokens", object("Token ids of a text.",

@@ -48,6 +48,7 @@ struct Body {
 };
 constexpr Body kBodies[] = {
     {"/v1/completions", "CompletionRequest", at::kCompletions},
+    {"/v1/chat/completions", "ChatCompletionRequest", at::kChat},
     {"/v1/score", "ScoreRequest", at::kScore},
     {"/v1/translate", "TranslationRequest", at::kTranslate},
     {"/tokenize", "TokenizationRequest", at::kTokenize},

@@ -48,6 +48,7 @@ void expect_counted(const PrometheusText& before, const PrometheusText& after, d
 TEST(RouteMetrics, EveryRouteOfTextIsCounted) {
   const std::map<std::string_view, std::string_view> bodies = {
       {"/v1/completions", R"({"prompt": "hello"})"},
+      {"/v1/chat/completions", R"({"messages": [{"role": "user", "content": "hello"}]})"},
       {"/v1/score", R"({"prompt": "hello", "decoder_prompt": "h"})"},
       {"/v1/translate", R"({"text": "hello"})"},
   };

@@ -1,5 +1,6 @@
 #include "server/routes.h"
 
+#include "server/chat.h"
 #include "server/completions.h"
 #include "server/info_routes.h"
 #include "server/instance_routes.h"
@@ -31,6 +32,7 @@ void translate_audio(const ServerContext& context, const ApiCallPtr& call) {
 
 constexpr Route kRoutes[] = {
     {.method = "POST", .pattern = "/v1/completions", .kind = RouteKind::kWork, .work = handle_completion},
+    {.method = "POST", .pattern = "/v1/chat/completions", .kind = RouteKind::kWork, .work = handle_chat},
     {.method = "POST", .pattern = "/v1/audio/transcriptions", .kind = RouteKind::kSpeech, .work = transcribe},
     {.method = "POST", .pattern = "/v1/audio/translations", .kind = RouteKind::kSpeech, .work = translate_audio},
     {.method = "POST", .pattern = "/v1/score", .kind = RouteKind::kWork, .work = handle_score},

@@ -12,7 +12,8 @@
 namespace transept {
 
 struct EngineConfig {
-  std::string model;  // folder
+  std::string model;          // folder
+  std::string chat_template;  // a file; "": the folder's
   std::string attention_backend = "auto";
   std::string isa = "auto";
   std::string dtype = "auto";  // these four: features.cc lists the known values

@@ -100,10 +100,11 @@ constexpr ConfigProbe kConfigProbes[] = {
 };
 
 // Always there, or asked for elsewhere: engine_end_to_end_test.cc and tests/golden.py (batching, pools, block sizes,
-// poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), apps/flags_test.cc (flags that
-// are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py (separated encoders), the tests
-// below (LoRA).
+// poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), server/chat_test.cc (chats),
+// apps/flags_test.cc (flags that are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py
+// (separated encoders), the tests below (LoRA).
 const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
+                                            Feature::kChat,
                                             Feature::kScore,
                                             Feature::kContinuousBatching,
                                             Feature::kPagedSelfKv,

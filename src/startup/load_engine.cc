@@ -258,11 +258,14 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
   std::string no_tokenizer;
   RETURN_IF_ERROR(load_tokenizer_of(loaded, no_tokenizer));
+  const InputFamily* family = find_input_family(loaded.model_config);
+  const bool takes_media = family != nullptr && (family->make_audio != nullptr || family->make_image != nullptr);
+  const auto owner = takes_media ? ChatTemplateOwner::kProcessor : ChatTemplateOwner::kTokenizer;
+  ASSIGN_OR_RETURN(loaded.chat_prompts, ChatPrompts::load(config.model, owner, config.chat_template));
   RETURN_IF_ERROR(load_engines(config, links, clock, loaded));
   const ExecutorInfo& info = loaded.info;
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa));
-  const InputFamily* family = find_input_family(loaded.model_config);
   if (family != nullptr && family->default_prompt == DefaultPrompt::kTranscript) {
     RETURN_IF_ERROR(load_speech_tokens(loaded));
   }

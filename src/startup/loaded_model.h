@@ -13,6 +13,7 @@
 #include "multimodal/registry.h"
 #include "prompts/prompt_processor.h"
 #include "rank/executor.h"
+#include "startup/chat_prompts.h"
 #include "startup/engine_config.h"
 #include "text/tokenizer.h"
 
@@ -27,6 +28,7 @@ struct LoadedModel {
   std::unique_ptr<MultiModalRegistry> media;
   std::unique_ptr<SpeechTokens> speech_tokens;  // null: not a model that transcribes by tokens
   std::unique_ptr<PromptProcessor> prompts;
+  std::unique_ptr<const ChatPrompts> chat_prompts;       // null: the folder has no chat template
   std::unique_ptr<LLMEngine> engine;                     // null: an encode instance's model
   std::vector<std::unique_ptr<LLMEngine>> more_engines;  // its replicas, where several were asked for
   std::unique_ptr<EncoderEngine> encoder_engine;         // of an encode instance, in place of `engine`

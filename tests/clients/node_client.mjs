@@ -35,6 +35,34 @@ const cases = {
     assert.equal(joined, whole.choices[0].text);
     assert.deepEqual(usage, whole.usage);
   },
+  async 'a chat'(events) {
+    const messages = [{role: 'user', content: 'hello'}];
+    const answer = await text.chat.completions.create({model, messages, logprobs: true, top_logprobs: 2});
+    assert.deepEqual(answer.choices[0].message, {role: 'assistant', content: 'hˈɛloʊ', refusal: null});
+    assert.equal(answer.choices[0].logprobs.content.length, answer.usage.completion_tokens);
+    let joined = '', usage = null;
+    const stream = await text.chat.completions.create({model, messages, stream: true, stream_options: {include_usage: true}});
+    for await (const chunk of stream) {
+      events.push(['/v1/chat/completions', chunk]);
+      joined += chunk.choices[0]?.delta.content ?? '';
+      usage = chunk.usage ?? usage;
+    }
+    assert.equal(joined, 'hˈɛloʊ');
+    assert.deepEqual(usage, answer.usage);
+  },
+  async 'a chat by the helper for streams'() {
+    const messages = [{role: 'user', content: [{type: 'text', text: 'hello'}]}];
+    const last = await text.chat.completions.stream({model, messages}).finalChatCompletion();
+    assert.equal(last.choices[0].message.content, 'hˈɛloʊ');
+  },
+  async 'a chat with tools, an image and a URL'() {
+    const refused = (fields, param) => assert.rejects(text.chat.completions.create({model, messages: [{role: 'user', content: 'x'}], ...fields}),
+                                                      error => error instanceof OpenAI.BadRequestError && error.param === param);
+    const image = url => ({messages: [{role: 'user', content: [{type: 'image_url', image_url: {url}}]}]});
+    await refused({tools: [{type: 'function', function: {name: 'f'}}]}, 'tools');
+    await refused(image('data:image/png;base64,AAAA'), 'messages[0].content[0].image_url.url');
+    await refused(image('https://example.org/a.png'), 'messages[0].content[0].image_url.url');
+  },
   async 'an explicit prompt and beams'() {
     const prompt = {encoder_prompt: 'hello', decoder_prompt: 'hˈɛ'};
     const answer = await text.completions.create({model, prompt, num_beams: 3, n: 2});

@@ -184,6 +184,7 @@ def test_what_is_not_there(world):
 def test_raw_streams(world):
     """What is on the wire: events of one data line each, [DONE] last and once."""
     for server, path, body in ((world.text, "/v1/completions", {"prompt": "hello", "stream": True}),
+                               (world.text, "/v1/chat/completions", {"messages": [{"role": "user", "content": "hello"}], "stream": True}),
                                (world.speech, "/v1/audio/transcriptions", None)):
         with world.tally.case(f"stream of {path}"):
             if body:

@@ -123,6 +123,32 @@ def test_streams(world):
                     compare_stream(world, server, request)
 
 
+def test_chats(world):
+    """A turn is a prompt: of every request whose prompt is a text alone."""
+    for folder in text_folders(world):
+        found = [without_id(request) for request in read_file(folder / "requests.jsonl")]
+        requests = [request for request in found if isinstance(request.get("prompt"), str) and "decoder_prompt" not in request]
+        with world.serve(folder) as server:
+            for request in requests:
+                with world.tally.case(f"chat of {folder.name}: {json.dumps(request)[:300]}"):
+                    compare_chat(world, server, request)
+
+
+def compare_chat(world, server, request):
+    kept = {name: value for name, value in request.items() if name not in ("prompt", "logprobs")}
+    asked = {**kept, "messages": [{"role": "user", "content": request["prompt"]}], "logprobs": True, "top_logprobs": 1}
+    wanted = server.wire.post("/v1/completions", {**request, "logprobs": 1})
+    reply = server.wire.post("/v1/chat/completions", asked)
+    same(reply.status, wanted.status)
+    world.check(server, "POST", "/v1/chat/completions", reply.status, reply.headers["content-type"], reply.body)
+    if wanted.status != 200:
+        return
+    same(reply.json["usage"], wanted.json["usage"])
+    for mine, theirs in zip(reply.json["choices"], wanted.json["choices"], strict=True):
+        same([mine["message"]["content"], mine["finish_reason"], mine["stop_reason"]], [theirs[name] for name in ("text", "finish_reason", "stop_reason")])
+        same([token["logprob"] for token in mine["logprobs"]["content"]], theirs["logprobs"]["token_logprobs"])
+
+
 def compare_stream(world, server, request):
     wanted = server.wire.post("/v1/completions", request)
     reply = server.wire.post("/v1/completions", {**request, "stream": True, "stream_options": {"include_usage": True}})

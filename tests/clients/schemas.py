@@ -17,7 +17,7 @@ class Schemas:
     def __init__(self, own, num_checked, openai_path=OPENAI):
         """`num_checked` counts what was looked at, by side."""
         self.own = strict(own)
-        self.openai = json.loads(openai_path.read_text(encoding="utf-8")) if openai_path.exists() else None
+        self.openai = with_nulls(json.loads(openai_path.read_text(encoding="utf-8"))) if openai_path.exists() else None
         self.num_checked = num_checked
         self.validators = {}
 
@@ -67,6 +67,9 @@ class Schemas:
         if route == "/v1/completions":
             self.component("own", "CompletionChunk", event)
             return self.component("openai", "CreateCompletionResponse", as_whole(event))
+        if route == "/v1/chat/completions":
+            self.component("own", "ChatCompletionChunk", event)
+            return self.component("openai", "CreateChatCompletionStreamResponse", event)
         operation = find_operation(self.own, "POST", route)[1]
         schema = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]
         self.validate("own", ("events", route), schema, event)
@@ -99,6 +102,16 @@ def find_operation(document, method, path):
 
 def is_health(value):
     return isinstance(value, dict) and set(value) == {"status"}
+
+
+def with_nulls(schema):
+    """The document with OpenAPI 3.0's `nullable`, which OpenAI's has in places, as a type that jsonschema knows."""
+    if isinstance(schema, list):
+        return [with_nulls(value) for value in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rest = {name: with_nulls(value) for name, value in schema.items() if name != "nullable"}
+    return {"anyOf": [rest, {"type": "null"}]} if schema.get("nullable") is True else rest
 
 
 def as_whole(chunk):

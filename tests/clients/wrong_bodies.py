@@ -8,12 +8,17 @@ from harness import Wire, same
 from wrong_values import RAW, judge, mutations, request_schema, values_for
 
 ROUTES = {"/v1/completions": {"prompt": "a", "max_tokens": 1}, "/v1/score": {"prompt": "a", "decoder_prompt": "b"},
-          "/v1/translate": {"text": "a", "max_tokens": 1}, "/tokenize": {"prompt": "a"}, "/detokenize": {"tokens": [5]}}
+          "/v1/translate": {"text": "a", "max_tokens": 1},
+          "/v1/chat/completions": {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1}, "/tokenize": {"prompt": "a"}, "/detokenize": {"tokens": [5]}}
 MEMBERS = ("encoder_prompt", "decoder_prompt", "prompt_token_ids", "prompt_tokens", "multi_modal_data")
 PROMPTS = ("a", [5, 6], {"prompt": "a"}, {"prompt_token_ids": [5]}, {"prompt_tokens": [5]}, {"encoder_prompt": "a"},
            {"encoder_prompt": "a", "decoder_prompt": "b"}, {"encoder_prompt": {"prompt": "a"}, "decoder_prompt": {"prompt_token_ids": [5]}},
            {"encoder_prompt": [5], "decoder_prompt": {"prompt_tokens": [6]}}, ["a", "b"], [[5], {"prompt": "a"}], {"multi_modal_data": {"audio": "x.wav"}},
            {"prompt": "a", "multi_modal_data": {"audio": {"base64": "AAAA"}}})
+MESSAGES = ([{"role": "user", "content": "a"}], [{"role": "user", "content": [{"type": "text", "text": "a"}]}],
+            [{"role": "system", "content": "a", "name": "b"}, {"role": "assistant", "content": [{"type": "text", "text": "b"}], "tool_calls": None}],
+            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,A", "detail": "low"}}]}],
+            [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]}])
 REPLACEMENTS = (None, True, 0, 1.5, -1, 2**31, "", "x", [], [5], [-1], ["x"], [None], [[]], [[5]], {}, {"x": 1}, [{}])
 
 
@@ -109,6 +114,24 @@ def test_prompts(world):
                     check_taken(world, path, reply, schema["properties"])
                 else:
                     check_refusal(world, path, reply, "prompt")
+
+
+def test_messages(world):
+    path = "/v1/chat/completions"
+    document = world.text.wire.get("/openapi.json").json
+    schema = request_schema(document, path)
+    is_right, seen = judge(document, schema["properties"]["messages"]), set()
+    for value in (changed for messages in MESSAGES for changed in mutations(messages, REPLACEMENTS)):
+        if json.dumps(value) in seen:
+            continue
+        seen.add(json.dumps(value))
+        right = is_right(value)
+        with world.tally.case(f"{path} messages: {short(value)} ({'right' if right else 'wrong'})"):
+            reply = world.text.wire.post(path, {"max_tokens": 1, "messages": value})
+            if right:
+                check_taken(world, path, reply, schema["properties"])
+            else:
+                check_refusal(world, path, reply, "messages")
 
 
 def test_no_json(world):

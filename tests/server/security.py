@@ -207,6 +207,9 @@ def nothing_is_fetched(setup):
         for url in (f"http://127.0.0.1:{port}/a.wav", f"http://localhost:{port}/a.wav"):
             assert server.ask(wire.post("/v1/completions", media(url))).status == 400
             assert server.ask(wire.form("/v1/audio/transcriptions", [("url", url)], url.encode())).status == 400
+            image = {"type": "image_url", "image_url": {"url": url}}
+            refusal = server.ask(wire.post("/v1/chat/completions", {"messages": [{"role": "user", "content": [image]}]}))
+            assert refusal.status == 400 and "URLs are not fetched" in refusal.message(), refusal.body
         with contextlib.suppress(TimeoutError):
             listener.accept()
             raise AssertionError("the server connected to a URL of a request")
