@@ -59,6 +59,14 @@ void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, cons
   context.device.ops().gather_rows(context, x, rows, y);
 }
 
+void clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y) {
+  context.device.ops().clear_missing_rows(context, rows, y);
+}
+
+void scatter_add_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
+  context.device.ops().scatter_add_rows(context, x, rows, y);
+}
+
 void add_gated(Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y) {
   context.device.ops().add_gated(context, x, gate, gate_size, y);
 }

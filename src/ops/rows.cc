@@ -32,6 +32,23 @@ void check_row_cache(const TensorView& cache, int32_t block_size, int64_t n) {
   CHECK(cache.dim(1) >= block_size * row_elements(cache, n));
 }
 
+// Calls then(i, rows[i]) for each row of n values, on the context's threads if there are many. A dry run calls nothing.
+template <class Then>
+void for_each_listed_row(Context& context, View<int32_t> rows, int64_t n, const Then& then) {
+  if (context.dry_run || rows.empty() || n == 0) return;
+  const auto count = static_cast<int64_t>(rows.size()), task_rows = std::max<int64_t>(1, kTaskElements / n);
+  const auto run = [&](int64_t task, int) {
+    for (int64_t i = task * task_rows; i < std::min(count, (task + 1) * task_rows); ++i) {
+      then(i, rows[static_cast<size_t>(i)]);
+    }
+  };
+  if (count <= task_rows) {
+    run(0, 0);
+  } else {
+    cpu_of(context).threads().parallel_for(ceil_div(count, task_rows), run);
+  }
+}
+
 void widen_row(const unsigned char* from, float* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     uint16_t bits = 0;
@@ -45,12 +62,35 @@ void widen_row(const unsigned char* from, float* to, int64_t n) {
 void cpu_ops::gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
   CHECK(x.rank == 2 && y.rank == 2 && x.dim(1) == y.dim(1) && x.stride[1] == 1 && y.stride[1] == 1);
   CHECK(y.dim(0) == static_cast<int64_t>(rows.size()));
-  if (context.dry_run) return;
   const size_t row_bytes = static_cast<size_t>(x.dim(1)) * sizeof(float);
+  for_each_listed_row(context, rows, x.dim(1), [&](int64_t i, int32_t row) {
+    DCHECK(row == kNoRow || (row >= 0 && row < x.dim(0)));
+    if (row == kNoRow) {
+      std::memset(y.row(i), 0, row_bytes);
+    } else {
+      std::memcpy(y.row(i), x.row(row), row_bytes);
+    }
+  });
+}
+
+void cpu_ops::clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y) {
+  CHECK(y.rank == 2 && y.stride[1] == 1 && y.dim(0) == static_cast<int64_t>(rows.size()));
+  if (context.dry_run) return;
   for (size_t i = 0; i < rows.size(); ++i) {
-    DCHECK(rows[i] >= 0 && rows[i] < x.dim(0));
-    std::memcpy(y.row(static_cast<int64_t>(i)), x.row(rows[i]), row_bytes);
+    if (rows[i] == kNoRow) std::fill_n(y.row(static_cast<int64_t>(i)), y.dim(1), 0.0f);
   }
+}
+
+void cpu_ops::scatter_add_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
+  CHECK(x.rank == 2 && y.rank == 2 && x.dim(1) == y.dim(1) && x.stride[1] == 1 && y.stride[1] == 1);
+  CHECK(x.dim(0) == static_cast<int64_t>(rows.size()));
+  for_each_listed_row(context, rows, x.dim(1), [&](int64_t i, int32_t row) {
+    DCHECK(row == kNoRow || (row >= 0 && row < y.dim(0)));
+    if (row == kNoRow) return;
+    const float* from = x.row(i);
+    float* to = y.row(row);
+    for (int64_t j = 0; j < x.dim(1); ++j) to[j] += from[j];
+  });
 }
 
 void cpu_ops::upload(Context& context, std::span<const float> x, const TensorView& y) {

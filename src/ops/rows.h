@@ -22,8 +22,19 @@ void fill_zero(Context& context, const TensorView& y);
 void write_rows(Context& context, MakeRow make_row, const TensorView& y);
 void add_rows(Context& context, MakeRow make_row, const TensorView& y);
 
-// y[i] = x[rows[i]]. x: [any, n], y: [rows.size(), n] float32. REQUIRES: every row in [0, x.dim(0)).
+// In lists of rows of another tensor: there is none.
+inline constexpr int32_t kNoRow = -1;
+
+// y[i] = x[rows[i]], or zeros for kNoRow. x: [any, n], y: [rows.size(), n] float32. REQUIRES: every other row in
+// [0, x.dim(0)).
 void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
+
+// y[i] = 0 where rows[i] is kNoRow; others do not change. y: [rows.size(), n] float32.
+void clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y);
+
+// y[rows[i]] += x[i], but for kNoRow. x: [rows.size(), n], y: [any, n] float32. REQUIRES: every other row in [0,
+// y.dim(0)), and no two the same.
+void scatter_add_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
 
 // y += gate * x, element by element. x, y: [rows, n] float32; gate: [gate_size]: n (one a column), 1 for all columns,
 // or 0 of them: the factor is 1.

@@ -41,6 +41,43 @@ TEST_F(RowsTest, ChoosesRowsInTheirOrder) {
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(y.row(i)[7], -1.0f);
 }
 
+// The windows of a picture: some of their rows lie outside of it. The widest rows are shared out to threads.
+TEST_F(RowsTest, RowsThatAreMissingAreZerosAndAddNothing) {
+  for (const int64_t n : {1, 7, 5000}) {
+    const std::vector<int32_t> rows{3, kNoRow, 0, kNoRow, 4};
+    const auto count = static_cast<int64_t>(rows.size());
+    std::vector<float> from, to;
+    const TensorView x = make(from, 5, n), y = make(to, count, n);
+    gather_rows(context_, x, rows, y);
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t row = rows[static_cast<size_t>(i)];
+      for (int64_t j = 0; j < n; ++j) {
+        ASSERT_EQ(y.row(i)[j], row == kNoRow ? 0.0f : static_cast<float>(100 * row + j)) << i << ", " << j;
+      }
+      ASSERT_EQ(y.row(i)[n], -1.0f);
+    }
+    const TensorView sums = make(to_, 5, n), added = make(from_, count, n);
+    scatter_add_rows(context_, added, rows, sums);
+    for (int64_t row = 0; row < 5; ++row) {
+      const auto place = std::find(rows.begin(), rows.end(), row);
+      for (int64_t j = 0; j < n; ++j) {
+        const float before = static_cast<float>(100 * row + j);
+        const float more = place == rows.end() ? 0.0f : static_cast<float>(100 * (place - rows.begin()) + j);
+        ASSERT_EQ(sums.row(row)[j], before + more) << row << ", " << j;
+      }
+      ASSERT_EQ(sums.row(row)[n], -1.0f);
+    }
+    clear_missing_rows(context_, rows, added);
+    for (int64_t i = 0; i < count; ++i) {
+      const bool is_missing = rows[static_cast<size_t>(i)] == kNoRow;
+      for (int64_t j = 0; j < n; ++j) {
+        ASSERT_EQ(added.row(i)[j], is_missing ? 0.0f : static_cast<float>(100 * i + j)) << i << ", " << j;
+      }
+      ASSERT_EQ(added.row(i)[n], -1.0f);
+    }
+  }
+}
+
 TEST_F(RowsTest, AddsWithAGate) {
   for (const int64_t n : {1, 3, 5000}) {  // the widest are shared out by rows
     for (const int64_t num_gates : {int64_t{0}, int64_t{1}, n}) {
@@ -64,6 +101,8 @@ TEST_F(RowsTest, ADryRunTouchesNothing) {
   const TensorView nothing(nullptr, DType::kFloat32, {2, 3});
   context_.dry_run = true;
   gather_rows(context_, nothing, std::vector<int32_t>{1, 0}, nothing);
+  clear_missing_rows(context_, std::vector<int32_t>{kNoRow, 0}, nothing);
+  scatter_add_rows(context_, nothing, std::vector<int32_t>{1, 0}, nothing);
   add_gated(context_, nothing, nullptr, 0, nothing);
   fill_zero(context_, nothing);
   upload(context_, {}, nothing);

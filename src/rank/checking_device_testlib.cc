@@ -260,6 +260,14 @@ constexpr OpTable kCheckingOps = {
         [](Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
           run_op(context, [&](Inside& in) { cpu_ops::gather_rows(in.inner, in.see(x), rows, in.see(y)); });
         },
+    .clear_missing_rows =
+        [](Context& context, View<int32_t> rows, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::clear_missing_rows(in.inner, rows, in.see(y)); });
+        },
+    .scatter_add_rows =
+        [](Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::scatter_add_rows(in.inner, in.see(x), rows, in.see(y)); });
+        },
     .add_gated =
         [](Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y) {
           run_op(context, [&](Inside& in) {
