@@ -20,7 +20,8 @@
 
 namespace transept {
 
-enum class BiasForm : uint8_t { kNone, kFull, kByKey, kByHead, kKeysApart, kMasking, kT5, kAlibi };
+// kShared: one for all sequences of an encoder (windows of a picture).
+enum class BiasForm : uint8_t { kNone, kFull, kByKey, kByHead, kKeysApart, kMasking, kT5, kAlibi, kShared };
 
 // The owner of keys: a sequence (encoder, self) or a group of sequences (cross).
 struct KeyOwner {
@@ -137,6 +138,9 @@ inline float bias_value(const AttentionProblem& p, uint32_t owner, int seq, int 
     case BiasForm::kMasking: return (key + head) % 3 == 0 ? kMasked : 0;
     case BiasForm::kT5: return t5_value(head, naive_t5_bucket(key - position, p.type != AttentionType::kDecoder));
     case BiasForm::kAlibi: return -alibi_slope(p, head) * static_cast<float>(std::abs(key - position));
+    case BiasForm::kShared:  // with keys of another region, as Swin masks them
+      return value_at(3, 7, static_cast<uint32_t>(position), static_cast<uint32_t>(head), static_cast<uint32_t>(key)) -
+             (position / 5 % 2 != key / 5 % 2 ? 100.0f : 0.0f);
   }
   return 0;
 }
@@ -365,6 +369,7 @@ class AttentionSetup final {
     if (p_.bias == BiasForm::kKeysApart) stride = {p_.heads * rows * keys, rows * keys, 1, rows};
     if (p_.bias == BiasForm::kByKey) stride = {0, 0, 0, 1};
     if (p_.bias == BiasForm::kByHead) stride = {0, 1, 0, 0};
+    if (p_.bias == BiasForm::kShared) stride = {0, rows * keys, keys, 1};
     bias_data_.assign(static_cast<size_t>(seqs * p_.heads * rows * keys), std::nanf(""));
     // Of what depends on the distance alone each value is computed once: [heads, distances].
     const bool by_distance = p_.bias == BiasForm::kT5 || p_.bias == BiasForm::kAlibi;

@@ -165,6 +165,19 @@ TEST_P(BackendTest, IsRightUnderEveryBias) {
   }
 }
 
+// Windows of a picture: many sequences of one length, under one bias, which stands once.
+TEST_P(BackendTest, IsRightUnderOneBiasForAllSequences) {
+  AttentionProblem p = problem(AttentionType::kEncoder);
+  p.bias = BiasForm::kShared;
+  expect_right(p);
+  for (const int keys : {1, 9, 49, 100, 144}) {
+    p.owners.clear();
+    for (uint32_t window = 0; window < 12; ++window) p.owners.push_back({window, keys, {keys}});
+    expect_right(p);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(BackendTest, SharesKeysAmongHeads) {
   for (const AttentionType type : kTypes) {
     for (const int kv_heads : {1, 2, 3}) {

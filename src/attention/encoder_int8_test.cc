@@ -77,10 +77,10 @@ std::pair<double, double> differences(const std::vector<float>& a, const std::ve
 TEST_P(EncoderInt8Test, LosesWhatRoundingLoses) {
   constexpr double kSigma = 2.0 / 127 / 3.46;
   int count = 0;
-  for (const BiasForm bias :
-       {BiasForm::kNone, BiasForm::kFull, BiasForm::kKeysApart, BiasForm::kT5, BiasForm::kAlibi, BiasForm::kMasking}) {
+  for (const BiasForm bias : {BiasForm::kNone, BiasForm::kFull, BiasForm::kKeysApart, BiasForm::kT5, BiasForm::kAlibi,
+                              BiasForm::kMasking, BiasForm::kShared}) {
     for (const int dim : {1, 12, 16, 37, 64, 80, 256}) {
-      if (kSanitized && ++count % 5 != 0) continue;  // 5 is prime to 6 forms and to 7 sizes: each comes
+      if (kSanitized && ++count % 5 != 0) continue;  // 5 is prime to 7 forms and to 7 sizes: each comes
       SCOPED_TRACE(testing::Message() << "bias " << static_cast<int>(bias) << ", dimensions " << dim);
       AttentionProblem p = problem({1, 12, 64, 130, 33, 65});
       p.bias = bias;
