@@ -17,6 +17,7 @@ struct PartKind {
 constexpr PartKind<VisionTower> kTowers[] = {
     {"vit", make_vit_tower},
     {"deit", make_vit_tower},
+    {"donut-swin", make_swin_tower},
 };
 
 constexpr PartKind<TextDecoder> kDecoders[] = {
