@@ -55,10 +55,11 @@ struct SwinConfig {
 
 // ---- config.json
 
+// Absent: what the reference's class has; it leaves such values out when it writes a file.
 StatusOr<std::vector<int64_t>> read_list(const Json& config, const ConfigReader& reader, std::string_view key,
-                                         int64_t max) {
+                                         int64_t max, std::vector<int64_t> fallback) {
   const Json* list = config.find(key);
-  if (list == nullptr || list->is_null()) return reader.error(key, "is missing");
+  if (list == nullptr || list->is_null()) return fallback;
   if (!list->is_array() || list->as_array().empty() || std::ssize(list->as_array()) > kMaxStages) {
     return reader.error(key, str_cat("expected a list of 1 to ", kMaxStages, " numbers"));
   }
@@ -80,8 +81,8 @@ Status check_derived(const ConfigReader& reader, std::string_view key, int64_t v
 }
 
 Status read_stages(const Json& config, const ConfigReader& reader, SwinConfig& out) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> depths, read_list(config, reader, "depths", kMaxBlocks));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> heads, read_list(config, reader, "num_heads", kMaxHeads));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> depths, read_list(config, reader, "depths", kMaxBlocks, {2, 2, 6, 2}));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> heads, read_list(config, reader, "num_heads", kMaxHeads, {3, 6, 12, 24}));
   if (heads.size() != depths.size()) {
     return reader.error("num_heads", str_cat(heads.size(), " numbers for ", depths.size(), " stages of depths"));
   }
