@@ -16,6 +16,14 @@ constexpr int64_t kRowsOfTile = 64;
 // What a score gets between regions: the reference's, no infinity.
 constexpr float kOtherRegion = -100;
 
+// One bias, [num_heads * rows of a window, rows of a window], for every window.
+AttentionBias bias_of_windows(const TensorView& bias, int64_t num_windows) {
+  const int64_t rows = bias.dim(1), heads = bias.dim(0) / rows;
+  TensorView view(bias.raw, DType::kFloat32, {num_windows, heads, rows, rows});
+  view.stride[0] = 0;
+  return AttentionBias::tensor(view);
+}
+
 }  // namespace
 
 // The metadata of windows of one size.
@@ -67,7 +75,7 @@ StatusOr<WindowAttention> WindowAttention::load(WeightMap& weights, const Option
   return WindowAttention(std::move(attention), std::move(norm), std::move(table), options);
 }
 
-// Returns [num_heads * rows of a window, rows of a window]. The table is the host's: rows are made there.
+// The bias of windows of a kind. The table is the host's: rows are made there.
 TensorView WindowAttention::make_bias(Context& context, const WindowPartition& windows, WindowKind kind) const {
   const int64_t side = windows.side(), rows = windows.window_rows(), reach = 2 * side_ - 1;
   const TensorView bias = context.arena.tensor(DType::kFloat32, {heads().wanted().num_heads * rows, rows});
@@ -87,18 +95,6 @@ TensorView WindowAttention::make_bias(Context& context, const WindowPartition& w
   write_rows(context, make_row, bias);
   return bias;
 }
-
-namespace {
-
-// One bias for every window.
-AttentionBias bias_of_windows(const TensorView& bias, int64_t num_windows) {
-  const int64_t rows = bias.dim(1), heads = bias.dim(0) / rows;
-  TensorView view(bias.raw, DType::kFloat32, {num_windows, heads, rows, rows});
-  view.stride[0] = 0;
-  return AttentionBias::tensor(view);
-}
-
-}  // namespace
 
 void WindowAttention::attend(Context& context, const AttentionInputs& inputs, std::span<const int32_t> rows,
                              bool any_is_missing, const TensorView& x) const {

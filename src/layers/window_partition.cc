@@ -36,11 +36,12 @@ int64_t WindowPartition::num_windows(WindowKind kind) const {
 
 bool WindowPartition::fill_rows(WindowKind kind, int64_t begin, std::span<int32_t> rows) const {
   const Block block = block_of(kind);
+  const int64_t end = begin + static_cast<int64_t>(rows.size()) / window_rows();
+  CHECK(block.width > 0 && end <= block.height * block.width, "no windows of this kind");
   const int64_t height = down_ * side_, width = across_ * side_;
   bool any_is_missing = false;
   size_t place = 0;
-  for (int64_t window = begin; place < rows.size(); ++window) {
-    DCHECK(window < block.height * block.width);
+  for (int64_t window = begin; window < end; ++window) {
     const int64_t top = (block.top + window / block.width) * side_ + shift_;
     const int64_t left = (block.left + window % block.width) * side_ + shift_;
     for (int64_t i = 0; i < window_rows(); ++i) {

@@ -56,6 +56,16 @@ Cut cut(const MapSize& map, int64_t side, int64_t shift) {
   return result;
 }
 
+// regions: of each row of a window of this kind.
+void expect_regions(const WindowPartition& windows, WindowKind kind, const std::vector<int>& regions) {
+  for (size_t a = 0; a < regions.size(); ++a) {
+    for (size_t b = 0; b < regions.size(); ++b) {
+      ASSERT_EQ(windows.is_one_region(kind, static_cast<int64_t>(a), static_cast<int64_t>(b)),
+                regions[a] == regions[b]);
+    }
+  }
+}
+
 class WindowPartitionTest : public ::testing::TestWithParam<std::tuple<int64_t, int64_t>> {};
 
 TEST_P(WindowPartitionTest, IsThatOfAMapThatIsFilledUpRolledAndCut) {
@@ -73,13 +83,7 @@ TEST_P(WindowPartitionTest, IsThatOfAMapThatIsFilledUpRolledAndCut) {
           EXPECT_EQ(any_is_missing, std::find(rows.begin(), rows.end(), kNoRow) != rows.end());
           const auto found = std::find(expected.rows.begin(), expected.rows.end(), rows);
           ASSERT_NE(found, expected.rows.end()) << height << " x " << width;
-          const std::vector<int>& regions = expected.regions[static_cast<size_t>(found - expected.rows.begin())];
-          for (size_t a = 0; a < rows.size(); ++a) {
-            for (size_t b = 0; b < rows.size(); ++b) {
-              ASSERT_EQ(windows.is_one_region(kind, static_cast<int64_t>(a), static_cast<int64_t>(b)),
-                        regions[a] == regions[b]);
-            }
-          }
+          expect_regions(windows, kind, expected.regions[static_cast<size_t>(found - expected.rows.begin())]);
           found->clear();  // no window twice
         }
       }

@@ -357,9 +357,9 @@ class SwinMemory : public ::testing::Test {
 TEST_F(SwinMemory, ADryRunHoldsMapsOfAllSides) {
   const Loaded loaded = load(config_, threads_);
   for (const DType kv_dtype : {DType::kFloat32, DType::kInt8}) {
-    for (const int64_t num_rows : {1, 2, 5, 7, 12, 35, 36, 37, 64, 169, 210, 700}) {
+    for (const int64_t num_rows : {1, 2, 5, 7, 12, 35, 36, 37, 64, 169, 210, 700, 1024}) {
       const size_t most = measured(loaded, num_rows, kv_dtype);
-      for (int64_t height = 1; height <= num_rows; height += 1 + height / 16) {
+      for (int64_t height = 1; height <= num_rows; height += 1 + height / 5) {
         const int64_t width = num_rows / height;
         EXPECT_GE(most, used(loaded, height, width, kv_dtype)) << height << " x " << width << " of " << num_rows;
       }

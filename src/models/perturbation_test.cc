@@ -92,7 +92,7 @@ class Perturbation : public ::testing::TestWithParam<std::string> {
     if (name.find(".pooler.") != std::string::npos) return true;  // of a tower whose rows are read
     if (name == "decoder.output_projection.weight") return is_decoder_tied_;
     // Softmax takes it out: q.(k + b) adds the same to every key, unless each is turned by its position.
-    if (name.ends_with("attention.key.bias")) return true;
+    if (name.ends_with("attention.key.bias") || name.ends_with("attention.self.key.bias")) return true;
     if (name.ends_with("k_proj.bias")) return !(turns_keys_ && name.find(".self_attn.") != std::string::npos);
     if (name == "proj_out.weight") return is_tied_ && names_.contains("decoder.embed_tokens.weight");
     // Copies of the tied table, or, where nothing is tied, the shared table that both sides have a copy of.

@@ -118,6 +118,7 @@ inline void expect_dry_runs_suffice(const std::string& folder) {
     const std::vector<int32_t> loc = {0, length}, lens = {length};
     EncodeBatch batch{{}, {}, positions, {1, length, length, loc, {}, lens}};
     batch.attention.kv_start_loc = loc;
+    batch.num_rows = model.spec().max_item_rows;
     Arena measuring = Arena::measuring(), arena(1 << 22);
     const std::initializer_list<int64_t> shape = {length, model.spec().width_of(Consumers::kCross)};
     Activations dry_state{measuring.tensor(DType::kFloat32, shape)}, state{arena.tensor(DType::kFloat32, shape)};

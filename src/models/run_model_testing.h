@@ -42,8 +42,17 @@ inline EncoderItem picture_content(const Json& tower) {
   };
   const auto [height, width] = sides("image_size");
   const auto [patch_height, patch_width] = sides("patch_size");
-  const int64_t num_tokens = tower.find("model_type")->as_string() == "deit" ? 2 : 1;
-  const int64_t num_positions = num_tokens + (height / patch_height) * (width / patch_width);
+  const std::string& model_type = tower.find("model_type")->as_string();
+  int64_t num_positions = 0;
+  if (model_type == "donut-swin") {
+    int64_t rows = ceil_div(height, patch_height), columns = ceil_div(width, patch_width);
+    for (size_t stage = 1; stage < tower.find("depths")->as_array().size(); ++stage) {
+      rows = ceil_div(rows, 2), columns = ceil_div(columns, 2);
+    }
+    num_positions = rows * columns;
+  } else {
+    num_positions = (model_type == "deit" ? 2 : 1) + (height / patch_height) * (width / patch_width);
+  }
   return {{}, seeded_features({3, height, width}, static_cast<int32_t>(num_positions))};
 }
 

@@ -27,7 +27,7 @@ using testing::TestFolder;
 using testing::TestTensor;
 
 constexpr const char *kTrocr = "trocr-float16", *kSmall = "trocr-small-bfloat16", *kGpt2 = "vit-gpt2-float32",
-                     *kMbart = "vit-mbart-float16";
+                     *kMbart = "vit-mbart-float16", *kDonut = "donut-float16";
 
 class VisionModel : public ::testing::TestWithParam<std::tuple<std::string, std::string, Isa>> {};
 
@@ -38,7 +38,7 @@ TEST_P(VisionModel, ComputesWhatTransformersDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, VisionModel,
-                         ::testing::Combine(::testing::Values(kTrocr, kSmall, kGpt2, kMbart),
+                         ::testing::Combine(::testing::Values(kTrocr, kSmall, kGpt2, kMbart, kDonut),
                                             ::testing::Values("reference", "cpu"),
                                             ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx)),
                          [](const auto& test) {
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, VisionModel,
                          });
 
 TEST(VisionModelMemory, ADryRunGoesByLengthsAlone) {
-  for (const char* folder : {kTrocr, kSmall, kGpt2, kMbart}) testing::expect_dry_runs_suffice(folder);
+  for (const char* folder : {kTrocr, kSmall, kGpt2, kMbart, kDonut}) testing::expect_dry_runs_suffice(folder);
 }
 
 // Shared checkpoints that have the published layout, if they are there: all tensors are known.
@@ -55,7 +55,7 @@ TEST(VisionModel, ReadsTheSharedGoldens) {
   const std::string root = source_dir() + "/../shared/golden/vision/";
   if (!fs::exists(root)) GTEST_SKIP() << "no ../shared";
   ThreadPool threads(1);
-  for (const char* folder : {"trocr-base", "vit-gpt2"}) {
+  for (const char* folder : {"trocr-base", "vit-gpt2", "donut", "nougat"}) {
     const auto loaded = testing::load_folder(root + folder, "cpu", threads);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     EXPECT_THAT(loaded->weights->unread(), IsEmpty());
