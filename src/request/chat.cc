@@ -180,7 +180,7 @@ Json multi_modal_data(std::vector<ChatMedia> media) {
   std::vector<std::pair<std::string, Json::Array>> items;
   for (ChatMedia& one : media) {
     auto found = std::ranges::find(items, one.modality, &std::pair<std::string, Json::Array>::first);
-    if (found == items.end()) found = items.insert(found, {std::move(one.modality), {}});
+    if (found == items.end()) found = items.insert(found, {one.modality, {}});
     found->second.push_back(std::move(one.item));
   }
   Json data = Json::object();

@@ -17,7 +17,6 @@
 namespace transept {
 namespace {
 
-using ::testing::AllOf;
 using testing::at;
 using ::testing::HasSubstr;
 using testing::ServedModel;
