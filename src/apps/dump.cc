@@ -124,11 +124,9 @@ Status dump_features(const std::string& model_dir, const std::string& input, con
 int run_dump(const Flags& flags) {
   const std::vector<std::string>& arguments = flags.positional();
   if (arguments.size() != 3 || (arguments[0] != "encoder" && arguments[0] != "features")) {
-    return usage_error(
-        "dump",
-        invalid_argument(
-            "expected: transept dump features MODEL AUDIO|IMAGE, or transept dump encoder MODEL AUDIO|IMAGE|TEXT|ids.json, "
-            "with --output FILE.npy"));
+    return usage_error("dump", invalid_argument("expected: transept dump features MODEL AUDIO|IMAGE, or transept dump "
+                                                "encoder MODEL AUDIO|IMAGE|TEXT|ids.json, "
+                                                "with --output FILE.npy"));
   }
   const auto path = flags.text("output");
   if (!path.has_value()) return usage_error("dump", invalid_argument("--output FILE.npy is missing"));

@@ -12,7 +12,7 @@ namespace transept {
 namespace {
 
 // Those that are decoded, and some that are not: an error is better than silence.
-constexpr std::string_view kExtensions[] = {"jpg", "jpeg", "jpe", "jfif", "png",  "apng", "webp", "gif",
+constexpr std::string_view kExtensions[] = {"jpg", "jpeg", "jpe",  "jfif", "png",  "apng", "webp", "gif",
                                             "bmp", "tif",  "tiff", "heic", "heif", "avif", "jp2",  "pdf"};
 constexpr FileKind kImageFiles = {.noun = "image", .extensions = kExtensions};
 

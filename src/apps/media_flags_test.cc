@@ -40,7 +40,8 @@ TEST(MediaFlags, NamesWhatIsWrong) {
   };
   EXPECT_THAT(refusal({"--limit-mm-per-prompt", "image"}),
               AllOf(HasSubstr("--limit-mm-per-prompt image: "), HasSubstr("MODALITY=N")));
-  EXPECT_THAT(refusal({"--limit-mm-per-prompt", "image=0"}), HasSubstr("image: expected a whole number from 1 to 1024"));
+  EXPECT_THAT(refusal({"--limit-mm-per-prompt", "image=0"}),
+              HasSubstr("image: expected a whole number from 1 to 1024"));
   EXPECT_THAT(refusal({"--limit-mm-per-prompt", "image=1025"}), HasSubstr("from 1 to 1024"));
   EXPECT_THAT(refusal({"--limit-mm-per-prompt", "image=2x"}), HasSubstr("expected a whole number"));
   EXPECT_THAT(refusal({"--limit-mm-per-prompt", "audio=2"}), HasSubstr("audio: expected a whole number from 1 to 1"));

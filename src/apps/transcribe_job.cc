@@ -27,8 +27,7 @@ std::string shown_path(const FoundFile& input) { return input.path == "-" ? "sta
 }  // namespace
 
 TranscribeJob::TranscribeJob(Transcribe transcribe, std::function<Status()> engine_failure,
-                             const TranscribeSettings& settings, std::vector<FoundFile> inputs,
-                             OrderedConsole& console)
+                             const TranscribeSettings& settings, std::vector<FoundFile> inputs, OrderedConsole& console)
     : transcribe_(std::move(transcribe)),
       engine_failure_(std::move(engine_failure)),
       settings_(settings),

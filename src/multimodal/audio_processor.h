@@ -26,6 +26,8 @@ class AudioProcessor {
   virtual int64_t max_samples_of(int32_t num_positions) const = 0;
   // Returns the number of encoder positions for num_samples.
   virtual int64_t num_positions(int64_t num_samples) const = 0;
+  // Returns the encoder positions that features of this shape have. None: features() gives no such shape.
+  virtual std::optional<int64_t> positions_of(std::span<const int64_t> shape) const = 0;
   // Null: the encoder takes raw samples.
   virtual const LogMel* log_mel() const { return nullptr; }
 

@@ -15,6 +15,11 @@ struct Size {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+bool is_picture(std::span<const int64_t> shape) {
+  const auto is_side = [](int64_t side) { return side >= 1 && side <= kMaxSide; };
+  return shape.size() == 3 && shape[0] == 3 && is_side(shape[1]) && is_side(shape[2]);
+}
+
 // A side, or [height, width]. Absent: `fallback`, as in transformers.
 StatusOr<Size> read_size(const Json& object, const ConfigReader& reader, std::string_view key, int64_t max,
                          int64_t fallback) {
@@ -44,8 +49,8 @@ class FixedRows final : public ImageRows {
       : size_(size), num_positions_(num_positions), file_(std::move(file)) {}
 
   StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
-    if (shape.size() == 3 && Size{shape[1], shape[2]} == size_) return ImageRowCounts{num_positions_, num_positions_};
-    const std::string made = shape.size() == 3 ? str_cat(shape[1], " x ", shape[2]) : std::string("other");
+    if (is_picture(shape) && Size{shape[1], shape[2]} == size_) return ImageRowCounts{num_positions_, num_positions_};
+    const std::string made = is_picture(shape) ? str_cat(shape[1], " x ", shape[2]) : std::string("other");
     return invalid_argument("preprocessor_config.json gives pictures of ", made, ", and the tower takes ", size_.height,
                             " x ", size_.width, " (", file_, ": image_size)");
   }
@@ -62,7 +67,7 @@ class SwinRows final : public ImageRows {
   SwinRows(Size patch, int64_t num_stages) : patch_(patch), num_stages_(num_stages) {}
 
   StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
-    if (shape.size() != 3) return invalid_argument("the tower takes pictures of [3, height, width]");
+    if (!is_picture(shape)) return invalid_argument("the tower takes pictures of [3, height, width]");
     Size map{ceil_div(shape[1], patch_.height), ceil_div(shape[2], patch_.width)};
     const int64_t num_rows = map.height * map.width;
     for (int64_t stage = 1; stage < num_stages_; ++stage) {

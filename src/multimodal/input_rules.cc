@@ -36,7 +36,7 @@ Status InputRules::check_encoder(const EncoderDecoderPrompt& prompt, const Promp
     const std::string_view whole_recordings =
         context_.modalities.front() == "audio"
             ? "; whole recordings are for `transept transcribe` and POST /v1/audio/transcriptions"
-            : "";
+            : "; files are for `transept generate --image`";
     return field_error(
         prompt.encoder_param,
         str_cat("this model (", context_.family, ") encodes ", context_.modalities.front(),

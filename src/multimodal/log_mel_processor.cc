@@ -21,6 +21,11 @@ class LogMelProcessor final : public AudioProcessor {
   std::optional<int64_t> max_samples() const override { return num_samples_; }
   int64_t max_samples_of(int32_t /*num_positions*/) const override { return num_samples_; }
   int64_t num_positions(int64_t /*num_samples*/) const override { return (num_frames_ - 1) / kConvolutionStride + 1; }
+  std::optional<int64_t> positions_of(std::span<const int64_t> shape) const override {
+    if (shape.size() != 2 || shape[0] != log_mel_.options().num_mel_bins || shape[1] != num_frames_)
+      return std::nullopt;
+    return num_positions(num_samples_);
+  }
   const LogMel* log_mel() const override { return &log_mel_; }
 
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> samples) const override {

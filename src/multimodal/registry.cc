@@ -77,13 +77,39 @@ StatusOr<MultiModalRegistry::Items> MultiModalRegistry::process(const Json& mult
     const Json& item = is_list ? given->as_array()[i] : *given;
     if (item.is_null() && count == 1) return field_error(kMediaParam, str_cat("multi_modal_data holds no ", modality));
     const std::string name = is_list ? str_cat(modality, "[", i, "]") : std::string(modality);
-    auto features = audio_ != nullptr ? audio_features(item, access, limits)
-                                      : image_features(item, counted, limits, name);
+    auto features =
+        audio_ != nullptr ? audio_features(item, access, limits) : image_features(item, counted, limits, name);
     RETURN_IF_ERROR(features.status());
     held += static_cast<int64_t>((*features)->values.size() * sizeof(float));
     items.push_back(*std::move(features));
   }
   return items;
+}
+
+Status MultiModalRegistry::check(const EncoderFeatures& features) const {
+  const bool is_audio = features.modality == Modality::kAudio && audio_ != nullptr;
+  const bool is_image = features.modality == Modality::kImage && image_rows_ != nullptr;
+  if (!is_audio && !is_image) {
+    return field_error("modality",
+                       str_cat("this model (", family_, ") takes no ", modality_name(features.modality), " input"));
+  }
+  std::optional<ImageRowCounts> rows;
+  if (is_audio) {
+    const std::optional<int64_t> positions = audio_->positions_of(features.shape);
+    if (positions.has_value() && *positions <= INT32_MAX) rows = {static_cast<int32_t>(*positions), 0};
+  } else if (const auto counted = image_rows_->count(features.shape); counted.ok()) {
+    rows = *counted;
+  }
+  if (!rows.has_value()) {
+    return field_error("shape", str_cat("this model (", family_, ") makes no ", modality_name(features.modality),
+                                        " features of this shape"));
+  }
+  if (features.num_positions != rows->num_positions || features.num_rows != rows->num_rows) {
+    return field_error("num_positions",
+                       str_cat("features of this shape have ", rows->num_positions, " positions and ", rows->num_rows,
+                               " rows, not ", features.num_positions, " and ", features.num_rows));
+  }
+  return ok_status();
 }
 
 StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(const Json& item,

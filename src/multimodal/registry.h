@@ -54,13 +54,19 @@ class MultiModalRegistry final {
   // kInvalidArgument for no object, a modality that the family does not take, no item or more than the family or the
   // limits allow; kOutOfRange for audio of more than one window (the message names transcribe); those of open_audio and
   // AudioReader::read, of open_image, ImageProcessor::features and ImageRows::count.
-  StatusOr<Items> process(const Json& multi_modal_data, const MediaAccess& access, const MediaLimits& limits = {}) const;
+  StatusOr<Items> process(const Json& multi_modal_data, const MediaAccess& access,
+                          const MediaLimits& limits = {}) const;
+
+  // Checks features that another process has made: models take only what process() makes. Errors (kInvalidArgument):
+  // another modality, a shape that the family does not make, counts that the shape does not give.
+  Status check(const EncoderFeatures& features) const;
 
  private:
   StatusOr<std::shared_ptr<const EncoderFeatures>> audio_features(const Json& item, const MediaAccess& access,
                                                                   const MediaLimits& limits) const;
   StatusOr<std::shared_ptr<const EncoderFeatures>> image_features(const Json& item, const MediaAccess& access,
-                                                                  const MediaLimits& limits, std::string_view name) const;
+                                                                  const MediaLimits& limits,
+                                                                  std::string_view name) const;
   StatusOr<const Json*> only_modality(const Json& multi_modal_data) const;
 
   std::string family_;

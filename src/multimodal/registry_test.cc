@@ -133,6 +133,42 @@ TEST(Registry, AnEncoderWithoutAWindowTakesAsManyPositionsAsItIsTold) {
   EXPECT_EQ(registry->process(audio(samples_item(160000)), {}, first)->front()->num_positions, 10);
 }
 
+// What comes as bytes of another process (POST /v1/encode): models read it without looking.
+TEST(Registry, ChecksFeaturesThatItDidNotMake) {
+  const auto mel = good_registry(kTinyWhisper, kTinyFrontEnd), wave = good_registry(kMoonshine);
+  const EncoderFeatures of_mel = *mel->process(audio(samples_item(100)), {}, {})->front();
+  const EncoderFeatures of_wave = *wave->process(audio(samples_item(1000)), {}, {})->front();
+  EXPECT_TRUE(mel->check(of_mel).ok());
+  EXPECT_TRUE(wave->check(of_wave).ok());
+  const auto message = [](const MultiModalRegistry& registry, const EncoderFeatures& features) {
+    const Status status = registry.check(features);
+    EXPECT_FALSE(status.ok());
+    return error_message(status);
+  };
+  EXPECT_THAT(message(*mel, of_wave), HasSubstr("makes no audio features of this shape"));
+  EXPECT_THAT(message(*wave, of_mel), HasSubstr("makes no audio features of this shape"));
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{6, 16}, {5, 15}, {5, 17}, {80}, {5, 4, 4}}) {
+    EncoderFeatures other = of_mel;
+    other.shape = shape;
+    EXPECT_THAT(message(*mel, other), HasSubstr("of this shape"));
+  }
+  for (const auto& [positions, rows] : {std::pair(9, 0), std::pair(7, 0), std::pair(8, 8), std::pair(INT32_MAX, 0)}) {
+    EncoderFeatures other = of_mel;
+    other.num_positions = positions;
+    other.num_rows = rows;
+    EXPECT_THAT(message(*mel, other), HasSubstr("have 8 positions and 0 rows")) << positions;
+  }
+  EncoderFeatures none = of_wave;
+  none.shape = {1};
+  EXPECT_THAT(message(*wave, none), HasSubstr("of this shape"));
+  EncoderFeatures picture = of_mel;
+  picture.modality = Modality::kImage;
+  EXPECT_THAT(message(*mel, picture), HasSubstr("(whisper) takes no image input"));
+  EXPECT_THAT(message(*good_registry(R"({"model_type": "bart", "vocab_size": 10})"), of_mel),
+              HasSubstr("takes no audio"));
+}
+
 // ---- Front ends
 
 TEST(LogMelProcessor, GivesWhatLogMelGives) {

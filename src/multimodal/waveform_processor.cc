@@ -45,6 +45,11 @@ class WaveformProcessor final : public AudioProcessor {
     return std::max<int64_t>(convolved_length(num_samples), 1);
   }
 
+  std::optional<int64_t> positions_of(std::span<const int64_t> shape) const override {
+    if (shape.size() != 1 || shape[0] < least_samples(1)) return std::nullopt;
+    return num_positions(shape[0]);
+  }
+
   // Less than one position's worth is padded with silence.
   std::shared_ptr<const EncoderFeatures> features(std::span<const float> samples) const override {
     auto out = std::make_shared<EncoderFeatures>();

@@ -111,14 +111,41 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
   ASSIGN_OR_RETURN(MultiModalRegistry::Items features,
                    parts_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits));
   inputs.set_encoder_features(std::move(features));
-  const int32_t num_positions = inputs.num_encoder_tokens();
-  if (num_positions <= limits_.max_encoder_len) return ok_status();
-  const bool is_audio = parts_.media->audio() != nullptr;
-  return too_long("multi_modal_data",
-                  str_cat("the ", modality_name(is_audio ? Modality::kAudio : Modality::kImage), " has ", num_positions,
-                          " encoder positions, more than the ", limits_.max_encoder_len, " that ",
-                          encoder_len_is_set() ? "--max-model-len allows" : "the model has",
-                          is_audio ? "; `transept transcribe` takes any length" : ""));
+  return check_positions(inputs.items, "multi_modal_data");
+}
+
+Status PromptProcessor::check_item(const EncoderItem& item) const {
+  const bool has_features = item.features != nullptr;
+  if (has_features != (parts_.media != nullptr) || has_features == !item.token_ids.empty()) {
+    return field_error(has_features ? "has_features" : "token_ids",
+                       str_cat("this model (", spec_.family, ") encodes ",
+                               parts_.media != nullptr ? spec_.modalities.front() : std::string("ids"), " alone"));
+  }
+  if (has_features) {
+    RETURN_IF_ERROR(parts_.media->check(*item.features));
+  } else {
+    RETURN_IF_ERROR(check_token_ids(item.token_ids, "token_ids", spec_.encoder_vocab()));
+  }
+  return check_positions({&item, 1}, "num_positions");
+}
+
+// Of media, or of items of another process.
+Status PromptProcessor::check_positions(std::span<const EncoderItem> items, const std::string& param) const {
+  const bool is_audio = parts_.media != nullptr && parts_.media->audio() != nullptr;
+  const std::string_view input = parts_.media == nullptr ? "input" : spec_.modalities.front();
+  const int32_t positions = num_positions(items);
+  if (positions > limits_.max_encoder_len) {
+    return too_long(
+        param, str_cat("the ", input, " has ", positions, " encoder positions, more than the ", limits_.max_encoder_len,
+                       " that ", encoder_len_is_set() ? "--max-model-len allows" : "the model has",
+                       is_audio ? "; `transept transcribe` takes any length" : ""));
+  }
+  for (const EncoderItem& item : items) {
+    if (spec_.max_item_rows == 0 || item.num_rows() <= spec_.max_item_rows) continue;
+    return too_long(param, str_cat("the ", input, " has ", item.num_rows(), " rows in the encoder, more than the ",
+                                   spec_.max_item_rows, " of the largest that config.json allows"));
+  }
+  return ok_status();
 }
 
 StatusOr<std::vector<int32_t>> PromptProcessor::encoder_ids(const SingletonPrompt& prompt, const std::string& param,

@@ -64,6 +64,12 @@ class PromptProcessor final {
   StatusOr<EncoderDecoderInputs> process_encoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
   StatusOr<EncoderDecoderInputs> process_decoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
 
+  // Checks an item that another process has prepared, before an engine gets it: models take only what process() makes.
+  // Errors (kInvalidArgument) name the field of docs/formats/features.md: ids for an encoder of media, and the other
+  // way round; ids outside the vocabulary; those of MultiModalRegistry::check; more positions than the encoder has
+  // (kOutOfRange).
+  Status check_item(const EncoderItem& item) const;
+
   // Tokenises each word bare and with one leading space, without special tokens. The second form counts only if it has
   // as many ids and a different first id (vLLM's bad words).
   StatusOr<std::vector<std::vector<int32_t>>> bad_words_ids(const std::vector<std::string>& words) const;
@@ -91,6 +97,7 @@ class PromptProcessor final {
   StatusOr<std::vector<int32_t>> tokenize(const std::string& text, const std::string& param, bool add_special_tokens,
                                           TokenizerSide side, const PromptOptions& options) const;
   Status refuse_media(const EncoderDecoderPrompt& prompt) const;
+  Status check_positions(std::span<const EncoderItem> items, const std::string& param) const;
   Status fill_features(const EncoderDecoderPrompt& prompt, const Options& options, EncoderDecoderInputs& inputs) const;
 
   ModelSpec spec_;

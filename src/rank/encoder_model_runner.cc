@@ -71,6 +71,7 @@ Status EncoderModelRunner::size_memory() {
   limits.max_num_encoder_tokens = info_.max_num_encoder_tokens;
   limits.max_encoder_len = info_.max_encoder_len;
   limits.max_decoder_len = info_.max_decoder_len;
+  limits.has_wide_layers = has_wide_layers(spec());
   Arena measuring = Arena::measuring();
   Context context{*device_, measuring, true, nullptr};
   for (const Consumers consumers : kinds_of_items(spec())) {

@@ -26,6 +26,7 @@ class InputBatch final {
     DType kv_dtype = DType::kFloat32;          // of self and cross
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
     int32_t rows_spec = -1;                    // EncodeInputs::Limits::rows_spec
+    bool has_wide_layers = false;              // items have more rows inside the encoder than positions behind it
 
     EncodeInputs::Limits encodes() const {
       return {max_num_encoder_tokens, tables, kv_dtype, encoder_kv_dtype, rows_spec};

@@ -34,6 +34,7 @@ class LargestSteps final {
       encoder_rows -= num_encoder;
       --seqs;
     }
+    widen(plan);
     return plan;
   }
 
@@ -54,6 +55,7 @@ class LargestSteps final {
       const int32_t encoder_rows = std::min(share(limits_.max_num_encoder_tokens, i), longest_item_);
       add_group({0, rows, encoder_rows, true}, plan);
     }
+    widen(plan);
     return plan;
   }
 
@@ -64,6 +66,7 @@ class LargestSteps final {
       add_encode(std::min(rows, longest_item_), plan);
       rows -= longest_item_;
     }
+    widen(plan);
     return plan;
   }
 
@@ -72,6 +75,7 @@ class LargestSteps final {
     for (int32_t i = 0; i < std::min(limits_.max_num_seqs, limits_.max_num_encoder_tokens); ++i) {
       add_encode(std::min(share(limits_.max_num_encoder_tokens, i), longest_item_), plan);
     }
+    widen(plan);
     return plan;
   }
 
@@ -125,6 +129,14 @@ class LargestSteps final {
     encode.consumers = encode.writes = consumers_;
     if (has(consumers_, Consumers::kCross)) add_tables(TableOwner::kGroup, num_rows, encode.group_tables);
     if (has(consumers_, Consumers::kSplice)) add_tables(TableOwner::kItem, num_rows, encode.item_tables);
+  }
+
+  // The rest of the budget goes to one item's widest layer: few positions may have all rows of a step.
+  void widen(StepPlan& plan) const {
+    if (!limits_.has_wide_layers || source_ != RowSource::kEncode || plan.scheduled.encodes.empty()) return;
+    int32_t rest = limits_.max_num_encoder_tokens;
+    for (const PlannedEncode& encode : plan.scheduled.encodes) rest -= encode.num_rows;
+    if (rest > 0) plan.scheduled.encodes.back().num_rows += rest;
   }
 
   const InputBatch::Limits& limits_;

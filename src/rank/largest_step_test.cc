@@ -30,6 +30,39 @@ TEST(LargestSteps, ShortPromptsUseAllSequencesAndAllRows) {
   EXPECT_TRUE(reaches_all);
 }
 
+// One picture may have all rows of a step and few positions, however many sequences may run.
+TEST(LargestSteps, WideLayersUseAllRowsOfTheEncoder) {
+  InputBatch::Limits limits{.max_num_seqs = 2,
+                            .max_num_tokens = 20,
+                            .max_num_encoder_tokens = 300,
+                            .max_encoder_len = 12,
+                            .max_decoder_len = 40,
+                            .tables = {{TableOwner::kSequence, 4}, {TableOwner::kGroup, 8}}};
+  const auto most_rows = [&](RowSource source) {
+    int32_t most = 0;
+    for (const StepPlan& plan : largest_steps(limits, Consumers::kCross, source)) {
+      int32_t rows = 0;
+      for (const PlannedEncode& encode : plan.scheduled.encodes) {
+        EXPECT_LE(encode.num_positions, 12);
+        EXPECT_GE(encode.num_rows, encode.num_positions);
+        rows += encode.num_rows;
+      }
+      EXPECT_LE(rows, 300);
+      most = std::max(most, rows);
+    }
+    return most;
+  };
+  EXPECT_EQ(most_rows(RowSource::kEncode), 24);
+  limits.has_wide_layers = true;
+  EXPECT_EQ(most_rows(RowSource::kEncode), 300);
+  EXPECT_EQ(most_rows(RowSource::kResident), 24);  // rows that are there already are positions
+  for (const StepPlan& plan : largest_encodes(limits, Consumers::kCross)) {
+    int32_t rows = 0;
+    for (const PlannedEncode& encode : plan.scheduled.encodes) rows += encode.num_rows;
+    EXPECT_EQ(rows, 300);
+  }
+}
+
 // Every sequence and group has a table of each of its specs, which holds what is read and written.
 TEST(LargestSteps, HaveTablesOfEachSpec) {
   const InputBatch::Limits limits{

@@ -8,6 +8,8 @@ bool has_no_limit(const ModelSpec& spec) {
   return std::max(spec.max_encoder_positions, spec.max_decoder_positions) == ModelSpec::kNoLimit;
 }
 
+bool has_wide_layers(const ModelSpec& spec) { return spec.max_item_rows > spec.max_encoder_positions; }
+
 StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> asked, int32_t default_len) {
   const int32_t positions = std::max(spec.max_encoder_positions, spec.max_decoder_positions);
   const bool unlimited = has_no_limit(spec);

@@ -20,6 +20,9 @@ struct Lengths {
 
 bool has_no_limit(const ModelSpec& spec);
 
+// Whether items may have more rows in some layer of the encoder than positions behind it (Swin).
+bool has_wide_layers(const ModelSpec& spec);
+
 // asked: --max-model-len; default_len: in its place for models without a limit. Errors: more than the model has.
 StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> asked, int32_t default_len);
 

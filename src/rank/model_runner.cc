@@ -145,7 +145,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           spec().position_axes,
           options_.kv_dtype,
           loaded_.has_int8_encoder() ? DType::kInt8 : DType::kFloat32,
-          info_.rows_spec};
+          info_.rows_spec,
+          has_wide_layers(spec())};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {

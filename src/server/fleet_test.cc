@@ -313,6 +313,23 @@ TEST_F(EncodeRoute, RefusesByName) {
   const auto cut = encode("\x01\x01", kFeaturesContentType, "?consumer=p0");
   EXPECT_EQ(cut.status, 400);
   EXPECT_THAT(cut.body, HasSubstr("splice_offset"));
+  // Bytes that no prompt of this model gives: they would end the process in the encoder.
+  const auto as_bytes = [](const EncoderItem& item) {
+    std::vector<std::byte> bytes;
+    encode_input(item, bytes);
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  auto picture = std::make_shared<EncoderFeatures>();
+  picture->modality = Modality::kImage;
+  picture->shape = {3, 1, 1};
+  picture->values.resize(3);
+  picture->num_positions = 1;
+  for (const auto& [item, part] : {std::pair(EncoderItem({5, 99999}), "token id 99999 is outside the vocabulary"),
+                                   std::pair(EncoderItem({}, picture), "encodes ids alone")}) {
+    const auto reply = encode(as_bytes(item), kFeaturesContentType, "?consumer=p0");
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_THAT(reply.body, HasSubstr(part));
+  }
   EXPECT_EQ(encode("{}", "application/json", "", {{std::string(kInstanceCodeHeader), "0"}}).status, 401);
   const auto stranger =
       encoders_[0]->client().post("/v1/encode", "application/json", R"({"prompt": "word", "consumer": "p0"})");

@@ -35,6 +35,9 @@ StatusOr<EncodeBody> read_features(const ServerContext& context, const HttpReque
   body.fields = std::move(parsed.body);
   StatusOr<EncoderItem> item = decode_input(std::as_bytes(std::span(request.body)));
   if (!item.ok()) return with_prefix(item.status(), "the body");
+  if (Status checked = context.model.prompts->check_item(*item); !checked.ok()) {
+    return with_prefix(checked, "the body");
+  }
   body.items.push_back(std::move(item).value());
   return body;
 }

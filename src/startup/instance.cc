@@ -51,6 +51,7 @@ class Instance::Intake final : public EncodeIntake {
     return unimplemented("a prompt of ", inputs.items.size(), " inputs: one is encoded for a ticket");
   }
   Status encode(const Ticket& ticket, EncoderItem item) override {
+    RETURN_IF_ERROR(model_.prompts->check_item(item));
     RequestSpec spec;
     spec.id = id_of(input_of(ticket.key));
     spec.inputs.items.push_back(std::move(item));

@@ -272,9 +272,10 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   const PromptProcessor::Limits limits{info.max_encoder_len, info.max_decoder_len};
   loaded.prompts = std::make_unique<PromptProcessor>(
       loaded.model_config, loaded.generation, info.spec, limits,
-      PromptProcessor::Parts{loaded.tokenizer.get(), no_tokenizer,
-                             loaded.media->audio() != nullptr || loaded.media->image() != nullptr ? loaded.media.get() : nullptr,
-                             loaded.speech_tokens.get(), config.media_limits});
+      PromptProcessor::Parts{
+          loaded.tokenizer.get(), no_tokenizer,
+          loaded.media->audio() != nullptr || loaded.media->image() != nullptr ? loaded.media.get() : nullptr,
+          loaded.speech_tokens.get(), config.media_limits});
   return loaded;
 }
 

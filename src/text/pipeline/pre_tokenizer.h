@@ -29,9 +29,9 @@ class PreTokenizer final {
   PreTokenizer() = default;
 
   // Parses the member "pre_tokenizer" of a tokenizer.json (null: none): Sequence, ByteLevel, Metaspace, Split,
-  // Whitespace, WhitespaceSplit, Digits, Punctuation, BertPreTokenizer; 64 steps at most. `add_prefix_space`, if set, overrides that of a
-  // ByteLevel at the top, as tokenizer_config.json does. Errors name the field; another type is kUnimplemented, by
-  // name.
+  // Whitespace, WhitespaceSplit, Digits, Punctuation, BertPreTokenizer; 64 steps at most. `add_prefix_space`, if set,
+  // overrides that of a ByteLevel at the top, as tokenizer_config.json does. Errors name the field; another type is
+  // kUnimplemented, by name.
   static StatusOr<PreTokenizer> parse(const JsonField& field, std::optional<bool> add_prefix_space);
 
   // ByteLevel with GPT-2's pattern.

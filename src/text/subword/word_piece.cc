@@ -29,8 +29,8 @@ StatusOr<std::unique_ptr<WordPieceModel>> WordPieceModel::parse(const JsonField&
     const std::string_view text = vocabulary.token(id);
     if (text.empty()) continue;
     if (text.size() > kMaxPieceBytes) {
-      return vocab.error(str_cat("token ", id, " has ", text.size(), " bytes, more than the ", kMaxPieceBytes,
-                                 " allowed"));
+      return vocab.error(
+          str_cat("token ", id, " has ", text.size(), " bytes, more than the ", kMaxPieceBytes, " allowed"));
     }
     first.push_back({text, id});
     if (text.size() > prefix.size() && text.starts_with(prefix)) rest.push_back({text.substr(prefix.size()), id});
