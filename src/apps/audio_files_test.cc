@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using transept::testing::TestFolder;
 
 std::vector<std::string> paths_of(const FoundFiles& found, const TestFolder& folder) {
@@ -32,9 +31,11 @@ std::vector<std::string> paths_of(const FoundFiles& found, const TestFolder& fol
 
 std::vector<std::string> names_of(std::vector<std::string> paths, const TranscriptFiles& files = {}) {
   std::vector<FoundFile> inputs;
+  inputs.reserve(paths.size());
   for (std::string& path : paths) inputs.push_back({.path = std::move(path)});
   name_outputs(inputs, files);
   std::vector<std::string> names;
+  names.reserve(inputs.size());
   for (FoundFile& input : inputs) names.push_back(std::move(input.name));
   return names;
 }
@@ -171,7 +172,7 @@ TEST(ReadAudio, StreamsAreReadWholeUpToALimit) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const auto written = [&](size_t bytes, size_t limit) {
     std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << std::string(bytes, 'x'); });
-    const Status status = read_audio(
+    Status status = read_audio(
                               pipe, [] { return false; }, limit)
                               .status();
     writer.join();

@@ -18,10 +18,8 @@ using testing::json_of;
 using testing::kMoonshine;
 using testing::kTinyFrontEnd;
 using testing::kTinyWhisper;
-using ::testing::Not;
 using testing::registry_of;
 using testing::samples_of_wav;
-using testing::TestFolder;
 using testing::wav_of;
 
 Json samples_item(int64_t count, int32_t rate = 16000) {
