@@ -132,7 +132,7 @@ Status PromptProcessor::check_item(const EncoderItem& item) const {
 // Of media, or of items of another process.
 Status PromptProcessor::check_positions(std::span<const EncoderItem> items, const std::string& param) const {
   const bool is_audio = parts_.media != nullptr && parts_.media->audio() != nullptr;
-  const std::string_view input = parts_.media == nullptr ? "input" : spec_.modalities.front();
+  const std::string input = parts_.media == nullptr ? "input" : spec_.modalities.front();
   const int32_t positions = num_positions(items);
   if (positions > limits_.max_encoder_len) {
     return too_long(
