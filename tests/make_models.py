@@ -114,6 +114,7 @@ def make_vision_model(name, encoder, decoder, storage):
     folder.mkdir(parents=True)
     config = vision_family.make_config(encoder, decoder)
     write_json(folder / "config.json", config)
+    write_json(folder / "preprocessor_config.json", vision_family.preprocessor(config["encoder"]))
     weights = vision_family.make_weights(config, storage)
     save_weights(folder, vision_family.stored_names(weights, storage), storage, "")
     print(name, vision_family.write(folder, config, weights, storage), "passes")

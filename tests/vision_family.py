@@ -63,6 +63,17 @@ def make_config(encoder, decoder):
             "decoder": {"vocab_size": VOCABULARY, "is_decoder": True, "add_cross_attention": True, **ids, **decoder}}
 
 
+def preprocessor(encoder):
+    """preprocessor_config.json: pictures of the tower's size."""
+    size = encoder["image_size"]
+    height, width = size if isinstance(size, (list, tuple)) else (size, size)
+    kind = {"vit": "ViT", "deit": "DeiT", "donut-swin": "Donut"}[encoder["model_type"]]
+    own = {"DeiT": {"do_center_crop": False}, "Donut": {"do_align_long_axis": False, "do_thumbnail": True, "do_pad": True}}
+    return {"image_processor_type": kind + "ImageProcessor", "do_resize": True, "size": {"height": height, "width": width},
+            "resample": 2, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True,
+            "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], **own.get(kind, {})}
+
+
 def reference(config):
     """The reference's model, in double precision, with weights of its own."""
     side = lambda fields: transformers.AutoConfig.for_model(**fields)

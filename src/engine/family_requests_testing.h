@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "engine/llm_engine.h"
 #include "models/checkpoints_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "multimodal/multimodal_testing.h"
 #include "multimodal/registry.h"
 #include "rank/local_executor.h"
 
@@ -94,6 +96,19 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     return make_engine(setup, std::make_unique<LocalExecutor>(std::move(runner).value()));
   }
 
+  // What the family's processor makes of a picture of seeded pixels.
+  MultiModalRegistry::Items picture(int32_t which) const {
+    constexpr int32_t kWidth = 9, kHeight = 7;
+    std::string pixels;
+    for (int32_t i = 0; i < 3 * kWidth * kHeight; ++i) pixels.push_back(static_cast<char>(i * (5 + 2 * which) % 256));
+    Json item = Json::object(), media = Json::object();
+    item.set("rgb", base64_of(pixels));
+    item.set("width", kWidth);
+    item.set("height", kHeight);
+    media.set("image", std::move(item));
+    return MultiModalRegistry::create(config_).value()->process(media, {}).value();
+  }
+
   EncoderDecoderInputs inputs_of(const ModelSpec& spec, int32_t which) const {
     EncoderDecoderInputs inputs;
     inputs.prompt_token_ids = {1, 2, 3 + which};
@@ -102,6 +117,10 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
       ids.reserve(size_t{5} + 3 * static_cast<size_t>(which));
       for (int32_t i = 0; i < 5 + 3 * which; ++i) ids.push_back((7 * which + 3 * i) % spec.encoder_vocab());
       inputs.set_encoder_ids(std::move(ids));
+      return inputs;
+    }
+    if (spec.modalities.front() == "image") {
+      inputs.set_encoder_features(picture(which));
       return inputs;
     }
     EncoderFeatures features;
@@ -131,7 +150,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     const ModelSpec& spec = engine.executor().info().spec;
     for (int32_t i = 0; i < 6; ++i) {
       SamplingParams params;
-      params.max_tokens = 12;
+      params.max_tokens = std::min(12, spec.max_decoder_positions - 3);  // behind the prompt
       params.seed = static_cast<uint64_t>(i);
       params.logprobs = 2;
       if (i == 1) params.n = 3, params.temperature = 1, params.top_p = 0.9f;
