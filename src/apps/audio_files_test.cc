@@ -173,8 +173,8 @@ TEST(ReadAudio, StreamsAreReadWholeUpToALimit) {
   const auto written = [&](size_t bytes, size_t limit) {
     std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << std::string(bytes, 'x'); });
     Status status = read_audio(
-                              pipe, [] { return false; }, limit)
-                              .status();
+                        pipe, [] { return false; }, limit)
+                        .status();
     writer.join();
     return status;
   };
