@@ -13,9 +13,9 @@
 #include <cmath>
 
 #include "base/checked_math.h"
+#include "core/picture_size_field.h"
 #include "layers/patch_embedding.h"
 #include "models/activation_field.h"
-#include "models/picture_size_field.h"
 #include "models/swin_stage.h"
 #include "models/vision_tower.h"
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/picture_size_field.h"
 #include "layers/embedding.h"
 #include "layers/patch_embedding.h"
 #include "models/activation_field.h"
-#include "models/picture_size_field.h"
 #include "models/vision_tower.h"
 
 namespace transept {

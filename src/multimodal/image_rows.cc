@@ -2,38 +2,16 @@
 
 #include "base/checked_math.h"
 #include "base/strings.h"
+#include "core/picture_size_field.h"
 
 namespace transept {
 namespace {
 
 constexpr int64_t kMaxSide = 1 << 15, kMaxPatch = 1 << 12, kMaxStages = 16;
 
-struct Size {
-  int64_t height = 0, width = 0;
-  bool operator==(const Size&) const = default;
-};
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 bool is_picture(std::span<const int64_t> shape) {
   const auto is_side = [](int64_t side) { return side >= 1 && side <= kMaxSide; };
   return shape.size() == 3 && shape[0] == 3 && is_side(shape[1]) && is_side(shape[2]);
-}
-
-// A side, or [height, width]. Absent: `fallback`, as in transformers.
-StatusOr<Size> read_size(const Json& object, const ConfigReader& reader, std::string_view key, int64_t max,
-                         int64_t fallback) {
-  const Json* value = object.find(key);
-  if (value == nullptr || !value->is_array()) {
-    ASSIGN_OR_RETURN(const int64_t side, reader.integer(key, 1, max, fallback));
-    return Size{side, side};
-  }
-  const Json::Array& sides = value->as_array();
-  const auto is_side = [max](const Json& one) { return one.is_int() && one.as_int() >= 1 && one.as_int() <= max; };
-  if (sides.size() != 2 || !is_side(sides[0]) || !is_side(sides[1])) {
-    return reader.error(key, str_cat("expected a whole number from 1 to ", max, ", or [height, width] of two"));
-  }
-  return Size{sides[0].as_int(), sides[1].as_int()};
 }
 
 StatusOr<int32_t> product(const ConfigReader& reader, int64_t a, int64_t b, int64_t more) {
@@ -45,18 +23,19 @@ StatusOr<int32_t> product(const ConfigReader& reader, int64_t a, int64_t b, int6
 // As many positions as the table has: a picture of another size has no place in it.
 class FixedRows final : public ImageRows {
  public:
-  FixedRows(Size size, int32_t num_positions, std::string file)
+  FixedRows(PictureSize size, int32_t num_positions, std::string file)
       : size_(size), num_positions_(num_positions), file_(std::move(file)) {}
 
   StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
-    if (is_picture(shape) && Size{shape[1], shape[2]} == size_) return ImageRowCounts{num_positions_, num_positions_};
+    if (is_picture(shape) && PictureSize{shape[1], shape[2]} == size_)
+      return ImageRowCounts{num_positions_, num_positions_};
     const std::string made = is_picture(shape) ? str_cat(shape[1], " x ", shape[2]) : std::string("other");
     return invalid_argument("preprocessor_config.json gives pictures of ", made, ", and the tower takes ", size_.height,
                             " x ", size_.width, " (", file_, ": image_size)");
   }
 
  private:
-  Size size_;
+  PictureSize size_;
   int32_t num_positions_;
   std::string file_;
 };
@@ -64,11 +43,11 @@ class FixedRows final : public ImageRows {
 // Patches, whose sides are halved (rounded up) behind each stage but the last.
 class SwinRows final : public ImageRows {
  public:
-  SwinRows(Size patch, int64_t num_stages) : patch_(patch), num_stages_(num_stages) {}
+  SwinRows(PictureSize patch, int64_t num_stages) : patch_(patch), num_stages_(num_stages) {}
 
   StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
     if (!is_picture(shape)) return invalid_argument("the tower takes pictures of [3, height, width]");
-    Size map{ceil_div(shape[1], patch_.height), ceil_div(shape[2], patch_.width)};
+    PictureSize map{ceil_div(shape[1], patch_.height), ceil_div(shape[2], patch_.width)};
     const int64_t num_rows = map.height * map.width;
     for (int64_t stage = 1; stage < num_stages_; ++stage) {
       map = {ceil_div(map.height, 2), ceil_div(map.width, 2)};
@@ -77,12 +56,12 @@ class SwinRows final : public ImageRows {
   }
 
  private:
-  Size patch_;
+  PictureSize patch_;
   int64_t num_stages_;
 };
 
 StatusOr<std::unique_ptr<ImageRows>> make_swin_rows(const Json& tower, const ConfigReader& reader) {
-  ASSIGN_OR_RETURN(const Size patch, read_size(tower, reader, "patch_size", kMaxPatch, 4));
+  ASSIGN_OR_RETURN(const PictureSize patch, read_picture_size(tower, reader, "patch_size", kMaxPatch, 4));
   int64_t num_stages = 4;
   if (const Json* depths = tower.find("depths"); depths != nullptr && !depths->is_null()) {
     num_stages = depths->is_array() ? static_cast<int64_t>(depths->as_array().size()) : 0;
@@ -107,8 +86,8 @@ StatusOr<std::unique_ptr<ImageRows>> make_composite_image_rows(const ModelConfig
                                     "\" is not supported; vit, deit and donut-swin are"),
                       "model_type");
   }
-  ASSIGN_OR_RETURN(const Size patch, read_size(*tower, reader, "patch_size", kMaxPatch, 16));
-  ASSIGN_OR_RETURN(const Size image, read_size(*tower, reader, "image_size", kMaxSide, 224));
+  ASSIGN_OR_RETURN(const PictureSize patch, read_picture_size(*tower, reader, "patch_size", kMaxPatch, 16));
+  ASSIGN_OR_RETURN(const PictureSize image, read_picture_size(*tower, reader, "image_size", kMaxSide, 224));
   // A token of the class, and DeiT's of distillation.
   const int64_t num_tokens = type == "deit" ? 2 : 1;
   ASSIGN_OR_RETURN(const int32_t positions,

@@ -98,40 +98,32 @@ def test_every_required_field_missing(world):
                 check_refusal(world, path, world.text.wire.post(path, {k: v for k, v in base.items() if k != field}), field)
 
 
-def test_prompts(world):
-    document = world.text.wire.get("/openapi.json").json
-    for path in ("/v1/completions", "/v1/score"):
-        schema = request_schema(document, path)
-        is_right, seen = judge(document, schema["properties"]["prompt"]), set()
-        for value in (changed for prompt in PROMPTS for changed in mutations(prompt, REPLACEMENTS)):
-            if json.dumps(value) in seen:
-                continue
-            seen.add(json.dumps(value))
-            right = is_right(value)
-            with world.tally.case(f"{path} prompt: {short(value)} ({'right' if right else 'wrong'})"):
-                reply = world.text.wire.post(path, {"max_tokens": 1, "prompt": value})
-                if right:
-                    check_taken(world, path, reply, schema["properties"])
-                else:
-                    check_refusal(world, path, reply, "prompt")
-
-
-def test_messages(world):
-    path = "/v1/chat/completions"
+def check_field(world, path, field, values):
+    """Each different value of one field is taken or refused as the schema says."""
     document = world.text.wire.get("/openapi.json").json
     schema = request_schema(document, path)
-    is_right, seen = judge(document, schema["properties"]["messages"]), set()
-    for value in (changed for messages in MESSAGES for changed in mutations(messages, REPLACEMENTS)):
+    is_right, seen = judge(document, schema["properties"][field]), set()
+    for value in values:
         if json.dumps(value) in seen:
             continue
         seen.add(json.dumps(value))
         right = is_right(value)
-        with world.tally.case(f"{path} messages: {short(value)} ({'right' if right else 'wrong'})"):
-            reply = world.text.wire.post(path, {"max_tokens": 1, "messages": value})
+        with world.tally.case(f"{path} {field}: {short(value)} ({'right' if right else 'wrong'})"):
+            reply = world.text.wire.post(path, {"max_tokens": 1, field: value})
             if right:
                 check_taken(world, path, reply, schema["properties"])
             else:
-                check_refusal(world, path, reply, "messages")
+                check_refusal(world, path, reply, field)
+
+
+def test_prompts(world):
+    for path in ("/v1/completions", "/v1/score"):
+        check_field(world, path, "prompt", (changed for prompt in PROMPTS for changed in mutations(prompt, REPLACEMENTS)))
+
+
+def test_messages(world):
+    check_field(world, "/v1/chat/completions", "messages",
+                (changed for messages in MESSAGES for changed in mutations(messages, REPLACEMENTS)))
 
 
 def test_no_json(world):

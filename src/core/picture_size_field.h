@@ -12,6 +12,7 @@ namespace transept {
 
 struct PictureSize {
   int64_t height = 0, width = 0;
+  bool operator==(const PictureSize&) const = default;
 };
 
 // Reads the field `key` of `object`, which `reader` is of: a number of both sides, or a list of height and width.

@@ -1,4 +1,4 @@
-#include "models/picture_size_field.h"
+#include "core/picture_size_field.h"
 
 namespace transept {
 
