@@ -35,6 +35,7 @@ class TicketAsker final : public EncodeAsker {
   // As TicketOffers has them.
   void explain(const ModelFingerprint& other, std::string why) { offers_.explain(other, std::move(why)); }
   void wait_once() { offers_.wait_once(); }
+  void begin_drain() { offers_.begin_drain(); }
 
   void start(std::shared_ptr<EcInbox> inbox) override;
   void ask(EncodeAsk ask) override;

@@ -226,6 +226,41 @@ TEST_F(TicketAskerTest, WaitsAgainForEncodeInstancesWhenTheBrokerIsBack) {
   EXPECT_THAT(error_message(failure().why), HasSubstr("no encode instance"));
 }
 
+TEST_F(TicketAskerTest, WaitsForABrokerThatIsAwayUntilItDrains) {
+  options_.wait_for_encoders = milliseconds(50);
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  start();
+  asker_->ask(ask_of("r1"));
+  while (encoders_.num_tickets().value() < 1) std::this_thread::sleep_for(milliseconds(1));
+  hub_->go_away();
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(asker_->num_asked(), 1u) << "a broker may start again";
+  EXPECT_TRUE(inbox_->is_empty());
+  asker_->begin_drain();
+  const EcAskFailed failed = failure();
+  EXPECT_TRUE(absl::IsUnavailable(failed.why)) << failed.why;
+  EXPECT_THAT(error_message(failed.why), HasSubstr("the broker"));
+  EXPECT_EQ(asker_->num_asked(), 0u);
+}
+
+TEST_F(TicketAskerTest, WhileItDrainsABrokerMayBeAwayForAMoment) {
+  options_.wait_for_encoders = seconds(2);
+  options_.offer_again = milliseconds(5);
+  encoder_is_there();
+  start();
+  asker_->begin_drain();
+  for (int i = 0; i < 3; ++i) {
+    hub_->go_away();
+    asker_->ask(ask_of(str_cat("r", i)));
+    std::this_thread::sleep_for(milliseconds(800));
+    hub_->come_back_empty();
+    encoder_is_there();
+    ASSERT_TRUE(take().has_value());
+  }
+  EXPECT_TRUE(inbox_->is_empty()) << "it was away for 2.4 s, but not at once";
+}
+
 TEST_F(TicketAskerTest, OffersAgainWhatABrokerHasForgotten) {
   options_.offer_again = milliseconds(10);
   start();

@@ -57,6 +57,15 @@ void TicketOffers::wait_once() {
   waits_once_ = true;
 }
 
+void TicketOffers::begin_drain() {
+  const TimePoint now = steady_now();
+  const MutexLock lock(mutex_);
+  if (std::exchange(is_draining_, true)) return;
+  // Whether the broker is away is found by offering.
+  for (auto& [input, offered] : offered_) offers_.move(input, offered.next_offer, now);
+  changed_.notify_all();
+}
+
 int64_t TicketOffers::num_offered_again() const {
   const MutexLock lock(mutex_);
   return num_offered_again_;
@@ -108,7 +117,7 @@ void TicketOffers::offer(const Offer& offer, TimePoint now) {
   if (const Status may = check_wait(offer, now); !may.ok()) return fail(input, may);
   const Status offered = broker_->offer(offer.ticket);
   if (absl::IsUnavailable(offered)) {
-    is_away_ = true;
+    broker_is_away(now);
     return offer_later(input, now + options_.retry);
   }
   if (offered.ok() && offer.offered != TimePoint::max()) {
@@ -122,8 +131,7 @@ void TicketOffers::offer(const Offer& offer, TimePoint now) {
 void TicketOffers::look_for_encoders(TimePoint now) {
   looked_at_ = now;
   const auto peers = broker_->peers();
-  is_away_ = is_away_ || !peers.ok();
-  if (!peers.ok()) return;  // offering says so, too
+  if (!peers.ok()) return broker_is_away(now);
   // Records may have run out while nobody could renew them.
   if (std::exchange(is_away_, false)) back_at_ = now;
   last_seen_.clear();
@@ -135,11 +143,22 @@ void TicketOffers::look_for_encoders(TimePoint now) {
   }
 }
 
+void TicketOffers::broker_is_away(TimePoint now) {
+  if (!std::exchange(is_away_, true)) away_since_ = now;
+}
+
+Status TicketOffers::check_away(TimePoint now) const {
+  if (now - away_since_ < options_.wait_for_encoders) return ok_status();
+  const MutexLock lock(mutex_);
+  if (!is_draining_) return ok_status();
+  return absl::UnavailableError("this instance is ending, and the broker, which would find an encode instance, is away");
+}
+
 // Whether an encode instance of the model is known, or was a short time ago.
 Status TicketOffers::check_wait(const Offer& offer, TimePoint now) {
   if (is_away_ || looked_at_ == TimePoint::min() || now - looked_at_ >= options_.look_for_encoders) {
     look_for_encoders(now);
-    if (is_away_) return ok_status();
+    if (is_away_) return check_away(now);
   }
   const auto found = known_.find(offer.ticket.model.bytes);
   const Known known = found == known_.end() ? Known() : found->second;

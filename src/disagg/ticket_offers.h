@@ -1,6 +1,7 @@
 // Offers tickets in a broker's shared queue until they are withdrawn. A broker that has lost its tickets, or was away,
 // hears of them again. While no encode instance of a ticket's model is known, the ticket waits a while, and fails then.
-// While the broker is away, none is known or unknown: the wait begins when it is back.
+// While the broker is away, none is known or unknown: the wait begins when it is back. An owner that drains waits for a
+// broker that is away no longer than for encode instances: the process that has both may have ended.
 //
 // Owned by who asks for encodes, and keeps their inputs: a decode instance (ticket_asker.h), a proxy. A thread of its
 // own speaks with the broker. Thread-safe.
@@ -52,6 +53,8 @@ class TicketOffers final {
   // Inputs can be encoded elsewhere than by encode instances, so once none was known for wait_for_encoders, tickets
   // fail at once until one is.
   void wait_once();
+  // The owner ends soon: a ticket fails (kUnavailable) once the broker was away for wait_for_encoders.
+  void begin_drain();
 
   int64_t num_offered_again() const;  // tickets that the broker had lost
 
@@ -76,7 +79,9 @@ class TicketOffers final {
   void run();
   void offer(const Offer& offer, TimePoint now);
   void look_for_encoders(TimePoint now);
+  void broker_is_away(TimePoint now);
   Status check_wait(const Offer& offer, TimePoint now);
+  Status check_away(TimePoint now) const;
   void fail(const EcInput& input, const Status& why);
   void offer_later(const EcInput& input, TimePoint at, bool is_offered = false);
   void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -92,6 +97,7 @@ class TicketOffers final {
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::pair<ModelFingerprint, std::string> explained_ ABSL_GUARDED_BY(mutex_);
   bool waits_once_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<EcInput, Offered> offered_ ABSL_GUARDED_BY(mutex_);
   EcTimers offers_ ABSL_GUARDED_BY(mutex_);
   std::vector<EcInput> withdrawn_ ABSL_GUARDED_BY(mutex_);  // the broker has not heard of it
@@ -101,6 +107,7 @@ class TicketOffers final {
   TimePoint back_at_ = TimePoint::min();     // the broker
   std::optional<TimePoint> first_begin_;     // of the first ticket
   bool is_away_ = false;                     // the broker
+  TimePoint away_since_ = TimePoint::max();  // the broker
   std::map<Model, Known> known_;             // encode instances, by model
   std::vector<ModelFingerprint> last_seen_;  // the models of those that were there at the last look
   std::thread thread_;

@@ -1,6 +1,7 @@
 #include "disagg/ticket_taker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -75,7 +76,7 @@ std::vector<EcInput> TicketTaker::lose_all() {
 bool TicketTaker::drain(Duration timeout) {
   const TimePoint end = steady_now() + timeout;
   const MutexLock lock(mutex_);
-  is_draining_ = true;
+  if (!std::exchange(is_draining_, true)) drains_since_ = steady_now();
   changed_.notify_all();
   while (is_taking_ || !in_work_.empty()) {
     if (!changed_.wait_until(mutex_, end) && steady_now() >= end) return !is_taking_ && in_work_.empty();
@@ -128,6 +129,7 @@ void TicketTaker::run_taker() {
       changed_.notify_all();
     }
     renew_due();
+    leave_all_if_broker_is_gone();
   }
 }
 
@@ -180,7 +182,12 @@ void TicketTaker::renew_due() {
     }
   }
   for (const EcKey& key : due) {
-    if (!absl::IsNotFound(broker_->renew(options_.self, key))) continue;
+    const Status renewed = broker_->renew(options_.self, key);
+    if (!absl::IsUnavailable(renewed)) {
+      const MutexLock lock(mutex_);
+      broker_heard_ = steady_now();
+    }
+    if (!absl::IsNotFound(renewed)) continue;
     const EcInput input = input_of(key);
     {
       const MutexLock lock(mutex_);
@@ -191,6 +198,15 @@ void TicketTaker::renew_due() {
     }
     intake_.abort(input);
   }
+}
+
+void TicketTaker::leave_all_if_broker_is_gone() {
+  {
+    const MutexLock lock(mutex_);
+    if (!is_draining_) return;
+    if (steady_now() - std::max(drains_since_, broker_heard_) < options_.wait_for_broker) return;
+  }
+  for (const EcInput& input : lose_all()) intake_.abort(input);
 }
 
 // ---- The workers

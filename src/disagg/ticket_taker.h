@@ -57,6 +57,7 @@ class TicketTaker final {
     Duration busy_look = std::chrono::milliseconds(5);    // how often one that has much to do asks for more
     Duration retry = std::chrono::milliseconds(200);      // of a broker or an asker that is away
     int32_t max_fetches = 3;                              // then another instance may try
+    Duration wait_for_broker = std::chrono::seconds(5);   // of one that drains (drain())
     std::function<void(const TicketEnd&)> on_end;         // on any thread of it; null: none is told
   };
 
@@ -67,7 +68,9 @@ class TicketTaker final {
   TicketTaker(const TicketTaker&) = delete;
   TicketTaker& operator=(const TicketTaker&) = delete;
 
-  // Takes no further ticket, and waits until none is in work. False: some are after `timeout`.
+  // Takes no further ticket, and waits until none is in work. False: some are after `timeout`. What is in work when the
+  // broker was away for wait_for_broker is left: the process that has the broker may have ended, and the consumers of
+  // rows with it.
   bool drain(Duration timeout);
 
   struct Counts {
@@ -98,6 +101,7 @@ class TicketTaker final {
   void take_one(bool is_busy);
   void add(const Ticket& ticket);
   void renew_due();
+  void leave_all_if_broker_is_gone();
   void run_worker();
   std::map<EcInput, InWork>::iterator next_to_begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Fate work(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
@@ -121,6 +125,8 @@ class TicketTaker final {
   CondVar changed_;
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  TimePoint drains_since_ ABSL_GUARDED_BY(mutex_);
+  TimePoint broker_heard_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();  // its last answer
   bool is_taking_ ABSL_GUARDED_BY(mutex_) = false;  // the broker may give a ticket any moment
   std::map<EcInput, InWork> in_work_ ABSL_GUARDED_BY(mutex_);
   int64_t num_positions_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -504,6 +504,31 @@ TEST_F(TicketTakerTest, DestroyedItAbortsWhatIsInWork) {
   EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
 }
 
+TEST_F(TicketTakerTest, LeavesWhatIsInWorkWhenItDrainsAndTheBrokerIsGone) {
+  options_.wait_for_broker = milliseconds(300);
+  start();
+  offer(asker_.keep("r0", {1}));
+  ASSERT_TRUE(intake_.wait_for_begun(1));
+  EXPECT_FALSE(taker_->drain(milliseconds(800))) << "the broker is there: it may take as long as it needs";
+  EXPECT_TRUE(intake_.aborted().empty());
+  hub_->go_away();
+  EXPECT_TRUE(taker_->drain(seconds(10)));
+  EXPECT_EQ(intake_.aborted(), std::set<std::string>{"r0"});
+  EXPECT_EQ(taker_->counts().num_left, 1);
+}
+
+TEST_F(TicketTakerTest, GoesOnWhileTheBrokerIsAwayUnlessItDrains) {
+  options_.wait_for_broker = milliseconds(50);
+  start();
+  offer(asker_.keep("r0", {1}));
+  ASSERT_TRUE(intake_.wait_for_begun(1));
+  hub_->go_away();
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_TRUE(intake_.aborted().empty());
+  intake_.finish("r0", ok_status());
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; }));
+}
+
 // ---- Who may call
 
 TEST(InstanceCalls, ACodeIsOfTheWholeCall) {

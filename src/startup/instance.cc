@@ -149,6 +149,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::functio
 
 bool Instance::drain(Duration timeout) {
   const TimePoint end = steady_now() + timeout;
+  if (asker_ != nullptr) asker_->begin_drain();
   {
     const MutexLock lock(mutex_);
     is_draining_ = true;
