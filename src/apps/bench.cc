@@ -79,7 +79,7 @@ Status run_step(LLMEngine& engine, Call& call, int64_t& num_in_flight) {
 // One call: the clock runs until the last token. Of a closed loop the next request comes when one has been answered.
 StatusOr<Call> run_call(const BenchWorkload& work, BenchInputs& inputs, LLMEngine& engine,
                         StartTimes* start = nullptr) {
-  std::vector<BenchInputs::Request> requests = inputs.draw();
+  ASSIGN_OR_RETURN(std::vector<BenchInputs::Request> requests, inputs.draw());
   Call call;
   const int64_t tokens_before = engine.stats().num_generated_tokens;
   size_t next = 0;
@@ -189,6 +189,14 @@ Status run_workload(const std::string& mode, const Flags& flags) {
   start.load = seconds_now() - begin;
   if (model.media->audio() != nullptr && flags.has("input-len")) {
     return invalid_argument(flags.name_of("input-len"), ": this model takes audio, and is given windows of it");
+  }
+  if (model.media->image() != nullptr && flags.has("input-len")) {
+    return invalid_argument(flags.name_of("input-len"), ": this model takes images, which --image-size describes");
+  }
+  for (const char* name : {"image-size", "image-prompt"}) {
+    if (model.media->image() == nullptr && flags.has(name)) {
+      return invalid_argument(flags.name_of(name), ": this model takes no images");
+    }
   }
   ASSIGN_OR_RETURN(BenchInputs inputs, BenchInputs::create(work, model, config.seed));
   work.input_len = inputs.input_len();

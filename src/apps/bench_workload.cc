@@ -1,11 +1,17 @@
 #include "apps/bench_workload.h"
 
 #include <algorithm>
+#include <charconv>
+
+#include "base/base64.h"
+#include "base/strings.h"
+#include "request/request.h"
 
 namespace transept {
 namespace {
 
 constexpr int64_t kMaxLen = 1 << 24;
+constexpr int32_t kMaxImageSide = 1 << 15;
 constexpr const char* kWorkload = "Workload";
 
 // Start, and of a transcribing model the language, the task and no timestamps: what its reference decodes from.
@@ -29,12 +35,29 @@ std::shared_ptr<const EncoderFeatures> window_of(const LoadedModel& model) {
   return audio->features(std::vector<float>(static_cast<size_t>(wanted)));
 }
 
+Status read_image_size(const Flags& flags, BenchWorkload& work) {
+  const std::string given = flags.text_or("image-size", "640x480");
+  const std::vector<std::string_view> sides = split(given, 'x');
+  int32_t* const found[] = {&work.image_width, &work.image_height};
+  bool is_size = sides.size() == std::size(found);
+  for (size_t i = 0; is_size && i < std::size(found); ++i) {
+    const char* const end = sides[i].data() + sides[i].size();
+    const auto [after, error] = std::from_chars(sides[i].data(), end, *found[i]);
+    is_size = error == std::errc() && after == end && *found[i] >= 1 && *found[i] <= kMaxImageSide;
+  }
+  if (is_size) return ok_status();
+  return invalid_argument(flags.name_of("image-size"), " ", given, ": expected WxH, sides from 1 to ", kMaxImageSide);
+}
+
 }  // namespace
 
 std::vector<FlagSpec> bench_workload_flags() {
   return {
       {"input-len", "N", "32", "encoder tokens of each request (random, all different); audio: a window of noise",
        kWorkload},
+      {"image-size", "WxH", "640x480", "models that read images: sides of each picture (noise, all different)",
+       kWorkload},
+      {"image-prompt", "TEXT", "", "models that read images: the text beside each picture", kWorkload},
       {"output-len", "N|LO-HI", "32", "tokens that each request generates, drawn from LO to HI", kWorkload},
       {"batch-size", "N", "1", "latency: requests at once", kWorkload},
       {"num-beams", "N", "1", "beam search with so many beams", kWorkload},
@@ -50,6 +73,8 @@ StatusOr<BenchWorkload> read_bench_workload(const Flags& flags, bool is_latency)
   BenchWorkload work;
   ASSIGN_OR_RETURN(const int64_t input_len, flags.integer("input-len", 1, kMaxLen, 32));
   work.input_len = static_cast<int32_t>(input_len);
+  RETURN_IF_ERROR(read_image_size(flags, work));
+  work.image_prompt = flags.text("image-prompt");
   ASSIGN_OR_RETURN(const Flags::Range output_len, flags.range("output-len", 2, kMaxLen, {.low = 32, .high = 32}));
   work.min_output_len = static_cast<int32_t>(output_len.low);
   work.max_output_len = static_cast<int32_t>(output_len.high);
@@ -78,12 +103,16 @@ BenchInputs::BenchInputs(const BenchWorkload& work, const LoadedModel& model, ui
 
 StatusOr<BenchInputs> BenchInputs::create(const BenchWorkload& work, const LoadedModel& model, uint64_t seed) {
   BenchInputs inputs(work, model, seed);
+  if (model.media != nullptr && model.media->image() != nullptr) {
+    ASSIGN_OR_RETURN(inputs.picture_, inputs.random_picture());
+    inputs.decoder_prompt_ = inputs.picture_->prompt_token_ids;
+  }
   RETURN_IF_ERROR(inputs.check_lengths());
   return inputs;
 }
 
 Status BenchInputs::check_lengths() const {
-  if (silence_ == nullptr && work_.input_len > model_.info.max_encoder_len) {
+  if (silence_ == nullptr && !picture_.has_value() && work_.input_len > model_.info.max_encoder_len) {
     return invalid_argument("--input-len ", work_.input_len, ": the model takes ", model_.info.max_encoder_len);
   }
   const auto prompt = static_cast<int32_t>(decoder_prompt_.size()) + 1;
@@ -114,16 +143,40 @@ std::shared_ptr<const EncoderFeatures> BenchInputs::random_features() {
   return features;
 }
 
-std::vector<BenchInputs::Request> BenchInputs::draw() {
+// Noise, and the prompt beside it, as a request brings them.
+StatusOr<EncoderDecoderInputs> BenchInputs::random_picture() {
+  std::string pixels(static_cast<size_t>(work_.image_width) * static_cast<size_t>(work_.image_height) * 3, '\0');
+  for (char& level : pixels) level = static_cast<char>(random_() >> 56);
+  Json image = Json::object();
+  image.set("rgb", encode_base64(pixels));
+  image.set("width", work_.image_width);
+  image.set("height", work_.image_height);
+  Json prompt = Json::object();
+  if (work_.image_prompt.has_value()) prompt.set("prompt", *work_.image_prompt);
+  prompt.set("multi_modal_data", Json(Json::Object{{"image", std::move(image)}}));
+  Json request = Json::object();
+  request.set("prompt", std::move(prompt));
+  ASSIGN_OR_RETURN(const ParsedRequest parsed, parse_request(request, Json(0)));
+  return model_.prompts->process(parsed.prompt, PromptProcessor::Options(parsed.prompt_options));
+}
+
+int32_t BenchInputs::input_len() const {
+  if (picture_.has_value()) return picture_->num_encoder_tokens();
+  return silence_ == nullptr ? work_.input_len : silence_->num_positions;
+}
+
+StatusOr<std::vector<BenchInputs::Request>> BenchInputs::draw() {
   std::vector<Request> requests(static_cast<size_t>(work_.num_requests));
   std::uniform_int_distribution<int32_t> length(work_.min_output_len, work_.max_output_len);
   for (Request& request : requests) {
-    if (silence_ != nullptr) {
+    if (picture_.has_value()) {
+      ASSIGN_OR_RETURN(request.inputs, random_picture());
+    } else if (silence_ != nullptr) {
       request.inputs.set_encoder_features(random_features());
     } else {
       request.inputs.set_encoder_ids(unique_ids());
     }
-    request.inputs.prompt_token_ids = decoder_prompt_;
+    if (!picture_.has_value()) request.inputs.prompt_token_ids = decoder_prompt_;
     request.params.max_tokens = length(random_);
     request.params.ignore_eos = true;
     request.params.skip_cumulative_logprob = true;  // as the server does

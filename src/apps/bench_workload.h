@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "apps/flags.h"
@@ -13,7 +16,9 @@
 namespace transept {
 
 struct BenchWorkload {
-  int32_t input_len = 0;  // encoder tokens; unused for a model that takes audio
+  int32_t input_len = 0;                      // encoder tokens; unused for a model that takes media
+  int32_t image_width = 0, image_height = 0;  // of a model that takes pictures
+  std::optional<std::string> image_prompt;    // the text beside a picture
   int32_t min_output_len = 0, max_output_len = 0;
   int64_t num_requests = 0;   // per call
   int64_t max_in_flight = 0;  // below num_requests: a closed loop of this many clients
@@ -36,15 +41,15 @@ class BenchInputs final {
     SamplingParams params;
   };
 
-  // Errors: a length that the model does not support.
+  // Errors: a length that the model does not support; a picture or a prompt that it does not take.
   static StatusOr<BenchInputs> create(const BenchWorkload& work, const LoadedModel& model, uint64_t seed);
 
   // Draws the requests of one call. No two inputs of all calls are equal, so no requests share an encode. If a
   // vocabulary has too few different inputs, the engine's count of hits shows it.
-  std::vector<Request> draw();
+  StatusOr<std::vector<Request>> draw();
 
   // Encoder positions per request.
-  int32_t input_len() const { return silence_ == nullptr ? work_.input_len : silence_->num_positions; }
+  int32_t input_len() const;
 
  private:
   BenchInputs(const BenchWorkload& work, const LoadedModel& model, uint64_t seed);
@@ -52,13 +57,15 @@ class BenchInputs final {
   Status check_lengths() const;
   std::vector<int32_t> unique_ids();
   std::shared_ptr<const EncoderFeatures> random_features();
+  StatusOr<EncoderDecoderInputs> random_picture();
 
   BenchWorkload work_;
   const LoadedModel& model_;
   std::mt19937_64 random_;
   std::vector<int32_t> decoder_prompt_;
   std::set<std::vector<int32_t>> seen_;
-  std::shared_ptr<const EncoderFeatures> silence_;  // one window, for its shape; null: the encoder takes ids
+  std::shared_ptr<const EncoderFeatures> silence_;  // one window, for its shape; null: the encoder takes no audio
+  std::optional<EncoderDecoderInputs> picture_;     // the first; none: the encoder takes no pictures
 };
 
 }  // namespace transept

@@ -62,7 +62,7 @@ TEST_F(BenchInputsTest, AreAllDifferentAndOfTheLengthsAsked) {
   std::set<std::vector<int32_t>> seen;
   std::set<int32_t> lengths;
   for (int call = 0; call < 2; ++call) {
-    const std::vector<BenchInputs::Request> requests = inputs.draw(), same = again.draw();
+    const std::vector<BenchInputs::Request> requests = inputs.draw().value(), same = again.draw().value();
     ASSERT_EQ(requests.size(), 40u);
     for (size_t i = 0; i < requests.size(); ++i) {
       const std::vector<int32_t>& ids = requests[i].inputs.encoder_token_ids();
@@ -83,13 +83,34 @@ TEST_F(BenchInputsTest, OfATranscribingModelAreWindowsOfNoiseBehindItsWholePromp
   const BenchWorkload work = throughput_of({"--num-prompts", "2", "--output-len", "3"});
   BenchInputs inputs = BenchInputs::create(work, model, 7).value();
   EXPECT_EQ(inputs.input_len(), model.info.max_encoder_len);
-  const std::vector<BenchInputs::Request> requests = inputs.draw();
+  const std::vector<BenchInputs::Request> requests = inputs.draw().value();
   ASSERT_NE(requests[0].inputs.items[0].features, nullptr);
   EXPECT_FALSE(*requests[0].inputs.items[0].features == *requests[1].inputs.items[0].features);
   const SpeechTokens& speech = *model.speech_tokens;
   EXPECT_EQ(requests[0].inputs.prompt_token_ids,
             (std::vector<int32_t>{model.prompts->decoder_start_token_id(), speech.languages.front().token_id,
                                   speech.transcribe.value(), speech.no_timestamps.value()}));
+}
+
+TEST_F(BenchInputsTest, OfAModelThatReadsPicturesAreNoiseOfTheSizeAsked) {
+  const LoadedModel model = load("donut-float16");
+  BenchWorkload work = throughput_of({"--num-prompts", "2", "--output-len", "3", "--image-size", "20x9"});
+  EXPECT_EQ(work.image_width, 20);
+  EXPECT_EQ(work.image_height, 9);
+  BenchInputs inputs = BenchInputs::create(work, model, 7).value(), again = BenchInputs::create(work, model, 7).value();
+  const std::vector<BenchInputs::Request> requests = inputs.draw().value(), same = again.draw().value();
+  const EncoderFeatures& first = *requests[0].inputs.items[0].features;
+  EXPECT_EQ(first.image.width, 20);
+  EXPECT_EQ(first.image.height, 9);
+  EXPECT_EQ(inputs.input_len(), first.num_positions);
+  EXPECT_FALSE(first == *requests[1].inputs.items[0].features);
+  EXPECT_EQ(first, *same[0].inputs.items[0].features);
+  EXPECT_EQ(requests[0].inputs.prompt_token_ids, std::vector<int32_t>{model.prompts->decoder_start_token_id()});
+  work.image_prompt = "a text";
+  EXPECT_THAT(error_message(BenchInputs::create(work, model, 7).status()), HasSubstr("tokenizer"));
+  for (const char* size : {"20", "20x", "x9", "0x9", "20x-1", "20x9x3", "99999x1", "a"}) {
+    EXPECT_THAT(refusal({"--image-size", size}, true), HasSubstr(str_cat("--image-size ", size, ": expected WxH")));
+  }
 }
 
 }  // namespace

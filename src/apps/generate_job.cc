@@ -18,7 +18,9 @@ std::string GenerateJob::result(const JobItem& item, const RequestOutput& output
     return to_json(item.id, output, token_text).dump() + "\n";
   }
   std::string lines;
-  for (const CompletionOutput& completion : output.outputs) lines += completion.text + "\n";
+  for (const CompletionOutput& completion : output.outputs) {
+    lines += (completion.structured.has_value() ? completion.structured->dump() : completion.text) + "\n";
+  }
   return lines;
 }
 

@@ -88,6 +88,10 @@ StatusOr<RequestSpec> OrderedRun::make_spec(size_t index, const Json& body) {
   if (options_.stream && prepared.params.n > 1) {
     return field_error("n", str_cat("--stream shows one answer, and n is ", prepared.params.n));
   }
+  slot(index).is_structured = parsed.return_structured.value_or(false);
+  if (options_.stream && slot(index).is_structured) {
+    return field_error("return_structured", "--stream shows texts as they come, and a form is that of a whole answer");
+  }
   RequestSpec spec;
   spec.id = parsed.id.is_string() ? parsed.id.as_string() : parsed.id.dump();
   if (in_flight_.contains(spec.id)) spec.id += str_cat("#", index + 1);  // users may repeat ids; the engine may not
@@ -137,6 +141,7 @@ Status OrderedRun::read_news(size_t index) {
     if (options_.stream && !(*output)->outputs.empty()) output_.write((*output)->outputs.front().text);
     if (!(*output)->finished) continue;
     end_slot(index);
+    if (slot(index).is_structured) add_structured(*model_.media->structured(), *model_.tokenizer, **output);
     resolve_slot(index, options_.stream ? "\n" : job_->result(slot(index).item, **output));
   }
   return ok_status();

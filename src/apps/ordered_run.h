@@ -67,6 +67,7 @@ class OrderedRun final {
     std::optional<std::string> text = {};      // the result, once available
     std::optional<RequestStream> stream = {};  // in flight
     size_t feature_bytes = 0;                  // of its media, while it is in flight
+    bool is_structured = false;                // return_structured
     bool is_written = false;
   };
 

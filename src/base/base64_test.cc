@@ -6,6 +6,17 @@
 namespace transept {
 namespace {
 
+TEST(Base64Test, WritesTheVectorsOfTheStandard) {
+  EXPECT_EQ(encode_base64(""), "");
+  EXPECT_EQ(encode_base64("f"), "Zg==");
+  EXPECT_EQ(encode_base64("fo"), "Zm8=");
+  EXPECT_EQ(encode_base64("foo"), "Zm9v");
+  EXPECT_EQ(encode_base64("foob"), "Zm9vYg==");
+  EXPECT_EQ(encode_base64("fooba"), "Zm9vYmE=");
+  EXPECT_EQ(encode_base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(encode_base64(std::string("\xFB\xFF\xBF\x00\x00\xFF", 6)), "+/+/AAD/");
+}
+
 TEST(Base64Test, ReadsTheVectorsOfTheStandard) {
   EXPECT_EQ(decode_base64(""), "");
   EXPECT_EQ(decode_base64("Zg=="), "f");

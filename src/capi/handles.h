@@ -38,6 +38,7 @@ struct transept_stream {
   transept::Json id;               // the caller's
   transept::RequestStream stream;  // under the engine's id
   std::string request_id;          // that one, for any thread
+  bool is_structured = false;      // return_structured
   std::atomic<bool> is_in_use = false;
   std::atomic<bool> has_ended = false;
   std::unique_ptr<OnCancel> on_cancel = nullptr;

@@ -119,6 +119,12 @@ StatusOr<NewRequest> make_request(const SharedModel& model, const transept_reque
   made.spec.params.capture_encoder_output = (request.flags & TRANSEPT_REQUEST_ENCODER_OUTPUT) != 0;
   if (request.encoded != nullptr) made.spec.encoded = request.encoded->input;
   made.spec.stream = (request.flags & TRANSEPT_REQUEST_STREAM) != 0;
+  made.is_structured = parsed.return_structured.value_or(false);
+  if (made.spec.stream && made.is_structured) {
+    return field_error("return_structured",
+                       "return_structured: a form is that of a whole answer, and flags ask for a "
+                       "stream");
+  }
   if (timeout > Duration::zero()) made.spec.deadline = model.clock().now() + timeout;
   return made;
 }

@@ -13,7 +13,8 @@ namespace transept {
 
 struct NewRequest {
   RequestSpec spec;
-  Json id;  // the caller's, else the engine's
+  Json id;                     // the caller's, else the engine's
+  bool is_structured = false;  // return_structured
 };
 
 // `request`: as read_struct gives it. Sets no on_ready. Errors name the member of the struct or the field.

@@ -7,6 +7,9 @@
 namespace transept {
 
 inline transept_result make_result(const transept_stream& stream, RequestOutput output) {
+  if (stream.is_structured) {
+    add_structured(*stream.shared->model().media->structured(), *stream.shared->tokenizer(), output);
+  }
   return {stream.id, std::move(output), stream.shared->tokenizer(),
           stream.shared->model().info.spec.width_of(Consumers::kCross)};
 }

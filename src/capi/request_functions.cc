@@ -40,7 +40,7 @@ StatusOr<std::unique_ptr<transept_stream>> submit(const Given& given) {
   std::string request_id = made.spec.id;
   ASSIGN_OR_RETURN(RequestStream stream, shared->engine().add_request(std::move(made.spec)));
   std::unique_ptr<transept_stream> handle(
-      new transept_stream{shared, std::move(made.id), std::move(stream), std::move(request_id)});
+      new transept_stream{shared, std::move(made.id), std::move(stream), std::move(request_id), made.is_structured});
   if (given.request.cancellation != nullptr) {
     const auto abort = [weak = std::weak_ptr(shared), id = handle->request_id] {
       if (const std::shared_ptr<SharedModel> model = weak.lock()) (void)model->engine().abort(id);

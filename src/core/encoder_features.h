@@ -13,6 +13,14 @@ enum class Modality : uint8_t { kText, kAudio, kImage };
 // "text", "audio", "image": keys of multi_modal_data, and part of a digest.
 std::string_view modality_name(Modality modality);
 
+// How a picture was taken; sides in pixels.
+struct ImageSizes {
+  int32_t width = 0, height = 0;            // as it was sent, upright; 0: not known
+  int32_t used_width = 0, used_height = 0;  // of what the tower gets, with padding
+  int32_t num_tiles = 1;
+  bool operator==(const ImageSizes&) const = default;
+};
+
 // One media item. multimodal/ makes it; it is immutable from then on. The request, its group and its handles share one
 // object; the plan of the step that encodes it holds a copy of the values (SchedulerOutputs::bulk).
 struct EncoderFeatures {
@@ -24,6 +32,7 @@ struct EncoderFeatures {
   int32_t num_positions = 0;    // rows of the encoder's output
   int32_t num_rows = 0;         // rows of the encoder's widest layer; 0: num_positions
   double audio_seconds = 0;     // length of the input, without padding
+  ImageSizes image;             // of a picture that this process has read
   bool operator==(const EncoderFeatures&) const = default;
 };
 

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/content_digest.h"
+#include "base/json.h"
 #include "base/status.h"
+#include "core/encoder_features.h"
 
 namespace transept {
 
@@ -34,7 +36,8 @@ struct CompletionOutput {
   std::optional<std::vector<PositionLogprobs>> logprobs;  // one entry per token
   // return_alignments only: for each token the position of the encoder's output that it attends to most.
   std::optional<std::vector<int32_t>> alignments;
-  FinishReason finish_reason = FinishReason::kNone;                // kNone: the answer continues (a piece of a stream)
+  std::optional<Json> structured;                    // return_structured only: multimodal/structured_answers.h
+  FinishReason finish_reason = FinishReason::kNone;  // kNone: the answer continues (a piece of a stream)
   std::variant<std::monostate, int32_t, std::string> stop_reason;  // the stop id or stop string that ended the answer
 };
 
@@ -72,12 +75,19 @@ struct EncodedItem {
   double seconds = 0;         // from arrival until the rows were there
 };
 
+// A picture of the encoder's input.
+struct TakenImage {
+  ImageSizes sizes;
+  int32_t num_positions = 0;  // rows of the tower's output
+};
+
 // A finished result, or (finished == false) a piece of a stream: request_id and `outputs` alone, with only what is new.
 struct RequestOutput {
   std::string request_id;
   std::optional<std::string> encoder_prompt;
   std::vector<int32_t> encoder_prompt_token_ids;
-  double audio_seconds = 0;  // length of the encoder's audio
+  double audio_seconds = 0;        // length of the encoder's audio
+  std::vector<TakenImage> images;  // in their order; those that another process has read are not among them
   std::optional<std::string> prompt;
   std::vector<int32_t> prompt_token_ids;
   std::optional<std::vector<std::optional<PositionLogprobs>>> prompt_logprobs;  // the first entry is empty

@@ -151,7 +151,8 @@ Status TicketOffers::check_away(TimePoint now) const {
   if (now - away_since_ < options_.wait_for_encoders) return ok_status();
   const MutexLock lock(mutex_);
   if (!is_draining_) return ok_status();
-  return absl::UnavailableError("this instance is ending, and the broker, which would find an encode instance, is away");
+  return absl::UnavailableError(
+      "this instance is ending, and the broker, which would find an encode instance, is away");
 }
 
 // Whether an encode instance of the model is known, or was a short time ago.

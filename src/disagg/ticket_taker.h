@@ -127,7 +127,7 @@ class TicketTaker final {
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint drains_since_ ABSL_GUARDED_BY(mutex_);
   TimePoint broker_heard_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();  // its last answer
-  bool is_taking_ ABSL_GUARDED_BY(mutex_) = false;  // the broker may give a ticket any moment
+  bool is_taking_ ABSL_GUARDED_BY(mutex_) = false;                     // the broker may give a ticket any moment
   std::map<EcInput, InWork> in_work_ ABSL_GUARDED_BY(mutex_);
   int64_t num_positions_ ABSL_GUARDED_BY(mutex_) = 0;
   Counts counts_ ABSL_GUARDED_BY(mutex_);

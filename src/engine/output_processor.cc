@@ -333,7 +333,10 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
     } else {
       ids.insert(ids.end(), item.token_ids.begin(), item.token_ids.end());
     }
-    if (const EncoderFeatures* media = media_of(item)) result.audio_seconds += media->audio_seconds;
+    const EncoderFeatures* media = media_of(item);
+    if (media == nullptr) continue;
+    result.audio_seconds += media->audio_seconds;
+    if (media->image.width > 0) result.images.push_back({media->image, media->num_positions});
   }
   result.prompt = std::move(state.inputs.prompt);
   result.prompt_token_ids = std::move(state.inputs.prompt_token_ids);

@@ -20,8 +20,8 @@ class ImageProcessor {
  public:
   virtual ~ImageProcessor() = default;
 
-  // Returns what the tower takes of one picture: modality, shape, values and extras are filled. num_positions and
-  // num_rows are the caller's to fill (multimodal/image_rows.h). The picture is dropped as soon as it is resized.
+  // Returns what the tower takes of one picture: modality, shape, values, extras and sizes are filled. num_positions
+  // and num_rows are the caller's to fill (multimodal/image_rows.h). The picture is dropped as soon as it is resized.
   //   [3, height, width]            ViT, DeiT, CLIP, BLIP, Donut, Nougat
   //   [patches, 2 + 3 p p]          Pix2Struct: row and column (from 1), then the patch; patches in use only
   //   [tiles, 3, height, width]     Mllama: tiles in use only; extras {aspect ratio id}

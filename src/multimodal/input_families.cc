@@ -18,6 +18,7 @@ constexpr InputFamily composite_family() {
   InputFamily family = image_family("vision-encoder-decoder", "VisionEncoderDecoderModel");
   family.default_prompt = DefaultPrompt::kTask;
   family.make_image_rows = make_composite_image_rows;
+  family.make_structured = make_composite_answers;
   return family;
 }
 

@@ -12,6 +12,7 @@
 #include "multimodal/audio_processor.h"
 #include "multimodal/image_processor.h"
 #include "multimodal/image_rows.h"
+#include "multimodal/structured_answers.h"
 
 namespace transept {
 
@@ -33,6 +34,8 @@ struct InputFamily {
   StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config, Isa isa) = nullptr;
   // Of a family that takes images. Null: it is not run yet, and its rows are not counted.
   StatusOr<std::unique_ptr<ImageRows>> (*make_image_rows)(const ModelConfig& config) = nullptr;
+  // Null: texts of the family have no form. What it makes may be null, too.
+  StatusOr<std::unique_ptr<StructuredAnswers>> (*make_structured)(const ModelConfig& config) = nullptr;
   int32_t max_images = 1;  // of a request, if --limit-mm-per-prompt allows as many
 };
 

@@ -46,7 +46,16 @@ constexpr ModelProcessor kModels[] = {
 StatusOr<std::shared_ptr<EncoderFeatures>> ImageProcessor::features(RgbImage image) const {
   const int32_t width = image.width, height = image.height;
   try {
-    return process(std::move(image));
+    Features features = process(std::move(image));
+    if (!features.ok()) return features;
+    EncoderFeatures& made = **features;
+    if (made.shape.size() == 3) {  // [3, height, width]
+      made.image.used_height = static_cast<int32_t>(made.shape[1]);
+      made.image.used_width = static_cast<int32_t>(made.shape[2]);
+    }
+    made.image.width = width;
+    made.image.height = height;
+    return features;
   } catch (const std::bad_alloc&) {
     return resource_exhausted("no memory for a picture of ", width, " x ", height, " pixels");
   }

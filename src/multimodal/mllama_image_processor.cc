@@ -42,6 +42,9 @@ class MllamaImageProcessor final : public ImageProcessor {
       }
     }
     features->extras = {canvas.arrangement + 1};
+    features->image = {.used_width = image.width,
+                       .used_height = image.height,
+                       .num_tiles = static_cast<int32_t>(tiles.height * tiles.width)};
     return features;
   }
 

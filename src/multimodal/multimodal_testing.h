@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/folder_testing.h"
 #include "base/json.h"
 #include "base/strings.h"
@@ -49,16 +50,7 @@ inline std::vector<float> samples_of_wav(std::string_view wav) {
   return samples;
 }
 
-inline std::string base64_of(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t bits = 0;
-    for (size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0);
-    for (size_t j = 0; j < 4; ++j) text += i + j <= bytes.size() ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
-  }
-  return text;
-}
+inline std::string base64_of(std::string_view bytes) { return encode_base64(bytes); }
 
 // An RGB picture as a PNG file: one stored block a row (RFC 1950, 1951; PNG, sections 5 and 9).
 inline std::string png_of(const RgbImage& image) {

@@ -86,6 +86,8 @@ class Pix2StructImageProcessor final : public ImageProcessor {
     std::vector<float> pixels(static_cast<size_t>(height * width * RgbImage::kNumChannels));
     RETURN_IF_ERROR(resize_values(image, values, static_cast<int32_t>(width), static_cast<int32_t>(height), pixels));
     fill_patches(pixels.data(), grid, features->values.data());
+    features->image.used_width = static_cast<int32_t>(width);
+    features->image.used_height = static_cast<int32_t>(height);
     return features;
   }
 

@@ -45,6 +45,8 @@ class Qwen2VlImageProcessor final : public ImageProcessor {
     ASSIGN_OR_RETURN(auto features, make_image_features({grid.height * grid.width, depth}));
     fill_patches(image, grid, features->values.data());
     features->extras = {1, static_cast<int32_t>(grid.height), static_cast<int32_t>(grid.width)};
+    features->image.used_width = image.width;
+    features->image.used_height = image.height;
     return features;
   }
 

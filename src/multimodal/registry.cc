@@ -33,6 +33,9 @@ StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const M
       ASSIGN_OR_RETURN(registry->image_rows_, family->make_image_rows(config));
     }
   }
+  if (family != nullptr && family->make_structured != nullptr) {
+    ASSIGN_OR_RETURN(registry->structured_, family->make_structured(config));
+  }
   return registry;
 }
 

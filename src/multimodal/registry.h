@@ -19,6 +19,7 @@
 #include "multimodal/image_processor.h"
 #include "multimodal/image_rows.h"
 #include "multimodal/media_access.h"
+#include "multimodal/structured_answers.h"
 
 namespace transept {
 
@@ -45,6 +46,9 @@ class MultiModalRegistry final {
 
   const AudioProcessor* audio() const { return audio_.get(); }  // null: the family takes no audio
   const ImageProcessor* image() const { return image_.get(); }  // null: the family takes no images
+
+  // Null: answers are text alone.
+  const StructuredAnswers* structured() const { return structured_.get(); }
 
   using Items = std::vector<std::shared_ptr<const EncoderFeatures>>;
 
@@ -74,6 +78,7 @@ class MultiModalRegistry final {
   std::unique_ptr<AudioProcessor> audio_;
   std::unique_ptr<ImageProcessor> image_;
   std::unique_ptr<ImageRows> image_rows_;
+  std::unique_ptr<StructuredAnswers> structured_;
 };
 
 }  // namespace transept

@@ -16,6 +16,18 @@ std::optional<TimestampRules> timestamp_rules(const PreparedRequest& prepared, c
   return tokens->rules(prepared.params.eos_token_ids.front());
 }
 
+Status check_structured(const ParsedRequest& request, const PromptProcessor& prompts) {
+  if (!prompts.has_structured_answers()) {
+    return field_error("return_structured",
+                       "return_structured: the answers of this model are text alone; those of Donut have fields");
+  }
+  if (!prompts.has_tokenizer()) {
+    return field_error("return_structured", "return_structured needs a tokenizer, and the model's folder has none");
+  }
+  if (!request.stream.value_or(false)) return ok_status();
+  return field_error("return_structured", "return_structured: a form is that of a whole answer: leave stream out");
+}
+
 }  // namespace
 
 StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const PromptProcessor& prompts,
@@ -28,6 +40,7 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   if (request.sampling.return_alignments.value_or(false) && !prompts.has_alignment_heads()) {
     return field_error("return_alignments", "return_alignments: the model names no heads whose cross-attention aligns");
   }
+  if (request.return_structured.value_or(false)) RETURN_IF_ERROR(check_structured(request, prompts));
   PreparedRequest prepared;
   ASSIGN_OR_RETURN(prepared.inputs, options.decoder_alone ? prompts.process_decoder(request.prompt, prompt_options)
                                                           : prompts.process(request.prompt, prompt_options));

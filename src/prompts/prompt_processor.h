@@ -77,6 +77,8 @@ class PromptProcessor final {
   int32_t decoder_start_token_id() const { return decoder_start_; }
   bool has_tokenizer() const { return parts_.tokenizer != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }
+  // Whether answers can have a form beside their text (CompletionOutput::structured), if there is a tokenizer.
+  bool has_structured_answers() const { return parts_.media != nullptr && parts_.media->structured() != nullptr; }
   bool has_alignment_heads() const { return !spec_.alignment_heads.empty(); }
   const SpeechTokens* speech_tokens() const { return parts_.speech_tokens; }
   const Limits& limits() const { return limits_; }

@@ -111,6 +111,7 @@ struct ParsedRequest {
   PromptOptions prompt_options;
   BodyFields body;
   std::optional<bool> stream;
+  std::optional<bool> return_structured;  // CompletionOutput::structured
   int32_t num_unknown_fields = 0;
   std::vector<std::string> warnings;  // unknown fields, each with the nearest known name if one is near; at most 20
 };

@@ -69,6 +69,7 @@ Json output_json(const CompletionOutput& output, FunctionRef<std::string(int32_t
   Json::Object object;
   object.emplace_back("index", output.index);
   object.emplace_back("text", output.text);
+  if (output.structured.has_value()) object.emplace_back("structured", *output.structured);
   object.emplace_back("token_ids", ids_json(output.token_ids));
   object.emplace_back("cumulative_logprob", output.cumulative_logprob);
   if (output.beam_score.has_value()) object.emplace_back("beam_score", *output.beam_score);
@@ -100,6 +101,21 @@ Json prompt_logprobs_json(const std::vector<std::optional<PositionLogprobs>>& po
   return Json(std::move(list));
 }
 
+Json images_json(const std::vector<TakenImage>& images) {
+  Json::Array list;
+  for (const TakenImage& image : images) {
+    Json::Object object;
+    object.emplace_back("width", image.sizes.width);
+    object.emplace_back("height", image.sizes.height);
+    object.emplace_back("used_width", image.sizes.used_width);
+    object.emplace_back("used_height", image.sizes.used_height);
+    object.emplace_back("tiles", image.sizes.num_tiles);
+    object.emplace_back("positions", image.num_positions);
+    list.emplace_back(std::move(object));
+  }
+  return Json(std::move(list));
+}
+
 Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::string(int32_t)> token_text) {
   Json::Object object;
   object.emplace_back("id", id);
@@ -107,6 +123,7 @@ Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::strin
   object.emplace_back("encoder_prompt_token_ids", ids_json(output.encoder_prompt_token_ids));
   object.emplace_back("prompt", text_json(output.prompt));
   object.emplace_back("prompt_token_ids", ids_json(output.prompt_token_ids));
+  if (!output.images.empty()) object.emplace_back("images", images_json(output.images));
   if (output.prompt_logprobs.has_value()) {
     object.emplace_back("prompt_logprobs", prompt_logprobs_json(*output.prompt_logprobs, token_text));
   }

@@ -15,12 +15,14 @@
 namespace transept {
 
 // Formats a result. Keys, in order: id, encoder_prompt, encoder_prompt_token_ids, prompt, prompt_token_ids; if present
-// prompt_logprobs, prompt_alignments and score; outputs, metrics. `token_text` gives decoded_token of the logprobs.
+// images, prompt_logprobs, prompt_alignments and score; outputs, metrics. `token_text` gives decoded_token of the
+// logprobs.
 Json to_json(const Json& id, const RequestOutput& output, FunctionRef<std::string(int32_t)> token_text);
 
 // Parts of a result that HTTP answers share. A position without log-probabilities (the first one) is null.
 Json prompt_logprobs_json(const std::vector<std::optional<PositionLogprobs>>& positions,
                           FunctionRef<std::string(int32_t)> token_text);
+Json images_json(const std::vector<TakenImage>& images);
 Json alignments_json(const std::vector<int32_t>& indices);  // -1 (no step predicts the token) becomes null
 Json ids_json(const std::vector<int32_t>& ids);
 Json stop_reason_json(const std::variant<std::monostate, int32_t, std::string>& reason);

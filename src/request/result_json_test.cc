@@ -39,6 +39,21 @@ TEST(ResultJson, BeamsHaveTheScoreThatRanksThem) {
             std::string::npos);
 }
 
+TEST(ResultJson, SaysHowPicturesWereTakenAndWhatAnswersSay) {
+  RequestOutput output;
+  output.images = {{{640, 480, 384, 384, 1}, 577}, {{10, 20, 56, 28, 2}, 34}};
+  CompletionOutput& one = output.outputs.emplace_back();
+  one.text = "<s_a>1</s_a>";
+  one.structured = Json(Json::Object{{"a", "1"}});
+  const std::string json = to_json("r1", output, token_text).dump();
+  EXPECT_NE(json.find(R"("prompt_token_ids": [], "images": [{"width": 640, "height": 480, "used_width": 384, )"
+                      R"("used_height": 384, "tiles": 1, "positions": 577}, {"width": 10, "height": 20, )"
+                      R"("used_width": 56, "used_height": 28, "tiles": 2, "positions": 34}], "outputs")"),
+            std::string::npos)
+      << json;
+  EXPECT_NE(json.find(R"("text": "<s_a>1</s_a>", "structured": {"a": "1"}, "token_ids")"), std::string::npos) << json;
+}
+
 TEST(ResultJson, WritesLogprobsAndStopReasons) {
   RequestOutput output;
   output.prompt_logprobs = {std::nullopt, PositionLogprobs{{4, -0.1f, 1}}};

@@ -36,12 +36,15 @@ class Answers : public EngineCall {
         model_(request.model),
         created_(unix_seconds()),
         echo_(request.parsed.body.echo.value_or(false)),
+        is_structured_(request.parsed.return_structured.value_or(false)),
         token_text_(CompletionLogprobs(context.model.tokenizer.get()).token_text()) {}
 
   void on_prompt(size_t /*index*/, const EncoderDecoderInputs& inputs) override {
     for (const EncoderItem& item : inputs.items) {
       const bool is_image = item.features != nullptr && item.features->modality == Modality::kImage;
-      if (is_image) usage_.image_tokens += item.num_positions();
+      if (!is_image) continue;
+      usage_.image_tokens += item.features->num_positions;
+      images_.push_back({item.features->image, item.features->num_positions});
     }
   }
 
@@ -56,6 +59,12 @@ class Answers : public EngineCall {
     return object;
   }
 
+  // What all answers, or a stream's last chunk with its usage, end with.
+  void append_usage(Json::Object& body) const {
+    if (!images_.empty()) body.emplace_back("images", images_json(images_));
+    body.emplace_back("usage", usage_.to_json());
+  }
+
   // The decoder prompt's text, where it is asked for. `prompt`: RequestOutput or EncoderDecoderInputs.
   std::string echoed(const auto& prompt) const {
     if (!echo_ || context_.model.tokenizer == nullptr) return "";
@@ -67,6 +76,7 @@ class Answers : public EngineCall {
     Json::Object object;
     object.emplace_back("index", index);
     spelling_->append_text(std::move(piece), object);
+    if (output.structured.has_value()) object.emplace_back("structured", *output.structured);
     object.emplace_back("finish_reason", finish_reason_json(output.finish_reason));
     object.emplace_back("stop_reason", stop_reason_json(output.stop_reason));
     if (output.alignments.has_value()) object.emplace_back("alignments", alignments_json(*output.alignments));
@@ -83,9 +93,10 @@ class Answers : public EngineCall {
   const Spelling spelling_;
   const std::string id_, model_;
   const int64_t created_;
-  const bool echo_;
+  const bool echo_, is_structured_;
   const std::function<std::string(int32_t)> token_text_;
   Usage usage_;
+  std::vector<TakenImage> images_;  // of all prompts, in order
 };
 
 class WholeAnswers final : public Answers {
@@ -98,7 +109,8 @@ class WholeAnswers final : public Answers {
   void on_end(const Status& status) override {
     if (!status.ok()) return reply_error(context_, *call_, spelling_->spelled(status));
     Json::Array choices;
-    for (const RequestOutput& output : outputs_) {
+    for (RequestOutput& output : outputs_) {
+      if (is_structured_) add_structured(*context_.model.media->structured(), *context_.model.tokenizer, output);
       const std::string echo = echoed(output);
       for (const CompletionOutput& one : output.outputs) {
         auto text_offset = static_cast<int64_t>(count_characters(echo));
@@ -111,7 +123,7 @@ class WholeAnswers final : public Answers {
     }
     Json::Object body = head(false);
     body.emplace_back("choices", std::move(choices));
-    body.emplace_back("usage", usage_.to_json());
+    append_usage(body);
     reply(*call_, Json(std::move(body)));
   }
 
@@ -159,7 +171,7 @@ class StreamedAnswers final : public Answers {
     } else if (include_usage_) {
       Json::Object chunk = head(true);
       chunk.emplace_back("choices", Json::array());
-      chunk.emplace_back("usage", usage_.to_json());
+      append_usage(chunk);
       append_sse_event(events, Json(std::move(chunk)).dump());
     }
     events += kSseDone;

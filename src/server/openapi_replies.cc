@@ -43,6 +43,16 @@ Json usage() {
       {{"prompt_tokens_details", std::move(details)}});
 }
 
+Json images() {
+  return list_of(object("How a picture was taken: its sides as it was sent and as the model got it, in pixels.",
+                        {{"width", integer()},
+                         {"height", integer()},
+                         {"used_width", integer()},
+                         {"used_height", integer()},
+                         {"tiles", integer()},
+                         {"positions", integer()}}));
+}
+
 // Of every token the encoder position that it attends to most; null: none.
 Json alignments() { return list_of(or_null("integer")); }
 
@@ -87,7 +97,8 @@ Json choice(bool is_chunk, std::string_view text_name, Json text_schema, Json lo
                  {text_name, std::move(text_schema)},
                  {"logprobs", std::move(logprobs_schema)},
                  {"finish_reason", std::move(reason)}},
-                {{"stop_reason", json_object({{"type", Json::Array{"string", "integer", "null"}}})},
+                {{"structured", json_object({{"description", "With return_structured: what the answer says."}})},
+                 {"stop_reason", json_object({{"type", Json::Array{"string", "integer", "null"}}})},
                  {"alignments", alignments()},
                  {"prompt_logprobs", prompt_logprobs()}});
 }
@@ -104,7 +115,7 @@ Json answers(std::string_view doc, std::string_view object_name, std::string_vie
                  {"created", integer()},
                  {"model", text()},
                  {"choices", list_of(schema_ref(choice))}},
-                {{"usage", is_chunk ? nullable(schema_ref("Usage")) : schema_ref("Usage")}});
+                {{"usage", is_chunk ? nullable(schema_ref("Usage")) : schema_ref("Usage")}, {"images", images()}});
 }
 
 Json completion(bool is_chunk) {
