@@ -3,11 +3,14 @@ repository under the names that the pages use. Standard library only."""
 import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import stat
+import struct
 import sys
 import threading
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,8 +23,10 @@ from server import Hub
 
 MODELS = ROOT / "tests" / "models"
 SPEECH, TEXT, TRANSLATES = MODELS / "whisper-transcribes", MODELS / "bart-float32", MODELS / "marian-float16"
+LINE, RECEIPT = MODELS / "trocr-float16", MODELS / "donut-float16"  # read pictures
+DONUT = "naver-clova-ix/donut-base-finetuned-cord-v2"
 # Models of the hub that the pages name, and the tiny one that takes the place of each. A class and codes: the model gets a
-# tokenizer of that class with these languages.
+# tokenizer of that class with these languages. A model and words: one that reads pictures gets a tokenizer with these words.
 HUB = {
     "openai/whisper-tiny": SPEECH,
     "openai/whisper-small": SPEECH,
@@ -29,6 +34,8 @@ HUB = {
     "distil-whisper/distil-large-v3": SPEECH,
     "UsefulSensors/moonshine-base": MODELS / "moonshine-float16",
     "facebook/bart-large-cnn": TEXT,
+    "microsoft/trocr-base-printed": LINE,
+    DONUT: (RECEIPT, ["<s_cord-v2>", "<s_total>", "</s_total>"]),
     "google/flan-t5-base": MODELS / "t5-float32",
     "Helsinki-NLP/opus-mt-en-de": TRANSLATES,
     "facebook/m2m100_418M": ("M2M100Tokenizer", ["__en__", "__fr__", "__de__"]),
@@ -42,6 +49,7 @@ MODEL_OF_PAGE = {"docs/transcribe.md": SPEECH, "docs/tutorials/transcribe.md": S
                  "docs/migrate/openai-whisper.md": SPEECH, "docs/migrate/faster-whisper.md": SPEECH, "docs/migrate/whisper-cpp.md": SPEECH,
                  "docs/migrate/ctranslate2.md": TRANSLATES}
 SECONDS = {"talk.mp3": 3, "talk.wav": 4, "interview.m4a": 5, "recordings/monday.wav": 2, "recordings/tuesday.flac": 3, "talks/a.wav": 2, "talks/b.wav": 3}
+PICTURES = ["line.png", "receipt.png", "scans/a.png", "scans/more/b.png", "more/c.png"]
 LINES = "The ship leaves tomorrow.\n\nGood morning.\n"
 REQUESTS = [{"id": "r1", "prompt": "Some text.", "max_tokens": 8}, {"id": "r2", "prompt": "More text.", "max_tokens": 8}]
 # `transept serve` runs until it is ended. In a block it is started, must become ready, and must end orderly. curl fails where the
@@ -81,20 +89,47 @@ def with_languages(folder, tokenizer_class, codes, base=MODELS / "m2m100-float32
     return folder
 
 
+def with_words(folder, base, words):
+    """A copy of a tiny model whose vocabulary is these words and letters."""
+    folder.mkdir(parents=True)
+    for name, content in hub_models.files_of(base).items():
+        (folder / name).write_bytes(content)
+    size = json.loads((folder / "config.json").read_text(encoding="utf-8"))["decoder"]["vocab_size"]
+    vocab = ["[UNK]", *words, *map(chr, range(ord("a"), ord("a") + size - 1 - len(words)))][:size]
+    added = [{"id": i, "content": word, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+             for i, word in enumerate(vocab) if word in words]
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
+                 "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": None,
+                 "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": False},
+                 "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+                           "vocab": {word: i for i, word in enumerate(vocab)}}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    return folder
+
+
+def picture(seed, width=24, height=16):
+    """A PNG of noise."""
+    pixels = random.Random(seed)
+    rows = b"".join(b"\0" + pixels.randbytes(3 * width) for _ in range(height))
+    chunk = lambda name, data: struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
 @contextlib.contextmanager
 def local_hub(folder):
     """A hub on loopback with the models of HUB."""
     with Hub() as hub:
         for name, source in HUB.items():
             if isinstance(source, tuple):
-                source = with_languages(folder / name, *source)
+                source = (with_words if isinstance(source[0], Path) else with_languages)(folder / name, *source)
             files = hub_models.files_of(source)
             hub.add(name, files, large=[name for name in files if name.endswith(".safetensors")])
         yield hub
 
 
 class Servers:
-    """Of text, translation and speech, each started when a block first needs it; for the threads of all pages. Blocks name 127.0.0.1:8000."""
+    """Of text, translation, speech and images, each started when a block first needs it; for the threads of all pages. Blocks name 127.0.0.1:8000."""
     NAMES = ["--served-model-name", "whisper-1", "--served-model-name", "opus-mt-en-de", "--served-model-name", "MODEL",
              "--served-model-name", "bart-large-cnn", "--served-model-name", "whisper-small"]
 
@@ -103,7 +138,7 @@ class Servers:
 
     def address_for(self, text):
         speech = re.search(r"/v1/audio|audio\.|\.mp3", text)
-        model = SPEECH if speech else self.folder / "facebook/m2m100_418M" if "_lang" in text else TEXT
+        model = SPEECH if speech else self.folder / DONUT if "image_url" in text else self.folder / "facebook/m2m100_418M" if "_lang" in text else TEXT
         with self.lock:
             if model not in self.running:
                 self.running[model] = serving.Server(self.binary, model, *self.NAMES)
@@ -123,6 +158,9 @@ def fill(folder, page, binary):
     for name, seconds in SECONDS.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(sound.tones(seconds))
+    for i, name in enumerate(PICTURES):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(picture(i))
     for name in ("in.txt", "texts.txt", "book.txt"):
         (folder / name).write_text(LINES, encoding="utf-8")
     (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n" for request in REQUESTS), encoding="utf-8")
