@@ -262,35 +262,56 @@ TEST(ApiService, BodiesComeAsTheyAre) {
   EXPECT_EQ(served.get("/v1/models", {{"Content-Encoding", "gzip"}}).status, 200);  // has no body
 }
 
-TEST(ApiService, ABatchLargerThanTheQueueIsWrongAndAFullQueueIs429) {
+TEST(ApiService, ABatchLargerThanTheQueueIsWrong) {
   ServerOptions options = default_server_options();
   options.queue.max_requests = 2;
   ServedModel served(options);
   served.load();
   EXPECT_EQ(served.post("/v1/completions", R"({"prompt": ["a", "b"]})").status, 200);
   EXPECT_EQ(served.post("/v1/completions", R"({"prompt": ["a", "b", "c"]})").status, 400);
+}
+
+// What holds of a text and of a chat.
+struct Spelling {
+  const char* name;
+  std::string path, prompt;
+
+  std::string body(std::string_view fields = "") const { return str_cat("{", prompt, fields, "}"); }
+};
+
+class SpelledRequests : public ::testing::TestWithParam<Spelling> {};
+INSTANTIATE_TEST_SUITE_P(, SpelledRequests,
+                         ::testing::Values(Spelling{"Completion", "/v1/completions", R"("prompt": "hello")"},
+                                           Spelling{"Chat", "/v1/chat/completions",
+                                                    R"("messages": [{"role": "user", "content": "hello"}])"}),
+                         [](const auto& of) { return of.param.name; });
+
+TEST_P(SpelledRequests, OverAFullQueueAre429) {
+  ServerOptions options = default_server_options();
+  options.queue.max_requests = 2;
+  ServedModel served(options);
+  served.load();
   Admission& admission = served.server().context()->admission;
-  ASSERT_TRUE(wait_until([&] { return admission.num_waiting() == 0; }));  // an answer is sent before its place is free
   auto places = admission.take_places(2);
   ASSERT_TRUE(places.ok());
-  const HttpClient::Reply reply = served.post("/v1/completions", kHello);
+  const HttpClient::Reply reply = served.post(GetParam().path, GetParam().body());
   EXPECT_EQ(reply.status, 429);
   EXPECT_FALSE(header(reply, "Retry-After").empty());
   EXPECT_EQ(served.get("/health/live").status, 200);
   places->release();
-  EXPECT_EQ(served.post("/v1/completions", kHello).status, 200);
+  EXPECT_EQ(served.post(GetParam().path, GetParam().body()).status, 200);
   EXPECT_TRUE(wait_until([&] { return admission.num_waiting() == 0; }));
 }
 
-TEST(ApiService, AClientThatGoesLeavesNothingBehind) {
+TEST_P(SpelledRequests, OfAClientThatGoesLeaveNothingBehind) {
   ServedModel served;
   served.load();
   const ServerContext& context = *served.server().context();
   for (int round = 0; round < 5; ++round) {
     int pieces = 0;
     const auto reply = served.client().post_streamed(
-        "/v1/completions", "application/json",
-        R"({"prompt": "hello", "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 8, "temperature": 1})",
+        GetParam().path, "application/json",
+        GetParam().body(R"(, "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 8, "temperature": 1)"),
         [&](std::string_view) { return ++pieces < 2; });
     EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
     EXPECT_TRUE(wait_until([&] {
@@ -302,26 +323,26 @@ TEST(ApiService, AClientThatGoesLeavesNothingBehind) {
   EXPECT_TRUE(wait_until([&] { return context.admission.num_waiting() == 0; }));
 }
 
-TEST(ApiService, ADeadlineIs504) {
+TEST_P(SpelledRequests, PastTheirDeadlineAre504) {
   ServerOptions options = default_server_options();
   options.request_timeout = std::chrono::milliseconds(1);
   ServedModel served(options);
   served.load();
   const HttpClient::Reply reply = served.post(
-      "/v1/completions", R"({"prompt": "hello", "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1})");
+      GetParam().path, GetParam().body(R"(, "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1)"));
   EXPECT_EQ(reply.status, 504);
   EXPECT_EQ(header(reply, "x-should-retry"), "false");
 }
 
-TEST(ApiService, DrainingAnswersWhatIsInFlightAndNothingNew) {
+TEST_P(SpelledRequests, InFlightAreAnsweredByOneThatDrains) {
   ServedModel served;
   served.load();
   std::atomic<int> num_pieces = 0;
   std::string events;
   std::thread reader([&] {
     const auto reply = served.client().post_streamed(
-        "/v1/completions", "application/json",
-        R"({"prompt": "hello", "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1})",
+        GetParam().path, "application/json",
+        GetParam().body(R"(, "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1)"),
         [&](std::string_view piece) {
           ++num_pieces;
           events += piece;
@@ -338,7 +359,7 @@ TEST(ApiService, DrainingAnswersWhatIsInFlightAndNothingNew) {
   EXPECT_TRUE(served.server().drain(std::chrono::seconds(30), [&] {
     if (!std::exchange(asked, true)) {
       EXPECT_EQ(served.get("/health/ready").status, 503);
-      EXPECT_EQ(served.post("/v1/completions", kHello).status, 503);
+      EXPECT_EQ(served.post(GetParam().path, GetParam().body()).status, 503);
       EXPECT_EQ(served.get("/health/live").status, 200);
       bool closed_well = false;
       EXPECT_EQ(idle.read_all(&closed_well), "");
