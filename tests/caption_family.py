@@ -134,7 +134,8 @@ def write(folder, config, weights, storage):
     state = {name: tensor.to(storage["dtype"]).double() for name, tensor in weights.items()}
     missing, unexpected = model.load_state_dict(state, strict=False)
     assert not unexpected and all(is_copy(name, tied) or name == "text_decoder.cls.predictions.bias" for name in missing), (missing, unexpected)
-    assert (model.get_output_embeddings().weight is model.get_input_embeddings().weight) == tied
+    decoder = model.text_decoder if config["model_type"] == "blip" else model
+    assert (decoder.get_output_embeddings().weight is decoder.get_input_embeddings().weight) == tied
     rounded = lambda tensor: [[round(float(value), 6) for value in row] for row in tensor]
     lines = []
     for seed, decoder_ids, patches, columns in requests(config):
