@@ -193,8 +193,7 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   ASSIGN_OR_RETURN(config.model_type, reader.string("model_type", nameless));
   RETURN_IF_ERROR(read_sizes(config.raw, reader, config));
   const Json* const decoder = config.decoder();
-  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder,
-                                str_cat(file, ": ", config.decoder_key()));
+  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, str_cat(file, ": ", config.decoder_key()));
   if (decoder != nullptr) RETURN_IF_ERROR(read_sizes(*decoder, of_decoder, config));
   config.decoder_vocab_size = config.vocab_size;
   ASSIGN_OR_RETURN(const bool is_shared, reader.boolean("share_encoder_decoder_embeddings", true));

@@ -76,10 +76,10 @@ TEST(ModelConfig, ACompositeModelsDecoderMayBeATextConfig) {
   EXPECT_EQ(config->decoder_vocab_size, 9);
   EXPECT_EQ(config->width, 32);
   EXPECT_EQ(config->bos_token_id, 8);
-  EXPECT_THAT(std::string(load(R"({"model_type": "blip", "text_config": {"vocab_size": 9, "eos_token_id": 9}})")
-                              .status()
-                              .message()),
-              HasSubstr("config.json: text_config: eos_token_id"));
+  EXPECT_THAT(
+      std::string(
+          load(R"({"model_type": "blip", "text_config": {"vocab_size": 9, "eos_token_id": 9}})").status().message()),
+      HasSubstr("config.json: text_config: eos_token_id"));
   EXPECT_EQ(load(R"({"model_type": "bart", "text_config": 3})")->decoder(), nullptr);
 }
 

@@ -157,9 +157,9 @@ TEST_F(CaptionConfig, SpecsSayWhatTheFilesDo) {
 }
 
 TEST_F(CaptionConfig, SizesAreRefusedByField) {
-  expect_field_errors(kBlip, "vision_config",
-                      {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "image_size",
-                       "patch_size"});
+  expect_field_errors(
+      kBlip, "vision_config",
+      {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "image_size", "patch_size"});
   expect_field_errors(kBlip, "text_config",
                       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
                        "max_position_embeddings"});
@@ -220,14 +220,15 @@ TEST_F(CaptionConfig, WhatIsAbsentIsTheClasss) {
   EXPECT_THAT(message_with(kPix2Struct, "vision_config", "d_kv", "null"), HasSubstr("[128, 15]")) << "two heads of 64";
   EXPECT_THAT(message_with(kPix2Struct, "text_config", "vocab_size", "null"), HasSubstr("[50244, 15]"));
   EXPECT_THAT(message_with(kPix2Struct, "text_config", "d_kv", "null"), HasSubstr("3 heads of 64 columns"));
-  EXPECT_THAT(message_with(kPix2Struct, "text_config", "relative_attention_num_buckets", "null"), HasSubstr("with 32 buckets"));
+  EXPECT_THAT(message_with(kPix2Struct, "text_config", "relative_attention_num_buckets", "null"),
+              HasSubstr("with 32 buckets"));
   EXPECT_THAT(message_with(kPix2Struct, "text_config", "num_layers", "null"), HasSubstr("decoder.layer.2."));
 }
 
 // The class's other names of its numbers; and activations and epsilons by default, which the answers tell.
 TEST_F(CaptionConfig, OtherNamesAndDefaultsGiveTheSame) {
-  const std::vector<float> expected = logits_of(testing::load_folder(testing::checkpoint_path(kPix2Struct), "reference",
-                                                                     threads_));
+  const std::vector<float> expected =
+      logits_of(testing::load_folder(testing::checkpoint_path(kPix2Struct), "reference", threads_));
   Json config = *read_json_object(testing::checkpoint_path(kPix2Struct) + "/config.json");
   Json text = *config.find("text_config");
   text.set("num_layers", Json());
@@ -261,7 +262,8 @@ TEST_F(CaptionConfig, MissingAndMisshapenTensorsAreNamed) {
     for (size_t i = 0; i < all.size(); ++i) {
       std::vector<TestTensor> tensors = all;
       tensors[i].shape.push_back(1);
-      EXPECT_THAT(error_message(load_tensors(folder, tensors).status()), AllOf(HasSubstr(all[i].name), HasSubstr("expected")));
+      EXPECT_THAT(error_message(load_tensors(folder, tensors).status()),
+                  AllOf(HasSubstr(all[i].name), HasSubstr("expected")));
       tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(i));
       // A layer norm's bias may be absent; BLIP's have all.
       const Status missing = load_tensors(folder, tensors).status();

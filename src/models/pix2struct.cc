@@ -1,6 +1,6 @@
 // Pix2Struct (Lee et al. 2023): a tower over patches of pictures of any proportions, and a decoder with T5's layers.
-// Checkpoints: google/pix2struct-*; google/deplot and google/matcha-*, which are of the same class, draw their questions
-// over the picture. Source: transformers, models/pix2struct/modeling_pix2struct.py.
+// Checkpoints: google/pix2struct-*; google/deplot and google/matcha-*, which are of the same class, draw their
+// questions over the picture. Source: transformers, models/pix2struct/modeling_pix2struct.py.
 #include "models/composite.h"
 #include "models/families.h"
 

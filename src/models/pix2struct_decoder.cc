@@ -27,8 +27,8 @@ StatusOr<int64_t> count(const ConfigReader& reader, const char* key, const char*
 // heads, nor for rows of a tower of another width.
 Status check_widths(const ConfigReader& reader, const Pix2StructTextConfig& config, const DecoderContext& context) {
   if (config.heads * config.head_dim != config.width) {
-    return reader.error("d_kv", str_cat(config.heads, " heads of ", config.head_dim, " columns are not hidden_size, ",
-                                        config.width));
+    return reader.error(
+        "d_kv", str_cat(config.heads, " heads of ", config.head_dim, " columns are not hidden_size, ", config.width));
   }
   if (context.tower_width == config.width) return ok_status();
   return reader.error("hidden_size", str_cat(config.width, ", and vision_config makes rows of ", context.tower_width));

@@ -47,8 +47,8 @@ class FlatPatchInput final : public EncoderInput {
   static StatusOr<std::unique_ptr<EncoderInput>> load(const Pix2StructTowerConfig& config, const std::string& prefix,
                                                       WeightMap& weights, const PackOptions& packing) {
     const LinearSource source{prefix + "patch_projection.weight", prefix + "patch_projection.bias", config.width};
-    ASSIGN_OR_RETURN(Linear projection, Linear::load(weights, {{source}, config.patch_width, LayerInputs::kConvolution},
-                                                     packing));
+    ASSIGN_OR_RETURN(Linear projection,
+                     Linear::load(weights, {{source}, config.patch_width, LayerInputs::kConvolution}, packing));
     const auto table = [&](const char* name) {
       return Embedding::load(weights, prefix + name, config.num_places, config.width);
     };
@@ -98,8 +98,10 @@ class FlatPatchInput final : public EncoderInput {
     };
     write_rows(context, copy_pixels, pixels);
     projection_.forward(context, pixels, {}, y);
-    rows_.add(context, [&](int64_t i) { return place(patch(i)[0]); }, y);
-    columns_.add(context, [&](int64_t i) { return place(patch(i)[1]); }, y);
+    rows_.add(
+        context, [&](int64_t i) { return place(patch(i)[0]); }, y);
+    columns_.add(
+        context, [&](int64_t i) { return place(patch(i)[1]); }, y);
   }
 
   // The doors have refused ids that have no place (multimodal/image_rows.h). What comes here all the same reads a

@@ -27,8 +27,8 @@ class TextDecoder {
 
   virtual TextDecoderSizes sizes() const = 0;
 
-  // Reads every tensor of the checkpoint whose name begins with "decoder." (BLIP: "text_decoder."). Errors: a missing or misshapen tensor by
-  // name; kUnimplemented for heads that the attention backend does not support.
+  // Reads every tensor of the checkpoint whose name begins with "decoder." (BLIP: "text_decoder."). Errors: a missing
+  // or misshapen tensor by name; kUnimplemented for heads that the attention backend does not support.
   virtual StatusOr<Decoder> load(WeightMap& weights, const ModelLoadOptions& options) const = 0;
 };
 

@@ -1,6 +1,7 @@
 // The encoder of a model that reads pictures: what config.json says of it, and how its weights become an Encoder. One
 // class a kind of tower ("vit", "deit", "donut-swin"), which a composite family (vision_encoder_decoder.cc) chooses by
-// model_type, or which is the family's own (blip.cc, pix2struct.cc). A value of configuration: immutable, thread-safe, owned by the loader.
+// model_type, or which is the family's own (blip.cc, pix2struct.cc). A value of configuration: immutable, thread-safe,
+// owned by the loader.
 #pragma once
 
 #include <cstdint>

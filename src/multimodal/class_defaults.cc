@@ -20,8 +20,7 @@ struct TextSizes {
 };
 
 Status settle_sizes(const ConfigReader& reader, const TextSizes& defaults, ModelConfig& config) {
-  ASSIGN_OR_RETURN(config.vocab_size,
-                   reader.integer("vocab_size", 1, ModelConfig::kMaxVocabSize, defaults.vocab_size));
+  ASSIGN_OR_RETURN(config.vocab_size, reader.integer("vocab_size", 1, ModelConfig::kMaxVocabSize, defaults.vocab_size));
   config.decoder_vocab_size = config.vocab_size;
   ASSIGN_OR_RETURN(config.width, reader.integer("hidden_size", 1, kMaxWidth, defaults.width));
   return ok_status();

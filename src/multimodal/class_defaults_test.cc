@@ -34,8 +34,9 @@ TEST(ClassDefaults, BlipStartsAtBosAndEndsAtSep) {
 }
 
 TEST(ClassDefaults, OfBlipAreBlipTextConfigs) {
-  for (const char* text : {R"({"model_type": "blip"})", R"({"model_type": "blip", "text_config": {}})",
-                           R"({"architectures": ["BlipForConditionalGeneration"], "text_config": {"num_hidden_layers": 12}})"}) {
+  for (const char* text :
+       {R"({"model_type": "blip"})", R"({"model_type": "blip", "text_config": {}})",
+        R"({"architectures": ["BlipForConditionalGeneration"], "text_config": {"num_hidden_layers": 12}})"}) {
     const auto config = load(text);
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->vocab_size, 30524);

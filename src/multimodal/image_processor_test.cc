@@ -117,7 +117,8 @@ TEST(ImageProcessor, PatchesThatSumToZeroAreNotInUse) {
   ASSERT_TRUE(processor.ok()) << processor.status();
   RgbImage picture;
   picture.width = picture.height = 2;
-  for (const uint8_t level : std::array<uint8_t, 4>{200, 100, 200, 100}) picture.pixels.insert(picture.pixels.end(), 3, level);
+  for (const uint8_t level : std::array<uint8_t, 4>{200, 100, 200, 100})
+    picture.pixels.insert(picture.pixels.end(), 3, level);
   const auto features = (*processor)->features(std::move(picture));
   ASSERT_TRUE(features.ok()) << features.status();
   EXPECT_THAT((*features)->shape, ElementsAre(3, 5));

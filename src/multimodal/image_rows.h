@@ -34,8 +34,8 @@ class ImageRows {
 // Of the towers of VisionEncoderDecoderModel: ViT and DeiT take one size; DonutSwin takes any. Errors:
 // kInvalidArgument naming file and field; kUnimplemented by name for another tower.
 StatusOr<std::unique_ptr<ImageRows>> make_composite_image_rows(const ModelConfig& config);
-// BLIP's takes pictures of one size. Pix2Struct's takes any number of patches up to seq_len; their shape is [patches, 2 +
-// pixels], and rows and columns are numbered below seq_len.
+// BLIP's takes pictures of one size. Pix2Struct's takes any number of patches up to seq_len; their shape is [patches, 2
+// + pixels], and rows and columns are numbered below seq_len.
 StatusOr<std::unique_ptr<ImageRows>> make_blip_image_rows(const ModelConfig& config);
 StatusOr<std::unique_ptr<ImageRows>> make_pix2struct_image_rows(const ModelConfig& config);
 

@@ -108,9 +108,9 @@ TEST(ImageRows, Pix2StructHasThoseInUse) {
   EXPECT_EQ((*usual)->count(most)->num_positions, 4096) << "Pix2StructVisionConfig's defaults";
   for (const std::string& key : {std::string("seq_len"), std::string("patch_embed_hidden_size")}) {
     for (const char* value : {"0", "-3", "1e12", "\"9\""}) {
-      EXPECT_THAT(std::string(
-                      rows_by(make_pix2struct_image_rows, str_cat("{\"", key, "\": ", value, "}")).status().message()),
-                  HasSubstr(str_cat("dir/config.json: vision_config: ", key)));
+      EXPECT_THAT(
+          std::string(rows_by(make_pix2struct_image_rows, str_cat("{\"", key, "\": ", value, "}")).status().message()),
+          HasSubstr(str_cat("dir/config.json: vision_config: ", key)));
     }
   }
 }

@@ -19,8 +19,7 @@ class Pix2StructRows final : public ImageRows {
     }
     if (shape[1] != kIds + patch_width_) {
       return invalid_argument("preprocessor_config.json gives patches of ", shape[1] - kIds,
-                              " values, and the tower takes ", patch_width_, " (", file_,
-                              ": patch_embed_hidden_size)");
+                              " values, and the tower takes ", patch_width_, " (", file_, ": patch_embed_hidden_size)");
     }
     if (shape[0] > num_places_) {
       return invalid_argument("preprocessor_config.json gives ", shape[0], " patches, and the tower takes up to ",

@@ -13,9 +13,9 @@ namespace transept {
 namespace {
 
 using ::testing::AllOf;
+using testing::base64_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::base64_of;
 using testing::json_of;
 using testing::kMoonshine;
 using testing::kTinyFrontEnd;
@@ -172,7 +172,8 @@ TEST(Registry, ChecksFeaturesThatItDidNotMake) {
 
 TEST(Registry, ChecksPatchesThatItDidNotMake) {
   const TestFolder dir;
-  dir.write("config.json", R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 12, "seq_len": 5}})");
+  dir.write("config.json",
+            R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 12, "seq_len": 5}})");
   dir.write("preprocessor_config.json",
             R"({"image_processor_type": "Pix2StructImageProcessor", "max_patches": 4, "patch_size": 2})");
   const auto registry = MultiModalRegistry::create(ModelConfig::load(dir.path()).value());
@@ -200,7 +201,8 @@ TEST(Registry, ChecksPatchesThatItDidNotMake) {
 // A picture of more patches in a column than the tower has rows: its processor and its tower contradict each other.
 TEST(Registry, APictureMayHaveMorePatchesThanTheTower) {
   const TestFolder dir;
-  dir.write("config.json", R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 12, "seq_len": 5}})");
+  dir.write("config.json",
+            R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 12, "seq_len": 5}})");
   dir.write("preprocessor_config.json",
             R"({"image_processor_type": "Pix2StructImageProcessor", "max_patches": 9, "patch_size": 2})");
   const auto registry = MultiModalRegistry::create(ModelConfig::load(dir.path()).value());
