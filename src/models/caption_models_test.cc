@@ -301,6 +301,22 @@ TEST_F(CaptionConfig, TiedFilesMayHaveCopies) {
   EXPECT_TRUE(load_with(kTied, "text_config", "tie_word_embeddings", "false").ok()) << "the top level ties";
 }
 
+// Of Pix2Struct the top level alone says; by default each has its own.
+TEST_F(CaptionConfig, TiedOutputsMayBeWrittenOut) {
+  EXPECT_THAT(message_with(kTied, "", "tie_word_embeddings", "null"), HasSubstr("decoder.lm_head.weight"));
+  EXPECT_TRUE(load_with(kBlip, "", "tie_word_embeddings", "null").ok());
+  std::vector<TestTensor> tensors = tensors_of(kTied);
+  const std::vector<float> expected = logits_of(load_tensors(kTied, tensors));
+  TestTensor copy = tensor(tensors, "decoder.embed_tokens.weight");
+  copy.name = "decoder.lm_head.weight";
+  tensors.push_back(copy);
+  const auto loaded = load_tensors(kTied, tensors);
+  EXPECT_EQ(logits_of(loaded), expected);
+  EXPECT_THAT(loaded->weights->unread(), IsEmpty());
+  tensors.back().data[1] ^= 2;
+  EXPECT_NE(logits_of(load_tensors(kTied, tensors)), expected) << "copies that differ are no copies";
+}
+
 // Features of another process may say anything: what has no place reads one that there is.
 TEST_F(CaptionConfig, PlacesOutsideTheTablesEndNothing) {
   const auto loaded = testing::load_folder(testing::checkpoint_path(kPix2Struct), "reference", threads_);
