@@ -53,11 +53,17 @@ TEST(MemoryBandwidth, IsPossible) {
 TEST(ModelReport, TellsEncodesFromSteps) {
   for (const char* name :
        {"model.encoder.layers.0.fc1.weight", "encoder.block.0.layer.0.SelfAttention.q.weight",
-        "model.decoder.layers.3.encoder_attn.k_proj.weight", "decoder.block.0.layer.1.EncDecAttention.v.weight"}) {
+        "model.decoder.layers.3.encoder_attn.k_proj.weight", "decoder.block.0.layer.1.EncDecAttention.v.weight",
+        "vision_model.embeddings.patch_embedding.weight", "vision_model.encoder.layers.0.self_attn.qkv.weight",
+        "text_decoder.bert.encoder.layer.0.crossattention.self.key.weight",
+        "decoder.layer.0.encoder_decoder_attention.attention.value.weight"}) {
     EXPECT_TRUE(belongs_to_encode(name)) << name;
   }
   for (const char* name : {"model.decoder.layers.3.encoder_attn.q_proj.weight", "model.shared.weight", "lm_head.weight",
-                           "decoder.block.0.layer.1.EncDecAttention.q.weight", "model.decoder.layers.0.fc1.weight"}) {
+                           "decoder.block.0.layer.1.EncDecAttention.q.weight", "model.decoder.layers.0.fc1.weight",
+                           "text_decoder.bert.encoder.layer.0.attention.self.key.weight",
+                           "text_decoder.bert.encoder.layer.0.crossattention.self.query.weight",
+                           "decoder.layer.0.self_attention.attention.key.weight"}) {
     EXPECT_FALSE(belongs_to_encode(name)) << name;
   }
 }

@@ -161,9 +161,11 @@ std::string speed_lines(const Json& speed) {
 // The first of the two words in the name decides: layers of the decoder have "encoder_attn" behind "decoder".
 bool belongs_to_encode(std::string_view name) {
   const size_t encoder = name.find("encoder."), decoder = name.find("decoder.");
-  if (encoder < decoder) return true;
+  if (encoder < decoder || name.starts_with("vision_model.")) return true;
   for (const std::string_view part :
-       {"encoder_attn.k_proj", "encoder_attn.v_proj", "EncDecAttention.k", "EncDecAttention.v"}) {
+       {"encoder_attn.k_proj", "encoder_attn.v_proj", "EncDecAttention.k", "EncDecAttention.v",
+        "crossattention.self.key", "crossattention.self.value", "encoder_decoder_attention.attention.key",
+        "encoder_decoder_attention.attention.value"}) {
     if (name.find(part) != name.npos) return true;
   }
   return false;

@@ -206,6 +206,17 @@ class Loader final {
   int64_t vocab_size_;
 };
 
+// Ids that config.json does not hold by these names: those of the family's class.
+void take_ids(const ModelConfig& config, GenerationConfig& out) {
+  const auto take = [&](const auto& of_config, auto& id) {
+    if (of_config.has_value() && (!id.has_value() || config.fixes_special_ids)) id = of_config;
+  };
+  take(config.bos_token_id, out.bos_token_id);
+  take(config.pad_token_id, out.pad_token_id);
+  take(config.decoder_start_token_id, out.decoder_start_token_id);
+  if (out.eos_token_ids.empty() || config.fixes_special_ids) out.eos_token_ids = config.eos_token_ids;
+}
+
 }  // namespace
 
 StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const ModelConfig& config) {
@@ -227,8 +238,10 @@ StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const 
   }
   RETURN_IF_ERROR(legacy.read_special_ids(out));
   if (const Json* decoder = config.decoder(); decoder != nullptr) {
-    RETURN_IF_ERROR(Loader(*decoder, dir + "/config.json: decoder", config.decoder_vocab_size).read_special_ids(out));
+    const std::string file = str_cat(dir, "/config.json: ", config.decoder_key());
+    RETURN_IF_ERROR(Loader(*decoder, file, config.decoder_vocab_size).read_special_ids(out));
   }
+  take_ids(config, out);
   return out;
 }
 

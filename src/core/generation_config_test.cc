@@ -120,6 +120,26 @@ TEST(GenerationConfig, IdsOfACompositeModelAreItsOwnThenItsDecoders) {
               HasSubstr("generation_config.json: eos_token_id"));
 }
 
+// Those that the family's class gives: where no file has any, or over every file.
+TEST(GenerationConfig, IdsOfAClassFillInOrHold) {
+  const TestFolder dir;
+  dir.write("config.json", R"({"model_type": "blip", "text_config": {"vocab_size": 9, "eos_token_id": 2}})");
+  dir.write("generation_config.json", R"({"eos_token_id": 3, "decoder_start_token_id": 5})");
+  ModelConfig config = ModelConfig::load(dir.path()).value();
+  config.eos_token_ids = {7};
+  config.bos_token_id = config.decoder_start_token_id = 8;
+  const auto filled = GenerationConfig::load(dir.path(), config);
+  ASSERT_TRUE(filled.ok()) << filled.status().message();
+  EXPECT_THAT(filled->eos_token_ids, ElementsAre(3));
+  EXPECT_EQ(filled->decoder_start_token_id, 5);
+  EXPECT_EQ(filled->bos_token_id, 8);
+  config.fixes_special_ids = true;
+  const auto held = GenerationConfig::load(dir.path(), config);
+  ASSERT_TRUE(held.ok()) << held.status().message();
+  EXPECT_THAT(held->eos_token_ids, ElementsAre(7));
+  EXPECT_EQ(held->decoder_start_token_id, 8);
+}
+
 TEST(GenerationConfig, ListsWhatIsNotSupported) {
   const auto config = load(R"({"num_beam_groups": 2, "diversity_penalty": 0.5, "guidance_scale": 1.0, "typical_p": 1,
       "penalty_alpha": null, "remove_invalid_values": false, "forced_decoder_ids": [[1, 50259]], "stop_strings": [],

@@ -168,9 +168,17 @@ StatusOr<std::vector<int32_t>> ConfigReader::token_ids(std::string_view key) con
   return ids;
 }
 
+std::string_view ModelConfig::decoder_key() const {
+  for (const std::string_view key : {"decoder", "text_config"}) {
+    const Json* object = raw.find(key);
+    if (object != nullptr && object->is_object()) return key;
+  }
+  return "";
+}
+
 const Json* ModelConfig::decoder() const {
-  const Json* object = raw.find("decoder");
-  return object != nullptr && object->is_object() ? object : nullptr;
+  const std::string_view key = decoder_key();
+  return key.empty() ? nullptr : raw.find(key);
 }
 
 StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
@@ -185,7 +193,7 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   ASSIGN_OR_RETURN(config.model_type, reader.string("model_type", nameless));
   RETURN_IF_ERROR(read_sizes(config.raw, reader, config));
   const Json* const decoder = config.decoder();
-  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, file + ": decoder");
+  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, str_cat(file, ": ", config.decoder_key()));
   if (decoder != nullptr) RETURN_IF_ERROR(read_sizes(*decoder, of_decoder, config));
   config.decoder_vocab_size = config.vocab_size;
   ASSIGN_OR_RETURN(const bool is_shared, reader.boolean("share_encoder_decoder_embeddings", true));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -23,11 +24,15 @@ struct ModelConfig {
   int64_t width = 0;  // d_model, or hidden_size or n_embd where a family calls it so; 0: none is a whole number
   std::optional<int32_t> bos_token_id, pad_token_id, decoder_start_token_id;
   std::vector<int32_t> eos_token_ids;
+  // Whether these ids hold over those of generation_config.json: the family's class gives them to its generate()
+  // (BLIP). The family says so, not the file (multimodal/class_defaults.h).
+  bool fixes_special_ids = false;
   Json raw;  // the whole file
 
-  // The object of the decoder in the file of a composite model (vision-encoder-decoder), which has one for each side;
-  // null: the file is of one model.
+  // The object of the decoder in the file of a composite model, which has one for each side: "decoder", or
+  // "text_config". Null: the file is of one model. decoder_key: its name.
   const Json* decoder() const;
+  std::string_view decoder_key() const;
 
   // Reads DIR/config.json. A composite model's vocabulary and width are its decoder's; its special ids are those of the
   // top level, and where that lacks one the decoder's, as in transformers. Errors: kNotFound: no such file;

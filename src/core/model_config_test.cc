@@ -68,6 +68,21 @@ TEST(ModelConfig, ACompositeModelIsAsWideAsItsDecoder) {
   EXPECT_EQ(load(R"({"model_type": "bart"})")->decoder(), nullptr);
 }
 
+TEST(ModelConfig, ACompositeModelsDecoderMayBeATextConfig) {
+  const auto config = load(R"({"model_type": "blip", "vision_config": {"hidden_size": 48},
+      "text_config": {"vocab_size": 9, "hidden_size": 32, "bos_token_id": 8, "eos_token_id": 2}})");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->decoder_key(), "text_config");
+  EXPECT_EQ(config->decoder_vocab_size, 9);
+  EXPECT_EQ(config->width, 32);
+  EXPECT_EQ(config->bos_token_id, 8);
+  EXPECT_THAT(
+      std::string(
+          load(R"({"model_type": "blip", "text_config": {"vocab_size": 9, "eos_token_id": 9}})").status().message()),
+      HasSubstr("config.json: text_config: eos_token_id"));
+  EXPECT_EQ(load(R"({"model_type": "bart", "text_config": 3})")->decoder(), nullptr);
+}
+
 TEST(ModelConfig, ACompositeModelIsRefusedByFileObjectAndField) {
   for (const auto& [fields, field] : {std::pair(R"("vocab_size": 0)", "vocab_size"),
                                       {R"("vocab_size": "9")", "vocab_size"},

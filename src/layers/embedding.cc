@@ -49,10 +49,13 @@ void Embedding::look_up(Context& context, View<int32_t> ids, int32_t offset, flo
 }
 
 void Embedding::add(Context& context, View<int32_t> ids, int32_t offset, const TensorView& y) const {
-  const auto make_row = [&](int64_t i, std::span<float> row) {
-    read_row(int64_t{ids[static_cast<size_t>(i)]} + offset, row);
-  };
-  add_rows(context, make_row, y);
+  add(
+      context, [&](int64_t i) { return int64_t{ids[static_cast<size_t>(i)]} + offset; }, y);
+}
+
+void Embedding::add(Context& context, FunctionRef<int64_t(int64_t i)> row_of, const TensorView& y) const {
+  add_rows(
+      context, [&](int64_t i, std::span<float> row) { read_row(row_of(i), row); }, y);
 }
 
 }  // namespace transept

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "layers/sinusoidal.h"
 #include "tensor/context.h"
@@ -38,6 +39,8 @@ class Embedding final {
 
   // y[i] += table[ids[i] + offset]. Shapes and requirement as look_up.
   void add(Context& context, View<int32_t> ids, int32_t offset, const TensorView& y) const;
+  // y[i] += table[row_of(i)], which is called on any thread. REQUIRES: every result in [0, num_rows).
+  void add(Context& context, FunctionRef<int64_t(int64_t i)> row_of, const TensorView& y) const;
 
   int64_t num_rows() const { return num_rows_; }
   int64_t dim() const { return table_->k(); }

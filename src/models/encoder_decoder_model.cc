@@ -70,6 +70,12 @@ class EncoderDecoderModel final : public Model {
     const TransformerStack& stack = decoder().stack;
     gather_rows(context, state.x, batch.logits_rows, hidden);
     stack.normalize(context, hidden);
+    if (!decoder().head_transform.has_value()) return;
+    const HeadTransform& transform = *decoder().head_transform;
+    const Arena::Scope scope(context.arena);
+    const TensorView dense = context.arena.tensor(DType::kFloat32, {hidden.dim(0), hidden.dim(1)});
+    transform.dense.forward(context, hidden, {.activation = transform.activation}, dense);
+    transform.norm.forward(context, dense, hidden);
   }
 
  private:

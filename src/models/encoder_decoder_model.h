@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "layers/linear.h"
+#include "layers/norm.h"
 #include "models/encoder_input.h"
 #include "models/model.h"
 #include "models/token_input.h"
@@ -18,12 +19,20 @@ struct Encoder {
   TransformerStack stack;
 };
 
+// What stands between a decoder's last layer and its output layer: norm(activation(W x + b)) (BERT's).
+struct HeadTransform {
+  Linear dense;
+  Activation activation = Activation::kGelu;
+  Norm norm;
+};
+
 struct Decoder {
   TokenInput input;
   TransformerStack stack;
   LmHead lm_head;
   // From the encoder's rows to those that cross-attention reads, once for all layers (decision 42).
   std::optional<Linear> cross_projection = {};
+  std::optional<HeadTransform> head_transform = {};
 };
 
 // A side that is absent is not loaded: at least one is there.

@@ -49,13 +49,15 @@ std::string name_of(std::optional<WeightFormat> storage) {
 
 std::string bare(const std::string& name) { return name.starts_with("model.") ? name.substr(6) : name; }
 
+bool is_towers(const std::string& name) { return name.starts_with("encoder.") || name.starts_with("vision_model."); }
+
 // By the names that published checkpoints use, and not by the rules of loaders. `is_tied`: as config.json says.
 bool is_of(ModelPart part, const std::string& tensor, bool is_tied) {
   const std::string name = bare(tensor);
   const bool is_output = name == "lm_head.weight" || name == "proj_out.weight";
   // Any of these may be the one table that both sides read.
   if (name == "shared.weight" || name.ends_with(".embed_tokens.weight") || (is_output && is_tied)) return true;
-  return name.starts_with("encoder.") == (part == ModelPart::kEncoder);
+  return is_towers(name) == (part == ModelPart::kEncoder);
 }
 
 std::vector<TestTensor> read_tensors(const fs::path& folder) {
@@ -136,7 +138,7 @@ class ModelParts : public ::testing::TestWithParam<std::tuple<std::string, std::
     EXPECT_EQ(run(encoder, decoder), whole);
     EXPECT_THAT(encoder.weights->unread(), IsEmpty());
     EXPECT_THAT(decoder.weights->unread(), IsEmpty());
-    const auto is_encoders = [](const PackedLayer& layer) { return layer.name.starts_with("encoder."); };
+    const auto is_encoders = [](const PackedLayer& layer) { return is_towers(layer.name); };
     EXPECT_TRUE(std::ranges::all_of(encoder.layers, is_encoders));
     for (const PackedLayer& layer : decoder.layers) {
       EXPECT_TRUE(is_of(ModelPart::kDecoder, layer.name, is_tied())) << layer.name;
@@ -252,8 +254,12 @@ TEST_P(ModelParts, ComplainAsTheWholeDoes) {
   std::vector<TestTensor> tensors = read_tensors(source_);
   const bool has_prefix =
       std::ranges::any_of(tensors, [](const TestTensor& tensor) { return tensor.name.starts_with("model."); });
-  const std::string elsewhere = "elsewhere.weight", encoders = "encoder.elsewhere.weight",
-                    decoders = has_prefix ? "model.decoder.elsewhere.weight" : "decoder.elsewhere.weight";
+  const bool is_blip = config_.model_type == "blip";
+  const std::string elsewhere = "elsewhere.weight",
+                    encoders = is_blip ? "vision_model.elsewhere.weight" : "encoder.elsewhere.weight",
+                    decoders = is_blip      ? "text_decoder.elsewhere.weight"
+                               : has_prefix ? "model.decoder.elsewhere.weight"
+                                            : "decoder.elsewhere.weight";
   for (const std::string& name : {elsewhere, encoders, decoders}) {
     tensors.push_back({name, "F32", {1}, std::string(4, '\0')});
   }

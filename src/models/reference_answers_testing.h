@@ -1,5 +1,6 @@
 // For tests: the passes that transformers made in double precision over seeded features of the checkpoints in
-// tests/models (forward.jsonl; tests/speech_family.py and tests/vision_family.py), and how to repeat them.
+// tests/models (forward.jsonl; tests/speech_family.py, vision_family.py and
+// caption_family.py), and how to repeat them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -63,8 +64,10 @@ inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
     for (const Json& id : json.find("decoder_ids")->as_array()) {
       answer.request.decoder_ids.push_back(static_cast<int32_t>(id.as_int()));
     }
-    answer.request.content.features = seeded_features(shape, static_cast<int32_t>(encoder.as_array().size()),
-                                                      static_cast<uint32_t>(json.find("seed")->as_int()));
+    const auto features = seeded_features(shape, static_cast<int32_t>(encoder.as_array().size()),
+                                          static_cast<uint32_t>(json.find("seed")->as_int()));
+    if (const Json* columns = json.find("columns")) number_patches(*features, columns->as_int());
+    answer.request.content.features = features;
     answers.push_back(std::move(answer));
   }
   return answers;

@@ -33,6 +33,15 @@ inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> sha
   return features;
 }
 
+// Numbers patches of [patches, 2 + pixels] by row and column, from 1, as Pix2Struct's are.
+inline void number_patches(EncoderFeatures& features, int64_t columns) {
+  for (int64_t i = 0; i < features.shape[0]; ++i) {
+    float* const ids = features.values.data() + i * features.shape[1];
+    ids[0] = static_cast<float>(1 + i / columns);
+    ids[1] = static_cast<float>(1 + i % columns);
+  }
+}
+
 // A picture of the size that a tower's object of config.json names.
 inline EncoderItem picture_content(const Json& tower) {
   const auto sides = [&](const char* key) {
@@ -59,6 +68,13 @@ inline EncoderItem picture_content(const Json& tower) {
 // What any family may be run with: ids, audio of four positions, or a picture.
 inline EncoderItem short_content(const Json& config) {
   if (const Json* tower = config.find("encoder")) return picture_content(*tower);
+  if (const Json* tower = config.find("vision_config")) {
+    const Json* const pixels = tower->find("patch_embed_hidden_size");
+    if (pixels == nullptr) return picture_content(*tower);
+    const auto patches = seeded_features({5, 2 + pixels->as_int()}, 5);
+    number_patches(*patches, 3);
+    return {{}, patches};
+  }
   if (const Json* bins = config.find("num_mel_bins")) return {{}, seeded_features({bins->as_int(), 8}, 4)};
   if (config.find("encoder_num_hidden_layers") != nullptr) return {{}, seeded_features({2047}, 4)};  // Moonshine
   return std::vector<int32_t>{0, 7, 9, 2};

@@ -1,7 +1,7 @@
 // The decoder of a composite model, whose config.json has an object for each side: what that object says, and how its
-// weights become a Decoder. One class a kind of decoder ("trocr", "mbart", "gpt2"); a composite family
-// (vision_encoder_decoder.cc) chooses it by model_type. A value of configuration: immutable, thread-safe, owned by the
-// loader.
+// weights become a Decoder. One class a kind of decoder ("trocr", "mbart", "gpt2"), which a composite family
+// (vision_encoder_decoder.cc) chooses by model_type, or which is the family's own (blip.cc, pix2struct.cc). A value of
+// configuration: immutable, thread-safe, owned by the loader.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class TextDecoder {
 
   virtual TextDecoderSizes sizes() const = 0;
 
-  // Reads every tensor of the checkpoint whose name begins with "decoder.". Errors: a missing or misshapen tensor by
-  // name; kUnimplemented for heads that the attention backend does not support.
+  // Reads every tensor of the checkpoint whose name begins with "decoder." (BLIP: "text_decoder."). Errors: a missing
+  // or misshapen tensor by name; kUnimplemented for heads that the attention backend does not support.
   virtual StatusOr<Decoder> load(WeightMap& weights, const ModelLoadOptions& options) const = 0;
 };
 
@@ -38,5 +38,15 @@ class TextDecoder {
 StatusOr<std::unique_ptr<TextDecoder>> make_trocr_decoder(const Json& config, const std::string& file);
 StatusOr<std::unique_ptr<TextDecoder>> make_mbart_decoder(const Json& config, const std::string& file);
 StatusOr<std::unique_ptr<TextDecoder>> make_gpt2_decoder(const Json& config, const std::string& file);
+
+// What the rest of config.json says of a decoder that has no words for it itself.
+struct DecoderContext {
+  int32_t tower_width = 0;  // of the rows that cross-attention reads
+  bool is_tied = false;     // tie_word_embeddings of the top level
+};
+StatusOr<std::unique_ptr<TextDecoder>> make_blip_decoder(const Json& config, const std::string& file,
+                                                         const DecoderContext& context);
+StatusOr<std::unique_ptr<TextDecoder>> make_pix2struct_decoder(const Json& config, const std::string& file,
+                                                               const DecoderContext& context);
 
 }  // namespace transept

@@ -1,9 +1,8 @@
 // VisionEncoderDecoderModel: a tower that reads pictures and a decoder of text, each of a class of its own, which
 // config.json names. Checkpoints: microsoft/trocr-*, nlpconnect/vit-gpt2-image-captioning. Source: transformers,
 // models/vision_encoder_decoder/modeling_vision_encoder_decoder.py.
+#include "models/composite.h"
 #include "models/families.h"
-#include "models/text_decoder.h"
-#include "models/vision_tower.h"
 
 namespace transept {
 namespace {
@@ -46,23 +45,6 @@ StatusOr<std::unique_ptr<Part>> make_part(const ModelConfig& config, std::string
                     "model_type");
 }
 
-ModelSpec make_spec(const VisionTowerSizes& tower, const TextDecoderSizes& decoder) {
-  ModelSpec spec;
-  spec.family = "vision-encoder-decoder";
-  spec.d_model = decoder.width;
-  spec.vocab_size = decoder.vocab_size;
-  spec.encoder_width = tower.width;
-  spec.max_encoder_positions = tower.num_positions;
-  spec.max_decoder_positions = decoder.max_positions;
-  spec.max_item_rows = tower.num_rows;
-  spec.modalities = {"image"};
-  // As of BART: the last layer stands nearest to the choice of the token.
-  for (int32_t head = 0; head < decoder.num_heads; ++head) {
-    spec.alignment_heads.push_back({decoder.num_layers - 1, head});
-  }
-  return spec;
-}
-
 constexpr const char* kProjection = "enc_to_dec_proj";
 
 // Rows keep the tower's width until the decoder's cross K and V are written (decision 42).
@@ -93,17 +75,12 @@ StatusOr<std::unique_ptr<Model>> load_vision_encoder_decoder(const ModelConfig& 
   const VisionTowerSizes of_tower = tower->sizes();
   const TextDecoderSizes of_decoder = decoder->sizes();
   RETURN_IF_ERROR(check_cross_width(of_tower, of_decoder, config.path + "/config.json"));
-  EncoderDecoderParts parts{.spec = make_spec(of_tower, of_decoder)};
-  if (has_encoder(options.part)) {
-    ASSIGN_OR_RETURN(parts.encoder, tower->load("encoder.", *weights, options));
-  } else {
-    weights->ignore_below("encoder.");
-  }
+  ASSIGN_OR_RETURN(EncoderDecoderParts parts,
+                   load_sides(composite_spec("vision-encoder-decoder", of_tower, of_decoder), *tower, *decoder,
+                              {"encoder.", "decoder."}, *weights, options));
   if (has_decoder(options.part)) {
-    ASSIGN_OR_RETURN(parts.decoder, decoder->load(*weights, options));
     ASSIGN_OR_RETURN(parts.decoder->cross_projection, load_projection(of_tower, of_decoder, *weights, options.packing));
   } else {
-    weights->ignore_below("decoder.");
     weights->ignore_below(kProjection);
   }
   return make_encoder_decoder_model(std::move(parts), std::move(weights));

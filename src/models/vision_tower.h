@@ -1,6 +1,7 @@
 // The encoder of a model that reads pictures: what config.json says of it, and how its weights become an Encoder. One
-// class a kind of tower ("vit", "deit", "donut-swin"); a composite family (vision_encoder_decoder.cc) chooses it by
-// model_type. A value of configuration: immutable, thread-safe, owned by the loader.
+// class a kind of tower ("vit", "deit", "donut-swin"), which a composite family (vision_encoder_decoder.cc) chooses by
+// model_type, or which is the family's own (blip.cc, pix2struct.cc). A value of configuration: immutable, thread-safe,
+// owned by the loader.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ class VisionTower {
 
   virtual VisionTowerSizes sizes() const = 0;
 
-  // Reads every tensor below `prefix` ("encoder."). Features are [3, height, width] float32 (multimodal/
+  // Reads every tensor below `prefix` ("encoder."). Features are those that the tower's processor makes (multimodal/
   // image_processor.h). Errors: a missing or misshapen tensor by name; kUnimplemented for heads that the attention
   // backend does not support.
   virtual StatusOr<Encoder> load(const std::string& prefix, WeightMap& weights,
@@ -37,5 +38,7 @@ class VisionTower {
 // is not supported.
 StatusOr<std::unique_ptr<VisionTower>> make_vit_tower(const Json& config, const std::string& file);   // ViT and DeiT
 StatusOr<std::unique_ptr<VisionTower>> make_swin_tower(const Json& config, const std::string& file);  // DonutSwin
+StatusOr<std::unique_ptr<VisionTower>> make_blip_tower(const Json& config, const std::string& file);
+StatusOr<std::unique_ptr<VisionTower>> make_pix2struct_tower(const Json& config, const std::string& file);
 
 }  // namespace transept

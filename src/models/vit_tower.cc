@@ -2,19 +2,17 @@
 // distillation token; learned positions, pre-norm layers, a norm behind the last. The pooler is not read: consumers get
 // rows. Checkpoints: the towers of microsoft/trocr-*, nlpconnect/vit-gpt2-image-captioning. Source: transformers,
 // models/vit/modeling_vit.py, models/deit/modeling_deit.py.
-#include <algorithm>
 #include <cmath>
 
 #include "core/picture_size_field.h"
-#include "layers/embedding.h"
-#include "layers/patch_embedding.h"
 #include "models/activation_field.h"
+#include "models/patch_input.h"
 #include "models/vision_tower.h"
 
 namespace transept {
 namespace {
 
-constexpr int64_t kChannels = 3;
+constexpr int64_t kChannels = PatchInput::kChannels;
 
 struct VitConfig {
   int64_t hidden_size = 0, intermediate_size = 0;
@@ -67,69 +65,18 @@ StatusOr<VitConfig> read_config(const Json& config, const std::string& file) {
   return out;
 }
 
-// Pixels [3, height, width] -> class token, patches -> + positions.
-class PatchInput final : public EncoderInput {
- public:
-  static StatusOr<std::unique_ptr<EncoderInput>> load(const VitConfig& config, const std::string& prefix,
-                                                      WeightMap& weights, const PackOptions& packing) {
-    const PatchEmbedding::Options options{.prefix = prefix + "patch_embeddings.projection",
-                                          .channels = kChannels,
-                                          .dim = config.hidden_size,
-                                          .height = config.patch.height,
-                                          .width = config.patch.width};
-    ASSIGN_OR_RETURN(PatchEmbedding patches, PatchEmbedding::load(weights, options, packing));
-    ASSIGN_OR_RETURN(Embedding table, read_table(config, prefix, weights));
-    weights.ignore(prefix + "mask_token");  // of training on masked pictures
-    return std::unique_ptr<EncoderInput>(new PatchInput(config, std::move(patches), std::move(table)));
-  }
-
-  void forward(Context& context, const EncodeBatch& batch, const TensorView& x) const override {
-    table_.look_up(context, batch.positions, 0, 1.0f, x);
-    int64_t row = 0;
-    for (size_t i = 0; i < batch.attention.seq_lens.size(); ++i) {
-      const int64_t end = row + batch.attention.seq_lens[i];
-      const TensorView patches = x.rows(std::min(row + config_.num_tokens, end), end);
-      PictureView picture;
-      if (!context.dry_run) picture = checked(batch.features[i], batch.attention.seq_lens[i]);
-      patches_.forward(context, picture, patches, patches);
-      row = end;
-    }
-  }
-
- private:
-  PatchInput(const VitConfig& config, PatchEmbedding patches, Embedding table)
-      : config_(config), patches_(std::move(patches)), table_(std::move(table)) {}
-
-  // Positions, and the tokens that stand at the first of them.
-  static StatusOr<Embedding> read_table(const VitConfig& config, const std::string& prefix, WeightMap& weights) {
-    const int64_t dim = config.hidden_size;
-    ASSIGN_OR_RETURN(const WeightView positions,
-                     weights.get(prefix + "position_embeddings", {1, config.num_positions(), dim}));
-    std::vector<float> table = to_floats(positions);
-    std::vector<std::string> tokens = {"cls_token"};
-    if (config.has_distillation()) tokens.emplace_back("distillation_token");
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      ASSIGN_OR_RETURN(const WeightView view, weights.get(prefix + tokens[i], {1, 1, dim}));
-      const std::vector<float> token = to_floats(view);
-      const auto row = table.begin() + static_cast<int64_t>(i) * dim;
-      std::transform(token.begin(), token.end(), row, row, std::plus<>());
-    }
-    return Embedding::of(std::move(table), dim);
-  }
-
-  PictureView checked(const FeaturesView& features, int32_t num_positions) const {
-    const std::span<const int64_t> shape = features.shape;
-    const auto& [height, width] = config_.picture;
-    CHECK(shape.size() == 3 && shape[0] == kChannels && shape[1] == height && shape[2] == width &&
-              num_positions == config_.num_positions(),
-          "pixels of ", shape.size(), " axes for pictures of ", height, " by ", width);
-    return {features.values, height, width};
-  }
-
-  const VitConfig config_;
-  PatchEmbedding patches_;
-  Embedding table_;
-};
+StatusOr<std::unique_ptr<EncoderInput>> load_input(const VitConfig& config, const std::string& prefix,
+                                                   WeightMap& weights, const PackOptions& packing) {
+  weights.ignore(prefix + "mask_token");  // of training on masked pictures
+  PatchInput::Options options{.picture = config.picture,
+                              .patch = config.patch,
+                              .dim = config.hidden_size,
+                              .projection = prefix + "patch_embeddings.projection",
+                              .positions = prefix + "position_embeddings",
+                              .tokens = {prefix + "cls_token"}};
+  if (config.has_distillation()) options.tokens.push_back(prefix + "distillation_token");
+  return PatchInput::load(options, weights, packing);
+}
 
 // How a file names the parts of a layer: as transformers before 5.x, whose names it still writes, or as its classes do.
 struct LayerNames {
@@ -147,7 +94,7 @@ class Loader final {
   StatusOr<Encoder> load() {
     weights_.ignore_below(prefix_ + "pooler.");
     ASSIGN_OR_RETURN(std::unique_ptr<EncoderInput> input,
-                     PatchInput::load(config_, prefix_ + "embeddings.", weights_, options_.packing));
+                     load_input(config_, prefix_ + "embeddings.", weights_, options_.packing));
     const std::string probe = str_cat(prefix_, kByClass.layer, "0.layernorm_before.weight");
     const LayerNames& names = weights_.contains(probe) ? kByClass : kPublished;
     StackParts parts;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/folder_testing.h"
@@ -17,6 +18,7 @@
 namespace transept {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::json_of;
 using testing::make_picture;
@@ -103,6 +105,24 @@ TEST(ImageProcessor, GivesTheValuesOfTransformers) {
   }
   EXPECT_GE(num_taken, 100);
   EXPECT_GE(num_refused, 10);
+}
+
+// transformers masks a patch whose numbers sum to 0 as it masks those that pad. Two levels, as often each, become -1
+// and 1: a dark patch of one pixel in row 1, column 2 sums to 1 + 2 - 3.
+TEST(ImageProcessor, PatchesThatSumToZeroAreNotInUse) {
+  Json files = Json::object();
+  files.set("preprocessor_config.json",
+            json_of(R"({"image_processor_type": "Pix2StructImageProcessor", "max_patches": 4, "patch_size": 1})"));
+  const auto processor = processor_of(files, "pix2struct", Isa::kGeneric);
+  ASSERT_TRUE(processor.ok()) << processor.status();
+  RgbImage picture;
+  picture.width = picture.height = 2;
+  for (const uint8_t level : std::array<uint8_t, 4>{200, 100, 200, 100})
+    picture.pixels.insert(picture.pixels.end(), 3, level);
+  const auto features = (*processor)->features(std::move(picture));
+  ASSERT_TRUE(features.ok()) << features.status();
+  EXPECT_THAT((*features)->shape, ElementsAre(3, 5));
+  EXPECT_THAT((*features)->values, ElementsAre(1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 2, 2, -1, -1, -1));
 }
 
 Status status_of(std::string_view preprocessor, std::string_view model_type = "any") {

@@ -72,6 +72,16 @@ StatusOr<std::unique_ptr<ImageRows>> make_swin_rows(const Json& tower, const Con
   return std::unique_ptr<ImageRows>(new SwinRows(patch, num_stages));
 }
 
+// A ViT's: `num_tokens` stand before the patches.
+StatusOr<std::unique_ptr<ImageRows>> make_fixed_rows(const Json& tower, const ConfigReader& reader, int64_t image_side,
+                                                     int64_t num_tokens) {
+  ASSIGN_OR_RETURN(const PictureSize patch, read_picture_size(tower, reader, "patch_size", kMaxPatch, 16));
+  ASSIGN_OR_RETURN(const PictureSize image, read_picture_size(tower, reader, "image_size", kMaxSide, image_side));
+  ASSIGN_OR_RETURN(const int32_t positions,
+                   product(reader, image.height / patch.height, image.width / patch.width, num_tokens));
+  return std::unique_ptr<ImageRows>(new FixedRows(image, positions, reader.file()));
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<ImageRows>> make_composite_image_rows(const ModelConfig& config) {
@@ -86,13 +96,14 @@ StatusOr<std::unique_ptr<ImageRows>> make_composite_image_rows(const ModelConfig
                                     "\" is not supported; vit, deit and donut-swin are"),
                       "model_type");
   }
-  ASSIGN_OR_RETURN(const PictureSize patch, read_picture_size(*tower, reader, "patch_size", kMaxPatch, 16));
-  ASSIGN_OR_RETURN(const PictureSize image, read_picture_size(*tower, reader, "image_size", kMaxSide, 224));
   // A token of the class, and DeiT's of distillation.
-  const int64_t num_tokens = type == "deit" ? 2 : 1;
-  ASSIGN_OR_RETURN(const int32_t positions,
-                   product(reader, image.height / patch.height, image.width / patch.width, num_tokens));
-  return std::unique_ptr<ImageRows>(new FixedRows(image, positions, reader.file()));
+  return make_fixed_rows(*tower, reader, 224, type == "deit" ? 2 : 1);
+}
+
+StatusOr<std::unique_ptr<ImageRows>> make_blip_image_rows(const ModelConfig& config) {
+  const Json* object = config.raw.find("vision_config");
+  const Json tower = object != nullptr && object->is_object() ? *object : Json::object();
+  return make_fixed_rows(tower, ConfigReader(tower, config.path + "/config.json: vision_config"), 384, 1);
 }
 
 }  // namespace transept

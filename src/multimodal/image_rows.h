@@ -20,13 +20,23 @@ class ImageRows {
  public:
   virtual ~ImageRows() = default;
 
-  // shape: that of features (multimodal/image_processor.h), [3, height, width]. Errors: kInvalidArgument for a size
-  // that the tower does not take, naming both sizes and both files.
+  // shape: that of features (multimodal/image_processor.h), [3, height, width] for most. Errors: kInvalidArgument for a
+  // size that the tower does not take, naming both sizes and both files.
   virtual StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const = 0;
+
+  // Checks numbers of features that say where rows stand. REQUIRES: count() takes the shape, and there are as many
+  // values. Errors: kInvalidArgument for a place that the tower does not have.
+  virtual Status check_places(std::span<const int64_t> /*shape*/, std::span<const float> /*values*/) const {
+    return ok_status();
+  }
 };
 
 // Of the towers of VisionEncoderDecoderModel: ViT and DeiT take one size; DonutSwin takes any. Errors:
 // kInvalidArgument naming file and field; kUnimplemented by name for another tower.
 StatusOr<std::unique_ptr<ImageRows>> make_composite_image_rows(const ModelConfig& config);
+// BLIP's takes pictures of one size. Pix2Struct's takes any number of patches up to seq_len; their shape is [patches, 2
+// + pixels], and rows and columns are numbered below seq_len.
+StatusOr<std::unique_ptr<ImageRows>> make_blip_image_rows(const ModelConfig& config);
+StatusOr<std::unique_ptr<ImageRows>> make_pix2struct_image_rows(const ModelConfig& config);
 
 }  // namespace transept

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "base/strings.h"
 
 namespace transept {
@@ -57,6 +60,75 @@ TEST(ImageRows, APictureOfAnotherSizeHasNoPlace) {
   EXPECT_THAT(std::string((*rows)->count(shape).status().message()),
               AllOf(HasSubstr("preprocessor_config.json"), HasSubstr("384 x 383"), HasSubstr("384 x 384"),
                     HasSubstr("dir/config.json: encoder: image_size")));
+}
+
+using Maker = StatusOr<std::unique_ptr<ImageRows>> (*)(const ModelConfig& config);
+
+StatusOr<std::unique_ptr<ImageRows>> rows_by(Maker make, const std::string& tower) {
+  ModelConfig config;
+  config.path = "dir";
+  config.raw = Json::parse(tower.empty() ? "{}" : str_cat(R"({"vision_config": )", tower, "}")).value();
+  return make(config);
+}
+
+TEST(ImageRows, BlipHasATokenMoreThanPatches) {
+  const auto rows = rows_by(make_blip_image_rows, "");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  const int64_t usual[] = {3, 384, 384}, other[] = {3, 224, 224};
+  EXPECT_EQ((*rows)->count(usual)->num_positions, 577) << "BlipVisionConfig's defaults";
+  EXPECT_THAT(std::string((*rows)->count(other).status().message()), HasSubstr("vision_config: image_size"));
+  const int64_t small[] = {3, 48, 48};
+  EXPECT_EQ((*rows_by(make_blip_image_rows, R"({"image_size": 48, "patch_size": 8})"))->count(small)->num_rows, 37);
+  EXPECT_THAT(std::string(rows_by(make_blip_image_rows, R"({"patch_size": 0})").status().message()),
+              HasSubstr("dir/config.json: vision_config: patch_size"));
+}
+
+TEST(ImageRows, Pix2StructHasThoseInUse) {
+  const auto rows = rows_by(make_pix2struct_image_rows, R"({"patch_embed_hidden_size": 12, "seq_len": 9})");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  for (const int64_t patches : {1, 9}) {
+    const int64_t shape[] = {patches, 14};
+    EXPECT_EQ((*rows)->count(shape)->num_positions, patches);
+    EXPECT_EQ((*rows)->count(shape)->num_rows, patches);
+  }
+  const std::pair<std::vector<int64_t>, std::string_view> wrong[] = {
+      {{10, 14}, "10 patches, and the tower takes up to 9 (dir/config.json: vision_config: seq_len)"},
+      {{9, 13}, "patches of 11 values, and the tower takes 12"},
+      {{0, 14}, "[patches, 2 + pixels]"},
+      {{-1, 14}, "[patches, 2 + pixels]"},
+      {{9}, "[patches, 2 + pixels]"},
+      {{3, 9, 14}, "[patches, 2 + pixels]"},
+      {{9, 1}, "patches of -1 values"},
+      {{INT64_MAX, 14}, "seq_len"}};
+  for (const auto& [shape, part] : wrong) {
+    EXPECT_THAT(std::string((*rows)->count(shape).status().message()), HasSubstr(part));
+  }
+  const auto usual = rows_by(make_pix2struct_image_rows, "");
+  const int64_t most[] = {4096, 770};
+  EXPECT_EQ((*usual)->count(most)->num_positions, 4096) << "Pix2StructVisionConfig's defaults";
+  for (const std::string& key : {std::string("seq_len"), std::string("patch_embed_hidden_size")}) {
+    for (const char* value : {"0", "-3", "1e12", "\"9\""}) {
+      EXPECT_THAT(
+          std::string(rows_by(make_pix2struct_image_rows, str_cat("{\"", key, "\": ", value, "}")).status().message()),
+          HasSubstr(str_cat("dir/config.json: vision_config: ", key)));
+    }
+  }
+}
+
+TEST(ImageRows, PatchesHavePlacesOfTheTables) {
+  const auto rows = rows_by(make_pix2struct_image_rows, R"({"patch_embed_hidden_size": 1, "seq_len": 4})");
+  const int64_t shape[] = {2, 3};
+  const auto status = [&](float row, float column) {
+    const float values[] = {1, 1, 9, row, column, -9};
+    return (*rows)->check_places(shape, values);
+  };
+  EXPECT_TRUE(status(1, 2).ok());
+  EXPECT_TRUE(status(3, 3).ok());
+  EXPECT_TRUE(status(0, 0).ok());
+  for (const float wrong : {4.0f, -1.0f, 1e30f, std::nanf(""), -std::numeric_limits<float>::infinity()}) {
+    EXPECT_THAT(std::string(status(wrong, 1).message()), HasSubstr("those below 4 (dir/config.json: vision_config"));
+    EXPECT_FALSE(status(1, wrong).ok()) << wrong;
+  }
 }
 
 TEST(ImageRows, WhatIsWrongIsNamed) {

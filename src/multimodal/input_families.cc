@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "multimodal/class_defaults.h"
+
 namespace transept {
 namespace {
 
@@ -19,6 +21,22 @@ constexpr InputFamily composite_family() {
   family.default_prompt = DefaultPrompt::kTask;
   family.make_image_rows = make_composite_image_rows;
   family.make_structured = make_composite_answers;
+  return family;
+}
+
+constexpr InputFamily blip_family() {
+  InputFamily family = image_family("blip", "BlipForConditionalGeneration");
+  family.default_prompt = DefaultPrompt::kTask;
+  family.make_image_rows = make_blip_image_rows;
+  family.settle_config = settle_blip_config;
+  return family;
+}
+
+constexpr InputFamily pix2struct_family() {
+  InputFamily family = image_family("pix2struct", "Pix2StructForConditionalGeneration");
+  family.default_prompt = DefaultPrompt::kTask;
+  family.make_image_rows = make_pix2struct_image_rows;
+  family.settle_config = settle_pix2struct_config;
   return family;
 }
 
@@ -39,12 +57,12 @@ constexpr InputFamily kFamilies[] = {
     {"whisper", "WhisperForConditionalGeneration", DefaultPrompt::kTranscript, make_log_mel_processor},
     {"moonshine", "MoonshineForConditionalGeneration", DefaultPrompt::kStart, make_waveform_processor},
     composite_family(),
+    blip_family(),
+    pix2struct_family(),
 };
 
 constexpr InputFamily kMediaFamilies[] = {
     image_family("florence2", "Florence2ForConditionalGeneration"),
-    image_family("blip", "BlipForConditionalGeneration"),
-    image_family("pix2struct", "Pix2StructForConditionalGeneration"),
     image_family("mllama", "MllamaForConditionalGeneration", kManyImages),
     image_family("qwen2_vl", "Qwen2VLForConditionalGeneration", kManyImages),
     image_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kManyImages),
@@ -68,6 +86,13 @@ const InputFamily* find_input_family(const ModelConfig& config) { return find_in
 const InputFamily* find_media_family(const ModelConfig& config) {
   const InputFamily* family = find_input_family(config);
   return family != nullptr ? family : find_in(kMediaFamilies, config);
+}
+
+StatusOr<ModelConfig> load_family_config(const std::string& dir) {
+  ASSIGN_OR_RETURN(ModelConfig config, ModelConfig::load(dir));
+  const InputFamily* family = find_input_family(config);
+  if (family != nullptr && family->settle_config != nullptr) RETURN_IF_ERROR(family->settle_config(config));
+  return config;
 }
 
 }  // namespace transept

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -37,6 +38,8 @@ struct InputFamily {
   // Null: texts of the family have no form. What it makes may be null, too.
   StatusOr<std::unique_ptr<StructuredAnswers>> (*make_structured)(const ModelConfig& config) = nullptr;
   int32_t max_images = 1;  // of a request, if --limit-mm-per-prompt allows as many
+  // Adds what the family's class says where config.json is silent (class_defaults.h). Null: files say everything.
+  Status (*settle_config)(ModelConfig& config) = nullptr;
 };
 
 std::span<const InputFamily> input_families();
@@ -48,5 +51,8 @@ const InputFamily* find_input_family(const ModelConfig& config);
 // The same, and families whose media are read while the engine does not run them yet (`transept dump features`): a
 // family that lands moves from that table to input_families().
 const InputFamily* find_media_family(const ModelConfig& config);
+
+// ModelConfig::load(), and what the family's class adds. Errors: as load(), and those of InputFamily::settle_config.
+StatusOr<ModelConfig> load_family_config(const std::string& dir);
 
 }  // namespace transept

@@ -18,36 +18,38 @@ struct PatchOptions {
   bool do_normalize = true;
 };
 
-// numpy's sum of single precision, over values[level] of n levels: in eights, in blocks of 128, in halves
+// numpy's sum of single precision, over value(first) .. value(first + n - 1): in eights, in blocks of 128, in halves
 // (loops_utils.h.src, FLOAT_pairwise_sum).
-float pairwise_sum(const LevelValues& values, const uint8_t* levels, int64_t n) {
+template <typename F>
+float pairwise_sum(const F& value, int64_t first, int64_t n) {
   constexpr int64_t kLanes = 8, kBlock = 128;
   if (n < kLanes) {
     float sum = -0.0f;
-    for (int64_t i = 0; i < n; ++i) sum += values[levels[i]];
+    for (int64_t i = 0; i < n; ++i) sum += value(first + i);
     return sum;
   }
   if (n <= kBlock) {
     float sums[kLanes];
-    for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] = values[levels[lane]];
+    for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] = value(first + lane);
     int64_t i = kLanes;
     for (; i < n - n % kLanes; i += kLanes) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[levels[i + lane]];
+      for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += value(first + i + lane);
     }
     float sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-    for (; i < n; ++i) sum += values[levels[i]];
+    for (; i < n; ++i) sum += value(first + i);
     return sum;
   }
-  const int64_t first = n / 2 - n / 2 % kLanes;
-  return pairwise_sum(values, levels, first) + pairwise_sum(values, levels + first, n - first);
+  const int64_t half = n / 2 - n / 2 % kLanes;
+  return pairwise_sum(value, first, half) + pairwise_sum(value, first + half, n - half);
 }
 
 // The levels less their mean, by their deviation: each rounded as numpy's mean() and std() round.
 LevelValues standardised(const RgbImage& image) {
   const auto n = static_cast<int64_t>(image.pixels.size());
   const auto mean_of = [&](const LevelValues& values) {
-    return static_cast<float>(static_cast<double>(pairwise_sum(values, image.pixels.data(), n)) /
-                              static_cast<double>(n));
+    const uint8_t* const levels = image.pixels.data();
+    const float sum = pairwise_sum([&](int64_t i) { return values[levels[i]]; }, 0, n);
+    return static_cast<float>(static_cast<double>(sum) / static_cast<double>(n));
   };
   LevelValues values, squares;
   for (size_t level = 0; level < values.size(); ++level) values[level] = static_cast<float>(level);
@@ -88,6 +90,22 @@ class Pix2StructImageProcessor final : public ImageProcessor {
     fill_patches(pixels.data(), grid, features->values.data());
     features->image.used_width = static_cast<int32_t>(width);
     features->image.used_height = static_cast<int32_t>(height);
+    return without_empty_patches(std::move(features));
+  }
+
+  // The reference masks patches whose numbers sum to 0, as it masks those that pad: no row sees them. numpy's sum, too.
+  static Features without_empty_patches(std::shared_ptr<EncoderFeatures> features) {
+    const int64_t stride = features->shape[1];
+    int64_t num_kept = 0;
+    for (int64_t patch = 0; patch < features->shape[0]; ++patch) {
+      const float* const from = features->values.data() + patch * stride;
+      if (pairwise_sum([&](int64_t i) { return from[i]; }, 0, stride) == 0) continue;
+      if (num_kept != patch) std::copy_n(from, stride, features->values.data() + num_kept * stride);
+      ++num_kept;
+    }
+    if (num_kept == 0) return invalid_argument("every patch of the picture sums to 0: none is left");
+    features->shape[0] = num_kept;
+    features->values.resize(static_cast<size_t>(num_kept * stride));
     return features;
   }
 

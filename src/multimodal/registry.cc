@@ -112,7 +112,8 @@ Status MultiModalRegistry::check(const EncoderFeatures& features) const {
                        str_cat("features of this shape have ", rows->num_positions, " positions and ", rows->num_rows,
                                " rows, not ", features.num_positions, " and ", features.num_rows));
   }
-  return ok_status();
+  if (is_audio) return ok_status();
+  return with_param(image_rows_->check_places(features.shape, features.values), "values");
 }
 
 StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(const Json& item,
@@ -129,6 +130,8 @@ StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_featu
   if (image_rows_ != nullptr) {
     const StatusOr<ImageRowCounts> rows = image_rows_->count((*features)->shape);
     if (!rows.ok()) return named(rows.status());
+    const Status placed = image_rows_->check_places((*features)->shape, (*features)->values);
+    if (!placed.ok()) return named(placed);
     (*features)->num_positions = rows->num_positions;
     (*features)->num_rows = rows->num_rows;
   }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "multimodal/multimodal_testing.h"
 
@@ -12,6 +13,7 @@ namespace transept {
 namespace {
 
 using ::testing::AllOf;
+using testing::base64_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::json_of;
@@ -20,6 +22,7 @@ using testing::kTinyFrontEnd;
 using testing::kTinyWhisper;
 using testing::registry_of;
 using testing::samples_of_wav;
+using testing::TestFolder;
 using testing::wav_of;
 
 Json samples_item(int64_t count, int32_t rate = 16000) {
@@ -165,6 +168,52 @@ TEST(Registry, ChecksFeaturesThatItDidNotMake) {
   EXPECT_THAT(message(*mel, picture), HasSubstr("(whisper) takes no image input"));
   EXPECT_THAT(message(*good_registry(R"({"model_type": "bart", "vocab_size": 10})"), of_mel),
               HasSubstr("takes no audio"));
+}
+
+TEST(Registry, ChecksPatchesThatItDidNotMake) {
+  const TestFolder dir;
+  dir.write("config.json",
+            R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 12, "seq_len": 5}})");
+  dir.write("preprocessor_config.json",
+            R"({"image_processor_type": "Pix2StructImageProcessor", "max_patches": 4, "patch_size": 2})");
+  const auto registry = MultiModalRegistry::create(ModelConfig::load(dir.path()).value());
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  const std::string pixels(3 * 6 * 4, 'x');
+  const Json media = json_of(str_cat(R"({"image": {"width": 6, "height": 4, "rgb": ")", base64_of(pixels), "\"}}"));
+  const EncoderFeatures patches = *(*registry)->process(media, {}, {})->front();
+  EXPECT_TRUE((*registry)->check(patches).ok());
+  EXPECT_EQ(patches.num_positions, patches.shape[0]);
+  for (const float wrong : {5.0f, -1.0f, std::nanf(""), 1e30f}) {
+    EncoderFeatures other = patches;
+    other.values[1] = wrong;
+    const Status status = (*registry)->check(other);
+    EXPECT_THAT(error_message(status), HasSubstr("row or column")) << wrong;
+    EXPECT_EQ(error_param(status), "values");
+  }
+  EncoderFeatures other = patches;
+  other.shape = {1, 28};
+  EXPECT_THAT(error_message((*registry)->check(other)), HasSubstr("of this shape"));
+  other = patches;
+  other.num_positions += 1;
+  EXPECT_THAT(error_message((*registry)->check(other)), HasSubstr("positions"));
+}
+
+// A picture of more patches in a column than the tower has rows: its processor and its tower contradict each other.
+TEST(Registry, APictureMayHaveMorePatchesThanTheTower) {
+  const TestFolder dir;
+  dir.write("config.json",
+            R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 12, "seq_len": 5}})");
+  dir.write("preprocessor_config.json",
+            R"({"image_processor_type": "Pix2StructImageProcessor", "max_patches": 9, "patch_size": 2})");
+  const auto registry = MultiModalRegistry::create(ModelConfig::load(dir.path()).value());
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  const auto message = [&](int width, int height) {
+    const std::string pixels(static_cast<size_t>(3 * width * height), 'x');
+    const Json media = json_of(str_cat(R"({"image": {"width": )", width, R"(, "height": )", height, R"(, "rgb": ")",
+                                       base64_of(pixels), "\"}}"));
+    return error_message((*registry)->process(media, {}, {}).status());
+  };
+  EXPECT_THAT(message(6, 6), HasSubstr("image: preprocessor_config.json gives 9 patches, and the tower takes up to 5"));
 }
 
 // ---- Front ends

@@ -33,7 +33,8 @@ const char* what_was_loaded(ModelPart part) {
 
 bool LoadedRankModel::has_int8_encoder() const {
   return std::any_of(packed_layers.begin(), packed_layers.end(), [](const PackedLayer& layer) {
-    return layer.name.starts_with("encoder.") && layer.format.weights == kInt8Format;
+    const bool is_encoders = layer.name.starts_with("encoder.") || layer.name.starts_with("vision_model.");
+    return is_encoders && layer.format.weights == kInt8Format;
   });
 }
 

@@ -22,5 +22,18 @@ TEST(LoadedRankModel, AnInt8EncoderIsToldByItsOwnLayers) {
   EXPECT_FALSE(says(kFloat16Format, kFloat16Format));
 }
 
+// BLIP's decoder is below "text_decoder.bert.encoder.".
+TEST(LoadedRankModel, ATowerMayHaveAnotherName) {
+  const auto says = [](const WeightFormat& tower, const WeightFormat& decoder) {
+    LoadedRankModel loaded;
+    loaded.packed_layers.push_back({.name = "vision_model.encoder.layers.0.mlp.fc1.weight", .format = {tower}});
+    loaded.packed_layers.push_back(
+        {.name = "text_decoder.bert.encoder.layer.0.output.dense.weight", .format = {decoder}});
+    return loaded.has_int8_encoder();
+  };
+  EXPECT_TRUE(says(kInt8Format, kFloat32Format));
+  EXPECT_FALSE(says(kFloat32Format, kInt8Format));
+}
+
 }  // namespace
 }  // namespace transept

@@ -128,7 +128,7 @@ namespace {
 
 StatusOr<LoadedTokenizer> load_checked_tokenizer(const std::string& model_dir) {
   LoadedTokenizer loaded;
-  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(model_dir));
+  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(model_dir));
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model_dir, hints(loaded.model_config));
   if (!tokenizer.ok()) return with_folder(tokenizer.status(), model_dir);
   loaded.tokenizer = std::move(tokenizer).value();
@@ -252,7 +252,7 @@ Status load_engines(const EngineConfig& config, const InstanceLinks* links, cons
 StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLinks* links, const Clock& clock) {
   LoadedModel loaded;
   loaded.config = config;
-  ASSIGN_OR_RETURN(loaded.model_config, ModelConfig::load(config.model));
+  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(config.model));
   RETURN_IF_ERROR(check_features(config, loaded.model_config));
   if (links != nullptr) RETURN_IF_ERROR(check_instance_config(config));
   ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));

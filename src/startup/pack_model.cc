@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "layers/pack_file.h"
 #include "models/registry.h"
+#include "multimodal/input_families.h"
 #include "startup/features.h"
 #include "startup/recognise_model.h"
 #include "startup/weight_storage.h"
@@ -108,7 +109,7 @@ fs::path folder_path(const std::string& name) {
 }
 
 StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
-  ASSIGN_OR_RETURN(const ModelConfig model_config, ModelConfig::load(config.model));
+  ASSIGN_OR_RETURN(const ModelConfig model_config, load_family_config(config.model));
   RETURN_IF_ERROR(check_features(config, model_config));
   ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
   if (weights->pack_tag() != nullptr) {
