@@ -53,7 +53,8 @@ TEST(MemoryBandwidth, IsPossible) {
 TEST(ModelReport, TellsEncodesFromSteps) {
   for (const char* name :
        {"model.encoder.layers.0.fc1.weight", "encoder.block.0.layer.0.SelfAttention.q.weight",
-        "model.decoder.layers.3.encoder_attn.k_proj.weight", "decoder.block.0.layer.1.EncDecAttention.v.weight"}) {
+        "model.decoder.layers.3.encoder_attn.k_proj.weight", "decoder.block.0.layer.1.EncDecAttention.v.weight",
+        "visual.blocks.0.attn.qkv.weight", "model.visual.merger.mlp.0.weight"}) {
     EXPECT_TRUE(belongs_to_encode(name)) << name;
   }
   for (const char* name : {"model.decoder.layers.3.encoder_attn.q_proj.weight", "model.shared.weight", "lm_head.weight",

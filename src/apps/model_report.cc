@@ -8,6 +8,7 @@
 #include "attention/backends.h"
 #include "base/checked_math.h"
 #include "base/isa.h"
+#include "models/vision_tower.h"
 #include "request/resolve.h"
 #include "startup/features.h"
 
@@ -160,6 +161,7 @@ std::string speed_lines(const Json& speed) {
 
 // The first of the two words in the name decides: layers of the decoder have "encoder_attn" behind "decoder".
 bool belongs_to_encode(std::string_view name) {
+  if (is_of_encoder(name)) return true;
   const size_t encoder = name.find("encoder."), decoder = name.find("decoder.");
   if (encoder < decoder) return true;
   for (const std::string_view part :

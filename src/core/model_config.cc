@@ -169,8 +169,10 @@ StatusOr<std::vector<int32_t>> ConfigReader::token_ids(std::string_view key) con
 }
 
 const Json* ModelConfig::decoder() const {
-  const Json* object = raw.find("decoder");
-  return object != nullptr && object->is_object() ? object : nullptr;
+  for (const char* key : {"decoder", "text_config"}) {
+    if (const Json* object = raw.find(key); object != nullptr && object->is_object()) return object;
+  }
+  return nullptr;
 }
 
 StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
@@ -185,7 +187,8 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   ASSIGN_OR_RETURN(config.model_type, reader.string("model_type", nameless));
   RETURN_IF_ERROR(read_sizes(config.raw, reader, config));
   const Json* const decoder = config.decoder();
-  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, file + ": decoder");
+  const char* const name = config.raw.find("decoder") == decoder ? "decoder" : "text_config";
+  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, str_cat(file, ": ", name));
   if (decoder != nullptr) RETURN_IF_ERROR(read_sizes(*decoder, of_decoder, config));
   config.decoder_vocab_size = config.vocab_size;
   ASSIGN_OR_RETURN(const bool is_shared, reader.boolean("share_encoder_decoder_embeddings", true));

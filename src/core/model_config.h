@@ -25,8 +25,8 @@ struct ModelConfig {
   std::vector<int32_t> eos_token_ids;
   Json raw;  // the whole file
 
-  // The object of the decoder in the file of a composite model (vision-encoder-decoder), which has one for each side;
-  // null: the file is of one model.
+  // The object of the decoder in the file of a composite model, which has one for each side: "decoder"
+  // (vision-encoder-decoder) or "text_config" (Qwen2-VL as 5.x writes it). Null: the file is of one model.
   const Json* decoder() const;
 
   // Reads DIR/config.json. A composite model's vocabulary and width are its decoder's; its special ids are those of the

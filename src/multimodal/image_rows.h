@@ -20,9 +20,10 @@ class ImageRows {
  public:
   virtual ~ImageRows() = default;
 
-  // shape: that of features (multimodal/image_processor.h), [3, height, width]. Errors: kInvalidArgument for a size
-  // that the tower does not take, naming both sizes and both files.
-  virtual StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const = 0;
+  // shape, extras: those of features (multimodal/image_processor.h): [3, height, width] and none, or [patches, values]
+  // and a grid. They may come from another process. Errors: kInvalidArgument for a size that the tower does not take,
+  // naming both sizes and both files, or extras that do not belong to the shape.
+  virtual StatusOr<ImageRowCounts> count(std::span<const int64_t> shape, std::span<const int32_t> extras) const = 0;
 };
 
 // Of the towers of VisionEncoderDecoderModel: ViT and DeiT take one size; DonutSwin takes any. Errors:

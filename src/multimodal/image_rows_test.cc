@@ -22,7 +22,7 @@ ImageRowCounts count(const std::string& tower, int64_t height, int64_t width) {
   const auto rows = rows_of(tower);
   EXPECT_TRUE(rows.ok()) << rows.status();
   const int64_t shape[] = {3, height, width};
-  const auto counts = rows.ok() ? (*rows)->count(shape) : StatusOr<ImageRowCounts>(rows.status());
+  const auto counts = rows.ok() ? (*rows)->count(shape, {}) : StatusOr<ImageRowCounts>(rows.status());
   EXPECT_TRUE(counts.ok()) << counts.status();
   return counts.ok() ? *counts : ImageRowCounts{};
 }
@@ -54,7 +54,7 @@ TEST(ImageRows, APictureOfAnotherSizeHasNoPlace) {
   const auto rows = rows_of(R"({"model_type": "vit", "image_size": 384, "patch_size": 16})");
   ASSERT_TRUE(rows.ok()) << rows.status();
   const int64_t shape[] = {3, 384, 383};
-  EXPECT_THAT(std::string((*rows)->count(shape).status().message()),
+  EXPECT_THAT(std::string((*rows)->count(shape, {}).status().message()),
               AllOf(HasSubstr("preprocessor_config.json"), HasSubstr("384 x 383"), HasSubstr("384 x 384"),
                     HasSubstr("dir/config.json: encoder: image_size")));
 }

@@ -24,6 +24,13 @@ constexpr InputFamily composite_family() {
 
 constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
 
+constexpr InputFamily qwen2_vl_family(std::string_view model_type, std::string_view architecture) {
+  InputFamily family = image_family(model_type, architecture, kManyImages);
+  family.default_prompt = DefaultPrompt::kPictures;
+  family.make_image_rows = make_qwen2_vl_image_rows;
+  return family;
+}
+
 constexpr InputFamily kFamilies[] = {
     {"bart", "BartForConditionalGeneration", DefaultPrompt::kBos},
     {"mbart", "MBartForConditionalGeneration", DefaultPrompt::kLanguage},
@@ -39,6 +46,8 @@ constexpr InputFamily kFamilies[] = {
     {"whisper", "WhisperForConditionalGeneration", DefaultPrompt::kTranscript, make_log_mel_processor},
     {"moonshine", "MoonshineForConditionalGeneration", DefaultPrompt::kStart, make_waveform_processor},
     composite_family(),
+    qwen2_vl_family("qwen2_vl", "Qwen2VLForConditionalGeneration"),
+    qwen2_vl_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"),
 };
 
 constexpr InputFamily kMediaFamilies[] = {
@@ -46,8 +55,6 @@ constexpr InputFamily kMediaFamilies[] = {
     image_family("blip", "BlipForConditionalGeneration"),
     image_family("pix2struct", "Pix2StructForConditionalGeneration"),
     image_family("mllama", "MllamaForConditionalGeneration", kManyImages),
-    image_family("qwen2_vl", "Qwen2VLForConditionalGeneration", kManyImages),
-    image_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kManyImages),
 };
 
 const InputFamily* find_in(std::span<const InputFamily> families, const ModelConfig& config) {
