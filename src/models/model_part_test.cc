@@ -55,7 +55,7 @@ bool is_of(ModelPart part, const std::string& tensor, bool is_tied) {
   const bool is_output = name == "lm_head.weight" || name == "proj_out.weight";
   // Any of these may be the one table that both sides read.
   if (name == "shared.weight" || name.ends_with(".embed_tokens.weight") || (is_output && is_tied)) return true;
-  return name.starts_with("encoder.") == (part == ModelPart::kEncoder);
+  return (name.starts_with("encoder.") || name.starts_with("visual.")) == (part == ModelPart::kEncoder);
 }
 
 std::vector<TestTensor> read_tensors(const fs::path& folder) {
@@ -136,7 +136,7 @@ class ModelParts : public ::testing::TestWithParam<std::tuple<std::string, std::
     EXPECT_EQ(run(encoder, decoder), whole);
     EXPECT_THAT(encoder.weights->unread(), IsEmpty());
     EXPECT_THAT(decoder.weights->unread(), IsEmpty());
-    const auto is_encoders = [](const PackedLayer& layer) { return layer.name.starts_with("encoder."); };
+    const auto is_encoders = [](const PackedLayer& layer) { return is_of(ModelPart::kEncoder, layer.name, false); };
     EXPECT_TRUE(std::ranges::all_of(encoder.layers, is_encoders));
     for (const PackedLayer& layer : decoder.layers) {
       EXPECT_TRUE(is_of(ModelPart::kDecoder, layer.name, is_tied())) << layer.name;
@@ -250,10 +250,13 @@ TEST_P(ModelParts, NeedNothingOfTheOther) {
 
 TEST_P(ModelParts, ComplainAsTheWholeDoes) {
   std::vector<TestTensor> tensors = read_tensors(source_);
-  const bool has_prefix =
-      std::ranges::any_of(tensors, [](const TestTensor& tensor) { return tensor.name.starts_with("model."); });
-  const std::string elsewhere = "elsewhere.weight", encoders = "encoder.elsewhere.weight",
-                    decoders = has_prefix ? "model.decoder.elsewhere.weight" : "decoder.elsewhere.weight";
+  const auto has = [&](std::string_view beginning) {
+    return std::ranges::any_of(tensors, [&](const TestTensor& tensor) { return tensor.name.starts_with(beginning); });
+  };
+  const std::string elsewhere = "elsewhere.weight";
+  std::string encoders = "encoder." + elsewhere, decoders = (has("model.") ? "model.decoder." : "decoder.") + elsewhere;
+  if (has("visual.")) encoders = "visual." + elsewhere, decoders = "model." + elsewhere;
+  if (has("model.visual.")) encoders = "model.visual." + elsewhere, decoders = "model.language_model." + elsewhere;
   for (const std::string& name : {elsewhere, encoders, decoders}) {
     tensors.push_back({name, "F32", {1}, std::string(4, '\0')});
   }

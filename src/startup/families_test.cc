@@ -48,13 +48,14 @@ TEST(Families, AreFoundByTheSameNames) {
   EXPECT_FALSE(family_of(unknown).has_value());
 }
 
-// A folder without a tokenizer.json has a tokenizer by its model's type. Moonshine is published with one; a composite
-// model's is its decoder's, which tokenizer_config.json names.
+// A folder without a tokenizer.json has a tokenizer by its model's type. Moonshine and Qwen2-VL are published with one; a
+// composite model's is its decoder's, which tokenizer_config.json names.
 TEST(Families, HaveATokenizerByTheirType) {
   for (const FamilyTraits& model : family_traits()) {
     TokenizerHints hints;
     hints.model_type = std::string(model.model_type);
-    const bool is_apart = model.model_type == "moonshine" || model.model_type == "vision-encoder-decoder";
+    const bool is_apart = model.model_type == "moonshine" || model.model_type == "vision-encoder-decoder" ||
+                          model.model_type.starts_with("qwen2");
     EXPECT_EQ(find_tokenizer_kind({}, hints) == TokenizerKind::kUnknown, is_apart) << model.model_type;
   }
 }
