@@ -61,7 +61,7 @@ StatusOr<std::unique_ptr<Model>> load(const ModelConfig& config, Qwen2VlKind kin
     ASSIGN_OR_RETURN(parts.decoder, load_qwen2_decoder(decoder, names.decoder, *weights, options));
   } else {
     weights->ignore_below(names.decoder);
-    weights->ignore("lm_head.weight");
+    weights->ignore_below("lm_head.");
   }
   return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }

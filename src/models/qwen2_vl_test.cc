@@ -132,11 +132,12 @@ class Qwen2VlConfig : public ::testing::Test {
       inner.set(key, *Json::parse(value));
       config.set(object, std::move(inner));
     }
+    const TestFolder dir;
     for (const auto& entry : fs::directory_iterator(testing::checkpoint_path(folder))) {
-      fs::copy(entry.path(), dir_.path(), fs::copy_options::overwrite_existing);
+      fs::copy(entry.path(), dir.path(), fs::copy_options::overwrite_existing);
     }
-    dir_.write("config.json", config.dump());
-    return testing::load_folder(dir_.path(), "reference", threads_).status();
+    dir.write("config.json", config.dump());
+    return testing::load_folder(dir.path(), "reference", threads_).status();
   }
   std::string message(const std::string& folder, const std::string& object, const std::string& key,
                       const std::string& value) {
@@ -145,7 +146,6 @@ class Qwen2VlConfig : public ::testing::Test {
     return status.ok() ? "" : error_message(status);
   }
 
-  TestFolder dir_;
   ThreadPool threads_{1};
 };
 

@@ -76,8 +76,9 @@ StatusOr<EncoderDecoderInputs> fill(std::vector<int32_t> ids, std::vector<Encode
 std::string refusal(std::vector<int32_t> ids, std::vector<EncoderItem> items, bool is_text = true) {
   const auto inputs = fill(std::move(ids), std::move(items), is_text);
   EXPECT_FALSE(inputs.ok());
-  if (!inputs.ok()) EXPECT_EQ(error_param(inputs.status()), "prompt");
-  return inputs.ok() ? "" : error_message(inputs.status());
+  if (inputs.ok()) return "";
+  EXPECT_EQ(error_param(inputs.status()), "prompt");
+  return error_message(inputs.status());
 }
 
 TEST(Qwen2VlRules, ExpandEachPlaceToItsPicturesRows) {
@@ -124,8 +125,9 @@ TEST(Qwen2VlRules, RefuseWhatDoesNotFit) {
 TEST(Qwen2VlPositions, AreTransformers) {
   const auto text = read_file(source_dir() + "/tests/models/qwen2-vl-float32/positions.json");
   ASSERT_TRUE(text.ok()) << text.status();
+  const Json prompts = json_of(*text);
   size_t count = 0;
-  for (const Json& prompt : json_of(*text).as_array()) {
+  for (const Json& prompt : prompts.as_array()) {
     std::vector<PlacedPicture> pictures;
     const Json::Array& texts = prompt.find("texts")->as_array();
     auto token = static_cast<int32_t>(texts[0].as_int());
