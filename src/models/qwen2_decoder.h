@@ -1,5 +1,5 @@
-// The decoder of Qwen2-VL and Qwen2.5-VL: Qwen2 (Yang et al. 2024), whose positions have three axes. Grouped heads, q, k
-// and v with biases, RMS norms, a gated feed-forward; no layer crosses. Source: transformers,
+// The decoder of Qwen2-VL and Qwen2.5-VL: Qwen2 (Yang et al. 2024), whose positions have three axes. Grouped heads, q,
+// k and v with biases, RMS norms, a gated feed-forward; no layer crosses. Source: transformers,
 // models/qwen2_5_vl/modeling_qwen2_5_vl.py, Qwen2_5_VLTextModel. Pure functions: thread-safe.
 #pragma once
 

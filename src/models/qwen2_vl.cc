@@ -1,6 +1,6 @@
 // Qwen2-VL and Qwen2.5-VL: a tower whose rows are spliced into the prompt of a decoder that crosses nothing.
-// Checkpoints: Qwen/Qwen2-VL-*-Instruct, Qwen/Qwen2.5-VL-*-Instruct, and what transformers 4 and 5 write of them. Source:
-// transformers, models/{qwen2_vl,qwen2_5_vl}/modeling_*.py.
+// Checkpoints: Qwen/Qwen2-VL-*-Instruct, Qwen/Qwen2.5-VL-*-Instruct, and what transformers 4 and 5 write of them.
+// Source: transformers, models/{qwen2_vl,qwen2_5_vl}/modeling_*.py.
 #include "models/families.h"
 #include "models/qwen2_decoder.h"
 #include "models/qwen2_vl_tower.h"

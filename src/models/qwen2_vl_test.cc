@@ -1,7 +1,7 @@
 // Proves that Qwen2-VL and Qwen2.5-VL compute what transformers does on the checkpoints of tests/models
-// (tests/qwen2_vl_family.py made them and the answers), by every attention backend at every instruction level, alone and
-// packed; how they read their files; and the order of windows against the reference's steps. That every tensor matters:
-// perturbation_test.cc.
+// (tests/qwen2_vl_family.py made them and the answers), by every attention backend at every instruction level, alone
+// and packed; how they read their files; and the order of windows against the reference's steps. That every tensor
+// matters: perturbation_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -207,10 +207,12 @@ TEST_F(Qwen2VlConfig, NumbersOfTheDecoderAreChecked) {
       {kPublished, "", "rope_theta", "0", "rope_theta: expected a number"},
       {kPublished, "", "max_position_embeddings", "0", "max_position_embeddings: expected"},
       {kPublished, "", "rope_scaling", "3", "rope_scaling: expected an object"},
-      {kPublished, "", "rope_scaling", R"({"type": "mrope", "mrope_section": [1, 1]})", "mrope_section: expected three"},
+      {kPublished, "", "rope_scaling", R"({"type": "mrope", "mrope_section": [1, 1]})",
+       "mrope_section: expected three"},
       {kPublished, "", "rope_scaling", R"({"type": "mrope", "mrope_section": [1, 1, 2]})",
        "rope_scaling: mrope_section: the sections sum to 4, and a head of 6 columns has 3 pairs"},
-      {kPublished, "", "rope_scaling", R"({"type": "mrope", "mrope_section": [4, 0, -1]})", "whole numbers from 0 to 3"},
+      {kPublished, "", "rope_scaling", R"({"type": "mrope", "mrope_section": [4, 0, -1]})",
+       "whole numbers from 0 to 3"},
       {kPublished, "", "rope_scaling", R"({"type": "yarn", "factor": 4})", "rope_type: \"yarn\" is not supported"},
       {kPublished, "", "rope_scaling", R"({"type": "mrope"})", "mrope_section: the sections sum to 64"},
       {kPublished, "", "image_token_id", "40", "image_token_id: expected a whole number from 0 to 39"},

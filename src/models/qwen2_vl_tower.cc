@@ -20,8 +20,8 @@ struct TowerConfig {
   Qwen2VlKind kind = Qwen2VlKind::kQwen2_5;
   Qwen2VlPictures pictures;
   int64_t depth = 0, dim = 0, hidden_dim = 0, heads = 0;
-  int64_t out_dim = 0;      // of merged rows
-  int64_t window_side = 0;  // in cells; 0: no layer has windows
+  int64_t out_dim = 0;        // of merged rows
+  int64_t window_side = 0;    // in cells; 0: no layer has windows
   std::vector<bool> is_full;  // [depth] attends to the whole picture
   Activation activation = Activation::kSilu;
   double theta = 0;
@@ -251,8 +251,9 @@ class Loader final {
                              .patch_height = pictures.patch,
                              .patch_width = pictures.patch,
                              .patch_depth = pictures.temporal};
-    ASSIGN_OR_RETURN(Linear pixels, Linear::load(weights_, {{patch}, pictures.patch_values(), LayerInputs::kConvolution},
-                                                 options_.packing));
+    ASSIGN_OR_RETURN(
+        Linear pixels,
+        Linear::load(weights_, {{patch}, pictures.patch_values(), LayerInputs::kConvolution}, options_.packing));
     ASSIGN_OR_RETURN(TransformerStack layers, stack());
     ASSIGN_OR_RETURN(Norm merger_norm, norm(prefix_ + "merger.ln_q"));
     ASSIGN_OR_RETURN(Linear up, merger_layer("merger.mlp.0", config_.merged_dim()));

@@ -75,8 +75,8 @@ StatusOr<int64_t> decoder_positions(const ModelConfig& config) {
   return reader.integer("max_position_embeddings", 1, kMaxPositions, 32768);
 }
 
-Status check_agreement(const ImageProcessorConfig& processor, const MergedPatchOptions& made,
-                       const ConfigReader& tower, const Qwen2VlPictures& taken) {
+Status check_agreement(const ImageProcessorConfig& processor, const MergedPatchOptions& made, const ConfigReader& tower,
+                       const Qwen2VlPictures& taken) {
   struct Pair {
     const char *made_as, *taken_as;
     int64_t made, taken;
@@ -134,8 +134,11 @@ StatusOr<Qwen2VlPictures> read_qwen2_vl_pictures(const ModelConfig& config) {
   ASSIGN_OR_RETURN(pictures.patch, reader.integer("patch_size", 1, kMaxPatchSide, 14));
   ASSIGN_OR_RETURN(pictures.merge, reader.integer("spatial_merge_size", 1, kMaxMerge, 2));
   ASSIGN_OR_RETURN(pictures.temporal, reader.integer("temporal_patch_size", 1, kMaxTemporal, 2));
-  MergedPatchOptions made{.patch = pictures.patch, .merge = pictures.merge, .temporal = pictures.temporal,
-                          .min_pixels = 56 * 56, .max_pixels = 28 * 28 * 1280};
+  MergedPatchOptions made{.patch = pictures.patch,
+                          .merge = pictures.merge,
+                          .temporal = pictures.temporal,
+                          .min_pixels = 56 * 56,
+                          .max_pixels = 28 * 28 * 1280};
   const StatusOr<ImageProcessorConfig> processor = ImageProcessorConfig::load(config.path);
   if (processor.ok()) {
     ASSIGN_OR_RETURN(made, read_merged_patches(*processor));
@@ -145,8 +148,8 @@ StatusOr<Qwen2VlPictures> read_qwen2_vl_pictures(const ModelConfig& config) {
   }
   ASSIGN_OR_RETURN(const int64_t positions, decoder_positions(config));
   const int64_t a_row = pictures.patches_a_row();
-  pictures.max_patches = static_cast<int32_t>(std::min(std::max(made.max_patches() / a_row, int64_t{1}), positions) *
-                                              a_row);
+  pictures.max_patches =
+      static_cast<int32_t>(std::min(std::max(made.max_patches() / a_row, int64_t{1}), positions) * a_row);
   return pictures;
 }
 

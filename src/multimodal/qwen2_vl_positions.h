@@ -1,6 +1,7 @@
 // Where the tokens of a Qwen2-VL prompt stand: on three axes, time, row and column. Text moves on all of them; the rows
 // of a picture share a time, and stand at their row and column behind it; what follows begins behind the picture's
-// longer side. Source: transformers, models/qwen2_vl/modeling_qwen2_vl.py, get_rope_index. A pure function: thread-safe.
+// longer side. Source: transformers, models/qwen2_vl/modeling_qwen2_vl.py, get_rope_index. A pure function:
+// thread-safe.
 #pragma once
 
 #include <cstdint>

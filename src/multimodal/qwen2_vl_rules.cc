@@ -14,7 +14,9 @@ struct Run {
   size_t begin = 0, size = 0;
 };
 
-std::string counted(size_t count, const std::string& thing) { return str_cat(count, " ", thing, count == 1 ? "" : "s"); }
+std::string counted(size_t count, const std::string& thing) {
+  return str_cat(count, " ", thing, count == 1 ? "" : "s");
+}
 
 class Qwen2VlRules final : public InputRules {
  public:
@@ -25,9 +27,9 @@ class Qwen2VlRules final : public InputRules {
 
  private:
   Status fill_default(const PromptOptions& /*options*/, EncoderDecoderInputs& inputs) const override {
-    return field_error("prompt",
-                       str_cat("the request has ", counted(inputs.items.size(), "picture"), " and no prompt: its text has ",
-                               "one ", name_of(tokens_.image, "<|image_pad|>"), " for each of them"));
+    return field_error(
+        "prompt", str_cat("the request has ", counted(inputs.items.size(), "picture"), " and no prompt: its text has ",
+                          "one ", name_of(tokens_.image, "<|image_pad|>"), " for each of them"));
   }
 
   // As it stands: no token begins or ends a prompt of its own.
@@ -69,9 +71,11 @@ class Qwen2VlRules final : public InputRules {
       } else if (!is_text) {
         ++runs.back().size;
       } else {
-        return field_error(prompt.decoder_param,
-                           str_cat("two ", name_of(tokens_.image, "<|image_pad|>"), " stand next to each other: "
-                                   "there is a token between two pictures, as <|vision_end|> and <|vision_start|> are"));
+        return field_error(
+            prompt.decoder_param,
+            str_cat("two ", name_of(tokens_.image, "<|image_pad|>"),
+                    " stand next to each other: "
+                    "there is a token between two pictures, as <|vision_end|> and <|vision_start|> are"));
       }
     }
     const size_t count = inputs.items.size();

@@ -31,9 +31,9 @@ ModelConfig config_of(const std::string& dir, const std::string& fields = "", co
   config.path = dir;
   config.model_type = "qwen2_5_vl";
   config.vocab_size = kVocab;
-  config.raw = json_of(str_cat(R"({"image_token_id": 8, "video_token_id": 9, "max_position_embeddings": 100)", fields,
-                               R"(, "vision_config": {"patch_size": 2, "spatial_merge_size": 2, "temporal_patch_size": 1)",
-                               tower, "}}"));
+  config.raw = json_of(str_cat(
+      R"({"image_token_id": 8, "video_token_id": 9, "max_position_embeddings": 100)", fields,
+      R"(, "vision_config": {"patch_size": 2, "spatial_merge_size": 2, "temporal_patch_size": 1)", tower, "}}"));
   return config;
 }
 
@@ -198,7 +198,8 @@ TEST_F(Qwen2VlFiles, AreCheckedNumberByNumber) {
   EXPECT_THAT(error_message(read_qwen2_vl_tokens(small).status()), HasSubstr("dir/config.json: image_token_id"));
   ModelConfig same = config_of("dir");
   same.raw.set("video_token_id", 8);
-  EXPECT_THAT(error_message(read_qwen2_vl_tokens(same).status()), HasSubstr("video_token_id: 8 is image_token_id, too"));
+  EXPECT_THAT(error_message(read_qwen2_vl_tokens(same).status()),
+              HasSubstr("video_token_id: 8 is image_token_id, too"));
 }
 
 // Shapes and grids come from other processes, too.
@@ -210,9 +211,17 @@ TEST_F(Qwen2VlFiles, CountRowsOfGridsThatBelongToTheirShape) {
   };
   EXPECT_EQ(count({24, 12}, {1, 4, 6})->num_positions, 6);
   EXPECT_EQ(count({24, 12}, {1, 4, 6})->num_rows, 24);
-  for (const std::vector<int32_t>& grid : std::vector<std::vector<int32_t>>{
-           {}, {1, 4}, {1, 4, 6, 0}, {2, 4, 3}, {1, 3, 8}, {1, 8, 3}, {1, 4, 4}, {1, -4, -6}, {0, 4, 6}, {1, 0, 6},
-           {1, 65536, 65536}}) {
+  for (const std::vector<int32_t>& grid : std::vector<std::vector<int32_t>>{{},
+                                                                            {1, 4},
+                                                                            {1, 4, 6, 0},
+                                                                            {2, 4, 3},
+                                                                            {1, 3, 8},
+                                                                            {1, 8, 3},
+                                                                            {1, 4, 4},
+                                                                            {1, -4, -6},
+                                                                            {0, 4, 6},
+                                                                            {1, 0, 6},
+                                                                            {1, 65536, 65536}}) {
     EXPECT_THAT(std::string(count({24, 12}, grid).status().message()), HasSubstr("multiples of 2")) << grid.size();
   }
   EXPECT_THAT(std::string(count({24, 13}, {1, 4, 6}).status().message()), HasSubstr("patches of 12 values"));

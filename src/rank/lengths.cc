@@ -31,8 +31,7 @@ StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> a
   if (splices_alone(spec)) return Lengths{std::min(spec.max_encoder_positions, max_decoder_len), max_decoder_len};
   // A window of media always has all its positions: --max-model-len is about the answer then.
   const bool has_window = !spec.encoder_takes_ids() && spec.max_encoder_positions != ModelSpec::kNoLimit;
-  return Lengths{has_window ? spec.max_encoder_positions : std::min(spec.max_encoder_positions, most),
-                 max_decoder_len};
+  return Lengths{has_window ? spec.max_encoder_positions : std::min(spec.max_encoder_positions, most), max_decoder_len};
 }
 
 int32_t settle_encoder_tokens(const ModelSpec& spec, int32_t asked, const Lengths& lengths) {
