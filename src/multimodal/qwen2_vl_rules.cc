@@ -80,8 +80,9 @@ class Qwen2VlRules final : public InputRules {
     }
     const size_t count = inputs.items.size();
     if (runs.size() != count) {
+      const std::string_view of_runs = is_text ? "" : runs.size() == 1 ? "run of " : "runs of ";
       return field_error(prompt.decoder_param,
-                         str_cat("the prompt has ", runs.size(), " ", name_of(tokens_.image, "<|image_pad|>"),
+                         str_cat("the prompt has ", runs.size(), " ", of_runs, name_of(tokens_.image, "<|image_pad|>"),
                                  ", and the request ", counted(count, "picture"), ": one stands for each, in order"));
     }
     for (size_t i = 0; i < count; ++i) {
