@@ -125,8 +125,10 @@ def tiny_pool(config, defaults, requests, block_size, takes_rows=False):
     """Bytes of a pool that holds little more than the longest request: cross and self tables, where the encoder is separated
     the rows of an input on their way, and two blocks to spare."""
     positions = config.get("max_position_embeddings") or most_asked(defaults, requests)  # T5 has no limit
-    width = config["d_kv"] * config["num_heads"] if "d_kv" in config else config["d_model"]
-    layers = config.get("decoder_layers") or config.get("num_decoder_layers") or config["num_layers"]
+    width = config["d_kv"] * config["num_heads"] if "d_kv" in config else config.get("d_model")
+    if width is None:  # Qwen2-VL: rows of pictures are in the place of cross KV
+        width = config["hidden_size"] // config["num_attention_heads"] * config["num_key_value_heads"]
+    layers = next(config[key] for key in ("decoder_layers", "num_decoder_layers", "num_layers", "num_hidden_layers") if config.get(key))
     block_bytes = layers * 64 * blocks_of(2 * 4 * width * block_size, 64)  # a layer of a block begins at a line of the cache
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2
     if takes_rows:

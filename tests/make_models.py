@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
 to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of
-them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py, tests/caption_family.py) what one pass
+them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py, tests/caption_family.py,
+tests/qwen2_vl_family.py) what one pass
 computes.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
@@ -27,6 +28,7 @@ import beam_cases
 import caption_family
 import cases
 import families
+import qwen2_vl_family
 import shortlist
 import speech_family
 import t5_family
@@ -64,13 +66,16 @@ def main():
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
     models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS, **speech_family.MODELS}
-    wanted = sys.argv[1:] or [*models_of_all, *vision_family.MODELS, *caption_family.MODELS]
+    wanted = sys.argv[1:] or [*models_of_all, *vision_family.MODELS, *caption_family.MODELS, *qwen2_vl_family.MODELS]
     for name in wanted:
         if name in vision_family.MODELS:
             make_vision_model(name, *vision_family.MODELS[name])
             continue
         if name in caption_family.MODELS:
             make_caption_model(name, *caption_family.MODELS[name])
+            continue
+        if name in qwen2_vl_family.MODELS:
+            make_qwen2_vl_model(name, *qwen2_vl_family.MODELS[name])
             continue
         fields, storage, defaults = models_of_all[name]
         folder = HERE / "models" / name
@@ -135,6 +140,18 @@ def make_caption_model(name, kind, vision, text, storage):
     weights = caption_family.make_weights(config, storage)
     save_weights(folder, weights, storage, "")
     print(name, caption_family.write(folder, config, weights, storage), "passes")
+
+
+def make_qwen2_vl_model(name, text, vision, storage):
+    folder = HERE / "models" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    config = qwen2_vl_family.make_config(text, vision, storage)
+    write_json(folder / "config.json", config)
+    write_json(folder / "preprocessor_config.json", qwen2_vl_family.preprocessor())
+    weights = qwen2_vl_family.make_weights(config, storage)
+    save_weights(folder, qwen2_vl_family.stored_names(weights, storage), storage, "")
+    print(name, qwen2_vl_family.write(folder, config, weights, storage), "passes")
 
 
 # ---- tokenizer

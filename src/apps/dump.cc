@@ -1,5 +1,6 @@
 // `transept dump features|encoder MODEL INPUT --output F.npy`: what the encoder is given, and what it gives, for
 // comparing with a reference.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -80,7 +81,10 @@ StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, const Mul
 
 // By a request that wants one token: what is dumped is what requests get.
 StatusOr<std::vector<float>> encode(const LoadedModel& model, EncoderDecoderInputs inputs) {
-  inputs.prompt_token_ids = {model.prompts->decoder_start_token_id()};
+  // What is spliced needs places in a prompt.
+  const auto num_places = static_cast<size_t>(std::max(1, inputs.num_encoder_tokens()));
+  const bool is_spliced = has(model.info.spec.consumers(), Consumers::kSplice);
+  inputs.prompt_token_ids.assign(is_spliced ? num_places : 1, model.prompts->decoder_start_token_id());
   SamplingParams params;
   params.max_tokens = 1;
   params.capture_encoder_output = true;

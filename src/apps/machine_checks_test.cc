@@ -56,7 +56,8 @@ TEST(ModelReport, TellsEncodesFromSteps) {
         "model.decoder.layers.3.encoder_attn.k_proj.weight", "decoder.block.0.layer.1.EncDecAttention.v.weight",
         "vision_model.embeddings.patch_embedding.weight", "vision_model.encoder.layers.0.self_attn.qkv.weight",
         "text_decoder.bert.encoder.layer.0.crossattention.self.key.weight",
-        "decoder.layer.0.encoder_decoder_attention.attention.value.weight"}) {
+        "decoder.layer.0.encoder_decoder_attention.attention.value.weight", "visual.blocks.0.attn.qkv.weight",
+        "model.visual.merger.mlp.0.weight"}) {
     EXPECT_TRUE(belongs_to_encode(name)) << name;
   }
   for (const char* name : {"model.decoder.layers.3.encoder_attn.q_proj.weight", "model.shared.weight", "lm_head.weight",

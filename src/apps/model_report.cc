@@ -8,6 +8,7 @@
 #include "attention/backends.h"
 #include "base/checked_math.h"
 #include "base/isa.h"
+#include "models/vision_tower.h"
 #include "request/resolve.h"
 #include "startup/features.h"
 
@@ -160,8 +161,9 @@ std::string speed_lines(const Json& speed) {
 
 // The first of the two words in the name decides: layers of the decoder have "encoder_attn" behind "decoder".
 bool belongs_to_encode(std::string_view name) {
+  if (is_of_encoder(name)) return true;
   const size_t encoder = name.find("encoder."), decoder = name.find("decoder.");
-  if (encoder < decoder || name.starts_with("vision_model.")) return true;
+  if (encoder < decoder) return true;
   for (const std::string_view part :
        {"encoder_attn.k_proj", "encoder_attn.v_proj", "EncDecAttention.k", "EncDecAttention.v",
         "crossattention.self.key", "crossattention.self.value", "encoder_decoder_attention.attention.key",

@@ -131,6 +131,7 @@ StatusOr<NewRequest> make_request(const SharedModel& model, const transept_reque
 
 StatusOr<EncoderDecoderInputs> make_encoder_inputs(const SharedModel& model, const transept_request& request) {
   if (request.encoded != nullptr) return field_error("encoded", "encoded: the input is encoded already");
+  RETURN_IF_ERROR(model.model().prompts->check_handles());
   ASSIGN_OR_RETURN(const ParsedRequest parsed, parse(request, "encode"));
   PromptProcessor::Options options(parsed.prompt_options);
   options.media.local_paths = true;

@@ -29,8 +29,9 @@ struct ModelConfig {
   bool fixes_special_ids = false;
   Json raw;  // the whole file
 
-  // The object of the decoder in the file of a composite model, which has one for each side: "decoder", or
-  // "text_config". Null: the file is of one model. decoder_key: its name.
+  // The object of the decoder in the file of a composite model, which has one for each side: "decoder"
+  // (vision-encoder-decoder) or "text_config" (BLIP; Qwen2-VL as 5.x writes it). Null: the file is of one model.
+  // decoder_key: its name.
   const Json* decoder() const;
   std::string_view decoder_key() const;
 

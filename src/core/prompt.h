@@ -75,8 +75,13 @@ struct EncoderDecoderInputs {
   void set_encoder_features(std::shared_ptr<const EncoderFeatures> features) {
     items.assign(1, EncoderItem({}, std::move(features)));
   }
-  // Makes an input that is encoded elsewhere the one item.
-  void set_remote_input(const RemoteInput& input) { items.assign(1, EncoderItem(input)); }
+  // Makes an input that is encoded elsewhere the one item; what the decoder does with its rows is what it would have
+  // done with those of the item before.
+  void set_remote_input(const RemoteInput& input) {
+    EncoderItem item(input);
+    if (!items.empty()) item.consumers = items.front().consumers, item.splice_offset = items.front().splice_offset;
+    items.assign(1, std::move(item));
+  }
   // The ids of the first item; empty: there are none.
   const std::vector<int32_t>& encoder_token_ids() const {
     static const std::vector<int32_t> kNone;

@@ -52,9 +52,10 @@ TEST_P(DeviceSeam, BlocksMoveThroughTheDevicesMemory) {
   const ExecutorInfo& info = wide->executor().info();
   setup.max_model_len = std::min(24, std::max(info.max_encoder_len, info.max_decoder_len));
   // The largest of the requests, and little more.
-  const auto cross = static_cast<size_t>(info.spec.find_kv(KvKind::kCross));
+  const bool crosses = info.spec.find_kv(KvKind::kCross) >= 0;
+  const auto of_items = static_cast<size_t>(info.spec.find_kv(crosses ? KvKind::kCross : KvKind::kEncoderRows));
   const int64_t most_cross = ceil_div(std::min(info.max_encoder_len, info.spec.encoder_takes_ids() ? 24 : 4096),
-                                      info.tables[cross].tokens_per_block);
+                                      info.tables[of_items].tokens_per_block);
   const uint64_t block_bytes = kPool / static_cast<uint64_t>(info.num_device_blocks);
   setup.pool = static_cast<uint64_t>(most_cross + 14) * block_bytes;
   setup.swap_space = kPool;

@@ -34,6 +34,9 @@ StatusOr<std::unique_ptr<MatrixSource>> open_source(WeightMap& weights, const Li
   constexpr WeightUse kUse = WeightUse::kPacked;
   const int64_t n = source.out_features, kernel = source.kernel;
   const int64_t height = source.patch_height, width = source.patch_width;
+  if (const int64_t depth = source.patch_depth; depth > 0) {
+    return weights.matrix(source.weight, {n, k / (depth * height * width), depth, height, width}, kUse);
+  }
   if (height > 0) return weights.matrix(source.weight, {n, k / (height * width), height, width}, kUse);
   if (source.is_transposed) {
     ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_input, weights.matrix(source.weight, {k, n}, kUse));

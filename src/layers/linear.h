@@ -27,8 +27,9 @@ struct LinearSource {
   int64_t blocks = 1;
   // > 0: a convolution's. `weight` is [out_features, in_features / kernel, kernel], inputs are channels tap by tap.
   int64_t kernel = 0;
-  // > 0: a convolution's over patches. `weight` is [out_features, channels, height, width]; inputs are in that order.
-  int64_t patch_height = 0, patch_width = 0;
+  // > 0: a convolution's over patches. `weight` is [out_features, channels, height, width], or with a depth (of frames)
+  // [out_features, channels, depth, height, width]; inputs are in that order.
+  int64_t patch_height = 0, patch_width = 0, patch_depth = 0;
   bool is_transposed = false;  // `weight` is [in_features, out_features] (GPT-2's Conv1D)
 };
 

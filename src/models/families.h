@@ -35,7 +35,9 @@ inline constexpr std::span<const std::string_view> kImageAlone{kImageKeys};
   FAMILY(load_moonshine, "moonshine", "MoonshineForConditionalGeneration", kAudioAlone)                    \
   FAMILY(load_vision_encoder_decoder, "vision-encoder-decoder", "VisionEncoderDecoderModel", kImageAlone)  \
   FAMILY(load_blip, "blip", "BlipForConditionalGeneration", kImageAlone)                                   \
-  FAMILY(load_pix2struct, "pix2struct", "Pix2StructForConditionalGeneration", kImageAlone)
+  FAMILY(load_pix2struct, "pix2struct", "Pix2StructForConditionalGeneration", kImageAlone)                 \
+  FAMILY(load_qwen2_vl, "qwen2_vl", "Qwen2VLForConditionalGeneration", kImageAlone)                        \
+  FAMILY(load_qwen2_5_vl, "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kImageAlone)
 
 // Declares the loaders. A loader checks the family's fields of config.json and reads its weights; the model keeps
 // `weights`. Errors: as load_model() (registry.h) for a known family.

@@ -49,7 +49,10 @@ std::string name_of(std::optional<WeightFormat> storage) {
 
 std::string bare(const std::string& name) { return name.starts_with("model.") ? name.substr(6) : name; }
 
-bool is_towers(const std::string& name) { return name.starts_with("encoder.") || name.starts_with("vision_model."); }
+// REQUIRES: bare().
+bool is_towers(const std::string& name) {
+  return name.starts_with("encoder.") || name.starts_with("vision_model.") || name.starts_with("visual.");
+}
 
 // By the names that published checkpoints use, and not by the rules of loaders. `is_tied`: as config.json says.
 bool is_of(ModelPart part, const std::string& tensor, bool is_tied) {
@@ -138,7 +141,7 @@ class ModelParts : public ::testing::TestWithParam<std::tuple<std::string, std::
     EXPECT_EQ(run(encoder, decoder), whole);
     EXPECT_THAT(encoder.weights->unread(), IsEmpty());
     EXPECT_THAT(decoder.weights->unread(), IsEmpty());
-    const auto is_encoders = [](const PackedLayer& layer) { return is_towers(layer.name); };
+    const auto is_encoders = [](const PackedLayer& layer) { return is_towers(bare(layer.name)); };
     EXPECT_TRUE(std::ranges::all_of(encoder.layers, is_encoders));
     for (const PackedLayer& layer : decoder.layers) {
       EXPECT_TRUE(is_of(ModelPart::kDecoder, layer.name, is_tied())) << layer.name;
@@ -252,14 +255,14 @@ TEST_P(ModelParts, NeedNothingOfTheOther) {
 
 TEST_P(ModelParts, ComplainAsTheWholeDoes) {
   std::vector<TestTensor> tensors = read_tensors(source_);
-  const bool has_prefix =
-      std::ranges::any_of(tensors, [](const TestTensor& tensor) { return tensor.name.starts_with("model."); });
-  const bool is_blip = config_.model_type == "blip";
-  const std::string elsewhere = "elsewhere.weight",
-                    encoders = is_blip ? "vision_model.elsewhere.weight" : "encoder.elsewhere.weight",
-                    decoders = is_blip      ? "text_decoder.elsewhere.weight"
-                               : has_prefix ? "model.decoder.elsewhere.weight"
-                                            : "decoder.elsewhere.weight";
+  const auto has = [&](std::string_view beginning) {
+    return std::ranges::any_of(tensors, [&](const TestTensor& tensor) { return tensor.name.starts_with(beginning); });
+  };
+  const std::string elsewhere = "elsewhere.weight";
+  std::string encoders = "encoder." + elsewhere, decoders = (has("model.") ? "model.decoder." : "decoder.") + elsewhere;
+  if (has("vision_model.")) encoders = "vision_model." + elsewhere, decoders = "text_decoder." + elsewhere;
+  if (has("visual.")) encoders = "visual." + elsewhere, decoders = "model." + elsewhere;
+  if (has("model.visual.")) encoders = "model.visual." + elsewhere, decoders = "model.language_model." + elsewhere;
   for (const std::string& name : {elsewhere, encoders, decoders}) {
     tensors.push_back({name, "F32", {1}, std::string(4, '\0')});
   }

@@ -82,8 +82,9 @@ class Perturbation : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(model.ok()) << model.status();
     const Json* tie = config->raw.find("tie_word_embeddings");
     is_tied_ = tie == nullptr || tie->as_bool();
-    turns_keys_ = config->model_type == "moonshine";
-    is_decoder_tied_ = config->decoder() != nullptr && config->decoder()->find("tie_word_embeddings") == nullptr;
+    turns_keys_ = config->model_type == "moonshine" || config->model_type.starts_with("qwen2");
+    is_decoder_tied_ =
+        config->raw.find("decoder") != nullptr && config->decoder()->find("tie_word_embeddings") == nullptr;
     return model.ok() ? run_.logits(**model, nullptr, testing::short_content(config->raw)) : std::vector<float>();
   }
 

@@ -50,6 +50,19 @@ inline std::vector<float> numbers_of(const Json& rows) {
   return values;
 }
 
+// Of a picture whose rows are spliced (tests/qwen2_vl_family.py).
+inline void add_places(const Json& pass, const Json& extras, ModelRequest& request) {
+  auto features = std::make_shared<EncoderFeatures>(*request.content.features);
+  for (const Json& extra : extras.as_array()) features->extras.push_back(static_cast<int32_t>(extra.as_int()));
+  features->num_rows = static_cast<int32_t>(features->shape.front());
+  request.content.features = std::move(features);
+  request.content.consumers = Consumers::kSplice;
+  request.content.splice_offset = static_cast<int32_t>(pass.find("offset")->as_int());
+  for (const Json& axis : pass.find("positions")->as_array()) {
+    for (const Json& position : axis.as_array()) request.positions.push_back(static_cast<int32_t>(position.as_int()));
+  }
+}
+
 // folder: a name below tests/models.
 inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
   std::vector<ReferenceAnswer> answers;
@@ -68,6 +81,7 @@ inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
                                           static_cast<uint32_t>(json.find("seed")->as_int()));
     if (const Json* columns = json.find("columns")) number_patches(*features, columns->as_int());
     answer.request.content.features = features;
+    if (const Json* extras = json.find("extras")) add_places(json, *extras, answer.request);
     answers.push_back(std::move(answer));
   }
   return answers;

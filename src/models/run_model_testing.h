@@ -13,6 +13,7 @@
 #include "base/checked_math.h"
 #include "models/model.h"
 #include "ops/cpu_device.h"
+#include "ops/rows.h"
 
 namespace transept::testing {
 
@@ -65,8 +66,21 @@ inline EncoderItem picture_content(const Json& tower) {
   return {{}, seeded_features({3, height, width}, static_cast<int32_t>(num_positions))};
 }
 
+// Two cells of patches, which the first two decoder rows are.
+inline EncoderItem patches_content(const Json& tower) {
+  const auto number = [&](const char* key) { return tower.find(key)->as_int(); };
+  const int64_t merge = number("spatial_merge_size"), patch = number("patch_size");
+  auto features = seeded_features({2 * merge * merge, 3 * number("temporal_patch_size") * patch * patch}, 2);
+  features->num_rows = static_cast<int32_t>(2 * merge * merge);
+  features->extras = {1, static_cast<int32_t>(merge), static_cast<int32_t>(2 * merge)};
+  EncoderItem item({}, std::move(features));
+  item.consumers = Consumers::kSplice;
+  return item;
+}
+
 // What any family may be run with: ids, audio of four positions, or a picture.
 inline EncoderItem short_content(const Json& config) {
+  if (const Json* tower = config.find("vision_config")) return patches_content(*tower);
   if (const Json* tower = config.find("encoder")) return picture_content(*tower);
   if (const Json* tower = config.find("vision_config")) {
     const Json* const pixels = tower->find("patch_embed_hidden_size");
@@ -80,10 +94,12 @@ inline EncoderItem short_content(const Json& config) {
   return std::vector<int32_t>{0, 7, 9, 2};
 }
 
-// An encoder input, and the decoder ids that are fed behind it in one piece.
+// An encoder input, and the decoder ids that are fed behind it in one piece. Rows that are spliced and do not fit among
+// them are left out.
 struct ModelRequest {
   EncoderItem content;
   std::vector<int32_t> decoder_ids;
+  std::vector<int32_t> positions = {};  // [axes, decoder_ids]; empty: the index, on every axis
 };
 
 // Requests side by side in one batch: what a step's views are of. Each spec has tables of its own.
@@ -91,7 +107,7 @@ class PackedRequests final {
  public:
   static constexpr int32_t kBlockSize = 16;
 
-  PackedRequests(const std::vector<ModelRequest>& requests, const std::vector<KvSpec>& specs) {
+  PackedRequests(const std::vector<ModelRequest>& requests, const std::vector<KvSpec>& specs, int32_t num_axes = 1) {
     for (const ModelRequest& request : requests) {
       self_stride_ = std::max(self_stride_, blocks(request.decoder_ids.size()));
       cross_stride_ = std::max(cross_stride_, blocks(static_cast<size_t>(request.content.num_positions())));
@@ -99,6 +115,7 @@ class PackedRequests final {
     for (const ModelRequest& request : requests) add(request);
     rows_.resize(decoder_ids_.size());
     std::iota(rows_.begin(), rows_.end(), 0);
+    place_axes(requests, num_axes);
     lists_.resize(specs.size());
     for (size_t i = 0; i < specs.size(); ++i) add_spec(specs[i].kind, static_cast<int32_t>(i), lists_[i]);
   }
@@ -122,15 +139,39 @@ class PackedRequests final {
   std::span<const AttentionMetadata> cross_writes() const { return cross_writes_; }
 
   // AttentionBackend::plan() fills this object's metadata.
-  ForwardBatch forward_batch(const KvCaches& kv) { return {decoder_ids_, decoder_positions_, rows_, attention_, kv}; }
+  ForwardBatch forward_batch(const KvCaches& kv) {
+    ForwardBatch batch{decoder_ids_, decoder_positions_, rows_, attention_, kv};
+    if (!splice_rows_.empty()) batch.splices = {splice_rows_, splice_slots_, kBlockSize};
+    return batch;
+  }
+  // Where an encoder's rows go that are spliced.
+  View<int64_t> row_slots() const { return row_slots_; }
 
  private:
   static int32_t blocks(size_t tokens) {
     return static_cast<int32_t>(ceil_div(static_cast<int64_t>(tokens), int64_t{kBlockSize}));
   }
 
+  void place_axes(const std::vector<ModelRequest>& requests, int32_t num_axes) {
+    const size_t num_rows = decoder_ids_.size();
+    const std::vector<int32_t> plain = std::move(decoder_positions_);
+    decoder_positions_.clear();
+    for (size_t axis = 0; axis < static_cast<size_t>(num_axes); ++axis) {
+      decoder_positions_.insert(decoder_positions_.end(), plain.begin(), plain.end());
+      size_t row = axis * num_rows;
+      for (const ModelRequest& request : requests) {
+        const size_t count = request.decoder_ids.size();
+        for (size_t i = 0; i < count && !request.positions.empty(); ++i) {
+          decoder_positions_[row + i] = request.positions[axis * count + i];
+        }
+        row += count;
+      }
+    }
+  }
+
   void add(const ModelRequest& request) {
     const EncoderItem& content = request.content;
+    if (has(content.consumers, Consumers::kSplice)) splice(request);
     encoder_ids_.insert(encoder_ids_.end(), content.token_ids.begin(), content.token_ids.end());
     if (content.features != nullptr) features_.emplace_back(*content.features);
     decoder_ids_.insert(decoder_ids_.end(), request.decoder_ids.begin(), request.decoder_ids.end());
@@ -140,6 +181,18 @@ class PackedRequests final {
              cross_tables_, cross_slots_);
     add_side(static_cast<int32_t>(request.decoder_ids.size()), self_stride_, max_decoder_len_, decoder_lens_,
              decoder_loc_, decoder_positions_, self_tables_, self_slots_);
+  }
+
+  // The rows of this request's item begin at the block that is the next.
+  void splice(const ModelRequest& request) {
+    const auto first_row = static_cast<int32_t>(decoder_ids_.size());
+    const int32_t num_rows = request.content.num_positions(), offset = request.content.splice_offset;
+    for (int32_t i = 0; i < num_rows; ++i) {
+      row_slots_.push_back(int64_t{num_blocks_} * kBlockSize + i);
+      if (offset + i >= static_cast<int32_t>(request.decoder_ids.size())) continue;
+      splice_rows_.push_back(first_row + offset + i);
+      splice_slots_.push_back(row_slots_.back());
+    }
   }
 
   void add_side(int32_t length, int32_t stride, int32_t& max_len, std::vector<int32_t>& lens, std::vector<int32_t>& loc,
@@ -190,7 +243,8 @@ class PackedRequests final {
   std::vector<int32_t> encoder_ids_, decoder_ids_, encoder_positions_, decoder_positions_, rows_;
   std::vector<FeaturesView> features_;
   std::vector<int32_t> encoder_lens_, decoder_lens_, contexts_, encoder_loc_ = {0}, decoder_loc_ = {0}, groups_ = {0};
-  std::vector<int32_t> self_tables_, cross_tables_;
+  std::vector<int32_t> self_tables_, cross_tables_, splice_rows_;
+  std::vector<int64_t> splice_slots_, row_slots_;
   std::vector<int64_t> self_slots_, cross_slots_;
   std::vector<SpecLists> lists_;  // of each spec, as the two below
   std::vector<AttentionMetadata> attention_, cross_writes_;
@@ -202,7 +256,9 @@ class TestKv final {
  public:
   TestKv(const std::vector<KvSpec>& specs, const AttentionBackend& attention, int32_t num_blocks) {
     for (const KvSpec& spec : specs) {
-      const size_t bytes = attention.block_bytes(spec, PackedRequests::kBlockSize, DType::kFloat32);
+      const size_t bytes = spec.kind == KvKind::kEncoderRows
+                               ? PackedRequests::kBlockSize * static_cast<size_t>(spec.head_dim) * sizeof(float)
+                               : attention.block_bytes(spec, PackedRequests::kBlockSize, DType::kFloat32);
       std::vector<TensorView>& views = layers_.emplace_back();
       for (int32_t i = 0; i < spec.num_layers(); ++i) {
         pools_.emplace_back(bytes * static_cast<size_t>(num_blocks) / sizeof(float));
@@ -254,7 +310,7 @@ class RunModel final {
     CpuDevice device{threads_, isa_};
     Context context{device, arena_, false, counters};
     const ModelSpec& spec = model.spec();
-    PackedRequests packed(requests, spec.kv);
+    PackedRequests packed(requests, spec.kv, spec.position_axes);
     const TestKv kv(spec.kv, attention_, packed.num_blocks());
 
     const EncodeBatch encode = packed.encode_batch();
@@ -265,6 +321,11 @@ class RunModel final {
     }
     for (const LayerRange range : stages(cuts.decoder, spec.num_decoder_layers)) {
       model.write_cross_kv(context, encoded.x, packed.cross_writes(), kv.caches(), range);
+    }
+
+    if (const int32_t rows_spec = spec.find_kv(KvKind::kEncoderRows); rows_spec >= 0) {
+      write_row_slots(context, encoded.x, packed.row_slots(), PackedRequests::kBlockSize,
+                      kv.caches().specs[static_cast<size_t>(rows_spec)][0]);
     }
 
     ForwardBatch forward = packed.forward_batch(kv.caches());

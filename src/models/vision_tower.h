@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/status.h"
 #include "models/encoder_decoder_model.h"
 
 namespace transept {
+
+// Whether a matrix of this name in a checkpoint is the encoder's: "encoder.", or a tower's.
+bool is_of_encoder(std::string_view name);
 
 struct VisionTowerSizes {
   int32_t width = 0;          // of the rows that consumers get

@@ -26,7 +26,7 @@ class FixedRows final : public ImageRows {
   FixedRows(PictureSize size, int32_t num_positions, std::string file)
       : size_(size), num_positions_(num_positions), file_(std::move(file)) {}
 
-  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
+  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape, std::span<const int32_t> /*extras*/) const override {
     if (is_picture(shape) && PictureSize{shape[1], shape[2]} == size_)
       return ImageRowCounts{num_positions_, num_positions_};
     const std::string made = is_picture(shape) ? str_cat(shape[1], " x ", shape[2]) : std::string("other");
@@ -45,7 +45,7 @@ class SwinRows final : public ImageRows {
  public:
   SwinRows(PictureSize patch, int64_t num_stages) : patch_(patch), num_stages_(num_stages) {}
 
-  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
+  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape, std::span<const int32_t> /*extras*/) const override {
     if (!is_picture(shape)) return invalid_argument("the tower takes pictures of [3, height, width]");
     PictureSize map{ceil_div(shape[1], patch_.height), ceil_div(shape[2], patch_.width)};
     const int64_t num_rows = map.height * map.width;

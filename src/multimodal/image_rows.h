@@ -20,9 +20,10 @@ class ImageRows {
  public:
   virtual ~ImageRows() = default;
 
-  // shape: that of features (multimodal/image_processor.h), [3, height, width] for most. Errors: kInvalidArgument for a
-  // size that the tower does not take, naming both sizes and both files.
-  virtual StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const = 0;
+  // shape, extras: those of features (multimodal/image_processor.h): [3, height, width] and none for most, or [patches,
+  // values] and a grid. They may come from another process. Errors: kInvalidArgument for a size that the tower does not
+  // take, naming both sizes and both files, or extras that do not belong to the shape.
+  virtual StatusOr<ImageRowCounts> count(std::span<const int64_t> shape, std::span<const int32_t> extras) const = 0;
 
   // Checks numbers of features that say where rows stand. REQUIRES: count() takes the shape, and there are as many
   // values. Errors: kInvalidArgument for a place that the tower does not have.

@@ -25,7 +25,7 @@ ImageRowCounts count(const std::string& tower, int64_t height, int64_t width) {
   const auto rows = rows_of(tower);
   EXPECT_TRUE(rows.ok()) << rows.status();
   const int64_t shape[] = {3, height, width};
-  const auto counts = rows.ok() ? (*rows)->count(shape) : StatusOr<ImageRowCounts>(rows.status());
+  const auto counts = rows.ok() ? (*rows)->count(shape, {}) : StatusOr<ImageRowCounts>(rows.status());
   EXPECT_TRUE(counts.ok()) << counts.status();
   return counts.ok() ? *counts : ImageRowCounts{};
 }
@@ -57,7 +57,7 @@ TEST(ImageRows, APictureOfAnotherSizeHasNoPlace) {
   const auto rows = rows_of(R"({"model_type": "vit", "image_size": 384, "patch_size": 16})");
   ASSERT_TRUE(rows.ok()) << rows.status();
   const int64_t shape[] = {3, 384, 383};
-  EXPECT_THAT(std::string((*rows)->count(shape).status().message()),
+  EXPECT_THAT(std::string((*rows)->count(shape, {}).status().message()),
               AllOf(HasSubstr("preprocessor_config.json"), HasSubstr("384 x 383"), HasSubstr("384 x 384"),
                     HasSubstr("dir/config.json: encoder: image_size")));
 }
@@ -75,10 +75,10 @@ TEST(ImageRows, BlipHasATokenMoreThanPatches) {
   const auto rows = rows_by(make_blip_image_rows, "");
   ASSERT_TRUE(rows.ok()) << rows.status();
   const int64_t usual[] = {3, 384, 384}, other[] = {3, 224, 224};
-  EXPECT_EQ((*rows)->count(usual)->num_positions, 577) << "BlipVisionConfig's defaults";
-  EXPECT_THAT(std::string((*rows)->count(other).status().message()), HasSubstr("vision_config: image_size"));
+  EXPECT_EQ((*rows)->count(usual, {})->num_positions, 577) << "BlipVisionConfig's defaults";
+  EXPECT_THAT(std::string((*rows)->count(other, {}).status().message()), HasSubstr("vision_config: image_size"));
   const int64_t small[] = {3, 48, 48};
-  EXPECT_EQ((*rows_by(make_blip_image_rows, R"({"image_size": 48, "patch_size": 8})"))->count(small)->num_rows, 37);
+  EXPECT_EQ((*rows_by(make_blip_image_rows, R"({"image_size": 48, "patch_size": 8})"))->count(small, {})->num_rows, 37);
   EXPECT_THAT(std::string(rows_by(make_blip_image_rows, R"({"patch_size": 0})").status().message()),
               HasSubstr("dir/config.json: vision_config: patch_size"));
 }
@@ -88,8 +88,8 @@ TEST(ImageRows, Pix2StructHasThoseInUse) {
   ASSERT_TRUE(rows.ok()) << rows.status();
   for (const int64_t patches : {1, 9}) {
     const int64_t shape[] = {patches, 14};
-    EXPECT_EQ((*rows)->count(shape)->num_positions, patches);
-    EXPECT_EQ((*rows)->count(shape)->num_rows, patches);
+    EXPECT_EQ((*rows)->count(shape, {})->num_positions, patches);
+    EXPECT_EQ((*rows)->count(shape, {})->num_rows, patches);
   }
   const std::pair<std::vector<int64_t>, std::string_view> wrong[] = {
       {{10, 14}, "10 patches, and the tower takes up to 9 (dir/config.json: vision_config: seq_len)"},
@@ -101,11 +101,11 @@ TEST(ImageRows, Pix2StructHasThoseInUse) {
       {{9, 1}, "patches of -1 values"},
       {{INT64_MAX, 14}, "seq_len"}};
   for (const auto& [shape, part] : wrong) {
-    EXPECT_THAT(std::string((*rows)->count(shape).status().message()), HasSubstr(part));
+    EXPECT_THAT(std::string((*rows)->count(shape, {}).status().message()), HasSubstr(part));
   }
   const auto usual = rows_by(make_pix2struct_image_rows, "");
   const int64_t most[] = {4096, 770};
-  EXPECT_EQ((*usual)->count(most)->num_positions, 4096) << "Pix2StructVisionConfig's defaults";
+  EXPECT_EQ((*usual)->count(most, {})->num_positions, 4096) << "Pix2StructVisionConfig's defaults";
   for (const std::string& key : {std::string("seq_len"), std::string("patch_embed_hidden_size")}) {
     for (const char* value : {"0", "-3", "1e12", "\"9\""}) {
       EXPECT_THAT(

@@ -42,6 +42,13 @@ constexpr InputFamily pix2struct_family() {
 
 constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
 
+constexpr InputFamily qwen2_vl_family(std::string_view model_type, std::string_view architecture) {
+  InputFamily family = image_family(model_type, architecture, kManyImages);
+  family.default_prompt = DefaultPrompt::kPictures;
+  family.make_image_rows = make_qwen2_vl_image_rows;
+  return family;
+}
+
 constexpr InputFamily kFamilies[] = {
     {"bart", "BartForConditionalGeneration", DefaultPrompt::kBos},
     {"mbart", "MBartForConditionalGeneration", DefaultPrompt::kLanguage},
@@ -59,13 +66,13 @@ constexpr InputFamily kFamilies[] = {
     composite_family(),
     blip_family(),
     pix2struct_family(),
+    qwen2_vl_family("qwen2_vl", "Qwen2VLForConditionalGeneration"),
+    qwen2_vl_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"),
 };
 
 constexpr InputFamily kMediaFamilies[] = {
     image_family("florence2", "Florence2ForConditionalGeneration"),
     image_family("mllama", "MllamaForConditionalGeneration", kManyImages),
-    image_family("qwen2_vl", "Qwen2VLForConditionalGeneration", kManyImages),
-    image_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kManyImages),
 };
 
 const InputFamily* find_in(std::span<const InputFamily> families, const ModelConfig& config) {

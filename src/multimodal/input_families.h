@@ -13,6 +13,7 @@
 #include "multimodal/audio_processor.h"
 #include "multimodal/image_processor.h"
 #include "multimodal/image_rows.h"
+#include "multimodal/qwen2_vl_pictures.h"
 #include "multimodal/structured_answers.h"
 
 namespace transept {
@@ -23,6 +24,7 @@ enum class DefaultPrompt : uint8_t {
   kBos,         // the bos token (BART)
   kLanguage,    // the target language: the request's, else forced_bos_token_id of generation_config.json, else none
   kTask,        // none; a text is tokenized as it stands, without special tokens: its task words are some (Donut)
+  kPictures,    // none; a prompt has a place for each picture (Qwen2-VL)
   kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
 };
 

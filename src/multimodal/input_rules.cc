@@ -65,6 +65,17 @@ Status InputRules::check_options(const PromptOptions& options) const {
 Status InputRules::fill_decoder(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
                                 EncoderDecoderInputs& inputs) const {
   RETURN_IF_ERROR(check_options(options));
+  RETURN_IF_ERROR(fill_ids(prompt, options, tokenize, inputs));
+  return place_items(prompt, options, inputs);
+}
+
+Status InputRules::place_items(const EncoderDecoderPrompt& /*prompt*/, const PromptOptions& /*options*/,
+                               EncoderDecoderInputs& /*inputs*/) const {
+  return ok_status();
+}
+
+Status InputRules::fill_ids(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
+                            EncoderDecoderInputs& inputs) const {
   if (!prompt.decoder.has_value() || std::holds_alternative<std::monostate>(prompt.decoder->content)) {
     return fill_default(options, inputs);
   }

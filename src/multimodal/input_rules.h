@@ -47,6 +47,10 @@ class InputRules {
   // field: text beside media; media or ids where the encoder takes the other; an unknown source language.
   virtual Status check_encoder(const EncoderDecoderPrompt& prompt, const PromptOptions& options) const;
 
+  // Whether the model is a decoder alone: without media, a request's text or ids are the decoder's whole prompt, and
+  // what is encoded belongs to places of that prompt.
+  virtual bool is_decoder_alone() const { return false; }
+
   // Fills the decoder's ids, and what belongs to them (open token, layout), from the request's decoder prompt or the
   // family's default. `inputs` has the items already, unless the request is over a handle. Errors name the field: an
   // unknown language (lists those that the model knows); a language, task or timestamps for a model without transcript
@@ -67,6 +71,11 @@ class InputRules {
   virtual Status fill_given(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
                             EncoderDecoderInputs& inputs) const;
 
+  // Makes of the decoder's ids what the model reads, by the items: their places, positions. Called last. Default:
+  // nothing. Errors name the field.
+  virtual Status place_items(const EncoderDecoderPrompt& prompt, const PromptOptions& options,
+                             EncoderDecoderInputs& inputs) const;
+
   // Whether a text of the decoder gets special tokens where the request does not say.
   virtual bool adds_special_tokens() const { return true; }
 
@@ -75,6 +84,9 @@ class InputRules {
                                                   std::string_view field) const;
 
  private:
+  Status fill_ids(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
+                  EncoderDecoderInputs& inputs) const;
+
   InputContext context_;
 };
 

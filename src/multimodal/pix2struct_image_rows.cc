@@ -13,7 +13,7 @@ class Pix2StructRows final : public ImageRows {
   Pix2StructRows(int64_t patch_width, int64_t num_places, std::string file)
       : patch_width_(patch_width), num_places_(num_places), file_(std::move(file)) {}
 
-  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
+  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape, std::span<const int32_t> /*extras*/) const override {
     if (shape.size() != 2 || shape[0] < 1) {
       return invalid_argument("the tower takes patches of [patches, 2 + pixels]");
     }

@@ -4,20 +4,10 @@
 
 #include "multimodal/image_pixels.h"
 #include "multimodal/image_processors.h"
+#include "multimodal/qwen2_vl_pictures.h"
 
 namespace transept {
 namespace {
-
-constexpr int64_t kMaxPatchSide = 1024, kMaxMerge = 16, kMaxTemporal = 16;
-constexpr int64_t kMaxProportion = 200;
-
-struct MergedPatchOptions {
-  bool do_resize = true;
-  int64_t patch = 14, merge = 2, temporal = 2;
-  int64_t min_pixels = 0, max_pixels = 0;
-  ResizeFilter filter = ResizeFilter::kBicubic;
-  PixelOptions pixels = {};
-};
 
 class Qwen2VlImageProcessor final : public ImageProcessor {
  public:
@@ -26,7 +16,7 @@ class Qwen2VlImageProcessor final : public ImageProcessor {
 
  private:
   Features process(RgbImage image) const override {
-    const int64_t factor = options_.patch * options_.merge;
+    const int64_t factor = options_.factor();
     if (options_.do_resize) {
       const int64_t longer = std::max(image.width, image.height), shorter = std::min(image.width, image.height);
       if (longer > kMaxProportion * shorter) {
@@ -85,46 +75,12 @@ class Qwen2VlImageProcessor final : public ImageProcessor {
   Isa isa_;
 };
 
-// "size": {shortest_edge, longest_edge} are pixels of the whole picture; min_pixels and max_pixels win.
-Status read_pixels(const ImageProcessorConfig& config, MergedPatchOptions& options) {
-  const ConfigReader& reader = config.reader();
-  const SizeSpec published{.kind = SizeSpec::Kind::kBoundedEdge, .shortest = 56 * 56, .longest = 28 * 28 * 1280};
-  const bool has_min = reader.has("min_pixels"), has_max = reader.has("max_pixels");
-  ASSIGN_OR_RETURN(const SizeSpec size, config.size("size", false, published));
-  const bool has_sides = size.kind == SizeSpec::Kind::kExact || size.kind == SizeSpec::Kind::kWithin;
-  ASSIGN_OR_RETURN(options.min_pixels, reader.integer("min_pixels", 1, kMaxImageValues, size.shortest));
-  ASSIGN_OR_RETURN(options.max_pixels, reader.integer("max_pixels", 1, kMaxImageValues, size.longest));
-  if (!options.do_resize) return ok_status();
-  if (has_sides || options.min_pixels == 0 || options.max_pixels == 0) {
-    return reader.error("size", "expected {shortest_edge, longest_edge}, in pixels of the whole picture");
-  }
-  if (options.min_pixels > options.max_pixels) {
-    return reader.error(has_min ? "min_pixels" : "size",
-                        str_cat(options.min_pixels, " pixels at least, and ", options.max_pixels, " at most"));
-  }
-  const int64_t values = options.max_pixels * RgbImage::kNumChannels * options.temporal;
-  if (values > kMaxImageValues) {
-    return reader.error(has_max ? "max_pixels" : "size",
-                        str_cat(options.max_pixels, " pixels are ", values, " values: more than ", kMaxImageValues,
-                                " are not supported"));
-  }
-  return ok_status();
-}
-
 }  // namespace
 
 MadeImageProcessor make_qwen2_vl_processor(const ImageProcessorConfig& config, Isa isa) {
   constexpr std::string_view kKeys[] = {"min_pixels", "max_pixels", "patch_size", "temporal_patch_size", "merge_size"};
-  const ConfigReader& reader = config.reader();
   RETURN_IF_ERROR(config.check_keys("Qwen2VL", kKeys));
-  MergedPatchOptions options;
-  ASSIGN_OR_RETURN(options.do_resize, reader.boolean("do_resize", true));
-  ASSIGN_OR_RETURN(options.patch, reader.integer("patch_size", 1, kMaxPatchSide, 14));
-  ASSIGN_OR_RETURN(options.merge, reader.integer("merge_size", 1, kMaxMerge, 2));
-  ASSIGN_OR_RETURN(options.temporal, reader.integer("temporal_patch_size", 1, kMaxTemporal, 2));
-  RETURN_IF_ERROR(read_pixels(config, options));
-  ASSIGN_OR_RETURN(options.filter, config.resample(ResizeFilter::kBicubic));
-  ASSIGN_OR_RETURN(options.pixels, config.pixels({.mean = kClipMean, .std = kClipStd}));
+  ASSIGN_OR_RETURN(const MergedPatchOptions options, read_merged_patches(config));
   return std::unique_ptr<ImageProcessor>(std::make_unique<Qwen2VlImageProcessor>(options, isa));
 }
 

@@ -100,7 +100,7 @@ Status MultiModalRegistry::check(const EncoderFeatures& features) const {
   if (is_audio) {
     const std::optional<int64_t> positions = audio_->positions_of(features.shape);
     if (positions.has_value() && *positions <= INT32_MAX) rows = {static_cast<int32_t>(*positions), 0};
-  } else if (const auto counted = image_rows_->count(features.shape); counted.ok()) {
+  } else if (const auto counted = image_rows_->count(features.shape, features.extras); counted.ok()) {
     rows = *counted;
   }
   if (!rows.has_value()) {
@@ -128,7 +128,7 @@ StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_featu
     RETURN_IF_ERROR(access.charge(static_cast<int64_t>((*features)->values.size() * sizeof(float))));
   }
   if (image_rows_ != nullptr) {
-    const StatusOr<ImageRowCounts> rows = image_rows_->count((*features)->shape);
+    const StatusOr<ImageRowCounts> rows = image_rows_->count((*features)->shape, (*features)->extras);
     if (!rows.ok()) return named(rows.status());
     const Status placed = image_rows_->check_places((*features)->shape, (*features)->values);
     if (!placed.ok()) return named(placed);

@@ -23,6 +23,7 @@ float activate(Activation activation, float x) {
     }
     case Activation::kSilu: return static_cast<float>(d / (1 + std::exp(-d)));
     case Activation::kTanh: return static_cast<float>(std::tanh(d));
+    case Activation::kQuickGelu: return static_cast<float>(d / (1 + std::exp(-1.702 * d)));
   }
   return x;
 }

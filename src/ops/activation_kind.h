@@ -6,6 +6,6 @@
 
 namespace transept {
 
-enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kTanh };
+enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kTanh, kQuickGelu };
 
 }  // namespace transept

@@ -162,7 +162,7 @@ TEST_P(GemmTest, MatchesTheReferenceWhereRowsFallIntoBlocks) {
 
 TEST_P(GemmTest, FusesEveryActivation) {
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
-                                      Activation::kSilu, Activation::kTanh}) {
+                                      Activation::kSilu, Activation::kTanh, Activation::kQuickGelu}) {
     for (const int64_t m : {1, 3, 20}) {
       for (const PackedFormat format : kFormats) {
         expect_matches_reference(GetParam(), {m, 45, 10}, activation, true, m != 3, 1, format);
@@ -544,7 +544,7 @@ TEST_P(ActivationTest, VectorsAgreeWithTheDefinitionEverywhere) {
   for (const float v : {-1000.0f, -89.0f, -88.0f, -87.4f, 0.0f, 89.0f, 1000.0f, 1e-20f, -1e-20f}) x.push_back(v);
   std::vector<float> y(x.size());
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
-                                      Activation::kSilu, Activation::kTanh}) {
+                                      Activation::kSilu, Activation::kTanh, Activation::kQuickGelu}) {
     kernels.activate(activation, x.data(), static_cast<int64_t>(x.size()), y.data());
     for (size_t i = 0; i < x.size(); ++i) {
       const float expected = activate(activation, x[i]);
@@ -559,13 +559,14 @@ TEST_P(ActivationTest, VectorsAgreeWithTheDefinitionEverywhere) {
 }
 
 TEST(ActivationDefinitionTest, MatchesPyTorch) {
-  // torch.nn.functional.{gelu, gelu(approximate="tanh"), silu} in float64.
+  // torch.nn.functional.{gelu, gelu(approximate="tanh"), silu} and x * sigmoid(1.702 x) in float64.
   EXPECT_NEAR(activate(Activation::kGelu, 1.0f), 0.8413447460685429, 1e-7);
   EXPECT_NEAR(activate(Activation::kGelu, -3.0f), -0.0040496940948834835, 1e-9);
   EXPECT_NEAR(activate(Activation::kGeluTanh, 1.0f), 0.8411919906082768, 1e-7);
   EXPECT_NEAR(activate(Activation::kGeluTanh, -3.0f), -0.0036373920817729943, 1e-9);
   EXPECT_NEAR(activate(Activation::kSilu, -2.0f), -0.2384058440442351, 1e-7);
   EXPECT_NEAR(activate(Activation::kTanh, -0.7f), -0.6043677771171636, 1e-7);
+  EXPECT_NEAR(activate(Activation::kQuickGelu, -1.3f), -0.1282121066168159, 1e-7);
 }
 
 // Quiet audio goes through it and is normalised afterwards: what is small must be right in itself.

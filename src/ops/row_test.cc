@@ -153,7 +153,7 @@ TEST_P(RowTest, RmsNormMatchesAPlainLoop) {
 
 TEST_P(RowTest, GatedActivationsMatchTheirDefinition) {
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
-                                      Activation::kSilu, Activation::kTanh}) {
+                                      Activation::kSilu, Activation::kTanh, Activation::kQuickGelu}) {
     for (const int64_t n : {1, 5, 16, 40, 2048, 9001}) {
       for (const int64_t rows : {1, 3, 30}) expect_gated_activation(activation, rows, n);
     }

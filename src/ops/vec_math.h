@@ -96,6 +96,8 @@ inline typename V::Reg vec_activate(typename V::Reg x) {
     return vec_times_sigmoid<V>(x, x);
   } else if constexpr (kActivation == Activation::kTanh) {
     return vec_tanh<V>(x);
+  } else if constexpr (kActivation == Activation::kQuickGelu) {
+    return vec_times_sigmoid<V>(x, V::mul(x, V::set1(1.702f)));
   } else {
     return x;
   }
@@ -112,6 +114,7 @@ inline void with_activation(Activation activation, Body&& body) {
     case Activation::kGeluTanh: return body([](Reg v) { return vec_activate<V, Activation::kGeluTanh>(v); });
     case Activation::kSilu: return body([](Reg v) { return vec_activate<V, Activation::kSilu>(v); });
     case Activation::kTanh: return body([](Reg v) { return vec_activate<V, Activation::kTanh>(v); });
+    case Activation::kQuickGelu: return body([](Reg v) { return vec_activate<V, Activation::kQuickGelu>(v); });
   }
 }
 

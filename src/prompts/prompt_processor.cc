@@ -13,6 +13,15 @@ Status too_long(const std::string& param, const std::string& message) {
   return with_param(absl::OutOfRangeError(message), param);
 }
 
+// Of a model that is a decoder alone: what stands where others have the encoder's text or ids.
+EncoderDecoderPrompt as_decoder_prompt(const EncoderDecoderPrompt& prompt) {
+  EncoderDecoderPrompt own;
+  own.decoder = prompt.encoder;
+  own.decoder_param = prompt.encoder_param;
+  own.decoder_beside_media = true;
+  return own;
+}
+
 }  // namespace
 
 PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConfig& generation, const ModelSpec& spec,
@@ -39,6 +48,10 @@ StatusOr<EncoderDecoderInputs> PromptProcessor::process(const EncoderDecoderProm
                                                         const Options& options) const {
   RETURN_IF_ERROR(refuse_media(prompt));
   EncoderDecoderInputs inputs;
+  if (rules_->is_decoder_alone() && !prompt.encoder.multi_modal_data.has_value() && !prompt.decoder.has_value()) {
+    RETURN_IF_ERROR(fill_decoder_side(as_decoder_prompt(prompt), options, inputs));
+    return inputs;
+  }
   RETURN_IF_ERROR(fill_encoder_side(prompt, options, inputs));
   RETURN_IF_ERROR(fill_decoder_side(prompt, options, inputs));
   return inputs;
@@ -55,9 +68,16 @@ StatusOr<EncoderDecoderInputs> PromptProcessor::process_encoder(const EncoderDec
 StatusOr<EncoderDecoderInputs> PromptProcessor::process_decoder(const EncoderDecoderPrompt& prompt,
                                                                 const Options& options) const {
   RETURN_IF_ERROR(refuse_media(prompt));
+  RETURN_IF_ERROR(check_handles());
   EncoderDecoderInputs inputs;
   RETURN_IF_ERROR(fill_decoder_side(prompt, options, inputs));
   return inputs;
+}
+
+Status PromptProcessor::check_handles() const {
+  if (!rules_->is_decoder_alone()) return ok_status();
+  return field_error("encoded", str_cat("this model (", spec_.family, ") has the rows of its pictures within the ",
+                                        "prompt: requests over an encoded input are not supported, give both"));
 }
 
 Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
@@ -111,6 +131,10 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
   ASSIGN_OR_RETURN(MultiModalRegistry::Items features,
                    parts_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits));
   inputs.set_encoder_features(std::move(features));
+  // Of a family with both the rules say which it is.
+  if (spec_.consumers() == Consumers::kSplice) {
+    for (EncoderItem& item : inputs.items) item.consumers = Consumers::kSplice;
+  }
   return check_positions(inputs.items, "multi_modal_data");
 }
 
@@ -133,7 +157,9 @@ Status PromptProcessor::check_item(const EncoderItem& item) const {
 Status PromptProcessor::check_positions(std::span<const EncoderItem> items, const std::string& param) const {
   const bool is_audio = parts_.media != nullptr && parts_.media->audio() != nullptr;
   const std::string input = parts_.media == nullptr ? "input" : spec_.modalities.front();
-  const int32_t positions = num_positions(items);
+  int32_t positions = num_cross_positions(items);
+  // Rows that are spliced stand in the prompt, whose length is checked there: each item is one input of the encoder.
+  for (const EncoderItem& item : items) positions = std::max(positions, item.num_positions());
   if (positions > limits_.max_encoder_len) {
     return too_long(
         param, str_cat("the ", input, " has ", positions, " encoder positions, more than the ", limits_.max_encoder_len,
@@ -143,7 +169,7 @@ Status PromptProcessor::check_positions(std::span<const EncoderItem> items, cons
   for (const EncoderItem& item : items) {
     if (spec_.max_item_rows == 0 || item.num_rows() <= spec_.max_item_rows) continue;
     return too_long(param, str_cat("the ", input, " has ", item.num_rows(), " rows in the encoder, more than the ",
-                                   spec_.max_item_rows, " of the largest that config.json allows"));
+                                   spec_.max_item_rows, " of the largest that the model's files allow"));
   }
   return ok_status();
 }

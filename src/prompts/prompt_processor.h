@@ -64,6 +64,9 @@ class PromptProcessor final {
   StatusOr<EncoderDecoderInputs> process_encoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
   StatusOr<EncoderDecoderInputs> process_decoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
 
+  // Errors: the family takes no requests over a handle, as its items have places in the prompt.
+  Status check_handles() const;
+
   // Checks an item that another process has prepared, before an engine gets it: models take only what process() makes.
   // Errors (kInvalidArgument) name the field of docs/formats/features.md: ids for an encoder of media, and the other
   // way round; ids outside the vocabulary; those of MultiModalRegistry::check; more positions than the encoder has

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "models/registry.h"
+#include "models/vision_tower.h"
 
 namespace transept {
 namespace {
@@ -33,8 +34,7 @@ const char* what_was_loaded(ModelPart part) {
 
 bool LoadedRankModel::has_int8_encoder() const {
   return std::any_of(packed_layers.begin(), packed_layers.end(), [](const PackedLayer& layer) {
-    const bool is_encoders = layer.name.starts_with("encoder.") || layer.name.starts_with("vision_model.");
-    return is_encoders && layer.format.weights == kInt8Format;
+    return is_of_encoder(layer.name) && layer.format.weights == kInt8Format;
   });
 }
 
