@@ -9,6 +9,9 @@
 namespace transept {
 namespace {
 
+// Of the object of a composite model's decoder: vision-encoder-decoder; Florence-2.
+constexpr std::string_view kDecoderKeys[] = {"decoder", "text_config"};
+
 constexpr size_t kMaxListedIds = 100'000;
 constexpr size_t kMaxArchitectures = 100;
 constexpr size_t kMaxStringBytes = 4096;
@@ -169,8 +172,19 @@ StatusOr<std::vector<int32_t>> ConfigReader::token_ids(std::string_view key) con
 }
 
 const Json* ModelConfig::decoder() const {
-  const Json* object = raw.find("decoder");
-  return object != nullptr && object->is_object() ? object : nullptr;
+  for (const std::string_view key : kDecoderKeys) {
+    const Json* object = raw.find(key);
+    if (object != nullptr && object->is_object()) return object;
+  }
+  return nullptr;
+}
+
+std::string_view ModelConfig::decoder_key() const {
+  const Json* object = decoder();
+  for (const std::string_view key : kDecoderKeys) {
+    if (object != nullptr && raw.find(key) == object) return key;
+  }
+  return "";
 }
 
 StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
@@ -185,7 +199,7 @@ StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
   ASSIGN_OR_RETURN(config.model_type, reader.string("model_type", nameless));
   RETURN_IF_ERROR(read_sizes(config.raw, reader, config));
   const Json* const decoder = config.decoder();
-  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, file + ": decoder");
+  const ConfigReader of_decoder(decoder == nullptr ? config.raw : *decoder, str_cat(file, ": ", config.decoder_key()));
   if (decoder != nullptr) RETURN_IF_ERROR(read_sizes(*decoder, of_decoder, config));
   config.decoder_vocab_size = config.vocab_size;
   ASSIGN_OR_RETURN(const bool is_shared, reader.boolean("share_encoder_decoder_embeddings", true));

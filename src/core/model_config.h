@@ -25,9 +25,10 @@ struct ModelConfig {
   std::vector<int32_t> eos_token_ids;
   Json raw;  // the whole file
 
-  // The object of the decoder in the file of a composite model (vision-encoder-decoder), which has one for each side;
-  // null: the file is of one model.
+  // The object of the decoder, or of the whole text model, in the file of a composite model (vision-encoder-decoder,
+  // Florence-2); null: the file is of one model.
   const Json* decoder() const;
+  std::string_view decoder_key() const;  // "decoder", "text_config"; "": there is none
 
   // Reads DIR/config.json. A composite model's vocabulary and width are its decoder's; its special ids are those of the
   // top level, and where that lacks one the decoder's, as in transformers. Errors: kNotFound: no such file;

@@ -41,7 +41,7 @@ class Answers : public EngineCall {
   void on_prompt(size_t /*index*/, const EncoderDecoderInputs& inputs) override {
     for (const EncoderItem& item : inputs.items) {
       const bool is_image = item.features != nullptr && item.features->modality == Modality::kImage;
-      if (is_image) usage_.image_tokens += item.num_positions();
+      if (is_image) usage_.image_tokens += item.features->num_positions;
     }
   }
 
