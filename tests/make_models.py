@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
 to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of
-them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py) what one pass computes.
+them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py, tests/florence_family.py) what one pass computes.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
     .venv/bin/python tests/make_models.py            # the same bytes every time
@@ -25,6 +25,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 import beam_cases
 import cases
 import families
+import florence_family
 import shortlist
 import speech_family
 import t5_family
@@ -62,10 +63,13 @@ def main():
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
     models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS, **speech_family.MODELS}
-    wanted = sys.argv[1:] or [*models_of_all, *vision_family.MODELS]
+    wanted = sys.argv[1:] or [*models_of_all, *vision_family.MODELS, *florence_family.MODELS]
     for name in wanted:
         if name in vision_family.MODELS:
             make_vision_model(name, *vision_family.MODELS[name])
+            continue
+        if name in florence_family.MODELS:
+            make_florence_model(name, *florence_family.MODELS[name])
             continue
         fields, storage, defaults = models_of_all[name]
         folder = HERE / "models" / name
@@ -118,6 +122,18 @@ def make_vision_model(name, encoder, decoder, storage):
     weights = vision_family.make_weights(config, storage)
     save_weights(folder, vision_family.stored_names(weights, storage), storage, "")
     print(name, vision_family.write(folder, config, weights, storage), "passes")
+
+
+def make_florence_model(name, vision, text, storage, pictures):
+    folder = HERE / "models" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    config = florence_family.make_config(vision, text)
+    write_json(folder / "config.json", florence_family.original_config(config) if storage.get("original") else config)
+    write_json(folder / "preprocessor_config.json", florence_family.preprocessor(pictures))
+    weights = florence_family.make_weights(config, storage)
+    save_weights(folder, florence_family.stored_names(weights, storage), storage, "")
+    print(name, florence_family.write(folder, config, weights, storage, pictures), "passes")
 
 
 # ---- tokenizer

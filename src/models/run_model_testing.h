@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/checked_math.h"
+#include "core/picture_convs.h"
 #include "models/model.h"
 #include "ops/cpu_device.h"
 
@@ -56,8 +57,22 @@ inline EncoderItem picture_content(const Json& tower) {
   return {{}, seeded_features({3, height, width}, static_cast<int32_t>(num_positions))};
 }
 
-// What any family may be run with: ids, audio of four positions, or a picture.
+// A picture among ids, as Florence-2's encoder reads them.
+inline EncoderItem picture_among_ids(const Json& config) {
+  const PictureSize size{11, 10};
+  const Json& tower = *config.find("vision_config");
+  const PictureSize map = maps_of(*read_picture_convs(tower, ConfigReader(tower, "vision_config")), size).back();
+  const auto num_rows = static_cast<int32_t>(1 + map.height * map.width);
+  const Json* token = config.find(is_original_davit(tower) ? "vocab_size" : "image_token_id");
+  EncoderItem item{std::vector<int32_t>(static_cast<size_t>(num_rows), static_cast<int32_t>(token->as_int())),
+                   seeded_features({3, size.height, size.width}, num_rows)};
+  for (const int32_t id : {0, 7, 9, 2}) item.token_ids.push_back(id);
+  return item;
+}
+
+// What any family may be run with: ids, audio of four positions, a picture, or a picture among ids.
 inline EncoderItem short_content(const Json& config) {
+  if (config.find("vision_config") != nullptr) return picture_among_ids(config);
   if (const Json* tower = config.find("encoder")) return picture_content(*tower);
   if (const Json* bins = config.find("num_mel_bins")) return {{}, seeded_features({bins->as_int(), 8}, 4)};
   if (config.find("encoder_num_hidden_layers") != nullptr) return {{}, seeded_features({2047}, 4)};  // Moonshine
