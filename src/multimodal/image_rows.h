@@ -29,4 +29,8 @@ class ImageRows {
 // kInvalidArgument naming file and field; kUnimplemented by name for another tower.
 StatusOr<std::unique_ptr<ImageRows>> make_composite_image_rows(const ModelConfig& config);
 
+// Of Florence-2's tower, which takes any size that its tables of positions have rows for (florence2_image_rows.cc).
+// Errors: as above.
+StatusOr<std::unique_ptr<ImageRows>> make_florence2_image_rows(const ModelConfig& config);
+
 }  // namespace transept

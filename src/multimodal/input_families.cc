@@ -21,6 +21,13 @@ constexpr InputFamily composite_family() {
   return family;
 }
 
+constexpr InputFamily florence2_family() {
+  InputFamily family = image_family("florence2", "Florence2ForConditionalGeneration");
+  family.default_prompt = DefaultPrompt::kFlorence2;
+  family.make_image_rows = make_florence2_image_rows;
+  return family;
+}
+
 constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
 
 constexpr InputFamily kFamilies[] = {
@@ -38,10 +45,10 @@ constexpr InputFamily kFamilies[] = {
     {"whisper", "WhisperForConditionalGeneration", DefaultPrompt::kTranscript, make_log_mel_processor},
     {"moonshine", "MoonshineForConditionalGeneration", DefaultPrompt::kStart, make_waveform_processor},
     composite_family(),
+    florence2_family(),
 };
 
 constexpr InputFamily kMediaFamilies[] = {
-    image_family("florence2", "Florence2ForConditionalGeneration"),
     image_family("blip", "BlipForConditionalGeneration"),
     image_family("pix2struct", "Pix2StructForConditionalGeneration"),
     image_family("mllama", "MllamaForConditionalGeneration", kManyImages),

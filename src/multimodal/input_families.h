@@ -21,6 +21,7 @@ enum class DefaultPrompt : uint8_t {
   kBos,         // the bos token (BART)
   kLanguage,    // the target language: the request's, else forced_bos_token_id of generation_config.json, else none
   kTask,        // none; a text is tokenized as it stands, without special tokens: its task words are some (Donut)
+  kFlorence2,   // none; a text beside an image is the encoder's, and its task words become sentences
   kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
 };
 

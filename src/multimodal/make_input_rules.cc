@@ -1,5 +1,6 @@
 #include "multimodal/make_input_rules.h"
 
+#include "multimodal/florence2_rules.h"
 #include "multimodal/input_families.h"
 #include "multimodal/transcript_rules.h"
 
@@ -76,6 +77,7 @@ std::unique_ptr<InputRules> make_input_rules(const ModelConfig& config, InputCon
     case DefaultPrompt::kBos: return std::make_unique<StartRules>(std::move(context), bos);
     case DefaultPrompt::kLanguage: return std::make_unique<LanguageRules>(std::move(context));
     case DefaultPrompt::kTask: return std::make_unique<TaskRules>(std::move(context));
+    case DefaultPrompt::kFlorence2: return make_florence2_rules(std::move(context));
     case DefaultPrompt::kTranscript: return make_transcript_rules(std::move(context));
     case DefaultPrompt::kStart: break;
   }
