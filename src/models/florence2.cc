@@ -88,15 +88,15 @@ class SplicedInput final : public EncoderInput {
 
   Places find_places(const EncodeBatch& batch) const {
     Places places{{batch.input_ids.begin(), batch.input_ids.end()}, {}, {}};
+    // Microsoft's table has no row of the picture's id.
+    const auto num_tokens = static_cast<int32_t>(tokens_.tokens.num_rows());
+    std::ranges::replace_if(places.ids, [num_tokens](int32_t id) { return id >= num_tokens; }, 0);
     if (batch.features.empty()) return places;
     int32_t row = 0;
     for (const int32_t length : batch.attention.seq_lens) {
       const size_t num_before = places.rows.size();
       for (const int32_t end = row + length; row < end; ++row) {
-        int32_t& id = places.ids[static_cast<size_t>(row)];
-        if (id != media_token_id_) continue;
-        places.rows.push_back(row);
-        id = 0;  // Microsoft's tables have no row of it
+        if (batch.input_ids[static_cast<size_t>(row)] == media_token_id_) places.rows.push_back(row);
       }
       places.counts.push_back(static_cast<int32_t>(places.rows.size() - num_before));
     }

@@ -54,6 +54,7 @@ struct ModelSpec {
 
   bool encoder_takes_ids() const { return modalities.empty(); }
   bool encoder_takes_media_among_ids() const { return media_token_id >= 0; }
+  bool encoder_reads_ids() const { return encoder_takes_ids() || encoder_takes_media_among_ids(); }
   // Width of an item's rows. Spliced rows stand among the decoder's, and are as wide.
   int32_t width_of(Consumers consumers) const {
     return has(consumers, Consumers::kSplice) || encoder_width == 0 ? d_model : encoder_width;

@@ -65,10 +65,10 @@ TEST(PythonStrip, TakesUnicodesSpaces) {
 }
 
 // A text is a token for each byte.
-StatusOr<std::vector<int32_t>> bytes_of(const std::string& text, bool add_special_tokens) {
+constexpr auto kBytesOf = [](const std::string& text, bool add_special_tokens) -> StatusOr<std::vector<int32_t>> {
   EXPECT_FALSE(add_special_tokens);
   return std::vector<int32_t>(text.begin(), text.end());
-}
+};
 
 class Florence2RulesTest : public ::testing::Test {
  protected:
@@ -85,7 +85,7 @@ class Florence2RulesTest : public ::testing::Test {
   }
 
   StatusOr<std::vector<int32_t>> ids(const PromptContent& content, const PromptOptions& options = {}) {
-    return rules_->ids_around_media(content, "prompt", 3, options, bytes_of);
+    return rules_->ids_around_media(content, "prompt", 3, options, kBytesOf);
   }
 
   std::unique_ptr<InputRules> rules_;
@@ -120,12 +120,12 @@ TEST_F(Florence2RulesTest, TheTextBesideMediaIsNotTheDecoders) {
   prompt.decoder_beside_media = true;
   EncoderDecoderInputs inputs;
   ASSERT_EQ(rules_->check_encoder(prompt, {}), ok_status());
-  ASSERT_EQ(rules_->fill_decoder(prompt, {}, bytes_of, inputs), ok_status());
+  ASSERT_EQ(rules_->fill_decoder(prompt, {}, kBytesOf, inputs), ok_status());
   EXPECT_THAT(inputs.prompt_token_ids, ElementsAre(2));
   EXPECT_FALSE(inputs.prompt.has_value());
   prompt.decoder_beside_media = false;
   prompt.decoder->content = TokensPrompt{{2, 0, 7}};
-  ASSERT_EQ(rules_->fill_decoder(prompt, {}, bytes_of, inputs), ok_status());
+  ASSERT_EQ(rules_->fill_decoder(prompt, {}, kBytesOf, inputs), ok_status());
   EXPECT_THAT(inputs.prompt_token_ids, ElementsAre(2, 0, 7));
 }
 

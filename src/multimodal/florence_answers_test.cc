@@ -39,7 +39,7 @@ TEST(FlorenceAnswer, PlacesAreMiddlesOfBinsInPixels) {
   EXPECT_EQ(boxes.dump(), json_of(R"({"<OD>": {"bboxes": [[1, 10, 1001, 999], [3, 2, 7, 4]],
                                       "labels": ["car", "door"]}})")
                               .dump());
-  EXPECT_EQ(florence_answer("<CAPTION>", "<s> A red car. </s>", 1, 1).dump(), R"({"<CAPTION>":"A red car."})");
+  EXPECT_EQ(florence_answer("<CAPTION>", "<s> A red car. </s>", 1, 1).dump(), R"({"<CAPTION>": "A red car."})");
 }
 
 TEST(FlorenceAnswer, PhrasesThatNameNothingHaveNoBoxes) {
