@@ -137,8 +137,8 @@ TEST_F(Florence2Config, SpecsSayWhatTheFilesDo) {
   EXPECT_EQ(spec.num_decoder_layers, 1);
   EXPECT_THAT(spec.modalities, ElementsAre("image"));
   EXPECT_EQ(spec.consumers(), Consumers::kCross);
-  // The largest picture has 6 x 3 rows and their mean: of 12 x 6 rows before the last convolution.
-  EXPECT_EQ(spec.max_item_rows, 72);
+  // The picture with the most has 4 x 5 rows and their mean: of 8 x 10 rows before the last convolution.
+  EXPECT_EQ(spec.max_item_rows, 80);
   const auto rows = [&](std::vector<int64_t> shape) { return spec.media_rows(shape); };
   EXPECT_EQ(rows({3, 22, 16}), 1 + 4 * 3);
   EXPECT_EQ(rows({3, 1, 1}), 2);

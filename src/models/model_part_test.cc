@@ -47,7 +47,22 @@ std::string name_of(std::optional<WeightFormat> storage) {
   return storage.has_value() ? weight_format_name(*storage) : "stored";
 }
 
-std::string bare(const std::string& name) { return name.starts_with("model.") ? name.substr(6) : name; }
+// Of the sides' layers; Florence-2's files have the longer ones.
+constexpr const char* kPrefixes[] = {"model.language_model.", "language_model.model.", "language_model.", "model."};
+
+std::string bare(const std::string& name) {
+  for (const std::string_view prefix : kPrefixes) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
+// Its layers, or a tower's in front of it.
+bool is_encoders(std::string_view name) {
+  constexpr std::string_view kBeginnings[] = {"encoder.",       "vision_tower.", "multi_modal_projector.",
+                                              "image_pro",      "image_pos",     "visual_temporal_embed."};
+  return std::ranges::any_of(kBeginnings, [name](std::string_view beginning) { return name.starts_with(beginning); });
+}
 
 // By the names that published checkpoints use, and not by the rules of loaders. `is_tied`: as config.json says.
 bool is_of(ModelPart part, const std::string& tensor, bool is_tied) {
@@ -55,7 +70,7 @@ bool is_of(ModelPart part, const std::string& tensor, bool is_tied) {
   const bool is_output = name == "lm_head.weight" || name == "proj_out.weight";
   // Any of these may be the one table that both sides read.
   if (name == "shared.weight" || name.ends_with(".embed_tokens.weight") || (is_output && is_tied)) return true;
-  return name.starts_with("encoder.") == (part == ModelPart::kEncoder);
+  return is_encoders(name) == (part == ModelPart::kEncoder);
 }
 
 std::vector<TestTensor> read_tensors(const fs::path& folder) {
@@ -136,8 +151,7 @@ class ModelParts : public ::testing::TestWithParam<std::tuple<std::string, std::
     EXPECT_EQ(run(encoder, decoder), whole);
     EXPECT_THAT(encoder.weights->unread(), IsEmpty());
     EXPECT_THAT(decoder.weights->unread(), IsEmpty());
-    const auto is_encoders = [](const PackedLayer& layer) { return layer.name.starts_with("encoder."); };
-    EXPECT_TRUE(std::ranges::all_of(encoder.layers, is_encoders));
+    EXPECT_TRUE(std::ranges::all_of(encoder.layers, is_encoders, &PackedLayer::name));
     for (const PackedLayer& layer : decoder.layers) {
       EXPECT_TRUE(is_of(ModelPart::kDecoder, layer.name, is_tied())) << layer.name;
     }
@@ -250,10 +264,12 @@ TEST_P(ModelParts, NeedNothingOfTheOther) {
 
 TEST_P(ModelParts, ComplainAsTheWholeDoes) {
   std::vector<TestTensor> tensors = read_tensors(source_);
-  const bool has_prefix =
-      std::ranges::any_of(tensors, [](const TestTensor& tensor) { return tensor.name.starts_with("model."); });
+  const auto is_used = [&](std::string_view prefix) {
+    return std::ranges::any_of(tensors, [&](const TestTensor& tensor) { return tensor.name.starts_with(prefix); });
+  };
+  const auto* prefix = std::ranges::find_if(kPrefixes, is_used);
   const std::string elsewhere = "elsewhere.weight", encoders = "encoder.elsewhere.weight",
-                    decoders = has_prefix ? "model.decoder.elsewhere.weight" : "decoder.elsewhere.weight";
+                    decoders = str_cat(prefix == std::end(kPrefixes) ? "" : *prefix, "decoder.elsewhere.weight");
   for (const std::string& name : {elsewhere, encoders, decoders}) {
     tensors.push_back({name, "F32", {1}, std::string(4, '\0')});
   }
