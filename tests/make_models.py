@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
 to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of
-them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py, tests/caption_family.py,
-tests/qwen2_vl_family.py) what one pass
-computes.
+them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py, tests/caption_family.py, tests/qwen2_vl_family.py,
+tests/florence_family.py) what one pass computes.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
     .venv/bin/python tests/make_models.py            # the same bytes every time
@@ -28,6 +27,7 @@ import beam_cases
 import caption_family
 import cases
 import families
+import florence_family
 import qwen2_vl_family
 import shortlist
 import speech_family
@@ -66,7 +66,8 @@ def main():
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
     models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS, **speech_family.MODELS}
-    wanted = sys.argv[1:] or [*models_of_all, *vision_family.MODELS, *caption_family.MODELS, *qwen2_vl_family.MODELS]
+    pictures = (vision_family, caption_family, qwen2_vl_family, florence_family)
+    wanted = sys.argv[1:] or [*models_of_all, *(name for family in pictures for name in family.MODELS)]
     for name in wanted:
         if name in vision_family.MODELS:
             make_vision_model(name, *vision_family.MODELS[name])
@@ -76,6 +77,9 @@ def main():
             continue
         if name in qwen2_vl_family.MODELS:
             make_qwen2_vl_model(name, *qwen2_vl_family.MODELS[name])
+            continue
+        if name in florence_family.MODELS:
+            make_florence_model(name, *florence_family.MODELS[name])
             continue
         fields, storage, defaults = models_of_all[name]
         folder = HERE / "models" / name
@@ -152,6 +156,18 @@ def make_qwen2_vl_model(name, text, vision, storage):
     weights = qwen2_vl_family.make_weights(config, storage)
     save_weights(folder, qwen2_vl_family.stored_names(weights, storage), storage, "")
     print(name, qwen2_vl_family.write(folder, config, weights, storage), "passes")
+
+
+def make_florence_model(name, vision, text, storage, pictures):
+    folder = HERE / "models" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    config = florence_family.make_config(vision, text)
+    write_json(folder / "config.json", florence_family.original_config(config) if storage.get("original") else config)
+    write_json(folder / "preprocessor_config.json", florence_family.preprocessor(pictures))
+    weights = florence_family.make_weights(config, storage)
+    save_weights(folder, florence_family.stored_names(weights, storage), storage, "")
+    print(name, florence_family.write(folder, config, weights, storage, pictures), "passes")
 
 
 # ---- tokenizer

@@ -103,6 +103,10 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   options.media.local_paths = true;
   options.first_window_alone = true;
   ASSIGN_OR_RETURN(EncoderDecoderInputs inputs, model.prompts->process_encoder(prompt, options));
+  // Of media that stand among ids: the rows that take their places.
+  for (EncoderItem& item : inputs.items) {
+    if (item.features != nullptr) item.token_ids.clear();
+  }
   const int64_t shape[] = {inputs.num_encoder_tokens(), model.info.spec.width_of(Consumers::kCross)};
   ASSIGN_OR_RETURN(const std::vector<float> hidden, encode(model, std::move(inputs)));
   return write_npy(flags.name_of("output"), path, shape, hidden);

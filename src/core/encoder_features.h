@@ -29,7 +29,7 @@ struct EncoderFeatures {
   std::vector<int64_t> shape;
   std::vector<float> values;
   std::vector<int32_t> extras;  // what else the family's encoder reads (grids, aspect ratios); most have none
-  int32_t num_positions = 0;    // rows of the encoder's output
+  int32_t num_positions = 0;    // rows that the encoder makes of them, or its tower where ids stand beside them
   int32_t num_rows = 0;         // rows of the encoder's widest layer; 0: num_positions
   double audio_seconds = 0;     // length of the input, without padding
   ImageSizes image;             // of a picture that this process has read

@@ -2,6 +2,7 @@
 // list of one. Values. The functions are thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,7 +40,8 @@ struct RemoteInput {
   bool operator==(const RemoteInput& other) const { return digest == other.digest; }
 };
 
-// What is encoded: ids, media, or both (a family that splices media into its encoder's ids takes them as one item).
+// What is encoded: ids, media, or both (a family that splices media into its encoder's ids takes them as one item: each
+// id has a position, and some ids' rows are the media's; decision 43).
 struct EncoderItem {
   std::vector<int32_t> token_ids;
   std::shared_ptr<const EncoderFeatures> features;  // null: ids alone
@@ -62,12 +64,10 @@ struct EncoderItem {
   // Rows of the encoder's output, which consumers get.
   int32_t num_positions() const {
     if (remote.has_value()) return remote->num_positions;
-    return features != nullptr ? features->num_positions : static_cast<int32_t>(token_ids.size());
+    return token_ids.empty() && features != nullptr ? features->num_positions : static_cast<int32_t>(token_ids.size());
   }
-  // Rows of the encoder's widest layer: what step budgets count.
-  int32_t num_rows() const {
-    return features != nullptr && features->num_rows > 0 ? features->num_rows : num_positions();
-  }
+  // Rows of the encoder's widest layer, the tower's or another one: what step budgets count.
+  int32_t num_rows() const { return std::max(features != nullptr ? features->num_rows : 0, num_positions()); }
 };
 
 // Positions of the cross table: of all items that are crossed, one behind another. 0: no item is.

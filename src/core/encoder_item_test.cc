@@ -77,13 +77,29 @@ TEST(EncoderItemDigest, OfTheCrossTableIsOfTheItemsInIt) {
   EXPECT_NE(cross_digest(items), two) << "the order of keys counts";
 }
 
+// Media among ids have a position for each id; the widest layer is the tower's or the encoder's.
+TEST(EncoderItem, CountsPositionsAndRows) {
+  auto media = std::make_shared<EncoderFeatures>();
+  media->num_positions = 3;
+  EXPECT_EQ(EncoderItem({}, media).num_positions(), 3);
+  EXPECT_EQ(EncoderItem({}, media).num_rows(), 3);
+  EXPECT_EQ(EncoderItem({1, 2, 3, 4}, media).num_positions(), 4);
+  EXPECT_EQ(EncoderItem({1, 2, 3, 4}, media).num_rows(), 4);
+  media->num_rows = 9;
+  EXPECT_EQ(EncoderItem({}, media).num_positions(), 3);
+  EXPECT_EQ(EncoderItem({}, media).num_rows(), 9);
+  EXPECT_EQ(EncoderItem({1, 2, 3, 4}, media).num_positions(), 4);
+  EXPECT_EQ(EncoderItem({1, 2, 3, 4}, media).num_rows(), 9);
+  EXPECT_EQ(EncoderItem(std::vector<int32_t>{1, 2}).num_rows(), 2);
+}
+
 TEST(EncoderItem, MadeRemoteKeepsItsContentItsIdsAndItsLength) {
   auto media = std::make_shared<EncoderFeatures>();
   media->shape = {2, 6};
   media->values.assign(12, 0.5f);
   media->num_positions = 3;
   media->audio_seconds = 1.5;
-  EncoderItem item({7, 8}, media);
+  EncoderItem item({7, 8, 9, 9}, media);
   item.consumers = Consumers::kSplice;
   item.splice_offset = 4;
   const EncoderItem before = item;
@@ -91,7 +107,7 @@ TEST(EncoderItem, MadeRemoteKeepsItsContentItsIdsAndItsLength) {
   EXPECT_EQ(item.remote->digest, item_digest(before));
   EXPECT_EQ(item_digest(item), item_digest(before));
   EXPECT_EQ(item.remote->input_id, 5u);
-  EXPECT_EQ(item.num_positions(), 3);
+  EXPECT_EQ(item.num_positions(), 4);
   EXPECT_EQ(item.token_ids, before.token_ids);
   EXPECT_EQ(item.splice_offset, 4);
   EXPECT_EQ(item.consumers, Consumers::kSplice);

@@ -88,8 +88,9 @@ struct ForwardBatch {
 // The encoder's part of a step: attention.num_seqs items with the same consumers. num_tokens counts rows of the
 // encoder's output, which are those of its layers in most families.
 struct EncodeBatch {
-  View<int32_t> input_ids;      // [ids of all items] of items of ids; a family that mixes both knows how many are whose
-  View<FeaturesView> features;  // [num_seqs]; ids: empty. A dry run reads attention.seq_lens instead
+  // Items of a batch are alike: each has ids, or features, or both.
+  View<int32_t> input_ids;      // [num_tokens]; media alone: empty. A dry run has ids
+  View<FeaturesView> features;  // [num_seqs]; ids alone: empty. A dry run reads attention.seq_lens instead
   View<int32_t> positions;      // [num_tokens] of each row in its item
   AttentionMetadata attention;
   Consumers consumers = Consumers::kCross;  // of every item: which encoder runs, where a family has two

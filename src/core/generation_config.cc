@@ -217,6 +217,18 @@ void take_ids(const ModelConfig& config, GenerationConfig& out) {
   if (out.eos_token_ids.empty() || config.fixes_special_ids) out.eos_token_ids = config.eos_token_ids;
 }
 
+// config.json's fields, and those of its text model where it has none of that name: the reference's legacy form.
+Json legacy_fields(const ModelConfig& config) {
+  const Json* decoder = config.decoder();
+  if (decoder == nullptr) return config.raw;
+  Json fields = config.raw;
+  for (const auto& [key, value] : decoder->as_object()) {
+    const Json* own = fields.find(key);
+    if (own == nullptr || own->is_null()) fields.set(key, value);
+  }
+  return fields;
+}
+
 }  // namespace
 
 StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const ModelConfig& config) {
@@ -233,8 +245,9 @@ StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const 
     out.raw = object;
   } else {
     out.source = "config.json";
-    RETURN_IF_ERROR(legacy.read(out));
-    out.raw = config.raw;
+    const Json fields = legacy_fields(config);
+    RETURN_IF_ERROR(Loader(fields, dir + "/config.json", config.decoder_vocab_size).read(out));
+    out.raw = fields;
   }
   RETURN_IF_ERROR(legacy.read_special_ids(out));
   if (const Json* decoder = config.decoder(); decoder != nullptr) {

@@ -140,6 +140,26 @@ TEST(GenerationConfig, IdsOfAClassFillInOrHold) {
   EXPECT_EQ(held->decoder_start_token_id, 8);
 }
 
+// Florence-2's text_config holds them.
+TEST(GenerationConfig, WithoutTheFileATextModelsFieldsStandBehindTheTopLevels) {
+  const char* composite = R"({"model_type": "florence2", "num_beams": 2, "max_length": null,
+      "text_config": {"vocab_size": 9, "num_beams": 3, "no_repeat_ngram_size": 3, "early_stopping": true,
+                      "forced_bos_token_id": 0, "max_length": 20, "eos_token_id": 2}})";
+  const auto alone = load(kNone, composite);
+  ASSERT_TRUE(alone.ok()) << alone.status().message();
+  EXPECT_EQ(alone->num_beams, 2);
+  EXPECT_EQ(alone->no_repeat_ngram_size, 3);
+  EXPECT_EQ(alone->early_stopping, SamplingParams::EarlyStopping::kTrue);
+  EXPECT_EQ(alone->forced_bos_token_id, 0);
+  EXPECT_EQ(alone->max_length, 20);
+  EXPECT_THAT(alone->eos_token_ids, ElementsAre(2));
+  const auto both = load(R"({"num_beams": 4})", composite);
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(both->num_beams, 4);
+  EXPECT_EQ(both->no_repeat_ngram_size, 0);
+  EXPECT_EQ(both->forced_bos_token_id, std::nullopt);
+}
+
 TEST(GenerationConfig, ListsWhatIsNotSupported) {
   const auto config = load(R"({"num_beam_groups": 2, "diversity_penalty": 0.5, "guidance_scale": 1.0, "typical_p": 1,
       "penalty_alpha": null, "remove_invalid_values": false, "forced_decoder_ids": [[1, 50259]], "stop_strings": [],

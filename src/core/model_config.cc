@@ -9,6 +9,9 @@
 namespace transept {
 namespace {
 
+// Of the object of a composite model's decoder: vision-encoder-decoder; Florence-2.
+constexpr std::string_view kDecoderKeys[] = {"decoder", "text_config"};
+
 constexpr size_t kMaxListedIds = 100'000;
 constexpr size_t kMaxArchitectures = 100;
 constexpr size_t kMaxStringBytes = 4096;

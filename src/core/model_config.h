@@ -29,9 +29,9 @@ struct ModelConfig {
   bool fixes_special_ids = false;
   Json raw;  // the whole file
 
-  // The object of the decoder in the file of a composite model, which has one for each side: "decoder"
-  // (vision-encoder-decoder) or "text_config" (BLIP; Qwen2-VL as 5.x writes it). Null: the file is of one model.
-  // decoder_key: its name.
+  // The object of the decoder, or of the whole text model, in the file of a composite model: "decoder"
+  // (vision-encoder-decoder) or "text_config" (BLIP, Florence-2; Qwen2-VL as 5.x writes it). Null: the file is of one
+  // model. decoder_key: its name; "": there is none.
   const Json* decoder() const;
   std::string_view decoder_key() const;
 

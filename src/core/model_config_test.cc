@@ -83,6 +83,21 @@ TEST(ModelConfig, ACompositeModelsDecoderMayBeATextConfig) {
   EXPECT_EQ(load(R"({"model_type": "bart", "text_config": 3})")->decoder(), nullptr);
 }
 
+// Florence-2's object of the text model is its decoder's, too.
+TEST(ModelConfig, ATextModelsObjectIsTheDecoders) {
+  const auto config =
+      load(R"({"model_type": "florence2", "vocab_size": 7, "text_config": {"vocab_size": 9, "d_model": 16,
+      "eos_token_id": 2}, "vision_config": {"eos_token_id": 3}})");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->vocab_size, 9);
+  EXPECT_EQ(config->width, 16);
+  EXPECT_THAT(config->eos_token_ids, ElementsAre(2));
+  EXPECT_EQ(config->decoder_key(), "text_config");
+  EXPECT_EQ(load(R"({"model_type": "bart"})")->decoder_key(), "");
+  EXPECT_THAT(error_message(load(R"({"model_type": "x", "text_config": {"vocab_size": 0}})").status()),
+              HasSubstr("config.json: text_config: vocab_size: "));
+}
+
 TEST(ModelConfig, ACompositeModelIsRefusedByFileObjectAndField) {
   for (const auto& [fields, field] : {std::pair(R"("vocab_size": 0)", "vocab_size"),
                                       {R"("vocab_size": "9")", "vocab_size"},

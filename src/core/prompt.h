@@ -24,9 +24,11 @@ struct TokensPrompt {
   bool operator==(const TokensPrompt&) const = default;
 };
 
+using PromptContent = std::variant<std::monostate, TextPrompt, TokensPrompt>;
+
 // One side of a request: text or ids, with media beside it or media alone.
 struct SingletonPrompt {
-  std::variant<std::monostate, TextPrompt, TokensPrompt> content;
+  PromptContent content;
   std::optional<Json> multi_modal_data;  // an object: modality -> data
 };
 

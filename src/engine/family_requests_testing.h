@@ -136,6 +136,11 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     if (spec.modalities.front() == "image") {
       inputs.set_encoder_features(picture(which));
       if (spec.consumers() == Consumers::kSplice) splice_picture(inputs);
+      // A picture among ids; and one alone, whose rows are crossed as they are.
+      if (!spec.encoder_takes_media_among_ids() || which == 3) return inputs;
+      EncoderItem& item = inputs.items.front();
+      item.token_ids.assign(static_cast<size_t>(item.features->num_positions), spec.media_token_id);
+      for (int32_t i = 0; i < 2 + 2 * which; ++i) item.token_ids.push_back((7 * which + 3 * i) % spec.vocab_size);
       return inputs;
     }
     EncoderFeatures features;

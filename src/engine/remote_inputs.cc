@@ -224,7 +224,7 @@ StatusOr<bool> RemoteInputs::take(InputStage::Request& request) {
   const std::vector<EncoderItem>& items = request.inputs.items;
   RETURN_IF_ERROR(check_items(items));
   if (items.empty() || !items.front().remote.has_value()) return true;
-  if (request.params.encoder_no_repeat_ngram_size > 0 && info_.spec.encoder_takes_ids() &&
+  if (request.params.encoder_no_repeat_ngram_size > 0 && info_.spec.encoder_reads_ids() &&
       items.front().token_ids.empty()) {
     return field_error("encoder_no_repeat_ngram_size", "the ids of the encoder's input did not come with its rows");
   }

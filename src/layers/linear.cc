@@ -37,7 +37,14 @@ StatusOr<std::unique_ptr<MatrixSource>> open_source(WeightMap& weights, const Li
   if (const int64_t depth = source.patch_depth; depth > 0) {
     return weights.matrix(source.weight, {n, k / (depth * height * width), depth, height, width}, kUse);
   }
-  if (height > 0) return weights.matrix(source.weight, {n, k / (height * width), height, width}, kUse);
+  const auto by_taps = [kernel](std::unique_ptr<MatrixSource> by_channel) {
+    return std::unique_ptr<MatrixSource>(std::make_unique<TapSource>(std::move(by_channel), kernel));
+  };
+  if (height > 0) {
+    ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> patches,
+                     weights.matrix(source.weight, {n, k / (height * width), height, width}, kUse));
+    return kernel > 0 ? by_taps(std::move(patches)) : std::move(patches);
+  }
   if (source.is_transposed) {
     ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_input, weights.matrix(source.weight, {k, n}, kUse));
     return std::unique_ptr<MatrixSource>(std::make_unique<TransposedSource>(std::move(by_input)));
@@ -45,7 +52,7 @@ StatusOr<std::unique_ptr<MatrixSource>> open_source(WeightMap& weights, const Li
   if (kernel == 0) return weights.matrix(source.weight, {n, k}, kUse);
   ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_channel,
                    weights.matrix(source.weight, {n, k / kernel, kernel}, kUse));
-  return std::unique_ptr<MatrixSource>(std::make_unique<TapSource>(std::move(by_channel), kernel));
+  return by_taps(std::move(by_channel));
 }
 
 StatusOr<MatrixSources> open_sources(WeightMap& weights, const LinearSpec& spec) {

@@ -28,7 +28,8 @@ struct LinearSource {
   // > 0: a convolution's. `weight` is [out_features, in_features / kernel, kernel], inputs are channels tap by tap.
   int64_t kernel = 0;
   // > 0: a convolution's over patches. `weight` is [out_features, channels, height, width], or with a depth (of frames)
-  // [out_features, channels, depth, height, width]; inputs are in that order.
+  // [out_features, channels, depth, height, width]; inputs are in that order. With `kernel`, which is the product of
+  // height and width then, inputs are channels tap by tap.
   int64_t patch_height = 0, patch_width = 0, patch_depth = 0;
   bool is_transposed = false;  // `weight` is [in_features, out_features] (GPT-2's Conv1D)
 };

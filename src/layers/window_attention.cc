@@ -18,6 +18,7 @@ constexpr float kOtherRegion = -100;
 
 // One bias, [num_heads * rows of a window, rows of a window], for every window.
 AttentionBias bias_of_windows(const TensorView& bias, int64_t num_windows) {
+  if (bias.rank == 0) return AttentionBias::none();
   const int64_t rows = bias.dim(1), heads = bias.dim(0) / rows;
   TensorView view(bias.raw, DType::kFloat32, {num_windows, heads, rows, rows});
   view.stride[0] = 0;
@@ -65,6 +66,10 @@ StatusOr<WindowAttention> WindowAttention::load(WeightMap& weights, const Option
                                                 const PackOptions& packing) {
   ASSIGN_OR_RETURN(SelfAttention attention, SelfAttention::load(weights, options.attention, packing));
   ASSIGN_OR_RETURN(Norm norm, Norm::load(weights, options.norm, options.attention.dim, options.norm_options));
+  if (options.bias_table.empty()) {
+    CHECK(options.shift == 0 && options.small_maps == SmallMaps::kFillUp);
+    return WindowAttention(std::move(attention), std::move(norm), {}, options);
+  }
   const int64_t heads = options.attention.num_heads, places = (2 * options.side - 1) * (2 * options.side - 1);
   ASSIGN_OR_RETURN(const WeightView view, weights.get(options.bias_table, {places, heads}));
   const std::vector<float> by_place = to_floats(view);
@@ -75,8 +80,9 @@ StatusOr<WindowAttention> WindowAttention::load(WeightMap& weights, const Option
   return WindowAttention(std::move(attention), std::move(norm), std::move(table), options);
 }
 
-// The bias of windows of a kind. The table is the host's: rows are made there.
+// The bias of windows of a kind; empty: none. The table is the host's: rows are made there.
 TensorView WindowAttention::make_bias(Context& context, const WindowPartition& windows, WindowKind kind) const {
+  if (table_.empty()) return {};
   const int64_t side = windows.side(), rows = windows.window_rows(), reach = 2 * side_ - 1;
   const TensorView bias = context.arena.tensor(DType::kFloat32, {heads().wanted().num_heads * rows, rows});
   const auto make_row = [&](int64_t index, std::span<float> out) {
@@ -111,7 +117,7 @@ void WindowAttention::forward(Context& context, const AttentionBackend& backend,
                               const TensorView& x) const {
   CHECK(x.rank == 2 && x.dim(0) == map.num_rows() && x.dim(1) == dim_);
   if (context.dry_run) return measure(context, backend, kv_dtype, map.num_rows(), x);
-  const WindowPartition windows(map, side_, shift_);
+  const WindowPartition windows(map, side_, shift_, small_maps_);
   const int64_t at_once = windows_at_once(windows.side());
   const Windows lists(at_once, windows.window_rows(), kv_dtype);
   std::vector<int32_t> rows;
@@ -127,7 +133,7 @@ void WindowAttention::forward(Context& context, const AttentionBackend& backend,
       const AttentionMetadata metadata = lists.metadata(num_windows);
       const AttentionBias scores = bias_of_windows(bias, num_windows);
       AttentionInputs inputs{backend, AttentionType::kEncoder, metadata};
-      inputs.bias = &scores;
+      if (!table_.empty()) inputs.bias = &scores;
       attend(context, inputs, rows, any_is_missing, x);
     }
   }
@@ -137,19 +143,28 @@ void WindowAttention::forward(Context& context, const AttentionBackend& backend,
 // memory of windows of every size.
 void WindowAttention::measure(Context& context, const AttentionBackend& backend, DType kv_dtype, int64_t num_rows,
                               const TensorView& x) const {
+  // A row of the map needs a window of its own at most.
+  if (small_maps_ == SmallMaps::kFillUp) {
+    return measure_windows(context, backend, kv_dtype, side_, std::min(windows_at_once(side_), num_rows), x);
+  }
   for (int64_t side = 1; side <= side_ && side * side <= num_rows; ++side) {
     // Filled up to whole windows, a side is less than twice as long: it has at least a window's.
     const int64_t num_windows = std::min(windows_at_once(side), ceil_div(4 * num_rows, side * side));
-    const Arena::Scope scope(context.arena);
-    const TensorView bias = make_bias(context, WindowPartition({side, side}, side, 0), WindowKind::kInner);
-    const Windows lists(num_windows, side * side, kv_dtype);
-    const AttentionMetadata metadata = lists.metadata(num_windows);
-    const AttentionBias scores = bias_of_windows(bias, num_windows);
-    AttentionInputs inputs{backend, AttentionType::kEncoder, metadata};
-    inputs.bias = &scores;
-    const std::vector<int32_t> rows(static_cast<size_t>(num_windows * side * side), kNoRow);
-    attend(context, inputs, rows, true, x);
+    measure_windows(context, backend, kv_dtype, side, num_windows, x);
   }
+}
+
+void WindowAttention::measure_windows(Context& context, const AttentionBackend& backend, DType kv_dtype, int64_t side,
+                                      int64_t num_windows, const TensorView& x) const {
+  const Arena::Scope scope(context.arena);
+  const TensorView bias = make_bias(context, WindowPartition({side, side}, side, 0), WindowKind::kInner);
+  const Windows lists(num_windows, side * side, kv_dtype);
+  const AttentionMetadata metadata = lists.metadata(num_windows);
+  const AttentionBias scores = bias_of_windows(bias, num_windows);
+  AttentionInputs inputs{backend, AttentionType::kEncoder, metadata};
+  if (!table_.empty()) inputs.bias = &scores;
+  const std::vector<int32_t> rows(static_cast<size_t>(num_windows * side * side), kNoRow);
+  attend(context, inputs, rows, true, x);
 }
 
 }  // namespace transept

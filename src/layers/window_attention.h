@@ -1,6 +1,6 @@
 // Self-attention of a map's rows in windows, with a learnt bias by relative position (Liu et al.: Swin Transformer,
-// 2021; transformers' DonutSwinSelfAttention and DonutSwinLayer). Immutable after loading, so thread-safe; owned by the
-// model.
+// 2021; transformers' DonutSwinSelfAttention and DonutSwinLayer) or without one (Ding et al.: DaViT, 2022;
+// transformers' Florence2VisionWindowAttention). Immutable after loading, so thread-safe; owned by the model.
 //
 // Windows are sequences of an encoder's attention, and all of one kind (WindowPartition) have one bias, which is made
 // in step memory with a stride of 0 over them. Places outside of the map are zeros behind the norm: they are attended
@@ -23,11 +23,12 @@ class WindowAttention final {
   struct Options {
     AttentionOptions attention;
     // [(2 side - 1)^2, num_heads]: row (y + side - 1) (2 side - 1) + x + side - 1 is of keys y rows above and x columns
-    // left of their query.
+    // left of their query. "": there is none. REQUIRES of windows that are shifted or shrink: a table.
     std::string bias_table;
     int64_t side = 0;   // of a window; a smaller one reads the middle of the table
     int64_t shift = 0;  // in rows and in columns
-    std::string norm;   // in front of the attention
+    SmallMaps small_maps = SmallMaps::kShrinkWindows;
+    std::string norm;  // in front of the attention
     NormOptions norm_options = {};
   };
   // Errors: those of SelfAttention::load, Norm::load and WeightMap::get.
@@ -52,12 +53,15 @@ class WindowAttention final {
         table_(std::move(table)),
         dim_(options.attention.dim),
         side_(options.side),
-        shift_(options.shift) {}
+        shift_(options.shift),
+        small_maps_(options.small_maps) {}
 
   class Windows;
 
   void measure(Context& context, const AttentionBackend& backend, DType kv_dtype, int64_t num_rows,
                const TensorView& x) const;
+  void measure_windows(Context& context, const AttentionBackend& backend, DType kv_dtype, int64_t side,
+                       int64_t num_windows, const TensorView& x) const;
   TensorView make_bias(Context& context, const WindowPartition& windows, WindowKind kind) const;
   void attend(Context& context, const AttentionInputs& inputs, std::span<const int32_t> rows, bool any_is_missing,
               const TensorView& x) const;
@@ -65,8 +69,9 @@ class WindowAttention final {
 
   SelfAttention attention_;
   Norm norm_;
-  std::vector<float> table_;  // [num_heads, (2 side - 1)^2], the host's
+  std::vector<float> table_;  // [num_heads, (2 side - 1)^2], the host's; empty: no bias
   int64_t dim_, side_, shift_;
+  SmallMaps small_maps_;
 };
 
 }  // namespace transept

@@ -1,6 +1,6 @@
 // Proves that attention in windows is its definition, written for each row of the map by itself: over every backend and
-// instruction level, for shifts, maps that windows do not divide, and maps that are smaller than a window. And that
-// patches merge as the reference's do.
+// instruction level, for shifts, maps that windows do not divide, and maps that are smaller than a window; with a bias
+// (Swin's) and without one (DaViT's, which fills up small maps). And that patches merge as the reference's do.
 #include "layers/window_attention.h"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ class WindowAttentionTest : public ::testing::TestWithParam<Variant> {
     if (GetParam().isa > detect_isa()) GTEST_SKIP() << isa_name(GetParam().isa) << " is not present on this processor";
   }
 
-  WindowAttention load(int64_t shift) {
+  WindowAttention load(int64_t shift, bool is_davits = false) {
     WindowAttention::Options options;
     options.attention.prefix = "a";
     options.attention.q = "q";
@@ -105,7 +105,8 @@ class WindowAttentionTest : public ::testing::TestWithParam<Variant> {
     options.attention.dim = kDim;
     options.attention.num_heads = kHeads;
     options.attention.scale = 0.4f;
-    options.bias_table = "table";
+    if (!is_davits) options.bias_table = "table";
+    if (is_davits) options.small_maps = SmallMaps::kFillUp;
     options.side = kSide;
     options.shift = shift;
     options.norm = "norm";
@@ -133,8 +134,9 @@ class WindowAttentionTest : public ::testing::TestWithParam<Variant> {
   }
 
   // x + attention(norm(x)) of one row: over all places whose window is the row's after the roll.
-  Row expected(const MapSize& map, const std::vector<float>& x, int64_t shift, int64_t row, int64_t column) {
-    const int64_t smaller = std::min(map.height, map.width), side = std::min(kSide, smaller);
+  Row expected(const MapSize& map, const std::vector<float>& x, int64_t shift, int64_t row, int64_t column,
+               bool is_davits) {
+    const int64_t smaller = std::min(map.height, map.width), side = is_davits ? kSide : std::min(kSide, smaller);
     if (smaller <= kSide) shift = 0;
     const int64_t height = (map.height + side - 1) / side * side, width = (map.width + side - 1) / side * side;
     const auto rolled = [&](int64_t i, int64_t length) { return (i + length - shift) % length; };
@@ -151,7 +153,8 @@ class WindowAttentionTest : public ::testing::TestWithParam<Variant> {
         const bool is_apart = wrapped(row, height) != wrapped(i, height) || wrapped(column, width) != wrapped(j, width);
         const int64_t place = (down + kSide - 1) * (2 * kSide - 1) + right + kSide - 1;
         for (int64_t head = 0; head < kHeads; ++head) {
-          double score = checkpoint_["table"][static_cast<size_t>(place * kHeads + head)] - (is_apart ? 100.0 : 0.0);
+          const double bias = is_davits ? 0 : checkpoint_["table"][static_cast<size_t>(place * kHeads + head)];
+          double score = bias - (is_apart ? 100.0 : 0.0);
           for (int64_t d = 0; d < kHeadDim; ++d) {
             const auto at = static_cast<size_t>(head * kHeadDim + d);
             score += 0.4f * q[at] * k[at];
@@ -182,13 +185,13 @@ class WindowAttentionTest : public ::testing::TestWithParam<Variant> {
   }
 
   // What is added to x, row by row: the error of each, relative to their mean size.
-  void expect_right(const MapSize& map, int64_t shift, DType kv_dtype, double tolerance) {
+  void expect_right(const MapSize& map, int64_t shift, DType kv_dtype, double tolerance, bool is_davits = false) {
     const std::vector<float> x = random_values(map.num_rows() * kDim, 99, 1);
-    const std::vector<float> y = run(load(shift), map, x, kv_dtype);
+    const std::vector<float> y = run(load(shift, is_davits), map, x, kv_dtype);
     double size = 0;
     std::vector<double> errors;
     for (int64_t row = 0; row < map.num_rows(); ++row) {
-      const Row wanted = expected(map, x, shift, row / map.width, row % map.width);
+      const Row wanted = expected(map, x, shift, row / map.width, row % map.width, is_davits);
       double& error = errors.emplace_back(0);
       for (int64_t i = 0; i < kDim; ++i) {
         const auto at = static_cast<size_t>(row * kDim + i);
@@ -229,6 +232,30 @@ TEST_P(WindowAttentionTest, IsItsDefinitionOverRoundedKeys) {
   for (const MapSize& map : kMaps) {
     expect_right(map, 2, DType::kInt8, 0.03);
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(WindowAttentionTest, WithoutABiasSmallMapsAreFilledUp) {
+  for (const MapSize& map : kMaps) {
+    expect_right(map, 0, DType::kFloat32, 2e-6, true);
+    expect_right(map, 0, DType::kInt8, 0.03, true);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// A dry run knows how many rows the map has, and not its sides.
+TEST_P(WindowAttentionTest, ADryRunTakesTheMemoryOfAnyMap) {
+  const auto backend = std::move(make_attention_backend(GetParam().backend)).value();
+  CpuDevice device{threads_, GetParam().isa};
+  const WindowAttention attention = load(0, true);
+  for (const MapSize& map : {MapSize{1, 1}, {1, 60}, {60, 1}, {5, 12}, {200, 130}}) {
+    std::vector<float> x(static_cast<size_t>(map.num_rows() * kDim));
+    const TensorView view(x.data(), DType::kFloat32, {map.num_rows(), kDim});
+    Arena measuring = Arena::measuring(), arena(size_t{1} << 26);
+    Context dry{device, measuring, true}, context{device, arena};
+    attention.forward(dry, *backend, DType::kFloat32, {1, map.num_rows()}, view);
+    attention.forward(context, *backend, DType::kFloat32, map, view);
+    EXPECT_GE(measuring.high_water_bytes(), arena.high_water_bytes()) << map.height << " x " << map.width;
   }
 }
 

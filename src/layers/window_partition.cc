@@ -12,11 +12,12 @@ bool is_last_column(WindowKind kind) { return kind == WindowKind::kRight || kind
 
 }  // namespace
 
-WindowPartition::WindowPartition(const MapSize& map, int64_t side, int64_t shift) : map_(map) {
+WindowPartition::WindowPartition(const MapSize& map, int64_t side, int64_t shift, SmallMaps small_maps) : map_(map) {
   CHECK(map.height > 0 && map.width > 0 && side > 0 && 0 <= shift && shift < side);
   const int64_t smaller = std::min(map.height, map.width);
-  side_ = std::min(side, smaller);
-  shift_ = smaller <= side ? 0 : shift;
+  const bool shrinks = small_maps == SmallMaps::kShrinkWindows && smaller <= side;
+  side_ = shrinks ? smaller : side;
+  shift_ = shrinks ? 0 : shift;
   down_ = ceil_div(map.height, side_);
   across_ = ceil_div(map.width, side_);
 }

@@ -27,11 +27,16 @@ enum class WindowKind : uint8_t { kInner, kRight, kBottom, kCorner };
 inline constexpr WindowKind kWindowKinds[] = {WindowKind::kInner, WindowKind::kRight, WindowKind::kBottom,
                                               WindowKind::kCorner};
 
+// What becomes of a map with a side of at most a window's.
+enum class SmallMaps : uint8_t {
+  kShrinkWindows,  // it is divided into windows of its smaller side, which are not shifted (Swin)
+  kFillUp,         // it is filled up to whole windows, as larger maps are (DaViT)
+};
+
 class WindowPartition final {
  public:
-  // A map with a side of at most `side` is divided into windows of its smaller side, which are not shifted. REQUIRES: a
-  // map that is not empty; side > 0; 0 <= shift < side.
-  WindowPartition(const MapSize& map, int64_t side, int64_t shift);
+  // REQUIRES: a map that is not empty; side > 0; 0 <= shift < side.
+  WindowPartition(const MapSize& map, int64_t side, int64_t shift, SmallMaps small_maps = SmallMaps::kShrinkWindows);
 
   int64_t side() const { return side_; }  // of a window
   int64_t shift() const { return shift_; }

@@ -10,8 +10,6 @@ namespace {
 
 using Side = BartLikeConfig::Side;
 
-constexpr std::string_view kOutputBias = "final_logits_bias";
-
 class Loader final {
  public:
   Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
@@ -24,7 +22,7 @@ class Loader final {
         part_(options.part) {}
 
   StatusOr<EncoderDecoderParts> load(std::unique_ptr<EncoderInput> encoder_input) {
-    CHECK((traits_.encodes_media && has_encoder(part_)) == (encoder_input != nullptr));
+    CHECK(encoder_input != nullptr || !traits_.encodes_media || !has_encoder(part_));
     skip_other_part();
     EncoderDecoderParts parts{.spec = spec()};
     if (has_encoder(part_)) {
@@ -43,6 +41,8 @@ class Loader final {
     return Decoder{std::move(tokens), std::move(layers), std::move(head)};
   }
 
+  StatusOr<TokenInput> encoder_tokens() { return input("encoder", config_.encoder, traits_.encoder_embedding_norm); }
+
  private:
   // A tied output layer is packed by the name of the table, which encoders may read.
   void skip_other_part() {
@@ -50,13 +50,13 @@ class Loader final {
     if (has_decoder(part_)) return;
     weights_.ignore_below("decoder.");
     weights_.ignore_below(traits_.output_layer);
-    weights_.ignore(kOutputBias);
+    weights_.ignore(traits_.output_bias);
     if (config_.tie_word_embeddings) weights_.ignore_below(str_cat(token_table("decoder"), kPackedPanels));
   }
 
   StatusOr<Encoder> encoder(std::unique_ptr<EncoderInput> media) {
     if (media == nullptr) {
-      ASSIGN_OR_RETURN(TokenInput tokens, input("encoder", config_.encoder, traits_.encoder_embedding_norm));
+      ASSIGN_OR_RETURN(TokenInput tokens, encoder_tokens());
       media = std::make_unique<TokenEncoderInput>(std::move(tokens));
     }
     ASSIGN_OR_RETURN(TransformerStack layers, stack("encoder", config_.encoder));
@@ -165,8 +165,8 @@ class Loader final {
   StatusOr<LmHead> lm_head() {
     const int64_t vocab_size = config_.decoder.vocab_size;
     std::vector<float> bias;
-    if (weights_.contains(kOutputBias)) {
-      ASSIGN_OR_RETURN(const WeightView view, weights_.get(kOutputBias, {1, vocab_size}));
+    if (weights_.contains(traits_.output_bias)) {
+      ASSIGN_OR_RETURN(const WeightView view, weights_.get(traits_.output_bias, {1, vocab_size}));
       bias = to_floats(view);
     }
     const bool tied = config_.tie_word_embeddings;
@@ -211,6 +211,11 @@ StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits,
                                                    std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                                    const ModelLoadOptions& options) {
   return Loader(traits, config, weights, options).load(std::move(encoder_input));
+}
+
+StatusOr<TokenInput> load_bart_like_encoder_tokens(const BartLikeTraits& traits, const BartLikeConfig& config,
+                                                   WeightMap& weights, const ModelLoadOptions& options) {
+  return Loader(traits, config, weights, options).encoder_tokens();
 }
 
 StatusOr<Decoder> load_bart_like_decoder(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,

@@ -24,13 +24,18 @@ class EncoderInput;
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,
                                                 std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options);
 
-// Reads every layer of options.part by BART's names. encoder_input: the media input of a family with
-// traits.encodes_media where the part has the encoder; else null, and an encoder reads tokens and positions. Errors:
+// Reads every layer of options.part by BART's names. encoder_input: of a family whose encoder reads something else than
+// tokens and positions, where the part has the encoder; else null. REQUIRES: one, of a family with traits.encodes_media
+// where the part has the encoder. Errors:
 // kUnimplemented: the attention backend does not support the heads; kNotFound: a missing tensor; kInvalidArgument: a
 // misshapen one (both by name).
 StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
                                                    std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                                    const ModelLoadOptions& options);
+
+// Reads what an encoder reads tokens with: for an input of the family's own, which puts media among them.
+StatusOr<TokenInput> load_bart_like_encoder_tokens(const BartLikeTraits& traits, const BartLikeConfig& config,
+                                                   WeightMap& weights, const ModelLoadOptions& options);
 
 // Reads a decoder alone, by BART's names below "decoder.". Errors: as above.
 StatusOr<Decoder> load_bart_like_decoder(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,

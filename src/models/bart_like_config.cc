@@ -47,23 +47,35 @@ void warn_of_contradictions(const BartLikeTraits& traits, const ConfigReader& re
   }
 }
 
-}  // namespace
-
-StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, const ModelConfig& config) {
-  const ConfigReader reader(config.raw, config.path + "/config.json");
+StatusOr<BartLikeConfig> read_sides(const BartLikeTraits& traits, const ConfigReader& reader) {
   BartLikeConfig out;
   ASSIGN_OR_RETURN(out.d_model, reader.integer("d_model", kMinDim, kMaxDim));
   ASSIGN_OR_RETURN(out.encoder, read_side(reader, "encoder", out.d_model));
   ASSIGN_OR_RETURN(out.decoder, read_side(reader, "decoder", out.d_model));
   ASSIGN_OR_RETURN(out.encoder.max_positions, reader.integer(traits.encoder_positions_key, 1, kMaxPositions));
   ASSIGN_OR_RETURN(out.decoder.max_positions, reader.integer(traits.decoder_positions_key, 1, kMaxPositions));
-  if (config.vocab_size == 0) return reader.error("vocab_size", "is missing");
-  out.encoder.vocab_size = config.vocab_size;
-  out.decoder.vocab_size = config.decoder_vocab_size;
   ASSIGN_OR_RETURN(out.share_embeddings, reader.boolean("share_encoder_decoder_embeddings", true));
   out.share_embeddings = out.share_embeddings && !traits.encodes_media;
   RETURN_IF_ERROR(read_switches(traits, reader, out));
   warn_of_contradictions(traits, reader);
+  return out;
+}
+
+}  // namespace
+
+StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, const ModelConfig& config) {
+  const ConfigReader reader(config.raw, config.path + "/config.json");
+  ASSIGN_OR_RETURN(BartLikeConfig out, read_sides(traits, reader));
+  if (config.vocab_size == 0) return reader.error("vocab_size", "is missing");
+  out.encoder.vocab_size = config.vocab_size;
+  out.decoder.vocab_size = config.decoder_vocab_size;
+  return out;
+}
+
+StatusOr<BartLikeConfig> read_bart_like_text_config(const BartLikeTraits& traits, const ConfigReader& reader) {
+  ASSIGN_OR_RETURN(BartLikeConfig out, read_sides(traits, reader));
+  ASSIGN_OR_RETURN(out.encoder.vocab_size, reader.integer("vocab_size", 1, ModelConfig::kMaxVocabSize));
+  out.decoder.vocab_size = out.encoder.vocab_size;
   return out;
 }
 

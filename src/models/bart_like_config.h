@@ -35,6 +35,9 @@ struct BartLikeConfig {
 // field: a size that is missing or out of range, heads that do not divide d_model, an unsupported activation.
 StatusOr<BartLikeConfig> read_bart_like_config(const BartLikeTraits& traits, const ModelConfig& config);
 
+// The same of the object of a text model in the config of a composite one (Florence-2's text_config).
+StatusOr<BartLikeConfig> read_bart_like_text_config(const BartLikeTraits& traits, const ConfigReader& reader);
+
 // The same of the object of a decoder in the config of a composite model, which has no encoder of this kind: `encoder`
 // stays empty, nothing is shared, and the vocabulary is the object's own.
 StatusOr<BartLikeConfig> read_bart_like_decoder_config(const BartLikeTraits& traits, const ConfigReader& reader);

@@ -35,6 +35,7 @@ struct BartLikeTraits {
   std::string_view encoder_positions_key = "max_position_embeddings";
   std::string_view decoder_positions_key = "max_position_embeddings";
   std::string_view output_layer = "lm_head.weight";
+  std::string_view output_bias = "final_logits_bias";
   bool k_has_bias = true;
   bool encodes_media = false;  // the family has its own EncoderInput, and the encoder no token table
 };

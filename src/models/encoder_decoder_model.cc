@@ -12,7 +12,8 @@ class EncoderDecoderModel final : public Model {
   EncoderDecoderModel(EncoderDecoderParts parts, std::shared_ptr<WeightMap> weights)
       : weights_(std::move(weights)), parts_(std::move(parts)) {
     CHECK(parts_.encoder.has_value() || parts_.decoder.has_value(), "a model of no part");
-    CHECK(parts_.encoder.has_value() || !parts_.splice_encoder.has_value(), "the encoders are one part");
+    const bool has_others = parts_.splice_encoder.has_value() || parts_.media_encoder.has_value();
+    CHECK(parts_.encoder.has_value() || !has_others, "the encoders are one part");
     parts_.spec.part = !parts_.decoder.has_value()   ? ModelPart::kEncoder
                        : !parts_.encoder.has_value() ? ModelPart::kDecoder
                                                      : ModelPart::kWhole;
@@ -26,8 +27,7 @@ class EncoderDecoderModel final : public Model {
   void encode(Context& context, const EncodeBatch& batch, LayerRange range, Activations& state) const override {
     DCHECK(state.next_layer == range.begin, "stages of an encode come in order");
     CHECK(parts_.encoder.has_value(), "the decoder's part encodes nothing");
-    const bool is_apart = parts_.splice_encoder.has_value() && has(batch.consumers, Consumers::kSplice);
-    const Encoder& encoder = is_apart ? *parts_.splice_encoder : *parts_.encoder;
+    const Encoder& encoder = encoder_of(batch);
     const TransformerStack& stack = encoder.stack;
     if (range.begin == 0) encoder.input->forward(context, batch, state.x);
     // The other encoder may have more layers.
@@ -79,11 +79,18 @@ class EncoderDecoderModel final : public Model {
   }
 
  private:
+  const Encoder& encoder_of(const EncodeBatch& batch) const {
+    if (parts_.splice_encoder.has_value() && has(batch.consumers, Consumers::kSplice)) return *parts_.splice_encoder;
+    const bool is_media_alone = !batch.features.empty() && batch.input_ids.empty();
+    return parts_.media_encoder.has_value() && is_media_alone ? *parts_.media_encoder : *parts_.encoder;
+  }
+
   void settle_encoder() {
-    ModelSpec& spec = parts_.spec;
-    spec.num_encoder_layers = parts_.encoder.has_value() ? parts_.encoder->stack.num_layers() : 0;
-    if (!parts_.splice_encoder.has_value()) return;
-    spec.num_encoder_layers = std::max(spec.num_encoder_layers, parts_.splice_encoder->stack.num_layers());
+    int32_t num_layers = 0;
+    for (const std::optional<Encoder>* encoder : {&parts_.encoder, &parts_.splice_encoder, &parts_.media_encoder}) {
+      if (encoder->has_value()) num_layers = std::max(num_layers, (*encoder)->stack.num_layers());
+    }
+    parts_.spec.num_encoder_layers = num_layers;
   }
 
   void settle_decoder() {

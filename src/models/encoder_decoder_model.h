@@ -44,6 +44,9 @@ struct EncoderDecoderParts {
   // Of items that are spliced, where they have an encoder of their own (CogAgent's small picture); none: `encoder`.
   // REQUIRES: `encoder` is there.
   std::optional<Encoder> splice_encoder = {};
+  // Of items of media alone, where items have ids as well (ModelSpec::media_token_id): it gives the rows that are put
+  // among the ids. REQUIRES: `encoder` is there.
+  std::optional<Encoder> media_encoder = {};
 };
 
 // The model keeps `weights`, which the embeddings read.

@@ -17,6 +17,9 @@ inline constexpr std::string_view kAudioKeys[] = {"audio"};
 inline constexpr std::span<const std::string_view> kAudioAlone{kAudioKeys};
 inline constexpr std::string_view kImageKeys[] = {"image"};
 inline constexpr std::span<const std::string_view> kImageAlone{kImageKeys};
+// "text": the encoder reads a text beside them.
+inline constexpr std::string_view kTextAndImageKeys[] = {"text", "image"};
+inline constexpr std::span<const std::string_view> kTextAndImage{kTextAndImageKeys};
 
 // FAMILY(loader, model_type, architecture, modalities), in the order of docs/features.md.
 #define TRANSEPT_FAMILIES(FAMILY)                                                                          \
@@ -37,7 +40,8 @@ inline constexpr std::span<const std::string_view> kImageAlone{kImageKeys};
   FAMILY(load_blip, "blip", "BlipForConditionalGeneration", kImageAlone)                                   \
   FAMILY(load_pix2struct, "pix2struct", "Pix2StructForConditionalGeneration", kImageAlone)                 \
   FAMILY(load_qwen2_vl, "qwen2_vl", "Qwen2VLForConditionalGeneration", kImageAlone)                        \
-  FAMILY(load_qwen2_5_vl, "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kImageAlone)
+  FAMILY(load_qwen2_5_vl, "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kImageAlone)                 \
+  FAMILY(load_florence2, "florence2", "Florence2ForConditionalGeneration", kTextAndImage)
 
 // Declares the loaders. A loader checks the family's fields of config.json and reads its weights; the model keeps
 // `weights`. Errors: as load_model() (registry.h) for a known family.

@@ -47,11 +47,22 @@ std::string name_of(std::optional<WeightFormat> storage) {
   return storage.has_value() ? weight_format_name(*storage) : "stored";
 }
 
-std::string bare(const std::string& name) { return name.starts_with("model.") ? name.substr(6) : name; }
+// Of the sides' layers; Florence-2's files have the longer ones.
+constexpr const char* kPrefixes[] = {"model.language_model.", "language_model.model.", "language_model.", "model."};
 
-// REQUIRES: bare().
-bool is_towers(const std::string& name) {
-  return name.starts_with("encoder.") || name.starts_with("vision_model.") || name.starts_with("visual.");
+std::string bare(const std::string& name) {
+  for (const std::string_view prefix : kPrefixes) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
+// Its layers, or a tower's in front of it.
+bool is_encoders(std::string_view name) {
+  constexpr std::string_view kBeginnings[] = {"encoder.", "vision_model.", "visual.", "vision_tower.",
+                                              "multi_modal_projector.", "image_pro", "image_pos",
+                                              "visual_temporal_embed."};
+  return std::ranges::any_of(kBeginnings, [name](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
 // By the names that published checkpoints use, and not by the rules of loaders. `is_tied`: as config.json says.
@@ -60,7 +71,7 @@ bool is_of(ModelPart part, const std::string& tensor, bool is_tied) {
   const bool is_output = name == "lm_head.weight" || name == "proj_out.weight";
   // Any of these may be the one table that both sides read.
   if (name == "shared.weight" || name.ends_with(".embed_tokens.weight") || (is_output && is_tied)) return true;
-  return is_towers(name) == (part == ModelPart::kEncoder);
+  return is_encoders(name) == (part == ModelPart::kEncoder);
 }
 
 std::vector<TestTensor> read_tensors(const fs::path& folder) {
@@ -141,8 +152,8 @@ class ModelParts : public ::testing::TestWithParam<std::tuple<std::string, std::
     EXPECT_EQ(run(encoder, decoder), whole);
     EXPECT_THAT(encoder.weights->unread(), IsEmpty());
     EXPECT_THAT(decoder.weights->unread(), IsEmpty());
-    const auto is_encoders = [](const PackedLayer& layer) { return is_towers(bare(layer.name)); };
-    EXPECT_TRUE(std::ranges::all_of(encoder.layers, is_encoders));
+    const auto is_of_encoder = [](const PackedLayer& layer) { return is_encoders(bare(layer.name)); };
+    EXPECT_TRUE(std::ranges::all_of(encoder.layers, is_of_encoder));
     for (const PackedLayer& layer : decoder.layers) {
       EXPECT_TRUE(is_of(ModelPart::kDecoder, layer.name, is_tied())) << layer.name;
     }
@@ -255,11 +266,13 @@ TEST_P(ModelParts, NeedNothingOfTheOther) {
 
 TEST_P(ModelParts, ComplainAsTheWholeDoes) {
   std::vector<TestTensor> tensors = read_tensors(source_);
-  const auto has = [&](std::string_view beginning) {
-    return std::ranges::any_of(tensors, [&](const TestTensor& tensor) { return tensor.name.starts_with(beginning); });
+  const auto has = [&](std::string_view prefix) {
+    return std::ranges::any_of(tensors, [&](const TestTensor& tensor) { return tensor.name.starts_with(prefix); });
   };
+  const auto* prefix = std::ranges::find_if(kPrefixes, has);
   const std::string elsewhere = "elsewhere.weight";
-  std::string encoders = "encoder." + elsewhere, decoders = (has("model.") ? "model.decoder." : "decoder.") + elsewhere;
+  std::string encoders = "encoder." + elsewhere,
+              decoders = str_cat(prefix == std::end(kPrefixes) ? "" : *prefix, "decoder.", elsewhere);
   if (has("vision_model.")) encoders = "vision_model." + elsewhere, decoders = "text_decoder." + elsewhere;
   if (has("visual.")) encoders = "visual." + elsewhere, decoders = "model." + elsewhere;
   if (has("model.visual.")) encoders = "model.visual." + elsewhere, decoders = "model.language_model." + elsewhere;

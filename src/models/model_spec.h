@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,11 +43,18 @@ struct ModelSpec {
   std::vector<KvSpec> kv;  // any number of each kind; an index of it is "the spec" everywhere
   // What decoders do with rows of items, as the family states it where `kv` does not say: of an encoder alone.
   Consumers encoded_for = Consumers::kCross;
+  // Of families that put an item's media among its ids (Florence-2): the id whose places take the rows that the tower
+  // makes, in order. Such an item has as many of it as rows, and a position for each id. -1: items have ids or media.
+  int32_t media_token_id = -1;
+  // Of these families: the rows that the tower makes of media of a shape; 0: it takes none of this shape.
+  std::function<int32_t(std::span<const int64_t> shape)> media_rows = {};
   std::vector<std::string> modalities;  // keys of multi_modal_data that the encoder takes; empty: it takes ids
   // The cross-attention heads whose mean aligns tokens with encoder positions; ascending by layer. Empty: none known.
   std::vector<LayerHead> alignment_heads;
 
   bool encoder_takes_ids() const { return modalities.empty(); }
+  bool encoder_takes_media_among_ids() const { return media_token_id >= 0; }
+  bool encoder_reads_ids() const { return encoder_takes_ids() || encoder_takes_media_among_ids(); }
   // Width of an item's rows. Spliced rows stand among the decoder's, and are as wide.
   int32_t width_of(Consumers consumers) const {
     return has(consumers, Consumers::kSplice) || encoder_width == 0 ? d_model : encoder_width;

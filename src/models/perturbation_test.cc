@@ -67,7 +67,12 @@ class Perturbation : public ::testing::TestWithParam<std::string> {
     for (const Tensor& tensor : tensors_) names_.insert(bare(tensor.name));
   }
 
-  static std::string bare(const std::string& name) { return name.starts_with("model.") ? name.substr(6) : name; }
+  static std::string bare(std::string name) {
+    for (const std::string_view prefix : {"model.", "language_model.", "model."}) {
+      if (name.starts_with(prefix)) name = name.substr(prefix.size());
+    }
+    return name;
+  }
 
   std::vector<float> logits() {
     std::vector<TestTensor> list;

@@ -40,6 +40,7 @@ inline StatusOr<LoadedModel> load_folder(const std::string& folder, std::string_
 struct ReferenceAnswer {
   ModelRequest request;
   RunModel::Output output;
+  std::vector<float> tower = {};  // rows of media that stand among ids
 };
 
 inline std::vector<float> numbers_of(const Json& rows) {
@@ -77,11 +78,19 @@ inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
     for (const Json& id : json.find("decoder_ids")->as_array()) {
       answer.request.decoder_ids.push_back(static_cast<int32_t>(id.as_int()));
     }
-    const auto features = seeded_features(shape, static_cast<int32_t>(encoder.as_array().size()),
+    const Json* tower = json.find("tower");  // where media stand among ids
+    const Json& rows = tower == nullptr ? encoder : *tower;
+    const auto features = seeded_features(shape, static_cast<int32_t>(rows.as_array().size()),
                                           static_cast<uint32_t>(json.find("seed")->as_int()));
     if (const Json* columns = json.find("columns")) number_patches(*features, columns->as_int());
     answer.request.content.features = features;
     if (const Json* extras = json.find("extras")) add_places(json, *extras, answer.request);
+    if (tower != nullptr) {
+      answer.tower = numbers_of(*tower);
+      for (const Json& id : json.find("ids")->as_array()) {
+        answer.request.content.token_ids.push_back(static_cast<int32_t>(id.as_int()));
+      }
+    }
     answers.push_back(std::move(answer));
   }
   return answers;
@@ -129,11 +138,13 @@ inline void expect_dry_runs_suffice(const std::string& folder) {
   const LayerRange all{0, model.spec().num_encoder_layers};
   for (const ReferenceAnswer& answer : read_answers(folder)) {
     const EncoderFeatures* const features = answer.request.content.features.get();
-    const int32_t length = features->num_positions;
+    const std::vector<int32_t>& ids = answer.request.content.token_ids;
+    const int32_t length = answer.request.content.num_positions();
+    const std::vector<int32_t> dry_ids(ids.size());
     std::vector<int32_t> positions(static_cast<size_t>(length));
     std::iota(positions.begin(), positions.end(), 0);
     const std::vector<int32_t> loc = {0, length}, lens = {length};
-    EncodeBatch batch{{}, {}, positions, {1, length, length, loc, {}, lens}};
+    EncodeBatch batch{dry_ids, {}, positions, {1, length, length, loc, {}, lens}};
     batch.attention.kv_start_loc = loc;
     batch.num_rows = model.spec().max_item_rows;
     Arena measuring = Arena::measuring(), arena(1 << 22);
@@ -146,6 +157,7 @@ inline void expect_dry_runs_suffice(const std::string& folder) {
     Context context{device, arena};
     const FeaturesView view = *features;
     batch.features = {&view, 1};
+    batch.input_ids = ids;
     model.encode(context, batch, all, state);
     EXPECT_GE(measuring.high_water_bytes(), arena.high_water_bytes()) << folder;
     EXPECT_EQ(arena.num_overflows(), 0);

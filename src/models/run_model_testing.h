@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/checked_math.h"
+#include "core/picture_convs.h"
 #include "models/model.h"
 #include "ops/cpu_device.h"
 #include "ops/rows.h"
@@ -78,9 +79,24 @@ inline EncoderItem patches_content(const Json& tower) {
   return item;
 }
 
-// What any family may be run with: ids, audio of four positions, or a picture.
+// A picture among ids, as Florence-2's encoder reads them.
+inline EncoderItem picture_among_ids(const Json& config) {
+  const PictureSize size{11, 10};
+  const Json& tower = *config.find("vision_config");
+  const PictureSize map = maps_of(*read_picture_convs(tower, ConfigReader(tower, "vision_config")), size).back();
+  const auto num_rows = static_cast<int32_t>(1 + map.height * map.width);
+  const Json* token = config.find(is_original_davit(tower) ? "vocab_size" : "image_token_id");
+  EncoderItem item{std::vector<int32_t>(static_cast<size_t>(num_rows), static_cast<int32_t>(token->as_int())),
+                   seeded_features({3, size.height, size.width}, num_rows)};
+  for (const int32_t id : {0, 7, 9, 2}) item.token_ids.push_back(id);
+  return item;
+}
+
+// What any family may be run with: ids, audio of four positions, a picture, or a picture among ids.
 inline EncoderItem short_content(const Json& config) {
-  if (const Json* tower = config.find("vision_config")) return patches_content(*tower);
+  const std::string& family = config.find("model_type")->as_string();
+  if (family == "florence2") return picture_among_ids(config);
+  if (family.starts_with("qwen2")) return patches_content(*config.find("vision_config"));
   if (const Json* tower = config.find("encoder")) return picture_content(*tower);
   if (const Json* tower = config.find("vision_config")) {
     const Json* const pixels = tower->find("patch_embed_hidden_size");

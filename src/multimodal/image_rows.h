@@ -40,4 +40,8 @@ StatusOr<std::unique_ptr<ImageRows>> make_composite_image_rows(const ModelConfig
 StatusOr<std::unique_ptr<ImageRows>> make_blip_image_rows(const ModelConfig& config);
 StatusOr<std::unique_ptr<ImageRows>> make_pix2struct_image_rows(const ModelConfig& config);
 
+// Of Florence-2's tower, which takes any size that its tables of positions have rows for (florence2_image_rows.cc).
+// Errors: as above.
+StatusOr<std::unique_ptr<ImageRows>> make_florence2_image_rows(const ModelConfig& config);
+
 }  // namespace transept

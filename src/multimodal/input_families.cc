@@ -40,6 +40,13 @@ constexpr InputFamily pix2struct_family() {
   return family;
 }
 
+constexpr InputFamily florence2_family() {
+  InputFamily family = image_family("florence2", "Florence2ForConditionalGeneration");
+  family.default_prompt = DefaultPrompt::kFlorence2;
+  family.make_image_rows = make_florence2_image_rows;
+  return family;
+}
+
 constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
 
 constexpr InputFamily qwen2_vl_family(std::string_view model_type, std::string_view architecture) {
@@ -68,10 +75,10 @@ constexpr InputFamily kFamilies[] = {
     pix2struct_family(),
     qwen2_vl_family("qwen2_vl", "Qwen2VLForConditionalGeneration"),
     qwen2_vl_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"),
+    florence2_family(),
 };
 
 constexpr InputFamily kMediaFamilies[] = {
-    image_family("florence2", "Florence2ForConditionalGeneration"),
     image_family("mllama", "MllamaForConditionalGeneration", kManyImages),
 };
 

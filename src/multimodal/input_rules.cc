@@ -49,6 +49,13 @@ Status InputRules::check_encoder(const EncoderDecoderPrompt& prompt, const Promp
               "request has only a decoder prompt: give the text as prompt or encoder_prompt"));
 }
 
+StatusOr<std::vector<int32_t>> InputRules::ids_around_media(const PromptContent& /*content*/,
+                                                            const std::string& /*param*/, int32_t /*num_rows*/,
+                                                            const PromptOptions& /*options*/,
+                                                            TokenizeText /*tokenize*/) const {
+  return std::vector<int32_t>();
+}
+
 Status InputRules::check_options(const PromptOptions& options) const {
   if (context_.speech_tokens == nullptr) {
     const std::string_view field = !options.language.value_or("").empty() ? "language"
@@ -76,7 +83,8 @@ Status InputRules::place_items(const EncoderDecoderPrompt& /*prompt*/, const Pro
 
 Status InputRules::fill_ids(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
                             EncoderDecoderInputs& inputs) const {
-  if (!prompt.decoder.has_value() || std::holds_alternative<std::monostate>(prompt.decoder->content)) {
+  const bool is_encoders = prompt.decoder_beside_media && text_beside_media_is_encoders();
+  if (is_encoders || !prompt.decoder.has_value() || std::holds_alternative<std::monostate>(prompt.decoder->content)) {
     return fill_default(options, inputs);
   }
   if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) inputs.prompt = text->text;

@@ -26,7 +26,9 @@ struct InputContext {
   std::optional<int32_t> bos = {};
   std::optional<int32_t> forced_bos = {};  // generation_config's
   std::vector<int32_t> eos = {};
-  int32_t vocab_size = 0;                       // of the decoder
+  int32_t vocab_size = 0;  // of the decoder
+  int32_t encoder_vocab_size = 0;
+  int32_t media_token_id = -1;                  // ModelSpec's
   std::vector<std::string> modalities = {};     // ModelSpec's
   const Tokenizer* tokenizer = nullptr;         // null: there is none, and
   std::string no_tokenizer = {};                // why
@@ -36,7 +38,7 @@ struct InputContext {
 // Errors: kInvalidArgument under `param`: an id outside the vocabulary.
 Status check_token_ids(std::span<const int32_t> ids, std::string_view param, int32_t vocab_size);
 
-// Tokenises a text of the decoder's side, under the prompt processor's limits and error names.
+// Tokenises a text of a side, under the prompt processor's limits and error names.
 using TokenizeText = FunctionRef<StatusOr<std::vector<int32_t>>(const std::string& text, bool add_special_tokens)>;
 
 class InputRules {
@@ -50,6 +52,16 @@ class InputRules {
   // Whether the model is a decoder alone: without media, a request's text or ids are the decoder's whole prompt, and
   // what is encoded belongs to places of that prompt.
   virtual bool is_decoder_alone() const { return false; }
+
+  // Whether a text or ids beside media are the encoder's. Default: they are the decoder's.
+  virtual bool text_beside_media_is_encoders() const { return false; }
+
+  // Of a family whose encoder reads media among ids: the ids of an item, with a place for each of `num_rows` rows of
+  // its media. content: what the request gives beside the media, under `param`. Default: there are none. Errors name
+  // the field; those of `tokenize`.
+  virtual StatusOr<std::vector<int32_t>> ids_around_media(const PromptContent& content, const std::string& param,
+                                                          int32_t num_rows, const PromptOptions& options,
+                                                          TokenizeText tokenize) const;
 
   // Fills the decoder's ids, and what belongs to them (open token, layout), from the request's decoder prompt or the
   // family's default. `inputs` has the items already, unless the request is over a handle. Errors name the field: an

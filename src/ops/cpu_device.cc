@@ -25,6 +25,11 @@ constexpr OpTable kCpuOps = {
     .copy_rows_of_kind = cpu_ops::copy_rows_of_kind,
     .write_row_slots = cpu_ops::write_row_slots,
     .read_row_slots = cpu_ops::read_row_slots,
+    .add_depthwise_conv = cpu_ops::add_depthwise_conv,
+    .add_channel_products = cpu_ops::add_channel_products,
+    .softmax_rows = cpu_ops::softmax_rows,
+    .mix_channels = cpu_ops::mix_channels,
+    .mean_of_rows = cpu_ops::mean_of_rows,
 };
 
 }  // namespace

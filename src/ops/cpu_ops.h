@@ -30,5 +30,11 @@ void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots,
                      const TensorView& cache);
 void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
                     View<int32_t> rows, const TensorView& y);
+void add_depthwise_conv(Context& context, const TensorView& x, int64_t height, int64_t width, const float* weight,
+                        const float* bias, const TensorView& y);
+void add_channel_products(Context& context, const TensorView& q, const TensorView& k, const TensorView& sums);
+void softmax_rows(Context& context, float scale, const TensorView& x);
+void mix_channels(Context& context, const TensorView& v, const TensorView& weights, const TensorView& y);
+void mean_of_rows(Context& context, const TensorView& x, const TensorView& y);
 
 }  // namespace transept::cpu_ops

@@ -1,5 +1,6 @@
 // The ops that models call: each is its device's.
 #include "ops/activation.h"
+#include "ops/channels.h"
 #include "ops/conv1d.h"
 #include "ops/gemm.h"
 #include "ops/norm.h"
@@ -83,6 +84,27 @@ void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots,
 void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
                     View<int32_t> rows, const TensorView& y) {
   context.device.ops().read_row_slots(context, cache, slots, block_size, rows, y);
+}
+
+void add_depthwise_conv(Context& context, const TensorView& x, int64_t height, int64_t width, const float* weight,
+                        const float* bias, const TensorView& y) {
+  context.device.ops().add_depthwise_conv(context, x, height, width, weight, bias, y);
+}
+
+void add_channel_products(Context& context, const TensorView& q, const TensorView& k, const TensorView& sums) {
+  context.device.ops().add_channel_products(context, q, k, sums);
+}
+
+void softmax_rows(Context& context, float scale, const TensorView& x) {
+  context.device.ops().softmax_rows(context, scale, x);
+}
+
+void mix_channels(Context& context, const TensorView& v, const TensorView& weights, const TensorView& y) {
+  context.device.ops().mix_channels(context, v, weights, y);
+}
+
+void mean_of_rows(Context& context, const TensorView& x, const TensorView& y) {
+  context.device.ops().mean_of_rows(context, x, y);
 }
 
 }  // namespace transept

@@ -37,6 +37,8 @@ PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConf
   context.forced_bos = generation.forced_bos_token_id;
   context.eos = generation.eos_token_ids.empty() ? config.eos_token_ids : generation.eos_token_ids;
   context.vocab_size = spec.vocab_size;
+  context.encoder_vocab_size = spec.encoder_vocab();
+  context.media_token_id = spec.media_token_id;
   context.modalities = spec.modalities;
   context.tokenizer = parts.tokenizer;
   context.no_tokenizer = parts.no_tokenizer;
@@ -135,10 +137,28 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
   if (spec_.consumers() == Consumers::kSplice) {
     for (EncoderItem& item : inputs.items) item.consumers = Consumers::kSplice;
   }
+  if (spec_.encoder_takes_media_among_ids()) RETURN_IF_ERROR(fill_ids_around_media(prompt, options, inputs));
   return check_positions(inputs.items, "multi_modal_data");
 }
 
+Status PromptProcessor::fill_ids_around_media(const EncoderDecoderPrompt& prompt, const Options& options,
+                                              EncoderDecoderInputs& inputs) const {
+  const bool is_beside = prompt.decoder_beside_media && rules_->text_beside_media_is_encoders();
+  const PromptContent& content = is_beside ? prompt.decoder->content : prompt.encoder.content;
+  const std::string& param = is_beside ? prompt.decoder_param : prompt.encoder_param;
+  if (const auto* text = std::get_if<TextPrompt>(&content)) inputs.encoder_prompt = text->text;
+  const auto tokenize_text = [&](const std::string& text, bool add_special_tokens) {
+    return tokenize(text, param, add_special_tokens, TokenizerSide::kEncoder, options);
+  };
+  for (EncoderItem& item : inputs.items) {
+    const int32_t num_rows = item.features->num_positions;
+    ASSIGN_OR_RETURN(item.token_ids, rules_->ids_around_media(content, param, num_rows, options, tokenize_text));
+  }
+  return ok_status();
+}
+
 Status PromptProcessor::check_item(const EncoderItem& item) const {
+  if (spec_.encoder_takes_media_among_ids()) return check_item_of_both(item);
   const bool has_features = item.features != nullptr;
   if (has_features != (parts_.media != nullptr) || has_features == !item.token_ids.empty()) {
     return field_error(has_features ? "has_features" : "token_ids",
@@ -153,10 +173,27 @@ Status PromptProcessor::check_item(const EncoderItem& item) const {
   return check_positions({&item, 1}, "num_positions");
 }
 
+// Media among ids: a place for each of the tower's rows.
+Status PromptProcessor::check_item_of_both(const EncoderItem& item) const {
+  if (item.features == nullptr || item.token_ids.empty()) {
+    return field_error(item.features == nullptr ? "has_features" : "token_ids",
+                       str_cat("this model (", spec_.family, ") encodes ", spec_.modalities.front(), " among ids"));
+  }
+  RETURN_IF_ERROR(parts_.media->check(*item.features));
+  RETURN_IF_ERROR(check_token_ids(item.token_ids, "token_ids", spec_.encoder_vocab()));
+  const int64_t num_places = std::ranges::count(item.token_ids, spec_.media_token_id);
+  if (num_places != item.features->num_positions) {
+    return field_error("token_ids", str_cat(num_places, " ids are places for the ", item.features->num_positions,
+                                            " rows of the ", spec_.modalities.front()));
+  }
+  return check_positions({&item, 1}, "num_positions");
+}
+
 // Of media, or of items of another process.
 Status PromptProcessor::check_positions(std::span<const EncoderItem> items, const std::string& param) const {
   const bool is_audio = parts_.media != nullptr && parts_.media->audio() != nullptr;
-  const std::string input = parts_.media == nullptr ? "input" : spec_.modalities.front();
+  const std::string_view text = spec_.encoder_takes_media_among_ids() ? " with its text" : "";
+  const std::string input = parts_.media == nullptr ? "input" : str_cat(spec_.modalities.front(), text);
   int32_t positions = num_cross_positions(items);
   // Rows that are spliced stand in the prompt, whose length is checked there: each item is one input of the encoder.
   for (const EncoderItem& item : items) positions = std::max(positions, item.num_positions());

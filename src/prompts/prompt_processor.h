@@ -102,7 +102,10 @@ class PromptProcessor final {
   StatusOr<std::vector<int32_t>> tokenize(const std::string& text, const std::string& param, bool add_special_tokens,
                                           TokenizerSide side, const PromptOptions& options) const;
   Status refuse_media(const EncoderDecoderPrompt& prompt) const;
+  Status check_item_of_both(const EncoderItem& item) const;
   Status check_positions(std::span<const EncoderItem> items, const std::string& param) const;
+  Status fill_ids_around_media(const EncoderDecoderPrompt& prompt, const Options& options,
+                               EncoderDecoderInputs& inputs) const;
   Status fill_features(const EncoderDecoderPrompt& prompt, const Options& options, EncoderDecoderInputs& inputs) const;
 
   ModelSpec spec_;

@@ -214,7 +214,22 @@ class PlanChecker final {
       if (size > bulk / axis) return refuse("shape", "media larger than the plan's bulk");
       size *= axis;
     }
-    return check("features begin", encode.features.begin, "is a value", 0, bulk - size);
+    RETURN_IF_ERROR(check("features begin", encode.features.begin, "is a value", 0, bulk - size));
+    return encode.source == RowSource::kEncode ? check_media_rows(encode) : ok_status();
+  }
+  // Of media that stand among ids: a place for each of the tower's rows.
+  Status check_media_rows(const PlannedEncode& encode) const {
+    const ModelSpec& spec = info_.spec;
+    if (!spec.encoder_takes_media_among_ids()) return ok_status();
+    const int64_t rows = spec.media_rows(encode.features.shape);
+    if (rows == 0) return refuse("shape", "the tower takes no such media");
+    if (encode.token_ids.empty()) {
+      return check("encode num_positions", encode.num_positions, "positions of media alone", rows, rows);
+    }
+    const int64_t num_ids = std::ssize(encode.token_ids);
+    RETURN_IF_ERROR(check("encode token_ids", num_ids, "ids", encode.num_positions, encode.num_positions));
+    const int64_t places = std::ranges::count(encode.token_ids, spec.media_token_id);
+    return check("encode token_ids", places, "places for the rows of media", rows, rows);
   }
   // Blocks, and nothing else.
   Status check_resident(const PlannedEncode& encode) const {

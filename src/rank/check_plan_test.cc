@@ -407,5 +407,31 @@ TEST(CheckPlan, WithoutAlignmentHeadsThereIsNothingToCapture) {
   EXPECT_THAT(error_message(check_plan(plan, info)), HasSubstr("align"));
 }
 
+// Media among ids: a place for each row that the tower makes, and media alone.
+TEST(CheckPlan, MediaAmongIdsHaveTheirPlaces) {
+  ExecutorInfo info = limits();
+  info.spec.media_token_id = 9;
+  info.spec.media_rows = [](std::span<const int64_t> shape) {
+    return shape.size() == 2 && shape[0] == 2 ? static_cast<int32_t>(shape[1]) : 0;
+  };
+  const auto check = [&](std::vector<int32_t> ids, int32_t num_positions, int64_t first_axis = 2) {
+    StepPlan plan = sound_plan();
+    PlannedEncode& media = plan.scheduled.encodes[1];
+    media.features.shape = {first_axis, 3};
+    media.token_ids = std::move(ids);
+    media.num_positions = num_positions;
+    return error_message(check_plan(plan, info));
+  };
+  EXPECT_EQ(check({9, 9, 9, 5, 6, 7, 8, 1}, 8), "");
+  EXPECT_EQ(check({5, 9, 6, 9, 7, 9, 8, 1}, 8), "");
+  EXPECT_THAT(check({9, 9, 9, 9, 6, 7, 8, 1}, 8), HasSubstr("encode token_ids: 4 places for the rows of media"));
+  EXPECT_THAT(check({9, 9, 1, 5, 6, 7, 8, 1}, 8), HasSubstr("encode token_ids: 2 places for the rows of media"));
+  EXPECT_THAT(check({9, 9, 9, 5}, 8), HasSubstr("encode token_ids: 4 ids"));
+  EXPECT_THAT(check({9, 9, 9, 5, 6, 7, 8, 1000}, 8), HasSubstr("encode token_ids: 1000 is an id"));
+  EXPECT_THAT(check({9, 9, 9, 5, 6, 7, 8, 1}, 8, 1), HasSubstr("shape: the tower takes no such media"));
+  EXPECT_THAT(check({}, 8), HasSubstr("encode num_positions: 8 positions of media alone"));
+  EXPECT_EQ(check({}, 3), "");
+}
+
 }  // namespace
 }  // namespace transept

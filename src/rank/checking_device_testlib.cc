@@ -290,6 +290,32 @@ constexpr OpTable kCheckingOps = {
             cpu_ops::read_row_slots(in.inner, in.see(cache), slots, block_size, rows, in.see(y));
           });
         },
+    .add_depthwise_conv =
+        [](Context& context, const TensorView& x, int64_t height, int64_t width, const float* weight, const float* bias,
+           const TensorView& y) {
+          run_op(context, [&](Inside& in) {
+            const int64_t n = x.dim(1);
+            cpu_ops::add_depthwise_conv(in.inner, in.see(x), height, width, in.see(weight, 9 * n), in.see(bias, n),
+                                        in.see(y));
+          });
+        },
+    .add_channel_products =
+        [](Context& context, const TensorView& q, const TensorView& k, const TensorView& sums) {
+          run_op(context,
+                 [&](Inside& in) { cpu_ops::add_channel_products(in.inner, in.see(q), in.see(k), in.see(sums)); });
+        },
+    .softmax_rows =
+        [](Context& context, float scale, const TensorView& x) {
+          run_op(context, [&](Inside& in) { cpu_ops::softmax_rows(in.inner, scale, in.see(x)); });
+        },
+    .mix_channels =
+        [](Context& context, const TensorView& v, const TensorView& weights, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::mix_channels(in.inner, in.see(v), in.see(weights), in.see(y)); });
+        },
+    .mean_of_rows =
+        [](Context& context, const TensorView& x, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::mean_of_rows(in.inner, in.see(x), in.see(y)); });
+        },
 };
 
 const OpTable& CheckingDevice::ops() const { return kCheckingOps; }

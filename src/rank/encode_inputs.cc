@@ -44,7 +44,8 @@ void EncodeInputs::for_each_spec(const PlannedEncode& encode, F then) const {
 bool EncodeInputs::takes(const PlannedEncode& encode) const {
   if (empty()) return true;
   if (std::ssize(positions_) + encode.num_positions > limits_.max_num_tokens) return false;
-  bool is_alike = encode.consumers == batch_.consumers && encode.source == source_;
+  bool is_alike = encode.consumers == batch_.consumers && encode.source == source_ &&
+                  encode.token_ids.empty() == ids_.empty() && encode.features.empty() == features_.empty();
   for_each_spec(encode,
                 [&](size_t spec, const BlockTable& table) { is_alike &= table.empty() == slots_[spec].empty(); });
   return is_alike;

@@ -167,7 +167,8 @@ std::string refusal_of(Feature feature, const FamilyTraits& family, const Attent
   if (!row.modality.empty() && std::find(known.begin(), known.end(), row.modality) == known.end()) {
     return str_cat(family.model_type, " models take no ", row.modality);
   }
-  if (row.needs_text_encoder && !known.empty()) {
+  const bool reads_text = known.empty() || std::ranges::find(known, "text") != known.end();
+  if (row.needs_text_encoder && !reads_text) {
     return str_cat(family.model_type, " models encode ", join({known.begin(), known.end()}, " and "),
                    ": text and token ids are the decoder's");
   }

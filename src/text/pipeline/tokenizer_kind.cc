@@ -9,6 +9,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {{"BartTokenizer", "bart", TokenizerKind::kBart},
+                         {"", "florence2", TokenizerKind::kBart},
                          {"RobertaTokenizer", "roberta", TokenizerKind::kBart},
                          {"LEDTokenizer", "led", TokenizerKind::kBart},
                          {"LongformerTokenizer", "longformer", TokenizerKind::kBart},
