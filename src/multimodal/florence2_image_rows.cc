@@ -15,7 +15,7 @@ class Florence2Rows final : public ImageRows {
   Florence2Rows(std::vector<PictureConv> convs, int64_t max_side, std::string file)
       : convs_(std::move(convs)), max_side_(max_side), file_(std::move(file)) {}
 
-  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape) const override {
+  StatusOr<ImageRowCounts> count(std::span<const int64_t> shape, std::span<const int32_t> /*extras*/) const override {
     const auto is_side = [](int64_t side) { return side >= 1 && side <= kMaxSide; };
     if (shape.size() != 3 || shape[0] != 3 || !is_side(shape[1]) || !is_side(shape[2])) {
       return invalid_argument("the tower takes pictures of [3, height, width]");

@@ -152,24 +152,24 @@ std::unique_ptr<ImageRows> rows_of(const char* vision) {
 
 TEST(Florence2ImageRows, AreThoseOfTheLastMapAndTheirMean) {
   const auto rows = rows_of("{}");  // the published tower
-  const ImageRowCounts counts = rows->count(std::vector<int64_t>{3, 768, 768}).value();
+  const ImageRowCounts counts = rows->count(std::vector<int64_t>{3, 768, 768}, {}).value();
   EXPECT_EQ(counts.num_positions, 577);
   EXPECT_EQ(counts.num_rows, 192 * 192);
-  EXPECT_EQ(rows->count(std::vector<int64_t>{3, 1, 1600}).value().num_positions, 51);
-  EXPECT_THAT(error_message(rows->count(std::vector<int64_t>{3, 32, 1601}).status()),
+  EXPECT_EQ(rows->count(std::vector<int64_t>{3, 1, 1600}, {}).value().num_positions, 51);
+  EXPECT_THAT(error_message(rows->count(std::vector<int64_t>{3, 32, 1601}, {}).status()),
               ::testing::AllOf(HasSubstr("32 x 1601"), HasSubstr("have 50")));
-  EXPECT_FALSE(rows->count(std::vector<int64_t>{1, 768, 768}).ok());
-  EXPECT_FALSE(rows->count(std::vector<int64_t>{3, 768}).ok());
-  EXPECT_FALSE(rows->count(std::vector<int64_t>{3, 0, 768}).ok());
-  EXPECT_FALSE(rows->count(std::vector<int64_t>{3, int64_t{1} << 50, 768}).ok());
+  EXPECT_FALSE(rows->count(std::vector<int64_t>{1, 768, 768}, {}).ok());
+  EXPECT_FALSE(rows->count(std::vector<int64_t>{3, 768}, {}).ok());
+  EXPECT_FALSE(rows->count(std::vector<int64_t>{3, 0, 768}, {}).ok());
+  EXPECT_FALSE(rows->count(std::vector<int64_t>{3, int64_t{1} << 50, 768}, {}).ok());
 }
 
 TEST(Florence2ImageRows, ASinglePlaceHasARowMoreThanItsMap) {
   const auto rows = rows_of(R"({"patch_size": [4], "patch_stride": [4], "patch_padding": [0]})");
-  const ImageRowCounts counts = rows->count(std::vector<int64_t>{3, 8, 4}).value();
+  const ImageRowCounts counts = rows->count(std::vector<int64_t>{3, 8, 4}, {}).value();
   EXPECT_EQ(counts.num_positions, 3);
   EXPECT_EQ(counts.num_rows, 3);
-  EXPECT_THAT(error_message(rows->count(std::vector<int64_t>{3, 8, 3}).status()), HasSubstr("smaller than a kernel"));
+  EXPECT_THAT(error_message(rows->count(std::vector<int64_t>{3, 8, 3}, {}).status()), HasSubstr("smaller than a kernel"));
 }
 
 }  // namespace
