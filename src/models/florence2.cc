@@ -90,7 +90,8 @@ class SplicedInput final : public EncoderInput {
     Places places{{batch.input_ids.begin(), batch.input_ids.end()}, {}, {}};
     // Microsoft's table has no row of the picture's id.
     const auto num_tokens = static_cast<int32_t>(tokens_.tokens.num_rows());
-    std::ranges::replace_if(places.ids, [num_tokens](int32_t id) { return id >= num_tokens; }, 0);
+    std::ranges::replace_if(
+        places.ids, [num_tokens](int32_t id) { return id >= num_tokens; }, 0);
     if (batch.features.empty()) return places;
     int32_t row = 0;
     for (const int32_t length : batch.attention.seq_lens) {
