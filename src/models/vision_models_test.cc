@@ -168,7 +168,7 @@ TEST_F(VisionConfig, TowersRefuseByField) {
   EXPECT_THAT(message_with(kTrocr, "encoder", "image_size", "32768"), HasSubstr("image_size: gives"));
   EXPECT_THAT(message_with(kTrocr, "encoder", "num_channels", "1"), HasSubstr("num_channels: 1 is not supported"));
   EXPECT_THAT(message_with(kTrocr, "encoder", "num_attention_heads", "4"), HasSubstr("do not divide hidden_size 18"));
-  EXPECT_THAT(message_with(kTrocr, "encoder", "hidden_act", "\"quick_gelu\""), HasSubstr("\"quick_gelu\""));
+  EXPECT_THAT(message_with(kTrocr, "encoder", "hidden_act", "\"mish\""), HasSubstr("\"mish\""));
   EXPECT_THAT(message_with(kTrocr, "encoder", "layer_norm_eps", "-1"), HasSubstr("layer_norm_eps"));
   // A size that the weights contradict is named by the tensor.
   EXPECT_THAT(message_with(kTrocr, "encoder", "qkv_bias", "true"),
