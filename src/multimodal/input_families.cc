@@ -44,6 +44,7 @@ constexpr InputFamily florence2_family() {
   InputFamily family = image_family("florence2", "Florence2ForConditionalGeneration");
   family.default_prompt = DefaultPrompt::kFlorence2;
   family.make_image_rows = make_florence2_image_rows;
+  family.make_structured = make_florence2_answers;
   return family;
 }
 

@@ -1,5 +1,5 @@
-// What an answer says beside its text, of families whose texts have a form: the fields of a document (Donut). Asked for
-// by return_structured. MultiModalRegistry owns it. Immutable, so thread-safe.
+// What an answer says beside its text, of families whose texts have a form: the fields of a document (Donut), boxes and
+// polygons (Florence-2). Asked for by return_structured. MultiModalRegistry owns it. Immutable, so thread-safe.
 #pragma once
 
 #include <functional>
@@ -30,6 +30,10 @@ void add_structured(const StructuredAnswers& structured, const Tokenizer& tokeni
 
 // Of VisionEncoderDecoderModel: null unless the folder's processor is Donut's. Errors: those of ImageProcessorConfig.
 StatusOr<std::unique_ptr<StructuredAnswers>> make_composite_answers(const ModelConfig& config);
+
+// Florence-2's: florence_answer() (florence_answers.h). Null without the picture's sizes: another
+// process has read it.
+StatusOr<std::unique_ptr<StructuredAnswers>> make_florence2_answers(const ModelConfig& config);
 
 // Fields as Donut writes them, "<s_name>value</s_name>" with "<sep/>" between several, as an object: DonutProcessor's
 // token2json (transformers 5.23). A text without fields is {"text_sequence": text}. `is_token` tells whether

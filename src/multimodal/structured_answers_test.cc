@@ -8,6 +8,7 @@
 
 #include "base/input_file.h"
 #include "base/source_dir_testing.h"
+#include "multimodal/florence_answers.h"
 #include "multimodal/multimodal_testing.h"
 
 namespace transept::testing {
@@ -94,6 +95,33 @@ TEST(DonutAnswers, AreOfTheWholeSequenceWithoutItsTask) {
   EXPECT_EQ(output.outputs[2].structured->dump(), R"({"question": "Who?"})");
   folder.write("preprocessor_config.json", R"({"image_processor_type": "NougatImageProcessor"})");
   EXPECT_EQ(make_composite_answers(config).value(), nullptr) << "Nougat writes pages";
+}
+
+// By the task word that the prompt begins with, in pixels of the picture that was sent.
+TEST(FlorenceAnswers, AreOfTheTaskOfThePrompt) {
+  const auto answers = make_florence2_answers(ModelConfig()).value();
+  std::vector<std::string> tokens = {"<s>", "<pad>", "</s>", "car", "Cars."};
+  for (int i = 0; i < 1000; i += 100) tokens.push_back(str_cat("<loc_", i, ">"));
+  const Spelling tokenizer(tokens);
+  RequestOutput output;
+  output.outputs.resize(1);
+  output.outputs[0].token_ids = {2, 0, 3, 5, 6, 7, 8, 2, 1};
+  output.encoder_prompt = "<OD>";
+  add_structured(*answers, tokenizer, output);
+  EXPECT_EQ(output.outputs[0].structured->dump(), "null") << "the picture's sizes are not known";
+  output.images = {{{.width = 1000, .height = 2000}, 577}};
+  add_structured(*answers, tokenizer, output);
+  EXPECT_EQ(output.outputs[0].structured->dump(),
+            florence_answer("<OD>", "car<loc_0><loc_100><loc_200><loc_300>", 1000, 2000).dump());
+  const Json& box = output.outputs[0].structured->find("<OD>")->find("bboxes")->as_array().at(0);
+  EXPECT_NEAR(box.as_array().at(3).as_double(), 601, 1e-3) << "the middle of a thousandth";
+  output.encoder_prompt = "<CAPTION_TO_PHRASE_GROUNDING>a car";
+  add_structured(*answers, tokenizer, output);
+  EXPECT_NE(output.outputs[0].structured->find("<CAPTION_TO_PHRASE_GROUNDING>"), nullptr);
+  output.encoder_prompt = "What is it?";
+  output.outputs[0].token_ids = {0, 4, 2};
+  add_structured(*answers, tokenizer, output);
+  EXPECT_EQ(output.outputs[0].structured->dump(), R"({"What is it?": "Cars."})");
 }
 
 }  // namespace

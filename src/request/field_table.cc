@@ -68,7 +68,7 @@ constexpr FieldSpec kFields[] = {
     {.name = "logprobs", .kind = K::kInt, .slot = sampling<&O::logprobs>, .doc = "Log-probabilities of this many best tokens and the chosen one, at every place.", .min = 0, .max = kMaxLogprobs, .routes = at::kPlainGeneration, .limit = &L::max_logprobs},
     {.name = "prompt_logprobs", .kind = K::kInt, .slot = sampling<&O::prompt_logprobs>, .doc = "The same over the decoder prompt.", .min = 0, .max = kMaxLogprobs, .limit = &L::max_logprobs},
     {"return_alignments", K::kBool, sampling<&O::return_alignments>, "Return for every token the index of the encoder token that it attends to most."},
-    {.name = "return_structured", .kind = K::kBool, .slot = flag<&R::return_structured>, .doc = "Return what the answer says as JSON, too, of models whose answers have a form: Donut's fields.", .routes = at::kJsonLines | at::kAnswers},
+    {.name = "return_structured", .kind = K::kBool, .slot = flag<&R::return_structured>, .doc = "Return what the answer says as JSON, too, of models whose answers have a form: Donut's fields, Florence-2's boxes.", .routes = at::kJsonLines | at::kAnswers},
     {"presence_penalty", K::kNumber, sampling<&O::presence_penalty>, "Lowers the score of every token that was generated before.", -2, 2},
     {"frequency_penalty", K::kNumber, sampling<&O::frequency_penalty>, "Lowers a token's score each time that it was generated.", -2, 2},
     {"repetition_penalty", K::kNumber, sampling<&O::repetition_penalty>, "Above 1 makes tokens of the decoder prompt and the answer less likely.", 0, 1000, true},
