@@ -37,7 +37,9 @@ export const weakTexts = (page) => page.evaluate(() => {
 });
 
 // What stands out of the result's card at its sides, and the room below the last thing in it; pixels.
-export const cardFaults = (page) => page.evaluate(() => {
+export const cardFaults = (page) => page.evaluate(async () => {
+  // What was added just now has no size of its own until it is painted (content-visibility).
+  for (let i = 0; i < 2; ++i) await new Promise(requestAnimationFrame);
   const card = document.getElementById("result");
   const style = getComputedStyle(card);
   const box = card.getBoundingClientRect();
