@@ -1,5 +1,6 @@
 #include "server/info_routes.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,15 +40,20 @@ Json abilities(const ServerContext& context) {
   Json out = Json::object();
   const auto& role = context.options.role;
   const bool only_encodes = role == InstanceRole::kEncode;
-  const bool is_text = only_encodes ? context.model.info.spec.encoder_takes_ids() : context.speech == nullptr;
-  out.set("task", is_text ? "text" : "transcription");
+  const std::vector<std::string>& modalities = context.model.info.spec.modalities;
+  const bool hears = std::ranges::find(modalities, "audio") != modalities.end();
+  const bool transcribes = only_encodes ? hears : context.speech != nullptr;
+  const PromptProcessor& prompts = *context.model.prompts;
+  out.set("task", transcribes ? "transcription" : "text");
+  out.set("modalities", names(modalities));
+  out.set("has_structured_answers", prompts.has_structured_answers() && prompts.has_tokenizer());
   if (role.has_value()) out.set("role", name(*role));
   out.set("languages", std::move(languages));
   out.set("has_timestamps", tokens != nullptr && tokens->timestamp_begin().has_value());
   out.set("has_word_timestamps", tokens != nullptr && context.speech->has_alignment_heads);
   out.set("can_translate_speech", tokens != nullptr && tokens->translate.has_value());
-  out.set("max_encoder_len", context.model.prompts->limits().max_encoder_len);
-  out.set("max_decoder_len", context.model.prompts->limits().max_decoder_len);
+  out.set("max_encoder_len", prompts.limits().max_encoder_len);
+  out.set("max_decoder_len", prompts.limits().max_decoder_len);
   return out;
 }
 

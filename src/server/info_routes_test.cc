@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "base/folder_testing.h"
+#include "base/source_dir_testing.h"
+#include "base/strings.h"
 #include "rank/gated_executor_testing.h"
 #include "server/server_testing.h"
 
@@ -81,6 +86,52 @@ TEST(InfoRoutes, ASpeechModelSaysItsLanguagesAndTimes) {
   ASSERT_EQ(languages.size(), house.context().speech->tokens->languages.size());
   ASSERT_GT(languages.size(), 1u);
   EXPECT_EQ(languages[0].as_string(), house.context().speech->tokens->languages[0].code);
+}
+
+// What a model of tests/models says of itself; with a tokenizer of 40 tokens if it is given one.
+Json abilities_of(std::string_view model, bool with_tokenizer = false, std::optional<InstanceRole> role = {}) {
+  const testing::TestFolder folder;
+  std::filesystem::copy(str_cat(source_dir(), "/tests/models/", model), folder.path(),
+                        std::filesystem::copy_options::recursive);
+  if (with_tokenizer) {
+    std::string vocabulary = R"("<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3)";
+    for (int i = 4; i < 40; ++i) vocabulary += str_cat(", \"t", i, "\": ", i);
+    folder.write("tokenizer.json", str_cat(R"({"version": "1.0", "added_tokens": [], "model": {"type": "BPE",)",
+                                           R"( "unk_token": "<unk>", "merges": [], "vocab": {)", vocabulary, "}}}"));
+  }
+  ServerOptions options = testing::default_server_options();
+  options.role = role;
+  const ServerHouse house(options, folder.path());
+  return *body_of(get_models(house.context())).find("data")->as_array()[0].find("transept");
+}
+
+// Clients that know only `task` take a model of pictures for one of text, whose routes it has.
+TEST(InfoRoutes, AModelSaysWhatItReads) {
+  const auto expect = [](std::string_view model, std::string_view task, std::string_view modalities) {
+    SCOPED_TRACE(model);
+    const Json abilities = abilities_of(model);
+    EXPECT_EQ(abilities.find("task")->as_string(), task);
+    EXPECT_EQ(abilities.find("modalities")->dump(), modalities);
+    EXPECT_FALSE(abilities.find("has_structured_answers")->as_bool());
+  };
+  expect("bart-float32", "text", "[]");
+  expect("whisper-transcribes", "transcription", R"(["audio"])");
+  expect("trocr-float16", "text", R"(["image"])");
+}
+
+TEST(InfoRoutes, AnEncodeInstanceOfPicturesDoesNotTranscribe) {
+  const auto task = [](std::string_view model) {
+    return abilities_of(model, false, InstanceRole::kEncode).find("task")->as_string();
+  };
+  EXPECT_EQ(task("trocr-float16"), "text");
+  EXPECT_EQ(task("whisper-transcribes"), "transcription");
+  EXPECT_EQ(task("bart-float32"), "text");
+}
+
+TEST(InfoRoutes, AnswersHaveAFormWhereTheModelHasOneAndATokenizerGivesTexts) {
+  EXPECT_TRUE(abilities_of("donut-float16", true).find("has_structured_answers")->as_bool());
+  EXPECT_FALSE(abilities_of("donut-float16", false).find("has_structured_answers")->as_bool());
+  EXPECT_FALSE(abilities_of("trocr-float16", true).find("has_structured_answers")->as_bool());
 }
 
 TEST(InfoRoutes, ReadyFollowsTheStateAndLiveDoesNot) {

@@ -154,6 +154,8 @@ Json model() {
   const Json abilities =
       object("What the model is good for.",
              {{"task", json_object({{"type", "string"}, {"enum", Json::Array{"text", "transcription"}}})},
+              {"modalities", list_of(text())},
+              {"has_structured_answers", type("boolean")},
               {"languages", list_of(text())},
               {"has_timestamps", type("boolean")},
               {"has_word_timestamps", type("boolean")},

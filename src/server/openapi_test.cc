@@ -240,7 +240,8 @@ TEST_F(OpenApiTest, WhatAReplyMayHoldIsNamed) {
   const Json& scores = member(member(schema_of(document(), "Score"), "properties"), "data");
   expect_members(member(scores, "items"), {"score", "prompt_token_ids", "prompt_logprobs", "prompt_alignments"});
   expect_members(member(member(schema_of(document(), "Model"), "properties"), "transept"),
-                 {"has_word_timestamps", "can_translate_speech", "max_encoder_len", "max_decoder_len"});
+                 {"modalities", "has_structured_answers", "has_word_timestamps", "can_translate_speech",
+                  "max_encoder_len", "max_decoder_len"});
   const Json& audio = member(member(member(document(), "paths"), "/v1/audio/transcriptions"), "post");
   const Json& contents = member(member(member(audio, "responses"), "200"), "content");
   for (const char* type : {"application/json", "text/plain", "text/vtt", "application/x-subrip", "text/event-stream"}) {

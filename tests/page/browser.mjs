@@ -63,7 +63,7 @@ export class Browser {
       if (!url.startsWith(address) && !/^(blob|data):/.test(url)) problems.push(`outside: ${url}`);
     });
     await page.goto(address);
-    await page.locator("#audio-form:visible, #text-form:visible, #banner:visible, dialog[open]").first().waitFor();
+    await page.locator("form[novalidate]:visible, #encode-note:visible, #banner:visible, dialog[open]").first().waitFor();
     return Object.assign(page, {problems, policy});
   }
 }

@@ -14,6 +14,7 @@ const kTypes = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=
 export const kSpeech = {task: "transcription", languages: ["en", "de", "fr", "zh", "ar"], has_timestamps: true,
                         has_word_timestamps: true};
 export const kText = {task: "text", languages: ["en"], has_timestamps: false, has_word_timestamps: false};
+export const kImage = {...kText, languages: [], modalities: ["image"], has_structured_answers: false};
 export const kTranslation = {...kText, languages: ["en", "de", "fr"], source_target_languages: ["en", "de", "fr"]};
 
 /** Sentences with a word every 0.4 s, as verbose_json tells them. */
@@ -46,6 +47,7 @@ export function freshState() {
   return {
     abilities: {...kSpeech}, modelId: "whisper-tiny", key: null, error: null, delayMs: 5, hang: false, cut: false, reset: false,
     withWords: true, transcript: makeTranscript(kSentences), completion: "Une réponse qui arrive peu à peu – voilà.",
+    structured: {}, images: [{width: 640, height: 480, used_width: 384, used_height: 384, tiles: 1, positions: 577}],
     metrics: {running: 2, waiting: 1, cache: 0.37, tokensPerSecond: 50, readings: 0}, metricsStatus: 200,
     requests: [], aborted: 0,
   };
@@ -138,9 +140,18 @@ async function answerText(state, path, body, response) {
     const translations = fields.text.map((text) => ({text: `${fields.target_lang}(${text})`}));
     return sendJson(response, 200, {translations, usage: {prompt_tokens: 5, completion_tokens: 7}});
   }
+  const usage = {prompt_tokens: 4, completion_tokens: 9};
+  const images = fields.prompt.multi_modal_data ? {images: state.images} : {};
+  if (!fields.stream) {
+    await wait(state.delayMs * 10);
+    if (state.hang) return undefined;
+    const {completion: text, structured} = state;
+    const choice = {index: 0, text, finish_reason: "stop", ...(fields.return_structured && {structured})};
+    return sendJson(response, 200, {choices: [choice], usage, ...images});
+  }
   const events = deltasOf(state.completion).map((text) => ({choices: [{index: 0, text, finish_reason: null}]}));
   events.push({choices: [{index: 0, text: "", finish_reason: "stop"}]});
-  events.push({choices: [], usage: {prompt_tokens: 4, completion_tokens: 9}});
+  events.push({choices: [], usage, ...images});
   return sendEvents(state, response, events);
 }
 

@@ -10,6 +10,7 @@ import {parseArgs} from "node:util";
 
 import {Browser} from "./browser.mjs";
 import {startFakeServer} from "./fake_server.mjs";
+import {imageScenarios} from "./scenarios_image.mjs";
 import {pageScenarios} from "./scenarios_page.mjs";
 import {speechScenarios} from "./scenarios_speech.mjs";
 
@@ -29,11 +30,12 @@ function runUnitTests() {
   console.log(`modules: ${count("pass")} passed, ${count("fail")} failed`);
 }
 
-/** What the server's model does: "transcription" or "text", or null where that is not told. */
-async function taskOf(address) {
+/** What the server's model reads: "audio", "image" or "text", or null where that is not told. */
+async function inputOf(address) {
   const headers = options.key ? {authorization: `Bearer ${options.key}`} : {};
   const reply = await (await fetch(new URL("v1/models", address), {headers})).json();
-  return reply.data?.[0]?.transept?.task ?? null;
+  const {task, modalities = []} = reply.data?.[0]?.transept ?? {};
+  return modalities.includes("image") ? "image" : {transcription: "audio", text: "text"}[task] ?? null;
 }
 
 async function runScenario(browser, server, address, name, run) {
@@ -64,14 +66,14 @@ async function runScenario(browser, server, address, name, run) {
 async function runScenarios() {
   const server = options["base-url"] ? null : await startFakeServer();
   const address = server ? server.address : new URL("/", options["base-url"]).href;
-  const task = server ? null : await taskOf(address);
+  const input = server ? null : await inputOf(address);
   const browser = await Browser.start();
-  const groups = [speechScenarios, pageScenarios];
+  const groups = [speechScenarios, imageScenarios, pageScenarios];
   const chosen = groups.flatMap((group) => [...(server ? Object.entries(group.fake) : []), ...Object.entries(group.any)]);
   counts.skipped += server ? 0 : groups.reduce((sum, group) => sum + Object.keys(group.fake).length, 0);
   try {
     for (const [name, run] of chosen) {
-      const fits = !task || !/^(audio|text):/.test(name) || name.startsWith(task === "text" ? "text:" : "audio:");
+      const fits = !input || !/^(audio|image|text):/.test(name) || name.startsWith(`${input}:`);
       if (!name.includes(filter)) continue;
       if (fits) await runScenario(browser, server, address, name, run);
       else ++counts.skipped;

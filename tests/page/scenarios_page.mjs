@@ -5,6 +5,7 @@ import {readFileSync} from "node:fs";
 import {makeWav} from "./audio.mjs";
 import {until} from "./browser.mjs";
 import {kText, kTranslation} from "./fake_server.mjs";
+import {cardFaults, namelessControls, weakTexts} from "./looks.mjs";
 
 const kRun = "#text-form [data-run]";
 const text = (page, selector) => page.locator(selector).innerText();
@@ -252,15 +253,10 @@ fake["the keyboard alone: skip links, order, a file, words, downloads"] = async 
 
 const any = {};
 
-const named = (page) => page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, audio, [role=button]")]
-    .filter((each) => each.checkVisibility())
-    .filter((each) => !(each.labels?.length || each.getAttribute("aria-label") || (each.matches("button, [role=button]") && each.textContent.trim())))
-    .map((each) => each.outerHTML));
-
 any["every control has a name, every description exists, ids are unique"] = async (t) => {
   const page = await t.open();
   for (const folded of await page.locator("summary:visible").all()) await folded.click();
-  assert.deepEqual(await named(page), []);
+  assert.deepEqual(await namelessControls(page), []);
   const broken = await page.evaluate(() => {
     const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
     const references = [...document.querySelectorAll("[aria-describedby], [aria-labelledby], label[for]")].flatMap((each) =>
@@ -271,36 +267,6 @@ any["every control has a name, every description exists, ids are unique"] = asyn
   assert.equal(await page.locator("h1").count(), 1);
   assert.equal(await page.locator("main").count(), 1);
 };
-
-// Contrast by WCAG 2.1 of every visible text with the nearest background that is painted.
-const weakTexts = (page) => page.evaluate(() => {
-  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const rgba = (color) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = color;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const luminance = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-      .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const backgroundOf = (node) => {
-    for (let each = node; each; each = each.parentElement) {
-      const color = rgba(getComputedStyle(each).backgroundColor);
-      if (color[3] === 255) return color;
-    }
-    return [255, 255, 255, 255];
-  };
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const weak = [];
-  while (walker.nextNode()) {
-    const node = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !node.checkVisibility() || node.closest(".visually-hidden, .skip, option")) continue;
-    const [a, b] = [luminance(rgba(getComputedStyle(node).color)), luminance(backgroundOf(node))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) weak.push(`${contrast.toFixed(2)} ${node.outerHTML.slice(0, 80)}`);
-  }
-  return weak;
-});
 
 any["light and dark differ, and both can be read"] = async (t) => {
   const grounds = [];
@@ -353,23 +319,6 @@ fake["a narrow page shows the result when it is asked for, with long names and w
     assert.ok(box.x >= 0 && box.x + box.width <= 320, "inside");
   }
 };
-
-// What stands out of the result's card at its sides, and the room below the last thing in it; pixels.
-const cardFaults = (page) => page.evaluate(() => {
-  const card = document.getElementById("result");
-  const style = getComputedStyle(card);
-  const box = card.getBoundingClientRect();
-  const left = box.left + parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft);
-  const right = box.right - parseFloat(style.borderRightWidth) - parseFloat(style.paddingRight);
-  const shown = [...card.querySelectorAll("*")].filter((each) => each.checkVisibility() && !each.closest(".visually-hidden, svg"));
-  const places = shown.map((each) => ({name: each.id || each.className || each.tagName, ...each.getBoundingClientRect().toJSON()}));
-  const end = Math.max(...places.map((place) => place.bottom));
-  return {
-    outside: places.filter((place) => place.left < left - 0.5 || place.right > right + 0.5).map((place) => place.name),
-    below: Math.round(box.bottom - parseFloat(style.borderBottomWidth) - parseFloat(style.paddingBottom) - end),
-    sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-  };
-});
 
 fake["on a phone the result's card is as wide as the page lets it be and as high as what is in it"] = async (t) => {
   const right = {outside: [], below: 0, sideways: 0};

@@ -1,7 +1,8 @@
 // The server's routes as functions. Addresses are relative to the page, so that it works below a proxy's prefix.
 import {readEvents} from "./sse.js";
 
-const kLargeBytes = 10 << 20;
+const kLargeFile = 10 << 20;  // bytes; servers may refuse what is larger
+const kLargeJson = 4 << 20;
 const kKeyName = "transept-api-key";
 
 /** What the server refused, in its own words. `param` names the field, or is null. */
@@ -34,6 +35,13 @@ async function jsonOf(response) {
     if (error.name === "AbortError") throw error;
     throw error.name === "SyntaxError" ? notUnderstood() : new ApiError("The connection ended before the answer did.");
   }
+}
+
+/** A server that refuses a large body closes the connection, and the browser does not read its reason. */
+function endOfUpload(error, what, param) {
+  if (error.status !== 0) return error;
+  const reason = `The connection ended during the upload. The ${what} may be larger than the server takes.`;
+  return new ApiError(reason, {param});
 }
 
 const isStream = (response) => (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
@@ -136,9 +144,7 @@ export class Api {
     try {
       return await this.request(path, {method: "POST", body: formOf(fields, file), signal});
     } catch (error) {
-      // A server that refuses a large body closes the connection, and the browser does not read its reason.
-      if (error.status !== 0 || file.size < kLargeBytes) throw error;
-      throw new ApiError("The connection ended during the upload. The file may be larger than the server takes.", {param: "file"});
+      throw file.size < kLargeFile ? error : endOfUpload(error, "file", "file");
     }
   }
 
@@ -177,16 +183,21 @@ export class Api {
     return {...head, segments, ...(words && {words}), usage};
   }
 
-  /** body: fields of /v1/completions. Gives {text, finishReason, usage}. */
+  /**
+   * body: fields of /v1/completions; streamed, unless it asks for a structured answer. Gives {text, finishReason,
+   * usage}, and `structured` and `images` where the server does.
+   */
   async complete(body, {signal, onText}) {
     const streamed = {...body, stream: true, stream_options: {include_usage: true}};
-    const response = await this.#postJson("v1/completions", streamed, signal);
+    const response = await this.#postCompletion(body.return_structured ? body : streamed, signal);
     const reply = {text: "", finishReason: null, usage: null};
     const take = (event) => {
       const choice = event.choices?.[0];
       reply.text += choice?.text ?? "";
       reply.finishReason = choice?.finish_reason ?? reply.finishReason;
       reply.usage = event.usage ?? reply.usage;
+      if (event.images) reply.images = event.images;
+      if (choice?.structured !== undefined) reply.structured = choice.structured;
       if (choice?.text) onText(choice.text);
     };
     if (!isStream(response)) {
@@ -195,6 +206,18 @@ export class Api {
       for await (const event of eventsOf(response)) take(event);
     }
     return reply;
+  }
+
+  async #postCompletion(body, signal) {
+    try {
+      return await this.#postJson("v1/completions", body, signal);
+    } catch (error) {
+      const picture = body.prompt.multi_modal_data?.image;
+      if (!picture) throw error;
+      const param = "multi_modal_data";
+      if (error.status !== 413) throw picture.length < kLargeJson ? error : endOfUpload(error, "picture", param);
+      throw new ApiError(`The picture is larger than the server takes: ${error.message}`, {status: 413, param});
+    }
   }
 
   /** body: fields of /v1/translate, `text` a list. Gives {texts, detected, usage}. */

@@ -3,10 +3,19 @@ import {Api} from "./api.js";
 import {AudioForm} from "./audio_form.js";
 import {byId} from "./dom.js";
 import {Gauges} from "./gauges.js";
+import {ImageForm} from "./image_form.js";
 import {KeyDialog} from "./key_dialog.js";
 import {Player} from "./player.js";
 import {ResultPanel} from "./result_panel.js";
 import {TextForm} from "./text_form.js";
+
+const kEncoded = {audio: "windows of audio", image: "pictures", text: "texts"};
+
+/** Which form fits what the model can do; null: that is not told. */
+function modeOf({modalities = [], task}) {
+  if (modalities.includes("image")) return "image";
+  return {transcription: "audio", text: "text"}[task] ?? null;
+}
 
 class App {
   #model = "";
@@ -18,6 +27,7 @@ class App {
     this.player = new Player(byId("player"), byId("audio"), byId("player-note"));
     this.result = new ResultPanel(this.player);
     this.audioForm = new AudioForm((file) => this.#setFile(file));
+    this.imageForm = new ImageForm(() => this.#dropResult());
     this.textForm = new TextForm();
     this.#listen();
     new Gauges(byId("gauges"), byId("gauges-note"), this.api).start();
@@ -30,6 +40,7 @@ class App {
     byId("banner-retry").addEventListener("click", () => this.load());
     byId("mode").addEventListener("change", (event) => this.#setMode(event.target.value));
     this.#onSubmit(this.audioForm, (signal) => this.#runAudio(signal), () => this.#checkAudio());
+    this.#onSubmit(this.imageForm, (signal) => this.#runImage(signal), () => this.#checkImage());
     this.#onSubmit(this.textForm, (signal) => this.#runText(signal), () => this.#checkText());
   }
 
@@ -50,29 +61,34 @@ class App {
 
   #adapt(abilities) {
     const encodes = abilities.role === "encode";
+    const mode = modeOf(abilities);
     byId("encode-note").hidden = !encodes;
     byId("work").hidden = encodes;
     if (encodes) {
       byId("encode-model").textContent = this.#model;
-      byId("encode-kind").textContent = abilities.task === "transcription" ? "windows of audio" : "texts";
+      byId("encode-kind").textContent = kEncoded[mode] ?? kEncoded.text;
       return;
     }
-    this.audioForm.adapt(abilities);
-    this.textForm.adapt(abilities);
-    byId("mode").hidden = abilities.task === "transcription" || abilities.task === "text";
-    this.#setMode(abilities.task === "text" ? "text" : abilities.task === "transcription" ? "audio" : this.#chosenMode());
+    for (const form of [this.audioForm, this.imageForm, this.textForm]) form.adapt(abilities);
+    byId("mode").hidden = mode !== null;
+    this.#setMode(mode ?? this.#chosenMode());
   }
 
   #chosenMode() { return byId("mode").querySelector("input:checked").value; }
 
   #setMode(mode) {
     this.audioForm.form.hidden = mode !== "audio";
+    this.imageForm.form.hidden = mode !== "image";
     this.textForm.form.hidden = mode !== "text";
   }
 
   #setFile(file) {
-    this.#run?.abort();
     this.player.load(file);
+    this.#dropResult();
+  }
+
+  #dropResult() {
+    this.#run?.abort();
     this.result.clear();
   }
 
@@ -90,6 +106,12 @@ class App {
         : this.audioForm.file ? "" : "Choose, drop or record audio first.";
     if (missing) this.audioForm.errors.show(missing, "file");
     return !missing;
+  }
+
+  #checkImage() {
+    const {lack} = this.imageForm;
+    if (lack) this.imageForm.errors.show(lack, "multi_modal_data");
+    return !lack;
   }
 
   #checkText() {
@@ -165,10 +187,23 @@ class App {
       return;
     }
     this.result.begin("Running\u2026");
-    const body = {model: this.#model, ...this.textForm.completion()};
-    const reply = await this.api.complete(body, {signal, onText: (text) => this.result.append(text)});
-    const notes = reply.finishReason === "length" ? ["ended by the limit of tokens"] : [];
+    const {reply, notes} = await this.#complete(this.textForm.completion(), signal);
     this.result.showText(reply, {seconds: seconds(), notes});
+  }
+
+  async #runImage(signal) {
+    const {picture} = this.imageForm;  // as it is now
+    const begin = performance.now();
+    this.result.begin("Reading\u2026");
+    const {reply, notes} = await this.#complete(this.imageForm.completion(), signal);
+    this.result.showPicture(reply, {picture, seconds: (performance.now() - begin) / 1000, notes});
+  }
+
+  async #complete(fields, signal) {
+    const body = {model: this.#model, ...fields};
+    const reply = await this.api.complete(body, {signal, onText: (text) => this.result.append(text)});
+    signal.throwIfAborted();
+    return {reply, notes: reply.finishReason === "length" ? ["ended by the limit of tokens"] : []};
   }
 }
 

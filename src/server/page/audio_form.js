@@ -1,27 +1,31 @@
 // Audio to be transcribed: a file that is chosen, dropped or recorded, and what is wanted of it.
-import {byId, clockTime, FieldErrors, fileSize, fillSelect} from "./dom.js";
+import {byId, clockTime, FieldErrors, fillSelect} from "./dom.js";
+import {FileDrop} from "./file_drop.js";
 import {languageChoices} from "./languages.js";
 import {LevelMeter} from "./level_meter.js";
 import {Recorder} from "./recorder.js";
 
 export class AudioForm {
-  #file = null;
-
   /** onFile(File or null): another file is there. */
   constructor(onFile) {
-    this.onFile = onFile;
     this.form = byId("audio-form");
     this.errors = new FieldErrors(this.form);
     this.meter = new LevelMeter(byId("level"));
     this.recorder = new Recorder({
       onLevel: (level, seconds) => this.#showLevel(level, seconds), onEnd: (file) => this.#endRecording(file),
     });
-    this.#takeFiles();
+    this.drop = new FileDrop(byId("drop"), {
+      isOpen: () => !this.form.hidden && !this.recorder.recording,
+      onFile: (file) => {
+        this.errors.clear();
+        onFile(file);
+      },
+    });
     byId("record").addEventListener("click", () => this.#toggleRecording());
     this.form.addEventListener("change", (event) => event.target.name === "task" && this.#nameTask());
   }
 
-  get file() { return this.#file; }
+  get file() { return this.drop.file; }
 
   /** model: the `transept` member of the server's model, or {}. */
   adapt(model) {
@@ -47,41 +51,6 @@ export class AudioForm {
     };
   }
 
-  #takeFiles() {
-    const input = byId("file");
-    input.addEventListener("change", () => input.files[0] && this.#setFile(input.files[0]));
-    byId("remove").addEventListener("click", () => {
-      this.#setFile(null);
-      input.focus();
-    });
-    const drop = byId("drop");
-    const carriesFiles = (event) => !this.form.hidden && event.dataTransfer?.types.includes("Files");
-    window.addEventListener("dragover", (event) => {
-      event.preventDefault();  // else the browser leaves the page for the file
-      drop.classList.toggle("over", carriesFiles(event));
-    });
-    window.addEventListener("dragleave", (event) => event.relatedTarget || drop.classList.remove("over"));
-    window.addEventListener("drop", (event) => {
-      event.preventDefault();
-      drop.classList.remove("over");
-      const file = event.dataTransfer?.files[0];
-      if (file && !this.form.hidden && !this.recorder.recording) this.#setFile(file);
-    });
-  }
-
-  #setFile(file) {
-    this.#file = file;
-    this.errors.clear();
-    byId("file").value = "";  // so that the same file can be chosen again
-    byId("chosen").hidden = !file;
-    byId("drop-target").hidden = Boolean(file);
-    if (file) {
-      byId("chosen-name").textContent = file.name;
-      byId("chosen-size").textContent = fileSize(file.size);
-    }
-    this.onFile(file);
-  }
-
   async #toggleRecording() {
     if (this.recorder.recording) {
       this.recorder.stop();
@@ -95,8 +64,7 @@ export class AudioForm {
       byId("record").focus();
       return;
     }
-    byId("drop-target").hidden = true;
-    byId("chosen").hidden = true;
+    this.drop.giveWay();
     byId("recording").hidden = false;
     byId("record-label").textContent = "Stop recording";
     byId("record").classList.add("on");
@@ -113,7 +81,7 @@ export class AudioForm {
     byId("recording").hidden = true;
     byId("record-label").textContent = "Record";
     byId("record").classList.remove("on");
-    this.#setFile(file ?? this.#file);
+    this.drop.set(file ?? this.drop.file);
     if (!file) this.errors.show("Nothing was recorded.", "file");
   }
 

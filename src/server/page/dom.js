@@ -53,6 +53,13 @@ export function fileSize(bytes) {
   return `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
+/** An empty field is left to the model; what is no number goes to the server as it is, which says what it wants. */
+export function numberOf(text) {
+  if (text === "") return undefined;
+  const value = Number(text);
+  return Number.isFinite(value) ? value : text;
+}
+
 /** Shows errors of a form beside the controls that they are about. */
 export class FieldErrors {
   /** root holds an element [data-error-for="names of fields"] for each control that can be wrong, and one for "*". */

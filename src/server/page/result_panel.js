@@ -1,10 +1,17 @@
 // What came of a run: status, text, how long it took, and the files to take away.
 import {byId, clockTime} from "./dom.js";
 import {languageName} from "./languages.js";
+import {PictureAnswer} from "./picture_answer.js";
+import {pictureWords, splitStructured} from "./regions.js";
 import {downloadName, toJson, toSrt, toTxt, toVtt} from "./subtitles.js";
 import {Transcript} from "./transcript.js";
 
-const kWriters = {txt: toTxt, json: toJson, srt: (reply) => toSrt(reply.segments), vtt: (reply) => toVtt(reply.segments)};
+const kWriters = {
+  txt: toTxt,
+  json: (reply) => toJson(reply.structured ?? reply),
+  srt: (reply) => toSrt(reply.segments),
+  vtt: (reply) => toVtt(reply.segments),
+};
 const kTypes = {txt: "text/plain", srt: "application/x-subrip", vtt: "text/vtt", json: "application/json"};
 
 /** Gives text to the browser as a file to keep. */
@@ -34,7 +41,9 @@ export class ResultPanel {
     this.downloads = byId("downloads");
     this.empty = byId("empty");
     this.transcript = new Transcript(byId("transcript"), player.audio, byId("transcript-hint"));
-    byId("copy").addEventListener("click", () => this.#copy());
+    this.pictureAnswer = new PictureAnswer();
+    byId("copy").addEventListener("click", () => this.#copy(toTxt(this.#reply)));
+    byId("copy-structured").addEventListener("click", () => this.#copy(byId("structured-json").textContent));
     for (const button of this.downloads.querySelectorAll("[data-download]")) {
       button.addEventListener("click", () => this.#download(button));
     }
@@ -50,6 +59,7 @@ export class ResultPanel {
     this.#reply = null;
     this.#segments = [];
     this.transcript.clear();
+    this.pictureAnswer.clear();
     this.progress.hidden = true;
     this.meta.textContent = "";
     this.downloads.hidden = true;
@@ -124,9 +134,26 @@ export class ResultPanel {
     this.#end();
     this.transcript.showText(reply.text || "(an empty answer)");
     this.#offer(reply, ["txt"], "answer");
-    const tokens = reply.usage?.completion_tokens;
-    this.#showMeta([tokens !== undefined && `${tokens} tokens`, `${seconds.toFixed(1)} s`, ...notes]);
+    this.#showCost(reply, seconds, notes);
     this.say("Done", "good");
+  }
+
+  /** An answer to a picture ({name, address}); its `structured` and `images` may be absent. */
+  showPicture(reply, {picture, seconds, notes = []}) {
+    this.#end();
+    const {regions, rest} = splitStructured(reply.structured);
+    this.transcript.showText(reply.text || "(an empty answer)");
+    if (regions) this.pictureAnswer.showRegions(regions, picture.address, reply.images?.[0]);
+    if (rest !== null) this.pictureAnswer.showJson(rest);
+    this.#offer(reply, (reply.structured ?? null) === null ? ["txt"] : ["txt", "json"], picture.name);
+    this.#showCost(reply, seconds, [...(reply.images ?? []).map(pictureWords), ...notes]);
+    const count = regions?.length ?? 0;
+    this.say(regions ? `Done: ${count} region${count === 1 ? "" : "s"}` : "Done", "good");
+  }
+
+  #showCost({usage}, seconds, notes) {
+    const tokens = usage?.completion_tokens;
+    this.#showMeta([tokens !== undefined && `${tokens} tokens`, `${seconds.toFixed(1)} s`, ...notes]);
   }
 
   #lengths(reply, seconds) {
@@ -148,9 +175,9 @@ export class ResultPanel {
     }
   }
 
-  async #copy() {
+  async #copy(text) {
     try {
-      await navigator.clipboard.writeText(toTxt(this.#reply));
+      await navigator.clipboard.writeText(text);
       this.say("Copied", "good");
     } catch {
       this.say("The browser did not allow copying. Select the text instead.", "bad");

@@ -1,13 +1,6 @@
 // Text to be translated, or completed by whatever the model does.
-import {byId, FieldErrors, fillSelect} from "./dom.js";
+import {byId, FieldErrors, fillSelect, numberOf} from "./dom.js";
 import {languageChoices} from "./languages.js";
-
-/** An empty field is left to the model; what is no number goes to the server as it is, which says what it wants. */
-function numberOf(text) {
-  if (text === "") return undefined;
-  const value = Number(text);
-  return Number.isFinite(value) ? value : text;
-}
 
 export class TextForm {
   constructor() {
