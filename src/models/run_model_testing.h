@@ -94,7 +94,8 @@ inline EncoderItem picture_among_ids(const Json& config) {
 
 // What any family may be run with: ids, audio of four positions, a picture, or a picture among ids.
 inline EncoderItem short_content(const Json& config) {
-  const std::string& family = config.find("model_type")->as_string();
+  const Json* const model_type = config.find("model_type");  // some name their architecture alone
+  const std::string family = model_type == nullptr ? "" : model_type->as_string();
   if (family == "florence2") return picture_among_ids(config);
   if (family.starts_with("qwen2")) return patches_content(*config.find("vision_config"));
   if (const Json* tower = config.find("encoder")) return picture_content(*tower);
